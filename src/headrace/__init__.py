@@ -1,0 +1,84 @@
+"""Kafka for Python and PySpark, from `pip install` alone.
+
+The names are confluent_kafka's, so that a program changes by its import alone: `from headrace import Producer,
+Consumer`. asyncio twins are in `headrace.aio`, administration in `headrace.admin`. Names load on first use, which keeps
+`import headrace` cheap.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from headrace.client.sync.consumer import Consumer
+    from headrace.client.sync.producer import Producer
+    from headrace.errors import KafkaError, KafkaException
+    from headrace.records import Message
+    from headrace.types import (
+        OFFSET_BEGINNING,
+        OFFSET_END,
+        OFFSET_INVALID,
+        OFFSET_STORED,
+        TIMESTAMP_CREATE_TIME,
+        TIMESTAMP_LOG_APPEND_TIME,
+        TIMESTAMP_NOT_AVAILABLE,
+        ThrottleEvent,
+        TopicPartition,
+    )
+
+__version__ = "0.1.0"
+
+_HOMES = {
+    "headrace.client.sync.producer": ("Producer",),
+    "headrace.client.sync.consumer": ("Consumer",),
+    "headrace.errors": ("KafkaError", "KafkaException"),
+    "headrace.records": ("Message",),
+    "headrace.types": (
+        "OFFSET_BEGINNING", "OFFSET_END", "OFFSET_INVALID", "OFFSET_STORED", "TIMESTAMP_CREATE_TIME",
+        "TIMESTAMP_LOG_APPEND_TIME", "TIMESTAMP_NOT_AVAILABLE", "ThrottleEvent", "TopicPartition",
+    ),
+}
+_HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
+
+__all__ = [
+    "OFFSET_BEGINNING",
+    "OFFSET_END",
+    "OFFSET_INVALID",
+    "OFFSET_STORED",
+    "TIMESTAMP_CREATE_TIME",
+    "TIMESTAMP_LOG_APPEND_TIME",
+    "TIMESTAMP_NOT_AVAILABLE",
+    "Consumer",
+    "KafkaError",
+    "KafkaException",
+    "Message",
+    "Producer",
+    "ThrottleEvent",
+    "TopicPartition",
+    "libversion",
+    "version",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME_OF:
+        raise AttributeError(f"module 'headrace' has no attribute {name!r}")
+    value = getattr(import_module(_HOME_OF[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
+def version() -> str:
+    """Version of the package, as text."""
+    return __version__
+
+
+def libversion() -> tuple[str, int]:
+    """Version of the protocol core, as text and as 0xMMmmrrff. It is the package's own: there is no C library."""
+    major, minor, patch = (int(part) for part in __version__.split("."))
+    return __version__, (major << 24) | (minor << 16) | (patch << 8) | 0xFF

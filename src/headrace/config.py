@@ -1,0 +1,348 @@
+"""Configuration: one row per property, and the checked mapping that clients read.
+
+A property is known under librdkafka's name and, where Java calls it otherwise, under Java's as well. Values may be
+given as text or as Python values; they are converted and checked when the client is made, and an error names the
+property, the value and the remedy. Secrets are hidden wherever a configuration is shown.
+
+This module knows no client. The documentation page of all properties is made from `PROPERTIES`.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from headrace.errors import ConfigError
+
+__all__ = ["ADMIN", "CONSUMER", "PRODUCER", "PROPERTIES", "Config", "Property"]
+
+PRODUCER = "producer"
+CONSUMER = "consumer"
+ADMIN = "admin"
+_ALL = (PRODUCER, CONSUMER, ADMIN)
+_P = (PRODUCER,)
+_C = (CONSUMER,)
+_PC = (PRODUCER, CONSUMER)
+
+
+@dataclass(frozen=True, slots=True)
+class Property:
+    """One row of the table.
+
+    Attributes:
+        name: librdkafka's name, the one that code uses.
+        kind: "int", "float", "bool", "str", "enum", "list", "callable", "object" or "secret".
+        default: value when the property is not given; already converted.
+        doc: what it does, in one or two sentences.
+        aliases: other accepted names: Java's, and librdkafka's own aliases.
+        roles: clients that read it; the others accept it silently, so that one mapping may serve several clients.
+        unit: unit of the value, "" when it has none.
+        low, high: inclusive range of a number.
+        choices: allowed values of an enum, in lower case; a mapping gives the stored value of each.
+        kip: where it comes from, if a KIP introduced it.
+    """
+
+    name: str
+    kind: str
+    default: Any
+    doc: str
+    aliases: tuple[str, ...] = ()
+    roles: tuple[str, ...] = _ALL
+    unit: str = ""
+    low: float | None = None
+    high: float | None = None
+    choices: Mapping[str, Any] | tuple[str, ...] = ()
+    kip: str = ""
+
+
+_INT32 = 2**31 - 1
+_ROWS = (
+    # Connecting
+    Property("bootstrap.servers", "list", (), "Brokers to make the first contact with, as host:port, separated by "
+             "commas.", aliases=("metadata.broker.list",)),
+    Property("client.id", "str", "headrace", "Name of this client in the brokers' logs, quotas and metrics."),
+    Property("client.rack", "str", "", "Rack of this client; consumers may then read from the nearest replica.",
+             kip="KIP-392"),
+    Property("security.protocol", "enum", "plaintext", "How to talk to brokers.", choices=("plaintext", "ssl")),
+    Property("ssl.ca.location", "str", "", "File of CA certificates in PEM that the brokers' certificates must chain "
+             "to; the system's own when empty.", aliases=("ssl.truststore.location",)),
+    Property("ssl.ca.pem", "str", "", "CA certificates as PEM text, instead of a file.",
+             aliases=("ssl.truststore.certificates",)),
+    Property("ssl.certificate.location", "str", "", "File of this client's certificate chain in PEM, for mutual TLS.",
+             aliases=("ssl.keystore.location",)),
+    Property("ssl.key.location", "str", "", "File of this client's private key in PEM."),
+    Property("ssl.key.password", "secret", "", "Password of the private key."),
+    Property("ssl.endpoint.identification.algorithm", "enum", "https", "Check that the broker's certificate names the "
+             "host that was dialled; none switches the check off.", choices=("https", "none")),
+    Property("enable.ssl.certificate.verification", "bool", True, "Check the brokers' certificates at all."),
+    Property("socket.connection.setup.timeout.ms", "int", 30_000, "Longest time for opening a connection, TLS and "
+             "handshake included.", aliases=("socket.connection.setup.timeout.max.ms",), unit="ms", low=10,
+             high=_INT32, kip="KIP-601"),
+    Property("socket.timeout.ms", "int", 60_000, "Longest wait for the reply to a request that has no time-out of "
+             "its own.", unit="ms", low=10, high=300_000),
+    Property("connections.max.idle.ms", "int", 540_000, "Close a connection that was not used for so long; 0 never.",
+             unit="ms", low=0, high=_INT32),
+    Property("reconnect.backoff.ms", "int", 50, "First wait before a broker is dialled again.", unit="ms", low=0,
+             high=3_600_000),
+    Property("reconnect.backoff.max.ms", "int", 1_000, "Longest wait between two dials of one broker; the wait doubles "
+             "up to it, with jitter.", unit="ms", low=0, high=3_600_000, kip="KIP-144"),
+    Property("retry.backoff.ms", "int", 100, "First wait before a failed request is sent again.", unit="ms", low=1,
+             high=300_000),
+    Property("retry.backoff.max.ms", "int", 1_000, "Longest wait before a failed request is sent again; the wait "
+             "doubles up to it, with jitter.", unit="ms", low=1, high=300_000, kip="KIP-580"),
+    Property("topic.metadata.refresh.interval.ms", "int", 300_000, "Refresh metadata at least so often; -1 only when "
+             "it is needed.", aliases=("metadata.max.age.ms",), unit="ms", low=-1, high=3_600_000),
+    Property("metadata.recovery.strategy", "enum", "rebootstrap", "What to do when no known broker answers: start "
+             "again from bootstrap.servers, or keep trying.", choices=("rebootstrap", "none"), kip="KIP-899"),
+    Property("allow.auto.create.topics", "bool", False, "Let a consumer's metadata request create topics that do not "
+             "exist, if the brokers permit it. Producers always ask for it, as in librdkafka.", roles=_C),
+    Property("receive.message.max.bytes", "int", 100_000_000, "Largest reply that is accepted; a larger one closes the "
+             "connection.", unit="bytes", low=1_000, high=_INT32),
+    Property("socket.send.buffer.bytes", "int", 0, "Size of the socket's send buffer; 0 leaves the system's.",
+             aliases=("send.buffer.bytes",), unit="bytes", low=0, high=100_000_000),
+    Property("socket.receive.buffer.bytes", "int", 0, "Size of the socket's receive buffer; 0 leaves the system's.",
+             aliases=("receive.buffer.bytes",), unit="bytes", low=0, high=100_000_000),
+    # Callbacks
+    Property("error_cb", "callable", None, "Called as error_cb(KafkaError) for errors that belong to no record, from "
+             "`poll()`."),
+    Property("logger", "object", None, "logging.Logger to write to instead of `headrace`."),
+    # Producer
+    Property("acks", "enum", -1, "Replicas that must have a record before it is acknowledged: all in sync (all, -1), "
+             "the leader (1), or nobody (0).", aliases=("request.required.acks",), roles=_P,
+             choices={"all": -1, "-1": -1, "0": 0, "1": 1}),
+    Property("enable.idempotence", "bool", True, "Write each record exactly once and in order, whatever is retried. "
+             "Needs acks=all and at most 5 requests in flight.", roles=_P, kip="KIP-98"),
+    Property("max.in.flight.requests.per.connection", "int", 5, "Produce requests that may await an answer from one "
+             "broker.", aliases=("max.in.flight",), roles=_P, low=1, high=1_000_000),
+    Property("linger.ms", "float", 5.0, "Wait so long for more records before a batch that is not full is sent.",
+             aliases=("queue.buffering.max.ms",), roles=_P, unit="ms", low=0, high=900_000),
+    Property("batch.size", "int", 1_000_000, "Largest batch, uncompressed.", roles=_P, unit="bytes", low=1,
+             high=_INT32),
+    Property("batch.num.messages", "int", 10_000, "Most records in one batch.", roles=_P, low=1, high=1_000_000),
+    Property("message.max.bytes", "int", 1_000_000, "Largest record and largest produce request.",
+             aliases=("max.request.size",), roles=_P, unit="bytes", low=1_000, high=1_000_000_000),
+    Property("queue.buffering.max.messages", "int", 100_000, "Records that may wait in the producer; `produce()` "
+             "raises BufferError beyond it. 0 means no limit.", roles=_P, low=0, high=_INT32),
+    Property("queue.buffering.max.kbytes", "int", 1_048_576, "Memory that waiting records may take.", roles=_P,
+             unit="KiB", low=1, high=_INT32),
+    Property("message.timeout.ms", "int", 300_000, "Time from `produce()` until the record is delivered or reported as "
+             "failed; 0 waits for ever.", aliases=("delivery.timeout.ms",), roles=_P, unit="ms", low=0, high=_INT32,
+             kip="KIP-91"),
+    Property("request.timeout.ms", "int", 30_000, "Longest wait for the answer to a produce request; it is also told "
+             "to the broker.", roles=_P, unit="ms", low=1, high=900_000),
+    Property("retries", "int", _INT32, "Times that a produce request is sent again within message.timeout.ms.",
+             aliases=("message.send.max.retries",), roles=_P, low=0, high=_INT32),
+    Property("compression.type", "enum", "none", "Codec for batches.", aliases=("compression.codec",), roles=_P,
+             choices=("none", "gzip", "snappy", "lz4", "zstd")),
+    Property("compression.level", "int", -1, "Level for the codec; -1 takes the codec's own default.", roles=_P,
+             low=-1, high=22, kip="KIP-390"),
+    Property("partitioner", "enum", "consistent_random", "How a record without a partition finds one. "
+             "consistent_random: CRC32 of the key, sticky random without one (librdkafka's default). murmur2_random: "
+             "as Java.", roles=_P, choices=("random", "consistent", "consistent_random", "murmur2", "murmur2_random",
+                                            "fnv1a", "fnv1a_random")),
+    Property("sticky.partitioning.linger.ms", "int", 10, "Records without a key stay on one partition at least so "
+             "long, which makes fuller batches; 0 picks one per record.", roles=_P, unit="ms", low=0, high=900_000,
+             kip="KIP-480"),
+    Property("on_delivery", "callable", None, "Called as on_delivery(KafkaError | None, Message) for each record that "
+             "was given no callback of its own, from `poll()` or `flush()`.", roles=_P),
+    Property("delivery.report.only.error", "bool", False, "Call back for failed records only.", roles=_P),
+    # Consumer
+    Property("group.id", "str", "", "Name of the consumer group.", roles=_C),
+    Property("group.instance.id", "str", "", "Fixed name of this member: its partitions survive a restart shorter than "
+             "session.timeout.ms.", roles=_C, kip="KIP-345"),
+    Property("partition.assignment.strategy", "list", ("range", "roundrobin"), "Assignors this member supports, best "
+             "first: range, roundrobin, cooperative-sticky.", roles=_C),
+    Property("session.timeout.ms", "int", 45_000, "The group drops a member from which nothing was heard for so long.",
+             roles=_C, unit="ms", low=1, high=3_600_000),
+    Property("heartbeat.interval.ms", "int", 3_000, "Time between two heartbeats.", roles=_C, unit="ms", low=1,
+             high=3_600_000),
+    Property("max.poll.interval.ms", "int", 300_000, "A member that does not poll for so long leaves the group.",
+             roles=_C, unit="ms", low=1, high=86_400_000, kip="KIP-62"),
+    Property("enable.auto.commit", "bool", True, "Commit stored offsets regularly and on close.", roles=_C),
+    Property("auto.commit.interval.ms", "int", 5_000, "Time between two automatic commits.", roles=_C, unit="ms",
+             low=1, high=86_400_000),
+    Property("enable.auto.offset.store", "bool", True, "Store the offset of each record that is handed out, so that "
+             "the next commit covers it.", roles=_C),
+    Property("auto.offset.reset", "enum", "latest", "Where to start without a committed offset, or with one that is "
+             "out of range.", roles=_C, choices={"earliest": "earliest", "smallest": "earliest",
+             "beginning": "earliest", "latest": "latest", "largest": "latest", "end": "latest", "error": "error",
+             "none": "error"}),
+    Property("isolation.level", "enum", 1, "Hand out records of committed transactions only, or all of them.",
+             roles=_C, choices={"read_uncommitted": 0, "read_committed": 1}, kip="KIP-98"),
+    Property("fetch.wait.max.ms", "int", 500, "Longest time a broker waits for fetch.min.bytes.",
+             aliases=("fetch.max.wait.ms",), roles=_C, unit="ms", low=0, high=300_000),
+    Property("fetch.min.bytes", "int", 1, "A broker answers a fetch when it has so much.", roles=_C, unit="bytes",
+             low=1, high=100_000_000),
+    Property("fetch.max.bytes", "int", 52_428_800, "Most bytes in one fetch reply.", roles=_C, unit="bytes", low=0,
+             high=_INT32),
+    Property("max.partition.fetch.bytes", "int", 1_048_576, "Most bytes of one partition in one fetch reply.",
+             aliases=("fetch.message.max.bytes",), roles=_C, unit="bytes", low=1, high=1_000_000_000),
+    Property("fetch.error.backoff.ms", "int", 500, "Wait before a partition is fetched again after an error.",
+             roles=_C, unit="ms", low=0, high=300_000),
+    Property("queued.max.messages.kbytes", "int", 65_536, "Bytes that may be prefetched and not yet handed out.",
+             roles=_C, unit="KiB", low=1, high=2_097_151),
+    Property("enable.partition.eof", "bool", False, "Hand out a message with error _PARTITION_EOF when the end of a "
+             "partition is reached.", roles=_C),
+    Property("check.crcs", "bool", True, "Verify the checksum of each batch. Java: check.crcs.", roles=_C),
+    Property("on_commit", "callable", None, "Called as on_commit(KafkaError | None, list[TopicPartition]) after each "
+             "commit, from `poll()`.", roles=_C),
+)
+
+PROPERTIES: dict[str, Property] = {row.name: row for row in _ROWS}
+_BY_ANY_NAME: dict[str, Property] = {alias: row for row in _ROWS for alias in (row.name, *row.aliases)}
+_TRUE, _FALSE = ("true", "t", "1", "yes", "on"), ("false", "f", "0", "no", "off")
+
+
+class Config(Mapping[str, Any]):
+    """The checked properties of one client: every property of its role has a value.
+
+    Args:
+        role: `PRODUCER`, `CONSUMER` or `ADMIN`.
+        properties: what the user gave; None as a value means "not given".
+
+    Raises:
+        ConfigError: unknown name, malformed or out-of-range value, or a contradiction.
+    """
+
+    def __init__(self, role: str, properties: Mapping[str, Any]) -> None:
+        self.role = role
+        self.given: dict[str, Any] = {}
+        source: dict[str, str] = {}
+        for name, value in _flatten(properties):
+            row = _BY_ANY_NAME.get(name)
+            if row is None:
+                raise ConfigError(_unknown(name))
+            if value is None:
+                continue
+            converted = _convert(row, name, value)
+            if row.name in source and self.given[row.name] != converted:
+                raise ConfigError(f'"{name}" and "{source[row.name]}" are the same property and have different '
+                                  "values: give one of them")
+            source[row.name] = name
+            self.given[row.name] = converted
+        self._values = {row.name: self.given.get(row.name, row.default) for row in _ROWS}
+        _CHECKS[role](self)
+
+    def __getitem__(self, name: str) -> Any:
+        return self._values[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._values)
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def __repr__(self) -> str:
+        shown = {n: "[hidden]" if PROPERTIES[n].kind == "secret" else v for n, v in self.given.items()}
+        return f"Config({self.role!r}, {shown!r})"
+
+    def seconds(self, name: str) -> float:
+        """The value of a property in milliseconds, as seconds."""
+        return float(self._values[name]) / 1000.0
+
+
+def _flatten(properties: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    """Yield the properties; the old `default.topic.config` mapping is merged, as in confluent_kafka."""
+    for name, value in properties.items():
+        if name == "default.topic.config":
+            if not isinstance(value, Mapping):
+                raise ConfigError('"default.topic.config" must be a mapping of property names to values')
+            yield from _flatten(value)
+        elif not isinstance(name, str):
+            raise ConfigError(f"property names are str, not {type(name).__name__}: {name!r}")
+        else:
+            yield name, value
+
+
+def _unknown(name: str) -> str:
+    close = difflib.get_close_matches(name, _BY_ANY_NAME, n=1, cutoff=0.6)
+    hint = f' Did you mean "{close[0]}"?' if close else " `headrace.config.PROPERTIES` lists all of them."
+    return f'No such configuration property: "{name}".{hint}'
+
+
+def _convert(row: Property, name: str, value: Any) -> Any:
+    def bad(expected: str) -> ConfigError:
+        shown = "[hidden]" if row.kind == "secret" else repr(value)
+        return ConfigError(f'Invalid value {shown} for configuration property "{name}": expected {expected}')
+
+    if row.kind in ("int", "float"):
+        try:
+            number = float(value) if row.kind == "float" else int(value)
+        except (TypeError, ValueError):
+            raise bad("a number" if row.kind == "float" else "a whole number") from None
+        if (row.low is not None and number < row.low) or (row.high is not None and number > row.high):
+            raise bad(f"{row.low} to {row.high}{' ' + row.unit if row.unit else ''}")
+        return number
+    if row.kind == "bool":
+        text = str(value).strip().lower()
+        if text not in _TRUE + _FALSE:
+            raise bad("true or false")
+        return text in _TRUE
+    if row.kind == "enum":
+        text = str(value).strip().lower()
+        if text not in row.choices:
+            close = difflib.get_close_matches(text, list(row.choices), n=1)
+            raise bad(f"one of {', '.join(row.choices)}" + (f'; did you mean "{close[0]}"?' if close else ""))
+        return row.choices[text] if isinstance(row.choices, Mapping) else text
+    if row.kind == "list":
+        parts = value.split(",") if isinstance(value, str) else value
+        if not isinstance(parts, (list, tuple)) or not all(isinstance(part, str) for part in parts):
+            raise bad("text with commas, or a list of text")
+        return tuple(part.strip() for part in parts if part.strip())
+    if row.kind == "callable":
+        if not callable(value):
+            raise TypeError(f'"{name}" must be callable, not {type(value).__name__}')
+        return value
+    if row.kind == "object":
+        return value
+    if not isinstance(value, (str, int, float)):
+        raise bad("text")
+    return str(value)
+
+
+def _check_common(config: Config) -> None:
+    servers = config["bootstrap.servers"]
+    if not servers:
+        raise ConfigError('"bootstrap.servers" is missing: give at least one broker as host:port')
+    for server in servers:
+        host, _, port = server.rpartition(":")
+        if not host or not port.isdigit() or not 0 < int(port) < 65536:
+            raise ConfigError(f'Invalid value {server!r} in "bootstrap.servers": expected host:port, for example '
+                              "localhost:9092")
+
+
+def _check_producer(config: Config) -> None:
+    _check_common(config)
+    if not config["enable.idempotence"]:
+        return
+    contradictions = (
+        ("acks", config["acks"] != -1, "acks=all"),
+        ("max.in.flight.requests.per.connection", config["max.in.flight.requests.per.connection"] > 5, "at most 5"),
+        ("retries", config["retries"] == 0, "at least 1"),
+    )
+    for name, contradicts, needed in contradictions:
+        if contradicts:
+            if "enable.idempotence" in config.given:
+                raise ConfigError(f'"{name}" must be {needed} with "enable.idempotence": true')
+            config._values["enable.idempotence"] = False  # the user asked for less; KIP-679 does the same
+            return
+
+
+def _check_consumer(config: Config) -> None:
+    _check_common(config)
+    known = ("range", "roundrobin", "cooperative-sticky")
+    for name in config["partition.assignment.strategy"]:
+        if name not in known:
+            raise ConfigError(f'Invalid value "{name}" for "partition.assignment.strategy": expected some of '
+                              f"{', '.join(known)}")
+    if config["heartbeat.interval.ms"] >= config["session.timeout.ms"]:
+        raise ConfigError('"heartbeat.interval.ms" must be less than "session.timeout.ms"')
+    if config["group.instance.id"] and not config["group.id"]:
+        raise ConfigError('"group.instance.id" needs a "group.id"')
+
+
+_CHECKS: dict[str, Callable[[Config], None]] = {
+    PRODUCER: _check_producer, CONSUMER: _check_consumer, ADMIN: _check_common
+}

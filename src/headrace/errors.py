@@ -1,0 +1,184 @@
+"""Errors: one value that describes what went wrong, and exceptions classed by what the caller should do.
+
+`KafkaError` is a description (code, name, text, flags) and is what callbacks and `Message.error()` hand out.
+`KafkaException` is what is raised; its first argument is the `KafkaError`. Subclasses say what to do about it:
+fix the program, wait, retry, or close the client. The table of codes is in `headrace.error_codes`.
+
+This module must not know anything above it: no wire format, no clients. Read next: `headrace.error_codes`.
+"""
+
+from __future__ import annotations
+
+import builtins
+from typing import Any
+
+from headrace.error_codes import CODES, ErrorCode, ErrorCodes
+
+__all__ = [
+    "BufferFullError",
+    "ClientClosedError",
+    "ConfigError",
+    "CorruptRecordError",
+    "DependencyError",
+    "FatalError",
+    "KafkaError",
+    "KafkaException",
+    "ProtocolError",
+    "RetriableError",
+]
+
+
+class KafkaException(Exception):  # noqa: N818 - the name users of confluent_kafka catch
+    """Raised for every failure that Kafka or the client reports. `args[0]` is the `KafkaError`."""
+
+    @property
+    def error(self) -> KafkaError:
+        """The `KafkaError` that says what happened."""
+        first = self.args[0] if self.args else None
+        return first if isinstance(first, KafkaError) else KafkaError(KafkaError._FAIL, str(self))
+
+
+class KafkaError(ErrorCodes, KafkaException):
+    """What went wrong: a code, its name, one line of text, and what may be done about it.
+
+    Compares equal to another `KafkaError` of the same code and to the code itself (`err == KafkaError._TIMED_OUT`).
+    Every code is a class attribute under librdkafka's name: negative codes are the client's own, others the broker's.
+
+    Args:
+        code: error code, a key of `headrace.error_codes.CODES`.
+        reason: one line that says what, where and what to do; the code's documented meaning when None.
+        fatal: the client can not go on and must be closed.
+        retriable: the same call may succeed when it is tried again; None takes the documented answer of the code.
+        txn_requires_abort: the current transaction must be aborted.
+        maybe_applied: the broker may have carried the request out although no reply arrived.
+    """
+
+    def __init__(
+        self,
+        code: int,
+        reason: builtins.str | None = None,
+        fatal: bool = False,
+        retriable: bool | None = None,
+        txn_requires_abort: bool = False,
+        *,
+        maybe_applied: bool = False,
+    ) -> None:
+        entry = CODES.get(code) or ErrorCode(code, f"ERR_{code}", f"ERR_{code}", False, f"Unknown error code {code}.")
+        self._entry = entry
+        self._code = code
+        self._reason = entry.about if reason is None else reason
+        self._fatal = bool(fatal)
+        self._retriable = entry.retriable if retriable is None else bool(retriable)
+        self._txn_requires_abort = bool(txn_requires_abort)
+        self.maybe_applied = maybe_applied
+        super().__init__(self)
+
+    def code(self) -> int:
+        """The error code: negative for the client's own errors, positive for the broker's."""
+        return self._code
+
+    def name(self) -> builtins.str:
+        """The code's name as librdkafka spells it, for example ``UNKNOWN_TOPIC_OR_PART``."""
+        return self._entry.name
+
+    def str(self) -> builtins.str:
+        """One line of text: what happened, and where known what to do."""
+        return self._reason
+
+    def fatal(self) -> bool:
+        """True when the client instance can not continue and must be closed."""
+        return self._fatal
+
+    def retriable(self) -> bool:
+        """True when the operation may succeed if it is tried again."""
+        return self._retriable
+
+    def txn_requires_abort(self) -> bool:
+        """True when the current transaction must be aborted before going on."""
+        return self._txn_requires_abort
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, KafkaError):
+            return self._code == other._code
+        if isinstance(other, int):
+            return self._code == other
+        return NotImplemented
+
+    def __lt__(self, other: KafkaError | int) -> bool:
+        return self._code < (other._code if isinstance(other, KafkaError) else other)
+
+    def __hash__(self) -> int:
+        return hash(self._code)
+
+    def __str__(self) -> builtins.str:
+        return self._reason
+
+    def __repr__(self) -> builtins.str:
+        flags = "".join(f",{f}=True" for f in ("fatal", "retriable", "txn_requires_abort") if getattr(self, f)())
+        return f'KafkaError{{code={self.name()},val={self._code},str="{self._reason}"{flags}}}'
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (_rebuild, (type(self), self._code, self._reason, self._fatal, self._retriable,
+                           self._txn_requires_abort, self.maybe_applied))
+
+
+def _rebuild(
+    cls: type[KafkaError], code: int, reason: str, fatal: bool, retriable: bool, abort: bool, maybe: bool
+) -> KafkaError:
+    return cls(code, reason, fatal, retriable, abort, maybe_applied=maybe)
+
+
+
+class _Classed(KafkaException):
+    """An exception class with a fixed code; takes one line of text or a ready `KafkaError`."""
+
+    code = KafkaError._FAIL
+
+    def __init__(self, reason: str | KafkaError) -> None:
+        super().__init__(reason if isinstance(reason, KafkaError) else KafkaError(self.code, reason))
+
+
+class ConfigError(_Classed, ValueError):
+    """A property is unknown, malformed or contradicts another. Fix the program; nothing was started."""
+
+    code = KafkaError._INVALID_ARG
+
+
+class BufferFullError(_Classed, BufferError):
+    """The producer's buffer is full. Serve delivery reports with `poll()` and try again, or raise the limit."""
+
+    code = KafkaError._QUEUE_FULL
+
+
+class ClientClosedError(_Classed, RuntimeError):
+    """A method was called on a client after `close()`. Make a new client."""
+
+    code = KafkaError._DESTROY
+
+
+class RetriableError(_Classed):
+    """The call failed for a passing reason (lost connection, moving leader, timeout). Try it again."""
+
+    code = KafkaError._RETRY
+
+
+class FatalError(_Classed):
+    """The client can not go on: fenced, not authorised, or its guarantees are broken. Close it."""
+
+    code = KafkaError._FATAL
+
+
+class ProtocolError(_Classed, ValueError):
+    """Bytes or a message break the wire format: a bad length, count or version. The connection is closed."""
+
+    code = KafkaError._BAD_MSG
+
+
+class CorruptRecordError(ProtocolError):
+    """A record batch is damaged: bad checksum, size or count. Names topic, partition and offset where known."""
+
+    code = KafkaError.INVALID_MSG
+
+
+class DependencyError(ImportError):
+    """An optional package is missing. The text names the extra to install, for example `headrace[spark]`."""

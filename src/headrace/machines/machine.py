@@ -1,0 +1,86 @@
+"""What a machine is: it decides and never waits. Every client machine has this shape, and one driver runs them all.
+
+A machine knows no socket, no clock, no thread and no randomness: time comes in as `now` (monotonic seconds), nonces
+and jitter are injected. So a simulator can run millions of schedules of lost, late and repeated replies.
+
+Read next: `machines.metadata` for a small machine, `net.driver` for who calls it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any, Final, Protocol
+
+from headrace.errors import KafkaError
+from headrace.wire.schema import Request, Struct
+
+__all__ = ["ANY_NODE", "CONTROLLER", "Event", "Machine", "Send"]
+
+ANY_NODE: Final = -1
+"""Destination: any broker, the least loaded one that is connected."""
+CONTROLLER: Final = -2
+"""Destination: the broker that the metadata names as controller (any broker forwards in KRaft)."""
+
+
+@dataclass(slots=True, eq=False)
+class Send:
+    """A request that a machine wants on the wire.
+
+    Attributes:
+        destination: a broker id, `ANY_NODE` or `CONTROLLER`.
+        request: the message. Fields that the negotiated version lacks are dropped where Kafka calls them ignorable.
+        timeout_s: seconds from hand-over to the reply, connecting included.
+        max_version: the highest version the machine allows (for example 12 when a topic id is not known).
+        expects_reply: False for Produce with acks=0; `on_reply` is then called with None once it is written.
+        context: the machine's own note, untouched by the driver.
+        version: set by the driver when the version is negotiated; -1 until then.
+        node_id: set by the driver: the broker that the request went to; -1 until then.
+    """
+
+    destination: int
+    request: Request
+    timeout_s: float
+    max_version: int | None = None
+    expects_reply: bool = True
+    context: Any = None
+    version: int = field(default=-1)
+    node_id: int = field(default=-1)
+
+
+class Event:
+    """Something that the client above must learn. Each machine defines its own subclasses, slotted dataclasses."""
+
+    __slots__ = ()
+
+
+class Machine(Protocol):
+    """Decides; never waits. `now` is monotonic seconds, given by the caller.
+
+    The driver calls `poll`, then `events`, then sleeps until `deadline` or the next input. All calls come from one
+    thread; none may block. Each `Send` yielded by `poll` gets exactly one `on_reply` or `on_error`.
+    """
+
+    def poll(self, now: float) -> Iterable[Send]:
+        """Requests to send now. Called after every input and at the deadline; must be cheap when idle."""
+        ...
+
+    def deadline(self) -> float | None:
+        """Call `poll` again then; None when only an input can change anything. After `poll(now)`: None or > now."""
+        ...
+
+    def on_reply(self, send: Send, reply: Struct | None, now: float) -> None:
+        """The broker answered `send`. `reply` is None only where `expects_reply` was False."""
+        ...
+
+    def on_error(self, send: Send, error: KafkaError, now: float) -> None:
+        """No reply will come: lost or refused connection, timeout, unknown node, unsupported version.
+
+        `error.maybe_applied` tells whether the request may have reached the broker. `_TRANSPORT`, `_TIMED_OUT`,
+        `_RESOLVE` and `_UNKNOWN_BROKER` are passing; `_UNSUPPORTED_FEATURE`, `_AUTHENTICATION` and `_SSL` are not.
+        """
+        ...
+
+    def events(self) -> list[Event]:
+        """Take what happened since the last call; empties the machine's list."""
+        ...

@@ -1,0 +1,1 @@
+"""Sockets, clock and thread: the only client layer that waits. `net.driver` runs the machines."""

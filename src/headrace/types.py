@@ -1,0 +1,162 @@
+"""Plain values of the public API: where a record lives and what is told about it. No behaviour, no I/O.
+
+`Message`, the record itself, lives in `headrace.records`, because it points into a batch's bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from headrace.errors import KafkaError
+
+__all__ = [
+    "OFFSET_BEGINNING",
+    "OFFSET_END",
+    "OFFSET_INVALID",
+    "OFFSET_STORED",
+    "PARTITION_UA",
+    "TIMESTAMP_CREATE_TIME",
+    "TIMESTAMP_LOG_APPEND_TIME",
+    "TIMESTAMP_NOT_AVAILABLE",
+    "Headers",
+    "NodeAddress",
+    "ProducerRecord",
+    "RecordMetadata",
+    "ThrottleEvent",
+    "TopicPartition",
+]
+
+OFFSET_BEGINNING: Final = -2
+OFFSET_END: Final = -1
+OFFSET_STORED: Final = -1000
+OFFSET_INVALID: Final = -1001
+PARTITION_UA: Final = -1
+"""Partition unassigned: the partitioner chooses."""
+
+TIMESTAMP_NOT_AVAILABLE: Final = 0
+TIMESTAMP_CREATE_TIME: Final = 1
+TIMESTAMP_LOG_APPEND_TIME: Final = 2
+
+Headers = Mapping[str, Any] | Sequence[tuple[str, Any]]
+"""Record headers as users give them: a mapping, or pairs (names may repeat); values are bytes, str or None."""
+
+
+class TopicPartition:
+    """A topic, a partition of it, and an offset there.
+
+    Two are equal, and sort, by topic and partition alone, as in confluent_kafka.
+
+    Args:
+        topic: topic name.
+        partition: partition number; -1 for unassigned.
+        offset: absolute offset, or one of the logical `OFFSET_` constants.
+        metadata: text stored with a committed offset.
+        leader_epoch: epoch of the leader that the offset was read from (KIP-320), None when unknown.
+    """
+
+    __slots__ = ("error", "leader_epoch", "metadata", "offset", "partition", "topic")
+
+    def __init__(
+        self,
+        topic: str,
+        partition: int = PARTITION_UA,
+        offset: int = OFFSET_INVALID,
+        metadata: str | None = None,
+        leader_epoch: int | None = None,
+    ) -> None:
+        if not isinstance(topic, str):
+            raise TypeError(f"topic must be str, not {type(topic).__name__}")
+        self.topic = topic
+        self.partition = int(partition)
+        self.offset = int(offset)
+        self.metadata = metadata
+        self.leader_epoch = leader_epoch
+        self.error: KafkaError | None = None
+
+    def _key(self) -> tuple[str, int]:
+        return (self.topic, self.partition)
+
+    def __eq__(self, other: object) -> bool:
+        return self._key() == other._key() if isinstance(other, TopicPartition) else NotImplemented
+
+    def __lt__(self, other: TopicPartition) -> bool:
+        return self._key() < other._key()
+
+    def __le__(self, other: TopicPartition) -> bool:
+        return self._key() <= other._key()
+
+    def __gt__(self, other: TopicPartition) -> bool:
+        return self._key() > other._key()
+
+    def __ge__(self, other: TopicPartition) -> bool:
+        return self._key() >= other._key()
+
+    def __hash__(self) -> int:
+        return hash(self._key())
+
+    def __str__(self) -> str:
+        return f"{self.topic}[{self.partition}]@{self.offset}"
+
+    def __repr__(self) -> str:
+        return (
+            f"TopicPartition{{topic={self.topic},partition={self.partition},offset={self.offset},"
+            f"leader_epoch={self.leader_epoch},error={self.error}}}"
+        )
+
+
+@dataclass(slots=True)
+class ProducerRecord:
+    """A record to send (Java: `ProducerRecord`).
+
+    Args:
+        topic: topic name.
+        value: payload; None is a tombstone.
+        key: key for partitioning and compaction.
+        partition: partition number; None lets the partitioner choose.
+        headers: names and values.
+        timestamp_ms: milliseconds since the epoch; None takes the time of `send()`.
+        record_id: the caller's own mark, handed back in the record's `RecordMetadata`.
+    """
+
+    topic: str
+    value: Any = None
+    key: Any = None
+    partition: int | None = None
+    headers: Headers | None = None
+    timestamp_ms: int | None = None
+    record_id: int | None = None
+
+
+@dataclass(slots=True, frozen=True)
+class RecordMetadata:
+    """Where a record was stored (Java: `RecordMetadata`). Offset is -1 when it is not known (acks=0, errors)."""
+
+    topic: str
+    partition: int
+    offset: int = -1
+    timestamp_ms: int = -1
+    timestamp_type: int = TIMESTAMP_NOT_AVAILABLE
+    key_size: int = -1
+    value_size: int = -1
+    record_id: int | None = None
+
+
+@dataclass(slots=True, frozen=True)
+class ThrottleEvent:
+    """A broker asked the client to slow down. `throttle_time` is in seconds, as in confluent_kafka."""
+
+    broker_name: str
+    broker_id: int
+    throttle_time: float
+
+
+@dataclass(slots=True)
+class NodeAddress:
+    """A broker's id and where it listens."""
+
+    id: int
+    host: str
+    port: int
+    rack: str | None = field(default=None)

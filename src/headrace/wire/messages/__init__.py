@@ -1,0 +1,1 @@
+"""Kafka's messages, one typed class each; `wire.api` finds them by key."""
