@@ -28,7 +28,7 @@ __all__ = [
 ]
 
 
-class KafkaException(Exception):  # noqa: N818 - the name users of confluent_kafka catch
+class KafkaException(Exception):
     """Raised for every failure that Kafka or the client reports. `args[0]` is the `KafkaError`."""
 
     @property

@@ -1,0 +1,40 @@
+# Two commands do everything on a fresh machine: `make demo` and `make test`. Both make the environment first.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+SOURCES := src/headrace/records/_native.pyx setup.py pyproject.toml
+
+.PHONY: demo test check bench wheel clean help
+
+help:  ## Show this list
+	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
+
+demo: $(READY)  ## The main job on the embedded broker: 336,776 flights through Kafka and Spark, totals checked
+	$(BIN)/python -m headrace.cli demo $(DEMO_ARGS)
+
+test: $(READY)  ## All tests but the long ones, real Kafka and real Spark included
+	$(BIN)/python -m pytest $(PYTEST_ARGS)
+
+check: $(READY)  ## Lint, types, layers, docstrings
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/python -m pytest -q tests/quality
+
+bench: $(READY)  ## Side-by-side benchmarks against the peers on real Kafka (BENCH_ARGS=--full for all of them)
+	$(BIN)/python -m benchmarks $(BENCH_ARGS)
+
+wheel: $(READY)  ## Build the wheel into dist/
+	$(BIN)/python -m pip wheel --no-deps --wheel-dir dist .
+
+$(READY): $(SOURCES)
+	@echo "Setting up $(VENV) (PySpark is large: a minute or two the first time)"
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "headrace needs Python 3.11 or newer; set PYTHON=/path/to/python3.11"; exit 1; }
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --upgrade pip
+	$(BIN)/python -m pip install --quiet --editable '.[spark,dev]'
+	@touch $(READY)
+
+clean:  ## Remove what was built
+	rm -rf $(VENV) build dist src/*.egg-info src/headrace/records/_native*.so src/headrace/records/_native.c

@@ -1,0 +1,95 @@
+"""The arrows of the architecture: who may import whom. Lazy and TYPE_CHECKING imports count."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+SOURCE = Path(__file__).parents[2] / "src"
+PACKAGE = SOURCE / "headrace"
+
+BASE = {"error_codes", "errors", "types", "config"}
+FACES = {"aio", "admin", "serialization", "spark", "cli", "testing"}
+MAY_IMPORT = {
+    "wire": BASE,
+    "records": BASE,
+    "machines": BASE | {"wire", "records"},
+    "net": BASE | {"wire", "records", "machines"},
+    "client": BASE | {"wire", "records", "machines", "net"},
+    "broker": BASE | {"wire", "records"},
+    **{face: BASE | FACES | {"records", "client", "broker", "net", ""} for face in FACES},
+    "": BASE | {"records", "client"},
+}
+IMPURE = {"asyncio", "socket", "ssl", "select", "selectors", "threading", "time", "random", "os", "concurrent",
+          "subprocess", "datetime"}
+"""`machines` decide without any of these: time, chance and waiting are given to them."""
+
+
+def module_name(path: Path) -> str:
+    parts = path.relative_to(SOURCE).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def imports_of(path: Path) -> set[str]:
+    """Every module that a file names in an import, wherever the statement stands."""
+    found: set[str] = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            found |= {node.module} | {f"{node.module}.{alias.name}" for alias in node.names}
+    return found
+
+
+MODULES = {module_name(path): path for path in sorted(PACKAGE.rglob("*.py"))}
+
+
+def layer(module: str) -> str:
+    parts = module.split(".")
+    return parts[1] if len(parts) > 1 else ""
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_a_module_imports_only_what_its_layer_may(module: str) -> None:
+    own = layer(module)
+    allowed = MAY_IMPORT.get(own, BASE) | {own}
+    for name in imports_of(MODULES[module]):
+        if name in MODULES and name != "headrace":
+            assert layer(name) in allowed, f"{module} imports {name}"
+        elif name == "headrace":
+            assert own in FACES | {""}, f"{module} imports the package's public face"
+
+
+@pytest.mark.parametrize("module", [name for name in MODULES if layer(name) == "machines"])
+def test_a_machine_has_no_way_to_wait_or_to_roll_dice(module: str) -> None:
+    assert not {name.split(".")[0] for name in imports_of(MODULES[module])} & IMPURE
+
+
+def test_there_are_no_import_cycles() -> None:
+    graph = {module: {name for name in imports_of(path) if name in MODULES and name not in (module, "headrace")}
+             for module, path in MODULES.items()}
+    done: set[str] = set()
+
+    def visit(module: str, trail: tuple[str, ...]) -> None:
+        assert module not in trail, " -> ".join((*trail[trail.index(module):], module))
+        if module not in done:
+            for target in sorted(graph[module]):
+                # A package's __init__ is imported with any of its modules; that is not an arrow of the design.
+                if not module.startswith(f"{target}."):
+                    visit(target, (*trail, module))
+            done.add(module)
+
+    for module in graph:
+        visit(module, ())
+
+
+def test_only_spark_imports_pyspark_and_pyarrow_is_never_imported_at_the_top() -> None:
+    for module, path in MODULES.items():
+        names = {name.split(".")[0] for name in imports_of(path)}
+        if "pyspark" in names:
+            assert module in {"headrace.spark.source", "headrace.spark.sink", "headrace.spark.pipeline",
+                              "headrace.spark.progress"}, module
+        if layer(module) != "spark":
+            top = {alias.name for node in ast.parse(path.read_text()).body if isinstance(node, ast.Import)
+                   for alias in node.names}
+            assert "pyarrow" not in top, module

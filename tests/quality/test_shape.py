@@ -1,0 +1,83 @@
+"""What a reader meets: documented names, short files, resolvable citations, two walks that fit in an hour."""
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+SOURCES = sorted((ROOT / "src").rglob("*.py"))
+WALKS = {
+    "out": ("client/producer.py", "machines/accumulator.py", "machines/sender.py", "net/driver.py",
+            "net/connection.py"),
+    "back": ("net/connection.py", "net/driver.py", "machines/fetcher.py", "records/batch.py", "client/consumer.py"),
+}
+TABLES = {"config.py", "error_codes.py"}
+
+
+def ids(path: Path) -> str:
+    return str(path.relative_to(ROOT / "src"))
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=ids)
+def test_every_module_says_what_it_is_for(path: Path) -> None:
+    assert ast.get_docstring(ast.parse(path.read_text())), "no module docstring"
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=ids)
+def test_every_public_function_and_class_has_a_docstring(path: Path) -> None:
+    missing = []
+
+    def visit(node: ast.AST, owner: str) -> None:
+        for child in ast.iter_child_nodes(node):
+            if isinstance(child, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+                if child.name.startswith("_"):
+                    continue
+                overloads = {ast.unparse(d) for d in child.decorator_list}
+                if not ast.get_docstring(child) and not overloads & {"overload", "override"}:
+                    missing.append(f"{owner}{child.name}:{child.lineno}")
+                if isinstance(child, ast.ClassDef):
+                    visit(child, f"{owner}{child.name}.")
+
+    visit(ast.parse(path.read_text()), "")
+    assert not missing
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=ids)
+def test_no_file_is_longer_than_650_lines(path: Path) -> None:
+    assert path.name in TABLES or len(path.read_text().splitlines()) <= 650
+
+
+@pytest.mark.parametrize("walk", WALKS)
+def test_a_walk_is_five_files_and_at_most_1500_lines(walk: str) -> None:
+    files = WALKS[walk]
+    assert len(files) == 5
+    assert sum(len((ROOT / "src/headrace" / name).read_text().splitlines()) for name in files) <= 1500
+
+
+@pytest.mark.parametrize("walk", WALKS)
+def test_the_architecture_page_names_each_stop_of_a_walk_and_a_function_that_exists(walk: str) -> None:
+    page = (ROOT / "ARCHITECTURE.md").read_text()
+    for name in WALKS[walk]:
+        stops = re.findall(rf"`{re.escape(name)}` +`([\w.]+)\(\)`", page)
+        assert stops, f"ARCHITECTURE.md names no function of {name}"
+        source = (ROOT / "src/headrace" / name).read_text()
+        for function in stops:
+            assert re.search(rf"def {function.split('.')[-1]}\b", source), f"{name} has no {function}"
+
+
+def test_every_cited_decision_exists() -> None:
+    known = {path.name[:4] for path in (ROOT / "docs/decisions").glob("[0-9]*.md")}
+    for path in [*SOURCES, ROOT / "ARCHITECTURE.md", ROOT / "README.md"]:
+        cited = set(re.findall(r"decision (\d{4})", path.read_text()))
+        assert cited <= known, f"{path.name} cites {sorted(cited - known)}"
+
+
+def test_nothing_is_named_after_nothing() -> None:
+    words = re.compile(r"(Manager|Helper|Utils?)\b|\b(utils?|helpers?)$", re.IGNORECASE)
+    for path in SOURCES:
+        assert not words.search(path.stem), path
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ClassDef):
+                assert not words.search(node.name), f"{path.name}: {node.name}"

@@ -1,0 +1,44 @@
+"""Errors: values that compare by code, exceptions classed by what to do."""
+
+import pickle
+
+import pytest
+
+from headrace.error_codes import CODES, ErrorCodes
+from headrace.errors import BufferFullError, ClientClosedError, ConfigError, KafkaError, KafkaException
+
+
+def test_an_error_compares_with_codes_and_errors_of_the_same_code() -> None:
+    error = KafkaError(KafkaError._TIMED_OUT, "late")
+    assert error == KafkaError._TIMED_OUT
+    assert error == KafkaError(KafkaError._TIMED_OUT)
+    assert error != KafkaError._TRANSPORT
+    assert hash(error) == hash(KafkaError(KafkaError._TIMED_OUT))
+
+
+def test_an_error_may_be_raised_and_is_caught_as_kafka_exception() -> None:
+    with pytest.raises(KafkaException) as info:
+        raise KafkaError(KafkaError.UNKNOWN_TOPIC_OR_PART, "no such topic")
+    assert info.value.args[0].name() == "UNKNOWN_TOPIC_OR_PART"
+
+
+@pytest.mark.parametrize(("kind", "base"), [(ConfigError, ValueError), (BufferFullError, BufferError),
+                                             (ClientClosedError, RuntimeError)])
+def test_classed_errors_are_also_the_builtin_that_users_of_confluent_kafka_catch(kind: type[KafkaException],
+                                                                                 base: type[Exception]) -> None:
+    with pytest.raises(base, match="why"):
+        raise kind("why")
+    assert isinstance(kind("why").args[0], KafkaError)
+
+
+def test_errors_survive_pickling() -> None:
+    error = pickle.loads(pickle.dumps(KafkaError(KafkaError._FATAL, "fenced", fatal=True)))
+    assert (error.code(), error.str(), error.fatal()) == (KafkaError._FATAL, "fenced", True)
+
+
+def test_every_code_has_a_name_and_a_meaning() -> None:
+    for name, code in vars(ErrorCodes).items():
+        if isinstance(code, int):
+            assert CODES[code].name == name
+            assert len(CODES[code].about) > 8
+            assert CODES[code].about.endswith(".")
