@@ -7,10 +7,10 @@ Consumer`. asyncio twins are in `headrace.aio`, administration in `headrace.admi
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
-
+TYPE_CHECKING = False  # as typing.TYPE_CHECKING, without the cost of importing typing
 if TYPE_CHECKING:
+    from typing import Any
+
     from headrace.client.sync.consumer import Consumer
     from headrace.client.sync.producer import Producer
     from headrace.errors import KafkaError, KafkaException
@@ -64,6 +64,8 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     if name not in _HOME_OF:
         raise AttributeError(f"module 'headrace' has no attribute {name!r}")
+    from importlib import import_module
+
     value = getattr(import_module(_HOME_OF[name]), name)
     globals()[name] = value
     return value
