@@ -1,0 +1,367 @@
+"""The sender: turns queued batches into produce requests, and answers into delivery reports or retries.
+
+Each poll drains the partitions whose leader has room: one batch per partition and request, as many requests in flight
+per broker as allowed. `machines.reactions` is the table of what each answer means.
+
+It must not know sockets or callers. Came from: `machines.accumulator`; numbers: `machines.sequences`. Read next:
+`net.driver`, which sends what `poll` returns.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, Final, Protocol
+from uuid import UUID
+
+from headrace.errors import KafkaError
+from headrace.machines.accumulator import Accumulator, PartitionQueue, ProducerBatch
+from headrace.machines.machine import Event, Send
+from headrace.machines.reactions import HOPELESS, Reaction, reaction_to
+from headrace.machines.sequences import Sequences
+from headrace.types import TIMESTAMP_CREATE_TIME, TIMESTAMP_LOG_APPEND_TIME, NodeAddress
+from headrace.wire.messages.produce import (
+    InitProducerIdRequest,
+    InitProducerIdResponse,
+    PartitionProduceData,
+    PartitionProduceResponse,
+    ProduceRequest,
+    ProduceResponse,
+    TopicProduceData,
+)
+from headrace.wire.schema import Struct
+
+__all__ = ["BatchDone", "Leaders", "Limits", "ProducerFailed", "Sender"]
+
+_NO_TOPIC_ID: Final = UUID(int=0)
+_REQUEST_OVERHEAD_BYTES: Final = 512  # header, topic name and lengths; generous
+
+
+@dataclass(slots=True, eq=False)
+class BatchDone(Event):
+    """A batch's delivery report: said exactly once for each batch.
+
+    Attributes:
+        error: None when it is stored.
+        base_offset: offset of its first record; -1 when not known (acks=0, an old duplicate, an error).
+        timestamp_ms: the broker's time if `timestamp_type` is log append time, else -1: each record's own.
+    """
+
+    batch: ProducerBatch
+    error: KafkaError | None = None
+    base_offset: int = -1
+    timestamp_type: int = TIMESTAMP_CREATE_TIME
+    timestamp_ms: int = -1
+
+
+@dataclass(slots=True, eq=False)
+class ProducerFailed(Event):
+    """No record can be stored any more; every batch, also future ones, is reported with this error."""
+
+    error: KafkaError
+
+
+class Leaders(Protocol):
+    """What the sender needs of `machines.metadata`."""
+
+    def leader(self, topic: str, partition: int) -> tuple[int | None, int]:
+        """Broker id of the leader, None while it is not known, and the leader's epoch."""
+        ...
+
+    def topic_id(self, topic: str) -> UUID:
+        """The topic's id, zero when it is not known."""
+        ...
+
+    def refresh(self, now: float) -> None:
+        """Ask for new metadata soon."""
+        ...
+
+    def update_leader(
+        self, topic: str, partition: int, leader_id: int, leader_epoch: int, endpoints: list[NodeAddress]
+    ) -> None:
+        """Take a hint about the new leader (KIP-951)."""
+        ...
+
+
+@dataclass(slots=True, frozen=True)
+class Limits:
+    """The producer's settings, in seconds and bytes."""
+
+    acks: int = -1
+    max_in_flight: int = 5
+    max_request_bytes: int = 1_000_000
+    request_timeout_s: float = 30.0
+    retries: int = 2**31 - 1
+    message_timeout_s: float = 300.0
+
+
+class Sender:
+    """The machine of the produce path.
+
+    Args:
+        accumulator: where batches wait.
+        sequences: who numbers them.
+        leaders: who knows the partitions' leaders.
+        limits: settings.
+        backoff_s: seconds to wait before retry n (0, 1, ...), jitter included.
+    """
+
+    def __init__(
+        self,
+        accumulator: Accumulator,
+        sequences: Sequences,
+        leaders: Leaders,
+        limits: Limits,
+        backoff_s: Callable[[int], float],
+    ) -> None:
+        self.failed: KafkaError | None = None
+        self._accumulator = accumulator
+        self._sequences = sequences
+        self._leaders = leaders
+        self._limits = limits
+        self._backoff_s = backoff_s
+        self._requests: dict[int, int] = {}  # produce requests in flight per broker
+        self._throttled_until: dict[int, float] = {}
+        self._polled_at = -math.inf
+        self._events: list[Event] = []
+
+    def poll(self, now: float) -> list[Send]:
+        """Requests to send now."""
+        self._polled_at = now
+        self._accumulator.collect(now)
+        if self.failed is not None:
+            self.purge(self.failed, None)
+            return []
+        for batch in self._accumulator.expired(now):
+            self._accumulator.drop(batch)
+            self._give_up(batch, self._timed_out(batch))
+        sends = list(self._drain(now))
+        sends.extend(self._sequences.poll(now))
+        return sends
+
+    def deadline(self) -> float | None:
+        """When to poll again although nothing happened."""
+        moments = [self._accumulator.deadline(self._polled_at), self._sequences.deadline()]
+        moments += [until for until in self._throttled_until.values() if until > self._polled_at]
+        return min((moment for moment in moments if moment is not None), default=None)
+
+    def events(self) -> list[Event]:
+        """Delivery reports, and the producer's own failure."""
+        taken, self._events = self._events, []
+        return taken
+
+    # Draining
+
+    def _drain(self, now: float) -> Iterator[Send]:
+        by_leader: dict[int, list[PartitionQueue]] = {}
+        for queue in self._accumulator.busy():
+            if self._next(queue, now) is None:
+                continue
+            leader, _ = self._leaders.leader(queue.topic, queue.partition)
+            if leader is None:
+                self._leaders.refresh(now)
+            elif self._throttled_until.get(leader, -math.inf) <= now:
+                by_leader.setdefault(leader, []).append(queue)
+        for leader, queues in by_leader.items():
+            while self._requests.get(leader, 0) < self._limits.max_in_flight:
+                batches = self._fill(queues, now)
+                if not batches:
+                    break
+                self._requests[leader] = self._requests.get(leader, 0) + 1
+                yield self._request(leader, batches, now)
+
+    def _next(self, queue: PartitionQueue, now: float) -> ProducerBatch | None:
+        batch = queue.sendable(now, self._limits.max_in_flight)
+        return batch if batch is not None and self._sequences.allows(queue, batch) else None
+
+    def _fill(self, queues: list[PartitionQueue], now: float) -> list[ProducerBatch]:
+        """Take batches for one request: one per partition, together no larger than a request may be."""
+        taken: list[ProducerBatch] = []
+        room = self._limits.max_request_bytes - _REQUEST_OVERHEAD_BYTES
+        for queue in queues:
+            batch = self._next(queue, now)
+            if batch is None or (taken and batch.size_bytes > room):
+                continue
+            room -= batch.size_bytes
+            self._accumulator.take(queue)
+            self._sequences.number(queue, batch)
+            taken.append(batch)
+        return taken
+
+    def _request(self, leader: int, batches: list[ProducerBatch], now: float) -> Send:
+        topics: dict[str, TopicProduceData] = {}
+        for batch in batches:
+            name = batch.queue.topic
+            if name not in topics:
+                topics[name] = TopicProduceData(name=name, topic_id=self._leaders.topic_id(name), partition_data=[])
+            data = batch.sealed.data if batch.sealed is not None else None
+            topics[name].partition_data.append(PartitionProduceData(index=batch.queue.partition, records=data))
+        request = ProduceRequest(
+            transactional_id=None,
+            acks=self._limits.acks,
+            timeout_ms=int(self._limits.request_timeout_s * 1000),
+            topic_data=list(topics.values()),
+        )
+        oldest = min(batch.deadline for batch in batches)
+        return Send(
+            leader,
+            request,
+            min(self._limits.request_timeout_s, max(oldest - now, 0.001)),
+            max_version=12 if any(t.topic_id == _NO_TOPIC_ID for t in topics.values()) else None,
+            expects_reply=self._limits.acks != 0,
+            context=batches,
+        )
+
+    # Answers
+
+    def on_reply(self, send: Send, reply: Struct | None, now: float) -> None:
+        """The broker answered, or with acks=0 the request was written."""
+        if isinstance(reply, InitProducerIdResponse):
+            self._fail_on(self._sequences.on_reply(reply, now))
+            return
+        self._requests[send.destination] -= 1
+        if not isinstance(reply, ProduceResponse):
+            for batch in send.context:
+                self._accumulator.settle(batch)
+                self._stored(batch, BatchDone(batch))
+            return
+        if reply.throttle_time_ms > 0:
+            self._throttled_until[send.destination] = now + reply.throttle_time_ms / 1000.0
+        answers = _by_partition(send, reply)
+        endpoints = [NodeAddress(n.node_id, n.host, n.port, n.rack) for n in reply.node_endpoints]
+        for batch in send.context:
+            self._accumulator.settle(batch)
+            answer = answers.get((batch.queue.topic, batch.queue.partition))
+            if answer is None:
+                missing = KafkaError(KafkaError._BAD_MSG, f"The broker's answer leaves out {_name(batch)}")
+                self._retry(batch, missing, now, uncertain=True)
+            else:
+                self._react(batch, answer, endpoints, now)
+
+    def on_error(self, send: Send, error: KafkaError, now: float) -> None:
+        """No answer came."""
+        if isinstance(send.request, InitProducerIdRequest):
+            self._fail_on(self._sequences.on_error(error, now))
+            return
+        self._requests[send.destination] -= 1
+        self._leaders.refresh(now)
+        for batch in send.context:
+            self._accumulator.settle(batch)
+            if error.code() in HOPELESS:
+                self._give_up(batch, error)
+            else:
+                self._retry(batch, error, now, uncertain=error.maybe_applied)
+
+    def _react(
+        self, batch: ProducerBatch, answer: PartitionProduceResponse, endpoints: list[NodeAddress], now: float
+    ) -> None:
+        reaction = reaction_to(answer.error_code)
+        if reaction is Reaction.STORED:
+            self._stored(batch, _done(batch, answer))
+            return
+        error = _error(batch, answer)
+        hinted = False
+        if reaction is Reaction.MOVED:
+            hinted = self._follow_leader(batch.queue, answer, endpoints, now)
+        if reaction is Reaction.FATAL:
+            self._give_up(batch, error)
+            self._fail_on(error)
+        elif reaction is Reaction.FAIL or (reaction is Reaction.NUMBER and not self._sequences.on_refused(batch)):
+            self._give_up(batch, error)
+        else:
+            uncertain = reaction in (Reaction.RETRY, Reaction.MOVED)
+            self._retry(batch, error, now, uncertain=uncertain, at_once=hinted)
+
+    def _follow_leader(
+        self, queue: PartitionQueue, answer: PartitionProduceResponse, endpoints: list[NodeAddress], now: float
+    ) -> bool:
+        """Take the broker's hint at the new leader; True when it gave one. Otherwise ask for metadata."""
+        hint = answer.current_leader
+        if hint.leader_id < 0:
+            self._leaders.refresh(now)
+            return False
+        before = self._leaders.leader(queue.topic, queue.partition)
+        self._leaders.update_leader(queue.topic, queue.partition, hint.leader_id, hint.leader_epoch, endpoints)
+        return self._leaders.leader(queue.topic, queue.partition) != before
+
+    def _stored(self, batch: ProducerBatch, done: BatchDone) -> None:
+        self._sequences.on_stored(batch.queue)
+        self._report(done)
+
+    def _retry(
+        self, batch: ProducerBatch, error: KafkaError, now: float, *, uncertain: bool, at_once: bool = False
+    ) -> None:
+        batch.uncertain |= uncertain and not batch.void
+        batch.last_error = error
+        if batch.reported:  # purged while in flight
+            self._sequences.on_given_up(batch)
+        elif batch.attempts > self._limits.retries:
+            self._give_up(batch, error)
+        elif batch.deadline <= now:
+            self._give_up(batch, self._timed_out(batch))
+        else:
+            wait_s = 0.0 if at_once else self._backoff_s(batch.attempts - 1)
+            self._accumulator.requeue(batch, now + wait_s)
+
+    def _give_up(self, batch: ProducerBatch, error: KafkaError) -> None:
+        self._sequences.on_given_up(batch)
+        if batch.uncertain and not error.maybe_applied:
+            error = KafkaError(error.code(), error.str(), error.fatal(), error.retriable(), maybe_applied=True)
+        self._report(BatchDone(batch, error))
+
+    def _report(self, done: BatchDone) -> None:
+        if not done.batch.reported:
+            done.batch.reported = True
+            self._events.append(done)
+
+    def _timed_out(self, batch: ProducerBatch) -> KafkaError:
+        why = f"last error: {batch.last_error}" if batch.last_error else "its leader was not reached"
+        text = f"{_name(batch)}: not delivered within message.timeout.ms ({self._limits.message_timeout_s:g} s); {why}"
+        return KafkaError(KafkaError._MSG_TIMED_OUT, text, maybe_applied=batch.uncertain)
+
+    # The end
+
+    def purge(self, queued: KafkaError | None, in_flight: KafkaError | None) -> None:
+        """Report batches as failed: those that wait, those in flight, or both; None leaves a kind alone."""
+        if queued is not None:
+            for batch in self._accumulator.waiting():
+                self._accumulator.drop(batch)
+                self._give_up(batch, queued)
+        if in_flight is not None:
+            for batch in self._accumulator.in_flight():
+                self._report(BatchDone(batch, in_flight))  # its number is settled when the answer comes
+
+    def _fail_on(self, error: KafkaError | None) -> None:
+        if error is None or self.failed is not None:
+            return
+        self.failed = KafkaError(error.code(), f"The producer can not go on: {error}", fatal=True, retriable=False)
+        self._events.append(ProducerFailed(self.failed))
+        self.purge(self.failed, None)
+
+
+def _by_partition(send: Send, reply: ProduceResponse) -> dict[tuple[str, int], PartitionProduceResponse]:
+    request: Any = send.request
+    names = {topic.topic_id: topic.name for topic in request.topic_data}
+    return {
+        (topic.name or names.get(topic.topic_id, ""), answer.index): answer
+        for topic in reply.responses
+        for answer in topic.partition_responses
+    }
+
+
+def _done(batch: ProducerBatch, answer: PartitionProduceResponse) -> BatchDone:
+    if answer.log_append_time_ms >= 0:
+        return BatchDone(batch, None, answer.base_offset, TIMESTAMP_LOG_APPEND_TIME, answer.log_append_time_ms)
+    return BatchDone(batch, None, answer.base_offset)
+
+
+def _error(batch: ProducerBatch, answer: PartitionProduceResponse) -> KafkaError:
+    error = KafkaError(answer.error_code)
+    reasons = [r.batch_index_error_message for r in answer.record_errors if r.batch_index_error_message]
+    text = "; ".join(filter(None, [answer.error_message or error.str(), *reasons[:3]]))
+    return KafkaError(answer.error_code, f"{_name(batch)}: {text}")
+
+
+def _name(batch: ProducerBatch) -> str:
+    return f"{batch.queue.topic}[{batch.queue.partition}]"
