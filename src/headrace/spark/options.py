@@ -1,0 +1,274 @@
+"""The options of `format("headrace")`: Spark's text becomes checked values, or one clear line.
+
+Names and meanings are those of Spark's own Kafka connector and their case does not matter, so a program changes by its
+format name alone. Whatever starts with ``kafka.`` goes to the client without the prefix.
+
+This module knows neither Spark nor a socket. Read next: `headrace.spark.plan`, which turns positions into ranges.
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from headrace.config import CONSUMER, PRODUCER, Config
+from headrace.errors import ConfigError
+from headrace.spark.plan import EARLIEST, LATEST, Offsets, Tp, parse_offsets
+
+__all__ = ["Position", "SinkOptions", "SourceOptions", "Subscription"]
+
+_COMMON: Final = ("includeHeaders",)
+_SOURCE: Final = (
+    "subscribe", "subscribePattern", "assign", "startingOffsets", "endingOffsets", "startingTimestamp",
+    "endingTimestamp", "startingOffsetsByTimestampStrategy", "maxOffsetsPerTrigger", "minOffsetsPerTrigger",
+    "maxTriggerDelay", "minPartitions", "maxRecordsPerPartition", "failOnDataLoss", "stopFile",
+)
+_SINK: Final = ("topic",)
+_STREAM_ONLY: Final = ("maxOffsetsPerTrigger", "minOffsetsPerTrigger", "maxTriggerDelay")
+_BATCH_ONLY: Final = ("endingOffsets", "endingTimestamp")
+# Spark itself puts these among a sink's options.
+_FROM_SPARK: Final = ("checkpointlocation",)
+_REFUSED: Final = {
+    "auto.offset.reset": "use startingOffsets, which also holds when a query starts again",
+    "enable.auto.commit": "Spark keeps the offsets in its checkpoint",
+    "key.deserializer": "keys are read as binary; cast them in Spark SQL",
+    "value.deserializer": "values are read as binary; cast them in Spark SQL",
+    "key.serializer": "keys are written as they are; cast them to string or binary",
+    "value.serializer": "values are written as they are; cast them to string or binary",
+    "interceptor.classes": "interceptors are Java classes",
+}
+_SECONDS: Final = {"ms": 0.001, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
+
+
+@dataclass(frozen=True, slots=True)
+class Subscription:
+    """What to read: exactly one of names, a pattern, or partitions.
+
+    Attributes:
+        topics: topic names (`subscribe`).
+        pattern: regular expression that must match a whole topic name (`subscribePattern`); Python's dialect.
+        assigned: single partitions (`assign`).
+    """
+
+    topics: tuple[str, ...] = ()
+    pattern: str = ""
+    assigned: tuple[Tp, ...] = ()
+
+    def __str__(self) -> str:
+        if self.pattern:
+            return f"topics that match {self.pattern!r}"
+        return ", ".join(self.topics or sorted({topic for topic, _ in self.assigned}))
+
+
+@dataclass(frozen=True, slots=True)
+class Position:
+    """Where to start or to end: one logical offset for all, a timestamp, or an offset for each partition.
+
+    Attributes:
+        logical: `EARLIEST` or `LATEST`, for every partition, when nothing else is set.
+        timestamp_ms: the first record at or after it; None when not asked for.
+        offsets: one offset, `EARLIEST` or `LATEST` per partition; all partitions must be named.
+        else_latest: a partition without a record at or after `timestamp_ms` starts at its end; otherwise an error.
+    """
+
+    logical: int = EARLIEST
+    timestamp_ms: int | None = None
+    offsets: Offsets = field(default_factory=dict)
+    else_latest: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class SourceOptions:
+    """Everything a read needs. Row counts are records (offsets), times are seconds.
+
+    Raises:
+        ConfigError: from `parse`, for an unknown option, a malformed value or a contradiction.
+    """
+
+    client: Mapping[str, str]
+    subscription: Subscription
+    starting: Position
+    ending: Position
+    max_rows: int | None = None
+    min_rows: int | None = None
+    max_delay_s: float = 900.0
+    min_partitions: int | None = None
+    max_rows_per_partition: int | None = None
+    include_headers: bool = False
+    fail_on_data_loss: bool = True
+    stop_file: str = ""
+
+    @classmethod
+    def parse(cls, given: Mapping[str, str], *, streaming: bool) -> SourceOptions:
+        """Check the options of a batch or of a streaming read."""
+        options = _Options(given, (*_COMMON, *_SOURCE), "read")
+        for name in _BATCH_ONLY if streaming else _STREAM_ONLY:
+            if name.lower() in options.values:
+                raise ConfigError(f"option {name} belongs to a {'batch' if streaming else 'streaming'} read only")
+        starting, ending = _starting(options, streaming), _ending(options)
+        if not streaming and starting.logical == LATEST and not starting.offsets and starting.timestamp_ms is None:
+            raise ConfigError("startingOffsets can not be latest in a batch read: there would be nothing to read")
+        return cls(
+            client=_client(options, CONSUMER),
+            subscription=_subscription(options),
+            starting=starting,
+            ending=ending,
+            max_rows=options.count("maxOffsetsPerTrigger"),
+            min_rows=options.count("minOffsetsPerTrigger"),
+            max_delay_s=options.duration_s("maxTriggerDelay", 900.0),
+            min_partitions=options.count("minPartitions"),
+            max_rows_per_partition=options.count("maxRecordsPerPartition"),
+            include_headers=options.flag("includeHeaders", False),
+            fail_on_data_loss=options.flag("failOnDataLoss", True),
+            stop_file=options.text("stopFile"),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class SinkOptions:
+    """Everything a write needs: the client's properties, and the topic unless each row names its own."""
+
+    client: Mapping[str, str]
+    topic: str = ""
+    include_headers: bool = False
+
+    @classmethod
+    def parse(cls, given: Mapping[str, str]) -> SinkOptions:
+        """Check the options of a write.
+
+        Raises:
+            ConfigError: unknown option or malformed value.
+        """
+        options = _Options(given, (*_COMMON, *_SINK), "write")
+        return cls(
+            client=_client(options, PRODUCER),
+            topic=options.text("topic"),
+            include_headers=options.flag("includeHeaders", False),
+        )
+
+
+class _Options:
+    """The given options by lower-case name; every name was checked, values are converted on demand."""
+
+    def __init__(self, given: Mapping[str, str], known: Iterable[str], use: str) -> None:
+        self.values = {name.lower(): str(value) for name, value in given.items() if value is not None}
+        spelled = {name.lower(): name for name in known}
+        for name in self.values:
+            if name not in spelled and name not in _FROM_SPARK and not name.startswith("kafka."):
+                raise ConfigError(_unknown(name, spelled, use))
+
+    def text(self, name: str) -> str:
+        return self.values.get(name.lower(), "").strip()
+
+    def flag(self, name: str, default: bool) -> bool:
+        text = self.text(name).lower()
+        if text not in ("", "true", "false"):
+            raise ConfigError(f"option {name} must be true or false, not {text!r}")
+        return text == "true" if text else default
+
+    def count(self, name: str) -> int | None:
+        return self._whole(name, 1)
+
+    def timestamp_ms(self, name: str) -> int | None:
+        return self._whole(name, 0)
+
+    def _whole(self, name: str, low: int) -> int | None:
+        text = self.text(name)
+        if not text:
+            return None
+        if not text.isdigit() or int(text) < low:
+            raise ConfigError(f"option {name} must be a whole number of at least {low}, not {text!r}")
+        return int(text)
+
+    def duration_s(self, name: str, default: float) -> float:
+        text = self.text(name).lower()
+        if not text:
+            return default
+        match = re.fullmatch(r"(\d+)\s*(ms|s|m|min|h|d)?", text)
+        if match is None:
+            raise ConfigError(f"option {name} must be a time like 500ms, 30s or 15m, not {text!r}")
+        return int(match[1]) * _SECONDS[match[2] or "ms"]
+
+
+def _unknown(name: str, spelled: Mapping[str, str], use: str) -> str:
+    close = difflib.get_close_matches(name, [*spelled, "kafka." + name], n=1, cutoff=0.7)
+    if close and close[0] in spelled:
+        return f"unknown option {name!r}. Did you mean {spelled[close[0]]!r}?"
+    if "." in name:
+        return f"unknown option {name!r}. Properties of the Kafka client need the prefix: 'kafka.{name}'"
+    return f"unknown option {name!r}. Options of a {use}: {', '.join(spelled.values())}, and kafka.*"
+
+
+def _client(options: _Options, role: str) -> Mapping[str, str]:
+    client = {name[6:]: value for name, value in options.values.items() if name.startswith("kafka.")}
+    for name, why in _REFUSED.items():
+        if name in client:
+            raise ConfigError(f"option kafka.{name} is not supported: {why}")
+    if "bootstrap.servers" not in client:
+        raise ConfigError("option kafka.bootstrap.servers is missing: give at least one broker as host:port")
+    Config(role, client)
+    return client
+
+
+def _subscription(options: _Options) -> Subscription:
+    ways = [name for name in ("subscribe", "subscribePattern", "assign") if options.text(name)]
+    if len(ways) != 1:
+        found = f"not {' and '.join(ways)}" if ways else "none was given"
+        raise ConfigError(f"give exactly one of subscribe, subscribePattern and assign; {found}")
+    text = options.text(ways[0])
+    if ways[0] == "subscribe":
+        return Subscription(topics=tuple(dict.fromkeys(part.strip() for part in text.split(",") if part.strip())))
+    if ways[0] == "subscribePattern":
+        try:
+            re.compile(text)
+        except re.error as error:
+            raise ConfigError(f"option subscribePattern is not a regular expression: {error} in {text!r}") from None
+        return Subscription(pattern=text)
+    return Subscription(assigned=_assigned(text))
+
+
+def _assigned(text: str) -> tuple[Tp, ...]:
+    expected = 'option assign must look like {"topic": [0, 1]}'
+    try:
+        parsed: Any = json.loads(text)
+    except ValueError as error:
+        raise ConfigError(f"{expected}: {error}") from None
+    if not isinstance(parsed, dict) or not all(isinstance(value, list) for value in parsed.values()):
+        raise ConfigError(f"{expected}, not {text!r}")
+    tps = [(topic, p) for topic, partitions in parsed.items() for p in partitions]
+    if not tps or not all(type(p) is int and p >= 0 for _, p in tps):
+        raise ConfigError(f"{expected}, not {text!r}")
+    return tuple(dict.fromkeys(tps))
+
+
+def _starting(options: _Options, streaming: bool) -> Position:
+    strategy = options.text("startingOffsetsByTimestampStrategy").lower() or "error"
+    if strategy not in ("error", "latest"):
+        raise ConfigError(f"option startingOffsetsByTimestampStrategy must be error or latest, not {strategy!r}")
+    timestamp_ms = options.timestamp_ms("startingTimestamp")
+    if timestamp_ms is not None:
+        return Position(timestamp_ms=timestamp_ms, else_latest=strategy == "latest")
+    return _position(options, "startingOffsets", LATEST if streaming else EARLIEST)
+
+
+def _ending(options: _Options) -> Position:
+    timestamp_ms = options.timestamp_ms("endingTimestamp")
+    if timestamp_ms is not None:
+        return Position(timestamp_ms=timestamp_ms, else_latest=True)
+    ending = _position(options, "endingOffsets", LATEST)
+    if EARLIEST in ending.offsets.values() or (ending.logical == EARLIEST and not ending.offsets):
+        raise ConfigError("option endingOffsets can not be earliest (-2): there would be nothing to read")
+    return ending
+
+
+def _position(options: _Options, name: str, default: int) -> Position:
+    text = options.text(name)
+    if text.lower() in ("", "earliest", "latest"):
+        return Position({"": default, "earliest": EARLIEST, "latest": LATEST}[text.lower()])
+    if not text.startswith("{"):
+        raise ConfigError(f'option {name} must be earliest, latest or JSON like {{"topic": {{"0": 42}}}}, not {text!r}')
+    return Position(offsets=parse_offsets(text, f"option {name}", low=EARLIEST))

@@ -1,0 +1,215 @@
+"""Which records a batch holds, and which task reads them: pure functions over offsets.
+
+Spark keeps, per micro-batch, one JSON text: the END offsets. A start that was resolved at run time ("latest") would be
+resolved anew after a crash, and records between the two answers would be lost. So a batch's start travels inside its
+logged end, under a key that no topic can have:
+
+    {"flights": {"0": 1200, "1": 1180}, "@from": {"flights": {"0": 800, "1": 780}}, "@v": 1}
+
+Without "@from" the text is the one of Spark's own connector, so a checkpoint of that connector can be taken over.
+
+This module knows neither Spark nor Kafka's protocol. Read next: `headrace.spark.source`.
+"""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+import json
+import math
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from headrace.errors import ConfigError
+
+__all__ = [
+    "EARLIEST",
+    "LATEST",
+    "DataLossError",
+    "Offsets",
+    "Range",
+    "Tp",
+    "advance",
+    "batch_offsets",
+    "batch_start",
+    "lag",
+    "limit_rows",
+    "parse_offsets",
+    "ranges",
+    "split",
+    "text_of",
+]
+
+Tp = tuple[str, int]
+"""Topic and partition."""
+Offsets = dict[Tp, int]
+"""The next offset to read, per partition."""
+
+EARLIEST: Final = -2
+LATEST: Final = -1
+_FROM: Final = "@from"
+_VERSION: Final = "@v"
+
+
+class DataLossError(RuntimeError):
+    """Records that were still to be read are gone: aged out, or their topic or partition was deleted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """Records of one partition that one task reads: offsets `start` up to, not including, `end`."""
+
+    topic: str
+    partition: int
+    start: int
+    end: int
+
+    @property
+    def size(self) -> int:
+        """Offsets in the range: an upper bound of its records (compaction and transactions leave gaps)."""
+        return self.end - self.start
+
+    def __str__(self) -> str:
+        return f"{self.topic}[{self.partition}] {self.start}..{self.end}"
+
+
+def parse_offsets(text: str, what: str, *, low: int = 0) -> Offsets:
+    """Read offsets as Spark's connector writes them; keys that start with "@" are passed over.
+
+    Args:
+        text: JSON, topic to partition to offset.
+        what: where the text comes from, for the error.
+        low: the least offset that is allowed: `EARLIEST` also allows the logical ones.
+
+    Raises:
+        ConfigError: the text is something else.
+    """
+    try:
+        return _offsets(json.loads(text), low)
+    except (ValueError, TypeError, AttributeError) as error:
+        raise ConfigError(f'{what} must be JSON like {{"topic": {{"0": 42}}}}: {error}, in {text!r}') from None
+
+
+def _offsets(parsed: Mapping[str, Any], low: int = 0) -> Offsets:
+    found: Offsets = {}
+    for topic, partitions in parsed.items():
+        if topic.startswith("@"):
+            continue
+        for partition, offset in partitions.items():
+            if type(offset) is not int or offset < low:
+                raise ValueError(f"the offset of {topic}[{partition}] must be a whole number of at least {low}")
+            found[topic, int(partition)] = offset
+    return found
+
+
+def _json_of(offsets: Offsets) -> dict[str, dict[str, int]]:
+    found: dict[str, dict[str, int]] = {}
+    for (topic, partition), offset in sorted(offsets.items()):
+        found.setdefault(topic, {})[str(partition)] = offset
+    return found
+
+
+def text_of(offsets: Offsets) -> str:
+    """One line for people: topic, partition and offset of each."""
+    return ", ".join(f"{topic}[{partition}]@{offset}" for (topic, partition), offset in sorted(offsets.items()))
+
+
+def batch_offsets(start: Offsets, end: Offsets) -> dict[str, Any]:
+    """The value that Spark logs for a batch: its end, with its start inside."""
+    return {**_json_of(end), _FROM: _json_of(start), _VERSION: 1}
+
+
+def batch_start(logged_start: Mapping[str, Any], logged_end: Mapping[str, Any]) -> tuple[Offsets, Offsets]:
+    """Start and end of a batch from what Spark logged.
+
+    The start comes from inside the end. `logged_start` is taken only when there is none, in a checkpoint that Spark's
+    own connector wrote.
+    """
+    version = logged_end.get(_VERSION, 1)
+    if version != 1:
+        raise ConfigError(f"the checkpoint's offsets have format {version}, this release knows 1: update headrace")
+    end = _offsets(logged_end)
+    return (_offsets(logged_end[_FROM]) if _FROM in logged_end else _offsets(logged_start)), end
+
+
+def lag(start: Mapping[str, Any] | None, end: Mapping[str, Any] | None) -> int:
+    """Records between two logged offsets: how far a reader at `start` is behind `end`; 0 when one is not known."""
+    if not start or not end:
+        return 0
+    read, latest = _offsets(start), _offsets(end)
+    return sum(max(0, offset - read.get(tp, 0)) for tp, offset in latest.items())
+
+
+def advance(start: Offsets, earliest: Offsets, latest: Offsets, *, fail_on_data_loss: bool) -> Offsets:
+    """Where the next batch starts, after partitions appeared, vanished or lost records.
+
+    A new partition starts at its earliest record, whatever startingOffsets says: it came after the query began.
+
+    Args:
+        start: end of the batch before.
+        earliest: first offset of each partition that exists; may hold only the ones that `start` lacks or that moved.
+        latest: end offset of each partition that exists.
+        fail_on_data_loss: refuse instead of going on with what is left.
+
+    Raises:
+        DataLossError: a partition vanished, or ends before the place reached so far (its topic was made anew).
+    """
+    gone = [tp for tp in start if tp not in latest]
+    shrunk = [tp for tp in start if tp in latest and latest[tp] < start[tp]]
+    if fail_on_data_loss and (gone or shrunk):
+        what = ", ".join(f"{t}[{p}]" for t, p in sorted(gone or shrunk))
+        why = "no longer exist" if gone else "end before the offsets reached so far, as after a topic was made anew"
+        raise DataLossError(
+            f"records may be lost: {what} {why}. Set failOnDataLoss to false to go on with what there is, "
+            "or start with a new checkpoint"
+        )
+    moved = {tp: earliest.get(tp, 0) for tp in latest if tp not in start or tp in shrunk}
+    return {tp: moved.get(tp, start.get(tp, 0)) for tp in latest}
+
+
+def limit_rows(start: Offsets, latest: Offsets, max_rows: int | None) -> Offsets:
+    """The end of a batch of at most about `max_rows` records: each partition gives its share of the backlog.
+
+    A partition with a backlog gives at least one record, so none starves; the sum may exceed the limit by that.
+    """
+    sizes = {tp: latest[tp] - start.get(tp, 0) for tp in latest}
+    total = sum(size for size in sizes.values() if size > 0)
+    if max_rows is None or total <= max_rows:
+        return dict(latest)
+    end: Offsets = {}
+    for tp, size in sizes.items():
+        share = max_rows * size / total
+        rows = math.ceil(share) if share < 1 else math.floor(share)
+        end[tp] = min(start.get(tp, 0) + max(rows, 0), latest[tp])
+    return end
+
+
+def ranges(start: Offsets, end: Offsets) -> list[Range]:
+    """One range per partition that has something to read, in a fixed order."""
+    found = (Range(topic, p, start.get((topic, p), 0), offset) for (topic, p), offset in sorted(end.items()))
+    return [each for each in found if each.size > 0]
+
+
+def split(whole: Iterable[Range], min_partitions: int | None = None, max_rows: int | None = None) -> list[Range]:
+    """Cut ranges so that there are at least `min_partitions` tasks and none has more than `max_rows` records.
+
+    The range with the largest pieces is cut once more until there are enough. The same input gives the same plan, so a
+    batch that runs again after a crash runs with the same tasks.
+    """
+    pieces = [(each, max(1, math.ceil(each.size / max_rows)) if max_rows else 1) for each in whole]
+    missing = (min_partitions or 0) - sum(count for _, count in pieces)
+    heap = [(-each.size / count, place, count) for place, (each, count) in enumerate(pieces)]
+    heapq.heapify(heap)
+    while missing > 0 and heap and heap[0][0] <= -2:
+        _, place, count = heap[0]
+        heapq.heapreplace(heap, (-pieces[place][0].size / (count + 1), place, count + 1))
+        missing -= 1
+    counts = {place: count for _, place, count in heap}
+    return [piece for place, (each, _) in enumerate(pieces) for piece in _cut(each, counts[place])]
+
+
+def _cut(whole: Range, count: int) -> Iterator[Range]:
+    edges = [whole.start + whole.size * i // count for i in range(count + 1)]
+    for start, end in itertools.pairwise(edges):
+        yield Range(whole.topic, whole.partition, start, end)

@@ -1,0 +1,126 @@
+"""Options of format("headrace"): what is accepted, and the one line that each mistake gives."""
+
+import pytest
+
+from headrace.errors import ConfigError
+from headrace.spark.options import Position, SinkOptions, SourceOptions
+from headrace.spark.plan import EARLIEST, LATEST
+
+SERVERS = {"kafka.bootstrap.servers": "localhost:9092"}
+
+
+def source(streaming=False, **given):
+    return SourceOptions.parse({**SERVERS, "subscribe": "t", **given}, streaming=streaming)
+
+
+def refusal(streaming=False, **given):
+    with pytest.raises(ConfigError) as caught:
+        source(streaming, **given)
+    return str(caught.value)
+
+
+def test_option_names_are_case_insensitive():
+    options = SourceOptions.parse(
+        {"KAFKA.Bootstrap.Servers": "a:1", "SUBSCRIBE": "x, y,x", "MAXoffsetsPERtrigger": "7"}, streaming=True
+    )
+    assert options.client == {"bootstrap.servers": "a:1"}
+    assert options.subscription.topics == ("x", "y")
+    assert options.max_rows == 7
+
+
+def test_a_batch_read_defaults_to_everything_and_a_stream_to_what_comes_next():
+    assert source().starting == Position(EARLIEST)
+    assert source().ending == Position(LATEST)
+    assert source(streaming=True).starting == Position(LATEST)
+
+
+def test_offsets_may_be_given_per_partition_with_logical_ones():
+    options = source(startingOffsets='{"t": {"0": 5, "1": -2}}', endingOffsets='{"t": {"0": 9, "1": -1}}')
+    assert options.starting.offsets == {("t", 0): 5, ("t", 1): EARLIEST}
+    assert options.ending.offsets == {("t", 0): 9, ("t", 1): LATEST}
+
+
+def test_a_logged_offset_can_be_pasted_as_starting_offsets():
+    logged = '{"t": {"0": 5}, "@from": {"t": {"0": 1}}, "@v": 1}'
+    assert source(startingOffsets=logged).starting.offsets == {("t", 0): 5}
+
+
+def test_a_timestamp_goes_before_offsets():
+    options = source(startingTimestamp="1000", startingOffsets="earliest", startingOffsetsByTimestampStrategy="latest")
+    assert options.starting == Position(timestamp_ms=1000, else_latest=True)
+
+
+def test_assign_names_single_partitions():
+    options = SourceOptions.parse({**SERVERS, "assign": '{"a": [1, 0], "b": [2]}'}, streaming=False)
+    assert options.subscription.assigned == (("a", 1), ("a", 0), ("b", 2))
+
+
+def test_times_have_units():
+    assert source(True, maxTriggerDelay="15m").max_delay_s == 900
+    assert source(True, maxTriggerDelay="250 ms").max_delay_s == 0.25
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"startingOfsets": "earliest"}, "Did you mean 'startingOffsets'?"),
+        ({"security.protocol": "ssl"}, "need the prefix: 'kafka.security.protocol'"),
+        ({"zzz": "1"}, "unknown option 'zzz'. Options of a read: includeHeaders, subscribe"),
+        ({"subscribePattern": "t.*"}, "exactly one of subscribe, subscribePattern and assign; not subscribe and"),
+        ({"subscribe": ""}, "none was given"),
+        ({"startingOffsets": "latest"}, "can not be latest in a batch read"),
+        ({"startingOffsets": "soon"}, "must be earliest, latest or JSON"),
+        ({"startingOffsets": '{"t": {"0": -7}}'}, "whole number of at least -2"),
+        ({"startingOffsets": '{"t": 3}'}, "option startingOffsets must be JSON like"),
+        ({"endingOffsets": "earliest"}, "endingOffsets can not be earliest"),
+        ({"endingOffsets": '{"t": {"0": -2}}'}, "endingOffsets can not be earliest"),
+        ({"maxOffsetsPerTrigger": "5"}, "belongs to a streaming read only"),
+        ({"minPartitions": "0"}, "whole number of at least 1, not '0'"),
+        ({"failOnDataLoss": "maybe"}, "must be true or false, not 'maybe'"),
+        ({"kafka.bootstrap.servers": "localhost"}, "expected host:port"),
+        ({"kafka.group.idd": "g"}, 'No such configuration property: "group.idd"'),
+        ({"kafka.auto.offset.reset": "latest"}, "use startingOffsets"),
+        ({"kafka.value.deserializer": "x"}, "cast them in Spark SQL"),
+        ({"startingOffsetsByTimestampStrategy": "first"}, "must be error or latest"),
+        ({"startingTimestamp": "yesterday"}, "whole number of at least 0"),
+    ],
+)
+def test_a_mistake_in_a_batch_read_is_one_clear_line(given, said):
+    text = refusal(**given)
+    assert said in text
+    assert "\n" not in text
+
+
+def test_a_streaming_read_has_no_end():
+    assert "belongs to a batch read only" in refusal(True, endingOffsets="latest")
+
+
+def test_a_bad_delay_says_what_a_time_looks_like():
+    assert "like 500ms, 30s or 15m" in refusal(True, maxTriggerDelay="soon")
+
+
+@pytest.mark.parametrize("text", ["[0]", '{"t": 0}', '{"t": ["0"]}', '{"t": [-1]}', "{}", "{"])
+def test_a_malformed_assign_shows_the_form(text):
+    with pytest.raises(ConfigError, match=r'must look like \{"topic"'):
+        SourceOptions.parse({**SERVERS, "assign": text}, streaming=False)
+
+
+def test_a_broken_pattern_is_named():
+    with pytest.raises(ConfigError, match="subscribePattern is not a regular expression"):
+        SourceOptions.parse({**SERVERS, "subscribePattern": "("}, streaming=False)
+
+
+def test_brokers_are_required():
+    with pytest.raises(ConfigError, match=r"kafka\.bootstrap\.servers is missing"):
+        SourceOptions.parse({"subscribe": "t"}, streaming=False)
+
+
+def test_a_sink_takes_its_topic_and_the_producer_s_properties():
+    options = SinkOptions.parse({**SERVERS, "Topic": "out", "kafka.linger.ms": "20", "checkpointLocation": "/x"})
+    assert options.topic == "out"
+    assert options.client["linger.ms"] == "20"
+
+
+def test_a_sink_refuses_the_options_of_a_source():
+    with pytest.raises(ConfigError, match="unknown option 'subscribe'"):
+        SinkOptions.parse({**SERVERS, "subscribe": "t"})

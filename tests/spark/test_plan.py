@@ -1,0 +1,140 @@
+"""Offsets, limits and splitting: the arithmetic of batches."""
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from headrace.errors import ConfigError
+from headrace.spark.plan import (
+    DataLossError,
+    Range,
+    advance,
+    batch_offsets,
+    batch_start,
+    lag,
+    limit_rows,
+    ranges,
+    split,
+    text_of,
+)
+
+A, B, C = ("a", 0), ("a", 1), ("b", 0)
+
+
+def test_a_batch_s_start_survives_a_start_that_is_resolved_anew():
+    logged = json.loads(json.dumps(batch_offsets({A: 100}, {A: 103})))
+    resolved_after_a_crash = batch_offsets({A: 105}, {A: 105})
+    assert batch_start(resolved_after_a_crash, logged) == ({A: 100}, {A: 103})
+
+
+def test_offsets_of_spark_s_own_connector_are_understood():
+    assert batch_start({"a": {"0": 4}}, {"a": {"0": 9}}) == ({A: 4}, {A: 9})
+
+
+def test_a_topic_s_name_can_not_hide_the_start():
+    offsets = {("_from", 0): 3, ("v", 1): 4}
+    assert batch_start({}, batch_offsets(offsets, offsets)) == (offsets, offsets)
+
+
+def test_the_logged_text_does_not_depend_on_the_order_of_partitions():
+    one, other = batch_offsets({A: 0, C: 0}, {C: 2, B: 1}), batch_offsets({C: 0, A: 0}, {B: 1, C: 2})
+    assert json.dumps(one) == json.dumps(other)
+
+
+def test_a_newer_format_is_refused():
+    with pytest.raises(ConfigError, match="format 2"):
+        batch_start({}, {"@v": 2})
+
+
+def test_lag_counts_what_is_not_read():
+    assert lag({"a": {"0": 4, "1": 9}}, {"a": {"0": 10, "1": 9}, "b": {"0": 2}}) == 8
+    assert lag(None, {"a": {"0": 4}}) == 0
+
+
+def test_offsets_are_shown_in_order():
+    assert text_of({C: 1, A: 2}) == "a[0]@2, b[0]@1"
+
+
+def test_new_partitions_start_at_their_earliest_record():
+    assert advance({A: 5}, {B: 2}, {A: 9, B: 7}, fail_on_data_loss=True) == {A: 5, B: 2}
+
+
+def test_a_deleted_partition_is_data_loss():
+    with pytest.raises(DataLossError, match=r"a\[1\] no longer exist.*failOnDataLoss"):
+        advance({A: 5, B: 5}, {}, {A: 9}, fail_on_data_loss=True)
+
+
+def test_a_topic_made_anew_is_data_loss():
+    with pytest.raises(DataLossError, match=r"a\[0\] end before"):
+        advance({A: 5}, {}, {A: 3}, fail_on_data_loss=True)
+
+
+def test_without_fail_on_data_loss_the_stream_goes_on_with_what_there_is():
+    assert advance({A: 5, B: 5}, {A: 1}, {A: 3}, fail_on_data_loss=False) == {A: 1}
+
+
+def test_the_limit_is_shared_by_backlog():
+    assert limit_rows({A: 0, B: 100}, {A: 300, B: 200}, 40) == {A: 30, B: 110}
+
+
+def test_a_small_backlog_is_not_starved():
+    assert limit_rows({A: 0, B: 0}, {A: 1_000_000, B: 1}, 10) == {A: 9, B: 1}
+
+
+def test_no_limit_takes_all():
+    assert limit_rows({A: 0}, {A: 5}, None) == {A: 5}
+
+
+backlogs = st.dictionaries(
+    st.tuples(st.sampled_from("ab"), st.integers(0, 5)),
+    st.tuples(st.integers(0, 10_000), st.integers(0, 10_000)),
+    min_size=1,
+)
+
+
+@given(backlogs, st.integers(1, 5_000))
+def test_limited_batches_move_on_and_reach_the_end(backlog, limit):
+    start = {tp: begin for tp, (begin, _) in backlog.items()}
+    latest = {tp: begin + size for tp, (begin, size) in backlog.items()}
+    end = limit_rows(start, latest, limit)
+    read = sum(end[tp] - start[tp] for tp in end)
+    assert all(start[tp] <= end[tp] <= latest[tp] for tp in latest)
+    assert read <= limit + len(latest)
+    assert read > 0 or start == latest
+
+
+def test_partitions_without_news_make_no_task():
+    assert ranges({A: 3, B: 3}, {A: 3, B: 5}) == [Range("a", 1, 3, 5)]
+
+
+def test_enough_tasks_are_cut_from_the_largest_ranges():
+    tasks = split([Range("a", 0, 0, 900), Range("a", 1, 0, 100)], min_partitions=4)
+    assert [each.size for each in tasks] == [300, 300, 300, 100]
+
+
+def test_no_task_is_larger_than_asked():
+    assert [each.size for each in split([Range("a", 0, 10, 35)], max_rows=10)] == [8, 8, 9]
+
+
+def test_single_records_are_not_cut():
+    assert split([Range("a", 0, 7, 8)], min_partitions=5) == [Range("a", 0, 7, 8)]
+
+
+@given(backlogs, st.integers(1, 40), st.one_of(st.none(), st.integers(1, 3_000)))
+def test_splitting_keeps_every_record_once_and_in_order(backlog, wanted, most):
+    whole = ranges({tp: b for tp, (b, _) in backlog.items()}, {tp: b + s for tp, (b, s) in backlog.items()})
+    tasks = split(whole, wanted, most)
+    joined: list[Range] = []
+    for each in tasks:
+        assert each.size > 0
+        assert most is None or each.size <= most
+        if joined and joined[-1].end == each.start and (joined[-1].topic, joined[-1].partition) == (
+            each.topic, each.partition
+        ):
+            joined[-1] = Range(each.topic, each.partition, joined[-1].start, each.end)
+        else:
+            joined.append(each)
+    assert joined == whole
+    assert len(tasks) >= min(wanted, sum(each.size for each in whole))
