@@ -21,11 +21,6 @@ from collections.abc import Callable
 from typing import Any
 from uuid import UUID
 
-from headrace.errors import KafkaError
-from headrace.machines.accumulator import Accumulator, ProducerBatch
-from headrace.machines.machine import Send
-from headrace.machines.sender import BatchDone, Limits, Sender
-from headrace.machines.sequences import Sequences
 from headrace.wire.messages.produce import (
     InitProducerIdRequest,
     InitProducerIdResponse,
@@ -33,6 +28,13 @@ from headrace.wire.messages.produce import (
     ProduceResponse,
     TopicProduceResponse,
 )
+
+from headrace.errors import KafkaError
+from headrace.machines.accumulator import Accumulator, ProducerBatch
+from headrace.machines.machine import Send
+from headrace.machines.sender import BatchDone, Limits, Sender
+from headrace.machines.sequences import Sequences
+
 from .model_broker import ModelCluster
 
 TOPIC = "t"
@@ -144,7 +146,7 @@ class Simulation:
         self.accumulator = Accumulator(rng.choice([0.0, 0.005]), timeout_s, self._seal)
         self.accumulator.buffers[TOPIC] = self.buffer
         sequences = Sequences(self.idempotent, 1.0, self._backoff)
-        return Sender(self.accumulator, sequences, self, limits, self._backoff)
+        return Sender(self.accumulator, sequences, self, lambda topic: TOPIC_ID, limits, self._backoff)
 
     def _backoff(self, attempt: int) -> float:
         return min(0.01 * 2**attempt, 0.2) * (0.8 + 0.4 * self.random.random())
@@ -162,9 +164,6 @@ class Simulation:
     def leader(self, topic: str, partition: int) -> tuple[int | None, int]:
         return self.known_leaders[partition], self.known_epochs[partition]
 
-    def topic_id(self, topic: str) -> UUID:
-        return TOPIC_ID
-
     def refresh(self, now: float) -> None:
         if not self._refreshing:
             self._refreshing = True
@@ -177,9 +176,11 @@ class Simulation:
                 TOPIC, partition, self.cluster.leaders[partition], self.cluster.leader_epochs[partition], []
             )
 
-    def update_leader(self, topic: str, partition: int, leader_id: int, leader_epoch: int, endpoints: Any) -> None:
-        if leader_epoch >= self.known_epochs[partition]:
-            self.known_leaders[partition], self.known_epochs[partition] = leader_id, leader_epoch
+    def update_leader(self, topic: str, partition: int, leader_id: int, leader_epoch: int, endpoints: Any = ()) -> bool:
+        if leader_epoch <= self.known_epochs[partition]:
+            return False
+        self.known_leaders[partition], self.known_epochs[partition] = leader_id, leader_epoch
+        return True
 
     # Time
 
@@ -192,8 +193,8 @@ class Simulation:
 
     def run(self) -> None:
         records = self.random.choice([5, 12, 25])
-        for record in range(records):
-            self.at(self.random.uniform(0, self.heal_at - 100.0) * self.random.random(), lambda r=record: self.append(r))
+        for _ in range(records):
+            self.at(self.random.uniform(0, self.heal_at - 100.0) * self.random.random(), self.append)
         for _ in range(self.random.choice([0, 1, 3])):
             self.at(self.random.uniform(0, self.heal_at - 100.0), self.cluster.move_leader)
             self.at(self.random.uniform(0, self.heal_at - 100.0), self._restart_broker)
@@ -236,7 +237,7 @@ class Simulation:
                     raise Violation(f"seed {self.seed}: record {record} was reported twice")
                 self.reports[record] = event
 
-    def append(self, record: int) -> None:
+    def append(self) -> None:
         # Records of a partition are appended in the order of their numbers.
         number = len(self.partition_of)
         partition = self.random.randrange(self.partitions)

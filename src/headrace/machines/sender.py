@@ -10,7 +10,7 @@ It must not know sockets or callers. Came from: `machines.accumulator`; numbers:
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
 from uuid import UUID
@@ -69,18 +69,14 @@ class Leaders(Protocol):
         """Broker id of the leader, None while it is not known, and the leader's epoch."""
         ...
 
-    def topic_id(self, topic: str) -> UUID:
-        """The topic's id, zero when it is not known."""
-        ...
-
     def refresh(self, now: float) -> None:
         """Ask for new metadata soon."""
         ...
 
     def update_leader(
-        self, topic: str, partition: int, leader_id: int, leader_epoch: int, endpoints: list[NodeAddress]
-    ) -> None:
-        """Take a hint about the new leader (KIP-951)."""
+        self, topic: str, partition: int, leader_id: int, leader_epoch: int, endpoints: Iterable[NodeAddress] = ()
+    ) -> bool:
+        """Take a hint about the new leader (KIP-951); True when it is news."""
         ...
 
 
@@ -103,6 +99,7 @@ class Sender:
         accumulator: where batches wait.
         sequences: who numbers them.
         leaders: who knows the partitions' leaders.
+        topic_id: a topic's id, zero while it is not known (KIP-516).
         limits: settings.
         backoff_s: seconds to wait before retry n (0, 1, ...), jitter included.
     """
@@ -112,6 +109,7 @@ class Sender:
         accumulator: Accumulator,
         sequences: Sequences,
         leaders: Leaders,
+        topic_id: Callable[[str], UUID],
         limits: Limits,
         backoff_s: Callable[[int], float],
     ) -> None:
@@ -119,6 +117,7 @@ class Sender:
         self._accumulator = accumulator
         self._sequences = sequences
         self._leaders = leaders
+        self._topic_id = topic_id
         self._limits = limits
         self._backoff_s = backoff_s
         self._requests: dict[int, int] = {}  # produce requests in flight per broker
@@ -194,7 +193,7 @@ class Sender:
         for batch in batches:
             name = batch.queue.topic
             if name not in topics:
-                topics[name] = TopicProduceData(name=name, topic_id=self._leaders.topic_id(name), partition_data=[])
+                topics[name] = TopicProduceData(name=name, topic_id=self._topic_id(name), partition_data=[])
             data = batch.sealed.data if batch.sealed is not None else None
             topics[name].partition_data.append(PartitionProduceData(index=batch.queue.partition, records=data))
         request = ProduceRequest(
@@ -276,14 +275,13 @@ class Sender:
     def _follow_leader(
         self, queue: PartitionQueue, answer: PartitionProduceResponse, endpoints: list[NodeAddress], now: float
     ) -> bool:
-        """Take the broker's hint at the new leader; True when it gave one. Otherwise ask for metadata."""
+        """Take the broker's hint at the new leader; True when it is news. Without a hint ask for metadata."""
         hint = answer.current_leader
         if hint.leader_id < 0:
             self._leaders.refresh(now)
             return False
-        before = self._leaders.leader(queue.topic, queue.partition)
-        self._leaders.update_leader(queue.topic, queue.partition, hint.leader_id, hint.leader_epoch, endpoints)
-        return self._leaders.leader(queue.topic, queue.partition) != before
+        return self._leaders.update_leader(
+            queue.topic, queue.partition, hint.leader_id, hint.leader_epoch, endpoints)
 
     def _stored(self, batch: ProducerBatch, done: BatchDone) -> None:
         self._sequences.on_stored(batch.queue)

@@ -1,0 +1,140 @@
+"""The accumulator keeps the order of each partition and knows when time changes something."""
+
+import math
+from types import SimpleNamespace
+
+from headrace.machines.accumulator import Accumulator, PartitionQueue, ProducerBatch
+
+
+class Buffer:
+    """A topic's open batches, as the accumulator sees them."""
+
+    def __init__(self):
+        self.open = []
+
+    def add(self, partition=0, opened_at=0.0, count=1, full=False):
+        self.open.append(SimpleNamespace(partition=partition, opened_at=opened_at, count=count, size_bytes=100, full=full))
+
+    def ready(self, opened_before):
+        taken = [b for b in self.open if b.full or b.opened_at <= opened_before]
+        self.open = [b for b in self.open if b not in taken]
+        return taken
+
+    def next_deadline(self, linger_s):
+        return min((b.opened_at + linger_s for b in self.open), default=None)
+
+
+def seal(batch: ProducerBatch) -> None:
+    batch.sealed = SimpleNamespace(size_bytes=80, data=b"", stamp=lambda *a: None)
+
+
+def accumulator(buffer, linger_s=0.02, message_timeout_s=10.0):
+    made = Accumulator(linger_s, message_timeout_s, seal)
+    made.buffers["t"] = buffer
+    return made
+
+
+def three_in_flight(queue: PartitionQueue) -> list[ProducerBatch]:
+    for _ in range(4):
+        seal(queue.add(SimpleNamespace(partition=0, opened_at=0.0, count=1, size_bytes=100), 10.0))
+    return [queue.take() for _ in range(3)]
+
+
+def test_an_open_batch_waits_for_linger():
+    buffer = Buffer()
+    made = accumulator(buffer)
+    buffer.add(opened_at=1.0)
+    made.collect(1.01)
+    assert made.busy() == []
+    assert made.deadline(1.01) == 1.02
+    made.collect(1.02)
+    assert [queue.partition for queue in made.busy()] == [0]
+
+
+def test_a_full_batch_does_not_wait():
+    buffer = Buffer()
+    made = accumulator(buffer)
+    buffer.add(opened_at=1.0, full=True)
+    made.collect(1.0)
+    assert len(made.waiting()) == 1
+
+
+def test_flushing_takes_everything_at_once():
+    buffer = Buffer()
+    made = accumulator(buffer, linger_s=900.0)
+    buffer.add(opened_at=1.0)
+    made.flushing = True
+    made.collect(1.0)
+    assert len(made.waiting()) == 1
+
+
+def test_retries_return_to_their_place_whatever_the_order_of_their_failures():
+    queue = PartitionQueue("t", 0)
+    first, second, third = three_in_flight(queue)
+    queue.in_flight.clear()
+    for batch in (second, third, first):
+        queue.requeue(batch)
+    assert [batch.ordinal for batch in queue.waiting] == [0, 1, 2, 3]
+
+
+def test_a_retry_waits_until_nothing_is_in_flight():
+    queue = PartitionQueue("t", 0)
+    first, second, third = three_in_flight(queue)
+    queue.in_flight.remove(first)
+    queue.requeue(first)
+    assert queue.sendable(0.0, 5) is None
+    queue.in_flight.remove(second)
+    queue.in_flight.remove(third)
+    assert queue.sendable(0.0, 5) is first
+
+
+def test_a_batch_that_is_still_being_compressed_holds_those_behind_it():
+    queue = PartitionQueue("t", 0)
+    queue.add(SimpleNamespace(partition=0, opened_at=0.0, count=1, size_bytes=100), 10.0)
+    seal(queue.add(SimpleNamespace(partition=0, opened_at=0.0, count=1, size_bytes=100), 10.0))
+    assert queue.sendable(0.0, 5) is None
+
+
+def test_no_more_than_the_limit_is_in_flight_for_a_partition():
+    queue = PartitionQueue("t", 0)
+    three_in_flight(queue)
+    assert queue.sendable(0.0, 3) is None
+    assert queue.sendable(0.0, 4) is not None
+
+
+def test_partitions_are_served_in_turn():
+    buffer = Buffer()
+    made = accumulator(buffer, linger_s=0.0)
+    for partition in (0, 0, 1):
+        buffer.add(partition)
+    made.collect(0.0)
+    made.take(made.busy()[0])
+    assert [queue.partition for queue in made.busy()] == [1, 0]
+
+
+def test_a_backoff_sets_the_deadline():
+    buffer = Buffer()
+    made = accumulator(buffer, linger_s=0.0, message_timeout_s=math.inf)
+    buffer.add()
+    made.collect(0.0)
+    batch = made.take(made.busy()[0])
+    made.settle(batch)
+    made.requeue(batch, 0.7)
+    assert made.deadline(0.0) == 0.7
+    assert made.busy()[0].sendable(0.6, 5) is None
+    assert made.busy()[0].sendable(0.7, 5) is batch
+
+
+def test_waiting_batches_expire_at_their_deadline_and_those_in_flight_do_not():
+    buffer = Buffer()
+    made = accumulator(buffer, linger_s=0.0, message_timeout_s=5.0)
+    buffer.add()
+    buffer.add()
+    made.collect(0.0)
+    made.take(made.busy()[0])
+    assert made.expired(4.9) == []
+    assert [batch.ordinal for batch in made.expired(5.0)] == [1]
+
+
+def test_nothing_to_do_means_no_deadline():
+    assert accumulator(Buffer()).deadline(0.0) is None

@@ -1,0 +1,382 @@
+"""The sender drains by leader, within its limits, and reacts to every answer as the table says."""
+
+import math
+from types import SimpleNamespace
+from uuid import UUID
+
+import pytest
+from headrace.wire.messages.produce import (
+    BatchIndexAndErrorMessage,
+    InitProducerIdResponse,
+    LeaderIdAndEpoch,
+    PartitionProduceResponse,
+    ProduceRequest,
+    ProduceResponse,
+    TopicProduceResponse,
+)
+
+from headrace.errors import KafkaError
+from headrace.machines.accumulator import Accumulator
+from headrace.machines.reactions import REACTIONS, Reaction, reaction_to
+from headrace.machines.sender import BatchDone, Limits, ProducerFailed, Sender
+from headrace.machines.sequences import Sequences
+
+TOPIC_ID = UUID(int=5)
+
+
+class Sealed:
+    def __init__(self, size_bytes):
+        self.size_bytes = size_bytes
+        self.data = b"x" * size_bytes
+        self.stamped = None
+
+    def stamp(self, producer_id, epoch, base_sequence, transactional=False):
+        self.stamped = (producer_id, epoch, base_sequence)
+
+
+class Cluster:
+    """Buffer, leaders and driver of one sender: what surrounds it in a test."""
+
+    def __init__(self, idempotent=False, topic_id=TOPIC_ID, **limits):
+        self.leaders = {}
+        self.refreshed = 0
+        self.opened = []
+        self.now = 10.0
+        timeout_s = limits.get("message_timeout_s", 300.0)
+        self.accumulator = Accumulator(0.0, timeout_s, self.seal)
+        self.accumulator.buffers["t"] = self
+        sequences = Sequences(idempotent, 30.0, lambda attempt: 0.1)
+        limits = Limits(**{"max_in_flight": 5, **limits})
+        self.sender = Sender(self.accumulator, sequences, self, lambda name: topic_id, limits, lambda attempt: 0.1)
+        if idempotent:
+            (ask,) = self.sender.poll(self.now)
+            self.sender.on_reply(ask, InitProducerIdResponse(producer_id=9, producer_epoch=0), self.now)
+
+    def seal(self, batch):
+        batch.sealed = Sealed(batch.open.size_bytes)
+
+    def add(self, partition=0, size_bytes=100, count=1):
+        self.opened.append(
+            SimpleNamespace(partition=partition, opened_at=self.now, count=count, size_bytes=size_bytes)
+        )
+        self.leaders.setdefault(partition, 1)
+
+    def ready(self, opened_before):
+        taken, self.opened = self.opened, []
+        return taken
+
+    def next_deadline(self, linger_s):
+        return None
+
+    def leader(self, topic, partition):
+        return self.leaders.get(partition), 0
+
+    def refresh(self, now):
+        self.refreshed += 1
+
+    def update_leader(self, topic, partition, leader_id, leader_epoch, endpoints=()):
+        news = self.leaders[partition] != leader_id
+        self.leaders[partition] = leader_id
+        return news
+
+    def poll(self):
+        return [send for send in self.sender.poll(self.now) if isinstance(send.request, ProduceRequest)]
+
+    def answer(self, send, code=0, *, throttle_ms=0, **fields):
+        responses = [
+            PartitionProduceResponse(index=b.queue.partition, error_code=code, **fields) for b in send.context
+        ]
+        topics = [TopicProduceResponse(name="t", topic_id=TOPIC_ID, partition_responses=responses)]
+        self.sender.on_reply(send, ProduceResponse(responses=topics, throttle_time_ms=throttle_ms), self.now)
+
+    def reports(self):
+        return [event for event in self.sender.events() if isinstance(event, BatchDone)]
+
+
+def partitions(send):
+    return [data.index for topic in send.request.topic_data for data in topic.partition_data]
+
+
+def test_batches_for_one_leader_share_a_request_one_per_partition():
+    cluster = Cluster()
+    for partition in (0, 1, 0):
+        cluster.add(partition)
+    first, second = cluster.poll()
+    assert partitions(first) == [0, 1]
+    assert partitions(second) == [0]
+
+
+def test_each_leader_gets_its_own_request():
+    cluster = Cluster()
+    cluster.leaders = {0: 1, 1: 2}
+    cluster.add(0)
+    cluster.add(1)
+    assert [send.destination for send in cluster.poll()] == [1, 2]
+
+
+def test_a_request_is_no_larger_than_allowed():
+    cluster = Cluster(max_request_bytes=2000)
+    for partition in range(3):
+        cluster.add(partition, size_bytes=700)
+    assert [partitions(send) for send in cluster.poll()] == [[0, 1], [2]]
+
+
+def test_a_batch_larger_than_a_request_goes_alone():
+    cluster = Cluster(max_request_bytes=1000)
+    cluster.add(size_bytes=5000)
+    assert len(cluster.poll()) == 1
+
+
+def test_no_more_requests_than_allowed_are_in_flight_for_a_broker():
+    cluster = Cluster(max_in_flight=2)
+    for _ in range(4):
+        cluster.add()
+    sends = cluster.poll()
+    assert len(sends) == 2
+    cluster.answer(sends[0])
+    assert len(cluster.poll()) == 1
+
+
+def test_without_a_leader_metadata_is_asked_for():
+    cluster = Cluster()
+    cluster.add()
+    cluster.leaders = {}
+    assert cluster.poll() == []
+    assert cluster.refreshed == 1
+
+
+def test_topic_names_are_used_while_the_topic_id_is_not_known():
+    cluster = Cluster(topic_id=UUID(int=0))
+    cluster.add()
+    (send,) = cluster.poll()
+    assert send.max_version == 12
+
+
+def test_a_stored_batch_is_reported_with_its_offset():
+    cluster = Cluster()
+    cluster.add()
+    (send,) = cluster.poll()
+    cluster.answer(send, base_offset=42)
+    (done,) = cluster.reports()
+    assert (done.error, done.base_offset, done.timestamp_type) == (None, 42, 1)
+
+
+def test_the_brokers_append_time_is_reported():
+    cluster = Cluster()
+    cluster.add()
+    (send,) = cluster.poll()
+    cluster.answer(send, base_offset=42, log_append_time_ms=1_700_000_000_000)
+    (done,) = cluster.reports()
+    assert (done.timestamp_type, done.timestamp_ms) == (2, 1_700_000_000_000)
+
+
+def test_without_acknowledgements_a_written_request_is_success():
+    cluster = Cluster(acks=0)
+    cluster.add()
+    (send,) = cluster.poll()
+    assert not send.expects_reply
+    cluster.sender.on_reply(send, None, cluster.now)
+    (done,) = cluster.reports()
+    assert (done.error, done.base_offset) == (None, -1)
+
+
+@pytest.mark.parametrize("code", [c for c, r in REACTIONS.items() if r in (Reaction.RETRY, Reaction.REJECTED)])
+def test_a_passing_error_is_retried_after_the_backoff(code):
+    cluster = Cluster()
+    cluster.add()
+    (send,) = cluster.poll()
+    cluster.answer(send, code)
+    assert cluster.reports() == []
+    assert cluster.poll() == []
+    cluster.now += 0.1
+    assert len(cluster.poll()) == 1
+    assert send.context[0].uncertain == (REACTIONS[code] is Reaction.RETRY)
+
+
+@pytest.mark.parametrize("code", [code for code, reaction in REACTIONS.items() if reaction is Reaction.MOVED])
+def test_a_moved_leader_is_looked_up_before_the_retry(code):
+    cluster = Cluster()
+    cluster.add()
+    (send,) = cluster.poll()
+    cluster.answer(send, code)
+    assert cluster.refreshed == 1
+    cluster.leaders[0] = 3
+    cluster.now += 0.1
+    assert [retry.destination for retry in cluster.poll()] == [3]
+
+
+def test_a_hint_at_the_new_leader_is_followed_at_once():
+    cluster = Cluster()
+    cluster.add()
+    (send,) = cluster.poll()
+    hint = LeaderIdAndEpoch(leader_id=4, leader_epoch=8)
+    cluster.answer(send, KafkaError.NOT_LEADER_FOR_PARTITION, current_leader=hint)
+    assert [retry.destination for retry in cluster.poll()] == [4]
+    assert cluster.refreshed == 0
+
+
+@pytest.mark.parametrize("code", [KafkaError.MSG_SIZE_TOO_LARGE, KafkaError.TOPIC_AUTHORIZATION_FAILED,
+                                  KafkaError.INVALID_RECORD, KafkaError.UNKNOWN])
+def test_an_error_that_no_retry_cures_is_reported(code):
+    cluster = Cluster()
+    cluster.add()
+    (send,) = cluster.poll()
+    cluster.answer(send, code, error_message="too big")
+    (done,) = cluster.reports()
+    assert done.error == code
+    assert done.error.str() == "t[0]: too big"
+
+
+def test_the_reasons_of_single_records_are_part_of_the_error():
+    cluster = Cluster()
+    cluster.add()
+    (send,) = cluster.poll()
+    bad = [BatchIndexAndErrorMessage(batch_index=0, batch_index_error_message="no key")]
+    cluster.answer(send, KafkaError.INVALID_RECORD, error_message="rejected", record_errors=bad)
+    (done,) = cluster.reports()
+    assert done.error.str() == "t[0]: rejected; no key"
+
+
+def test_a_duplicate_counts_as_stored():
+    cluster = Cluster(idempotent=True)
+    cluster.add()
+    (send,) = cluster.poll()
+    cluster.answer(send, KafkaError.DUPLICATE_SEQUENCE_NUMBER)
+    (done,) = cluster.reports()
+    assert (done.error, done.base_offset) == (None, -1)
+
+
+def test_a_refused_number_begins_the_next_epoch():
+    cluster = Cluster(idempotent=True)
+    cluster.add()
+    (send,) = cluster.poll()
+    cluster.answer(send, KafkaError.OUT_OF_ORDER_SEQUENCE_NUMBER)
+    cluster.now += 0.1
+    (retry,) = cluster.poll()
+    assert retry.context[0].sealed.stamped == (9, 1, 0)
+
+
+def test_a_refused_number_of_a_batch_that_may_be_stored_is_reported_as_such():
+    cluster = Cluster(idempotent=True)
+    cluster.add()
+    (send,) = cluster.poll()
+    cluster.answer(send, KafkaError.REQUEST_TIMED_OUT)
+    cluster.now += 0.1
+    (retry,) = cluster.poll()
+    cluster.answer(retry, KafkaError.OUT_OF_ORDER_SEQUENCE_NUMBER)
+    (done,) = cluster.reports()
+    assert done.error == KafkaError.OUT_OF_ORDER_SEQUENCE_NUMBER
+    assert done.error.maybe_applied
+
+
+def test_a_producer_that_is_not_authorised_fails_as_a_whole():
+    cluster = Cluster(idempotent=True)
+    cluster.add(0)
+    cluster.add(0)
+    (send,) = cluster.poll()
+    cluster.answer(send, KafkaError.CLUSTER_AUTHORIZATION_FAILED)
+    events = cluster.sender.events()
+    assert sum(isinstance(event, BatchDone) for event in events) == 2
+    (failure,) = [event for event in events if isinstance(event, ProducerFailed)]
+    assert failure.error.fatal()
+    cluster.add(0)
+    assert cluster.poll() == []
+    assert [done.error for done in cluster.reports()] == [KafkaError.CLUSTER_AUTHORIZATION_FAILED]
+
+
+def test_a_lost_connection_is_retried_and_the_leader_looked_up():
+    cluster = Cluster()
+    cluster.add()
+    (send,) = cluster.poll()
+    cluster.sender.on_error(send, KafkaError(KafkaError._TRANSPORT, "cut", maybe_applied=True), cluster.now)
+    assert cluster.refreshed == 1
+    assert send.context[0].uncertain
+    cluster.now += 0.1
+    assert len(cluster.poll()) == 1
+
+
+def test_a_failure_that_no_new_connection_cures_is_reported():
+    cluster = Cluster()
+    cluster.add()
+    (send,) = cluster.poll()
+    cluster.sender.on_error(send, KafkaError(KafkaError._UNSUPPORTED_FEATURE, "too old"), cluster.now)
+    assert [done.error for done in cluster.reports()] == [KafkaError._UNSUPPORTED_FEATURE]
+
+
+def test_retries_end_with_the_setting():
+    cluster = Cluster(retries=1)
+    cluster.add()
+    for _ in range(2):
+        (send,) = cluster.poll()
+        cluster.answer(send, KafkaError.NOT_ENOUGH_REPLICAS)
+        cluster.now += 0.1
+    assert [done.error for done in cluster.reports()] == [KafkaError.NOT_ENOUGH_REPLICAS]
+
+
+def test_retries_end_with_the_time_and_the_report_names_the_last_error():
+    cluster = Cluster(message_timeout_s=1.0)
+    cluster.add()
+    (send,) = cluster.poll()
+    assert send.timeout_s == 1.0
+    cluster.answer(send, KafkaError.NOT_ENOUGH_REPLICAS, error_message="2 of 3")
+    cluster.now += 1.0
+    assert cluster.poll() == []
+    (done,) = cluster.reports()
+    assert done.error == KafkaError._MSG_TIMED_OUT
+    assert "message.timeout.ms" in done.error.str()
+    assert "2 of 3" in done.error.str()
+
+
+def test_a_throttled_broker_gets_nothing_until_its_time_is_over():
+    cluster = Cluster()
+    cluster.add()
+    (send,) = cluster.poll()
+    cluster.answer(send, throttle_ms=500)
+    cluster.add()
+    assert cluster.poll() == []
+    assert cluster.sender.deadline() == cluster.now + 0.5
+    cluster.now += 0.5
+    assert len(cluster.poll()) == 1
+
+
+def test_purging_reports_what_waits_and_what_is_in_flight_once():
+    cluster = Cluster(max_in_flight=1)
+    cluster.add()
+    cluster.add()
+    (send,) = cluster.poll()
+    cluster.sender.purge(KafkaError(KafkaError._PURGE_QUEUE), KafkaError(KafkaError._PURGE_INFLIGHT))
+    cluster.answer(send)
+    assert [done.error for done in cluster.reports()] == [KafkaError._PURGE_QUEUE, KafkaError._PURGE_INFLIGHT]
+    assert cluster.poll() == []
+
+
+def test_a_purged_batch_is_not_sent_again():
+    cluster = Cluster()
+    cluster.add()
+    (send,) = cluster.poll()
+    cluster.sender.purge(None, KafkaError(KafkaError._PURGE_INFLIGHT))
+    cluster.answer(send, KafkaError.NOT_ENOUGH_REPLICAS)
+    cluster.now += 1.0
+    assert cluster.poll() == []
+    assert len(cluster.reports()) == 1
+
+
+def test_an_answer_that_leaves_a_batch_out_is_retried():
+    cluster = Cluster()
+    cluster.add()
+    (send,) = cluster.poll()
+    cluster.sender.on_reply(send, ProduceResponse(), cluster.now)
+    cluster.now += 0.1
+    assert len(cluster.poll()) == 1
+
+
+def test_every_code_that_the_error_table_calls_retriable_is_retried():
+    assert reaction_to(KafkaError.COORDINATOR_LOAD_IN_PROGRESS) is Reaction.RETRY
+    assert reaction_to(KafkaError.TOPIC_EXCEPTION) is Reaction.FAIL
+
+
+def test_an_endless_message_timeout_leaves_the_request_timeout():
+    cluster = Cluster(message_timeout_s=math.inf, request_timeout_s=30.0)
+    cluster.add()
+    (send,) = cluster.poll()
+    assert send.timeout_s == 30.0

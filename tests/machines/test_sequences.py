@@ -1,0 +1,234 @@
+"""Numbers go up, survive retries, and begin again only when nothing numbered is unresolved."""
+
+from types import SimpleNamespace
+
+import pytest
+from headrace.wire.messages.produce import InitProducerIdResponse
+
+from headrace.errors import KafkaError
+from headrace.machines.accumulator import PartitionQueue, ProducerBatch
+from headrace.machines.sequences import MAX_EPOCH, Sequences
+
+
+class Sealed:
+    size_bytes = 100
+    data = b""
+
+    def __init__(self):
+        self.stamps = []
+
+    def stamp(self, producer_id, epoch, base_sequence, transactional=False):
+        self.stamps.append((producer_id, epoch, base_sequence))
+
+
+@pytest.fixture
+def sequences():
+    made = Sequences(True, 30.0, lambda attempt: 0.1 * 2**attempt)
+    list(made.poll(0.0))
+    made.on_reply(InitProducerIdResponse(producer_id=7, producer_epoch=0), 0.0)
+    return made
+
+
+@pytest.fixture
+def queue():
+    return PartitionQueue("t", 0)
+
+
+def batch(queue: PartitionQueue, count: int = 3) -> ProducerBatch:
+    made = queue.add(SimpleNamespace(partition=0, opened_at=0.0, count=count, size_bytes=100), 10.0)
+    made.sealed = Sealed()
+    return made
+
+
+def send(sequences: Sequences, queue: PartitionQueue) -> ProducerBatch:
+    assert sequences.allows(queue, queue.waiting[0])
+    taken = queue.take()
+    sequences.number(queue, taken)
+    return taken
+
+
+def fail(queue: PartitionQueue, failed: ProducerBatch, *, uncertain: bool = False) -> None:
+    queue.in_flight.remove(failed)
+    failed.uncertain |= uncertain
+    queue.requeue(failed)
+
+
+def store(sequences: Sequences, queue: PartitionQueue, stored: ProducerBatch) -> None:
+    queue.in_flight.remove(stored)
+    sequences.on_stored(queue)
+
+
+def confirmed(sequences: Sequences, queue: PartitionQueue) -> None:
+    batch(queue, 1)
+    store(sequences, queue, send(sequences, queue))
+
+
+def test_a_producer_id_is_asked_for_once():
+    sequences = Sequences(True, 30.0, lambda attempt: 0.1)
+    assert len(list(sequences.poll(0.0))) == 1
+    assert list(sequences.poll(0.0)) == []
+    assert sequences.deadline() is None
+
+
+def test_a_passing_error_is_retried_after_a_backoff():
+    sequences = Sequences(True, 30.0, lambda attempt: 0.1)
+    list(sequences.poll(0.0))
+    loading = InitProducerIdResponse(error_code=KafkaError.COORDINATOR_LOAD_IN_PROGRESS)
+    assert sequences.on_reply(loading, 0.0) is None
+    assert sequences.deadline() == pytest.approx(0.1)
+    assert list(sequences.poll(0.05)) == []
+    assert len(list(sequences.poll(0.1))) == 1
+
+
+def test_a_refused_authorisation_is_final():
+    sequences = Sequences(True, 30.0, lambda attempt: 0.1)
+    list(sequences.poll(0.0))
+    refused = InitProducerIdResponse(error_code=KafkaError.CLUSTER_AUTHORIZATION_FAILED)
+    assert sequences.on_reply(refused, 0.0) == KafkaError.CLUSTER_AUTHORIZATION_FAILED
+
+
+def test_nothing_is_numbered_without_idempotence(queue):
+    sequences = Sequences(False, 30.0, lambda attempt: 0.1)
+    assert list(sequences.poll(0.0)) == []
+    batch(queue)
+    sent = send(sequences, queue)
+    assert sent.sequence == -1
+    assert sent.sealed.stamps == []
+
+
+def test_numbers_follow_each_other_by_record(sequences, queue):
+    confirmed(sequences, queue)
+    for count in (3, 4, 1):
+        batch(queue, count)
+    assert [send(sequences, queue).sequence for _ in range(3)] == [1, 4, 8]
+
+
+def test_the_number_after_the_last_is_zero(sequences, queue):
+    confirmed(sequences, queue)
+    queue.next_sequence = 2**31 - 2
+    batch(queue, 3)
+    batch(queue, 1)
+    assert send(sequences, queue).sequence == 2**31 - 2
+    assert send(sequences, queue).sequence == 1
+
+
+def test_until_the_first_batch_is_stored_no_second_one_is_sent(sequences, queue):
+    first, second = batch(queue), batch(queue)
+    assert send(sequences, queue) is first
+    assert not sequences.allows(queue, second)
+    store(sequences, queue, first)
+    assert sequences.allows(queue, second)
+
+
+def test_no_batch_is_sent_that_would_push_an_unresolved_one_out_of_the_brokers_memory(sequences, queue):
+    confirmed(sequences, queue)
+    first = batch(queue)
+    for _ in range(5):
+        batch(queue)
+    sent = [send(sequences, queue) for _ in range(5)]
+    for later in sent[1:]:
+        store(sequences, queue, later)
+    assert queue.in_flight == [first]
+    assert not sequences.allows(queue, queue.waiting[0])
+
+
+def test_a_retry_keeps_its_number(sequences, queue):
+    batch(queue)
+    sent = send(sequences, queue)
+    fail(queue, sent, uncertain=True)
+    assert send(sequences, queue) is sent
+    assert sent.sealed.stamps == [(7, 0, 0)]
+
+
+def test_a_batch_refused_behind_a_missing_one_is_just_sent_again(sequences, queue):
+    confirmed(sequences, queue)
+    batch(queue)
+    second = batch(queue)
+    first = send(sequences, queue)
+    send(sequences, queue)
+    fail(queue, first)
+    queue.in_flight.remove(second)
+    assert sequences.on_refused(second)
+    assert not queue.closing
+
+
+def test_a_first_batch_that_was_surely_not_stored_begins_the_next_epoch(sequences, queue):
+    confirmed(sequences, queue)
+    first, second = batch(queue), batch(queue)
+    send(sequences, queue)
+    send(sequences, queue)
+    queue.in_flight.remove(first)
+    assert sequences.on_refused(first)
+    queue.requeue(first)
+    assert not sequences.allows(queue, first)  # the second is still in flight
+    fail(queue, second)
+    assert send(sequences, queue) is first
+    assert first.sealed.stamps[-1] == (7, 1, 0)
+    assert not sequences.allows(queue, second)  # nothing of the new epoch is stored yet
+
+
+def test_a_first_batch_that_may_be_stored_is_never_renumbered(sequences, queue):
+    batch(queue)
+    first = send(sequences, queue)
+    fail(queue, first, uncertain=True)
+    send(sequences, queue)
+    queue.in_flight.remove(first)
+    assert not sequences.on_refused(first)
+
+
+def test_after_a_batch_of_unknown_fate_is_given_up_numbered_ones_are_resolved_before_new_ones(sequences, queue):
+    confirmed(sequences, queue)
+    lost, numbered, fresh = batch(queue), batch(queue), batch(queue)
+    send(sequences, queue)
+    send(sequences, queue)
+    queue.in_flight.clear()
+    lost.uncertain = numbered.uncertain = True
+    queue.requeue(numbered)
+    sequences.on_given_up(lost)
+    assert send(sequences, queue) is numbered
+    assert numbered.sequence == 4
+    assert not sequences.allows(queue, fresh)
+    store(sequences, queue, numbered)
+    assert send(sequences, queue) is fresh
+    assert fresh.sealed.stamps == [(7, 1, 0)]
+
+
+def test_what_follows_a_batch_that_was_surely_not_stored_is_renumbered_even_if_uncertain(sequences, queue):
+    confirmed(sequences, queue)
+    rejected, follower = batch(queue), batch(queue)
+    send(sequences, queue)
+    send(sequences, queue)
+    queue.in_flight.clear()
+    queue.requeue(follower)
+    follower.uncertain = True
+    sequences.on_given_up(rejected)
+    assert send(sequences, queue) is follower
+    assert follower.sealed.stamps[-1] == (7, 1, 0)
+
+
+def test_a_producer_id_whose_epochs_are_used_up_is_replaced(sequences, queue):
+    confirmed(sequences, queue)
+    queue.epoch = MAX_EPOCH
+    rejected, after = batch(queue), batch(queue)
+    send(sequences, queue)
+    queue.in_flight.clear()
+    sequences.on_given_up(rejected)
+    assert not sequences.allows(queue, after)
+    assert len(list(sequences.poll(1.0))) == 1
+    sequences.on_reply(InitProducerIdResponse(producer_id=8, producer_epoch=0), 1.0)
+    assert send(sequences, queue) is after
+    assert after.sealed.stamps == [(8, 0, 0)]
+
+
+def test_partitions_have_their_own_epochs(sequences, queue):
+    confirmed(sequences, queue)
+    rejected = batch(queue)
+    send(sequences, queue)
+    queue.in_flight.clear()
+    sequences.on_given_up(rejected)
+    batch(queue)
+    send(sequences, queue)
+    other = PartitionQueue("t", 1)
+    batch(other)
+    assert send(sequences, other).sealed.stamps == [(7, 0, 0)]
+    assert queue.epoch == 1
