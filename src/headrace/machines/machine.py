@@ -15,7 +15,7 @@ from typing import Any, Final, Protocol
 from headrace.errors import KafkaError
 from headrace.wire.schema import Request, Struct
 
-__all__ = ["ANY_NODE", "CONTROLLER", "Event", "Machine", "Send"]
+__all__ = ["ANY_NODE", "CONTROLLER", "ErrorEvent", "Event", "Machine", "Send"]
 
 ANY_NODE: Final = -1
 """Destination: any broker, the least loaded one that is connected."""
@@ -52,6 +52,13 @@ class Event:
     """Something that the client above must learn. Each machine defines its own subclasses, slotted dataclasses."""
 
     __slots__ = ()
+
+
+@dataclass(slots=True)
+class ErrorEvent(Event):
+    """Something went wrong that belongs to no single record or call; the client hands it to `error_cb`."""
+
+    error: KafkaError
 
 
 class Machine(Protocol):

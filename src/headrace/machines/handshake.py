@@ -1,0 +1,87 @@
+"""What a new connection says first: ApiVersions, and later SASL, before any other request may be sent.
+
+The broker's answer gives the version range of every API. A broker that does not know our version of ApiVersions says
+so in version 0 and is asked again; one whose answer can not be read at all is dialled again and asked in version 0
+(librdkafka's mock broker is such a one). Source: KIP-35, KIP-511 (Java: `NetworkClient.handleApiVersionsResponse`).
+
+This module knows no sockets. Read next: `net.connection`.
+"""
+
+from __future__ import annotations
+
+from headrace.errors import KafkaError, KafkaException, ProtocolError
+from headrace.wire.frame import decode_response
+from headrace.wire.messages.session import ApiVersionsRequest, ApiVersionsResponse
+from headrace.wire.schema import Request
+
+__all__ = ["API_VERSIONS_VERSION", "Handshake", "HandshakeRestartError"]
+
+API_VERSIONS_VERSION = 4
+"""The version asked first. 4 shows features whose lowest level is 0; what 5 adds (KIP-1242) is not used."""
+_NAME = "headrace"
+
+
+class HandshakeRestartError(ProtocolError):
+    """The answer can not be read: dial again and begin with version 0."""
+
+
+class Handshake:
+    """The opening of one connection. Ask `begin()`, then hand each frame to `on_frame()` until `ready`.
+
+    Args:
+        software_version: version of this client, for the broker's metrics.
+        first_version: version of ApiVersions to begin with; 0 after a `HandshakeRestartError`.
+
+    Attributes:
+        ready: other requests may be sent.
+        ranges: lowest and highest version of each API key that the broker knows.
+        features: finalized level of each cluster feature, for example ``transaction.version``.
+    """
+
+    def __init__(self, software_version: str, first_version: int = API_VERSIONS_VERSION) -> None:
+        self._software_version = software_version
+        self.version = first_version
+        self.ready = False
+        self.ranges: dict[int, tuple[int, int]] = {}
+        self.features: dict[str, int] = {}
+
+    def begin(self) -> tuple[Request, int]:
+        """The first request and the version to write it in."""
+        return self._request()
+
+    def on_frame(self, frame: bytes | memoryview) -> tuple[Request, int] | None:
+        """Take the frame that answers the last request.
+
+        Returns:
+            The next request and its version, or None when the connection is ready.
+
+        Raises:
+            HandshakeRestartError: the answer can not be read; version 0 may do better.
+            KafkaException: the broker refuses the connection.
+        """
+        refused = _error_code(frame) == KafkaError.UNSUPPORTED_VERSION
+        version = 0 if refused else self.version  # a refusal is always written in version 0
+        try:
+            reply = decode_response(ApiVersionsRequest, version, frame)[1]
+        except ProtocolError as error:
+            raise HandshakeRestartError(str(error)) if self.version > 0 else error from None
+        assert isinstance(reply, ApiVersionsResponse)
+        if refused and self.version > 0:
+            highest = next((a.max_version for a in reply.api_keys if a.api_key == ApiVersionsRequest.api_key), 0)
+            self.version = max(0, min(highest, self.version - 1))
+            return self._request()
+        if reply.error_code:
+            raise KafkaException(KafkaError(reply.error_code))
+        self.ranges = {api.api_key: (api.min_version, api.max_version) for api in reply.api_keys}
+        self.features = {feature.name: feature.max_version_level for feature in reply.finalized_features}
+        self.ready = True
+        return None
+
+    def _request(self) -> tuple[Request, int]:
+        request = ApiVersionsRequest(client_software_name=_NAME, client_software_version=self._software_version)
+        return request, self.version
+
+
+def _error_code(frame: bytes | memoryview) -> int:
+    """The error code stands right behind the correlation id, in every version."""
+    return int.from_bytes(frame[4:6], "big", signed=True)

@@ -1,0 +1,126 @@
+"""The requests in flight on one connection: a broker answers them in the order in which it received them.
+
+A reply that is not the next one expected means that the stream is broken, and the connection must be closed.
+A request that is overdue closes the connection as well, because every later reply would have to wait behind it.
+
+This module knows no sockets: it makes and reads frames. Read next: `net.connection`, which moves them.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass
+from typing import Protocol
+
+from headrace.errors import KafkaError, ProtocolError
+from headrace.machines.machine import Send
+from headrace.wire.frame import decode_response, encode_request, peek_correlation_id
+from headrace.wire.schema import Struct
+
+__all__ = ["Call", "Caller", "Pipeline"]
+
+_LAST_CORRELATION_ID = 2**31 - 1
+
+
+class Caller(Protocol):
+    """Who is told how a request ended: a machine, or a one-shot call."""
+
+    def on_reply(self, send: Send, reply: Struct | None, now: float) -> None:
+        """The reply came."""
+        ...
+
+    def on_error(self, send: Send, error: KafkaError, now: float) -> None:
+        """No reply will come."""
+        ...
+
+
+@dataclass(slots=True, eq=False)
+class Call:
+    """A request on its way: who sent it and until when it may wait.
+
+    Attributes:
+        caller: told of the reply or of the error, exactly once.
+        send: the request.
+        deadline: monotonic seconds; a request that is not yet written fails then.
+        grace_s: seconds beyond the deadline before a written request counts as lost and costs the connection. Only
+            one-shot calls have it: their caller may be impatient, the connection serves others too.
+        correlation_id: set when the request is written.
+    """
+
+    caller: Caller
+    send: Send
+    deadline: float
+    grace_s: float = 0.0
+    correlation_id: int = -1
+
+    def reply_by(self) -> float:
+        """Monotonic seconds at which a written request counts as lost."""
+        return self.deadline + self.grace_s
+
+
+class Pipeline:
+    """Requests written on one connection and not yet answered, oldest first.
+
+    Args:
+        client_id: sent in every request header.
+    """
+
+    __slots__ = ("_client_id", "_in_flight", "_next_id")
+
+    def __init__(self, client_id: str) -> None:
+        self._client_id = client_id
+        self._next_id = 0
+        self._in_flight: deque[Call] = deque()
+
+    def __len__(self) -> int:
+        return len(self._in_flight)
+
+    def push(self, call: Call) -> list[bytes | memoryview]:
+        """Frame a request, whose version is set, and expect its reply after those already in flight.
+
+        Returns:
+            The parts of the frame, in order; large ones are views of the caller's own bytes.
+
+        Raises:
+            KafkaException: the request can not be written in its version. Nothing is in flight then.
+        """
+        send = call.send
+        parts = encode_request(send.request, send.version, self._next_id, self._client_id)
+        call.correlation_id = self._next_id
+        self._next_id = 0 if self._next_id == _LAST_CORRELATION_ID else self._next_id + 1
+        if send.expects_reply:
+            self._in_flight.append(call)
+        return parts
+
+    def take(self, frame: bytes | memoryview) -> tuple[Call, Struct]:
+        """Match a reply with the oldest request in flight.
+
+        Raises:
+            ProtocolError: nothing is awaited, it answers another request, or it can not be decoded. The call stays in
+                flight, so that it fails with the connection.
+        """
+        if not self._in_flight:
+            raise ProtocolError("the broker sent a reply that no request asked for")
+        call = self._in_flight[0]
+        send = call.send
+        correlation_id = peek_correlation_id(frame)
+        if correlation_id != call.correlation_id:
+            raise ProtocolError(f"the broker answered request {correlation_id} where {call.correlation_id} "
+                                f"({type(send.request).__name__}) was next")
+        _, reply = decode_response(type(send.request), send.version, frame)
+        self._in_flight.popleft()
+        return call, reply
+
+    def deadline(self) -> float | None:
+        """When the first of the requests in flight counts as lost, monotonic seconds."""
+        return min((call.reply_by() for call in self._in_flight), default=None)
+
+    def overdue(self, now: float) -> Call | None:
+        """A request in flight whose reply did not come in time."""
+        return next((call for call in self._in_flight if call.reply_by() <= now), None)
+
+    def drain(self) -> list[Call]:
+        """Take all requests in flight, oldest first: the connection is gone."""
+        calls = list(self._in_flight)
+        self._in_flight.clear()
+        return calls

@@ -1,0 +1,132 @@
+"""Frames out of a byte stream and into it, with as few copies as asyncio allows.
+
+A small reply is copied once out of a common buffer; a large one is received straight into memory of its own. So each
+frame is one object that lives as long as anyone looks into it, and no longer keeps others alive.
+
+This module knows no requests. Read next: `net.connection`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Sequence
+
+from headrace.errors import ProtocolError
+
+__all__ = ["ReplyReader", "write_parts"]
+
+_SHARED_BYTES = 65_536
+_JOIN_BYTES = 65_536
+_PREFIX_BYTES = 4
+
+
+class ReplyReader:
+    """Cuts a stream into frames: a length of four bytes, then so many bytes.
+
+    Use it as asyncio's `BufferedProtocol` does: `buffer()` to read into, then `advance()`.
+
+    Args:
+        max_bytes: longest frame that is accepted.
+    """
+
+    __slots__ = ("_end", "_filled", "_large", "_large_view", "_max_bytes", "_shared", "_start", "_view")
+
+    def __init__(self, max_bytes: int) -> None:
+        self._max_bytes = max_bytes
+        self._shared = bytearray(_SHARED_BYTES)
+        self._view = memoryview(self._shared)
+        self._start = self._end = 0  # received and not yet handed out: [start, end)
+        self._large: bytearray | None = None
+        self._large_view = self._view
+        self._filled = 0
+
+    def buffer(self) -> memoryview:
+        """Where the next bytes belong; never empty."""
+        if self._large is not None:
+            return self._large_view[self._filled:]
+        return self._view[self._end:]
+
+    def advance(self, count: int) -> list[bytes | memoryview]:
+        """So many bytes have arrived in `buffer()`. Returns the frames that are now complete.
+
+        Raises:
+            ProtocolError: the announced length is negative or beyond the limit.
+        """
+        if self._large is not None:
+            self._filled += count
+            return [self._take_large()] if self._filled == len(self._large) else []
+        self._end += count
+        frames: list[bytes | memoryview] = []
+        while self._end - self._start >= _PREFIX_BYTES:
+            body = self._start + _PREFIX_BYTES
+            size = int.from_bytes(self._view[self._start:body], "big", signed=True)
+            if not 0 < size <= self._max_bytes:
+                raise ProtocolError(self._bad_size(size))
+            if self._end - body < size:
+                if size > _SHARED_BYTES - _PREFIX_BYTES:
+                    self._begin_large(size, body)
+                break
+            frames.append(bytes(self._view[body:body + size]))
+            self._start = body + size
+        self._compact()
+        return frames
+
+    def _begin_large(self, size: int, body: int) -> None:
+        self._large = bytearray(size)
+        self._large_view = memoryview(self._large)
+        self._filled = self._end - body
+        self._large_view[:self._filled] = self._view[body:self._end]
+        self._start = self._end = 0
+
+    def _take_large(self) -> memoryview:
+        view = self._large_view.toreadonly()
+        self._large, self._large_view = None, self._view
+        return view
+
+    def _compact(self) -> None:
+        """Move an incomplete frame to the front, so that it always fits."""
+        if self._start:
+            left = self._end - self._start
+            if left:
+                self._view[:left] = bytes(self._view[self._start:self._end])
+            self._start, self._end = 0, left
+
+    def _bad_size(self, size: int) -> str:
+        first = bytes(self._view[self._start:self._start + _PREFIX_BYTES])
+        if first[:2] in (b"\x15\x03", b"\x16\x03"):
+            return 'the port speaks TLS: set "security.protocol" to "ssl"'
+        if first == b"HTTP":
+            return 'this is an HTTP server, not a Kafka broker: correct the port in "bootstrap.servers"'
+        return (f'a reply of {size} bytes is beyond the limit of {self._max_bytes}: raise '
+                '"receive.message.max.bytes", or check that the port is a Kafka broker\'s')
+
+
+def write_parts(transport: asyncio.WriteTransport, parts: Sequence[bytes | memoryview]) -> None:
+    """Write the parts of a frame in order; small neighbours go out together, large ones uncopied."""
+    if len(parts) == 1:
+        transport.write(parts[0])
+    elif sys.version_info >= (3, 12):
+        transport.writelines(parts)  # one sendmsg(), no copy
+    else:
+        for run in _runs(parts):
+            transport.write(run)
+
+
+def _runs(parts: Sequence[bytes | memoryview]) -> list[bytes | memoryview]:
+    """Join parts up to a size where a copy is cheaper than a system call."""
+    runs: list[bytes | memoryview] = []
+    small: list[bytes | memoryview] = []
+    size = 0
+    for part in parts:
+        if size + len(part) > _JOIN_BYTES and small:
+            runs.append(b"".join(small))
+            small, size = [], 0
+        if len(part) > _JOIN_BYTES:
+            runs.append(part)
+        else:
+            small.append(part)
+            size += len(part)
+    if small:
+        runs.append(b"".join(small))
+    return runs

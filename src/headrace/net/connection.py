@@ -1,0 +1,288 @@
+"""One broker's connection: dialled when it is first needed, dialled again with backoff, closed when idle.
+
+Out: `submit()` writes a request at once when the broker has opened the conversation, else it waits here.
+Back: `buffer_updated()` cuts the bytes into frames, matches each with its request and hands it to the driver.
+
+It must not know what the requests mean. Read next: `machines.pipeline` for the order of replies, `net.driver` for
+who calls it, `net.dial` for the states.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable
+
+from headrace.errors import KafkaError, KafkaException
+from headrace.machines.backoff import backoff_s
+from headrace.machines.handshake import API_VERSIONS_VERSION, Handshake, HandshakeRestartError
+from headrace.machines.machine import Send
+from headrace.machines.pipeline import Call, Pipeline
+from headrace.net.bytestream import ReplyReader, write_parts
+from headrace.net.dial import ConnectionOwner, ConnectionSettings, State
+from headrace.net.failures import connection_error
+from headrace.types import NodeAddress
+from headrace.wire.api import negotiate
+from headrace.wire.frame import encode_request
+from headrace.wire.schema import Request
+
+__all__ = ["Connection"]
+
+
+class Connection(asyncio.BufferedProtocol):
+    """The way to one broker, over as many sockets as it takes, one at a time.
+
+    Args:
+        node: the broker.
+        settings: what all connections share.
+        owner: told of replies and errors.
+
+    Attributes:
+        state: where it is in its life.
+        failures: attempts to open it that failed in a row.
+        last_error: why it is not open; None while it is, or before the first attempt.
+        features: finalized feature levels, as the broker gave them.
+    """
+
+    def __init__(self, node: NodeAddress, settings: ConnectionSettings, owner: ConnectionOwner) -> None:
+        self.node = node
+        self.state = State.IDLE
+        self.failures = 0
+        self.last_error: KafkaError | None = None
+        self.features: dict[str, int] = {}
+        self._settings, self._owner = settings, owner
+        self._loop = asyncio.get_running_loop()
+        self._waiting: deque[Call] = deque()
+        self._pipeline = Pipeline(settings.client_id)
+        self._handshake = Handshake(settings.software_version)
+        self._first_version = API_VERSIONS_VERSION
+        self._versions: dict[tuple[type[Request], int | None], int] = {}
+        self._transport: asyncio.Transport | None = None
+        self._reader = ReplyReader(settings.max_reply_bytes)
+        self._dialling: asyncio.Task[None] | None = None
+        self._closing_for: KafkaException | None = None
+        self._failing_since = self._used_at = settings.clock()
+        self._timers: dict[Callable[[], None], asyncio.TimerHandle] = {}
+        self._expires_at = float("inf")
+
+    @property
+    def load(self) -> int:
+        """Requests waiting or in flight."""
+        return len(self._waiting) + len(self._pipeline)
+
+    # Out: from the driver to the socket.
+
+    def submit(self, call: Call) -> None:
+        """Write a request now, or as soon as the connection is ready. The owner learns how it ends."""
+        if self.state is State.READY:
+            self._write(call)
+            return
+        self._waiting.append(call)
+        self._expire_by(call.deadline)
+        if self.state is State.IDLE:
+            self._dial()
+
+    def withdraw(self, call: Call) -> str:
+        """Stop waiting for a call; one that is written stays in flight. Returns what it was waiting for."""
+        if call not in self._waiting:
+            return f"{self._name()}: no reply"
+        self._waiting.remove(call)
+        return self.last_error.str() if self.last_error else f"{self._name()}: {self.state.value}"
+
+    def _write(self, call: Call) -> None:
+        assert self._transport is not None
+        send = call.send
+        try:
+            send.version = self._version(send)
+            parts = self._pipeline.push(call)
+        except KafkaException as error:
+            self._owner.on_error(call, error.error)
+            return
+        write_parts(self._transport, parts)
+        if send.expects_reply:
+            self._expire_by(call.reply_by())
+        else:
+            self._owner.on_reply(call, None)
+
+    def _version(self, send: Send) -> int:
+        key = (type(send.request), send.max_version)
+        version = self._versions.get(key)
+        if version is None:
+            version = self._versions[key] = negotiate(key[0], self._handshake.ranges, key[1])
+        return version
+
+    # Opening: dial, then let the handshake speak until it is ready.
+
+    def _dial(self) -> None:
+        self.state, self._closing_for = State.DIALLING, None
+        self._reader = ReplyReader(self._settings.max_reply_bytes)
+        self._handshake = Handshake(self._settings.software_version, self._first_version)
+        self._dialling = self._loop.create_task(self._connect())
+        self._call_later(self._settings.setup_timeout_s, self._on_setup_timeout)
+
+    async def _connect(self) -> None:
+        try:
+            await self._settings.connector(self, self.node)
+        except Exception as error:  # whatever the resolver, the socket or TLS raise ends this attempt
+            if self.state is State.DIALLING:
+                self._lost(error)
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """The socket is open (called by asyncio)."""
+        assert isinstance(transport, asyncio.Transport)
+        self._transport = transport
+        self.state = State.OPENING
+        self._say(*self._handshake.begin())
+
+    def _say(self, request: Request, version: int) -> None:
+        assert self._transport is not None
+        write_parts(self._transport, encode_request(request, version, 0, self._settings.client_id))
+
+    def _on_opening_frame(self, frame: bytes | memoryview) -> None:
+        following = self._handshake.on_frame(frame)
+        if following is not None:
+            self._say(*following)
+            return
+        self.state, self.failures, self.last_error = State.READY, 0, None
+        self.features = self._handshake.features
+        self._versions.clear()
+        self._cancel(self._on_setup_timeout)
+        self._call_later(self._settings.idle_s, self._on_idle)
+        self._owner.on_ready()
+        waiting, self._waiting = self._waiting, deque()
+        for call in waiting:
+            self._write(call)
+
+    # Back: from the socket to the driver.
+
+    def get_buffer(self, sizehint: int) -> memoryview:
+        """Where the next bytes belong (called by asyncio)."""
+        return self._reader.buffer()
+
+    def buffer_updated(self, nbytes: int) -> None:
+        """Bytes have arrived (called by asyncio): hand out the replies that are now complete."""
+        self._used_at = self._settings.clock()
+        try:
+            for frame in self._reader.advance(nbytes):
+                if self.state is State.READY:
+                    self._owner.on_reply(*self._pipeline.take(frame))
+                elif self.state is State.OPENING:
+                    self._on_opening_frame(frame)
+        except HandshakeRestartError as error:
+            self._first_version = 0
+            self.close(error)
+        except KafkaException as error:
+            self.close(error)
+        self._owner.on_input()
+
+    def eof_received(self) -> bool:
+        """The broker has closed its side (called by asyncio): close ours."""
+        return False
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """The socket is gone (called by asyncio)."""
+        self._transport = None
+        self._lost(self._closing_for or exc)
+
+    # Ending: one way out, whatever the cause.
+
+    def close(self, reason: KafkaException) -> None:
+        """Close the socket, if there is one, and fail all that waits for it."""
+        if self._closing_for is not None:
+            return
+        self._closing_for = reason
+        if self._transport is not None:
+            self.state = State.CLOSING
+            self._transport.abort()
+            return
+        if self._dialling is not None:
+            self._dialling.cancel()
+        self._lost(reason)
+
+    def _lost(self, cause: BaseException | None) -> None:
+        opened = self._handshake.ready
+        quiet = opened and not self.load
+        for action in list(self._timers):
+            self._cancel(action)
+        self.state, self._expires_at = State.IDLE, float("inf")
+        if isinstance(cause, HandshakeRestartError):
+            self._dial()
+            return
+        error = connection_error(cause, opening=not opened, tls=self._settings.tls)
+        if not opened:
+            self._back_off()
+        error = KafkaError(error.code(), self._name() + ": " + error.str() + self._history())
+        lost, waiting, self._waiting = self._pipeline.drain(), self._waiting, deque()
+        for call in lost:
+            self._owner.on_error(call, KafkaError(error.code(), error.str(), maybe_applied=True))
+        for call in waiting:
+            self._owner.on_error(call, error)
+        if not quiet:
+            self.last_error = error
+            self._owner.on_lost(self.node, error)
+        self._owner.on_input()
+
+    def _back_off(self) -> None:
+        self.failures += 1
+        if self.failures == 1:
+            self._failing_since = self._settings.clock()
+        wait_s = backoff_s(self.failures, self._settings.backoff_s, self._settings.backoff_max_s,
+                           self._settings.jitter())
+        self.state = State.BACKOFF
+        self._call_later(wait_s, self._on_backoff_over)
+
+    def _on_backoff_over(self) -> None:
+        self.state = State.IDLE
+        if self._waiting:
+            self._dial()
+
+    def _on_setup_timeout(self) -> None:
+        self.close(KafkaException(KafkaError(
+            KafkaError._TIMED_OUT, f"no connection after {self._settings.setup_timeout_s:g} s ({self.state.value}): is "
+            'this a Kafka port, does it need TLS or SASL ("security.protocol"), does a firewall let it through?')))
+
+    def _on_idle(self) -> None:
+        left_s = self._used_at + self._settings.idle_s - self._settings.clock()
+        if left_s <= 0 and not self.load:
+            self.close(KafkaException(KafkaError(KafkaError._TRANSPORT, "closed because it was not used")))
+        else:
+            self._call_later(max(left_s, 0.1), self._on_idle)
+
+    def _expire_by(self, when: float) -> None:
+        if when < self._expires_at:
+            self._expires_at = when
+            self._call_later(when - self._settings.clock(), self._on_expiry)
+
+    def _on_expiry(self) -> None:
+        now, self._expires_at = self._settings.clock(), float("inf")
+        for call in [call for call in self._waiting if call.deadline <= now]:
+            error = KafkaError(KafkaError._TIMED_OUT, f"{type(call.send.request).__name__} was not sent in time: "
+                                                      f"{self.withdraw(call)}")
+            self._owner.on_error(call, error)
+        overdue = self._pipeline.overdue(now)
+        if overdue is not None:
+            self.close(KafkaException(KafkaError(
+                KafkaError._TIMED_OUT, f"{type(overdue.send.request).__name__} was not answered within "
+                f"{overdue.send.timeout_s + overdue.grace_s:g} s, the connection is given up")))
+        else:
+            left = [call.deadline for call in self._waiting] + [self._pipeline.deadline() or float("inf")]
+            self._expire_by(min(left))
+        self._owner.on_input()
+
+    def _call_later(self, wait_s: float, action: Callable[[], None]) -> None:
+        self._cancel(action)
+        if wait_s != float("inf"):
+            self._timers[action] = self._loop.call_later(max(wait_s, 0.0), action)
+
+    def _cancel(self, action: Callable[[], None]) -> None:
+        handle = self._timers.pop(action, None)
+        if handle is not None:
+            handle.cancel()
+
+    def _name(self) -> str:
+        return f"{self.node.host}:{self.node.port}"
+
+    def _history(self) -> str:
+        if self.failures < 2:
+            return ""
+        return f" ({self.failures} attempts in {self._settings.clock() - self._failing_since:.1f} s)"

@@ -1,0 +1,115 @@
+"""What a connection is given: its settings, its owner, and how a stream to a broker is opened.
+
+Knows sockets and TLS, no requests. Read next: `net.connection`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import ssl
+import sys
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any, Protocol
+
+from headrace.errors import KafkaError
+from headrace.machines.pipeline import Call
+from headrace.net.clock import Clock
+from headrace.net.tls import tls_context
+from headrace.types import NodeAddress
+from headrace.wire.schema import Struct
+
+__all__ = ["ConnectionOwner", "ConnectionSettings", "Connector", "State", "connection_settings", "socket_connector"]
+
+Connector = Callable[[asyncio.BufferedProtocol, NodeAddress], Awaitable[None]]
+"""Opens a stream (TLS included) to a broker and attaches the protocol to it, or raises."""
+
+_NEXT_ADDRESS_AFTER_S = 0.25
+
+
+class State(Enum):
+    """Where a connection is in its life; it goes round from IDLE to IDLE as often as needed."""
+
+    IDLE = "not connected"
+    BACKOFF = "waiting to dial again"
+    DIALLING = "still connecting"
+    OPENING = "connected, but the broker has not answered yet"
+    READY = "ready"
+    CLOSING = "closing"
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectionSettings:
+    """What all connections of a client share. Times in seconds, sizes in bytes."""
+
+    client_id: str
+    software_version: str
+    connector: Connector
+    clock: Clock
+    jitter: Callable[[], float]
+    setup_timeout_s: float
+    backoff_s: float
+    backoff_max_s: float
+    idle_s: float
+    max_reply_bytes: int
+    tls: bool
+
+
+class ConnectionOwner(Protocol):
+    """Who learns what happens on a connection: the driver."""
+
+    def on_reply(self, call: Call, reply: Struct | None) -> None:
+        """A reply came, or a request that expects none was written."""
+
+    def on_error(self, call: Call, error: KafkaError) -> None:
+        """A request will not be answered."""
+
+    def on_input(self) -> None:
+        """All that came in one piece was handed over: decide what to do next."""
+
+    def on_ready(self) -> None:
+        """A connection may be used from now on."""
+
+    def on_lost(self, node: NodeAddress, error: KafkaError) -> None:
+        """A connection could not be opened, or was lost while it was needed."""
+
+
+def socket_connector(tls: ssl.SSLContext | None, config: Mapping[str, Any]) -> Connector:
+    """Open real sockets: all addresses of the host are tried, IPv6 and IPv4 in turn (RFC 8305)."""
+    sizes = ((socket.SO_SNDBUF, config["socket.send.buffer.bytes"]),
+             (socket.SO_RCVBUF, config["socket.receive.buffer.bytes"]))
+
+    async def connect(protocol: asyncio.BufferedProtocol, node: NodeAddress) -> None:
+        loop = asyncio.get_running_loop()
+        transport, _ = await loop.create_connection(
+            lambda: protocol, node.host, node.port, ssl=tls, happy_eyeballs_delay=_NEXT_ADDRESS_AFTER_S
+        )
+        stream = transport.get_extra_info("socket")
+        stream.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        for option, size in sizes:
+            if size:
+                stream.setsockopt(socket.SOL_SOCKET, option, size)
+
+    return connect
+
+
+def connection_settings(
+    config: Mapping[str, Any], clock: Clock, connector: Connector | None, jitter: Callable[[], float]
+) -> ConnectionSettings:
+    """The settings that a client's properties ask for."""
+    tls = tls_context(config)
+    return ConnectionSettings(
+        client_id=config["client.id"],
+        software_version=sys.modules["headrace"].__version__,
+        connector=connector or socket_connector(tls, config),
+        clock=clock,
+        jitter=jitter,
+        setup_timeout_s=config["socket.connection.setup.timeout.ms"] / 1000.0,
+        backoff_s=config["reconnect.backoff.ms"] / 1000.0,
+        backoff_max_s=config["reconnect.backoff.max.ms"] / 1000.0,
+        idle_s=config["connections.max.idle.ms"] / 1000.0 or float("inf"),
+        max_reply_bytes=config["receive.message.max.bytes"],
+        tls=tls is not None,
+    )

@@ -1,0 +1,284 @@
+"""Runs the machines of one client: asks each what to send, moves it, tells each what came of it, sleeps in between.
+
+Out: `_step()` polls the machines and gives each request to the connection of its broker.
+Back: `on_reply()` hands a reply to the machine that asked, and `on_input()` steps at once, so that no turn of the
+event loop lies between a reply and the next request.
+
+It must not know what the machines decide. All runs on one event loop; only `wake_threadsafe()` may be called from
+another thread. Read next: `net.connection`, `machines.machine`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from headrace.errors import KafkaError, KafkaException
+from headrace.machines.machine import ANY_NODE, CONTROLLER, ErrorEvent, Event, Machine, Send
+from headrace.machines.metadata import Metadata, MetadataChanged
+from headrace.machines.pipeline import Call, Caller
+from headrace.net.clock import Clock, monotonic
+from headrace.net.connection import Connection
+from headrace.net.dial import Connector, State, connection_settings
+from headrace.types import NodeAddress
+from headrace.wire.messages.fetch import FetchRequest
+from headrace.wire.messages.groups import JoinGroupRequest, SyncGroupRequest
+from headrace.wire.schema import Request, Response, Struct
+
+__all__ = ["Driver"]
+
+_LANES: dict[type[Request], int] = {FetchRequest: 1, JoinGroupRequest: 2, SyncGroupRequest: 2}
+"""A broker answers one connection in order. Requests that it may hold back get a connection of their own."""
+_EAGERNESS = {State.READY: 0, State.OPENING: 1, State.DIALLING: 1, State.IDLE: 2, State.BACKOFF: 3, State.CLOSING: 3}
+_log = logging.getLogger("headrace")
+
+
+class Driver:
+    """One client's event loop side.
+
+    Args:
+        config: the client's properties.
+        metadata: knows the brokers' addresses; it is run like the other machines.
+        on_event: takes every event of every machine, and `ErrorEvent` for broken connections.
+        clock: monotonic seconds; a simulation gives its own.
+        connector: opens streams; real sockets when None.
+        jitter: gives numbers in [0, 1).
+    """
+
+    def __init__(
+        self,
+        config: Mapping[str, Any],
+        metadata: Metadata,
+        *,
+        on_event: Callable[[Event], None],
+        clock: Clock = monotonic,
+        connector: Connector | None = None,
+        jitter: Callable[[], float] = random.random,
+    ) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._metadata = metadata
+        self._on_event = on_event
+        self._clock = clock
+        self._jitter = jitter
+        self._settings = connection_settings(config, clock, connector, jitter)
+        self._reply_grace_s = config["socket.timeout.ms"] / 1000.0
+        self._machines: tuple[Machine, ...] = (metadata,)
+        self._connections: dict[tuple[int, int], Connection] = {}
+        self._retired: set[Connection] = set()
+        self._timer: asyncio.TimerHandle | None = None
+        self._wakes_at = float("inf")
+        self._scheduled = self._woken = self._stepping = self._closed = self._all_down = False
+        self._told: dict[int, str] = {}  # the last error that was reported of each node
+
+    def add(self, machine: Machine) -> None:
+        """Run a machine from now on."""
+        self._machines = (*self._machines, machine)
+        self.wake()
+
+    def remove(self, machine: Machine) -> None:
+        """Run a machine no more; replies to what it sent are still handed to it."""
+        self._machines = tuple(m for m in self._machines if m is not machine)
+
+    def wake(self) -> None:
+        """Something has changed: poll the machines in the next turn of the loop."""
+        if not self._scheduled:
+            self._scheduled = True
+            self._loop.call_soon(self._step)
+
+    def wake_threadsafe(self) -> None:
+        """The same from any thread; cheap while a wake is already on its way."""
+        if not self._woken:
+            self._woken = True
+            self._loop.call_soon_threadsafe(self._step)
+
+    async def request(
+        self, destination: int, request: Request, timeout_s: float, *, max_version: int | None = None
+    ) -> Response:
+        """Send one request that belongs to no machine, and wait for its reply.
+
+        Raises:
+            KafkaException: no reply within `timeout_s` seconds, or none possible.
+        """
+        answer: asyncio.Future[Response] = self._loop.create_future()
+        send = Send(destination, request, timeout_s, max_version)
+        call = Call(_OneShot(answer), send, self._clock() + timeout_s, self._reply_grace_s)
+        connection = self._dispatch(call)
+        try:
+            async with asyncio.timeout(timeout_s):
+                return await answer
+        except TimeoutError:
+            reason = "no broker" if connection is None else connection.withdraw(call)
+            raise KafkaException(KafkaError(
+                KafkaError._TIMED_OUT, f"{type(request).__name__} timed out after {timeout_s:g} s: {reason}",
+                retriable=True)) from None
+
+    async def close(self) -> None:
+        """Close all connections. Requests in flight fail; machines are asked nothing more."""
+        self._closed = True
+        self._machines = ()
+        if self._timer is not None:
+            self._timer.cancel()
+        closing = KafkaException(KafkaError(KafkaError._DESTROY, "the client is closing"))
+        for connection in (*self._connections.values(), *self._retired):
+            connection.close(closing)
+        self._connections.clear()
+        await asyncio.sleep(0)  # the transports are gone after one turn
+        await asyncio.sleep(0)
+
+    # Out
+
+    def _step(self) -> None:
+        """Ask every machine what to send, then what happened, then when to ask again."""
+        self._scheduled = self._woken = False
+        if self._closed:
+            return
+        self._stepping = True
+        now = self._clock()
+        for machine in self._machines:
+            try:
+                for send in list(machine.poll(now)):
+                    self._dispatch(Call(machine, send, now + send.timeout_s))
+            except Exception as error:  # a defect: the other machines must go on
+                self._on_defect(machine, error)
+        for machine in self._machines:
+            for event in machine.events():
+                if isinstance(event, MetadataChanged):
+                    self._follow(event.cluster.nodes)
+                self._on_event(event)
+        self._stepping = False
+        self._sleep(now)
+
+    def _sleep(self, now: float) -> None:
+        deadlines = [when for machine in self._machines if (when := machine.deadline()) is not None]
+        when = min(deadlines, default=float("inf"))
+        if when <= now:
+            self.wake()
+        elif when < self._wakes_at:
+            if self._timer is not None:
+                self._timer.cancel()
+            self._wakes_at = when
+            self._timer = self._loop.call_later(when - now, self._on_timer)
+
+    def _on_timer(self) -> None:
+        self._timer, self._wakes_at = None, float("inf")
+        self._step()
+
+    def _dispatch(self, call: Call) -> Connection | None:
+        send = call.send
+        node_id = send.destination
+        if node_id == CONTROLLER:
+            node_id = self._metadata.cluster.controller_id if self._metadata.cluster.controller_id is not None \
+                else ANY_NODE
+        if node_id == ANY_NODE:
+            node_id = self._any_node()
+        node = self._metadata.cluster.nodes.get(node_id)
+        if node is None or self._closed:
+            error = KafkaError(KafkaError._DESTROY, "the client is closed") if self._closed else \
+                KafkaError(KafkaError._UNKNOWN_BROKER, f"broker {node_id} is not in the cluster's metadata")
+            self.on_error(call, error)
+            return None
+        send.node_id = node_id
+        connection = self._connection(node, _LANES.get(type(send.request), 0))
+        connection.submit(call)
+        return connection
+
+    def _connection(self, node: NodeAddress, lane: int) -> Connection:
+        connection = self._connections.get((node.id, lane))
+        if connection is None:
+            connection = self._connections[node.id, lane] = Connection(node, self._settings, self)
+        return connection
+
+    def _any_node(self) -> int:
+        """The least busy of the best connected brokers; where there is a choice, a random one."""
+        def reluctance(node_id: int) -> tuple[int, int, int, float]:
+            connection = self._connections.get((node_id, 0))
+            if connection is None:
+                return (_EAGERNESS[State.IDLE], 0, 0, self._jitter())
+            return (_EAGERNESS[connection.state], connection.failures, connection.load, self._jitter())
+
+        return min(self._metadata.cluster.nodes, key=reluctance, default=ANY_NODE)
+
+    # Back
+
+    def on_reply(self, call: Call, reply: Struct | None) -> None:
+        """A connection has a reply: hand it to whoever asked."""
+        try:
+            call.caller.on_reply(call.send, reply, self._clock())
+        except Exception as error:  # a defect: the other machines must go on
+            self._on_defect(call.caller, error)
+
+    def on_error(self, call: Call, error: KafkaError) -> None:
+        """A connection can not deliver a request or its reply: tell whoever asked."""
+        try:
+            call.caller.on_error(call.send, error, self._clock())
+        except Exception as defect:  # a defect: the other machines must go on
+            self._on_defect(call.caller, defect)
+        self.wake()
+
+    def on_input(self) -> None:
+        """A connection handed over all it had: decide at once."""
+        if self._stepping:
+            self.wake()
+        else:
+            self._step()
+
+    def on_ready(self) -> None:
+        """A connection can be used: the next failure is news again."""
+        self._all_down = False
+        self._told.clear()
+
+    def on_lost(self, node: NodeAddress, error: KafkaError) -> None:
+        """A connection could not be opened or broke: report it once, and once that no broker is left."""
+        if self._closed or node.id not in self._metadata.cluster.nodes:
+            return
+        text = error.str().partition(" (")[0]
+        if self._told.get(node.id) != text:
+            self._told[node.id] = text
+            self._on_event(ErrorEvent(error))
+        nodes = self._metadata.cluster.nodes
+        if not self._all_down and all(self._is_down(node_id) for node_id in nodes):
+            self._all_down = True
+            self._on_event(ErrorEvent(KafkaError(
+                KafkaError._ALL_BROKERS_DOWN, f"none of {len(nodes)} brokers can be reached, still trying; the last "
+                f"error was: {error.str()}")))
+
+    def _is_down(self, node_id: int) -> bool:
+        connections = [c for (owner, _), c in self._connections.items() if owner == node_id]
+        return any(c.failures for c in connections) and all(c.state is not State.READY for c in connections)
+
+    def _follow(self, nodes: Mapping[int, NodeAddress]) -> None:
+        """Let go of connections to brokers that left the cluster or moved to another address."""
+        for key, connection in list(self._connections.items()):
+            if nodes.get(key[0]) != connection.node:
+                del self._connections[key]
+                self._retired.add(connection)
+        for connection in [c for c in self._retired if not c.load]:
+            self._retired.discard(connection)
+            connection.close(KafkaException(KafkaError(KafkaError._TRANSPORT, "the broker left the cluster")))
+
+    def _on_defect(self, machine: Caller | Machine, error: Exception) -> None:
+        _log.error("defect in %s", type(machine).__name__, exc_info=error)
+        self._on_event(ErrorEvent(KafkaError(KafkaError._FAIL, f"{type(machine).__name__} failed: {error!r}",
+                                             fatal=True)))
+        self.remove(machine)  # type: ignore[arg-type]
+
+
+class _OneShot:
+    """A single request: its answer goes to a future. A caller that gave up is not told."""
+
+    __slots__ = ("_answer",)
+
+    def __init__(self, answer: asyncio.Future[Response]) -> None:
+        self._answer = answer
+
+    def on_reply(self, send: Send, reply: Struct | None, now: float) -> None:
+        if not self._answer.done():
+            assert isinstance(reply, Response)
+            self._answer.set_result(reply)
+
+    def on_error(self, send: Send, error: KafkaError, now: float) -> None:
+        if not self._answer.done():
+            self._answer.set_exception(KafkaException(error))
