@@ -13,7 +13,9 @@ class Buffer:
         self.open = []
 
     def add(self, partition=0, opened_at=0.0, count=1, full=False):
-        self.open.append(SimpleNamespace(partition=partition, opened_at=opened_at, count=count, size_bytes=100, full=full))
+        self.open.append(
+            SimpleNamespace(partition=partition, opened_at=opened_at, count=count, size_bytes=100, full=full)
+        )
 
     def ready(self, opened_before):
         taken = [b for b in self.open if b.full or b.opened_at <= opened_before]
@@ -29,9 +31,7 @@ def seal(batch: ProducerBatch) -> None:
 
 
 def accumulator(buffer, linger_s=0.02, message_timeout_s=10.0):
-    made = Accumulator(linger_s, message_timeout_s, seal)
-    made.buffers["t"] = buffer
-    return made
+    return Accumulator({"t": buffer}, linger_s, message_timeout_s, seal)
 
 
 def three_in_flight(queue: PartitionQueue) -> list[ProducerBatch]:

@@ -43,8 +43,7 @@ class Cluster:
         self.opened = []
         self.now = 10.0
         timeout_s = limits.get("message_timeout_s", 300.0)
-        self.accumulator = Accumulator(0.0, timeout_s, self.seal)
-        self.accumulator.buffers["t"] = self
+        self.accumulator = Accumulator({"t": self}, 0.0, timeout_s, self.seal)
         sequences = Sequences(idempotent, 30.0, lambda attempt: 0.1)
         limits = Limits(**{"max_in_flight": 5, **limits})
         self.sender = Sender(self.accumulator, sequences, self, lambda name: topic_id, limits, lambda attempt: 0.1)

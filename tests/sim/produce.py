@@ -143,8 +143,7 @@ class Simulation:
         timeout_s = rng.choice([0.3, 1.0, 3.0]) if self.bounded else math.inf
         in_flight = rng.choice([1, 2, 5]) if self.idempotent else 1
         limits = Limits(-1, in_flight, rng.choice([700, 5000]), rng.choice([0.2, 1.0]), message_timeout_s=timeout_s)
-        self.accumulator = Accumulator(rng.choice([0.0, 0.005]), timeout_s, self._seal)
-        self.accumulator.buffers[TOPIC] = self.buffer
+        self.accumulator = Accumulator({TOPIC: self.buffer}, rng.choice([0.0, 0.005]), timeout_s, self._seal)
         sequences = Sequences(self.idempotent, 1.0, self._backoff)
         return Sender(self.accumulator, sequences, self, lambda topic: TOPIC_ID, limits, self._backoff)
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from bisect import bisect_left
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Protocol
 
 from headrace.errors import KafkaError
@@ -176,14 +176,25 @@ class Accumulator:
     """All queues of a producer.
 
     Args:
+        buffers: the open batches by topic; others add to it.
         linger_s: seconds that a batch which is not full waits for more records.
         message_timeout_s: seconds from the first record of a batch until it is given up; `math.inf` for ever.
         seal: called once for each new batch; sets `batch.sealed`, at once or later (compression in another thread).
+
+    Attributes:
+        flushing: batches do not linger.
+        hurry: the same, for the next time only.
     """
 
-    def __init__(self, linger_s: float, message_timeout_s: float, seal: Callable[[ProducerBatch], None]) -> None:
-        self.buffers: dict[str, Buffer] = {}
-        self.flushing = False
+    def __init__(
+        self,
+        buffers: Mapping[str, Buffer],
+        linger_s: float,
+        message_timeout_s: float,
+        seal: Callable[[ProducerBatch], None],
+    ) -> None:
+        self._buffers = buffers
+        self.flushing = self.hurry = False
         self._linger_s = linger_s
         self._message_timeout_s = message_timeout_s
         self._seal = seal
@@ -192,8 +203,9 @@ class Accumulator:
 
     def collect(self, now: float) -> None:
         """Take batches that are full, have lingered, or are flushed out of the buffers into their queues."""
-        opened_before = math.inf if self.flushing else now - self._linger_s
-        for topic, buffer in list(self.buffers.items()):
+        opened_before = math.inf if self.flushing or self.hurry else now - self._linger_s
+        self.hurry = False
+        for topic, buffer in list(self._buffers.items()):
             for opened in buffer.ready(opened_before):
                 queue = self.queue(topic, opened.partition)
                 batch = queue.add(opened, opened.opened_at + self._message_timeout_s)
@@ -254,7 +266,7 @@ class Accumulator:
         """The next moment at which time alone changes something: a batch has lingered, may be retried, or is over."""
         moments = [queue.retry_at for queue in self._busy if queue.retry_at > now]
         moments += [queue.waiting[0].deadline for queue in self._busy]
-        for buffer in self.buffers.values():
+        for buffer in self._buffers.values():
             lingered = buffer.next_deadline(self._linger_s)
             if lingered is not None:
                 moments.append(lingered)

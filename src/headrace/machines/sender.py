@@ -330,6 +330,12 @@ class Sender:
             for batch in self._accumulator.in_flight():
                 self._report(BatchDone(batch, in_flight))  # its number is settled when the answer comes
 
+    def fail(self, batch: ProducerBatch, error: KafkaError) -> None:
+        """A waiting batch can not be sent at all."""
+        if not batch.reported:
+            self._accumulator.drop(batch)
+            self._give_up(batch, error)
+
     def _fail_on(self, error: KafkaError | None) -> None:
         if error is None or self.failed is not None:
             return

@@ -1,0 +1,181 @@
+"""`AIOProducer`: the producer for asyncio, on the caller's own loop. No thread, no executor.
+
+It must not decide anything: `client.producer` does. Read next: `client.producer`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from headrace.client.producer import Core
+from headrace.config import PRODUCER, Config
+from headrace.errors import BufferFullError, ClientClosedError, KafkaError, KafkaException
+from headrace.records import Message
+from headrace.types import Headers
+
+__all__ = ["AIOProducer"]
+
+
+class AIOProducer:
+    """A producer for asyncio (confluent_kafka.aio's names).
+
+    `produce()` waits only while the buffer is full; it returns a future of the delivered message:
+    `message = await (await producer.produce("topic", b"value"))`.
+
+    Args:
+        conf: properties, see `headrace.config`.
+
+    Raises:
+        ConfigError: a property is unknown, malformed or contradicts another.
+    """
+
+    def __init__(self, conf: Mapping[str, Any]) -> None:
+        self._config = Config(PRODUCER, conf)
+        self._core_if_started: Core | None = None
+        self._changed = asyncio.Event()
+        self._closed = False
+
+    @property
+    def _core(self) -> Core:
+        if self._core_if_started is None:
+            if self._closed:
+                raise ClientClosedError("Producer has been closed: make a new one")
+            self._core_if_started = Core(self._config, self._on_change)
+        return self._core_if_started
+
+    def _on_change(self) -> None:
+        if self._core_if_started is None:
+            return
+        try:
+            self._core_if_started.deliveries.serve()
+        except Exception as error:  # a callback's; the rest of the reports must not wait for ever
+            loop = asyncio.get_running_loop()
+            loop.call_exception_handler({"message": "a callback of a producer raised", "exception": error})
+            loop.call_soon(self._on_change)
+        self._changed.set()
+
+    async def produce(
+        self,
+        topic: str,
+        value: bytes | str | None = None,
+        key: bytes | str | None = None,
+        partition: int = -1,
+        on_delivery: Callable[[KafkaError | None, Message], Any] | None = None,
+        timestamp: int = 0,
+        headers: Headers | None = None,
+    ) -> asyncio.Future[Message]:
+        """Put a record on its way.
+
+        Args:
+            topic: topic name.
+            value: payload; None is a tombstone.
+            key: key for partitioning and compaction.
+            partition: partition number; -1 lets the partitioner choose.
+            on_delivery: called with (error, message) as well.
+            timestamp: milliseconds since the epoch; 0 takes the time of the call.
+            headers: names and values.
+
+        Returns:
+            A future of the delivered message; it raises `KafkaException` when the record is not delivered.
+
+        Raises:
+            ClientClosedError: the producer is closed.
+            KafkaException: the record is too large, or its partition does not exist.
+        """
+        core = self._core
+        future: asyncio.Future[Message] = asyncio.get_running_loop().create_future()
+        report = _Report(future, on_delivery or self._config["on_delivery"])
+        while True:
+            try:
+                core.produce(topic, value, key, partition, timestamp, headers, report)
+                return future
+            except BufferFullError:
+                self._changed.clear()
+                await self._changed.wait()
+
+    async def flush(self, timeout: float = -1) -> int:
+        """Send everything now and wait for the reports.
+
+        Args:
+            timeout: seconds; negative waits as long as it takes.
+
+        Returns:
+            Number of records that still wait.
+        """
+        core = self._core
+        expires_at = math.inf if timeout is None or timeout < 0 else time.monotonic() + timeout
+        core.flush(True)
+        try:
+            while len(core) and (left_s := expires_at - time.monotonic()) > 0:
+                self._changed.clear()
+                try:
+                    await asyncio.wait_for(self._changed.wait(), None if left_s == math.inf else left_s)
+                except TimeoutError:
+                    break
+        finally:
+            core.flush(False)
+        return len(core)
+
+    async def purge(self, in_queue: bool = True, in_flight: bool = True, blocking: bool = True) -> None:
+        """Give up records that wait (`in_queue`) or were sent and not acknowledged (`in_flight`)."""
+        self._core.purge(in_queue, in_flight)
+
+    async def list_topics(self, topic: str | None = None, timeout: float = -1) -> Any:
+        """Ask the cluster for its brokers and topics, or for one topic.
+
+        Args:
+            topic: only this one; None for all.
+            timeout: seconds; negative waits as long as it takes.
+
+        Returns:
+            A `ClusterMetadata`.
+        """
+        return await self._core.list_topics(topic, timeout)
+
+    async def close(self) -> None:
+        """Deliver what waits, then stop. Closing twice does nothing."""
+        core, self._closed = self._core_if_started, True
+        if core is None or core.closed:
+            return
+        core.refuse()
+        try:
+            await self.flush()
+        finally:
+            await core.close()
+
+    def __len__(self) -> int:
+        return 0 if self._core_if_started is None else len(self._core_if_started)
+
+    def __bool__(self) -> bool:
+        return True
+
+    async def __aenter__(self) -> AIOProducer:
+        return self
+
+    async def __aexit__(self, *exception: object) -> None:
+        await self.close()
+
+
+class _Report:
+    """A record's delivery callback under asyncio: resolves its future."""
+
+    __slots__ = ("_callback", "_future")
+
+    def __init__(
+        self, future: asyncio.Future[Message], callback: Callable[[KafkaError | None, Message], Any] | None
+    ) -> None:
+        self._future = future
+        self._callback = callback
+
+    def __call__(self, error: KafkaError | None, message: Message) -> None:
+        if not self._future.done():
+            if error is None:
+                self._future.set_result(message)
+            else:
+                self._future.set_exception(KafkaException(error))
+        if self._callback is not None:
+            self._callback(error, message)

@@ -1,0 +1,250 @@
+"""The producer: where a record's way out begins. `client.aio_producer` and `client.sync.producer` are its faces.
+
+A record: `Core.produce()` appends it to its topic's buffer in the caller's thread and, when a batch becomes ready,
+wakes the loop. There the sender's machine takes over. The report comes back through `Core._on_event()`.
+
+It must not know bytes or sockets. Read next: `machines.accumulator`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import math
+import os
+import random
+import time
+import weakref
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+from uuid import UUID
+
+from headrace.client.base import ClientCore
+from headrace.client.deliveries import Deliveries
+from headrace.client.topic_buffers import FailedRecord, TopicBuffers
+from headrace.config import Config
+from headrace.errors import BufferFullError, ClientClosedError, FatalError, KafkaError
+from headrace.machines.accumulator import Accumulator, ProducerBatch
+from headrace.machines.backoff import backoff_s
+from headrace.machines.machine import Event
+from headrace.machines.metadata import MetadataChanged
+from headrace.machines.sender import BatchDone, Limits, ProducerFailed, Sender
+from headrace.machines.sequences import Sequences
+from headrace.records import CODEC_NAMES, Budget, compress
+
+__all__ = ["Core"]
+
+_NO_TOPIC_ID = UUID(int=0)
+_FOREVER_S = 1e8
+_FORKED = "this client was made in another process; make a new one after fork()"
+
+
+class Core:
+    """One producer without a face: made on the loop that it runs on; `produce()` may be called from any thread.
+
+    Args:
+        config: the producer's properties.
+        on_change: called on the loop when reports came or there is room again.
+
+    Attributes:
+        buffers: buffers by topic; its `open` is the fast way for `produce()`.
+        budget: what waits, from `produce()` to the report.
+        deliveries: reports to be served.
+    """
+
+    def __init__(self, config: Config, on_change: Callable[[], None]) -> None:
+        self.config = config
+        self.budget = Budget(config["queue.buffering.max.messages"], config["queue.buffering.max.kbytes"] * 1024)
+        self.deliveries = Deliveries(self.budget, config["delivery.report.only.error"], on_change)
+        self.buffers = TopicBuffers(config, self.budget, self._want_topic)
+        self.closed = False
+        self._flushes = 0
+        self._codec = CODEC_NAMES.index(config["compression.type"])
+        self._level = config["compression.level"]
+        compress(self._codec, b"", self._level)  # a missing codec or a wrong level shows now
+        self._sealers = ThreadPoolExecutor(2, "headrace-seal") if self._codec else None
+        self._client = ClientCore(config, on_event=self._on_event, allow_auto_create=True)
+        if config["error_cb"] is not None:
+            self._client.on_error = self._tell
+        self._driver = self._client.driver
+        self._loop = asyncio.get_running_loop()
+        self._topic_timer: asyncio.TimerHandle | None = None
+        self._accumulator = Accumulator(
+            self.buffers.all, config.seconds("linger.ms"), config.seconds("message.timeout.ms") or math.inf, self._seal)
+        self._sender = self._make_sender()
+        self._client.driver.add(self._sender)
+        _CORES.add(self)
+
+    def _make_sender(self) -> Sender:
+        config = self.config
+        first_s, limit_s = config.seconds("retry.backoff.ms"), config.seconds("retry.backoff.max.ms")
+
+        def backoff(attempt: int) -> float:
+            return backoff_s(attempt + 1, first_s, limit_s, random.random())
+
+        limits = Limits(
+            config["acks"],
+            config["max.in.flight.requests.per.connection"],
+            config["message.max.bytes"],
+            config.seconds("request.timeout.ms"),
+            config["retries"],
+            config.seconds("message.timeout.ms") or math.inf,
+        )
+        sequences = Sequences(config["enable.idempotence"], limits.request_timeout_s, backoff)
+        return Sender(self._accumulator, sequences, self._client.metadata, self._topic_id, limits, backoff)
+
+    def __len__(self) -> int:
+        return self.budget.messages + len(self.deliveries)
+
+    # Out: the caller's thread
+
+    def produce(
+        self, topic: str, value: Any, key: Any, partition: int, timestamp_ms: int, headers: Any, callback: Any
+    ) -> None:
+        """Append a record to its topic's buffer, and wake the loop if a batch became ready.
+
+        Raises:
+            BufferFullError: too much waits already.
+            ClientClosedError: the producer is closed.
+            KafkaException: the record can not be stored anywhere.
+        """
+        buffer = self.buffers.open.get(topic)
+        try:
+            if buffer is not None:
+                woken = buffer.append(value, key, partition, timestamp_ms, headers, callback)
+            else:
+                woken = self.buffers.append(topic, value, key, partition, timestamp_ms, headers, callback)
+        except BufferFullError:
+            self.relieve()
+            raise
+        if woken:
+            self._driver.wake_threadsafe()
+
+    def wake(self) -> None:
+        """Tell the loop that a batch became ready. For faces that append to `buffers.open` themselves."""
+        self._driver.wake_threadsafe()
+
+    def relieve(self) -> None:
+        """The budget is used up: send what there is, without lingering."""
+        self._accumulator.hurry = True
+        self._driver.wake_threadsafe()
+
+    def _want_topic(self, topic: str) -> None:
+        self._loop.call_soon_threadsafe(self._ask_for, topic)
+
+    def _ask_for(self, topic: str) -> None:
+        self._client.metadata.want_topics([topic])
+        self._open_topics()
+        self._driver.wake()
+
+    # On the loop
+
+    def _seal(self, batch: ProducerBatch) -> None:
+        opened: Any = batch.open
+        if self._sealers is None:
+            batch.sealed = opened.seal()
+        else:
+            sealing = self._sealers.submit(opened.seal, self._codec, self._level)
+            sealing.add_done_callback(lambda done: self._in_loop(self._sealed, batch, done))
+
+    def _in_loop(self, action: Callable[..., None], *arguments: Any) -> None:
+        with contextlib.suppress(RuntimeError):  # the loop is closed; so is the producer
+            self._loop.call_soon_threadsafe(action, *arguments)
+
+    def _sealed(self, batch: ProducerBatch, sealing: Any) -> None:
+        error = sealing.exception()
+        if error is None:
+            batch.sealed = sealing.result()
+        else:
+            self._sender.fail(batch, KafkaError(KafkaError._BAD_COMPRESSION, f"compression failed: {error}"))
+        self._driver.wake()
+
+    def _topic_id(self, topic: str) -> UUID:
+        info = self._client.metadata.cluster.topics.get(topic)
+        return _NO_TOPIC_ID if info is None else info.topic_id
+
+    def _on_event(self, event: Event) -> None:
+        if isinstance(event, BatchDone):
+            self.deliveries.add(event)
+        elif isinstance(event, MetadataChanged):
+            self._open_topics()
+        elif isinstance(event, ProducerFailed):
+            self.buffers.refuse(FatalError(event.error))
+            self._fail(self.buffers.drop(event.error))
+            self._client.on_error(event.error)
+
+    def _open_topics(self) -> None:
+        """Records of topics that are known by now leave their waiting place; some fail; the rest is timed."""
+        opened = len(self.buffers.all)
+        self._fail(self.buffers.on_cluster(self._client.metadata.cluster))
+        self._fail(self.buffers.expired(time.monotonic()))
+        if len(self.buffers.all) > opened:
+            self._driver.wake()
+        if self._topic_timer is not None:
+            self._topic_timer.cancel()
+        deadline = self.buffers.deadline()
+        self._topic_timer = None if deadline is None else self._loop.call_later(
+            max(deadline - time.monotonic(), 0.0) + 0.001, self._open_topics)
+
+    def _fail(self, records: list[FailedRecord]) -> None:
+        for record in records:
+            self.deliveries.add_failed(record)
+
+    def _tell(self, error: KafkaError) -> None:
+        self.deliveries.add_call(self.config["error_cb"], error)
+
+    def flush(self, begin: bool) -> None:
+        """While flushes have begun and not ended, batches do not linger."""
+        self._flushes += 1 if begin else -1
+        self._accumulator.flushing = self._flushes > 0
+        self._driver.wake()
+
+    def purge(self, in_queue: bool, in_flight: bool) -> None:
+        """Report records as failed: those that wait, those in flight."""
+        queued = KafkaError(KafkaError._PURGE_QUEUE) if in_queue else None
+        flying = KafkaError(KafkaError._PURGE_INFLIGHT, maybe_applied=True) if in_flight else None
+        if in_queue:
+            self._accumulator.collect(math.inf)
+        self._sender.purge(queued, flying)
+        if queued is not None:
+            self._fail(self.buffers.drop(queued))
+        self._driver.wake()
+        for event in self._sender.events():
+            self._on_event(event)
+
+    def refuse(self) -> None:
+        """Take no more records. Callable from any thread."""
+        self.closed = True
+        self.buffers.refuse(ClientClosedError("Producer has been closed: make a new one"))
+
+    async def list_topics(self, topic: str | None, timeout_s: float) -> Any:
+        """The cluster's brokers and topics, as `ClusterMetadata`."""
+        return await self._client.list_topics(topic, timeout_s if timeout_s >= 0 else _FOREVER_S)
+
+    async def close(self) -> None:
+        """Stop; what is not delivered is reported as purged."""
+        self.refuse()
+        self.purge(True, True)
+        if self._topic_timer is not None:
+            self._topic_timer.cancel()
+        await self._client.close()
+        if self._sealers is not None:
+            self._sealers.shutdown(wait=False)
+
+    def after_fork(self) -> None:
+        """In a forked child: there is no loop, no connection, and nothing that may be sent."""
+        self.closed = True
+        self.buffers.after_fork(ClientClosedError(_FORKED))
+
+
+_CORES: weakref.WeakSet[Core] = weakref.WeakSet()
+
+
+def _after_fork() -> None:
+    for core in list(_CORES):
+        core.after_fork()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)

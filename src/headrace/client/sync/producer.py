@@ -1,0 +1,240 @@
+"""`Producer`: confluent_kafka's producer, call for call, on the loop of one background thread.
+
+`produce()` appends in the caller's thread and never waits; reports are served in `poll()` and `flush()`.
+It must not decide anything: `client.producer` does. Read next: `client.producer`.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from headrace.client.producer import Core
+from headrace.config import PRODUCER, Config
+from headrace.errors import BufferFullError, ClientClosedError, KafkaError
+from headrace.net.thread import loop_thread
+from headrace.records import Message
+from headrace.types import Headers
+
+__all__ = ["Producer"]
+
+_SLICE_S = 0.1  # longest wait before signals are looked at
+
+DeliveryCallback = Callable[[KafkaError | None, Message], Any]
+
+
+class Producer:
+    """Sends records to Kafka (confluent_kafka's names and behaviour).
+
+    Args:
+        config: properties, see `headrace.config`; may also be given as keywords.
+        logger: `logging.Logger` to write to.
+
+    Raises:
+        ConfigError: a property is unknown, malformed or contradicts another.
+    """
+
+    def __init__(self, config: Mapping[str, Any] | None = None, logger: Any = None, **properties: Any) -> None:
+        given = {**(config or {}), **properties}
+        if logger is not None:
+            given["logger"] = logger
+        checked = Config(PRODUCER, given)
+        self._on_delivery: DeliveryCallback | None = checked["on_delivery"]
+        self._change = _Change()
+        self._thread = loop_thread()
+        self._core: Core = self._thread.call(_make(checked, self._change.tell))
+        self._open = self._core.buffers.open
+        self._wake = self._core.wake
+
+    def produce(
+        self,
+        topic: str,
+        value: bytes | str | None = None,
+        key: bytes | str | None = None,
+        partition: int = -1,
+        callback: DeliveryCallback | None = None,
+        on_delivery: DeliveryCallback | None = None,
+        timestamp: int = 0,
+        headers: Headers | None = None,
+    ) -> None:
+        """Put a record on its way; returns at once.
+
+        Args:
+            topic: topic name.
+            value: payload; None is a tombstone.
+            key: key for partitioning and compaction.
+            partition: partition number; -1 lets the partitioner choose.
+            callback: called as callback(error, message) from `poll()` or `flush()` when the record is delivered or
+                given up.
+            on_delivery: the same as `callback`.
+            timestamp: milliseconds since the epoch; 0 takes the time of the call.
+            headers: names and values; values are bytes, str or None.
+
+        Raises:
+            BufferError: too much waits already; call `poll()` and try again.
+            ClientClosedError: the producer is closed.
+            KafkaException: the record is too large, or its partition does not exist.
+            TypeError: value, key or headers are of a wrong type.
+        """
+        buffer = self._open.get(topic)
+        if buffer is None:  # a topic that is not known yet, or a closed producer
+            self._core.produce(
+                topic, value, key, partition, timestamp, headers, callback or on_delivery or self._on_delivery)
+            return
+        try:
+            if buffer.append(value, key, partition, timestamp, headers, callback or on_delivery or self._on_delivery):
+                self._wake()
+        except BufferFullError:
+            self._core.relieve()
+            raise
+
+    def poll(self, timeout: float = -1) -> int:
+        """Call the callbacks that are due.
+
+        Args:
+            timeout: seconds to wait for the first one; negative waits as long as it takes.
+
+        Returns:
+            How many callbacks were called.
+
+        Raises:
+            ClientClosedError: the producer is closed.
+        """
+        self._check_open()
+        return self._poll(timeout)
+
+    def _poll(self, timeout: float | None) -> int:
+        deliveries = self._core.deliveries
+        if not deliveries.pending and timeout != 0:
+            self._change.wait(lambda: deliveries.pending, _expiry(timeout))
+        return deliveries.serve()
+
+    def flush(self, timeout: float = -1) -> int:
+        """Send everything now, wait for the reports and call their callbacks.
+
+        Args:
+            timeout: seconds; negative waits as long as it takes.
+
+        Returns:
+            Number of records that still wait.
+
+        Raises:
+            ClientClosedError: the producer is closed.
+        """
+        self._check_open()
+        return self._flush(_expiry(timeout))
+
+    def _flush(self, expires_at: float) -> int:
+        core, deliveries = self._core, self._core.deliveries
+        self._thread.call_soon(core.flush, True)
+        try:
+            while True:
+                deliveries.serve()
+                if not len(core) or time.monotonic() >= expires_at:
+                    return len(core)
+                self._change.wait(lambda: deliveries.pending or not len(core), expires_at)
+        finally:
+            self._thread.call_soon(core.flush, False)
+
+    def purge(self, in_queue: bool = True, in_flight: bool = True, blocking: bool = True) -> None:
+        """Give up records; their callbacks are called from the next `poll()` or `flush()`.
+
+        Args:
+            in_queue: those that wait, with error `_PURGE_QUEUE`.
+            in_flight: those that were sent and not acknowledged, with error `_PURGE_INFLIGHT`. They may be stored.
+            blocking: wait until it is done.
+        """
+        self._check_open()
+        if blocking:
+            self._thread.call(_purge(self._core, in_queue, in_flight))
+        else:
+            self._thread.call_soon(self._core.purge, in_queue, in_flight)
+
+    def list_topics(self, topic: str | None = None, timeout: float = -1) -> Any:
+        """Ask the cluster for its brokers and topics, or for one topic.
+
+        Args:
+            topic: only this one; None for all.
+            timeout: seconds; negative waits as long as it takes.
+
+        Returns:
+            A `ClusterMetadata`.
+
+        Raises:
+            KafkaException: no broker answered in time (`_TRANSPORT`).
+        """
+        self._check_open()
+        return self._thread.call(self._core.list_topics(topic, timeout))
+
+    def close(self) -> bool:
+        """Deliver what waits, call the callbacks, and stop. Closing twice does nothing.
+
+        If the wait is interrupted, or a callback raises, the rest is given up and the producer is closed all the same.
+
+        Returns:
+            True.
+        """
+        if self._core.closed:
+            return True
+        self._core.refuse()
+        try:
+            self._flush(math.inf)
+        finally:
+            self._thread.call(self._core.close())
+            self._core.deliveries.serve()
+        return True
+
+    def _check_open(self) -> None:
+        if self._core.closed:
+            raise ClientClosedError("Producer has been closed: make a new one")
+
+    def __len__(self) -> int:
+        return len(self._core)
+
+    def __bool__(self) -> bool:
+        return True
+
+    def __enter__(self) -> Producer:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
+
+class _Change:
+    """How the loop wakes up threads that wait for reports."""
+
+    def __init__(self) -> None:
+        self._condition = threading.Condition()
+        self._waiters = 0
+
+    def wait(self, happened: Callable[[], Any], expires_at: float) -> None:
+        """Sleep until something has happened; wakes up for signals in between."""
+        with self._condition:
+            self._waiters += 1
+            try:
+                while not happened() and (left_s := expires_at - time.monotonic()) > 0:
+                    self._condition.wait(min(left_s, _SLICE_S))
+            finally:
+                self._waiters -= 1
+
+    def tell(self) -> None:
+        """Something may have happened. Cheap while nobody waits."""
+        if self._waiters:
+            with self._condition:
+                self._condition.notify_all()
+
+
+async def _make(config: Config, on_change: Callable[[], None]) -> Core:
+    return Core(config, on_change)
+
+
+async def _purge(core: Core, in_queue: bool, in_flight: bool) -> None:
+    core.purge(in_queue, in_flight)
+
+
+def _expiry(timeout: float | None) -> float:
+    return math.inf if timeout is None or timeout < 0 else time.monotonic() + timeout

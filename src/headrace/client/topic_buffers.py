@@ -1,0 +1,206 @@
+"""Where `produce()` puts records: the buffer of each topic, and a queue for topics that are not known yet.
+
+`open` is read without a lock by `produce()`. The first records of a topic wait here until metadata says how many
+partitions it has; they count against the same budget, and fail when the topic does not turn up.
+
+It must not know the sender or the wire. Read next: `client.producer`.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from headrace.config import Config
+from headrace.errors import BufferFullError, KafkaError, KafkaException
+from headrace.machines.metadata import Cluster, TopicInfo
+from headrace.records import OVERHEAD_BYTES, Budget, Message, TopicBuffer
+from headrace.records.message import encode_headers, encode_text
+from headrace.types import TIMESTAMP_CREATE_TIME
+
+__all__ = ["FailedRecord", "TopicBuffers"]
+
+_TOPIC_WAIT_S = 30.0  # librdkafka's topic.metadata.propagation.max.ms
+
+
+@dataclass(slots=True)
+class FailedRecord:
+    """A record that never reached a batch, and why. `cost_bytes` is to be released, None if it is not counted."""
+
+    callback: Callable[..., Any] | None
+    message: Message
+    cost_bytes: int | None
+
+
+@dataclass(slots=True)
+class _Waiting:
+    """A record of a topic that is not known yet; the arguments of `TopicBuffer.append`."""
+
+    value: Any
+    key: Any
+    partition: int
+    timestamp_ms: int
+    headers: Any
+    callback: Callable[..., Any] | None
+    cost_bytes: int
+    since: float
+
+    def failed(self, topic: str, error: KafkaError) -> FailedRecord:
+        message = Message(topic, self.partition, None, self.key, self.value, self.headers, error,
+                          (TIMESTAMP_CREATE_TIME, self.timestamp_ms), time.monotonic() - self.since)
+        return FailedRecord(self.callback, message, self.cost_bytes)
+
+
+class TopicBuffers:
+    """The buffers of one producer.
+
+    Args:
+        config: the producer's properties.
+        budget: counts every record from `produce()` to its report.
+        want_topic: called, in the thread of `produce()`, for each topic that is not known yet.
+
+    Attributes:
+        open: buffers by topic that take records; empty once the producer is closed.
+        all: buffers by topic that may hold records.
+    """
+
+    def __init__(self, config: Config, budget: Budget, want_topic: Callable[[str], None]) -> None:
+        self.open: dict[str, TopicBuffer] = {}
+        self.all: dict[str, TopicBuffer] = {}
+        self._config = config
+        self._budget = budget
+        self._want_topic = want_topic
+        self._waiting: dict[str, deque[_Waiting]] = {}
+        self._lock = threading.Lock()
+        self._refusal: KafkaException | None = None
+        self._wait_s = min(_TOPIC_WAIT_S, config.seconds("message.timeout.ms") or _TOPIC_WAIT_S)
+
+    def append(
+        self, topic: str, value: Any, key: Any, partition: int, timestamp_ms: int, headers: Any, callback: Any
+    ) -> int:
+        """Add a record, whatever is known of its topic. `produce()` comes here when `open` does not have it.
+
+        Returns:
+            As `TopicBuffer.append`: not 0 when the loop has something to do.
+        """
+        if not isinstance(topic, str):
+            raise TypeError(f"topic must be str, not {type(topic).__name__}")
+        with self._lock:
+            if self._refusal is not None:
+                raise self._refusal
+            buffer = self.open.get(topic)
+            if buffer is not None:
+                return buffer.append(value, key, partition, timestamp_ms, headers, callback)
+            record = self._accept(topic, value, key, partition, timestamp_ms, headers, callback)
+            queue = self._waiting.get(topic)
+            if queue is None:
+                queue = self._waiting[topic] = deque()
+                self._want_topic(topic)
+            queue.append(record)
+            return 0
+
+    def _accept(
+        self, topic: str, value: Any, key: Any, partition: int, timestamp_ms: int, headers: Any, callback: Any
+    ) -> _Waiting:
+        """Check a record as `TopicBuffer.append` would, and count it."""
+        if timestamp_ms < 0:
+            raise ValueError(f"timestamp must not be negative: {timestamp_ms}")
+        raw = [encode_text(key, "key"), encode_text(value, "value")]
+        raw += [part for header in encode_headers(headers) for part in header]
+        size = sum(len(part) for part in raw if part is not None)
+        if size > self._config["message.max.bytes"]:
+            raise KafkaException(KafkaError(
+                KafkaError.MSG_SIZE_TOO_LARGE, f"a record of {size} bytes for {topic} is larger than "
+                f"message.max.bytes ({self._config['message.max.bytes']})"))
+        cost = size + OVERHEAD_BYTES
+        if not self._budget.take(1, cost):
+            raise BufferFullError(
+                f"Local: Queue full: {self._budget.messages} messages wait for delivery, topic {topic} is not known "
+                "yet; call poll() and try again, or raise queue.buffering.max.messages")
+        stamp = timestamp_ms or time.time_ns() // 1_000_000
+        return _Waiting(value, key, partition, stamp, headers, callback, cost, time.monotonic())
+
+    def on_cluster(self, cluster: Cluster) -> list[FailedRecord]:
+        """New metadata came: give known topics their buffers. Returns the records that can not be stored."""
+        for name, buffer in self.all.items():
+            info = cluster.topics.get(name)
+            if info is not None and len(info.partitions) > buffer.partition_count:
+                buffer.grow(len(info.partitions))
+        failed: list[FailedRecord] = []
+        for name in list(self._waiting):
+            info = cluster.topics.get(name)
+            if info is not None and info.error is not None and not info.error.retriable():
+                failed += self._fail(name, info.error)
+            elif info is not None and info.error is None and info.partitions:
+                failed += self._open(info)
+        return failed
+
+    def expired(self, now: float) -> list[FailedRecord]:
+        """Records whose topic did not turn up in time."""
+        failed: list[FailedRecord] = []
+        for name, queue in list(self._waiting.items()):
+            if queue and queue[0].since + self._wait_s <= now:
+                failed += self._fail(name, KafkaError(
+                    KafkaError._UNKNOWN_TOPIC, f'topic "{name}" is not known to the brokers after {self._wait_s:g} s: '
+                    "create it, check its name, or that the brokers can be reached"), since=now - self._wait_s)
+        return failed
+
+    def deadline(self) -> float | None:
+        """When `expired` has something."""
+        return min((queue[0].since + self._wait_s for queue in self._waiting.values() if queue), default=None)
+
+    def refuse(self, refusal: KafkaException) -> None:
+        """Take no more records; `append` raises this from now on."""
+        with self._lock:
+            self._refusal = refusal
+            self.open.clear()
+
+    def after_fork(self, refusal: KafkaException) -> None:
+        """In a forked child: another thread may have held the lock, and nothing here will ever be sent."""
+        self._lock = threading.Lock()
+        self.refuse(refusal)
+
+    def drop(self, error: KafkaError) -> list[FailedRecord]:
+        """Take out all records that wait for their topic."""
+        return [failed for name in list(self._waiting) for failed in self._fail(name, error)]
+
+    def _fail(self, topic: str, error: KafkaError, since: float = float("inf")) -> list[FailedRecord]:
+        with self._lock:
+            queue = self._waiting[topic]
+            failed = []
+            while queue and queue[0].since <= since:
+                failed.append(queue.popleft().failed(topic, error))
+            if not queue:
+                del self._waiting[topic]
+        return failed
+
+    def _open(self, info: TopicInfo) -> list[FailedRecord]:
+        """Move waiting records into a new buffer, then publish it: nobody may overtake them."""
+        buffer = TopicBuffer(
+            info.name,
+            len(info.partitions),
+            self._budget,
+            partitioner=self._config["partitioner"],
+            batch_bytes=self._config["batch.size"],
+            batch_count=self._config["batch.num.messages"],
+            message_bytes=self._config["message.max.bytes"],
+        )
+        failed = []
+        with self._lock:
+            for record in self._waiting.pop(info.name):
+                self._budget.release(1, record.cost_bytes)  # `append` counts it again
+                try:
+                    buffer.append(record.value, record.key, record.partition, record.timestamp_ms, record.headers,
+                                  record.callback)
+                except KafkaException as refused:  # no such partition; or full, because another thread was faster
+                    dead = record.failed(info.name, refused.error)
+                    dead.cost_bytes = record.cost_bytes if self._budget.take(1, record.cost_bytes) else None
+                    failed.append(dead)
+            self.all[info.name] = buffer
+            if self._refusal is None:
+                self.open[info.name] = buffer
+        return failed
