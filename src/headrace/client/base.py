@@ -18,7 +18,7 @@ from headrace.config import Config
 from headrace.errors import ClientClosedError, KafkaError, KafkaException
 from headrace.machines.backoff import backoff_s
 from headrace.machines.coordinator import coordinator_of, find_coordinator
-from headrace.machines.machine import ANY_NODE, ErrorEvent, Event
+from headrace.machines.machine import ANY_NODE, ErrorEvent, Event, Machine
 from headrace.machines.metadata import Cluster, Metadata, MetadataChanged
 from headrace.net.clock import Clock, monotonic
 from headrace.net.dial import Connector
@@ -62,7 +62,7 @@ class ClientCore:
 
     Attributes:
         metadata: the picture of the cluster.
-        driver: runs the machines; add yours with `driver.add()`.
+        driver: runs the machines.
         on_error: takes the errors that belong to no record and no call. It begins as `error_cb`, or as the log.
         log: the logger to use.
     """
@@ -101,6 +101,22 @@ class ClientCore:
         """
         if self._unusable is not None:
             raise ClientClosedError(self._unusable)
+
+    def add(self, machine: Machine) -> None:
+        """Run a machine from now on."""
+        self.driver.add(machine)
+
+    def remove(self, machine: Machine) -> None:
+        """Run a machine no more."""
+        self.driver.remove(machine)
+
+    def wake(self) -> None:
+        """Something has changed: poll the machines. From the loop's own thread."""
+        self.driver.wake()
+
+    def wake_threadsafe(self) -> None:
+        """The same from any thread."""
+        self.driver.wake_threadsafe()
 
     async def request(
         self,
@@ -184,7 +200,7 @@ class ClientCore:
             assert isinstance(reply, FindCoordinatorResponse)
             node_id, error = coordinator_of(reply)
             if node_id is not None:
-                await self.wait_for_metadata(lambda cluster: node_id in cluster.nodes, end - self._clock())
+                await self._known(node_id, end - self._clock())
                 return node_id
             failures += 1
             wait_s = self._retry_wait_s(failures)
@@ -201,6 +217,9 @@ class ClientCore:
                 if not waiting.done():
                     waiting.set_exception(ClientClosedError(self._unusable))
             await self.driver.close()
+
+    async def _known(self, node_id: int, timeout_s: float) -> None:
+        await self.wait_for_metadata(lambda cluster: node_id in cluster.nodes, timeout_s)
 
     def _retry_wait_s(self, failures: int) -> float:
         return backoff_s(failures, self.config.seconds("retry.backoff.ms"), self.config.seconds("retry.backoff.max.ms"),

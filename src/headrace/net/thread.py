@@ -47,7 +47,7 @@ class LoopThread:
         """
         if threading.current_thread() is self._thread:
             work.close()
-            raise RuntimeError("a synchronous client was called from a callback on its own loop: use headrace.aio there")
+            raise RuntimeError("a synchronous client was called on the loop that it waits for: use headrace.aio there")
         future = self.submit(work)
         end = float("inf") if timeout_s is None else time.monotonic() + timeout_s
         try:
