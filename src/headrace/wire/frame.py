@@ -1,29 +1,41 @@
-"""Frames: a length, a header, a body. Requests and answers find each other by the header's correlation id.
+"""Frames: the length prefix and the header that stand before every request and every response.
 
-It knows no sockets: bytes come in, parts to write go out. Read next: `wire.api`, `net.connection`.
+A request header is version 1, or 2 when the request is flexible; a response header version 0, or 1 when flexible.
+ApiVersions responses always have header version 0, so that a client can read an answer in a version it did not ask for
+(KIP-511). Source: Java's `RequestHeader`, `ResponseHeader`, `ApiKeys.responseHeaderVersion`.
+
+This module is pure: it knows no sockets. Read next: `wire.api`, the list of all requests.
 """
 
 from __future__ import annotations
 
-import struct
 from dataclasses import dataclass
+from struct import Struct as Packer
+from struct import error as StructError  # noqa: N812  it is a class
 
 from headrace.errors import ProtocolError
 from headrace.wire.api import API
-from headrace.wire.codec import decode, encode_parts
+from headrace.wire.codec import Part, assemble, decode_from, encode_into
+from headrace.wire.layout import is_flexible
+from headrace.wire.messages.session import ApiVersionsRequest
+from headrace.wire.primitives import as_view, read_uvarint
 from headrace.wire.schema import Request, Response
 
-__all__ = ["FrameSplitter", "RequestFrame", "UnsupportedRequest", "decode_request", "decode_response",
-           "encode_request", "encode_response", "peek_correlation_id"]
+__all__ = [
+    "FrameSplitter", "RequestFrame", "UnsupportedRequest", "decode_request", "decode_response", "encode_request",
+    "encode_response", "peek_correlation_id",
+]
 
-_API_VERSIONS = 18
-_HEAD = struct.Struct(">hhih")
-_INT32 = struct.Struct(">i")
+_REQUEST_HEAD = Packer(">ihhih")
+_KEY_VERSION_ID_CLIENT = Packer(">hhih")
+_RESPONSE_HEAD = Packer(">ii")
+_LENGTH = Packer(">i")
+_NO_CLIENT_ID = -1
 
 
 @dataclass(slots=True)
 class RequestFrame:
-    """A request as a broker receives it, with what its header says."""
+    """A request as it arrived at a broker."""
 
     api_key: int
     version: int
@@ -33,153 +45,161 @@ class RequestFrame:
 
 
 class UnsupportedRequest(ProtocolError):
-    """A request of an unknown key or version; the header is told so that a broker can answer."""
+    """The request's API key or version is not known; its header could be read and is kept here.
+
+    A broker answers an ApiVersions request of an unknown version in version 0 (KIP-511) and closes otherwise.
+    """
 
     def __init__(self, api_key: int, version: int, correlation_id: int, client_id: str | None) -> None:
-        super().__init__(f"request key {api_key} version {version} is not known")
+        super().__init__(f"a request with API key {api_key}, version {version}, which is not known here")
         self.api_key = api_key
         self.version = version
         self.correlation_id = correlation_id
         self.client_id = client_id
 
 
-def encode_request(
-    request: Request, version: int, correlation_id: int, client_id: str | None
-) -> list[bytes | memoryview]:
-    """Write a request with length and header in front (request header v1, or v2 for flexible versions).
+def encode_request(request: Request, version: int, correlation_id: int, client_id: str | None) -> list[Part]:
+    """A request with its length prefix and header, in parts to be sent one after the other. Records are not copied.
 
-    Returns:
-        Parts to be written one after the other; large record batches are the caller's own objects.
-    """
-    name = client_id.encode() if client_id is not None else b""
-    head = _HEAD.pack(request.api_key, version, correlation_id, len(name) if client_id is not None else -1) + name
-    if version >= request.flexible_version:
-        head += b"\0"
-    return _framed(head, encode_parts(request, version))
-
-
-def encode_response(response: Response, version: int, correlation_id: int) -> list[bytes | memoryview]:
-    """Write a response with length and header in front. ApiVersions has header v0 in all versions (KIP-511)."""
-    head = _INT32.pack(correlation_id)
-    if version >= response.flexible_version and response.api_key != _API_VERSIONS:
-        head += b"\0"
-    return _framed(head, encode_parts(response, version))
-
-
-def decode_request(frame: bytes | memoryview) -> RequestFrame:
-    """Read a request without its length.
+    Args:
+        request: the request.
+        version: version to write it in.
+        correlation_id: number that the response will carry.
+        client_id: name of the client for the broker's logs and quotas.
 
     Raises:
-        UnsupportedRequest: key or version are not known; its attributes hold the header.
+        ProtocolError: a value does not fit its field.
+        KafkaException: a field is set that this version does not carry.
+    """
+    name = None if client_id is None else client_id.encode()
+    size = _NO_CLIENT_ID if name is None else len(name)
+    out = bytearray(_REQUEST_HEAD.pack(0, request.api_key, version, correlation_id, size))
+    out += name or b""
+    if is_flexible(type(request), version):
+        out.append(0)
+    return _framed(out, encode_into(out, request, version))
+
+
+def encode_response(response: Response, version: int, correlation_id: int) -> list[Part]:
+    """A response with its length prefix and header, in parts to be sent one after the other."""
+    out = bytearray(_RESPONSE_HEAD.pack(0, correlation_id))
+    if _has_tags(type(response), version):
+        out.append(0)
+    return _framed(out, encode_into(out, response, version))
+
+
+def _framed(out: bytearray, cuts: list[tuple[int, memoryview]]) -> list[Part]:
+    _LENGTH.pack_into(out, 0, len(out) - _LENGTH.size + sum(len(records) for _, records in cuts))
+    return assemble(out, cuts)
+
+
+def _has_tags(response: type[Response], version: int) -> bool:
+    return response.api_key != ApiVersionsRequest.api_key and is_flexible(response, version)
+
+
+def decode_request(frame: bytes | bytearray | memoryview) -> RequestFrame:
+    """Read a request from a frame without its length prefix.
+
+    Raises:
+        UnsupportedRequest: the API key or version is unknown.
         ProtocolError: the bytes are not a request.
     """
+    data = as_view(frame)
     try:
-        key, version, correlation_id, length = _HEAD.unpack_from(frame)
-        position = _HEAD.size
-        client_id = None
-        if length >= 0:
-            raw = bytes(frame[position:position + length])
-            if len(raw) != length:
-                raise ProtocolError("the request ends inside its client id")
-            client_id = raw.decode(errors="replace")
-            position += length
-        api = API.get(key)
-        if api is None or not api.min_version <= version <= api.max_version:
-            raise UnsupportedRequest(key, version, correlation_id, client_id)
-        if version >= api.request.flexible_version:
-            position = _skip_tags(frame, position)
-    except (struct.error, IndexError):
-        raise ProtocolError("the request ends inside its header") from None
-    request = decode(api.request, frame[position:] if position else frame, version)
+        key, version, correlation_id, size = _KEY_VERSION_ID_CLIENT.unpack_from(data)
+        position = _KEY_VERSION_ID_CLIENT.size + max(size, 0)
+        client_id = None if size < 0 else str(data[_KEY_VERSION_ID_CLIENT.size:position], "utf-8")
+    except (StructError, ValueError) as error:
+        raise ProtocolError(f"a request header can not be read: {error}") from None
+    api = API.get(key)
+    if api is None or not api.min_version <= version <= api.max_version:
+        raise UnsupportedRequest(key, version, correlation_id, client_id)
+    if is_flexible(api.request, version):
+        position = _skip_tags(data, position)
+    request = decode_from(api.request, frame if isinstance(frame, bytes) else data, version, position)
     return RequestFrame(key, version, correlation_id, client_id, request)
 
 
 def decode_response(
-    request_type: type[Request], version: int, frame: bytes | memoryview
+    request_type: type[Request], version: int, frame: bytes | bytearray | memoryview
 ) -> tuple[int, Response]:
-    """Read the answer to a request, without its length.
+    """Read the response to a request from a frame without its length prefix.
+
+    Args:
+        request_type: class of the request.
+        version: version in which the request was sent.
+        frame: the bytes; records in the response are views of them.
 
     Returns:
-        The correlation id and the message; its `Records` fields are views into `frame`.
+        The correlation id and the response.
+
+    Raises:
+        ProtocolError: the bytes are not such a response.
     """
     response_type = request_type.response_type
-    correlation_id = peek_correlation_id(frame)
-    position = 4
-    if version >= response_type.flexible_version and response_type.api_key != _API_VERSIONS:
-        try:
-            position = _skip_tags(frame, position)
-        except IndexError:
-            raise ProtocolError("the response ends inside its header") from None
-    return correlation_id, decode(response_type, memoryview(frame)[position:], version)
+    position = _LENGTH.size
+    if _has_tags(response_type, version):
+        position = _skip_tags(as_view(frame), position)
+    return peek_correlation_id(frame), decode_from(response_type, frame, version, position)
 
 
-def peek_correlation_id(frame: bytes | memoryview) -> int:
-    """The correlation id of a response."""
-    if len(frame) < 4:
-        raise ProtocolError("the response ends inside its header")
-    number: int = _INT32.unpack_from(frame)[0]
-    return number
+def peek_correlation_id(frame: bytes | bytearray | memoryview) -> int:
+    """The correlation id of a response frame.
+
+    Raises:
+        ProtocolError: the frame is too short.
+    """
+    if len(frame) < _LENGTH.size:
+        raise ProtocolError(f"a response of {len(frame)} bytes is too short for a header")
+    correlation_id: int = _LENGTH.unpack_from(frame)[0]
+    return correlation_id
 
 
-def _framed(head: bytes, body: list[bytes | memoryview]) -> list[bytes | memoryview]:
-    size = len(head) + sum(map(len, body))
-    if body and isinstance(body[0], bytes):
-        body[0] = _INT32.pack(size) + head + body[0]
-        return body
-    return [_INT32.pack(size) + head, *body]
-
-
-def _skip_tags(frame: bytes | memoryview, position: int) -> int:
-    """Step over the tagged fields of a header: none are defined, any may come."""
-    count, position = _uvarint(frame, position)
-    for _ in range(count):
-        _, position = _uvarint(frame, position)
-        size, position = _uvarint(frame, position)
-        position += size
-        if position > len(frame):
-            raise ProtocolError("a header's tagged field reaches past the end")
+def _skip_tags(data: memoryview, position: int) -> int:
+    """Step over the tagged fields of a header; none are defined that we need."""
+    try:
+        count, position = read_uvarint(data, position)
+        for _ in range(count):
+            _, position = read_uvarint(data, position)
+            size, position = read_uvarint(data, position)
+            position += size
+    except IndexError:
+        raise ProtocolError("a header ends within its tagged fields") from None
     return position
 
 
-def _uvarint(frame: bytes | memoryview, position: int) -> tuple[int, int]:
-    value = 0
-    for shift in range(0, 35, 7):
-        byte = frame[position]
-        position += 1
-        value |= (byte & 127) << shift
-        if byte < 128:
-            return value, position
-    raise ProtocolError("a varint is longer than 32 bits")
-
-
 class FrameSplitter:
-    """Cuts a stream of bytes into frames.
+    """Cuts a stream of bytes into frames. Pure: bytes in, frames out.
 
     Args:
-        max_bytes: the largest frame that is accepted.
+        max_bytes: longest frame that is accepted.
     """
 
     def __init__(self, max_bytes: int) -> None:
         self._max_bytes = max_bytes
         self._buffer = bytearray()
 
-    def feed(self, data: bytes | memoryview) -> list[bytes]:
-        """Add bytes and take the frames that are now complete, without their lengths.
+    def feed(self, data: bytes | bytearray | memoryview) -> list[bytes]:
+        """Take received bytes and return the frames that they complete, without length prefixes.
 
         Raises:
-            ProtocolError: a length is negative or above the limit; the stream can not be read on.
+            ProtocolError: a length is negative or above the limit. The stream can not be read any further.
         """
-        self._buffer += data
-        frames = []
-        position = 0
-        while len(self._buffer) - position >= 4:
-            size = _INT32.unpack_from(self._buffer, position)[0]
+        buffer, frames, start = self._buffer, [], 0
+        buffer += data
+        while len(buffer) - start >= _LENGTH.size:
+            (size,) = _LENGTH.unpack_from(buffer, start)
             if not 0 <= size <= self._max_bytes:
-                raise ProtocolError(f"a frame of {size} bytes; allowed are 0 to {self._max_bytes}")
-            if len(self._buffer) - position - 4 < size:
+                raise ProtocolError(f"a frame of {size} bytes; at most {self._max_bytes} are accepted")
+            stop = start + _LENGTH.size + size
+            if stop > len(buffer):
                 break
-            frames.append(bytes(memoryview(self._buffer)[position + 4:position + 4 + size]))
-            position += 4 + size
-        if position:
-            del self._buffer[:position]
+            frames.append(bytes(memoryview(buffer)[start + _LENGTH.size:stop]))
+            start = stop
+        del buffer[:start]
         return frames
+
+    @property
+    def pending_bytes(self) -> int:
+        """Bytes of a frame that is not complete yet."""
+        return len(self._buffer)

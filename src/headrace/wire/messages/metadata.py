@@ -1,49 +1,27 @@
-"""Who the brokers are, and where each partition is led."""
+"""TODO"""
 
 from __future__ import annotations
 
-from headrace.wire.schema import (
-    Array,
-    Bool,
-    Int8,
-    Int16,
-    Int32,
-    Request,
-    Response,
-    String,
-    Struct,
-    Uuid,
-    field,
-)
+from headrace.wire.schema import Array, Bool, Int16, Int32, Int8, Request, Response, String, Struct, Uuid, field
 
 __all__ = [
-    "Cursor",
-    "DescribeClusterBroker",
-    "DescribeClusterRequest",
-    "DescribeClusterResponse",
-    "DescribeTopicPartitionsRequest",
-    "DescribeTopicPartitionsResponse",
-    "DescribeTopicPartitionsResponsePartition",
-    "DescribeTopicPartitionsResponseTopic",
-    "MetadataRequest",
-    "MetadataRequestTopic",
-    "MetadataResponse",
-    "MetadataResponseBroker",
-    "MetadataResponsePartition",
-    "MetadataResponseTopic",
-    "TopicRequest",
+    "DescribeClusterBroker", "DescribeClusterRequest", "DescribeClusterResponse", "DescribeTopicPartitionsCursor",
+    "DescribeTopicPartitionsRequest", "DescribeTopicPartitionsResponse", "DescribeTopicPartitionsResponseCursor",
+    "DescribeTopicPartitionsResponsePartition", "DescribeTopicPartitionsResponseTopic", "MetadataRequest",
+    "MetadataRequestTopic", "MetadataResponse", "MetadataResponseBroker", "MetadataResponsePartition",
+    "MetadataResponseTopic", "TopicRequest",
 ]
 
 
 class MetadataRequestTopic(Struct):
-    """One entry: metadata request topic."""
+    """TODO MetadataRequestTopic"""
 
     topic_id: Uuid = field("10+", ignorable=True)
     name: String | None = field(nullable="10+")
 
 
 class MetadataRequest(Request, key=3, versions="0-13", flexible="9+"):
-    """Ask for brokers, topics and leaders; v10 adds topic ids, v12 asks by id (KIP-516)."""
+    """TODO MetadataRequest"""
 
     topics: Array[MetadataRequestTopic] | None = field(nullable="1+")
     allow_auto_topic_creation: Bool = field("4+", default=True)
@@ -52,16 +30,16 @@ class MetadataRequest(Request, key=3, versions="0-13", flexible="9+"):
 
 
 class MetadataResponseBroker(Struct):
-    """One entry: metadata response broker."""
+    """TODO MetadataResponseBroker"""
 
     node_id: Int32 = field()
     host: String = field()
     port: Int32 = field()
-    rack: String | None = field("1+", default=None, nullable="1+", ignorable=True)
+    rack: String | None = field("1+", default=None, ignorable=True)
 
 
 class MetadataResponsePartition(Struct):
-    """One entry: metadata response partition."""
+    """TODO MetadataResponsePartition"""
 
     error_code: Int16 = field()
     partition_index: Int32 = field()
@@ -73,33 +51,30 @@ class MetadataResponsePartition(Struct):
 
 
 class MetadataResponseTopic(Struct):
-    """One entry: metadata response topic."""
+    """TODO MetadataResponseTopic"""
 
     error_code: Int16 = field()
     name: String | None = field(nullable="12+")
     topic_id: Uuid = field("10+", ignorable=True)
     is_internal: Bool = field("1+", ignorable=True)
     partitions: Array[MetadataResponsePartition] = field()
-    topic_authorized_operations: Int32 = field("8+", default=-2147483648)
+    topic_authorized_operations: Int32 = field("8+", default=-(2**31))
 
 
-class MetadataResponse(Response, key=3, versions="0-13", flexible="9+"):
-    """Answer to `MetadataRequest`."""
+class MetadataResponse(Response, to=MetadataRequest):
+    """TODO MetadataResponse"""
 
     throttle_time_ms: Int32 = field("3+", ignorable=True)
     brokers: Array[MetadataResponseBroker] = field()
-    cluster_id: String | None = field("2+", default=None, nullable="2+", ignorable=True)
+    cluster_id: String | None = field("2+", default=None, ignorable=True)
     controller_id: Int32 = field("1+", default=-1, ignorable=True)
     topics: Array[MetadataResponseTopic] = field()
-    cluster_authorized_operations: Int32 = field("8-10", default=-2147483648)
+    cluster_authorized_operations: Int32 = field("8-10", default=-(2**31))
     error_code: Int16 = field("13+", ignorable=True)
 
 
-MetadataRequest.response_type = MetadataResponse
-
-
 class DescribeClusterRequest(Request, key=60, versions="0-2", flexible="0+"):
-    """Ask for the brokers of the cluster (KIP-700)."""
+    """TODO DescribeClusterRequest"""
 
     include_cluster_authorized_operations: Bool = field()
     endpoint_type: Int8 = field("1+", default=1)
@@ -107,54 +82,51 @@ class DescribeClusterRequest(Request, key=60, versions="0-2", flexible="0+"):
 
 
 class DescribeClusterBroker(Struct):
-    """One entry: describe cluster broker."""
+    """TODO DescribeClusterBroker"""
 
     broker_id: Int32 = field()
     host: String = field()
     port: Int32 = field()
-    rack: String | None = field(default=None, nullable="0+")
+    rack: String | None = field(default=None)
     is_fenced: Bool = field("2+")
 
 
-class DescribeClusterResponse(Response, key=60, versions="0-2", flexible="0+"):
-    """Answer to `DescribeClusterRequest`."""
+class DescribeClusterResponse(Response, to=DescribeClusterRequest):
+    """TODO DescribeClusterResponse"""
 
     throttle_time_ms: Int32 = field()
     error_code: Int16 = field()
-    error_message: String | None = field(default=None, nullable="0+")
+    error_message: String | None = field(default=None)
     endpoint_type: Int8 = field("1+", default=1)
     cluster_id: String = field()
     controller_id: Int32 = field(default=-1)
     brokers: Array[DescribeClusterBroker] = field()
-    cluster_authorized_operations: Int32 = field(default=-2147483648)
-
-
-DescribeClusterRequest.response_type = DescribeClusterResponse
+    cluster_authorized_operations: Int32 = field(default=-(2**31))
 
 
 class TopicRequest(Struct):
-    """One entry: topic request."""
+    """TODO TopicRequest"""
 
     name: String = field()
 
 
-class Cursor(Struct):
-    """One entry: cursor."""
+class DescribeTopicPartitionsCursor(Struct):
+    """TODO DescribeTopicPartitionsCursor"""
 
     topic_name: String = field()
     partition_index: Int32 = field()
 
 
 class DescribeTopicPartitionsRequest(Request, key=75, versions="0", flexible="0+"):
-    """Page through the partitions of topics (KIP-966)."""
+    """TODO DescribeTopicPartitionsRequest"""
 
     topics: Array[TopicRequest] = field()
     response_partition_limit: Int32 = field(default=2000)
-    cursor: Cursor | None = field(default=None, nullable="0+")
+    cursor: DescribeTopicPartitionsCursor | None = field(default=None)
 
 
 class DescribeTopicPartitionsResponsePartition(Struct):
-    """One entry: describe topic partitions response partition."""
+    """TODO DescribeTopicPartitionsResponsePartition"""
 
     error_code: Int16 = field()
     partition_index: Int32 = field()
@@ -162,28 +134,32 @@ class DescribeTopicPartitionsResponsePartition(Struct):
     leader_epoch: Int32 = field(default=-1, ignorable=True)
     replica_nodes: Array[Int32] = field()
     isr_nodes: Array[Int32] = field()
-    eligible_leader_replicas: Array[Int32] | None = field(default=None, nullable="0+")
-    last_known_elr: Array[Int32] | None = field(default=None, nullable="0+")
+    eligible_leader_replicas: Array[Int32] | None = field(default=None)
+    last_known_elr: Array[Int32] | None = field(default=None)
     offline_replicas: Array[Int32] = field(ignorable=True)
 
 
 class DescribeTopicPartitionsResponseTopic(Struct):
-    """One entry: describe topic partitions response topic."""
+    """TODO DescribeTopicPartitionsResponseTopic"""
 
     error_code: Int16 = field()
-    name: String | None = field(nullable="0+")
+    name: String | None = field()
     topic_id: Uuid = field(ignorable=True)
     is_internal: Bool = field(ignorable=True)
     partitions: Array[DescribeTopicPartitionsResponsePartition] = field()
-    topic_authorized_operations: Int32 = field(default=-2147483648)
+    topic_authorized_operations: Int32 = field(default=-(2**31))
 
 
-class DescribeTopicPartitionsResponse(Response, key=75, versions="0", flexible="0+"):
-    """Answer to `DescribeTopicPartitionsRequest`."""
+class DescribeTopicPartitionsResponseCursor(Struct):
+    """TODO DescribeTopicPartitionsResponseCursor"""
+
+    topic_name: String = field()
+    partition_index: Int32 = field()
+
+
+class DescribeTopicPartitionsResponse(Response, to=DescribeTopicPartitionsRequest):
+    """TODO DescribeTopicPartitionsResponse"""
 
     throttle_time_ms: Int32 = field(ignorable=True)
     topics: Array[DescribeTopicPartitionsResponseTopic] = field()
-    next_cursor: Cursor | None = field(default=None, nullable="0+")
-
-
-DescribeTopicPartitionsRequest.response_type = DescribeTopicPartitionsResponse
+    next_cursor: DescribeTopicPartitionsResponseCursor | None = field(default=None)

@@ -1,0 +1,209 @@
+"""Generates the source of an encoder: one flat function for one version of one message.
+
+The function appends to a bytearray. Runs of fixed-size fields become one `struct.pack`. Records are not copied: the
+place where they belong is noted in `cuts`, and `wire.codec` puts the parts together. All nested structures are written
+in place, because a call a structure would cost more than its fields.
+
+Read next: `wire.reading`, the mirror image.
+"""
+
+from __future__ import annotations
+
+from struct import Struct as Packer
+from struct import pack
+from typing import Any
+
+from headrace.wire.layout import FIXED, UNSET, ZERO_UUID, Column, Type, columns, is_flexible
+from headrace.wire.primitives import as_view, write_uvarint
+
+__all__ = ["encoder_source"]
+
+
+class _Source:
+    """Lines of a function under construction, the names that they use, and fresh variable names."""
+
+    def __init__(self, message: type[Any], version: int) -> None:
+        self.version = version
+        self.flexible = is_flexible(message, version)
+        self.lines: list[str] = []
+        self.names: dict[str, Any] = {"uvarint": write_uvarint, "as_view": as_view, "lacks": _lacks, "refuse": _refuse}
+        self._depth = 1
+        self._fresh = 0
+
+    def add(self, *lines: str) -> None:
+        self.lines.extend("    " * self._depth + line for line in lines)
+
+    def indent(self, by: int) -> None:
+        self._depth += by
+
+    def fresh(self, stem: str) -> str:
+        self._fresh += 1
+        return f"{stem}{self._fresh}"
+
+    def packer(self, letters: str) -> str:
+        name = f"pack_{letters.replace('?', 'o')}"
+        self.names[name] = Packer(f">{letters}").pack
+        return name
+
+
+def encoder_source(message: type[Any], version: int) -> tuple[str, dict[str, Any]]:
+    """Source of `write(message, out, cuts)` and the names that it needs."""
+    source = _Source(message, version)
+    _write_struct(source, message, "m", "out")
+    return "\n".join(["def write(m, out, cuts):", *source.lines, "    return None"]), source.names
+
+
+def _write_struct(source: _Source, cls: type[Any], value: str, out: str) -> None:
+    version = source.version
+    run: list[tuple[str, str]] = []
+    for column in columns(cls):
+        here = f"{value}.{column.name}"
+        if not column.versions.holds(version):
+            _refuse_unsendable(source, cls, column, here)
+        elif not column.is_tagged(version):
+            letter = None if column.type.is_array else FIXED.get(column.type.name)
+            if letter:
+                run.append((letter, here))
+                continue
+            _flush(source, run, out)
+            _write_value(source, column.type, here, out, column)
+    _flush(source, run, out)
+    if source.flexible:
+        _write_tags(source, [c for c in columns(cls) if c.versions.holds(version) and c.is_tagged(version)], value, out)
+
+
+def _flush(source: _Source, run: list[tuple[str, str]], out: str) -> None:
+    if run:
+        pack = source.packer("".join(letter for letter, _ in run))
+        source.add(f"{out} += {pack}({', '.join(value for _, value in run)})")
+        run.clear()
+
+
+def _refuse_unsendable(source: _Source, cls: type[Any], column: Column, here: str) -> None:
+    """A value that this version can not carry is an error, unless Kafka calls the field ignorable."""
+    if not column.ignorable:
+        source.add(f"if {_differs(source, column, here)}: lacks({cls.__name__!r}, {column.name!r}, {column.versions})")
+
+
+def _differs(source: _Source, column: Column, here: str) -> str:
+    """Source of the test "this field does not hold its default"."""
+    default = column.default
+    if default is None:
+        return f"{here} is not None"
+    if default is UNSET:
+        if column.type.is_array:
+            return f"{here} or {here} is None" if column.nullable.low <= column.nullable.high else here
+        assert column.type.struct is not None
+        source.names[column.type.struct.__name__] = column.type.struct
+        return f"{here} != {column.type.struct.__name__}()"
+    if isinstance(default, (bool, int, float, str, bytes)):
+        return f"{here} != {default!r}"
+    source.names["ZERO_UUID"] = ZERO_UUID
+    return f"{here} != ZERO_UUID"
+
+
+def _write_tags(source: _Source, tagged: list[Column], value: str, out: str) -> None:
+    if not tagged:
+        source.add(f"{out}.append(0)")
+        return
+    tags, buffer = source.fresh("tags"), source.fresh("tag")
+    source.add(f"{tags} = []")
+    for column in sorted(tagged, key=lambda c: c.tag or 0):
+        here = f"{value}.{column.name}"
+        source.add(f"if {_differs(source, column, here)}:")
+        source.indent(1)
+        source.add(f"{buffer} = bytearray()")
+        _write_value(source, column.type, here, buffer, column)
+        source.add(f"{tags} += uvarint({column.tag}), uvarint(len({buffer})), {buffer}")
+        source.indent(-1)
+    source.add(f"{out} += uvarint(len({tags}) // 3)", f"for {buffer} in {tags}: {out} += {buffer}")
+
+
+def _write_value(source: _Source, type_: Type, here: str, out: str, column: Column) -> None:
+    """Write one value; `column` says whether it may be None (elements of an array may not)."""
+    value = source.fresh("v")
+    source.add(f"{value} = {here}")
+    is_struct = type_.struct is not None and not type_.is_array
+    if not is_struct and (type_.is_array or type_.name in ("String", "Bytes", "Records")):
+        _write_none(source, type_, value, out, column)
+        source.indent(1)
+        _write_body(source, type_, value, out, column)
+        source.indent(-1)
+    elif is_struct and column.nullable.holds(source.version):
+        source.add(f"if {value} is None: {out}.append(255)", "else:")
+        source.indent(1)
+        source.add(f"{out}.append(1)")
+        _write_body(source, type_, value, out, column)
+        source.indent(-1)
+    else:
+        _write_body(source, type_, value, out, column)
+
+
+def _write_none(source: _Source, type_: Type, value: str, out: str, column: Column) -> None:
+    if column.nullable.holds(source.version):
+        none = r"b'\0'" if source.flexible else repr(b"\xff" * (2 if _short(type_) else 4))
+        source.add(f"if {value} is None: {out} += {none}", "else:")
+    else:
+        source.add(f"if {value} is None: refuse({column.name!r})", "else:")
+
+
+def _short(type_: Type) -> bool:
+    return type_.name == "String" and not type_.is_array
+
+
+def _write_length(source: _Source, size: str, out: str, letter: str) -> None:
+    if not source.flexible:
+        source.add(f"{out} += {source.packer(letter)}({size})")
+        return
+    length = source.fresh("n")
+    source.add(f"{length} = {size} + 1", f"if {length} < 128: {out}.append({length})",
+               f"else: {out} += uvarint({length})")
+
+
+def _write_body(source: _Source, type_: Type, value: str, out: str, column: Column) -> None:
+    if type_.is_array:
+        _write_array(source, type_, value, out, column)
+    elif type_.struct is not None:
+        _write_struct(source, type_.struct, value, out)
+    elif type_.name == "String":
+        data = source.fresh("s")
+        source.add(f"{data} = {value}.encode()")
+        _write_length(source, f"len({data})", out, "h")
+        source.add(f"{out} += {data}")
+    elif type_.name == "Records":
+        source.add(f"{value} = as_view({value})")
+        _write_length(source, f"len({value})", out, "i")
+        source.add(f"cuts.append((len({out}), {value}))")
+    elif type_.name == "Bytes":
+        _write_length(source, f"len({value})", out, "i")
+        source.add(f"{out} += {value}")
+    elif type_.name == "Uuid":
+        source.add(f"{out} += {value}.bytes")
+    else:
+        source.add(f"{out} += {source.packer(FIXED[type_.name])}({value})")
+
+
+def _write_array(source: _Source, type_: Type, value: str, out: str, column: Column) -> None:
+    _write_length(source, f"len({value})", out, "i")
+    letter = FIXED.get(type_.name)
+    if letter:
+        source.names["pack_many"] = _pack_many
+        source.add(f"{out} += pack_many({letter!r}, {value})")
+        return
+    item = source.fresh("e")
+    source.add(f"for {item} in {value}:")
+    source.indent(1)
+    _write_value(source, type_.item, item, out, column._replace(nullable=column.nullable._make((1, 0))))
+    source.indent(-1)
+
+
+def _pack_many(letter: str, values: list[Any]) -> bytes:
+    return pack(f">{len(values)}{letter}", *values)
+
+
+def _lacks(cls: str, name: str, versions: tuple[int, int]) -> None:
+    raise LookupError(f"{cls}.{name} is set, which only versions {versions[0]}-{versions[1]} carry")
+
+
+def _refuse(name: str) -> None:
+    raise ValueError(f"{name} must not be None in this version")
