@@ -1,0 +1,143 @@
+"""Assignors: every partition to exactly one reader, evenly, and with as few moves as possible."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from headrace.errors import ProtocolError
+from headrace.machines.assignors import (
+    ASSIGNORS,
+    Assignment,
+    Member,
+    assign_cooperative_sticky,
+    assign_range,
+    assign_round_robin,
+    read_assignment,
+    read_member,
+    write_assignment,
+    write_subscription,
+)
+
+GROUPS = st.builds(
+    lambda subscriptions, counts: (
+        [Member(f"m{i}", frozenset(topics)) for i, topics in enumerate(subscriptions)],
+        dict(zip("abc", counts, strict=True)),
+    ),
+    st.lists(st.sets(st.sampled_from("abc"), min_size=1), min_size=1, max_size=5),
+    st.tuples(*[st.integers(0, 7)] * 3),
+)
+
+
+def member(name: str, *topics: str, owned: tuple[tuple[str, int], ...] = (), generation: int = 1) -> Member:
+    return Member(name, frozenset(topics), owned, generation)
+
+
+def settle(members: list[Member], counts: dict[str, int]) -> Assignment:
+    """Run cooperative rebalances until nothing moves any more, as a group does."""
+    for generation in range(1, 10):
+        plan = assign_cooperative_sticky(members, counts)
+        after = [Member(m.member_id, m.topics, tuple(plan[m.member_id]), generation) for m in members]
+        if all(set(a.owned) == set(b.owned) for a, b in zip(members, after, strict=True)) and generation > 1:
+            return plan
+        members = after
+    raise AssertionError("the group never came to rest")
+
+
+def test_range_gives_runs_of_neighbours_and_the_first_get_more() -> None:
+    plan = assign_range([member("b", "t"), member("a", "t")], {"t": 5})
+    assert plan == {"a": [("t", 0), ("t", 1), ("t", 2)], "b": [("t", 3), ("t", 4)]}
+
+
+def test_round_robin_deals_over_all_topics() -> None:
+    plan = assign_round_robin([member("a", "t", "u"), member("b", "t", "u")], {"t": 3, "u": 3})
+    assert plan == {"a": [("t", 0), ("t", 2), ("u", 1)], "b": [("t", 1), ("u", 0), ("u", 2)]}
+
+
+def test_round_robin_skips_members_that_do_not_read_a_topic() -> None:
+    plan = assign_round_robin([member("a", "t"), member("b", "u")], {"t": 2, "u": 2})
+    assert plan == {"a": [("t", 0), ("t", 1)], "b": [("u", 0), ("u", 1)]}
+
+
+@pytest.mark.parametrize("name", sorted(ASSIGNORS))
+@settings(max_examples=80, deadline=None)
+@given(group=GROUPS)
+def test_every_partition_has_exactly_one_reader_that_wants_it(
+    name: str, group: tuple[list[Member], dict[str, int]]
+) -> None:
+    members, counts = group
+    plan = ASSIGNORS[name].plan(members, counts)
+    given = Counter(key for keys in plan.values() for key in keys)
+    wanted = {topic for m in members for topic in m.topics}
+    assert set(plan) == {m.member_id for m in members}
+    assert given == Counter((t, p) for t in wanted for p in range(counts[t]))
+    topics = {m.member_id: m.topics for m in members}
+    assert all(topic in topics[who] for who, keys in plan.items() for topic, _ in keys)
+
+
+@settings(max_examples=80, deadline=None)
+@given(group=GROUPS)
+def test_the_sticky_plan_comes_to_rest_and_is_balanced_where_all_read_the_same(
+    group: tuple[list[Member], dict[str, int]]
+) -> None:
+    members, counts = group
+    members = [Member(m.member_id, frozenset("abc")) for m in members]
+    sizes = [len(keys) for keys in settle(members, counts).values()]
+    assert max(sizes) - min(sizes) <= 1
+    assert sum(sizes) == sum(counts.values())
+
+
+def test_a_new_member_gets_only_what_others_have_given_up() -> None:
+    everything = tuple(("t", p) for p in range(4))
+    plan = assign_cooperative_sticky([member("a", "t", owned=everything), member("b", "t")], {"t": 4})
+    assert len(plan["a"]) == 2 and plan["b"] == []
+    plan = assign_cooperative_sticky([member("a", "t", owned=tuple(plan["a"])), member("b", "t")], {"t": 4})
+    assert len(plan["a"]) == len(plan["b"]) == 2
+
+
+def test_members_keep_what_they_hold_when_one_leaves() -> None:
+    a, b = (("t", 0), ("t", 1)), (("t", 2), ("t", 3))
+    plan = assign_cooperative_sticky([member("a", "t", owned=a), member("b", "t", owned=b)], {"t": 6})
+    assert set(a) <= set(plan["a"]) and set(b) <= set(plan["b"])
+
+
+def test_of_two_owners_the_newer_generation_is_right_and_of_one_generation_neither() -> None:
+    old, new = member("old", "t", owned=(("t", 0),), generation=1), member("new", "t", owned=(("t", 0),), generation=2)
+    assert ("t", 0) in assign_cooperative_sticky([old, new], {"t": 1})["new"]
+    new.generation = 1
+    plan = assign_cooperative_sticky([old, new], {"t": 1})
+    assert sorted(len(keys) for keys in plan.values()) == [0, 1]
+
+
+def test_a_static_member_keeps_its_place_whatever_its_member_id() -> None:
+    first = Member("zz", frozenset("t"), instance_id="1")
+    plan = assign_range([member("a", "t"), first], {"t": 3})
+    assert plan["zz"] == [("t", 0), ("t", 1)]
+
+
+def test_a_subscription_survives_its_bytes() -> None:
+    data = write_subscription(["u", "t"], [("t", 1), ("t", 0)], 7, "rack-1")
+    read = read_member("m", "static", data)
+    assert read == Member("m", frozenset({"t", "u"}), (("t", 0), ("t", 1)), 7, "static", "rack-1")
+
+
+def test_a_subscription_of_an_old_client_is_read() -> None:
+    data = b"\0\0" + b"\0\0\0\1" + b"\0\1t" + b"\xff\xff\xff\xff"
+    assert read_member("m", None, data) == Member("m", frozenset({"t"}))
+
+
+def test_an_assignment_survives_its_bytes_and_an_empty_one_is_nothing() -> None:
+    keys = [("t", 0), ("t", 3), ("u", 1)]
+    assert read_assignment(write_assignment(keys)) == keys
+    assert read_assignment(b"") == []
+
+
+@pytest.mark.parametrize("data", [b"\0", b"\xff\xff\0\0\0\0", b"\0\1\0\0\0\7", b"\0\0\x7f\xff\xff\xff"])
+def test_damaged_bytes_are_a_protocol_error(data: bytes) -> None:
+    with pytest.raises(ProtocolError):
+        read_assignment(data)
+    with pytest.raises(ProtocolError):
+        read_member("m", None, data)

@@ -1,0 +1,103 @@
+"""Fetch sessions: a broker is told only what changed."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+import pytest
+
+from headrace.errors import KafkaError
+from headrace.machines.fetch_session import Asked, FetchSession
+from headrace.machines.subscription import Key
+from headrace.wire.messages.fetch import FetchRequest, FetchResponse
+
+T, U = UUID(int=1), UUID(int=2)
+
+
+def asked(offset: int, topic_id: UUID = T) -> Asked:
+    return Asked(topic_id, offset, 5, 1000)
+
+
+def fill(session: FetchSession, wanted: dict[Key, Asked]) -> FetchRequest:
+    request = FetchRequest(max_wait_ms=500, min_bytes=1)
+    session.fill(request, wanted)
+    return request
+
+
+def sent(request: FetchRequest) -> list[tuple[str, int, int]]:
+    return [(t.topic, p.partition, p.fetch_offset) for t in request.topics for p in t.partitions]
+
+
+def forgotten(request: FetchRequest) -> list[tuple[str, int]]:
+    return [(t.topic, p) for t in request.forgotten_topics_data for p in t.partitions]
+
+
+def opened(wanted: dict[Key, Asked]) -> FetchSession:
+    session = FetchSession()
+    fill(session, wanted)
+    assert session.on_reply(FetchResponse(session_id=77))
+    return session
+
+
+def test_the_first_request_opens_a_session_and_names_everything() -> None:
+    request = fill(FetchSession(), {("t", 0): asked(1), ("t", 1): asked(2)})
+    assert (request.session_id, request.session_epoch) == (0, 0)
+    assert sent(request) == [("t", 0, 1), ("t", 1, 2)]
+
+
+def test_the_next_request_names_only_what_moved_and_what_is_new() -> None:
+    session = opened({("t", 0): asked(1), ("t", 1): asked(2)})
+    request = fill(session, {("t", 0): asked(1), ("t", 1): asked(9), ("t", 2): asked(0)})
+    assert (request.session_id, request.session_epoch) == (77, 1)
+    assert sent(request) == [("t", 1, 9), ("t", 2, 0)]
+    assert forgotten(request) == []
+
+
+def test_a_partition_that_is_not_wanted_is_forgotten_once() -> None:
+    session = opened({("t", 0): asked(1), ("t", 1): asked(2)})
+    assert forgotten(fill(session, {("t", 1): asked(2)})) == [("t", 0)]
+    session.on_reply(FetchResponse(session_id=77))
+    assert forgotten(fill(session, {("t", 1): asked(2)})) == []
+
+
+def test_a_topic_made_anew_is_forgotten_and_named_again() -> None:
+    session = opened({("t", 0): asked(9, T)})
+    request = fill(session, {("t", 0): asked(9, U)})
+    assert forgotten(request) == [("t", 0)]
+    assert [topic.topic_id for topic in request.topics] == [U]
+    assert [topic.topic_id for topic in request.forgotten_topics_data] == [T]
+
+
+@pytest.mark.parametrize("code", [
+    KafkaError.FETCH_SESSION_ID_NOT_FOUND, KafkaError.INVALID_FETCH_SESSION_EPOCH,
+    KafkaError.FETCH_SESSION_TOPIC_ID_ERROR, KafkaError.UNKNOWN])
+def test_a_lost_session_starts_again_with_everything(code: int) -> None:
+    session = opened({("t", 0): asked(1)})
+    assert not session.on_reply(FetchResponse(error_code=code))
+    request = fill(session, {("t", 0): asked(1)})
+    assert request.session_epoch == 0
+    assert sent(request) == [("t", 0, 1)]
+
+
+def test_a_broker_without_sessions_gets_full_requests_for_ever() -> None:
+    session = FetchSession()
+    for _ in range(3):
+        request = fill(session, {("t", 0): asked(1)})
+        assert (request.session_id, request.session_epoch, sent(request)) == (0, 0, [("t", 0, 1)])
+        session.on_reply(FetchResponse(session_id=0))
+
+
+def test_a_topic_without_an_id_keeps_to_the_versions_with_names() -> None:
+    session = FetchSession()
+    assert session.fill(FetchRequest(max_wait_ms=1, min_bytes=1), {("t", 0): asked(1, UUID(int=0))}) == 12
+    assert session.fill(FetchRequest(max_wait_ms=1, min_bytes=1), {("t", 0): asked(1, T)}) is None
+    assert session.names == {T: "t"}
+
+
+def test_the_epoch_grows_with_every_answer() -> None:
+    session = opened({("t", 0): asked(1)})
+    epochs = []
+    for _ in range(3):
+        epochs.append(fill(session, {("t", 0): asked(1)}).session_epoch)
+        session.on_reply(FetchResponse(session_id=77))
+    assert epochs == [1, 2, 3]

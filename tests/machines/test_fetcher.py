@@ -1,0 +1,296 @@
+"""The fetcher: what it asks whom, what it keeps, and how it goes on after errors."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from headrace.config import CONSUMER, Config
+from headrace.errors import KafkaError
+from headrace.machines.fetcher import Fetcher
+from headrace.machines.machine import Send
+from headrace.machines.metadata import Metadata
+from headrace.machines.subscription import Phase, Subscription
+from headrace.records import BatchBuilder, set_base_offset
+from headrace.types import TopicPartition
+from headrace.wire.messages.fetch import (
+    AbortedTransaction,
+    FetchableTopicResponse,
+    FetchRequest,
+    FetchResponse,
+    LeaderIdAndEpoch,
+    PartitionData,
+)
+from headrace.wire.messages.metadata import (
+    MetadataResponse,
+    MetadataResponseBroker,
+    MetadataResponsePartition,
+    MetadataResponseTopic,
+)
+
+TOPIC_ID = UUID(int=7)
+
+
+def batch(base_offset: int, count: int, size: int = 10) -> bytes:
+    builder = BatchBuilder(1 << 20, 1 << 20)
+    for i in range(count):
+        builder.append(1000 + i, None, b"%d" % (base_offset + i) + b"." * size)
+    data = bytearray(builder.seal(0).data)
+    set_base_offset(memoryview(data), base_offset, 3)
+    return bytes(data)
+
+
+class Bench:
+    """A fetcher with partitions of topic "t", led by broker 1 (even) and broker 2 (odd)."""
+
+    def __init__(self, partitions: int = 1, offset: int = 0, **properties: Any) -> None:
+        names = {name.replace("_", "."): value for name, value in properties.items()}
+        self.config = Config(CONSUMER, {"bootstrap.servers": "h:1", **names})
+        self.metadata = Metadata([("h", 1)])
+        self.subscription = Subscription("", self.config["auto.offset.reset"])
+        self.drained = 0
+        self.fetcher = Fetcher(self.subscription, self.metadata, self.config, self._on_drained)
+        self.now = 0.0
+        self.set_leaders({p: 1 + p % 2 for p in range(partitions)})
+        self.subscription.assign([TopicPartition("t", p, offset) for p in range(partitions)])
+
+    def _on_drained(self) -> None:
+        self.drained += 1
+
+    def set_leaders(self, leaders: dict[int, int], epoch: int = 3) -> None:
+        self.metadata.want_topics(["t"])
+        sends = list(self.metadata.poll(self.now)) or [Send(-1, FetchRequest(max_wait_ms=0, min_bytes=0), 1)]
+        self.metadata.on_reply(sends[0], MetadataResponse(
+            brokers=[MetadataResponseBroker(node_id=n, host="h", port=n) for n in (1, 2)],
+            topics=[MetadataResponseTopic(name="t", topic_id=TOPIC_ID, partitions=[
+                MetadataResponsePartition(partition_index=p, leader_id=leader, leader_epoch=epoch)
+                for p, leader in leaders.items()])]), self.now)
+
+    def poll(self) -> dict[int, Send]:
+        sends = list(self.fetcher.poll(self.now))
+        assert len({send.destination for send in sends}) == len(sends), "one request per broker"
+        return {send.destination: send for send in sends}
+
+    def reply(self, send: Send, partition: int = 0, data: bytes = b"", code: int = 0, **fields: Any) -> None:
+        known = {"high_watermark": 1000, "last_stable_offset": 1000, "log_start_offset": 0, **fields}
+        entry = PartitionData(partition_index=partition, error_code=code, records=memoryview(data), **known)
+        self.fetcher.on_reply(send, FetchResponse(session_id=5, responses=[
+            FetchableTopicResponse(topic_id=TOPIC_ID, partitions=[entry])]), self.now)
+
+
+def offsets(bench: Bench, count: int = 1000) -> list[int | None]:
+    return [message.offset() for message in bench.fetcher.take(count)]
+
+
+def fetch_offset(send: Send) -> int:
+    assert isinstance(send.request, FetchRequest)
+    return send.request.topics[0].partitions[0].fetch_offset
+
+
+def test_each_leader_is_asked_for_its_partitions_and_not_twice_at_once() -> None:
+    bench = Bench(partitions=4)
+    sends = bench.poll()
+    asked = {node: [p.partition for t in send.request.topics for p in t.partitions]  # type: ignore[attr-defined]
+             for node, send in sends.items()}
+    assert asked == {1: [0, 2], 2: [1, 3]}
+    assert bench.poll() == {}
+
+
+def test_the_next_request_leaves_before_the_records_are_taken() -> None:
+    bench = Bench()
+    bench.reply(bench.poll()[1], data=batch(0, 5))
+    assert fetch_offset(bench.poll()[1]) == 5
+    assert offsets(bench) == [0, 1, 2, 3, 4]
+
+
+def test_taking_moves_the_position_and_stores_the_offset() -> None:
+    bench = Bench()
+    bench.reply(bench.poll()[1], data=batch(0, 5))
+    assert offsets(bench, 3) == [0, 1, 2]
+    state = bench.subscription.require("t", 0)
+    assert (state.position, state.stored) == (3, 3)
+    assert offsets(bench) == [3, 4]
+    assert state.queued_bytes == 0
+
+
+def test_without_automatic_storing_nothing_is_stored() -> None:
+    bench = Bench(**{"enable_auto_offset_store": False})
+    bench.reply(bench.poll()[1], data=batch(0, 5))
+    offsets(bench)
+    assert bench.subscription.require("t", 0).stored < 0
+
+
+def test_records_before_the_position_are_not_handed_out() -> None:
+    bench = Bench(offset=3)
+    bench.reply(bench.poll()[1], data=batch(0, 5))
+    assert offsets(bench) == [3, 4]
+
+
+def test_a_seek_drops_what_was_fetched_and_what_is_still_on_its_way() -> None:
+    bench = Bench()
+    bench.reply(bench.poll()[1], data=batch(0, 5))
+    flying = bench.poll()[1]
+    bench.subscription.seek("t", 0, 100)
+    bench.reply(flying, data=batch(5, 5))
+    assert offsets(bench) == []
+    again = bench.poll()[1]
+    assert fetch_offset(again) == 100
+    bench.reply(again, data=batch(100, 2))
+    assert offsets(bench) == [100, 101]
+
+
+def test_paused_partitions_keep_their_records_for_later_and_are_not_fetched() -> None:
+    bench = Bench()
+    bench.reply(bench.poll()[1], data=batch(0, 3))
+    bench.subscription.set_paused([TopicPartition("t", 0)], True)
+    assert bench.poll() == {}
+    assert offsets(bench) == []
+    bench.subscription.set_paused([TopicPartition("t", 0)], False)
+    bench.fetcher.resume()
+    assert offsets(bench) == [0, 1, 2]
+    assert fetch_offset(bench.poll()[1]) == 3
+
+
+def test_a_full_queue_stops_the_fetching_until_it_drains() -> None:
+    bench = Bench(**{"max_partition_fetch_bytes": 100, "queued_max_messages_kbytes": 1})
+    data = batch(0, 100, size=20)
+    bench.reply(bench.poll()[1], data=data)
+    assert len(data) > 1024
+    assert bench.poll() == {}
+    assert bench.drained == 0
+    assert len(offsets(bench)) == 100
+    assert bench.drained == 1
+    assert fetch_offset(bench.poll()[1]) == 100
+
+
+def test_a_broker_answers_soon_while_a_partition_of_it_is_left_out() -> None:
+    bench = Bench(partitions=3, **{"max_partition_fetch_bytes": 100, "queued_max_messages_kbytes": 8})
+    first = bench.poll()[1]
+    assert first.request.max_wait_ms == 500  # type: ignore[attr-defined]
+    bench.reply(first, data=batch(0, 100, size=20))
+    assert bench.poll()[1].request.max_wait_ms < 100  # type: ignore[attr-defined]
+
+
+def test_an_unfinished_batch_at_the_end_is_fetched_again() -> None:
+    bench = Bench()
+    bench.reply(bench.poll()[1], data=batch(0, 2) + batch(2, 2)[:40])
+    assert fetch_offset(bench.poll()[1]) == 2
+    assert offsets(bench) == [0, 1]
+
+
+@pytest.mark.parametrize("code", [
+    KafkaError.NOT_LEADER_FOR_PARTITION, KafkaError.FENCED_LEADER_EPOCH, KafkaError.UNKNOWN_TOPIC_ID,
+    KafkaError.KAFKA_STORAGE_ERROR])
+def test_a_wrong_leader_makes_it_ask_for_metadata_and_try_again_later(code: int) -> None:
+    bench = Bench()
+    bench.reply(bench.poll()[1], code=code)
+    assert bench.poll() == {}
+    due = bench.fetcher.deadline()
+    assert due is not None and due > bench.now
+    assert bench.metadata.deadline() is not None
+    bench.set_leaders({0: 2}, epoch=4)
+    bench.now = due
+    assert set(bench.poll()) == {2}
+    assert bench.fetcher.take(1) == []
+
+
+def test_a_new_leader_named_in_the_error_is_asked_at_once() -> None:
+    bench = Bench()
+    bench.reply(bench.poll()[1], code=KafkaError.NOT_LEADER_FOR_PARTITION,
+                current_leader=LeaderIdAndEpoch(leader_id=2, leader_epoch=9))
+    again = bench.poll()[2]
+    assert again.request.topics[0].partitions[0].current_leader_epoch == 9  # type: ignore[attr-defined]
+
+
+def test_a_lost_connection_backs_off_and_starts_a_new_session() -> None:
+    bench = Bench()
+    bench.reply(bench.poll()[1], data=batch(0, 1))
+    bench.fetcher.on_error(bench.poll()[1], KafkaError(KafkaError._TRANSPORT), bench.now)
+    assert bench.poll() == {}
+    bench.now = bench.fetcher.deadline() or 0.0
+    again = bench.poll()[1].request
+    assert isinstance(again, FetchRequest)
+    assert (again.session_epoch, again.topics[0].partitions[0].fetch_offset) == (0, 1)
+
+
+def test_an_offset_out_of_range_is_reset_by_the_policy() -> None:
+    bench = Bench(**{"auto_offset_reset": "earliest"})
+    bench.reply(bench.poll()[1], code=KafkaError.OFFSET_OUT_OF_RANGE)
+    assert bench.subscription.require("t", 0).phase is Phase.RESET
+
+
+def test_an_offset_out_of_range_is_told_when_the_policy_is_error() -> None:
+    bench = Bench(offset=70, **{"auto_offset_reset": "error"})
+    bench.reply(bench.poll()[1], code=KafkaError.OFFSET_OUT_OF_RANGE)
+    [message] = bench.fetcher.take(10)
+    error = message.error()
+    assert error is not None and error == KafkaError._AUTO_OFFSET_RESET
+    assert "70" in error.str() and "seek()" in error.str()
+
+
+def test_a_missing_permission_is_told_once_and_retried() -> None:
+    bench = Bench()
+    for _ in range(3):
+        bench.reply(bench.poll()[1], code=KafkaError.TOPIC_AUTHORIZATION_FAILED)
+        bench.now += 10
+    assert [m.error() for m in bench.fetcher.take(10)] == [KafkaError.TOPIC_AUTHORIZATION_FAILED]
+
+
+def test_the_end_of_a_partition_is_told_once_per_visit() -> None:
+    bench = Bench(**{"enable_partition_eof": True, "isolation_level": "read_uncommitted"})
+    bench.reply(bench.poll()[1], data=batch(0, 2), high_watermark=2)
+    kinds = [message.error() for message in bench.fetcher.take(10)]
+    assert kinds == [None, None, KafkaError._PARTITION_EOF]
+    bench.reply(bench.poll()[1], high_watermark=2)
+    assert bench.fetcher.take(10) == []
+    bench.reply(bench.poll()[1], data=batch(2, 1), high_watermark=3)
+    assert [message.error() for message in bench.fetcher.take(10)] == [None, KafkaError._PARTITION_EOF]
+
+
+def test_a_partition_is_not_fetched_beyond_its_stop() -> None:
+    bench = Bench()
+    bench.subscription.require("t", 0).stop_offset = 4
+    bench.reply(bench.poll()[1], data=batch(0, 5))
+    assert bench.poll() == {}
+
+
+def test_damage_is_told_with_its_place_and_stops_the_partition() -> None:
+    bench = Bench()
+    broken = bytearray(batch(0, 3))
+    broken[-1] ^= 1
+    bench.reply(bench.poll()[1], data=bytes(broken))
+    [message] = bench.fetcher.take(10)
+    assert message.error() is not None
+    assert bench.subscription.require("t", 0).phase is Phase.FAILED
+    assert bench.poll() == {}
+
+
+def test_a_preferred_follower_is_read_and_given_up_when_it_fails() -> None:
+    bench = Bench()
+    bench.reply(bench.poll()[1], preferred_read_replica=2)
+    at_follower = bench.poll()
+    assert set(at_follower) == {2}
+    bench.fetcher.on_error(at_follower[2], KafkaError(KafkaError._TRANSPORT), bench.now)
+    bench.now += 5
+    assert set(bench.poll()) == {1}
+
+
+def test_aborted_transactions_reach_the_decoder_with_read_committed_only() -> None:
+    for level, expected in (("read_committed", [(9, 0)]), ("read_uncommitted", None)):
+        bench = Bench(**{"isolation_level": level})
+        bench.reply(bench.poll()[1], data=batch(0, 1),
+                    aborted_transactions=[AbortedTransaction(producer_id=9, first_offset=0)])
+        fetched = bench.fetcher.take_fetched()
+        assert fetched is not None and fetched.aborted == expected
+
+
+def test_raw_pieces_are_given_whole_and_move_the_position() -> None:
+    bench = Bench()
+    data = batch(0, 3)
+    bench.reply(bench.poll()[1], data=data)
+    fetched = bench.fetcher.take_fetched()
+    assert fetched is not None
+    assert (bytes(fetched.data), fetched.offset, fetched.next_offset) == (data, 0, 3)
+    assert bench.subscription.require("t", 0).position == 3

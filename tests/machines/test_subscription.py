@@ -1,0 +1,86 @@
+"""Where a consumer stands: topics, assignment, starts and what there is to commit."""
+
+from __future__ import annotations
+
+import pytest
+
+from headrace.errors import KafkaError, KafkaException
+from headrace.machines.subscription import EARLIEST, LATEST, Phase, Subscription
+from headrace.types import OFFSET_BEGINNING, OFFSET_END, OFFSET_STORED, TopicPartition
+
+
+def test_an_absolute_offset_is_fetched_from_at_once() -> None:
+    subscription = Subscription("", "latest")
+    subscription.assign([TopicPartition("t", 0, 42)])
+    state = subscription.require("t", 0)
+    assert (state.phase, state.position, state.fetch_offset) == (Phase.FETCH, 42, 42)
+
+
+@pytest.mark.parametrize(("offset", "timestamp"), [(OFFSET_BEGINNING, EARLIEST), (OFFSET_END, LATEST)])
+def test_a_logical_offset_is_looked_up_at_the_leader(offset: int, timestamp: int) -> None:
+    subscription = Subscription("g", "error")
+    subscription.assign([TopicPartition("t", 0, offset)])
+    state = subscription.require("t", 0)
+    assert (state.phase, state.reset_timestamp) == (Phase.RESET, timestamp)
+
+
+def test_without_an_offset_the_group_is_asked_and_without_a_group_the_policy_decides() -> None:
+    with_group, without = Subscription("g", "earliest"), Subscription("", "earliest")
+    for subscription in (with_group, without):
+        subscription.assign([TopicPartition("t", 0), TopicPartition("t", 1, OFFSET_STORED)])
+    assert [state.phase for state in with_group] == [Phase.COMMITTED, Phase.COMMITTED]
+    assert [state.phase for state in without] == [Phase.RESET, Phase.RESET]
+
+
+def test_the_policy_error_leaves_a_partition_without_a_position() -> None:
+    subscription = Subscription("", "error")
+    subscription.assign([TopicPartition("t", 0, 7)])
+    state = subscription.require("t", 0)
+    assert not subscription.reset_by_policy(state)
+    assert state.phase is Phase.FAILED
+
+
+def test_every_jump_makes_older_data_stale() -> None:
+    subscription = Subscription("", "latest")
+    subscription.assign([TopicPartition("t", 0, 0)])
+    state = subscription.require("t", 0)
+    before = state.epoch
+    subscription.seek("t", 0, 100)
+    assert state.epoch > before
+    at_seek = state.epoch
+    subscription.remove([TopicPartition("t", 0)])
+    assert state.epoch > at_seek
+
+
+def test_a_failed_change_changes_nothing() -> None:
+    subscription = Subscription("", "latest")
+    subscription.assign([TopicPartition("t", 0, 0)])
+    with pytest.raises(KafkaException) as conflict:
+        subscription.add([TopicPartition("t", 1, 0), TopicPartition("t", 0, 0)])
+    assert conflict.value.error == KafkaError._CONFLICT
+    with pytest.raises(KafkaException) as unknown:
+        subscription.remove([TopicPartition("t", 0), TopicPartition("t", 9)])
+    assert unknown.value.error == KafkaError._STATE
+    assert [state.key for state in subscription] == [("t", 0)]
+
+
+def test_a_name_that_starts_with_a_caret_is_a_pattern() -> None:
+    subscription = Subscription("g", "latest")
+    subscription.subscribe(["^log-[0-9]+$", "plain"])
+    assert subscription.matching(["log-1", "log-x", "other"]) == {"log-1", "plain"}
+
+
+@pytest.mark.parametrize("topics", [["^("], [""]])
+def test_a_bad_topic_is_refused_with_a_reason(topics: list[str]) -> None:
+    with pytest.raises(KafkaException) as refused:
+        Subscription("g", "latest").subscribe(topics)
+    assert refused.value.error == KafkaError._INVALID_ARG
+
+
+def test_only_stored_offsets_that_the_group_does_not_have_are_committed() -> None:
+    subscription = Subscription("g", "latest")
+    subscription.assign([TopicPartition("t", 0, 0), TopicPartition("t", 1, 0), TopicPartition("t", 2, 0)])
+    subscription.require("t", 0).stored = 5
+    done = subscription.require("t", 1)
+    done.stored = done.committed = 7
+    assert [(tp.partition, tp.offset) for tp in subscription.to_commit()] == [(0, 5)]
