@@ -28,12 +28,16 @@ class Deliveries:
         budget: released as records are done.
         only_errors: `delivery.report.only.error`.
         on_change: called on the loop when a report came or the budget shrank.
+
+    Attributes:
+        lost: why records without a callback were not delivered, the first time that it happened; None so far.
     """
 
     def __init__(self, budget: Budget, only_errors: bool, on_change: Callable[[], None]) -> None:
         self._budget = budget
         self._only_errors = only_errors
         self._on_change = on_change
+        self.lost: KafkaError | None = None
         self._batches: deque[tuple[BatchDone, float]] = deque()
         self._calls: deque[tuple[Callable[..., Any], tuple[Any, ...]]] = deque()
 
@@ -49,6 +53,8 @@ class Deliveries:
     def add(self, done: BatchDone) -> None:
         """A batch is done. Called on the loop."""
         opened: Any = done.batch.open
+        if opened.reports is None:
+            self.lost = self.lost or done.error
         if opened.reports is None or (self._only_errors and done.error is None):
             self._budget.release(opened.count, opened.cost_bytes)
         else:

@@ -1,4 +1,4 @@
-"""What each error code of a produce response means for its batch: the table, and nothing else.
+"""What a broker's answer to a produce request says: each partition's part, and what its error code means.
 
 It must not know batches or time. `machines.sender` acts on it.
 """
@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Mapping
-from typing import Final
+from typing import Any, Final
 
 from headrace.errors import KafkaError
+from headrace.wire.messages.produce import PartitionProduceResponse, ProduceResponse
 
-__all__ = ["HOPELESS", "REACTIONS", "Reaction", "reaction_to"]
+__all__ = ["HOPELESS", "REACTIONS", "Reaction", "answer_error", "answers_by_partition", "reaction_to"]
 
 
 class Reaction(enum.Enum):
@@ -61,3 +62,25 @@ def reaction_to(code: int) -> Reaction:
     if listed is not None:
         return listed
     return Reaction.RETRY if KafkaError(code).retriable() else Reaction.FAIL
+
+
+def answers_by_partition(request: Any, reply: ProduceResponse) -> dict[tuple[str, int], PartitionProduceResponse]:
+    """Each partition's part of the answer, by topic name and partition.
+
+    Args:
+        request: the `ProduceRequest`; it translates topic ids, for the answer has no names from version 13 on.
+        reply: the broker's answer.
+    """
+    names = {topic.topic_id: topic.name for topic in request.topic_data}
+    return {
+        (topic.name or names.get(topic.topic_id, ""), answer.index): answer
+        for topic in reply.responses
+        for answer in topic.partition_responses
+    }
+
+
+def answer_error(where: str, answer: PartitionProduceResponse) -> KafkaError:
+    """The error that an answer reports, with the broker's reasons for the batch and its records (KIP-467)."""
+    reasons = [r.batch_index_error_message for r in answer.record_errors if r.batch_index_error_message]
+    text = "; ".join(filter(None, [answer.error_message or KafkaError(answer.error_code).str(), *reasons[:3]]))
+    return KafkaError(answer.error_code, f"{where}: {text}")

@@ -12,13 +12,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any, Final, Protocol
+from typing import Final, Protocol
 from uuid import UUID
 
 from headrace.errors import KafkaError
 from headrace.machines.accumulator import Accumulator, PartitionQueue, ProducerBatch
 from headrace.machines.machine import Event, Send
-from headrace.machines.reactions import HOPELESS, Reaction, reaction_to
+from headrace.machines.reactions import HOPELESS, Reaction, answer_error, answers_by_partition, reaction_to
 from headrace.machines.sequences import Sequences
 from headrace.types import TIMESTAMP_CREATE_TIME, TIMESTAMP_LOG_APPEND_TIME, NodeAddress
 from headrace.wire.messages.produce import (
@@ -227,7 +227,7 @@ class Sender:
             return
         if reply.throttle_time_ms > 0:
             self._throttled_until[send.destination] = now + reply.throttle_time_ms / 1000.0
-        answers = _by_partition(send, reply)
+        answers = answers_by_partition(send.request, reply)
         endpoints = [NodeAddress(n.node_id, n.host, n.port, n.rack) for n in reply.node_endpoints]
         for batch in send.context:
             self._accumulator.settle(batch)
@@ -259,7 +259,7 @@ class Sender:
         if reaction is Reaction.STORED:
             self._stored(batch, _done(batch, answer))
             return
-        error = _error(batch, answer)
+        error = answer_error(_name(batch), answer)
         hinted = False
         if reaction is Reaction.MOVED:
             hinted = self._follow_leader(batch.queue, answer, endpoints, now)
@@ -344,27 +344,10 @@ class Sender:
         self.purge(self.failed, None)
 
 
-def _by_partition(send: Send, reply: ProduceResponse) -> dict[tuple[str, int], PartitionProduceResponse]:
-    request: Any = send.request
-    names = {topic.topic_id: topic.name for topic in request.topic_data}
-    return {
-        (topic.name or names.get(topic.topic_id, ""), answer.index): answer
-        for topic in reply.responses
-        for answer in topic.partition_responses
-    }
-
-
 def _done(batch: ProducerBatch, answer: PartitionProduceResponse) -> BatchDone:
     if answer.log_append_time_ms >= 0:
         return BatchDone(batch, None, answer.base_offset, TIMESTAMP_LOG_APPEND_TIME, answer.log_append_time_ms)
     return BatchDone(batch, None, answer.base_offset)
-
-
-def _error(batch: ProducerBatch, answer: PartitionProduceResponse) -> KafkaError:
-    error = KafkaError(answer.error_code)
-    reasons = [r.batch_index_error_message for r in answer.record_errors if r.batch_index_error_message]
-    text = "; ".join(filter(None, [answer.error_message or error.str(), *reasons[:3]]))
-    return KafkaError(answer.error_code, f"{_name(batch)}: {text}")
 
 
 def _name(batch: ProducerBatch) -> str:
