@@ -1,17 +1,51 @@
-"""Time for the driver: monotonic seconds. A simulation gives its own clock.
+"""Time for the driver: monotonic seconds, and alarms on the event loop. A simulation gives its own clock.
 
 Knows nothing else. Read next: `net.driver`.
 """
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Callable
 
-__all__ = ["Clock", "monotonic"]
+__all__ = ["Alarms", "Clock", "monotonic"]
 
 Clock = Callable[[], float]
 """Gives seconds that never run backwards; the zero point has no meaning."""
 
 monotonic: Clock = time.monotonic
 """The clock that asyncio's own loop uses."""
+
+_FOREVER = float("inf")
+
+
+class Alarms:
+    """Calls functions later; each function has at most one alarm, and setting it again moves it.
+
+    Args:
+        loop: the event loop that calls.
+    """
+
+    __slots__ = ("_handles", "_loop")
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+        self._handles: dict[Callable[[], None], asyncio.TimerHandle] = {}
+
+    def set(self, action: Callable[[], None], wait_s: float) -> None:
+        """Call `action` after so many seconds; with infinity never."""
+        self.cancel(action)
+        if wait_s != _FOREVER:
+            self._handles[action] = self._loop.call_later(max(wait_s, 0.0), action)
+
+    def cancel(self, action: Callable[[], None]) -> None:
+        """Do not call it after all."""
+        handle = self._handles.pop(action, None)
+        if handle is not None:
+            handle.cancel()
+
+    def cancel_all(self) -> None:
+        """Call nothing any more."""
+        for action in list(self._handles):
+            self.cancel(action)

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable
 
 from headrace.errors import KafkaError, KafkaException
 from headrace.machines.backoff import backoff_s
@@ -19,8 +18,9 @@ from headrace.machines.handshake import API_VERSIONS_VERSION, Handshake, Handsha
 from headrace.machines.machine import Send
 from headrace.machines.pipeline import Call, Pipeline
 from headrace.net.bytestream import ReplyReader, write_parts
+from headrace.net.clock import Alarms
 from headrace.net.dial import ConnectionOwner, ConnectionSettings, State
-from headrace.net.failures import connection_error
+from headrace.net.failures import connection_error, no_reply, setup_timeout, timed_out
 from headrace.types import NodeAddress
 from headrace.wire.api import negotiate
 from headrace.wire.frame import encode_request
@@ -62,7 +62,7 @@ class Connection(asyncio.BufferedProtocol):
         self._dialling: asyncio.Task[None] | None = None
         self._closing_for: KafkaException | None = None
         self._failing_since = self._used_at = settings.clock()
-        self._timers: dict[Callable[[], None], asyncio.TimerHandle] = {}
+        self._alarms = Alarms(self._loop)
         self._expires_at = float("inf")
 
     @property
@@ -118,7 +118,7 @@ class Connection(asyncio.BufferedProtocol):
         self._reader = ReplyReader(self._settings.max_reply_bytes)
         self._handshake = Handshake(self._settings.software_version, self._first_version)
         self._dialling = self._loop.create_task(self._connect())
-        self._call_later(self._settings.setup_timeout_s, self._on_setup_timeout)
+        self._alarms.set(self._on_setup_timeout, self._settings.setup_timeout_s)
 
     async def _connect(self) -> None:
         try:
@@ -146,8 +146,8 @@ class Connection(asyncio.BufferedProtocol):
         self.state, self.failures, self.last_error = State.READY, 0, None
         self.features = self._handshake.features
         self._versions.clear()
-        self._cancel(self._on_setup_timeout)
-        self._call_later(self._settings.idle_s, self._on_idle)
+        self._alarms.cancel(self._on_setup_timeout)
+        self._alarms.set(self._on_idle, self._settings.idle_s)
         self._owner.on_ready()
         waiting, self._waiting = self._waiting, deque()
         for call in waiting:
@@ -168,9 +168,6 @@ class Connection(asyncio.BufferedProtocol):
                     self._owner.on_reply(*self._pipeline.take(frame))
                 elif self.state is State.OPENING:
                     self._on_opening_frame(frame)
-        except HandshakeRestartError as error:
-            self._first_version = 0
-            self.close(error)
         except KafkaException as error:
             self.close(error)
         self._owner.on_input()
@@ -202,16 +199,16 @@ class Connection(asyncio.BufferedProtocol):
     def _lost(self, cause: BaseException | None) -> None:
         opened = self._handshake.ready
         quiet = opened and not self.load
-        for action in list(self._timers):
-            self._cancel(action)
+        self._alarms.cancel_all()
         self.state, self._expires_at = State.IDLE, float("inf")
         if isinstance(cause, HandshakeRestartError):
+            self._first_version = 0
             self._dial()
             return
-        error = connection_error(cause, opening=not opened, tls=self._settings.tls)
         if not opened:
             self._back_off()
-        error = KafkaError(error.code(), self._name() + ": " + error.str() + self._history())
+        error = connection_error(cause, self._name(), opening=not opened, tls=self._settings.tls,
+                                 history=self._history())
         lost, waiting, self._waiting = self._pipeline.drain(), self._waiting, deque()
         for call in lost:
             self._owner.on_error(call, KafkaError(error.code(), error.str(), maybe_applied=True))
@@ -229,7 +226,7 @@ class Connection(asyncio.BufferedProtocol):
         wait_s = backoff_s(self.failures, self._settings.backoff_s, self._settings.backoff_max_s,
                            self._settings.jitter())
         self.state = State.BACKOFF
-        self._call_later(wait_s, self._on_backoff_over)
+        self._alarms.set(self._on_backoff_over, wait_s)
 
     def _on_backoff_over(self) -> None:
         self.state = State.IDLE
@@ -237,47 +234,31 @@ class Connection(asyncio.BufferedProtocol):
             self._dial()
 
     def _on_setup_timeout(self) -> None:
-        self.close(KafkaException(KafkaError(
-            KafkaError._TIMED_OUT, f"no connection after {self._settings.setup_timeout_s:g} s ({self.state.value}): is "
-            'this a Kafka port, does it need TLS or SASL ("security.protocol"), does a firewall let it through?')))
+        self.close(setup_timeout(self._settings.setup_timeout_s, self.state.value))
 
     def _on_idle(self) -> None:
         left_s = self._used_at + self._settings.idle_s - self._settings.clock()
         if left_s <= 0 and not self.load:
             self.close(KafkaException(KafkaError(KafkaError._TRANSPORT, "closed because it was not used")))
         else:
-            self._call_later(max(left_s, 0.1), self._on_idle)
+            self._alarms.set(self._on_idle, max(left_s, 0.1))
 
     def _expire_by(self, when: float) -> None:
         if when < self._expires_at:
             self._expires_at = when
-            self._call_later(when - self._settings.clock(), self._on_expiry)
+            self._alarms.set(self._on_expiry, when - self._settings.clock())
 
     def _on_expiry(self) -> None:
         now, self._expires_at = self._settings.clock(), float("inf")
         for call in [call for call in self._waiting if call.deadline <= now]:
-            error = KafkaError(KafkaError._TIMED_OUT, f"{type(call.send.request).__name__} was not sent in time: "
-                                                      f"{self.withdraw(call)}")
-            self._owner.on_error(call, error)
+            self._owner.on_error(call, timed_out(call, self.withdraw(call)))
         overdue = self._pipeline.overdue(now)
         if overdue is not None:
-            self.close(KafkaException(KafkaError(
-                KafkaError._TIMED_OUT, f"{type(overdue.send.request).__name__} was not answered within "
-                f"{overdue.send.timeout_s + overdue.grace_s:g} s, the connection is given up")))
+            self.close(no_reply(overdue))
         else:
             left = [call.deadline for call in self._waiting] + [self._pipeline.deadline() or float("inf")]
             self._expire_by(min(left))
         self._owner.on_input()
-
-    def _call_later(self, wait_s: float, action: Callable[[], None]) -> None:
-        self._cancel(action)
-        if wait_s != float("inf"):
-            self._timers[action] = self._loop.call_later(max(wait_s, 0.0), action)
-
-    def _cancel(self, action: Callable[[], None]) -> None:
-        handle = self._timers.pop(action, None)
-        if handle is not None:
-            handle.cancel()
 
     def _name(self) -> str:
         return f"{self.node.host}:{self.node.port}"

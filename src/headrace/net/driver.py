@@ -23,6 +23,8 @@ from headrace.machines.pipeline import Call, Caller
 from headrace.net.clock import Clock, monotonic
 from headrace.net.connection import Connection
 from headrace.net.dial import Connector, State, connection_settings
+from headrace.net.failures import Outages, timed_out
+from headrace.net.one_shot import OneShot
 from headrace.types import NodeAddress
 from headrace.wire.messages.fetch import FetchRequest
 from headrace.wire.messages.groups import JoinGroupRequest, SyncGroupRequest
@@ -70,8 +72,8 @@ class Driver:
         self._retired: set[Connection] = set()
         self._timer: asyncio.TimerHandle | None = None
         self._wakes_at = float("inf")
-        self._scheduled = self._woken = self._stepping = self._closed = self._all_down = False
-        self._told: dict[int, str] = {}  # the last error that was reported of each node
+        self._outages = Outages()
+        self._scheduled = self._woken = self._stepping = self._closed = False
 
     def add(self, machine: Machine) -> None:
         """Run a machine from now on."""
@@ -102,18 +104,16 @@ class Driver:
         Raises:
             KafkaException: no reply within `timeout_s` seconds, or none possible.
         """
-        answer: asyncio.Future[Response] = self._loop.create_future()
-        send = Send(destination, request, timeout_s, max_version)
-        call = Call(_OneShot(answer), send, self._clock() + timeout_s, self._reply_grace_s)
+        caller = OneShot(self._loop)
+        call = Call(caller, Send(destination, request, timeout_s, max_version), self._clock() + timeout_s,
+                    self._reply_grace_s)
         connection = self._dispatch(call)
         try:
             async with asyncio.timeout(timeout_s):
-                return await answer
+                return await caller.answer
         except TimeoutError:
-            reason = "no broker" if connection is None else connection.withdraw(call)
-            raise KafkaException(KafkaError(
-                KafkaError._TIMED_OUT, f"{type(request).__name__} timed out after {timeout_s:g} s: {reason}",
-                retriable=True)) from None
+            state = "no broker is known" if connection is None else connection.withdraw(call)
+            raise KafkaException(timed_out(call, state)) from None
 
     async def close(self) -> None:
         """Close all connections. Requests in flight fail; machines are asked nothing more."""
@@ -170,15 +170,14 @@ class Driver:
         send = call.send
         node_id = send.destination
         if node_id == CONTROLLER:
-            node_id = self._metadata.cluster.controller_id if self._metadata.cluster.controller_id is not None \
-                else ANY_NODE
+            controller_id = self._metadata.cluster.controller_id
+            node_id = ANY_NODE if controller_id is None else controller_id
         if node_id == ANY_NODE:
             node_id = self._any_node()
         node = self._metadata.cluster.nodes.get(node_id)
         if node is None or self._closed:
-            error = KafkaError(KafkaError._DESTROY, "the client is closed") if self._closed else \
-                KafkaError(KafkaError._UNKNOWN_BROKER, f"broker {node_id} is not in the cluster's metadata")
-            self.on_error(call, error)
+            unknown = KafkaError(KafkaError._UNKNOWN_BROKER, f"broker {node_id} is not in the cluster's metadata")
+            self.on_error(call, KafkaError(KafkaError._DESTROY) if self._closed else unknown)
             return None
         send.node_id = node_id
         connection = self._connection(node, _LANES.get(type(send.request), 0))
@@ -226,24 +225,15 @@ class Driver:
             self._step()
 
     def on_ready(self) -> None:
-        """A connection can be used: the next failure is news again."""
-        self._all_down = False
-        self._told.clear()
+        """A connection can be used."""
+        self._outages.over()
 
     def on_lost(self, node: NodeAddress, error: KafkaError) -> None:
-        """A connection could not be opened or broke: report it once, and once that no broker is left."""
-        if self._closed or node.id not in self._metadata.cluster.nodes:
-            return
-        text = error.str().partition(" (")[0]
-        if self._told.get(node.id) != text:
-            self._told[node.id] = text
-            self._on_event(ErrorEvent(error))
+        """A connection could not be opened, or broke."""
         nodes = self._metadata.cluster.nodes
-        if not self._all_down and all(self._is_down(node_id) for node_id in nodes):
-            self._all_down = True
-            self._on_event(ErrorEvent(KafkaError(
-                KafkaError._ALL_BROKERS_DOWN, f"none of {len(nodes)} brokers can be reached, still trying; the last "
-                f"error was: {error.str()}")))
+        if not self._closed and node.id in nodes:
+            for news in self._outages.lost(node, error, len(nodes), all(map(self._is_down, nodes))):
+                self._on_event(ErrorEvent(news))
 
     def _is_down(self, node_id: int) -> bool:
         connections = [c for (owner, _), c in self._connections.items() if owner == node_id]
@@ -261,24 +251,5 @@ class Driver:
 
     def _on_defect(self, machine: Caller | Machine, error: Exception) -> None:
         _log.error("defect in %s", type(machine).__name__, exc_info=error)
-        self._on_event(ErrorEvent(KafkaError(KafkaError._FAIL, f"{type(machine).__name__} failed: {error!r}",
-                                             fatal=True)))
+        self._on_event(ErrorEvent(KafkaError(KafkaError._FAIL, f"{type(machine).__name__} failed: {error!r}", True)))
         self.remove(machine)  # type: ignore[arg-type]
-
-
-class _OneShot:
-    """A single request: its answer goes to a future. A caller that gave up is not told."""
-
-    __slots__ = ("_answer",)
-
-    def __init__(self, answer: asyncio.Future[Response]) -> None:
-        self._answer = answer
-
-    def on_reply(self, send: Send, reply: Struct | None, now: float) -> None:
-        if not self._answer.done():
-            assert isinstance(reply, Response)
-            self._answer.set_result(reply)
-
-    def on_error(self, send: Send, error: KafkaError, now: float) -> None:
-        if not self._answer.done():
-            self._answer.set_exception(KafkaException(error))

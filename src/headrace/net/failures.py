@@ -10,41 +10,99 @@ import socket
 import ssl
 
 from headrace.errors import KafkaError, KafkaException
+from headrace.machines.pipeline import Call
+from headrace.types import NodeAddress
 
-__all__ = ["connection_error", "describe"]
+__all__ = ["Outages", "connection_error", "no_reply", "setup_timeout", "timed_out"]
 
 _LOST = (ConnectionResetError, BrokenPipeError, ConnectionAbortedError, EOFError)
 
 
-def connection_error(error: BaseException | None, *, opening: bool, tls: bool) -> KafkaError:
-    """Class the exception that ended a connection, or kept it from opening.
+def connection_error(
+    cause: BaseException | None, name: str, *, opening: bool, tls: bool, history: str = ""
+) -> KafkaError:
+    """Class what ended a connection, or kept it from opening.
 
     Args:
-        error: the exception; None when the broker closed the connection.
-        opening: it happened before the first answer of the broker.
+        cause: the exception; None when the broker closed the connection.
+        name: host and port of the broker.
+        opening: it happened before the broker's first answer.
         tls: the connection is meant to speak TLS.
+        history: since when and how often it failed.
     """
-    if isinstance(error, KafkaException):
-        return error.error
-    code = KafkaError._TRANSPORT
-    if isinstance(error, socket.gaierror):
+    code, text = KafkaError._TRANSPORT, None
+    if isinstance(cause, KafkaException):
+        code, text = cause.error.code(), cause.error.str()
+    elif isinstance(cause, socket.gaierror):
         code = KafkaError._RESOLVE
-    elif isinstance(error, TimeoutError) and not isinstance(error, OSError):
-        code = KafkaError._TIMED_OUT
-    elif isinstance(error, ssl.SSLError) and not isinstance(error, (ssl.SSLEOFError, ssl.SSLZeroReturnError)):
+    elif _is_tls_failure(cause):
         code = KafkaError._SSL
-    return KafkaError(code, describe(error, opening=opening, tls=tls))
+    return KafkaError(code, f"{name}: {text or _describe(cause, opening, tls)}{history}")
 
 
-def describe(error: BaseException | None, *, opening: bool, tls: bool) -> str:
-    """One line: what happened and what to do."""
+def setup_timeout(timeout_s: float, state: str) -> KafkaException:
+    """The connection did not come into being in time."""
+    return KafkaException(KafkaError(
+        KafkaError._TRANSPORT, f"no connection after {timeout_s:g} s ({state}): is this a Kafka port, does it need TLS "
+        'or SASL ("security.protocol"), does a firewall let it through?'))
+
+
+def no_reply(call: Call) -> KafkaException:
+    """A written request was not answered in time."""
+    return KafkaException(KafkaError(
+        KafkaError._TIMED_OUT, f"{type(call.send.request).__name__} was not answered within "
+        f"{call.send.timeout_s + call.grace_s:g} s, the connection is given up"))
+
+
+def timed_out(call: Call, state: str) -> KafkaError:
+    """A request waited too long; `state` says for what."""
+    return KafkaError(
+        KafkaError._TIMED_OUT, f"{type(call.send.request).__name__} timed out after {call.send.timeout_s:g} s: {state}",
+        retriable=True)
+
+
+class Outages:
+    """Reports each broken connection once, and once that no broker is left, until one can be used again."""
+
+    __slots__ = ("_all_down", "_told")
+
+    def __init__(self) -> None:
+        self._told: dict[int, str] = {}
+        self._all_down = False
+
+    def over(self) -> None:
+        """A connection can be used: the next failure is news again."""
+        self._all_down = False
+        self._told.clear()
+
+    def lost(self, node: NodeAddress, error: KafkaError, node_count: int, all_down: bool) -> list[KafkaError]:
+        """A connection failed. Returns what of it is news."""
+        news = []
+        text = error.str().partition(" (")[0]  # without its history
+        if self._told.get(node.id) != text:
+            self._told[node.id] = text
+            news.append(error)
+        if all_down and not self._all_down:
+            self._all_down = True
+            who = "the only known broker" if node_count == 1 else f"none of {node_count} known brokers"
+            can = "can not" if node_count == 1 else "can"
+            news.append(KafkaError(KafkaError._ALL_BROKERS_DOWN,
+                                   f"{who} {can} be reached, still trying; the last error was {error.str()}"))
+        return news
+
+
+def _is_tls_failure(cause: BaseException | None) -> bool:
+    return isinstance(cause, ssl.SSLError) and not isinstance(cause, (ssl.SSLEOFError, ssl.SSLZeroReturnError))
+
+
+def _describe(error: BaseException | None, opening: bool, tls: bool) -> str:
     if isinstance(error, socket.gaierror):
         return 'the host name can not be resolved: correct it in "bootstrap.servers" or in the broker\'s ' \
                "advertised.listeners"
     if isinstance(error, ssl.SSLCertVerificationError):
         return f"the broker's certificate is not trusted ({error.verify_message.rstrip('.')}): set " \
                '"ssl.ca.location" to the CA that signed it, and dial a name that it contains'
-    if isinstance(error, ssl.SSLError) and not isinstance(error, (ssl.SSLEOFError, ssl.SSLZeroReturnError)):
+    if isinstance(error, ssl.SSLError) and _is_tls_failure(error):
         return f"TLS failed ({error.reason or error}): {_tls_hint(error)}"
     if error is None or isinstance(error, (*_LOST, ssl.SSLError)):
         return _closed(opening, tls)

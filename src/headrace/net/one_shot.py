@@ -1,0 +1,41 @@
+"""A request that belongs to no machine: its answer goes to a future.
+
+Knows asyncio's futures, no sockets. Read next: `net.driver`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+
+from headrace.errors import KafkaError, KafkaException
+from headrace.machines.machine import Send
+from headrace.wire.schema import Response, Struct
+
+__all__ = ["OneShot"]
+
+
+class OneShot:
+    """The caller of a single request. One that has given up is not told.
+
+    Args:
+        loop: the loop of the one who waits.
+
+    Attributes:
+        answer: resolves to the reply, or raises KafkaException.
+    """
+
+    __slots__ = ("answer",)
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self.answer: asyncio.Future[Response] = loop.create_future()
+
+    def on_reply(self, send: Send, reply: Struct | None, now: float) -> None:
+        """The reply came."""
+        if not self.answer.done():
+            assert isinstance(reply, Response)
+            self.answer.set_result(reply)
+
+    def on_error(self, send: Send, error: KafkaError, now: float) -> None:
+        """No reply will come."""
+        if not self.answer.done():
+            self.answer.set_exception(KafkaException(error))
