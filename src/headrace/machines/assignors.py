@@ -206,7 +206,7 @@ def write_subscription(topics: Iterable[str], owned: Iterable[Key], generation: 
         topics=sorted(topics),
         user_data=_GENERATION.pack(generation),
         owned_partitions=[
-            wire.TopicPartition(topic=topic, partitions=partitions)
+            wire.SubscriptionTopicPartition(topic=topic, partitions=partitions)
             for topic, partitions in _by_topic(owned).items()
         ],
         generation_id=generation,
@@ -234,7 +234,7 @@ def read_member(member_id: str, instance_id: str | None, data: bytes | memoryvie
 def write_assignment(partitions: Iterable[Key]) -> bytes:
     """One member's partitions as SyncGroup carries them."""
     message = wire.ConsumerProtocolAssignment(assigned_partitions=[
-        wire.ConsumerProtocolAssignmentTopicPartition(topic=topic, partitions=numbers)
+        wire.AssignmentTopicPartition(topic=topic, partitions=numbers)
         for topic, numbers in _by_topic(partitions).items()
     ])
     return _VERSION.pack(_ASSIGNMENT_VERSION) + codec.encode(message, _ASSIGNMENT_VERSION)
