@@ -16,7 +16,7 @@ from typing import Any, TypeVar, cast
 from headrace.errors import KafkaError, KafkaException, ProtocolError
 from headrace.wire.primitives import as_view
 from headrace.wire.reading import decoder_source
-from headrace.wire.schema import Struct
+from headrace.wire.schema import Message
 from headrace.wire.writing import encoder_source
 
 __all__ = ["Part", "assemble", "decode", "decode_from", "encode", "encode_into", "encode_parts"]
@@ -25,15 +25,15 @@ Part = bytes | memoryview
 Cuts = list[tuple[int, memoryview]]
 """Where in the written bytes which records belong."""
 
-AnyStruct = TypeVar("AnyStruct", bound=Struct)
-Writer = Callable[[Struct, bytearray, Cuts], None]
-Reader = Callable[[bytes | memoryview, memoryview, int], tuple[Struct, int]]
+AnyMessage = TypeVar("AnyMessage", bound=Message)
+Writer = Callable[[Message, bytearray, Cuts], None]
+Reader = Callable[[bytes | memoryview, memoryview, int], tuple[Message, int]]
 
-_writers: dict[tuple[type[Struct], int], Writer] = {}
-_readers: dict[tuple[type[Struct], int], Reader] = {}
+_writers: dict[tuple[type[Message], int], Writer] = {}
+_readers: dict[tuple[type[Message], int], Reader] = {}
 
 
-def encode(message: Struct, version: int) -> bytes:
+def encode(message: Message, version: int) -> bytes:
     """The bytes of a message, records included.
 
     Raises:
@@ -43,13 +43,13 @@ def encode(message: Struct, version: int) -> bytes:
     return b"".join(encode_parts(message, version))
 
 
-def encode_parts(message: Struct, version: int) -> list[Part]:
+def encode_parts(message: Message, version: int) -> list[Part]:
     """Like `encode`, in parts to be sent one after the other: records stay where they are and are not copied."""
     out = bytearray()
     return assemble(out, encode_into(out, message, version))
 
 
-def encode_into(out: bytearray, message: Struct, version: int) -> Cuts:
+def encode_into(out: bytearray, message: Message, version: int) -> Cuts:
     """Append a message to `out` without its records, and return where those belong."""
     cls = type(message)
     writer = _writers.get((cls, version)) or _compile_writer(cls, version)
@@ -68,7 +68,8 @@ def assemble(out: bytearray, cuts: Cuts) -> list[Part]:
     """Put records between the written bytes."""
     if not cuts:
         return [bytes(out)]
-    view, parts, start = memoryview(out), [], 0
+    view, start = memoryview(out), 0
+    parts: list[Part] = []
     for position, records in cuts:
         parts += (view[start:position], records)
         start = position
@@ -76,7 +77,7 @@ def assemble(out: bytearray, cuts: Cuts) -> list[Part]:
     return [part for part in parts if len(part)]
 
 
-def decode(cls: type[AnyStruct], data: bytes | bytearray | memoryview, version: int) -> AnyStruct:
+def decode(cls: type[AnyMessage], data: bytes | bytearray | memoryview, version: int) -> AnyMessage:
     """Read one message that fills `data`. Records in it are views of `data`; everything else is copied out.
 
     Raises:
@@ -85,7 +86,7 @@ def decode(cls: type[AnyStruct], data: bytes | bytearray | memoryview, version: 
     return decode_from(cls, data, version, 0)
 
 
-def decode_from(cls: type[AnyStruct], data: bytes | bytearray | memoryview, version: int, start: int) -> AnyStruct:
+def decode_from(cls: type[AnyMessage], data: bytes | bytearray | memoryview, version: int, start: int) -> AnyMessage:
     """Like `decode`, for a message that begins at byte `start`."""
     reader = _readers.get((cls, version)) or _compile_reader(cls, version)
     try:
@@ -97,28 +98,28 @@ def decode_from(cls: type[AnyStruct], data: bytes | bytearray | memoryview, vers
         raise ProtocolError(f"{cls.__name__} v{version} can not be read: {error}") from None
     if position != len(view):
         raise ProtocolError(f"{cls.__name__} v{version} ends at byte {position}, but {len(view)} bytes were received")
-    return cast(AnyStruct, message)
+    return cast(AnyMessage, message)
 
 
-def _compile_writer(cls: type[Struct], version: int) -> Writer:
+def _compile_writer(cls: type[Message], version: int) -> Writer:
     _check_version(cls, version)
     writer: Writer = _compile("write", cls, version, *encoder_source(cls, version))
     _writers[cls, version] = writer
     return writer
 
 
-def _compile_reader(cls: type[Struct], version: int) -> Reader:
+def _compile_reader(cls: type[Message], version: int) -> Reader:
     _check_version(cls, version)
     reader: Reader = _compile("read", cls, version, *decoder_source(cls, version))
     _readers[cls, version] = reader
     return reader
 
 
-def _compile(name: str, cls: type[Struct], version: int, source: str, names: dict[str, Any]) -> Any:
+def _compile(name: str, cls: type[Message], version: int, source: str, names: dict[str, Any]) -> Any:
     exec(compile(source, f"<{name} {cls.__name__} v{version}>", "exec"), names)
     return names[name]
 
 
-def _check_version(cls: type[Struct], version: int) -> None:
+def _check_version(cls: type[Message], version: int) -> None:
     if not cls.min_version <= version <= cls.max_version:
         raise ProtocolError(f"{cls.__name__} has no version {version}; it has {cls.min_version}-{cls.max_version}")

@@ -1,7 +1,8 @@
 """From a class to what the code generators need: each field's type, range, default, and the fields of one version.
 
 Annotations are text (PEP 563) and are read here, on first use, not when a class is made. `compile_init` makes a class's
-keyword constructor. This module takes any class with `fields`; `wire.schema` builds the classes on it. Read next: `wire.writing` and `wire.reading`.
+keyword constructor. This module takes any class with `fields`; `wire.schema` builds the classes on it.
+Read next: `wire.writing` and `wire.reading`.
 """
 
 from __future__ import annotations
@@ -9,12 +10,14 @@ from __future__ import annotations
 import sys
 import uuid
 from collections.abc import Callable
-from functools import cache
 from typing import Any, Final, NamedTuple
 
-from headrace.wire.versions import Versions
+from headrace.wire.versions import NEVER, Versions
 
-__all__ = ["FIXED", "UNSET", "ZERO_UUID", "Column", "Field", "Type", "columns", "compile_init", "default_source", "is_flexible", "min_size"]
+__all__ = [
+    "FIXED", "UNSET", "ZERO_UUID", "Column", "Field", "Type", "columns", "compile_init", "default_source",
+    "is_flexible", "min_size",
+]
 
 UNSET: Final[Any] = object()
 """Stands for "no default given": the type's zero, or a fresh list or structure."""
@@ -29,7 +32,7 @@ FIXED = {"Bool": "?", "Int8": "b", "Int16": "h", "Int32": "i", "Int64": "q", "Ui
 _SIZES = {"?": 1, "b": 1, "h": 2, "i": 4, "q": 8, "H": 2, "I": 4, "d": 8}
 _ZEROS: dict[str, Any] = {**dict.fromkeys(FIXED, 0), "Bool": False, "Float64": 0.0, "String": "", "Bytes": b"",
                           "Records": b"", "Uuid": ZERO_UUID}
-_NEVER = Versions(1, 0)
+_columns: dict[type[Any], tuple[Column, ...]] = {}
 
 
 class Field:
@@ -37,7 +40,9 @@ class Field:
 
     __slots__ = ("default", "ignorable", "nullable", "tag", "tagged", "versions")
 
-    def __init__(self, versions: str, default: Any, nullable: str, tag: int | None, tagged: str, ignorable: bool) -> None:
+    def __init__(
+        self, versions: str, default: Any, nullable: str, tag: int | None, tagged: str, ignorable: bool
+    ) -> None:
         self.versions = versions
         self.default = default
         self.nullable = nullable
@@ -76,11 +81,14 @@ class Column(NamedTuple):
         return self.tag is not None and self.tagged.holds(version)
 
 
-@cache
 def columns(cls: type[Any]) -> tuple[Column, ...]:
     """The fields of a class in order."""
-    annotations = cls.__annotations__
-    return tuple(_column(cls, name, annotations[name], spec) for name, spec in cls.fields.items())
+    found = _columns.get(cls)
+    if found is None:
+        annotations = cls.__annotations__
+        found = tuple(_column(cls, name, annotations[name], spec) for name, spec in cls.fields.items())
+        _columns[cls] = found
+    return found
 
 
 def _column(cls: type[Any], name: str, annotation: str, spec: Field) -> Column:
@@ -89,7 +97,7 @@ def _column(cls: type[Any], name: str, annotation: str, spec: Field) -> Column:
     item = text[6:-1] if is_array else text
     type_ = Type(item, None, is_array) if item in _ZEROS else Type("", _struct(cls, item), is_array)
     versions = Versions.parse(spec.versions)
-    nullable = Versions.parse(spec.nullable or spec.versions) if text != annotation else _NEVER
+    nullable = Versions.parse(spec.nullable or spec.versions) if text != annotation else NEVER
     tagged = Versions.parse(spec.tagged) if spec.tagged else versions
     default = spec.default
     if default is UNSET and not is_array and item in _ZEROS:
@@ -127,9 +135,12 @@ def compile_init(cls: type[Any]) -> Callable[..., None]:
     parameters, body = [], []
     for column in columns(cls):
         name, source = column.name, default_source(column, namespace)
-        fresh = column.default is UNSET
-        parameters.append(f"{name}={'UNSET' if fresh else source}")
-        body.append(f"    self.{name} = {source} if {name} is UNSET else {name}" if fresh else f"    self.{name} = {name}")
+        if column.default is UNSET:
+            parameters.append(f"{name}=UNSET")
+            body.append(f"    self.{name} = {source} if {name} is UNSET else {name}")
+        else:
+            parameters.append(f"{name}={source}")
+            body.append(f"    self.{name} = {name}")
     head = f"def __init__(self, *, {', '.join(parameters)}):" if parameters else "def __init__(self):"
     exec("\n".join([head, *body, "    return None"]), namespace)
     init: Callable[..., None] = namespace["__init__"]

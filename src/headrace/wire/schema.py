@@ -10,14 +10,14 @@ This module must not know how a value is written. Read next: `wire.messages.prod
 from __future__ import annotations
 
 import uuid
-from typing import Any, ClassVar, Final, TypeAlias, dataclass_transform
+from typing import Any, ClassVar, TypeAlias, dataclass_transform
 
 from headrace.wire.layout import UNSET, ZERO_UUID, Field, compile_init
 from headrace.wire.versions import ALL, Versions
 
 __all__ = [
-    "Array", "Bool", "Bytes", "Float64", "Int16", "Int32", "Int64", "Int8", "Records", "Request", "Response", "String",
-    "Struct", "Uint16", "Uint32", "Uuid", "ZERO_UUID", "field",
+    "ZERO_UUID", "Array", "Bool", "Bytes", "Float64", "Int16", "Int32", "Int64", "Int8", "Message", "Records",
+    "Request", "Response", "String", "Struct", "Uint16", "Uint32", "Uuid", "field",
 ]
 
 Int8: TypeAlias = int
@@ -78,21 +78,9 @@ class Struct(metaclass=StructType):
 
     Attributes:
         fields: the class's fields in the order in which they travel.
-        min_version: lowest version of a message; a part of a message follows the message it travels in.
-        max_version: highest version.
-        flexible_version: first version with compact lengths and tagged fields (KIP-482), None when there is none.
     """
 
     fields: ClassVar[dict[str, Field]]
-    min_version: ClassVar[int] = 0
-    max_version: ClassVar[int] = 0x7FFF
-    flexible_version: ClassVar[int | None] = None
-
-    def __init_subclass__(cls, *, versions: str = "", flexible: str = "") -> None:
-        if versions:
-            cls.min_version, cls.max_version = Versions.parse(versions)
-        if flexible:
-            cls.flexible_version = Versions.parse(flexible).low
 
     def __init__(self, **values: Any) -> None:
         """The first instance of a class compiles the real `__init__` and puts it in the place of this one."""
@@ -118,7 +106,27 @@ def _show(value: Any) -> str:
     return repr(value)
 
 
-class Response(Struct):
+class Message(Struct):
+    """A structure that travels by itself and so has versions of its own.
+
+    Attributes:
+        min_version: lowest version.
+        max_version: highest version.
+        flexible_version: first version with compact lengths and tagged fields (KIP-482), None when there is none.
+    """
+
+    min_version: ClassVar[int] = 0
+    max_version: ClassVar[int] = 0
+    flexible_version: ClassVar[int | None] = None
+
+    def __init_subclass__(cls, *, versions: str = "", flexible: str = "") -> None:
+        if versions:
+            cls.min_version, cls.max_version = Versions.parse(versions)
+        if flexible:
+            cls.flexible_version = Versions.parse(flexible).low
+
+
+class Response(Message):
     """What a broker answers. Its versions are those of the request that it answers, `to`."""
 
     api_key: ClassVar[int] = -1
@@ -130,7 +138,7 @@ class Response(Struct):
         to.response_type = cls
 
 
-class Request(Struct):
+class Request(Message):
     """What a client asks.
 
     Attributes:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-__all__ = ["ALL", "Versions"]
+__all__ = ["ALL", "NEVER", "Versions"]
 
 ALL: Final = "0+"
 _NO_END: Final = 0x7FFF
@@ -27,3 +27,7 @@ class Versions(NamedTuple):
     def holds(self, version: int) -> bool:
         """True when `version` lies in the range."""
         return self.low <= version <= self.high
+
+
+NEVER: Final = Versions(1, 0)
+"""The empty range."""

@@ -15,6 +15,7 @@ from typing import Any
 
 from headrace.wire.layout import FIXED, UNSET, ZERO_UUID, Column, Type, columns, is_flexible
 from headrace.wire.primitives import as_view, write_uvarint
+from headrace.wire.versions import NEVER
 
 __all__ = ["encoder_source"]
 
@@ -92,7 +93,7 @@ def _differs(source: _Source, column: Column, here: str) -> str:
         return f"{here} is not None"
     if default is UNSET:
         if column.type.is_array:
-            return f"{here} or {here} is None" if column.nullable.low <= column.nullable.high else here
+            return f"{here} or {here} is None" if column.nullable != NEVER else here
         assert column.type.struct is not None
         source.names[column.type.struct.__name__] = column.type.struct
         return f"{here} != {column.type.struct.__name__}()"
@@ -193,7 +194,7 @@ def _write_array(source: _Source, type_: Type, value: str, out: str, column: Col
     item = source.fresh("e")
     source.add(f"for {item} in {value}:")
     source.indent(1)
-    _write_value(source, type_.item, item, out, column._replace(nullable=column.nullable._make((1, 0))))
+    _write_value(source, type_.item, item, out, column._replace(nullable=NEVER))
     source.indent(-1)
 
 

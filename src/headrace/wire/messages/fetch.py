@@ -3,7 +3,18 @@
 from __future__ import annotations
 
 from headrace.wire.schema import (
-    Array, Int16, Int32, Int64, Int8, Records, Request, Response, String, Struct, Uuid, field,
+    Array,
+    Int8,
+    Int16,
+    Int32,
+    Int64,
+    Records,
+    Request,
+    Response,
+    String,
+    Struct,
+    Uuid,
+    field,
 )
 
 __all__ = [

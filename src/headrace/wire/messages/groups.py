@@ -2,7 +2,20 @@
 
 from __future__ import annotations
 
-from headrace.wire.schema import Array, Bool, Bytes, Int16, Int32, Int8, Request, Response, String, Struct, field
+from headrace.wire.schema import (
+    Array,
+    Bool,
+    Bytes,
+    Int8,
+    Int16,
+    Int32,
+    Message,
+    Request,
+    Response,
+    String,
+    Struct,
+    field,
+)
 
 __all__ = [
     "AssignmentTopicPartition", "ConsumerProtocolAssignment", "ConsumerProtocolSubscription", "Coordinator",
@@ -255,7 +268,7 @@ class SubscriptionTopicPartition(Struct):
     partitions: Array[Int32] = field("1+")
 
 
-class ConsumerProtocolSubscription(Struct, versions="0-3"):
+class ConsumerProtocolSubscription(Message, versions="0-3"):
     """TODO ConsumerProtocolSubscription"""
 
     topics: Array[String] = field()
@@ -272,7 +285,7 @@ class AssignmentTopicPartition(Struct):
     partitions: Array[Int32] = field()
 
 
-class ConsumerProtocolAssignment(Struct, versions="0-3"):
+class ConsumerProtocolAssignment(Message, versions="0-3"):
     """TODO ConsumerProtocolAssignment"""
 
     assigned_partitions: Array[AssignmentTopicPartition] = field()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from headrace.wire.schema import Array, Bool, Int16, Int32, Int8, Request, Response, String, Struct, Uuid, field
+from headrace.wire.schema import Array, Bool, Int8, Int16, Int32, Request, Response, String, Struct, Uuid, field
 
 __all__ = [
     "DescribeClusterBroker", "DescribeClusterRequest", "DescribeClusterResponse", "DescribeTopicPartitionsCursor",
