@@ -201,7 +201,7 @@ def split(whole: Iterable[Range], min_partitions: int | None = None, max_rows: i
     missing = (min_partitions or 0) - sum(count for _, count in pieces)
     heap = [(-each.size / count, place, count) for place, (each, count) in enumerate(pieces)]
     heapq.heapify(heap)
-    while missing > 0 and heap and heap[0][0] <= -2:
+    while missing > 0 and heap and heap[0][0] < -1:
         _, place, count = heap[0]
         heapq.heapreplace(heap, (-pieces[place][0].size / (count + 1), place, count + 1))
         missing -= 1

@@ -309,7 +309,7 @@ def _check_names(spec: PipelineSpec) -> None:
         raise ConfigError("there is no [[source]]")
     if not spec.sinks:
         raise ConfigError("there is no [[sink]]")
-    views = [each.name for each in (*spec.inputs, *spec.steps)]
+    views = [each.name for each in spec.inputs] + [each.name for each in spec.steps]
     for names, what in ((views, "sources, tables and steps"), ([each.name for each in spec.sinks], "sinks")):
         twice = {name for name in names if names.count(name) > 1}
         if twice:

@@ -1,0 +1,123 @@
+"""Arrow columns into topics through our producer, without a Python object per record.
+
+`ColumnWriter` fills the producer's buffers, waits while they are full, and says at the end whether every record was
+acknowledged. It belongs to one task of an executor. This module does not import pyspark.
+Read next: `records.arrow.append_columns`.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+from types import TracebackType
+from typing import Any, Final
+
+from headrace.client.producer import Core
+from headrace.config import PRODUCER, Config
+from headrace.errors import BufferFullError, KafkaError, KafkaException
+from headrace.net.thread import loop_thread
+from headrace.records import Message
+from headrace.records.arrow import append_columns
+from headrace.types import PARTITION_UA
+
+__all__ = ["ColumnWriter"]
+
+_DEFAULTS: Final = {"linger.ms": "50", "queue.buffering.max.messages": "1000000"}
+"""Bulk loads want full batches. `finish()` does not linger."""
+_WAIT_S: Final = 1.0
+_OPENING_S: Final = 0.02
+
+
+class ColumnWriter:
+    """Writes columns to topics; a context manager.
+
+    Args:
+        client: a producer's properties.
+
+    Raises:
+        ConfigError: an unknown property or a bad value.
+    """
+
+    def __init__(self, client: Mapping[str, str]) -> None:
+        self._config = Config(PRODUCER, {**_DEFAULTS, **client})
+        self._changed = threading.Event()
+        self._thread = loop_thread()
+        self._failure: KafkaError | None = None
+        self._core = self._thread.call(self._make())
+
+    async def _make(self) -> Core:
+        return Core(self._config, self._changed.set)
+
+    def append(self, topic: str, key: Any, value: Any, partition: Any = None, headers: Any = None) -> None:
+        """Append rows behind those that came before. Waits while the producer's buffer is full.
+
+        Args:
+            topic: topic name.
+            key: Arrow array of binary or string, or None for no keys.
+            value: Arrow array of binary or string.
+            partition: Arrow array of int32, or None for the partitioner.
+            headers: Arrow array of lists of (key, value), or None.
+
+        Raises:
+            KafkaException: records were lost, or the topic does not exist.
+        """
+        done, count = 0, len(value)
+        if count and topic not in self._core.buffers.open:
+            self._open(topic, *(None if each is None else each[0].as_py() for each in (key, value, partition, headers)))
+            done = 1
+        while done < count:
+            self._changed.clear()
+            rest = [None if each is None else each.slice(done) for each in (key, value, partition, headers)]
+            done += append_columns(self._core.buffers.open[topic], rest[0], rest[1], rest[2], None, rest[3])
+            self._core.wake()
+            self._check()
+            if done < count:
+                self._core.relieve()
+                self._changed.wait(_WAIT_S)
+
+    def _open(self, topic: str, key: Any, value: Any, partition: int | None, headers: Any) -> None:
+        """Send a topic's first row by itself: the producer opens a buffer for the columns when the topic is known."""
+        pairs = [(each["key"], each["value"]) for each in headers or ()]
+        chosen = PARTITION_UA if partition is None else partition
+        while True:
+            self._changed.clear()
+            try:
+                self._core.produce(topic, value, key, chosen, 0, pairs, self._on_lost)
+                break
+            except BufferFullError:
+                self._changed.wait(_WAIT_S)
+        while topic not in self._core.buffers.open:
+            self._changed.wait(_OPENING_S)
+            self._check()
+
+    def finish(self) -> None:
+        """Wait until every record is acknowledged.
+
+        Raises:
+            KafkaException: a record was not delivered within message.timeout.ms, or was refused.
+        """
+        self._thread.call_soon(self._core.flush, True)
+        while len(self._core):
+            self._changed.clear()
+            self._check()
+            self._changed.wait(_WAIT_S)
+        self._check()
+
+    def _check(self) -> None:
+        self._core.deliveries.serve()
+        failure = self._failure or self._core.deliveries.lost
+        if failure is not None:
+            raise KafkaException(failure)
+
+    def _on_lost(self, error: KafkaError | None, message: Message) -> None:
+        self._failure = self._failure or error
+
+    def close(self) -> None:
+        """Close the connections; what was not acknowledged is given up."""
+        self._thread.call(self._core.close())
+
+    def __enter__(self) -> ColumnWriter:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.close()

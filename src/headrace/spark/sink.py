@@ -1,0 +1,100 @@
+"""Spark's face of writing to topics: Arrow batches in, records out, at least once.
+
+A task reports success only when every one of its records was acknowledged; a task or micro-batch that runs again
+writes its records again. Key and value are written as they are; columns as in Spark's own Kafka sink.
+
+Planning, `write()` and `commit()` run in three different processes: writers carry options only.
+Read next: `headrace.spark.column_writer`.
+"""
+
+# mypy: disallow-subclassing-any=False
+# pyspark is not followed by the type checker, so its base classes are Any.
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Final
+
+import pyarrow
+import pyarrow.compute
+from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
+from pyspark.sql.types import StructType
+
+from headrace.errors import ConfigError
+from headrace.spark.column_writer import ColumnWriter
+from headrace.spark.options import SinkOptions
+
+__all__ = ["BatchWriter", "StreamWriter"]
+
+_KINDS: Final = {
+    "key": ("binary", "string"), "value": ("binary", "string"), "topic": ("string",), "partition": ("int",),
+    "headers": ("array<struct<key:string,value:binary>>",),
+}
+
+
+@dataclass
+class Written(WriterCommitMessage):
+    """What one task wrote."""
+
+    rows: int
+
+
+class _Writer:
+    """What batch and streaming writers share."""
+
+    def __init__(self, options: SinkOptions, schema: StructType) -> None:
+        _check_columns(options, schema)
+        self.options = options
+
+    def write(self, iterator: Iterator[pyarrow.RecordBatch]) -> WriterCommitMessage:
+        """Write the rows of one task; returns when all of them are acknowledged."""
+        rows = 0
+        with ColumnWriter(self.options.client) as out:
+            for batch in iterator:
+                rows += batch.num_rows
+                for topic, part in _by_topic(batch, self.options.topic):
+                    columns = {name: part.column(name) for name in part.schema.names}
+                    headers = columns.get("headers") if self.options.include_headers else None
+                    out.append(topic, columns.get("key"), columns["value"], columns.get("partition"), headers)
+            out.finish()
+        return Written(rows)
+
+
+class BatchWriter(_Writer, DataSourceArrowWriter):
+    """Appends a DataFrame to topics."""
+
+
+class StreamWriter(_Writer, DataSourceStreamArrowWriter):
+    """Appends each micro-batch to topics."""
+
+    def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 - Spark's name
+        """Nothing to do: what a task wrote is acknowledged already."""
+
+    def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 - Spark's name
+        """Nothing can be taken back; the micro-batch is written again when the query restarts."""
+
+
+def _check_columns(options: SinkOptions, schema: StructType) -> None:
+    kinds: dict[str, Any] = {field.name: field.dataType.simpleString() for field in schema.fields}
+    if "value" not in kinds:
+        raise ConfigError(f"a topic takes a column named value (string or binary); there are {', '.join(kinds)}")
+    if not options.topic and "topic" not in kinds:
+        raise ConfigError("name the topic: with option topic, or with a column named topic")
+    for name, kind in kinds.items():
+        if name not in _KINDS:
+            raise ConfigError(f"column {name} can not be written to a topic: there are {', '.join(_KINDS)}. "
+                              "Put it into value, for example as to_json(struct(*)) AS value")
+        if kind not in _KINDS[name]:
+            raise ConfigError(f"column {name} must be {' or '.join(_KINDS[name])}, not {kind}: cast it")
+
+
+def _by_topic(batch: pyarrow.RecordBatch, topic: str) -> Iterator[tuple[str, pyarrow.RecordBatch]]:
+    """The rows of each topic, in their order; the option goes before the column."""
+    if topic:
+        yield topic, batch
+        return
+    names = batch.column("topic")
+    for name in pyarrow.compute.unique(names).to_pylist():
+        if name is None:
+            raise ConfigError("a row has null as its topic")
+        yield name, batch.filter(pyarrow.compute.equal(names, name))

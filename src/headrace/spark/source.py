@@ -1,0 +1,288 @@
+"""`format("headrace")`: Spark's face of Kafka topics, batch and streaming, read as Arrow columns.
+
+Who runs where: `DataSource` and `partitions()` in planner processes of the driver; the stream reader's offset methods
+in one driver process that lives as long as the query; `read()` in the executors' workers. Readers are pickled on the
+way, so they carry options only, and connections are made where they are used.
+
+`pushFilters` is left out on purpose: in Spark 4.3 a pushed filter sticks to the relation and falsifies later queries.
+
+Read next: `headrace.spark.plan` for the arithmetic, `headrace.spark.sink` for the way back.
+"""
+
+# mypy: disallow-subclassing-any=False
+# pyspark is not followed by the type checker, so its base classes are Any.
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator, MutableMapping, Sequence
+from typing import Any, Final
+
+import pyarrow
+from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
+from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
+from pyspark.sql.types import StructType
+
+from headrace.client.partition_reader import PartitionReader
+from headrace.errors import ConfigError, KafkaError, KafkaException
+from headrace.records.arrow import to_arrow
+from headrace.spark.cluster import ClusterView
+from headrace.spark.options import SinkOptions, SourceOptions
+from headrace.spark.plan import (
+    DataLossError,
+    Offsets,
+    Range,
+    advance,
+    batch_offsets,
+    batch_start,
+    limit_rows,
+    ranges,
+    split,
+)
+from headrace.spark.sink import BatchWriter, StreamWriter
+
+__all__ = ["HeadraceSource"]
+
+_COLUMNS: Final = {
+    "key": "binary", "value": "binary", "topic": "string", "partition": "int", "offset": "bigint",
+    "timestamp": "timestamp", "timestampType": "int",
+}
+_HEADERS: Final = "array<struct<key:string,value:binary>>"
+_ROWS: Final = 20_000
+"""Rows of one Arrow batch at most: Spark is quickest between 5,000 and 50,000 and does not cut batches itself."""
+_PATIENCE_S: Final = 120.0
+"""How long a task waits for data: brokers may restart meanwhile. Spark's connector waits as long."""
+_IDLE_S: Final = 0.1
+_CHECK_S: Final = 0.05
+
+
+class HeadraceSource(DataSource):
+    """Kafka as a Spark data source. Options as in Spark's own connector: see `headrace.spark.options`."""
+
+    def __init__(self, options: MutableMapping[str, str]) -> None:
+        # Plain and in lower case: the object travels to executors.
+        self.options = {name.lower(): value for name, value in options.items()}
+
+    @classmethod
+    def name(cls) -> str:
+        """The name for `format()`."""
+        return "headrace"
+
+    def schema(self) -> str:
+        """Columns of Spark's own Kafka source; with includeHeaders also the headers."""
+        columns = ", ".join(f"{name} {kind}" for name, kind in _COLUMNS.items())
+        headers = str(self.options.get("includeheaders", "")).strip().lower() == "true"
+        return f"{columns}, headers {_HEADERS}" if headers else columns
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        """The reader of a batch query."""
+        options = SourceOptions.parse(self.options, streaming=False)
+        return BatchReader(options, _checked_columns(schema))
+
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 - Spark's name
+        """The reader of a streaming query."""
+        options = SourceOptions.parse(self.options, streaming=True)
+        return StreamReader(options, _checked_columns(schema))
+
+    def writer(self, schema: StructType, overwrite: bool) -> BatchWriter:
+        """The writer of a batch query; a topic can only be appended to."""
+        if overwrite:
+            raise ConfigError('a topic can not be overwritten: write with mode("append")')
+        return BatchWriter(SinkOptions.parse(self.options), schema)
+
+    def streamWriter(self, schema: StructType, overwrite: bool) -> StreamWriter:  # noqa: N802 - Spark's name
+        """The writer of a streaming query, at least once."""
+        return StreamWriter(SinkOptions.parse(self.options), schema)
+
+
+def _checked_columns(schema: StructType) -> list[str]:
+    """The columns to read. A schema that the user gave may leave columns out, which spares their transfer."""
+    known = {**_COLUMNS, "headers": _HEADERS}
+    for each in schema.fields:
+        if each.name not in known:
+            raise ConfigError(f"column {each.name} can not be read from a topic: there are {', '.join(known)}")
+        found = each.dataType.simpleString()
+        if found != known[each.name] or not each.nullable:
+            raise ConfigError(f"column {each.name} must be {known[each.name]} and nullable, not {found}")
+    return [each.name for each in schema.fields]
+
+
+class RangePartition(InputPartition):
+    """The task of one executor: a range of offsets."""
+
+    def __init__(self, value: Range) -> None:
+        super().__init__(value)
+        self.value: Range = value
+
+
+class _Tasks:
+    """What batch and streaming readers share: `read()`, on executors."""
+
+    def __init__(self, options: SourceOptions, columns: list[str]) -> None:
+        self.options = options
+        self.columns = columns
+
+    def read(self, partition: Any) -> Iterator[pyarrow.RecordBatch]:
+        """Read one range as Arrow batches."""
+        wanted: Range = partition.value
+        try:
+            yield from _read_range(self.options, self.columns, wanted, wanted.start)
+        except KafkaException as failed:
+            if failed.error not in (KafkaError.OFFSET_OUT_OF_RANGE, KafkaError._AUTO_OFFSET_RESET):
+                raise
+            if self.options.fail_on_data_loss:
+                raise DataLossError(
+                    f"records of {wanted} are gone: {failed.error.str()}. Set failOnDataLoss to false to go on with "
+                    "what there is, or keep records longer (retention.ms)"
+                ) from failed
+            yield from self._read_what_is_left(wanted)
+
+    def _read_what_is_left(self, wanted: Range) -> Iterator[pyarrow.RecordBatch]:
+        view = ClusterView(self.options.client, self.options.subscription)
+        tp = (wanted.topic, wanted.partition)
+        start, end = max(wanted.start, view.earliest([tp])[tp]), min(wanted.end, view.latest([tp])[tp])
+        if start < end:
+            left = Range(wanted.topic, wanted.partition, start, end)
+            yield from _read_range(self.options, self.columns, left, start)
+
+    def tasks(self, start: Offsets, end: Offsets) -> list[RangePartition]:
+        whole = ranges(start, end)
+        cut = split(whole, self.options.min_partitions, self.options.max_rows_per_partition)
+        return [RangePartition(each) for each in cut]
+
+
+def _read_range(
+    options: SourceOptions, columns: list[str], wanted: Range, start: int
+) -> Iterator[pyarrow.RecordBatch]:
+    isolation = options.client.get("isolation.level", "read_committed")
+    topic, partition = wanted.topic, wanted.partition
+    with PartitionReader(
+        options.client, topic, partition, start, wanted.end, isolation_level=isolation, timeout_s=_PATIENCE_S
+    ) as reader:
+        for fetched in reader:
+            batch, _ = to_arrow(
+                fetched.data, topic, partition, fetched.fetch_offset, wanted.end, headers="headers" in columns,
+                aborted=fetched.aborted, columns=columns,
+            )
+            for row in range(0, batch.num_rows, _ROWS):
+                yield batch.slice(row, _ROWS)
+
+
+class BatchReader(_Tasks, DataSourceReader):
+    """Reads topics between two positions. The offsets are resolved once for each `load()`."""
+
+    def partitions(self) -> Sequence[InputPartition]:
+        """One task per partition, or more when minPartitions asks for it."""
+        view = ClusterView(self.options.client, self.options.subscription)
+        partitions = view.partitions()
+        start = view.resolve(self.options.starting, partitions)
+        return self.tasks(start, view.resolve(self.options.ending, partitions))
+
+
+class StreamReader(_Tasks, DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """Reads topics in micro-batches.
+
+    Offsets live in Spark's checkpoint. A batch's start is kept inside its logged end (see `headrace.spark.plan`), so
+    that a start which was resolved at run time is not resolved anew after a crash.
+    """
+
+    def __init__(self, options: SourceOptions, columns: list[str]) -> None:
+        super().__init__(options, columns)
+        self._forget()
+
+    def _forget(self) -> None:
+        self._view: ClusterView | None = None
+        self._initial: dict[str, Any] | None = None
+        self._target: Offsets | None = None
+        self._latest: Offsets = {}
+        self._last_batch_s = time.monotonic()
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"options": self.options, "columns": self.columns}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._forget()
+
+    @property
+    def _cluster(self) -> ClusterView:
+        if self._view is None:
+            self._view = ClusterView(self.options.client, self.options.subscription)
+        return self._view
+
+    def initialOffset(self) -> dict[str, Any]:  # noqa: N802 - Spark's name
+        """Where the very first batch starts. Spark asks twice and must get one answer."""
+        if self._initial is None:
+            start = self._cluster.resolve(self.options.starting, self._cluster.partitions())
+            self._initial = batch_offsets(start, start)
+        return self._initial
+
+    def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802 - Spark's name
+        """The limit that Spark hands to `latestOffset`, except where a trigger wants everything at once."""
+        return ReadMaxRows(self.options.max_rows) if self.options.max_rows else ReadAllAvailable()
+
+    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802 - Spark's name
+        """Remember the end of now; records that come later are for the next run."""
+        self._target = self._cluster.ends()
+
+    def latestOffset(  # noqa: N802 - Spark's name
+        self, start: dict[str, Any] | None = None, limit: ReadLimit | None = None
+    ) -> dict[str, Any]:
+        """The end of the next batch; `start` itself, unchanged, when there shall be none.
+
+        Spark asks every 10 ms while there is nothing to do, so the answer takes a moment then.
+        """
+        logged = start if start is not None else self.initialOffset()
+        for _ in range(int(_IDLE_S / _CHECK_S)):
+            end = self._next_end(logged, limit)
+            if end is not None:
+                self._last_batch_s = time.monotonic()
+                return end
+            if self._target is not None or self._stopped:
+                break
+            time.sleep(_CHECK_S)
+        return logged
+
+    @property
+    def _stopped(self) -> bool:
+        return bool(self.options.stop_file) and os.path.exists(self.options.stop_file)
+
+    def _next_end(self, logged: dict[str, Any], limit: ReadLimit | None) -> dict[str, Any] | None:
+        if self._stopped:
+            return None
+        latest = self._reachable()
+        _, reached = batch_start(logged, logged)
+        begin = self._begin(reached, latest)
+        if begin == latest or self._waits_for_more(begin, latest):
+            return None
+        max_rows = limit.max_rows if isinstance(limit, ReadMaxRows) else None
+        return batch_offsets(begin, limit_rows(begin, latest, max_rows))
+
+    def _reachable(self) -> Offsets:
+        """The end of each partition, or what it was when an AvailableNow run began."""
+        self._latest = self._cluster.ends()
+        if self._target is None:
+            return self._latest
+        return {tp: min(offset, self._target[tp]) for tp, offset in self._latest.items() if tp in self._target}
+
+    def _begin(self, reached: Offsets, latest: Offsets) -> Offsets:
+        unread = [tp for tp in latest if tp not in reached or latest[tp] < reached[tp]]
+        earliest = self._cluster.earliest(unread)
+        return advance(reached, earliest, latest, fail_on_data_loss=self.options.fail_on_data_loss)
+
+    def _waits_for_more(self, begin: Offsets, latest: Offsets) -> bool:
+        if self.options.min_rows is None or self._target is not None:
+            return False
+        backlog = sum(latest[tp] - begin[tp] for tp in latest)
+        return backlog < self.options.min_rows and time.monotonic() - self._last_batch_s < self.options.max_delay_s
+
+    def reportLatestOffset(self) -> dict[str, Any] | None:  # noqa: N802 - Spark's name
+        """The end of each partition as last seen, from which listeners compute the lag."""
+        return batch_offsets(self._latest, self._latest) if self._latest else None
+
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
+        """The tasks of a batch, the same ones when it runs again after a crash."""
+        return self.tasks(*batch_start(start, end))
+
+    def commit(self, end: dict[str, Any]) -> None:
+        """Nothing to do: Spark's checkpoint holds the offsets."""

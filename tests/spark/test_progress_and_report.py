@@ -1,0 +1,117 @@
+"""Samples from Spark's progress, the lines of the display, and the report at the end."""
+
+import re
+from datetime import UTC, datetime
+from xml.etree import ElementTree
+
+import pytest
+
+from headrace.spark.display import PlainDisplay, make_display
+from headrace.spark.progress import History, percentile, sample_of
+from headrace.spark.report import Check, Outcome, write_report
+from headrace.spark.spec import parse_pipeline
+
+SPEC = parse_pipeline("""
+[pipeline]
+name = "a <b> & c"
+checkpoint = "cp"
+[[source]]
+name = "s"
+topic = "in"
+[[sink]]
+name = "out"
+from = "s"
+topic = "out"
+""")
+
+
+def progress(batch=3, **changes):
+    return {
+        "name": "out", "batchId": batch, "timestamp": "2026-01-02T03:04:05.000Z", "numInputRows": 100,
+        "durationMs": {"triggerExecution": 2000, "addBatch": 1500},
+        "sources": [{
+            "numInputRows": 100,
+            "endOffset": {"in": {"0": 60, "1": 40}, "@from": {"in": {"0": 0, "1": 0}}, "@v": 1},
+            "latestOffset": '{"in": {"0": 100, "1": 45}}',
+        }],
+        "stateOperators": [{"numRowsDroppedByWatermark": 2}],
+        "observedMetrics": {"rows_out": {"rows": 7}, "malformed_s": {"rows": 1}},
+        **changes,
+    }
+
+
+def test_a_progress_report_becomes_a_sample():
+    sample = sample_of(progress())
+    assert (sample.query, sample.batch_id, sample.rows_in, sample.rows_out) == ("out", 3, 100, 7)
+    assert (sample.lag, sample.late, sample.malformed) == (45, 2, 1)
+    assert sample.rate == 50
+    assert sample.topics == {"in": 100}
+    assert sample.ended_s == datetime(2026, 1, 2, 3, 4, 7, tzinfo=UTC).timestamp()
+
+
+def test_a_source_without_offsets_has_no_lag():
+    assert sample_of(progress(sources=[{"numInputRows": 1, "endOffset": "none", "latestOffset": None}])).lag == 0
+
+
+def test_a_batch_is_counted_once_and_idle_triggers_are_not():
+    history = History()
+    assert history.add(progress()) is not None
+    assert history.add(progress()) is None
+    assert history.add(progress(batch=4, durationMs={"triggerExecution": 5})) is None
+    assert history.add(progress(batch=4)) is not None
+    assert history.read_per_topic() == {("out", "in"): 200}
+
+
+@pytest.mark.parametrize(("share", "value"), [(0.0, 1.0), (0.5, 3.0), (0.99, 4.0)])
+def test_percentiles_are_values_that_were_there(share, value):
+    assert percentile([4.0, 1.0, 3.0, 2.0], share) == value
+
+
+def test_without_a_terminal_there_is_one_line_per_batch(capsys):
+    history = History()
+    with make_display("t", ["out"]) as display:
+        assert isinstance(display, PlainDisplay)
+        display.update([history.add(progress())], history)
+    told = capsys.readouterr().out
+    assert told == "out: batch 3, 100 rows in 2.0 s (50 rows/s), 100 read in all, 7 written, lag 45\n"
+
+
+def report_of(tmp_path, outcome, batches=2):
+    history = History()
+    for batch in range(batches):
+        history.add(progress(batch))
+    write_report(tmp_path / "deep" / "report.html", SPEC, history, outcome)
+    return (tmp_path / "deep" / "report.html").read_text(encoding="utf-8")
+
+
+def outcome_of(state="finished", **more):
+    return Outcome(state, datetime(2026, 1, 2, tzinfo=UTC), 12.5, **more)
+
+
+def test_the_report_stands_alone_and_shows_three_plots(tmp_path):
+    text = report_of(tmp_path, outcome_of(settings={"brokers": "localhost:1"}))
+    plots = re.findall(r"<svg.*?</svg>", text, flags=re.DOTALL)
+    assert len(plots) == 3
+    for plot in plots:
+        assert len(list(ElementTree.fromstring(plot).iter())) > 20
+    assert "a &lt;b&gt; &amp; c" in text
+    assert not re.findall(r'(?:src|href)="(?!#)', text)
+    assert "localhost:1" in text
+    assert "<td>200</td>" in text
+
+
+@pytest.mark.parametrize("state", ["failed: sink out failed", "stopped by Ctrl-C"])
+def test_the_report_says_how_the_run_ended(tmp_path, state):
+    assert state in report_of(tmp_path, outcome_of(state))
+
+
+def test_a_run_without_batches_still_has_a_report(tmp_path):
+    assert "<svg" not in report_of(tmp_path, outcome_of("failed: no brokers"), batches=0)
+
+
+def test_an_unequal_total_makes_the_run_a_failure(tmp_path):
+    outcome = outcome_of(checks=[Check("rows", 5, 5), Check("sum", 1000, 999)])
+    text = report_of(tmp_path, outcome)
+    assert not outcome.good
+    assert text.count("DIFFERENT") == 1
+    assert "state bad" in text
