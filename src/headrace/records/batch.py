@@ -1,0 +1,346 @@
+"""Record batches, version 2, in plain Python: the reference, the documentation, and what runs without a compiler.
+
+A batch is a header of 61 bytes and then its records, compressed as one piece if at all. All numbers of the header are
+big-endian; a record's are zigzag varints. `_native.pyx` holds the same names in C; tests compare the two.
+
+    at  bytes  field                          a record
+     0   8     base offset                    length of what follows    varint
+     8   4     length of all after this field attributes (unused)       1 byte
+    12   4     leader epoch                   timestamp - base          varint
+    16   1     magic: 2                       offset - base             varint
+    17   4     CRC-32C of all after it        key length, -1 = None     varint, then the key
+    21   2     attributes                     value length, -1 = None   varint, then the value
+    23   4     last offset - base             count of headers          varint, then for each: name length, name,
+    27  16     base and maximal timestamp                               value length (-1 = None), value
+    43  14     producer id, epoch, sequence
+    57   4     count of records
+
+Attributes: bits 0-2 codec, 3 timestamps are the broker's, 4 transactional, 5 control. Bytes from the network are not
+trusted: every read is checked, and damage raises `CorruptRecordError` and nothing else.
+
+It must not know partitions' state, sockets or time. This file reads; `headrace.records.builder` writes.
+Read next on the way back: `headrace.client.consumer`.
+Source: KIP-98, Java's `DefaultRecordBatch` and `DefaultRecord`.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+from headrace.errors import CorruptRecordError
+from headrace.records import legacy
+from headrace.records.compression import decompress
+from headrace.records.hashing import crc32c
+from headrace.records.message import Message
+from headrace.records.varint import read_varint, take_bytes
+
+__all__ = ["HEADER_BYTES", "MAX_DECOMPRESSED_BYTES", "BatchInfo", "Cursor", "scan", "set_base_offset",
+           "set_log_append_time", "verify"]
+
+HEADER_BYTES = 61
+MAX_DECOMPRESSED_BYTES = 1 << 28  # of one batch, unless the caller says otherwise
+HEADER = struct.Struct(">qiibIhiqqqhii")
+SUMMED_FROM = 21
+LOG_APPEND_TIME, TRANSACTIONAL, CONTROL = 0x08, 0x10, 0x20
+
+
+class BatchInfo(NamedTuple):
+    """What a batch's header says, and where in the scanned bytes the batch lies."""
+
+    base_offset: int
+    last_offset: int
+    magic: int
+    attributes: int
+    leader_epoch: int
+    base_timestamp: int
+    max_timestamp: int
+    producer_id: int
+    epoch: int
+    base_sequence: int
+    count: int  # type: ignore[assignment]  # hides tuple.count, which nobody needs here
+    position: int
+    size: int
+
+    @property
+    def codec(self) -> int:
+        """The compression codec's number."""
+        return self.attributes & 7
+
+    @property
+    def is_log_append_time(self) -> bool:
+        """True when the broker set the timestamps."""
+        return bool(self.attributes & LOG_APPEND_TIME)
+
+    @property
+    def is_transactional(self) -> bool:
+        """True when the batch belongs to a transaction."""
+        return bool(self.attributes & TRANSACTIONAL)
+
+    @property
+    def is_control(self) -> bool:
+        """True when the batch holds a transaction's marker, not the application's records."""
+        return bool(self.attributes & CONTROL)
+
+
+def read_info(view: memoryview, position: int, topic: str = "", partition: int = -1) -> BatchInfo | None:
+    """The batch at a position; None at the end, also where only the head of a batch is left.
+
+    Raises:
+        CorruptRecordError: the header can not be true.
+    """
+    if len(view) - position < 17:
+        return None
+    if view[position + 16] < 2:
+        return legacy.read_info(BatchInfo._make, view, position, topic, partition)
+    if len(view) - position < HEADER_BYTES:
+        return None
+    (base, length, leader_epoch, magic, _, attributes, delta, base_timestamp, max_timestamp, producer_id, epoch,
+     sequence, count) = HEADER.unpack_from(view, position)
+    size = length + 12
+    where = f"batch at offset {base} of {topic}[{partition}]"
+    if magic != 2:
+        raise CorruptRecordError(f"{where}: unknown format {magic}")
+    if size < HEADER_BYTES or base < 0 or delta < 0 or base + delta >= 1 << 63 or not 0 <= count <= delta + 1:
+        raise CorruptRecordError(f"{where}: bad header (length {length}, last offset delta {delta}, count {count})")
+    if position + size > len(view):
+        return None
+    return BatchInfo(base, base + delta, magic, attributes, leader_epoch, base_timestamp, max_timestamp, producer_id,
+                     epoch, sequence, count, position, size)
+
+
+def scan(data: Any, topic: str = "", partition: int = -1) -> list[BatchInfo]:
+    """Read the headers of all whole batches; a part of a batch at the end is left out.
+
+    Raises:
+        CorruptRecordError: a header can not be true.
+    """
+    view, found, position = memoryview(data), [], 0
+    while (info := read_info(view, position, topic, partition)) is not None:
+        found.append(info)
+        position += info.size
+    return found
+
+
+def verify(data: Any, topic: str = "", partition: int = -1) -> None:
+    """Compare the checksum of every whole batch with its bytes.
+
+    Raises:
+        CorruptRecordError: a checksum or a header is wrong.
+    """
+    view = memoryview(data)
+    for info in scan(data, topic, partition):
+        _check_sum(view, info, topic, partition)
+
+
+def _check_sum(view: memoryview, info: BatchInfo, topic: str, partition: int) -> None:
+    if info.magic < 2:
+        legacy.check_sum(view, info.position, info.size, topic, partition)
+        return
+    expected = int.from_bytes(view[info.position + 17 : info.position + 21], "big")
+    found = crc32c(view[info.position + SUMMED_FROM : info.position + info.size])
+    if found != expected:
+        raise CorruptRecordError(f"batch at offset {info.base_offset} of {topic}[{partition}]: checksum is "
+                                 f"{found:#010x}, header says {expected:#010x}")
+
+
+def set_base_offset(batch: bytearray | memoryview, base_offset: int, leader_epoch: int) -> None:
+    """Write the two fields that a broker sets on append; the checksum does not cover them."""
+    struct.pack_into(">q", batch, 0, base_offset)
+    struct.pack_into(">i", batch, 12, leader_epoch)
+
+
+def set_log_append_time(batch: bytearray | memoryview, timestamp_ms: int) -> None:
+    """Replace the timestamps of all records by the broker's; writes the checksum anew."""
+    view = memoryview(batch)
+    attributes, = struct.unpack_from(">h", view, 21)
+    struct.pack_into(">h", view, 21, attributes | LOG_APPEND_TIME)
+    struct.pack_into(">q", view, 35, timestamp_ms)
+    struct.pack_into(">I", view, 17, crc32c(view[SUMMED_FROM:]))
+
+
+def read_records(data: memoryview, info: BatchInfo, topic: str, partition: int, limit: int) -> Iterator[Message]:
+    """The records of one batch, in order.
+
+    Raises:
+        CorruptRecordError: the records are damaged.
+    """
+    view = data[info.position + HEADER_BYTES : info.position + info.size]
+    plain = memoryview(decompress(info.codec, view, limit)) if info.codec else view
+    at = 0
+    for _ in range(info.count):
+        size, at = read_varint(plain, at)
+        if not 0 < size <= len(plain) - at:
+            raise CorruptRecordError("a record's length passes the end of its batch")
+        yield _read_record(plain[at : at + size], info, topic, partition)
+        at += size
+    if at != len(plain):
+        raise CorruptRecordError("bytes are left behind the last record of a batch")
+
+
+def _read_record(body: memoryview, info: BatchInfo, topic: str, partition: int) -> Message:
+    timestamp, at = read_varint(body, 1)
+    delta, at = read_varint(body, at)
+    timestamp += info.base_timestamp
+    if not 0 <= delta <= info.last_offset - info.base_offset or not -(1 << 63) <= timestamp < 1 << 63:
+        raise CorruptRecordError("a record's offset or timestamp is outside of its batch")
+    key, at = take_bytes(body, at)
+    value, at = take_bytes(body, at)
+    headers, at = _read_headers(body, at)
+    if at != len(body):
+        raise CorruptRecordError("a record's length does not fit its fields")
+    stamp = (2, info.max_timestamp) if info.is_log_append_time else (1, timestamp)
+    return Message(topic, partition, info.base_offset + delta, key, value, headers, None, stamp, None,
+                   info.leader_epoch)
+
+
+def _read_headers(body: memoryview, at: int) -> tuple[list[tuple[str, bytes | None]] | None, int]:
+    count, at = read_varint(body, at)
+    if not 0 <= count <= len(body) - at:
+        raise CorruptRecordError("a record's count of headers passes its end")
+    headers = []
+    for _ in range(count):
+        name, at = take_bytes(body, at)
+        value, at = take_bytes(body, at)
+        if name is None:
+            raise CorruptRecordError("a header has no name")
+        headers.append((name.decode(errors="replace"), value))
+    return headers or None, at
+
+
+class Cursor:
+    """Hands out the records of fetched bytes, batch by batch, as the application asks for them.
+
+    Control batches, aborted transactions (when told of them) and records before `fetch_offset` are passed over.
+    Damage is raised only after every record in front of it has been taken, and then on every further call.
+
+    Args:
+        data: whole batches; a part of a batch at the end is left out.
+        topic: for the messages.
+        partition: for the messages.
+        fetch_offset: first offset wanted; brokers send whole batches, so earlier records may come with it.
+        check_crcs: compare checksums.
+        aborted: (producer id, first offset) of aborted transactions, as a read_committed fetch reply lists them.
+        max_decompressed_bytes: most bytes that one batch may decompress to.
+
+    Attributes:
+        position: the offset to fetch next once all that was taken is done with.
+    """
+
+    def __init__(
+        self,
+        data: Any,
+        topic: str,
+        partition: int,
+        fetch_offset: int,
+        *,
+        check_crcs: bool = True,
+        aborted: Sequence[tuple[int, int]] | None = None,
+        max_decompressed_bytes: int = MAX_DECOMPRESSED_BYTES,
+    ) -> None:
+        self._view = memoryview(data)
+        self._topic = topic
+        self._partition = partition
+        self._fetch_offset = fetch_offset
+        self._check_crcs = check_crcs
+        self._aborted = sorted(aborted or (), key=lambda entry: entry[1])
+        self._aborting: set[int] = set()
+        self._limit = max_decompressed_bytes
+        self._at = 0
+        self._last_offset = -1
+        self._left = 0
+        self._records: Iterator[Message] = iter(())
+        self._error: CorruptRecordError | None = None
+        self.position = fetch_offset
+        self._advance()
+
+    @property
+    def exhausted(self) -> bool:
+        """True when nothing more can be taken."""
+        return self._left == 0 and self._error is None
+
+    def take(self, count: int) -> list[Message]:
+        """Up to `count` records; fewer only at the end.
+
+        Raises:
+            CorruptRecordError: the next record or its batch is damaged.
+        """
+        taken: list[Message] = []
+        while len(taken) < count and (message := self._next(raises=not taken)) is not None:
+            taken.append(message)
+        return taken
+
+    def take_one(self) -> Message | None:
+        """The next record, None at the end.
+
+        Raises:
+            CorruptRecordError: it or its batch is damaged.
+        """
+        return self._next(raises=True)
+
+    def _next(self, raises: bool) -> Message | None:
+        while self._error is None and self._left:
+            try:
+                message = next(self._records)
+            except CorruptRecordError as error:
+                self._fail(str(error))
+                break
+            self._left -= 1
+            if self._left == 0:
+                self._finish()
+            offset = message.offset()
+            if offset is not None and offset >= self._fetch_offset:
+                self.position = max(self.position, offset + 1)
+                return message
+        if self._error is not None and raises:
+            raise self._error
+        return None
+
+    def _finish(self) -> None:
+        """The batch's last record was read: look for what follows, so that `position` is as far as can be."""
+        try:
+            next(self._records, None)
+        except CorruptRecordError as error:
+            self._fail(str(error))
+            return
+        self.position = self._last_offset + 1
+        self._advance()
+
+    def _advance(self) -> None:
+        """Go to the next batch that has records for the application."""
+        try:
+            while (info := read_info(self._view, self._at, self._topic, self._partition)) is not None:
+                self._at += info.size
+                self._last_offset = info.last_offset
+                if info.last_offset < self._fetch_offset:
+                    continue
+                if self._check_crcs:
+                    _check_sum(self._view, info, self._topic, self._partition)
+                if self._is_visible(info):
+                    self._open(info)
+                    return
+                self.position = max(self.position, info.last_offset + 1)
+        except CorruptRecordError as error:
+            self._error = error
+
+    def _is_visible(self, info: BatchInfo) -> bool:
+        while self._aborted and self._aborted[0][1] <= info.last_offset:
+            self._aborting.add(self._aborted.pop(0)[0])
+        if info.is_control:
+            self._aborting.discard(info.producer_id)
+            return False
+        return info.count != 0 and not (info.is_transactional and info.producer_id in self._aborting)
+
+    def _open(self, info: BatchInfo) -> None:
+        if info.magic < 2:
+            messages = legacy.read_messages(self._view, info.position, self._topic, self._partition, self._limit)
+            self._left = len(messages)
+            self._records = iter(messages)
+        else:
+            self._left = info.count
+            self._records = read_records(self._view, info, self._topic, self._partition, self._limit)
+
+    def _fail(self, reason: str) -> None:
+        self._error = CorruptRecordError(
+            f"batch up to offset {self._last_offset} of {self._topic}[{self._partition}]: {reason}")

@@ -1,0 +1,112 @@
+"""Writing record batches, version 2, in plain Python. The layout is described in `headrace.records.batch`.
+
+It must not know partitions or callbacks. Read next: `headrace.records.topic_buffer`.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterable
+
+from headrace.records.batch import HEADER, HEADER_BYTES, SUMMED_FROM, TRANSACTIONAL
+from headrace.records.compression import compress
+from headrace.records.hashing import crc32c
+from headrace.records.varint import write_bytes, write_varint
+
+__all__ = ["Batch", "BatchBuilder"]
+
+
+class BatchBuilder:
+    """Collects the records of one batch.
+
+    Args:
+        max_bytes: size of the batch before compression; the first record may pass it.
+        max_count: most records.
+    """
+
+    def __init__(self, max_bytes: int, max_count: int) -> None:
+        self._max_bytes = max_bytes
+        self._max_count = max_count
+        self._records = bytearray()
+        self._base_timestamp = 0
+        self._max_timestamp = -1
+        self.count = 0
+
+    @property
+    def size_bytes(self) -> int:
+        """Size of the batch so far, before compression."""
+        return HEADER_BYTES + len(self._records)
+
+    def append(self, timestamp_ms: int, key: bytes | None, value: bytes | None,
+               headers: Iterable[tuple[bytes, bytes | None]] = ()) -> bool:
+        """Add a record behind the others.
+
+        Returns:
+            False if it does not fit; nothing was added then.
+        """
+        base = self._base_timestamp if self.count else timestamp_ms
+        record = encode_record(timestamp_ms - base, self.count, key, value, headers)
+        if self.count and (self.count >= self._max_count or self.size_bytes + len(record) > self._max_bytes):
+            return False
+        self._base_timestamp = base
+        self._max_timestamp = max(self._max_timestamp, timestamp_ms)
+        self._records += record
+        self.count += 1
+        return True
+
+    def seal(self, codec: int = 0, level: int = -1) -> Batch:
+        """Compress the records and write the header. The builder takes no more records."""
+        self._max_count = 0
+        records = compress(codec, self._records, level) if codec else self._records
+        return Batch(records, codec, self.count, self._base_timestamp, self._max_timestamp)
+
+
+def encode_record(timestamp_delta: int, offset_delta: int, key: bytes | None, value: bytes | None,
+                  headers: Iterable[tuple[bytes, bytes | None]]) -> bytes:
+    """One record with its length in front."""
+    body = bytearray(1)
+    write_varint(body, timestamp_delta)
+    write_varint(body, offset_delta)
+    write_bytes(body, key)
+    write_bytes(body, value)
+    headers = list(headers)
+    write_varint(body, len(headers))
+    for name, content in headers:
+        write_bytes(body, name)
+        write_bytes(body, content)
+    record = bytearray()
+    write_varint(record, len(body))
+    return bytes(record + body)
+
+
+class Batch:
+    """A sealed batch: its bytes, and the few fields that a producer writes when it sends it."""
+
+    def __init__(self, records: bytes | bytearray, codec: int, count: int, base_timestamp: int, max_timestamp: int,
+                 ) -> None:
+        self.count = count
+        self.max_timestamp = max_timestamp
+        self._codec = codec
+        self._data = bytearray(HEADER_BYTES) + records
+        HEADER.pack_into(self._data, 0, 0, len(self._data) - 12, -1, 2, 0, codec, count - 1, base_timestamp,
+                          max_timestamp, -1, -1, -1, count)
+        self._summed = False
+
+    @property
+    def size_bytes(self) -> int:
+        """Size on the wire."""
+        return len(self._data)
+
+    @property
+    def data(self) -> bytearray:
+        """The batch as it goes on the wire: base offset 0, leader epoch -1. Do not change it."""
+        if not self._summed:
+            struct.pack_into(">I", self._data, 17, crc32c(memoryview(self._data)[SUMMED_FROM:]))
+            self._summed = True
+        return self._data
+
+    def stamp(self, producer_id: int, epoch: int, base_sequence: int, transactional: bool = False) -> None:
+        """Write the producer's identity and the first record's sequence number (KIP-98). May be called again."""
+        struct.pack_into(">h", self._data, 21, self._codec | (TRANSACTIONAL if transactional else 0))
+        struct.pack_into(">qhi", self._data, 43, producer_id, epoch, base_sequence)
+        self._summed = False

@@ -1,0 +1,182 @@
+"""`Message`: one record as the application sees it, or an event in its place. The plain twin of the native one.
+
+It must not know how records are encoded. Read next: `headrace.records.batch`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from headrace.errors import KafkaError
+
+__all__ = ["Message", "encode_headers", "encode_text"]
+
+HeaderList = list[tuple[str, bytes | None]]
+
+
+class Message:
+    """A consumed record, a delivery report, or an event when `error()` is not None (confluent_kafka's `Message`).
+
+    The native implementation points into the bytes of the fetched batch and makes key and value when they are asked
+    for: a message that is kept alive therefore keeps its whole batch alive (at most the broker's `max.message.bytes`,
+    or the whole reply of one partition when batches are not compressed). Keep `message.value()` rather than the
+    message where few records of many are kept for long.
+
+    Args:
+        topic: topic name.
+        partition: partition number.
+        offset: offset in the partition.
+        key: the record's key.
+        value: the record's payload; None is a tombstone.
+        headers: names and values, in order.
+        error: what went wrong, for an event or a failed delivery.
+        timestamp: (type, milliseconds since the epoch); the types are the `TIMESTAMP_` constants of `headrace`.
+        latency: seconds from `produce()` to the delivery report.
+        leader_epoch: epoch of the leader that the record was read from (KIP-320).
+    """
+
+    __slots__ = ("_error", "_headers", "_key", "_latency", "_leader_epoch", "_offset", "_partition", "_timestamp",
+                 "_topic", "_value")
+    __hash__ = None  # type: ignore[assignment]
+
+    def __init__(
+        self,
+        topic: str | None = None,
+        partition: int | None = None,
+        offset: int | None = None,
+        key: Any = None,
+        value: Any = None,
+        headers: Any = None,
+        error: KafkaError | None = None,
+        timestamp: tuple[int, int] | None = None,
+        latency: float | None = None,
+        leader_epoch: int | None = None,
+    ) -> None:
+        self._topic = topic
+        self._partition = -1 if partition is None else partition
+        self._offset = -1001 if offset is None else offset
+        self._key = key
+        self._value = value
+        self._headers = headers
+        self._error = error
+        self._timestamp = (0, 0) if timestamp is None else (timestamp[0], timestamp[1])
+        self._latency = latency
+        self._leader_epoch = -1 if leader_epoch is None else leader_epoch
+
+    def topic(self) -> str | None:
+        """The topic's name."""
+        return self._topic
+
+    def partition(self) -> int | None:
+        """The partition's number, None when it is not known."""
+        return self._partition if self._partition >= 0 else None
+
+    def offset(self) -> int | None:
+        """The record's offset, None when it is not known."""
+        return self._offset if self._offset >= 0 else None
+
+    def key(self) -> Any:
+        """The key: bytes or None, or what `set_key()` put there."""
+        return self._key
+
+    def value(self) -> Any:
+        """The payload: bytes or None, or what `set_value()` put there."""
+        return self._value
+
+    def headers(self) -> Any:
+        """A list of (name, bytes or None), None when there are no headers."""
+        return self._headers
+
+    def timestamp(self) -> tuple[int, int]:
+        """(type, milliseconds since the epoch); type 0 says that there is none."""
+        return self._timestamp
+
+    def latency(self) -> float | None:
+        """Seconds from `produce()` to the delivery report; None on consumed records."""
+        return self._latency
+
+    def error(self) -> KafkaError | None:
+        """What went wrong, None for a proper record."""
+        return self._error
+
+    def leader_epoch(self) -> int | None:
+        """Epoch of the leader that the record was read from, None when it is not known."""
+        return self._leader_epoch if self._leader_epoch >= 0 else None
+
+    def set_topic(self, topic: str | None) -> None:
+        """Replace the topic's name."""
+        self._topic = topic
+
+    def set_key(self, key: Any) -> None:
+        """Replace the key, for example with its deserialised form."""
+        self._key = key
+
+    def set_value(self, value: Any) -> None:
+        """Replace the value, for example with its deserialised form."""
+        self._value = value
+
+    def set_headers(self, headers: Any) -> None:
+        """Replace the headers."""
+        self._headers = headers
+
+    def set_error(self, error: KafkaError | None) -> None:
+        """Replace the error."""
+        self._error = error
+
+    def _fields(self) -> tuple[Any, ...]:
+        return (self._topic, self._partition, self._offset, self.key(), self.value(), self.headers(), self._error,
+                self.timestamp(), self._latency, self._leader_epoch)
+
+    def __len__(self) -> int:
+        value = self.value()
+        return 0 if value is None else len(value)
+
+    def __bool__(self) -> bool:
+        return True
+
+    def __eq__(self, other: object) -> bool:
+        return self._fields() == other._fields() if isinstance(other, Message) else NotImplemented
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (Message, self._fields())
+
+    def __repr__(self) -> str:
+        what = f"error={self._error}" if self._error is not None else f"key={self.key()!r:.60},{len(self)} bytes"
+        return f"Message{{{self._topic}[{self.partition()}]@{self.offset()},{what}}}"
+
+
+def encode_text(value: Any, role: str) -> bytes | None:
+    """The bytes of a key or value as users give it.
+
+    Raises:
+        TypeError: neither bytes, str nor None.
+    """
+    if value is None or type(value) is bytes:
+        return value
+    if isinstance(value, str):
+        return value.encode()
+    try:
+        return bytes(memoryview(value))
+    except TypeError:
+        raise TypeError(
+            f"{role} must be bytes, str or None, not {type(value).__name__}: serialise it before produce()") from None
+
+
+def encode_headers(headers: Any) -> list[tuple[bytes, bytes | None]]:
+    """The headers of a record as users give them, a mapping or pairs, as bytes.
+
+    Raises:
+        TypeError: not a mapping or pairs of str and (bytes, str or None).
+    """
+    if not headers:
+        return []
+    pairs = headers.items() if hasattr(headers, "items") else headers
+    encoded = []
+    try:
+        for name, value in pairs:
+            if not isinstance(name, str):
+                raise TypeError(f"a header's name must be str, not {type(name).__name__}")
+            encoded.append((name.encode(), encode_text(value, f"header {name!r}")))
+    except ValueError:
+        raise TypeError("headers must be a mapping or a list of (name, value) pairs") from None
+    return encoded

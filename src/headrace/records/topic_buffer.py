@@ -1,0 +1,314 @@
+"""`TopicBuffer`: the open batches of one topic, where `produce()` puts records. The plain twin of the native one.
+
+It must not know brokers, retries or sequence numbers: whoever takes batches out of it keeps their order per partition.
+Read next on the way out: `headrace.machines.accumulator`.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+from headrace.errors import BufferFullError, KafkaError, KafkaException
+from headrace.records.builder import Batch, BatchBuilder
+from headrace.records.hashing import PARTITIONERS
+from headrace.records.message import Message, encode_headers, encode_text
+
+__all__ = ["OVERHEAD_BYTES", "WAKE", "Budget", "OpenBatch", "TopicBuffer"]
+
+WAKE = 1
+"""Flag of `TopicBuffer.append`: a batch is full, or a partition that had nothing open has now."""
+
+OVERHEAD_BYTES = 16
+"""What a record costs of a `Budget` beyond its key, value and headers."""
+
+_MASK = (1 << 64) - 1
+
+
+class Budget:
+    """How many records, and bytes of them, may wait in a producer at one time.
+
+    Args:
+        max_messages: most records; 0 for no limit.
+        max_bytes: most bytes of keys, values, headers and `OVERHEAD_BYTES` a record.
+
+    Attributes:
+        messages: records that wait now.
+        bytes: what they cost.
+    """
+
+    def __init__(self, max_messages: int, max_bytes: int) -> None:
+        self.max_messages = max_messages or 1 << 62
+        self.max_bytes = max_bytes
+        self.messages = 0
+        self.bytes = 0
+        self._lock = threading.Lock()
+
+    def take(self, messages: int, size_bytes: int) -> bool:
+        """Count records in; False, and nothing is counted, if they do not fit. One record alone always fits."""
+        with self._lock:
+            if self.messages and (
+                self.messages + messages > self.max_messages or self.bytes + size_bytes > self.max_bytes
+            ):
+                return False
+            self.messages += messages
+            self.bytes += size_bytes
+            return True
+
+    def release(self, messages: int, size_bytes: int) -> None:
+        """Count records out."""
+        with self._lock:
+            self.messages -= messages
+            self.bytes -= size_bytes
+
+
+class OpenBatch:
+    """A batch that was taken out of a `TopicBuffer`: it takes no more records and is not sealed yet.
+
+    Attributes:
+        topic: topic name.
+        partition: partition number.
+        opened_at: monotonic seconds of the first record.
+        cost_bytes: what its records cost of the `Budget`.
+        reports: for each record with a callback: (index, callback, key, value, headers, timestamp in ms, monotonic
+            seconds of `append()`); None if there is none.
+    """
+
+    __slots__ = ("_builder", "cost_bytes", "opened_at", "partition", "reports", "topic")
+
+    def __init__(self, topic: str, partition: int, opened_at: float, builder: BatchBuilder) -> None:
+        self.topic = topic
+        self.partition = partition
+        self.opened_at = opened_at
+        self.cost_bytes = 0
+        self.reports: list[tuple[int, Any, Any, Any, Any, int, float]] | None = None
+        self._builder = builder
+
+    @property
+    def count(self) -> int:
+        """Records in the batch."""
+        return self._builder.count
+
+    @property
+    def size_bytes(self) -> int:
+        """Size of the batch before compression."""
+        return self._builder.size_bytes
+
+    def seal(self, codec: int = 0, level: int = -1) -> Batch:
+        """Make the batch's bytes; once only."""
+        return self._builder.seal(codec, level)
+
+    def messages(
+        self, base_offset: int, timestamp_type: int, timestamp_ms: int, error: KafkaError | None, now_s: float
+    ) -> list[tuple[Callable[..., Any], Message]]:
+        """The delivery reports of the records that have a callback, in order.
+
+        Args:
+            base_offset: offset of the batch's first record, negative when it is not known.
+            timestamp_type: 2 when the broker set the timestamps to `timestamp_ms`; otherwise the records' own stand.
+            timestamp_ms: the broker's timestamp.
+            error: why the batch was not delivered, or None.
+            now_s: monotonic seconds, for the latency.
+        """
+        reports = []
+        for index, callback, key, value, headers, own_ms, since in self.reports or ():
+            stamp = (2, timestamp_ms) if timestamp_type == 2 else (1, own_ms)
+            offset = base_offset + index if base_offset >= 0 else None
+            reports.append((callback, Message(self.topic, self.partition, offset, key, value, headers, error, stamp,
+                                              max(now_s - since, 0.0))))
+        return reports
+
+
+class TopicBuffer:
+    """The open batches of one topic.
+
+    Records of one partition leave in the order of `append()`. Records without a key go to one partition, chosen by
+    lot, until its batch is full or is taken (KIP-480), where the partitioner leaves them to chance.
+
+    Args:
+        topic: topic name.
+        partition_count: number of partitions.
+        budget: shared by all topics of a producer.
+        partitioner: a name in `headrace.records.hashing.PARTITIONERS`.
+        batch_bytes: size of a batch before compression.
+        batch_count: most records of a batch.
+        message_bytes: largest record: key, value, headers.
+        seed: for the choice by lot; None takes the system's randomness.
+    """
+
+    def __init__(
+        self,
+        topic: str,
+        partition_count: int,
+        budget: Budget,
+        *,
+        partitioner: str = "consistent_random",
+        batch_bytes: int = 1_000_000,
+        batch_count: int = 10_000,
+        message_bytes: int = 1_000_000,
+        seed: int | None = None,
+    ) -> None:
+        self.topic = topic
+        self.partition_count = partition_count
+        self._budget = budget
+        self._hash, self._by_lot = PARTITIONERS[partitioner]
+        self._batch_bytes = batch_bytes
+        self._batch_count = batch_count
+        self._message_bytes = message_bytes
+        self._random = (int.from_bytes(os.urandom(8), "little") if seed is None else seed) or 1
+        self._sticky = -1
+        self._open: dict[int, OpenBatch] = {}
+        self._full: list[OpenBatch] = []
+        self._lock = threading.Lock()
+
+    def append(
+        self,
+        value: Any = None,
+        key: Any = None,
+        partition: int = -1,
+        timestamp_ms: int = 0,
+        headers: Any = None,
+        callback: Any = None,
+    ) -> int:
+        """Put a record behind the others of its partition.
+
+        Args:
+            value: bytes, str or None.
+            key: bytes, str or None.
+            partition: -1 lets the partitioner choose.
+            timestamp_ms: milliseconds since the epoch, 0 for now.
+            headers: a mapping or pairs.
+            callback: kept for the delivery report, with what it needs to show key, value and headers.
+
+        Returns:
+            `WAKE` or 0.
+
+        Raises:
+            BufferFullError: the budget is used up.
+            KafkaException: the record is too large (`MSG_SIZE_TOO_LARGE`), or there is no such partition
+                (`_UNKNOWN_PARTITION`).
+            TypeError: key, value or headers are of a wrong type.
+            ValueError: the timestamp is negative.
+        """
+        raw_key, raw_value = encode_text(key, "key"), encode_text(value, "value")
+        raw_headers = encode_headers(headers)
+        cost = OVERHEAD_BYTES + len(raw_key or b"") + len(raw_value or b"") + sum(
+            len(name) + len(content or b"") for name, content in raw_headers)
+        self._check(cost, partition, timestamp_ms)
+        with self._lock:
+            if not self._budget.take(1, cost):
+                raise queue_full(self._budget)
+            timestamp_ms = timestamp_ms or time.time_ns() // 1_000_000
+            if partition < 0:
+                partition = self._place(raw_key)
+            batch, woken = self._put(partition, timestamp_ms, raw_key, raw_value, raw_headers)
+            batch.cost_bytes += cost
+            if callback is not None:
+                batch.reports = batch.reports or []
+                batch.reports.append(
+                    (batch.count - 1, callback, key, value, headers, timestamp_ms, time.monotonic()))
+            if batch.count >= self._batch_count:
+                self._close(batch)
+                woken = WAKE
+        return woken
+
+    def _check(self, cost: int, partition: int, timestamp_ms: int) -> None:
+        if cost - OVERHEAD_BYTES > self._message_bytes:
+            raise too_large(self.topic, cost - OVERHEAD_BYTES, self._message_bytes)
+        if partition >= self.partition_count or (partition < 0 and not self.partition_count):
+            raise no_partition(self.topic, partition, self.partition_count)
+        if timestamp_ms < 0:
+            raise ValueError(f"timestamp must not be negative: {timestamp_ms}")
+
+    def _put(self, partition: int, timestamp_ms: int, key: bytes | None, value: bytes | None,
+             headers: list[tuple[bytes, bytes | None]]) -> tuple[OpenBatch, int]:
+        batch = self._open.get(partition)
+        if batch is not None:
+            if batch._builder.append(timestamp_ms, key, value, headers):
+                return batch, 0
+            self._close(batch)
+        builder = BatchBuilder(self._batch_bytes, self._batch_count)
+        batch = self._open[partition] = OpenBatch(self.topic, partition, time.monotonic(), builder)
+        builder.append(timestamp_ms, key, value, headers)
+        return batch, WAKE
+
+    def _place(self, key: bytes | None) -> int:
+        by_lot = self._by_lot == "always" or (not key if self._by_lot == "empty" else
+                                              key is None and self._by_lot == "null")
+        if not by_lot:
+            assert self._hash is not None
+            return self._hash(key or b"") % self.partition_count
+        if key:
+            return self._draw()
+        if self._sticky < 0:
+            self._sticky = self._draw()
+        return self._sticky
+
+    def _draw(self) -> int:
+        """A partition by lot (xorshift64*)."""
+        x = self._random
+        x ^= x >> 12
+        x ^= x << 25 & _MASK
+        x ^= x >> 27
+        self._random = x
+        return ((x * 0x2545F4914F6CDD1D & _MASK) >> 32) % self.partition_count
+
+    def _close(self, batch: OpenBatch) -> None:
+        del self._open[batch.partition]
+        self._full.append(batch)
+        if batch.partition == self._sticky:
+            self._sticky = -1
+
+    def switch(self) -> None:
+        """Let the next record without a key choose its partition anew."""
+        with self._lock:
+            self._sticky = -1
+
+    def ready(self, opened_before: float | None = None) -> list[OpenBatch]:
+        """Take out the batches that are due, in order per partition.
+
+        Args:
+            opened_before: monotonic seconds; open batches whose first record came at or before it are taken as well,
+                all with `math.inf`, none with None.
+        """
+        with self._lock:
+            if opened_before is not None:
+                for batch in [b for b in self._open.values() if b.opened_at <= opened_before]:
+                    self._close(batch)
+            full, self._full = self._full, []
+        return full
+
+    def next_deadline(self, linger_s: float) -> float | None:
+        """When the oldest open batch has lingered, in monotonic seconds; -inf if a full one waits, None if none."""
+        with self._lock:
+            if self._full:
+                return -math.inf
+            return min((b.opened_at for b in self._open.values()), default=math.inf) + linger_s if self._open else None
+
+    def grow(self, partition_count: int) -> None:
+        """Partitions were added to the topic."""
+        with self._lock:
+            self.partition_count = max(self.partition_count, partition_count)
+
+
+def queue_full(budget: Budget) -> BufferFullError:
+    """The error of a used-up budget."""
+    return BufferFullError(
+        f"Local: Queue full: {budget.messages} messages ({budget.bytes} bytes) wait for delivery; call poll() and try "
+        "again, or raise queue.buffering.max.messages or queue.buffering.max.kbytes")
+
+
+def too_large(topic: str, size: int, limit: int) -> KafkaException:
+    """The error of a record that no broker would take."""
+    return KafkaException(KafkaError(
+        KafkaError.MSG_SIZE_TOO_LARGE, f"a record of {size} bytes for {topic} is larger than message.max.bytes ({limit})"))
+
+
+def no_partition(topic: str, partition: int, count: int) -> KafkaException:
+    """The error of a partition that the topic does not have."""
+    return KafkaException(KafkaError(
+        KafkaError._UNKNOWN_PARTITION, f"{topic} has no partition {partition}: it has {count}"))
