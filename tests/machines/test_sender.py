@@ -5,6 +5,12 @@ from types import SimpleNamespace
 from uuid import UUID
 
 import pytest
+
+from headrace.errors import KafkaError
+from headrace.machines.accumulator import Accumulator
+from headrace.machines.reactions import REACTIONS, Reaction, reaction_to
+from headrace.machines.sender import BatchDone, Limits, ProducerFailed, Sender
+from headrace.machines.sequences import Sequences
 from headrace.wire.messages.produce import (
     BatchIndexAndErrorMessage,
     InitProducerIdResponse,
@@ -14,12 +20,6 @@ from headrace.wire.messages.produce import (
     ProduceResponse,
     TopicProduceResponse,
 )
-
-from headrace.errors import KafkaError
-from headrace.machines.accumulator import Accumulator
-from headrace.machines.reactions import REACTIONS, Reaction, reaction_to
-from headrace.machines.sender import BatchDone, Limits, ProducerFailed, Sender
-from headrace.machines.sequences import Sequences
 
 TOPIC_ID = UUID(int=5)
 

@@ -3,11 +3,11 @@
 from types import SimpleNamespace
 
 import pytest
-from headrace.wire.messages.produce import InitProducerIdResponse
 
 from headrace.errors import KafkaError
 from headrace.machines.accumulator import PartitionQueue, ProducerBatch
 from headrace.machines.sequences import MAX_EPOCH, Sequences
+from headrace.wire.messages.produce import InitProducerIdResponse
 
 
 class Sealed:

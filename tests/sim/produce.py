@@ -21,6 +21,11 @@ from collections.abc import Callable
 from typing import Any
 from uuid import UUID
 
+from headrace.errors import KafkaError
+from headrace.machines.accumulator import Accumulator, ProducerBatch
+from headrace.machines.machine import Send
+from headrace.machines.sender import BatchDone, Limits, Sender
+from headrace.machines.sequences import Sequences
 from headrace.wire.messages.produce import (
     InitProducerIdRequest,
     InitProducerIdResponse,
@@ -28,12 +33,6 @@ from headrace.wire.messages.produce import (
     ProduceResponse,
     TopicProduceResponse,
 )
-
-from headrace.errors import KafkaError
-from headrace.machines.accumulator import Accumulator, ProducerBatch
-from headrace.machines.machine import Send
-from headrace.machines.sender import BatchDone, Limits, Sender
-from headrace.machines.sequences import Sequences
 
 from .model_broker import ModelCluster
 

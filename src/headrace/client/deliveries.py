@@ -39,16 +39,17 @@ class Deliveries:
         self._on_change = on_change
         self.lost: KafkaError | None = None
         self._batches: deque[tuple[BatchDone, float]] = deque()
-        self._calls: deque[tuple[Callable[..., Any], tuple[Any, ...]]] = deque()
+        self._calls: deque[tuple[Callback, tuple[KafkaError | None, Message]]] = deque()
+        self._notices: deque[tuple[Callable[..., Any], tuple[Any, ...]]] = deque()
 
     def __len__(self) -> int:
-        """Callbacks that are ready to be called and not counted by the budget any more."""
+        """Records whose callback is to be called and that the budget does not count any more."""
         return len(self._calls)
 
     @property
     def pending(self) -> bool:
         """True when `serve` has something to do."""
-        return bool(self._calls or self._batches)
+        return bool(self._calls or self._batches or self._notices)
 
     def add(self, done: BatchDone) -> None:
         """A batch is done. Called on the loop."""
@@ -65,31 +66,37 @@ class Deliveries:
         """A record never got into a batch. Called on the loop."""
         if failed.callback is not None:
             self._calls.append((failed.callback, (failed.message.error(), failed.message)))
+        else:
+            self.lost = self.lost or failed.message.error()
         if failed.cost_bytes is not None:
             self._budget.release(1, failed.cost_bytes)
         self._on_change()
 
-    def add_call(self, callback: Callable[..., Any], *arguments: Any) -> None:
+    def add_notice(self, callback: Callable[..., Any], *arguments: Any) -> None:
         """Another callback to be called where reports are served (`error_cb`)."""
-        self._calls.append((callback, arguments))
+        self._notices.append((callback, arguments))
         self._on_change()
 
     def serve(self) -> int:
         """Call the callbacks that are due; returns how many. What a callback raises passes through; the rest stays."""
         served = 0
-        while True:
-            while self._calls:
-                try:
-                    callback, arguments = self._calls.popleft()
-                except IndexError:  # another thread serves as well
-                    break
-                served += 1
-                callback(*arguments)
+        while (due := self._next()) is not None:
+            callback, arguments = due
+            served += 1
+            callback(*arguments)
+        return served
+
+    def _next(self) -> tuple[Callable[..., Any], tuple[Any, ...]] | None:
+        while self.pending:
             try:
-                done, at_s = self._batches.popleft()
-            except IndexError:
-                return served
-            self._expand(done, at_s)
+                if self._notices:
+                    return self._notices.popleft()
+                if not self._calls:
+                    self._expand(*self._batches.popleft())
+                return self._calls.popleft()
+            except IndexError:  # another thread serves as well and was faster
+                continue
+        return None
 
     def _expand(self, done: BatchDone, at_s: float) -> None:
         opened: Any = done.batch.open

@@ -192,7 +192,7 @@ class Core:
             self.deliveries.add_failed(record)
 
     def _tell(self, error: KafkaError) -> None:
-        self.deliveries.add_call(self.config["error_cb"], error)
+        self.deliveries.add_notice(self.config["error_cb"], error)
 
     def flush(self, begin: bool) -> None:
         """While flushes have begun and not ended, batches do not linger."""
@@ -231,6 +231,10 @@ class Core:
         await self._client.close()
         if self._sealers is not None:
             self._sealers.shutdown(wait=False)
+
+    def abandon(self) -> None:
+        """Nobody holds the producer any more: close it without waiting. On the loop."""
+        self._closing = self._loop.create_task(self.close())
 
     def after_fork(self) -> None:
         """In a forked child: there is no loop, no connection, and nothing that may be sent."""

@@ -345,9 +345,10 @@ class Sender:
 
 
 def _done(batch: ProducerBatch, answer: PartitionProduceResponse) -> BatchDone:
+    offset = -1 if answer.error_code else answer.base_offset  # a duplicate's is not told
     if answer.log_append_time_ms >= 0:
-        return BatchDone(batch, None, answer.base_offset, TIMESTAMP_LOG_APPEND_TIME, answer.log_append_time_ms)
-    return BatchDone(batch, None, answer.base_offset)
+        return BatchDone(batch, None, offset, TIMESTAMP_LOG_APPEND_TIME, answer.log_append_time_ms)
+    return BatchDone(batch, None, offset)
 
 
 def _name(batch: ProducerBatch) -> str:

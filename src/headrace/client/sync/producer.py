@@ -6,6 +6,7 @@ It must not decide anything: `client.producer` does. Read next: `client.producer
 
 from __future__ import annotations
 
+import contextlib
 import math
 import threading
 import time
@@ -28,6 +29,8 @@ DeliveryCallback = Callable[[KafkaError | None, Message], Any]
 
 class Producer:
     """Sends records to Kafka (confluent_kafka's names and behaviour).
+
+    Close it, or use it in a `with` statement: records that wait are lost with a producer that is just let go.
 
     Args:
         config: properties, see `headrace.config`; may also be given as keywords.
@@ -190,6 +193,12 @@ class Producer:
     def _check_open(self) -> None:
         if self._core.closed:
             raise ClientClosedError("Producer has been closed: make a new one")
+
+    def __del__(self) -> None:
+        core = getattr(self, "_core", None)  # the constructor may have failed
+        if core is not None and not core.closed:  # let go of the sockets; records that wait are lost, as documented
+            with contextlib.suppress(RuntimeError):
+                self._thread.call_soon(core.abandon)
 
     def __len__(self) -> int:
         return len(self._core)

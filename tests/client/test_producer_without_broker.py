@@ -1,0 +1,200 @@
+"""What a producer says and does when no broker answers: nothing hangs, nothing is lost silently."""
+
+import asyncio
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+
+import pytest
+
+from headrace.client.aio_producer import AIOProducer
+from headrace.client.sync.producer import Producer
+from headrace.errors import BufferFullError, ClientClosedError, ConfigError, KafkaError, KafkaException
+
+
+@pytest.fixture
+def nobody():
+    """An address where nobody listens."""
+    with socket.socket() as reserved:
+        reserved.bind(("127.0.0.1", 0))
+        yield f"127.0.0.1:{reserved.getsockname()[1]}"
+
+
+@pytest.fixture
+def producer(nobody):
+    made = Producer({"bootstrap.servers": nobody, "error_cb": lambda error: None})
+    yield made
+    made.purge() if not made._core.closed else None
+    made.close()
+
+
+def test_making_a_producer_does_not_need_a_broker(producer):
+    assert len(producer) == 0
+    assert producer
+
+
+def test_an_unknown_property_is_refused_with_a_suggestion(nobody):
+    with pytest.raises(ConfigError, match=r'linger\.mss.*Did you mean "linger\.ms"'):
+        Producer({"bootstrap.servers": nobody, "linger.mss": 5})
+
+
+def test_produce_returns_at_once_and_counts(producer):
+    producer.produce("t", b"value")
+    assert len(producer) == 1
+
+
+def test_flush_returns_what_still_waits_when_its_time_is_over(producer):
+    producer.produce("t", b"value")
+    started = time.monotonic()
+    assert producer.flush(0.2) == 1
+    assert 0.15 < time.monotonic() - started < 2.0
+
+
+def test_poll_returns_when_its_time_is_over(producer):
+    started = time.monotonic()
+    while producer.poll(0.1):  # the broken connection is reported first
+        pass
+    assert time.monotonic() - started < 2.0
+
+
+def test_a_full_buffer_is_a_buffer_error_that_says_what_to_do(nobody):
+    with Producer({"bootstrap.servers": nobody, "queue.buffering.max.messages": 2, "message.timeout.ms": 100,
+                   "error_cb": print}) as producer:
+        producer.produce("t", b"1")
+        producer.produce("t", b"2")
+        with pytest.raises(BufferError, match=r"Queue full.*poll\(\)") as caught:
+            producer.produce("t", b"3")
+        assert isinstance(caught.value, BufferFullError)
+        assert caught.value.error == KafkaError._QUEUE_FULL
+
+
+def test_records_fail_after_message_timeout_with_one_clear_line(nobody):
+    got = []
+    with Producer({"bootstrap.servers": nobody, "message.timeout.ms": 200, "error_cb": lambda e: None}) as producer:
+        producer.produce("nowhere", b"value", on_delivery=lambda error, message: got.append((error, message.value())))
+        assert producer.flush(5) == 0
+    ((error, value),) = got
+    assert error == KafkaError._UNKNOWN_TOPIC
+    assert '"nowhere" is not known to the brokers after 0.2 s' in error.str()
+    assert value == b"value"
+
+
+def test_a_dead_broker_is_told_to_error_cb(nobody):
+    errors = []
+    producer = Producer({"bootstrap.servers": nobody, "error_cb": errors.append})
+    end = time.monotonic() + 5
+    while KafkaError._ALL_BROKERS_DOWN not in errors and time.monotonic() < end:
+        producer.poll(0.1)
+    producer.close()
+    assert KafkaError._TRANSPORT in errors
+    assert KafkaError._ALL_BROKERS_DOWN in errors
+
+
+def test_purge_reports_every_waiting_record_once(producer):
+    got = []
+    for value in (b"1", b"2"):
+        producer.produce("t", value, callback=lambda error, message: got.append((error.code(), message.value())))
+    producer.purge()
+    assert producer.flush(1) == 0
+    assert got == [(KafkaError._PURGE_QUEUE, b"1"), (KafkaError._PURGE_QUEUE, b"2")]
+
+
+def test_a_closed_producer_says_so(producer):
+    assert producer.close()
+    for call in (lambda: producer.produce("t", b""), lambda: producer.poll(0), lambda: producer.flush(0),
+                 producer.purge, producer.list_topics):
+        with pytest.raises(RuntimeError, match="closed") as caught:
+            call()
+        assert isinstance(caught.value, ClientClosedError)
+    assert producer.close()
+
+
+def test_records_that_are_given_up_by_close_are_reported(nobody):
+    got = []
+    producer = Producer({"bootstrap.servers": nobody, "message.timeout.ms": 150, "error_cb": lambda e: None})
+    producer.produce("t", b"1", callback=lambda error, message: got.append(error.code()))
+    producer.close()
+    assert got == [KafkaError._UNKNOWN_TOPIC]
+
+
+def test_list_topics_fails_in_its_time(producer):
+    started = time.monotonic()
+    with pytest.raises(KafkaException):
+        producer.list_topics(timeout=0.3)
+    assert time.monotonic() - started < 3
+
+
+@pytest.mark.parametrize("call", ["flush()", "poll()", "close()"])
+def test_ctrl_c_interrupts_a_wait(nobody, call):
+    program = (
+        "from headrace.client.sync.producer import Producer\n"
+        f"p = Producer({{'bootstrap.servers': '{nobody}', 'error_cb': None}})\n"
+        "p.produce('t', b'v')\nprint('waiting', flush=True)\n"
+        f"try:\n    while True: p.{call}\nexcept KeyboardInterrupt:\n    print('interrupted')\n"
+    )
+    with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+                          env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}) as child:
+        assert child.stdout.readline() == b"waiting\n"
+        time.sleep(0.3)
+        started = time.monotonic()
+        child.send_signal(signal.SIGINT)
+        assert child.stdout.readline() == b"interrupted\n"
+        assert time.monotonic() - started < 1.0  # 0.1 s and what a busy machine adds
+
+
+@pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
+def test_a_forked_child_can_not_use_its_parents_producer(producer):
+    producer.produce("t", b"1")
+    child = os.fork()
+    if child == 0:
+        try:
+            producer.produce("t", b"2")
+        except ClientClosedError as error:
+            os._exit(0 if "fork" in str(error) else 2)
+        os._exit(1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    producer.produce("t", b"3")
+    assert len(producer) == 2
+
+
+def test_under_asyncio_a_record_that_is_not_delivered_raises(nobody):
+    async def main():
+        async with AIOProducer({"bootstrap.servers": nobody, "message.timeout.ms": 150}) as producer:
+            delivery = await producer.produce("t", b"v")
+            with pytest.raises(KafkaException) as caught:
+                await delivery
+            assert caught.value.error == KafkaError._UNKNOWN_TOPIC
+
+    asyncio.run(main())
+
+
+def test_under_asyncio_produce_waits_while_the_buffer_is_full(nobody):
+    async def main():
+        producer = AIOProducer({"bootstrap.servers": nobody, "queue.buffering.max.messages": 1,
+                                "message.timeout.ms": 60_000})
+        first = await producer.produce("t", b"1")
+        waiting = asyncio.create_task(producer.produce("t", b"2"))
+        await asyncio.sleep(0.05)
+        assert not waiting.done()
+        await producer.purge()
+        second = await waiting
+        await producer.purge()
+        for delivery in (first, second):
+            with pytest.raises(KafkaException):
+                await delivery
+        await producer.close()
+
+    asyncio.run(main())
+
+
+def test_under_asyncio_a_closed_producer_says_so(nobody):
+    async def main():
+        producer = AIOProducer({"bootstrap.servers": nobody})
+        await producer.close()
+        with pytest.raises(ClientClosedError):
+            await producer.produce("t", b"1")
+
+    asyncio.run(main())
