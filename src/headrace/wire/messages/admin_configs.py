@@ -1,146 +1,154 @@
-"""TODO"""
+"""Reading and changing the configuration of topics, brokers and other resources.
+
+Read next: `machines.admin`.
+"""
 
 from __future__ import annotations
 
 from headrace.wire.schema import Array, Bool, Int8, Int16, Int32, Request, Response, String, Struct, field
 
 __all__ = [
-    "AlterConfigsAlterableConfig", "AlterConfigsRequest", "AlterConfigsResource", "AlterConfigsResourceResponse",
-    "AlterConfigsResponse", "DescribeConfigsRequest", "DescribeConfigsResource", "DescribeConfigsResourceResult",
-    "DescribeConfigsResponse", "DescribeConfigsResult", "DescribeConfigsSynonym",
-    "IncrementalAlterConfigsAlterConfigsResource", "IncrementalAlterConfigsAlterableConfig",
-    "IncrementalAlterConfigsRequest", "IncrementalAlterConfigsResponse",
-    "IncrementalAlterConfigsResponseAlterConfigsResourceResponse",
+    "AlterConfigsRequest", "AlterConfigsResource", "AlterConfigsResourceResponse", "AlterConfigsResponse",
+    "AlterableConfig", "DescribeConfigsRequest", "DescribeConfigsResource", "DescribeConfigsResourceResult",
+    "DescribeConfigsResponse", "DescribeConfigsResult", "DescribeConfigsSynonym", "IncrementalAlterConfigsRequest",
+    "IncrementalAlterConfigsResource", "IncrementalAlterConfigsResourceResponse", "IncrementalAlterConfigsResponse",
+    "IncrementalAlterableConfig",
 ]
 
 
 class DescribeConfigsResource(Struct):
-    """TODO DescribeConfigsResource"""
+    """A resource whose configuration is asked for."""
 
-    resource_type: Int8 = field()
-    resource_name: String = field()
-    configuration_keys: Array[String] | None = field()
+    resource_type: Int8 = field()  # 2 topic, 4 broker, 8 broker logger, 16 client metrics, 32 group
+    resource_name: String = field()  # name of the resource, for example of a topic
+    configuration_keys: Array[String] | None = field()  # names of the entries wanted, null for all
 
 
 class DescribeConfigsRequest(Request, key=32, versions="0-4", flexible="4+"):
-    """TODO DescribeConfigsRequest"""
+    """Ask for configuration (KIP-133). v1: synonyms (KIP-226). v3: documentation and types (KIP-569)."""
 
-    resources: Array[DescribeConfigsResource] = field()
-    include_synonyms: Bool = field("1+")
-    include_documentation: Bool = field("3+")
+    resources: Array[DescribeConfigsResource] = field()  # one for each resource
+    include_synonyms: Bool = field("1+")  # ask for where else a value comes from
+    include_documentation: Bool = field("3+")  # ask for what each entry means
 
 
 class DescribeConfigsSynonym(Struct):
-    """TODO DescribeConfigsSynonym"""
+    """Another place that gives a value for the same entry, the strongest first."""
 
-    name: String = field("1+")
-    value: String | None = field("1+")
-    source: Int8 = field("1+")
+    name: String = field("1+")  # name of the entry
+    value: String | None = field("1+")  # value of the entry, null for its default or a secret
+    source: Int8 = field("1+")  # as in `config_source`
 
 
 class DescribeConfigsResourceResult(Struct):
-    """TODO DescribeConfigsResourceResult"""
+    """One configuration entry."""
 
-    name: String = field()
-    value: String | None = field()
-    read_only: Bool = field()
-    is_default: Bool = field("0")
+    name: String = field()  # name of the entry
+    value: String | None = field()  # value of the entry, null for its default or a secret
+    read_only: Bool = field()  # the entry can not be changed
+    is_default: Bool = field("0")  # the value was not set by anyone
+    # 1 topic, 2 broker, 3 cluster default, 4 static, 5 default, 6 broker logger, 7 client metrics, 8 group
     config_source: Int8 = field("1+", default=-1, ignorable=True)
-    is_sensitive: Bool = field()
+    is_sensitive: Bool = field()  # the value is a secret and is not shown
+    # where else the value may come from, the strongest first
     synonyms: Array[DescribeConfigsSynonym] = field("1+", ignorable=True)
+    # 1 boolean, 2 string, 3 int, 4 short, 5 long, 6 double, 7 list, 8 class, 9 password
     config_type: Int8 = field("3+", ignorable=True)
-    documentation: String | None = field("3+", ignorable=True)
+    documentation: String | None = field("3+", ignorable=True)  # what the entry means
 
 
 class DescribeConfigsResult(Struct):
-    """TODO DescribeConfigsResult"""
+    """The configuration of one resource."""
 
-    error_code: Int16 = field()
-    error_message: String | None = field()
-    resource_type: Int8 = field()
-    resource_name: String = field()
-    configs: Array[DescribeConfigsResourceResult] = field()
+    error_code: Int16 = field()  # 0 when all went well
+    error_message: String | None = field()  # the error in words, null when there is none
+    resource_type: Int8 = field()  # 2 topic, 4 broker, 8 broker logger, 16 client metrics, 32 group
+    resource_name: String = field()  # name of the resource, for example of a topic
+    configs: Array[DescribeConfigsResourceResult] = field()  # configuration entries
 
 
 class DescribeConfigsResponse(Response, to=DescribeConfigsRequest):
-    """TODO DescribeConfigsResponse"""
+    """The configuration of each resource."""
 
-    throttle_time_ms: Int32 = field()
-    results: Array[DescribeConfigsResult] = field()
+    throttle_time_ms: Int32 = field()  # how long a quota held the answer back, or asks to wait
+    results: Array[DescribeConfigsResult] = field()  # one for each that was asked for
 
 
-class AlterConfigsAlterableConfig(Struct):
-    """TODO AlterConfigsAlterableConfig"""
+class AlterableConfig(Struct):
+    """A configuration entry and its new value."""
 
-    name: String = field()
-    value: String | None = field()
+    name: String = field()  # name of the entry
+    value: String | None = field()  # value of the entry, null for its default or a secret
 
 
 class AlterConfigsResource(Struct):
-    """TODO AlterConfigsResource"""
+    """A resource and its whole new configuration."""
 
-    resource_type: Int8 = field()
-    resource_name: String = field()
-    configs: Array[AlterConfigsAlterableConfig] = field()
+    resource_type: Int8 = field()  # 2 topic, 4 broker, 8 broker logger, 16 client metrics, 32 group
+    resource_name: String = field()  # name of the resource, for example of a topic
+    configs: Array[AlterableConfig] = field()  # configuration entries
 
 
 class AlterConfigsRequest(Request, key=33, versions="0-2", flexible="2+"):
-    """TODO AlterConfigsRequest"""
+    """Replace configuration as a whole: what is not named goes back to its default (KIP-133).
 
-    resources: Array[AlterConfigsResource] = field()
-    validate_only: Bool = field()
+    IncrementalAlterConfigs changes single entries.
+    """
+
+    resources: Array[AlterConfigsResource] = field()  # one for each resource
+    validate_only: Bool = field()  # check the request and change nothing
 
 
 class AlterConfigsResourceResponse(Struct):
-    """TODO AlterConfigsResourceResponse"""
+    """Whether one resource was changed."""
 
-    error_code: Int16 = field()
-    error_message: String | None = field()
-    resource_type: Int8 = field()
-    resource_name: String = field()
+    error_code: Int16 = field()  # 0 when all went well
+    error_message: String | None = field()  # the error in words, null when there is none
+    resource_type: Int8 = field()  # 2 topic, 4 broker, 8 broker logger, 16 client metrics, 32 group
+    resource_name: String = field()  # name of the resource, for example of a topic
 
 
 class AlterConfigsResponse(Response, to=AlterConfigsRequest):
-    """TODO AlterConfigsResponse"""
+    """Whether each resource was changed."""
 
-    throttle_time_ms: Int32 = field()
-    responses: Array[AlterConfigsResourceResponse] = field()
-
-
-class IncrementalAlterConfigsAlterableConfig(Struct):
-    """TODO IncrementalAlterConfigsAlterableConfig"""
-
-    name: String = field()
-    config_operation: Int8 = field()
-    value: String | None = field()
+    throttle_time_ms: Int32 = field()  # how long a quota held the answer back, or asks to wait
+    responses: Array[AlterConfigsResourceResponse] = field()  # one for each resource
 
 
-class IncrementalAlterConfigsAlterConfigsResource(Struct):
-    """TODO IncrementalAlterConfigsAlterConfigsResource"""
+class IncrementalAlterableConfig(Struct):
+    """A configuration entry and what to do with it."""
 
-    resource_type: Int8 = field()
-    resource_name: String = field()
-    configs: Array[IncrementalAlterConfigsAlterableConfig] = field()
+    name: String = field()  # name of the entry
+    config_operation: Int8 = field()  # 0 set, 1 delete, 2 append, 3 subtract
+    value: String | None = field()  # value of the entry, null for its default or a secret
+
+
+class IncrementalAlterConfigsResource(Struct):
+    """A resource and the entries to change."""
+
+    resource_type: Int8 = field()  # 2 topic, 4 broker, 8 broker logger, 16 client metrics, 32 group
+    resource_name: String = field()  # name of the resource, for example of a topic
+    configs: Array[IncrementalAlterableConfig] = field()  # configuration entries
 
 
 class IncrementalAlterConfigsRequest(Request, key=44, versions="0-1", flexible="1+"):
-    """TODO IncrementalAlterConfigsRequest"""
+    """Change single entries of configuration (KIP-339)."""
 
-    resources: Array[IncrementalAlterConfigsAlterConfigsResource] = field()
-    validate_only: Bool = field()
+    resources: Array[IncrementalAlterConfigsResource] = field()  # one for each resource
+    validate_only: Bool = field()  # check the request and change nothing
 
 
-class IncrementalAlterConfigsResponseAlterConfigsResourceResponse(Struct):
-    """TODO IncrementalAlterConfigsResponseAlterConfigsResourceResponse"""
+class IncrementalAlterConfigsResourceResponse(Struct):
+    """Whether one resource was changed."""
 
-    error_code: Int16 = field()
-    error_message: String | None = field()
-    resource_type: Int8 = field()
-    resource_name: String = field()
+    error_code: Int16 = field()  # 0 when all went well
+    error_message: String | None = field()  # the error in words, null when there is none
+    resource_type: Int8 = field()  # 2 topic, 4 broker, 8 broker logger, 16 client metrics, 32 group
+    resource_name: String = field()  # name of the resource, for example of a topic
 
 
 class IncrementalAlterConfigsResponse(Response, to=IncrementalAlterConfigsRequest):
-    """TODO IncrementalAlterConfigsResponse"""
+    """Whether each resource was changed."""
 
-    throttle_time_ms: Int32 = field()
-    responses: Array[IncrementalAlterConfigsResponseAlterConfigsResourceResponse] = field()
+    throttle_time_ms: Int32 = field()  # how long a quota held the answer back, or asks to wait
+    responses: Array[IncrementalAlterConfigsResourceResponse] = field()  # one for each resource

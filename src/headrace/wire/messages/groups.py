@@ -1,4 +1,9 @@
-"""TODO"""
+"""Coordinators and the classic group protocol; and the bytes that members send each other through it.
+
+A group's coordinator does not read subscriptions and assignments: `ConsumerProtocolSubscription` and
+`ConsumerProtocolAssignment` travel as bytes within JoinGroup and SyncGroup, with their version in two bytes before them.
+Read next: `machines.group_classic`, `machines.assignors`.
+"""
 
 from __future__ import annotations
 
@@ -29,264 +34,289 @@ __all__ = [
 
 
 class FindCoordinatorRequest(Request, key=10, versions="0-6", flexible="3+"):
-    """TODO FindCoordinatorRequest"""
+    """Ask which broker looks after a group, transaction or share partition.
 
-    key: String = field("0-3")
-    key_type: Int8 = field("1+")
+    v4: several at once (KIP-699). v6: share groups (KIP-932).
+    """
+
+    key: String = field("0-3")  # group id or transactional id
+    key_type: Int8 = field("1+")  # 0 group, 1 transaction, 2 share partition
+    # group ids, transactional ids, or group:topic-id:partition for share groups
     coordinator_keys: Array[String] = field("4+")
 
 
 class Coordinator(Struct):
-    """TODO Coordinator"""
+    """The coordinator of one key."""
 
-    key: String = field("4+")
-    node_id: Int32 = field("4+")
-    host: String = field("4+")
+    key: String = field("4+")  # group id or transactional id
+    node_id: Int32 = field("4+")  # -1 when there is none
+    host: String = field("4+")  # name or address
     port: Int32 = field("4+")
-    error_code: Int16 = field("4+")
-    error_message: String | None = field("4+", ignorable=True)
+    error_code: Int16 = field("4+")  # 0 when all went well
+    error_message: String | None = field("4+", ignorable=True)  # the error in words, null when there is none
 
 
 class FindCoordinatorResponse(Response, to=FindCoordinatorRequest):
-    """TODO FindCoordinatorResponse"""
+    """Coordinators: one in the fields up to version 3, several in `coordinators` from version 4 on."""
 
+    # how long a quota held the answer back, or asks to wait
     throttle_time_ms: Int32 = field("1+", ignorable=True)
-    error_code: Int16 = field("0-3")
-    error_message: String | None = field("1-3", ignorable=True)
-    node_id: Int32 = field("0-3")
-    host: String = field("0-3")
+    error_code: Int16 = field("0-3")  # 0 when all went well
+    error_message: String | None = field("1-3", ignorable=True)  # the error in words, null when there is none
+    node_id: Int32 = field("0-3")  # -1 when there is none
+    host: String = field("0-3")  # name or address
     port: Int32 = field("0-3")
-    coordinators: Array[Coordinator] = field("4+")
+    coordinators: Array[Coordinator] = field("4+")  # one for each key
 
 
 class JoinGroupRequestProtocol(Struct):
-    """TODO JoinGroupRequestProtocol"""
+    """An assignment strategy that the member offers."""
 
-    name: String = field()
-    metadata: Bytes = field()
+    name: String = field()  # name of the strategy, for example range
+    metadata: Bytes = field()  # bytes of a `ConsumerProtocolSubscription` with its version before it
 
 
 class JoinGroupRequest(Request, key=11, versions="0-9", flexible="6+"):
-    """TODO JoinGroupRequest"""
+    """Become or stay a member; waits until the round of joining ends.
 
-    group_id: String = field()
-    session_timeout_ms: Int32 = field()
+    v4: the member id is given first (KIP-394). v5: static membership (KIP-345). v8: a reason (KIP-800). v9:
+    SkipAssignment (KIP-814).
+    """
+
+    group_id: String = field()  # name of the group
+    session_timeout_ms: Int32 = field()  # silence after which a member counts as dead
+    # how long members may take to join again
     rebalance_timeout_ms: Int32 = field("1+", default=-1, ignorable=True)
-    member_id: String = field()
-    group_instance_id: String | None = field("5+", default=None)
-    protocol_type: String = field()
-    protocols: Array[JoinGroupRequestProtocol] = field()
-    reason: String | None = field("8+", default=None, ignorable=True)
+    member_id: String = field()  # id that the coordinator gave the member; empty for a new one
+    group_instance_id: String | None = field("5+", default=None)  # name of a static member, null for others
+    protocol_type: String = field()  # "consumer" for consumers
+    protocols: Array[JoinGroupRequestProtocol] = field()  # strategies, the preferred first
+    reason: String | None = field("8+", default=None, ignorable=True)  # why, for the broker's log
 
 
 class JoinGroupResponseMember(Struct):
-    """TODO JoinGroupResponseMember"""
+    """A member as the leader sees it."""
 
-    member_id: String = field()
+    member_id: String = field()  # id that the coordinator gave the member; empty for a new one
+    # name of a static member, null for others
     group_instance_id: String | None = field("5+", default=None, ignorable=True)
-    metadata: Bytes = field()
+    metadata: Bytes = field()  # bytes of a `ConsumerProtocolSubscription` with its version before it
 
 
 class JoinGroupResponse(Response, to=JoinGroupRequest):
-    """TODO JoinGroupResponse"""
+    """The new generation. Only the leader learns the members, and plans for all of them."""
 
+    # how long a quota held the answer back, or asks to wait
     throttle_time_ms: Int32 = field("2+", ignorable=True)
-    error_code: Int16 = field()
-    generation_id: Int32 = field(default=-1)
-    protocol_type: String | None = field("7+", default=None, ignorable=True)
-    protocol_name: String | None = field(nullable="7+")
-    leader: String = field()
-    skip_assignment: Bool = field("9+")
-    member_id: String = field()
-    members: Array[JoinGroupResponseMember] = field()
+    error_code: Int16 = field()  # 0 when all went well
+    generation_id: Int32 = field(default=-1)  # number of the round of joining
+    protocol_type: String | None = field("7+", default=None, ignorable=True)  # "consumer" for consumers
+    protocol_name: String | None = field(nullable="7+")  # the chosen strategy
+    leader: String = field()  # member id of the leader
+    skip_assignment: Bool = field("9+")  # the leader keeps the plan that is there
+    member_id: String = field()  # id that the coordinator gave the member; empty for a new one
+    members: Array[JoinGroupResponseMember] = field()  # members of the group
 
 
 class SyncGroupRequestAssignment(Struct):
-    """TODO SyncGroupRequestAssignment"""
+    """What the leader planned for one member."""
 
-    member_id: String = field()
-    assignment: Bytes = field()
+    member_id: String = field()  # id that the coordinator gave the member; empty for a new one
+    assignment: Bytes = field()  # bytes of a `ConsumerProtocolAssignment` with its version before it
 
 
 class SyncGroupRequest(Request, key=14, versions="0-5", flexible="4+"):
-    """TODO SyncGroupRequest"""
+    """Hand in the plan (leader) or ask for one's part of it (everyone)."""
 
-    group_id: String = field()
-    generation_id: Int32 = field()
-    member_id: String = field()
-    group_instance_id: String | None = field("3+", default=None)
-    protocol_type: String | None = field("5+", default=None, ignorable=True)
-    protocol_name: String | None = field("5+", default=None, ignorable=True)
-    assignments: Array[SyncGroupRequestAssignment] = field()
+    group_id: String = field()  # name of the group
+    generation_id: Int32 = field()  # number of the round of joining
+    member_id: String = field()  # id that the coordinator gave the member; empty for a new one
+    group_instance_id: String | None = field("3+", default=None)  # name of a static member, null for others
+    protocol_type: String | None = field("5+", default=None, ignorable=True)  # "consumer" for consumers
+    protocol_name: String | None = field("5+", default=None, ignorable=True)  # the chosen strategy
+    assignments: Array[SyncGroupRequestAssignment] = field()  # the plan, from the leader only
 
 
 class SyncGroupResponse(Response, to=SyncGroupRequest):
-    """TODO SyncGroupResponse"""
+    """The member's part of the plan."""
 
+    # how long a quota held the answer back, or asks to wait
     throttle_time_ms: Int32 = field("1+", ignorable=True)
-    error_code: Int16 = field()
-    protocol_type: String | None = field("5+", default=None, ignorable=True)
-    protocol_name: String | None = field("5+", default=None, ignorable=True)
-    assignment: Bytes = field()
+    error_code: Int16 = field()  # 0 when all went well
+    protocol_type: String | None = field("5+", default=None, ignorable=True)  # "consumer" for consumers
+    protocol_name: String | None = field("5+", default=None, ignorable=True)  # the chosen strategy
+    assignment: Bytes = field()  # bytes of a `ConsumerProtocolAssignment` with its version before it
 
 
 class HeartbeatRequest(Request, key=12, versions="0-4", flexible="4+"):
-    """TODO HeartbeatRequest"""
+    """Show that the member lives, and learn whether a new round of joining has begun."""
 
-    group_id: String = field()
-    generation_id: Int32 = field()
-    member_id: String = field()
-    group_instance_id: String | None = field("3+", default=None)
+    group_id: String = field()  # name of the group
+    generation_id: Int32 = field()  # number of the round of joining
+    member_id: String = field()  # id that the coordinator gave the member; empty for a new one
+    group_instance_id: String | None = field("3+", default=None)  # name of a static member, null for others
 
 
 class HeartbeatResponse(Response, to=HeartbeatRequest):
-    """TODO HeartbeatResponse"""
+    """Whether the member may go on as it is."""
 
+    # how long a quota held the answer back, or asks to wait
     throttle_time_ms: Int32 = field("1+", ignorable=True)
-    error_code: Int16 = field()
+    error_code: Int16 = field()  # 0 when all went well
 
 
 class MemberIdentity(Struct):
-    """TODO MemberIdentity"""
+    """A member that leaves."""
 
-    member_id: String = field("3+")
-    group_instance_id: String | None = field("3+", default=None)
-    reason: String | None = field("5+", default=None, ignorable=True)
+    member_id: String = field("3+")  # id that the coordinator gave the member; empty for a new one
+    group_instance_id: String | None = field("3+", default=None)  # name of a static member, null for others
+    reason: String | None = field("5+", default=None, ignorable=True)  # why, for the broker's log
 
 
 class LeaveGroupRequest(Request, key=13, versions="0-5", flexible="4+"):
-    """TODO LeaveGroupRequest"""
+    """Leave the group. v3: several members, for administration (KIP-345). v5: a reason (KIP-800)."""
 
-    group_id: String = field()
-    member_id: String = field("0-2")
-    members: Array[MemberIdentity] = field("3+")
+    group_id: String = field()  # name of the group
+    member_id: String = field("0-2")  # id that the coordinator gave the member; empty for a new one
+    members: Array[MemberIdentity] = field("3+")  # who leaves
 
 
 class MemberResponse(Struct):
-    """TODO MemberResponse"""
+    """Whether one member has left."""
 
-    member_id: String = field("3+")
-    group_instance_id: String | None = field("3+")
-    error_code: Int16 = field("3+")
+    member_id: String = field("3+")  # id that the coordinator gave the member; empty for a new one
+    group_instance_id: String | None = field("3+")  # name of a static member, null for others
+    error_code: Int16 = field("3+")  # 0 when all went well
 
 
 class LeaveGroupResponse(Response, to=LeaveGroupRequest):
-    """TODO LeaveGroupResponse"""
+    """Whether the members have left."""
 
+    # how long a quota held the answer back, or asks to wait
     throttle_time_ms: Int32 = field("1+", ignorable=True)
-    error_code: Int16 = field()
-    members: Array[MemberResponse] = field("3+")
+    error_code: Int16 = field()  # 0 when all went well
+    members: Array[MemberResponse] = field("3+")  # one for each that wanted to leave
 
 
 class DescribeGroupsRequest(Request, key=15, versions="0-6", flexible="5+"):
-    """TODO DescribeGroupsRequest"""
+    """Ask about classic groups. v3: allowed operations. v6: GROUP_ID_NOT_FOUND (KIP-1043)."""
 
-    groups: Array[String] = field()
-    include_authorized_operations: Bool = field("3+")
+    groups: Array[String] = field()  # names of the groups
+    include_authorized_operations: Bool = field("3+")  # ask for the allowed operations
 
 
 class DescribedGroupMember(Struct):
-    """TODO DescribedGroupMember"""
+    """A member of a described group."""
 
-    member_id: String = field()
+    member_id: String = field()  # id that the coordinator gave the member; empty for a new one
+    # name of a static member, null for others
     group_instance_id: String | None = field("4+", default=None, ignorable=True)
-    client_id: String = field()
-    client_host: String = field()
-    member_metadata: Bytes = field()
-    member_assignment: Bytes = field()
+    client_id: String = field()  # name that the member gives itself
+    client_host: String = field()  # address that the member connects from
+    member_metadata: Bytes = field()  # bytes of a `ConsumerProtocolSubscription`
+    member_assignment: Bytes = field()  # bytes of a `ConsumerProtocolAssignment`
 
 
 class DescribedGroup(Struct):
-    """TODO DescribedGroup"""
+    """One classic group."""
 
-    error_code: Int16 = field()
-    error_message: String | None = field("6+", default=None)
-    group_id: String = field()
-    group_state: String = field()
-    protocol_type: String = field()
-    protocol_data: String = field()
-    members: Array[DescribedGroupMember] = field()
+    error_code: Int16 = field()  # 0 when all went well
+    error_message: String | None = field("6+", default=None)  # the error in words, null when there is none
+    group_id: String = field()  # name of the group
+    group_state: String = field()  # for example Stable or Empty
+    protocol_type: String = field()  # "consumer" for consumers
+    protocol_data: String = field()  # the chosen strategy
+    members: Array[DescribedGroupMember] = field()  # members of the group
+    # bits of the allowed operations; the lowest number when they were not asked for
     authorized_operations: Int32 = field("3+", default=-(2**31))
 
 
 class DescribeGroupsResponse(Response, to=DescribeGroupsRequest):
-    """TODO DescribeGroupsResponse"""
+    """The groups asked for."""
 
+    # how long a quota held the answer back, or asks to wait
     throttle_time_ms: Int32 = field("1+", ignorable=True)
-    groups: Array[DescribedGroup] = field()
+    groups: Array[DescribedGroup] = field()  # one for each group
 
 
 class ListGroupsRequest(Request, key=16, versions="0-5", flexible="3+"):
-    """TODO ListGroupsRequest"""
+    """Ask for the groups that this broker coordinates. v4: by state (KIP-518). v5: by type (KIP-848)."""
 
-    states_filter: Array[String] = field("4+")
-    types_filter: Array[String] = field("5+")
+    states_filter: Array[String] = field("4+")  # only groups in these states; empty for all
+    types_filter: Array[String] = field("5+")  # only groups of these types; empty for all
 
 
 class ListedGroup(Struct):
-    """TODO ListedGroup"""
+    """A group in short."""
 
-    group_id: String = field()
-    protocol_type: String = field()
-    group_state: String = field("4+", ignorable=True)
-    group_type: String = field("5+", ignorable=True)
+    group_id: String = field()  # name of the group
+    protocol_type: String = field()  # "consumer" for consumers
+    group_state: String = field("4+", ignorable=True)  # for example Stable or Empty
+    group_type: String = field("5+", ignorable=True)  # for example classic or consumer
 
 
 class ListGroupsResponse(Response, to=ListGroupsRequest):
-    """TODO ListGroupsResponse"""
+    """The groups that this broker coordinates."""
 
+    # how long a quota held the answer back, or asks to wait
     throttle_time_ms: Int32 = field("1+", ignorable=True)
-    error_code: Int16 = field()
-    groups: Array[ListedGroup] = field()
+    error_code: Int16 = field()  # 0 when all went well
+    groups: Array[ListedGroup] = field()  # one for each group
 
 
 class DeleteGroupsRequest(Request, key=42, versions="0-3", flexible="2+"):
-    """TODO DeleteGroupsRequest"""
+    """Delete empty groups and their positions (KIP-229)."""
 
-    groups_names: Array[String] = field()
+    groups_names: Array[String] = field()  # names of the groups (sic)
 
 
 class DeletableGroupResult(Struct):
-    """TODO DeletableGroupResult"""
+    """Whether one group was deleted. v3: why not, in words."""
 
-    group_id: String = field()
-    error_code: Int16 = field()
+    group_id: String = field()  # name of the group
+    error_code: Int16 = field()  # 0 when all went well
+    # the error in words, null when there is none
     error_message: String | None = field("3+", default=None, ignorable=True)
 
 
 class DeleteGroupsResponse(Response, to=DeleteGroupsRequest):
-    """TODO DeleteGroupsResponse"""
+    """Whether each group was deleted."""
 
-    throttle_time_ms: Int32 = field()
-    results: Array[DeletableGroupResult] = field()
+    throttle_time_ms: Int32 = field()  # how long a quota held the answer back, or asks to wait
+    results: Array[DeletableGroupResult] = field()  # one for each that was asked for
 
 
 class SubscriptionTopicPartition(Struct):
-    """TODO SubscriptionTopicPartition"""
+    """Partitions of a topic that a member owns."""
 
     topic: String = field("1+")
-    partitions: Array[Int32] = field("1+")
+    partitions: Array[Int32] = field("1+")  # partition numbers
 
 
 class ConsumerProtocolSubscription(Message, versions="0-3"):
-    """TODO ConsumerProtocolSubscription"""
+    """What a member tells the leader.
 
-    topics: Array[String] = field()
-    user_data: Bytes | None = field(default=None)
+    v1: owned partitions (KIP-429). v2: generation (KIP-792). v3: rack (KIP-881).
+    """
+
+    topics: Array[String] = field()  # names of the subscribed topics
+    user_data: Bytes | None = field(default=None)  # what the strategy wants to tell besides
+    # partitions that the member holds now, by topic
     owned_partitions: Array[SubscriptionTopicPartition] = field("1+", ignorable=True)
-    generation_id: Int32 = field("2+", default=-1, ignorable=True)
-    rack_id: String | None = field("3+", default=None, ignorable=True)
+    generation_id: Int32 = field("2+", default=-1, ignorable=True)  # number of the round of joining
+    rack_id: String | None = field("3+", default=None, ignorable=True)  # rack of the client
 
 
 class AssignmentTopicPartition(Struct):
-    """TODO AssignmentTopicPartition"""
+    """Partitions of a topic that a member is given."""
 
     topic: String = field()
-    partitions: Array[Int32] = field()
+    partitions: Array[Int32] = field()  # partition numbers
 
 
 class ConsumerProtocolAssignment(Message, versions="0-3"):
-    """TODO ConsumerProtocolAssignment"""
+    """What the leader gives a member."""
 
+    # partitions that the member is given, by topic
     assigned_partitions: Array[AssignmentTopicPartition] = field()
-    user_data: Bytes | None = field(default=None)
+    user_data: Bytes | None = field(default=None)  # what the strategy wants to tell besides

@@ -1,4 +1,7 @@
-"""TODO"""
+"""Offsets: those of the log by time, and those a group has committed.
+
+Read next: `machines.offsets`.
+"""
 
 from __future__ import annotations
 
@@ -15,186 +18,204 @@ __all__ = [
 
 
 class ListOffsetsPartition(Struct):
-    """TODO ListOffsetsPartition"""
+    """A partition and the time to look up."""
 
-    partition_index: Int32 = field()
+    partition_index: Int32 = field()  # partition number
+    # leader epoch that the client knows, -1 for none; an outdated one is fenced
     current_leader_epoch: Int32 = field("4+", default=-1, ignorable=True)
-    timestamp: Int64 = field()
-    max_num_offsets: Int32 = field("0", default=1)
+    timestamp: Int64 = field()  # milliseconds since the epoch, or a negative name
+    max_num_offsets: Int32 = field("0", default=1)  # most offsets to answer with
 
 
 class ListOffsetsTopic(Struct):
-    """TODO ListOffsetsTopic"""
+    """A topic to look up."""
 
-    name: String = field()
-    partitions: Array[ListOffsetsPartition] = field()
+    name: String = field()  # name of the topic
+    partitions: Array[ListOffsetsPartition] = field()  # one for each partition
 
 
 class ListOffsetsRequest(Request, key=2, versions="0-11", flexible="6+"):
-    """TODO ListOffsetsRequest"""
+    """Ask for offsets by time (KIP-79), or by name: -1 latest, -2 earliest, -3 of the largest timestamp (v7), -4
+    earliest local (v8), -5 latest tiered (v9), -6 earliest not yet uploaded (v11).
+    """
 
-    replica_id: Int32 = field()
-    isolation_level: Int8 = field("2+")
-    topics: Array[ListOffsetsTopic] = field()
-    timeout_ms: Int32 = field("10+", ignorable=True)
+    replica_id: Int32 = field()  # node id of a broker that asks, -1 for a client
+    isolation_level: Int8 = field("2+")  # 0 read_uncommitted, 1 read_committed
+    topics: Array[ListOffsetsTopic] = field()  # one for each topic
+    timeout_ms: Int32 = field("10+", ignorable=True)  # how long the broker may take
 
 
 class ListOffsetsPartitionResponse(Struct):
-    """TODO ListOffsetsPartitionResponse"""
+    """The offset found in one partition."""
 
-    partition_index: Int32 = field()
-    error_code: Int16 = field()
-    old_style_offsets: Array[Int64] = field("0")
-    timestamp: Int64 = field("1+", default=-1)
+    partition_index: Int32 = field()  # partition number
+    error_code: Int16 = field()  # 0 when all went well
+    old_style_offsets: Array[Int64] = field("0")  # offsets of segments, the newest first
+    timestamp: Int64 = field("1+", default=-1)  # timestamp of the record found, -1 for none
     offset: Int64 = field("1+", default=-1)
-    leader_epoch: Int32 = field("4+", default=-1)
+    leader_epoch: Int32 = field("4+", default=-1)  # leader epoch, -1 when not known
 
 
 class ListOffsetsTopicResponse(Struct):
-    """TODO ListOffsetsTopicResponse"""
+    """The offsets found in one topic."""
 
-    name: String = field()
-    partitions: Array[ListOffsetsPartitionResponse] = field()
+    name: String = field()  # name of the topic
+    partitions: Array[ListOffsetsPartitionResponse] = field()  # one for each partition
 
 
 class ListOffsetsResponse(Response, to=ListOffsetsRequest):
-    """TODO ListOffsetsResponse"""
+    """The offsets found."""
 
+    # how long a quota held the answer back, or asks to wait
     throttle_time_ms: Int32 = field("2+", ignorable=True)
-    topics: Array[ListOffsetsTopicResponse] = field()
+    topics: Array[ListOffsetsTopicResponse] = field()  # one for each topic
 
 
 class OffsetCommitRequestPartition(Struct):
-    """TODO OffsetCommitRequestPartition"""
+    """The position to keep for one partition."""
 
-    partition_index: Int32 = field()
-    committed_offset: Int64 = field()
+    partition_index: Int32 = field()  # partition number
+    committed_offset: Int64 = field()  # next offset to read; -1 when there is none
+    # epoch of the leader that the position was read from, -1 unknown
     committed_leader_epoch: Int32 = field("6+", default=-1, ignorable=True)
-    commit_timestamp: Int64 = field("1", default=-1)
-    committed_metadata: String | None = field()
+    commit_timestamp: Int64 = field("1", default=-1)  # time of the commit, -1 for the time of arrival
+    committed_metadata: String | None = field()  # text kept with the position
 
 
 class OffsetCommitRequestTopic(Struct):
-    """TODO OffsetCommitRequestTopic"""
+    """Positions to keep for one topic."""
 
-    name: String = field("0-9", ignorable=True)
-    topic_id: Uuid = field("10+", ignorable=True)
-    partitions: Array[OffsetCommitRequestPartition] = field()
+    name: String = field("0-9", ignorable=True)  # name of the topic
+    topic_id: Uuid = field("10+", ignorable=True)  # zero when it is not known
+    partitions: Array[OffsetCommitRequestPartition] = field()  # one for each partition
 
 
 class OffsetCommitRequest(Request, key=8, versions="0-10", flexible="8+"):
-    """TODO OffsetCommitRequest"""
+    """Keep a group's positions. v7: static membership (KIP-345). v9: member epochs (KIP-848). v10: topic ids."""
 
-    group_id: String = field()
+    group_id: String = field()  # name of the group
+    # generation of a classic group, member epoch of a KIP-848 group, -1 outside of any
     generation_id_or_member_epoch: Int32 = field("1+", default=-1, ignorable=True)
+    # id that the coordinator gave the member; empty for a new one
     member_id: String = field("1+", ignorable=True)
-    group_instance_id: String | None = field("7+", default=None)
+    group_instance_id: String | None = field("7+", default=None)  # name of a static member, null for others
+    # how long to keep the position, -1 for the broker's own limit
     retention_time_ms: Int64 = field("2-4", default=-1, ignorable=True)
-    topics: Array[OffsetCommitRequestTopic] = field()
+    topics: Array[OffsetCommitRequestTopic] = field()  # one for each topic
 
 
 class OffsetCommitResponsePartition(Struct):
-    """TODO OffsetCommitResponsePartition"""
+    """Whether one position was kept."""
 
-    partition_index: Int32 = field()
-    error_code: Int16 = field()
+    partition_index: Int32 = field()  # partition number
+    error_code: Int16 = field()  # 0 when all went well
 
 
 class OffsetCommitResponseTopic(Struct):
-    """TODO OffsetCommitResponseTopic"""
+    """Whether the positions of one topic were kept."""
 
-    name: String = field("0-9", ignorable=True)
-    topic_id: Uuid = field("10+", ignorable=True)
-    partitions: Array[OffsetCommitResponsePartition] = field()
+    name: String = field("0-9", ignorable=True)  # name of the topic
+    topic_id: Uuid = field("10+", ignorable=True)  # zero when it is not known
+    partitions: Array[OffsetCommitResponsePartition] = field()  # one for each partition
 
 
 class OffsetCommitResponse(Response, to=OffsetCommitRequest):
-    """TODO OffsetCommitResponse"""
+    """Whether each position was kept."""
 
+    # how long a quota held the answer back, or asks to wait
     throttle_time_ms: Int32 = field("3+", ignorable=True)
-    topics: Array[OffsetCommitResponseTopic] = field()
+    topics: Array[OffsetCommitResponseTopic] = field()  # one for each topic
 
 
 class OffsetFetchRequestTopic(Struct):
-    """TODO OffsetFetchRequestTopic"""
+    """Partitions of one topic to look up, up to version 7."""
 
-    name: String = field("0-7")
-    partition_indexes: Array[Int32] = field("0-7")
+    name: String = field("0-7")  # name of the topic
+    partition_indexes: Array[Int32] = field("0-7")  # partition numbers
 
 
 class OffsetFetchRequestTopics(Struct):
-    """TODO OffsetFetchRequestTopics"""
+    """Partitions of one topic to look up, from version 8 on."""
 
-    name: String = field("8-9", ignorable=True)
-    topic_id: Uuid = field("10+", ignorable=True)
-    partition_indexes: Array[Int32] = field("8+")
+    name: String = field("8-9", ignorable=True)  # name of the topic
+    topic_id: Uuid = field("10+", ignorable=True)  # zero when it is not known
+    partition_indexes: Array[Int32] = field("8+")  # partition numbers
 
 
 class OffsetFetchRequestGroup(Struct):
-    """TODO OffsetFetchRequestGroup"""
+    """A group to look up."""
 
-    group_id: String = field("8+")
+    group_id: String = field("8+")  # name of the group
+    # id that the coordinator gave the member; empty for a new one
     member_id: String | None = field("9+", default=None, ignorable=True)
-    member_epoch: Int32 = field("9+", default=-1, ignorable=True)
-    topics: Array[OffsetFetchRequestTopics] | None = field("8+")
+    member_epoch: Int32 = field("9+", default=-1, ignorable=True)  # epoch of a member of a KIP-848 group
+    topics: Array[OffsetFetchRequestTopics] | None = field("8+")  # null for every topic that has positions
 
 
 class OffsetFetchRequest(Request, key=9, versions="0-10", flexible="6+"):
-    """TODO OffsetFetchRequest"""
+    """Ask for a group's committed positions.
 
-    group_id: String = field("0-7")
+    v7: wait for transactions (KIP-447). v8: several groups in `groups`, which takes the place of `group_id` and
+    `topics` (KIP-709). v9: member epochs (KIP-848). v10: topic ids.
+    """
+
+    group_id: String = field("0-7")  # name of the group
+    # null for every topic that has positions
     topics: Array[OffsetFetchRequestTopic] | None = field("0-7", nullable="2-7")
-    groups: Array[OffsetFetchRequestGroup] = field("8+")
-    require_stable: Bool = field("7+")
+    groups: Array[OffsetFetchRequestGroup] = field("8+")  # one for each group
+    require_stable: Bool = field("7+")  # wait for open transactions that hold positions (KIP-447)
 
 
 class OffsetFetchResponsePartition(Struct):
-    """TODO OffsetFetchResponsePartition"""
+    """The committed position of one partition, up to version 7."""
 
-    partition_index: Int32 = field("0-7")
-    committed_offset: Int64 = field("0-7")
+    partition_index: Int32 = field("0-7")  # partition number
+    committed_offset: Int64 = field("0-7")  # next offset to read; -1 when there is none
+    # epoch of the leader that the position was read from, -1 unknown
     committed_leader_epoch: Int32 = field("5-7", default=-1, ignorable=True)
-    metadata: String | None = field("0-7")
-    error_code: Int16 = field("0-7")
+    metadata: String | None = field("0-7")  # text kept with the position
+    error_code: Int16 = field("0-7")  # 0 when all went well
 
 
 class OffsetFetchResponseTopic(Struct):
-    """TODO OffsetFetchResponseTopic"""
+    """The committed positions of one topic, up to version 7."""
 
-    name: String = field("0-7")
-    partitions: Array[OffsetFetchResponsePartition] = field("0-7")
+    name: String = field("0-7")  # name of the topic
+    partitions: Array[OffsetFetchResponsePartition] = field("0-7")  # one for each partition
 
 
 class OffsetFetchResponsePartitions(Struct):
-    """TODO OffsetFetchResponsePartitions"""
+    """The committed position of one partition, from version 8 on."""
 
-    partition_index: Int32 = field("8+")
-    committed_offset: Int64 = field("8+")
+    partition_index: Int32 = field("8+")  # partition number
+    committed_offset: Int64 = field("8+")  # next offset to read; -1 when there is none
+    # epoch of the leader that the position was read from, -1 unknown
     committed_leader_epoch: Int32 = field("8+", default=-1, ignorable=True)
-    metadata: String | None = field("8+")
-    error_code: Int16 = field("8+")
+    metadata: String | None = field("8+")  # text kept with the position
+    error_code: Int16 = field("8+")  # 0 when all went well
 
 
 class OffsetFetchResponseTopics(Struct):
-    """TODO OffsetFetchResponseTopics"""
+    """The committed positions of one topic, from version 8 on."""
 
-    name: String = field("8-9", ignorable=True)
-    topic_id: Uuid = field("10+", ignorable=True)
-    partitions: Array[OffsetFetchResponsePartitions] = field("8+")
+    name: String = field("8-9", ignorable=True)  # name of the topic
+    topic_id: Uuid = field("10+", ignorable=True)  # zero when it is not known
+    partitions: Array[OffsetFetchResponsePartitions] = field("8+")  # one for each partition
 
 
 class OffsetFetchResponseGroup(Struct):
-    """TODO OffsetFetchResponseGroup"""
+    """The committed positions of one group."""
 
-    group_id: String = field("8+")
-    topics: Array[OffsetFetchResponseTopics] = field("8+")
-    error_code: Int16 = field("8+")
+    group_id: String = field("8+")  # name of the group
+    topics: Array[OffsetFetchResponseTopics] = field("8+")  # one for each topic
+    error_code: Int16 = field("8+")  # 0 when all went well
 
 
 class OffsetFetchResponse(Response, to=OffsetFetchRequest):
-    """TODO OffsetFetchResponse"""
+    """Committed positions, in `topics` up to version 7 and in `groups` from version 8 on."""
 
+    # how long a quota held the answer back, or asks to wait
     throttle_time_ms: Int32 = field("3+", ignorable=True)
-    topics: Array[OffsetFetchResponseTopic] = field("0-7")
-    error_code: Int16 = field("2-7", ignorable=True)
-    groups: Array[OffsetFetchResponseGroup] = field("8+")
+    topics: Array[OffsetFetchResponseTopic] = field("0-7")  # one for each topic
+    error_code: Int16 = field("2-7", ignorable=True)  # 0 when all went well
+    groups: Array[OffsetFetchResponseGroup] = field("8+")  # one for each group
