@@ -6,8 +6,6 @@ It must not know connections or partitions' state. Read next: `headrace.records.
 
 from __future__ import annotations
 
-import os
-
 from headrace.records.batch import (
     MAX_DECOMPRESSED_BYTES,
     BatchInfo,
@@ -18,6 +16,7 @@ from headrace.records.batch import (
     verify,
 )
 from headrace.records.builder import Batch, BatchBuilder
+from headrace.records.columns import append_columns, read_columns
 from headrace.records.compression import CODEC_NAMES, GZIP, LZ4, NONE, SNAPPY, ZSTD, compress, decompress
 from headrace.records.hashing import crc32c, fnv1a, murmur2
 from headrace.records.message import Message
@@ -25,8 +24,8 @@ from headrace.records.topic_buffer import OVERHEAD_BYTES, WAKE, Budget, OpenBatc
 
 __all__ = [
     "CODEC_NAMES", "GZIP", "LZ4", "MAX_DECOMPRESSED_BYTES", "NONE", "OVERHEAD_BYTES", "SNAPPY", "WAKE", "ZSTD",
-    "Batch", "BatchBuilder", "BatchInfo", "Budget", "Cursor", "Message", "OpenBatch", "TopicBuffer", "compress",
-    "crc32c", "decompress", "fnv1a", "implementation", "murmur2", "scan", "set_base_offset", "set_log_append_time",
+    "Batch", "BatchBuilder", "BatchInfo", "Budget", "Cursor", "Message", "OpenBatch", "TopicBuffer", "append_columns", "compress",
+    "crc32c", "decompress", "fnv1a", "implementation", "murmur2", "read_columns", "scan", "set_base_offset", "set_log_append_time",
     "verify",
 ]
 

@@ -305,7 +305,8 @@ def queue_full(budget: Budget) -> BufferFullError:
 def too_large(topic: str, size: int, limit: int) -> KafkaException:
     """The error of a record that no broker would take."""
     return KafkaException(KafkaError(
-        KafkaError.MSG_SIZE_TOO_LARGE, f"a record of {size} bytes for {topic} is larger than message.max.bytes ({limit})"))
+        KafkaError.MSG_SIZE_TOO_LARGE,
+        f"a record of {size} bytes for {topic} is larger than message.max.bytes ({limit})"))
 
 
 def no_partition(topic: str, partition: int, count: int) -> KafkaException:
