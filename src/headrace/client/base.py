@@ -150,7 +150,7 @@ class ClientCore:
                 if error.code() not in _PASSING or (error.maybe_applied and not repeatable):
                     raise
                 failures += 1
-                wait_s = self._retry_wait_s(failures)
+                wait_s = self.retry_wait_s(failures)
                 if self._clock() + wait_s >= end:
                     raise KafkaException(KafkaError(
                         error.code(), f"{type(request).__name__} failed for {timeout_s:g} s: {error.str()}",
@@ -203,7 +203,7 @@ class ClientCore:
                 await self._known(node_id, end - self._clock())
                 return node_id
             failures += 1
-            wait_s = self._retry_wait_s(failures)
+            wait_s = self.retry_wait_s(failures)
             assert error is not None
             if error.code() not in _COORDINATOR_MOVES or self._clock() + wait_s >= end:
                 raise KafkaException(error)
@@ -221,7 +221,8 @@ class ClientCore:
     async def _known(self, node_id: int, timeout_s: float) -> None:
         await self.wait_for_metadata(lambda cluster: node_id in cluster.nodes, timeout_s)
 
-    def _retry_wait_s(self, failures: int) -> float:
+    def retry_wait_s(self, failures: int) -> float:
+        """Seconds to wait after so many failures in a row (retry.backoff.ms, KIP-580)."""
         return backoff_s(failures, self.config.seconds("retry.backoff.ms"), self.config.seconds("retry.backoff.max.ms"),
                          random.random())
 

@@ -1,0 +1,30 @@
+"""asyncio clients: `AIOProducer`, `AIOConsumer`, `AIOAdminClient`. They run on the loop that makes them.
+
+Names load on first use.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from headrace.client.admin import AIOAdminClient
+    from headrace.client.aio_producer import AIOProducer
+    from headrace.client.consumer import AIOConsumer
+
+_HOME_OF = {
+    "AIOAdminClient": "headrace.client.admin",
+    "AIOConsumer": "headrace.client.consumer",
+    "AIOProducer": "headrace.client.aio_producer",
+}
+
+__all__ = ["AIOAdminClient", "AIOConsumer", "AIOProducer"]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME_OF:
+        raise AttributeError(f"module 'headrace.aio' has no attribute {name!r}")
+    value = getattr(import_module(_HOME_OF[name]), name)
+    globals()[name] = value
+    return value

@@ -1,0 +1,252 @@
+"""`AIOAdminClient`: administration for asyncio programs, under confluent_kafka's names.
+
+Each method that changes or asks for several things returns a dict of awaitable futures at once, one for each thing:
+
+    await admin.create_topics([NewTopic("flights", 4)])["flights"]
+
+It must not know requests. Read next: `client.admin_calls`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine, Iterable, Mapping, Sequence
+from typing import Any, TypeVar
+
+from headrace.client.admin_calls import AdminCalls
+from headrace.client.base import ClientCore
+from headrace.client.cluster import ClusterMetadata, GroupMetadata
+from headrace.config import ADMIN, Config
+from headrace.errors import KafkaError, KafkaException
+from headrace.machines.resources import (
+    AlterConfigOpType,
+    ConfigEntry,
+    ConfigResource,
+    ConfigSource,
+    ConsumerGroupListing,
+    DeletedRecords,
+    DescribeClusterResult,
+    IsolationLevel,
+    ListConsumerGroupsResult,
+    ListOffsetsResultInfo,
+    NewPartitions,
+    NewTopic,
+    OffsetSpec,
+    ResourceType,
+)
+from headrace.types import TopicPartition
+
+__all__ = [
+    "AIOAdminClient",
+    "AlterConfigOpType",
+    "ConfigEntry",
+    "ConfigResource",
+    "ConfigSource",
+    "ConsumerGroupListing",
+    "DeletedRecords",
+    "DescribeClusterResult",
+    "IsolationLevel",
+    "ListConsumerGroupsResult",
+    "ListOffsetsResultInfo",
+    "NewPartitions",
+    "NewTopic",
+    "OffsetSpec",
+    "ResourceType",
+    "settle",
+]
+
+_K = TypeVar("_K")
+
+
+class AIOAdminClient:
+    """Creates, describes, changes and deletes topics, configurations, records and groups.
+
+    Times are seconds. `request_timeout` bounds the whole call, attempts at other brokers included, and is
+    socket.timeout.ms by default; `operation_timeout` is how long the brokers may take to carry it out.
+
+    Args:
+        conf: properties, see `headrace.config`; `bootstrap.servers` is enough.
+        logger: logging.Logger to use instead of `headrace`.
+
+    Raises:
+        ConfigError: a property is unknown or wrong.
+    """
+
+    def __init__(self, conf: Mapping[str, Any], logger: Any = None) -> None:
+        config = Config(ADMIN, conf if logger is None else {**conf, "logger": logger})
+        self._core = ClientCore(config)
+        self._calls = AdminCalls(self._core)
+        self._tasks: set[asyncio.Task[Any]] = set()
+
+    def create_topics(
+        self,
+        new_topics: Sequence[NewTopic],
+        *,
+        operation_timeout: float | None = None,
+        request_timeout: float | None = None,
+        validate_only: bool = False,
+    ) -> dict[str, asyncio.Future[None]]:
+        """Create topics. Futures by topic name; they resolve to None or raise KafkaException."""
+        limit_s = self._calls.timeout_s(request_timeout)
+        operation_s = limit_s if operation_timeout is None else operation_timeout
+        work = self._calls.create_topics(new_topics, limit_s, operation_s, validate_only)
+        return self._futures([topic.topic for topic in new_topics], work)
+
+    def delete_topics(
+        self,
+        topics: Sequence[str],
+        *,
+        operation_timeout: float | None = None,
+        request_timeout: float | None = None,
+    ) -> dict[str, asyncio.Future[None]]:
+        """Delete topics. Futures by topic name."""
+        limit_s = self._calls.timeout_s(request_timeout)
+        operation_s = limit_s if operation_timeout is None else operation_timeout
+        return self._futures(topics, self._calls.delete_topics(topics, limit_s, operation_s))
+
+    def create_partitions(
+        self,
+        new_partitions: Sequence[NewPartitions],
+        *,
+        operation_timeout: float | None = None,
+        request_timeout: float | None = None,
+        validate_only: bool = False,
+    ) -> dict[str, asyncio.Future[None]]:
+        """Add partitions to topics. Futures by topic name."""
+        limit_s = self._calls.timeout_s(request_timeout)
+        operation_s = limit_s if operation_timeout is None else operation_timeout
+        work = self._calls.create_partitions(new_partitions, limit_s, operation_s, validate_only)
+        return self._futures([new.topic for new in new_partitions], work)
+
+    def describe_configs(
+        self, resources: Sequence[ConfigResource], *, request_timeout: float | None = None, broker: int = -1
+    ) -> dict[ConfigResource, asyncio.Future[dict[str, ConfigEntry]]]:
+        """Read configurations. Futures by resource; each resolves to its entries by name."""
+        work = self._calls.describe_configs(resources, self._calls.timeout_s(request_timeout), broker)
+        return self._futures(resources, work)
+
+    def alter_configs(
+        self,
+        resources: Sequence[ConfigResource],
+        *,
+        request_timeout: float | None = None,
+        validate_only: bool = False,
+        broker: int = -1,
+    ) -> dict[ConfigResource, asyncio.Future[None]]:
+        """Replace whole configurations: what is not given goes back to its default. Futures by resource."""
+        work = self._calls.alter_configs(resources, self._calls.timeout_s(request_timeout), validate_only, broker)
+        return self._futures(resources, work)
+
+    def incremental_alter_configs(
+        self,
+        resources: Sequence[ConfigResource],
+        *,
+        request_timeout: float | None = None,
+        validate_only: bool = False,
+        broker: int = -1,
+    ) -> dict[ConfigResource, asyncio.Future[None]]:
+        """Change single properties and leave the others alone (KIP-339). Futures by resource."""
+        limit_s = self._calls.timeout_s(request_timeout)
+        return self._futures(
+            resources, self._calls.incremental_alter_configs(resources, limit_s, validate_only, broker))
+
+    def list_offsets(
+        self,
+        topic_partition_offsets: Mapping[TopicPartition, OffsetSpec],
+        *,
+        isolation_level: IsolationLevel = IsolationLevel.READ_UNCOMMITTED,
+        request_timeout: float | None = None,
+    ) -> dict[TopicPartition, asyncio.Future[ListOffsetsResultInfo]]:
+        """Find the first, the next, or the offset at some time. Futures by partition."""
+        limit_s = self._calls.timeout_s(request_timeout)
+        work = self._calls.list_offsets(topic_partition_offsets, isolation_level.value, limit_s)
+        return self._futures(topic_partition_offsets, work)
+
+    def delete_records(
+        self,
+        topic_partition_offsets: Sequence[TopicPartition],
+        *,
+        request_timeout: float | None = None,
+        operation_timeout: float | None = None,
+    ) -> dict[TopicPartition, asyncio.Future[DeletedRecords]]:
+        """Drop the records before each partition's offset; offset -1 drops all. Futures by partition."""
+        limit_s = self._calls.timeout_s(request_timeout)
+        operation_s = limit_s if operation_timeout is None else operation_timeout
+        work = self._calls.delete_records(topic_partition_offsets, limit_s, operation_s)
+        return self._futures(topic_partition_offsets, work)
+
+    def delete_consumer_groups(
+        self, group_ids: Sequence[str], *, request_timeout: float | None = None
+    ) -> dict[str, asyncio.Future[None]]:
+        """Delete groups that have no members, with their offsets. Futures by group id."""
+        work = self._calls.delete_groups(group_ids, self._calls.timeout_s(request_timeout))
+        return self._futures(group_ids, work)
+
+    async def list_consumer_groups(
+        self, *, request_timeout: float | None = None, states: Sequence[str] = ()
+    ) -> ListConsumerGroupsResult:
+        """Find the consumer groups of the cluster, with `states` only those in one of these states."""
+        return await self._calls.list_consumer_groups(states, self._calls.timeout_s(request_timeout))
+
+    async def describe_cluster(self, *, request_timeout: float | None = None) -> DescribeClusterResult:
+        """Find the cluster's id, controller and brokers."""
+        return await self._calls.describe_cluster(self._calls.timeout_s(request_timeout))
+
+    async def list_topics(self, topic: str | None = None, timeout: float = -1) -> ClusterMetadata:
+        """Brokers, and all topics or one of them. Raises KafkaException when no broker answers in time."""
+        return await self._core.list_topics(topic, self._calls.timeout_s(timeout))
+
+    async def list_groups(self, group: str | None = None, timeout: float = -1) -> list[GroupMetadata]:
+        """All classic groups with their members, or one of them."""
+        return await self._calls.list_groups(group, self._calls.timeout_s(timeout))
+
+    async def close(self) -> None:
+        """Close all connections; what is not settled yet fails. The second call does nothing."""
+        await self._core.close()
+        if self._tasks:
+            await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    async def __aenter__(self) -> AIOAdminClient:
+        return self
+
+    async def __aexit__(self, *exc: object) -> None:
+        await self.close()
+
+    def _futures(
+        self, keys: Iterable[_K], work: Coroutine[Any, Any, Mapping[_K, Any]]
+    ) -> dict[_K, asyncio.Future[Any]]:
+        try:
+            self._core.check_open()
+        except BaseException:
+            work.close()
+            raise
+        loop = asyncio.get_running_loop()
+        futures: dict[_K, asyncio.Future[Any]] = {key: loop.create_future() for key in keys}
+        task = loop.create_task(settle(futures, work))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return futures
+
+
+async def settle(futures: Mapping[_K, Any], work: Coroutine[Any, Any, Mapping[_K, Any]]) -> None:
+    """Run the work and hand each result, or its error, to the future of its key.
+
+    Args:
+        futures: asyncio's or concurrent.futures' futures by key.
+        work: gives results by key; a `KafkaError` as a result is a failure.
+    """
+    try:
+        results: Mapping[_K, Any] = await work
+    except Exception as error:
+        results = dict.fromkeys(futures, error)
+    missing = KafkaException(KafkaError(KafkaError._FAIL, "the broker's answer does not mention it"))
+    for key, future in futures.items():
+        result = results.get(key, missing)
+        if future.done():
+            continue
+        if isinstance(result, KafkaError):
+            future.set_exception(KafkaException(result))
+        elif isinstance(result, Exception):
+            future.set_exception(result)
+        else:
+            future.set_result(result)
