@@ -24,9 +24,9 @@ from headrace.records.topic_buffer import OVERHEAD_BYTES, WAKE, Budget, OpenBatc
 
 __all__ = [
     "CODEC_NAMES", "GZIP", "LZ4", "MAX_DECOMPRESSED_BYTES", "NONE", "OVERHEAD_BYTES", "SNAPPY", "WAKE", "ZSTD",
-    "Batch", "BatchBuilder", "BatchInfo", "Budget", "Cursor", "Message", "OpenBatch", "TopicBuffer", "append_columns", "compress",
-    "crc32c", "decompress", "fnv1a", "implementation", "murmur2", "read_columns", "scan", "set_base_offset", "set_log_append_time",
-    "verify",
+    "Batch", "BatchBuilder", "BatchInfo", "Budget", "Cursor", "Message", "OpenBatch", "TopicBuffer", "append_columns",
+    "compress", "crc32c", "decompress", "fnv1a", "implementation", "murmur2", "read_columns", "scan",
+    "set_base_offset", "set_log_append_time", "verify",
 ]
 
 implementation = "plain"

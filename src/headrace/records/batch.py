@@ -166,8 +166,9 @@ def read_records(data: memoryview, info: BatchInfo, topic: str, partition: int, 
     Raises:
         CorruptRecordError: the records are damaged.
     """
-    view = data[info.position + HEADER_BYTES : info.position + info.size]
-    plain = memoryview(decompress(info.codec, view, limit)) if info.codec else view
+    plain = data[info.position + HEADER_BYTES : info.position + info.size]
+    if info.codec:
+        plain = memoryview(decompress(info.codec, plain, limit))
     at = 0
     for _ in range(info.count):
         size, at = read_varint(plain, at)
@@ -334,9 +335,10 @@ class Cursor:
 
     def _open(self, info: BatchInfo) -> None:
         if info.magic < 2:
-            messages = legacy.read_messages(self._view, info.position, self._topic, self._partition, self._limit)
-            self._left = len(messages)
-            self._records = iter(messages)
+            records = legacy.read_records(self._view, info.position, self._limit)
+            self._left = len(records)
+            self._records = (Message(self._topic, self._partition, r.offset, r.key, r.value, timestamp=r.timestamp)
+                             for r in records)
         else:
             self._left = info.count
             self._records = read_records(self._view, info, self._topic, self._partition, self._limit)

@@ -6,11 +6,12 @@ It must not know partitions or callbacks. Read next: `headrace.records.topic_buf
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
-from headrace.records.batch import HEADER, HEADER_BYTES, SUMMED_FROM, TRANSACTIONAL
+from headrace.records.batch import HEADER, HEADER_BYTES, SUMMED_FROM, TRANSACTIONAL, BatchInfo, read_records
 from headrace.records.compression import compress
 from headrace.records.hashing import crc32c
+from headrace.records.message import Message
 from headrace.records.varint import write_bytes, write_varint
 
 __all__ = ["Batch", "BatchBuilder"]
@@ -59,6 +60,13 @@ class BatchBuilder:
         self._max_count = 0
         records = compress(codec, self._records, level) if codec else self._records
         return Batch(records, codec, self.count, self._base_timestamp, self._max_timestamp)
+
+    def read_back(self, topic: str, partition: int) -> Iterator[Message]:
+        """The records so far as messages with offsets from 0, for their delivery reports."""
+        data = memoryview(bytes(HEADER_BYTES) + self._records)
+        info = BatchInfo(0, self.count - 1, 2, 0, -1, self._base_timestamp, self._max_timestamp, -1, -1, -1,
+                         self.count, 0, len(data))
+        return read_records(data, info, topic, partition, 0)
 
 
 def encode_record(timestamp_delta: int, offset_delta: int, key: bytes | None, value: bytes | None,

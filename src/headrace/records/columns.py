@@ -94,7 +94,7 @@ def read_columns(
                     max_decompressed_bytes=max_decompressed_bytes)
     messages: list[Message] = []
     size, next_offset = 0, cursor.position
-    while len(messages) < max_rows and (message := cursor.take_one()) is not None:
+    while len(messages) < max_rows and next_offset < end_offset and (message := cursor.take_one()) is not None:
         offset = message.offset() or 0
         size += len(message.key() or b"") + len(message) + sum(
             len(name) + len(value or b"") for name, value in message.headers() or ())

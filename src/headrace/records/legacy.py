@@ -1,4 +1,5 @@
-"""Message sets of the formats 0 and 1, which old clients still send. Read only; `upgrade` makes a batch of them.
+"""Message sets of the formats 0 and 1, which old clients still send. Read only: a broker may write a batch of
+what it read.
 
 A message: offset 8, size 4, CRC-32 4, magic 1, attributes 1, timestamp 8 (format 1 only), key and value with lengths
 of 4 bytes. A compressed set is the value of one wrapping message whose offset is that of the last one inside; inner
@@ -17,12 +18,20 @@ from typing import NamedTuple, TypeVar
 
 from headrace.errors import CorruptRecordError
 from headrace.records.compression import LZ4, decompress
-from headrace.records.message import Message
 
-__all__ = ["check_sum", "read_info", "read_messages"]
+__all__ = ["Record", "check_sum", "read_info", "read_records"]
 
 _HEAD = struct.Struct(">qiIbb")
 _LOG_APPEND_TIME = 8
+
+
+class Record(NamedTuple):
+    """One record: its offset, key, value, and (type, milliseconds) as `Message.timestamp()` gives them."""
+
+    offset: int
+    key: bytes | None
+    value: bytes | None
+    timestamp: tuple[int, int]
 
 
 class _Entry(NamedTuple):
@@ -64,7 +73,7 @@ def check_sum(view: memoryview, position: int, size: int, topic: str, partition:
         raise CorruptRecordError(f"message at offset {offset} of {topic}[{partition}]: wrong checksum")
 
 
-def read_messages(view: memoryview, position: int, topic: str, partition: int, limit: int) -> list[Message]:
+def read_records(view: memoryview, position: int, limit: int) -> list[Record]:
     """The records of the message at a position: one, or all that it wraps.
 
     Raises:
@@ -72,7 +81,7 @@ def read_messages(view: memoryview, position: int, topic: str, partition: int, l
     """
     outer = _read_entry(view, position)
     if not outer.attributes & 7:
-        return [_message(outer, outer.offset, outer, topic, partition)]
+        return [_record(outer, outer.offset, outer)]
     plain = memoryview(_unpack(outer, limit))
     inner = []
     at = 0
@@ -82,7 +91,7 @@ def read_messages(view: memoryview, position: int, topic: str, partition: int, l
     if not inner or any(entry.attributes & 7 for entry in inner):
         raise CorruptRecordError("a compressed message set is empty or nested")
     base = outer.offset - inner[-1].offset if outer.magic else 0
-    return [_message(entry, base + entry.offset, outer, topic, partition) for entry in inner]
+    return [_record(entry, base + entry.offset, outer) for entry in inner]
 
 
 def _unpack(outer: _Entry, limit: int) -> bytes:
@@ -143,11 +152,11 @@ def _field(view: memoryview, at: int, end: int) -> tuple[bytes | None, int]:
     return bytes(view[at : at + size]), at + size
 
 
-def _message(entry: _Entry, offset: int, outer: _Entry, topic: str, partition: int) -> Message:
+def _record(entry: _Entry, offset: int, outer: _Entry) -> Record:
     if entry.magic == 0:
         stamp = (0, 0)
     elif outer.attributes & _LOG_APPEND_TIME:
         stamp = (2, outer.timestamp)
     else:
         stamp = (1, entry.timestamp)
-    return Message(topic, partition, offset, entry.key, entry.value, None, None, stamp, None, None)
+    return Record(offset, entry.key, entry.value, stamp)

@@ -9,7 +9,7 @@ from typing import Any
 
 from headrace.errors import KafkaError
 
-__all__ = ["Message", "encode_headers", "encode_text"]
+__all__ = ["Message", "encode_headers", "encode_text", "rebuild"]
 
 HeaderList = list[tuple[str, bytes | None]]
 
@@ -138,11 +138,18 @@ class Message:
         return self._fields() == other._fields() if isinstance(other, Message) else NotImplemented
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return (Message, self._fields())
+        return (rebuild, self._fields())
 
     def __repr__(self) -> str:
         what = f"error={self._error}" if self._error is not None else f"key={self.key()!r:.60},{len(self)} bytes"
         return f"Message{{{self._topic}[{self.partition()}]@{self.offset()},{what}}}"
+
+
+def rebuild(*fields: Any) -> Any:
+    """The message that was pickled: of the implementation that is used where it is loaded."""
+    from headrace import records
+
+    return records.Message(*fields)
 
 
 def encode_text(value: Any, role: str) -> bytes | None:

@@ -10,7 +10,7 @@ import math
 import os
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any
 
 from headrace.errors import BufferFullError, KafkaError, KafkaException
@@ -74,18 +74,18 @@ class OpenBatch:
         partition: partition number.
         opened_at: monotonic seconds of the first record.
         cost_bytes: what its records cost of the `Budget`.
-        reports: for each record with a callback: (index, callback, key, value, headers, timestamp in ms, monotonic
-            seconds of `append()`); None if there is none.
+        reports: the callback of each record, None where it has none; None if no record has one.
     """
 
-    __slots__ = ("_builder", "cost_bytes", "opened_at", "partition", "reports", "topic")
+    __slots__ = ("_appended_at", "_builder", "cost_bytes", "opened_at", "partition", "reports", "topic")
 
     def __init__(self, topic: str, partition: int, opened_at: float, builder: BatchBuilder) -> None:
         self.topic = topic
         self.partition = partition
         self.opened_at = opened_at
         self.cost_bytes = 0
-        self.reports: list[tuple[int, Any, Any, Any, Any, int, float]] | None = None
+        self.reports: list[Any] | None = None
+        self._appended_at: list[float] = []
         self._builder = builder
 
     @property
@@ -105,7 +105,7 @@ class OpenBatch:
     def messages(
         self, base_offset: int, timestamp_type: int, timestamp_ms: int, error: KafkaError | None, now_s: float
     ) -> list[tuple[Callable[..., Any], Message]]:
-        """The delivery reports of the records that have a callback, in order.
+        """The delivery reports of the records that have a callback, in order; text comes back as bytes.
 
         Args:
             base_offset: offset of the batch's first record, negative when it is not known.
@@ -114,13 +114,26 @@ class OpenBatch:
             error: why the batch was not delivered, or None.
             now_s: monotonic seconds, for the latency.
         """
-        reports = []
-        for index, callback, key, value, headers, own_ms, since in self.reports or ():
-            stamp = (2, timestamp_ms) if timestamp_type == 2 else (1, own_ms)
+        if self.reports is None:
+            return []
+        made = []
+        records = self._builder.read_back(self.topic, self.partition)
+        for index, (callback, since, m) in enumerate(zip(self.reports, self._appended_at, records, strict=False)):
+            if callback is None:
+                continue
+            stamp = (2, timestamp_ms) if timestamp_type == 2 else m.timestamp()
             offset = base_offset + index if base_offset >= 0 else None
-            reports.append((callback, Message(self.topic, self.partition, offset, key, value, headers, error, stamp,
-                                              max(now_s - since, 0.0))))
-        return reports
+            made.append((callback, Message(self.topic, self.partition, offset, m.key(), m.value(), m.headers(), error,
+                                           stamp, max(now_s - since, 0.0))))
+        return made
+
+    def _report_to(self, callback: Any) -> None:
+        """Keep the callback of the last record."""
+        if self.reports is None:
+            self.reports = []
+        without = self.count - 1 - len(self.reports)
+        self.reports += [None] * without + [callback]
+        self._appended_at += [0.0] * without + [time.monotonic()]
 
 
 class TopicBuffer:
@@ -182,7 +195,7 @@ class TopicBuffer:
             partition: -1 lets the partitioner choose.
             timestamp_ms: milliseconds since the epoch, 0 for now.
             headers: a mapping or pairs.
-            callback: kept for the delivery report, with what it needs to show key, value and headers.
+            callback: kept for the delivery report.
 
         Returns:
             `WAKE` or 0.
@@ -208,9 +221,7 @@ class TopicBuffer:
             batch, woken = self._put(partition, timestamp_ms, raw_key, raw_value, raw_headers)
             batch.cost_bytes += cost
             if callback is not None:
-                batch.reports = batch.reports or []
-                batch.reports.append(
-                    (batch.count - 1, callback, key, value, headers, timestamp_ms, time.monotonic()))
+                batch._report_to(callback)
             if batch.count >= self._batch_count:
                 self._close(batch)
                 woken = WAKE
@@ -268,26 +279,34 @@ class TopicBuffer:
         with self._lock:
             self._sticky = -1
 
-    def ready(self, opened_before: float | None = None) -> list[OpenBatch]:
+    def ready(self, opened_before: float | None = None, held: Collection[int] = ()) -> list[OpenBatch]:
         """Take out the batches that are due, in order per partition.
 
         Args:
             opened_before: monotonic seconds; open batches whose first record came at or before it are taken as well,
                 all with `math.inf`, none with None.
+            held: partitions whose open batch stays, because earlier ones can not be sent yet and it may still grow.
         """
         with self._lock:
             if opened_before is not None:
                 for batch in [b for b in self._open.values() if b.opened_at <= opened_before]:
-                    self._close(batch)
+                    if batch.partition not in held:
+                        self._close(batch)
             full, self._full = self._full, []
         return full
 
-    def next_deadline(self, linger_s: float) -> float | None:
-        """When the oldest open batch has lingered, in monotonic seconds; -inf if a full one waits, None if none."""
+    def next_deadline(self, linger_s: float, held: Collection[int] = ()) -> float | None:
+        """When the oldest open batch has lingered, in monotonic seconds; -inf if a full one waits, None if none.
+
+        Args:
+            linger_s: seconds that a batch stays open.
+            held: partitions that do not count, as in `ready`.
+        """
         with self._lock:
             if self._full:
                 return -math.inf
-            return min((b.opened_at for b in self._open.values()), default=math.inf) + linger_s if self._open else None
+            oldest = min((b.opened_at for b in self._open.values() if b.partition not in held), default=None)
+            return None if oldest is None else oldest + linger_s
 
     def grow(self, partition_count: int) -> None:
         """Partitions were added to the topic."""
