@@ -12,13 +12,14 @@ import asyncio
 import sys
 from collections.abc import Sequence
 
-from headrace.errors import ProtocolError
+from headrace.errors import KafkaError, KafkaException, ProtocolError
 
 __all__ = ["ReplyReader", "write_parts"]
 
 _SHARED_BYTES = 65_536
 _JOIN_BYTES = 65_536
 _PREFIX_BYTES = 4
+_TLS_RECORDS = (b"\x15\x03", b"\x16\x03")  # an alert, a handshake
 
 
 class ReplyReader:
@@ -51,7 +52,7 @@ class ReplyReader:
         """So many bytes have arrived in `buffer()`. Returns the frames that are now complete.
 
         Raises:
-            ProtocolError: the announced length is negative or beyond the limit.
+            KafkaException: the announced length is negative or beyond the limit.
         """
         if self._large is not None:
             self._filled += count
@@ -62,7 +63,7 @@ class ReplyReader:
             body = self._start + _PREFIX_BYTES
             size = int.from_bytes(self._view[self._start:body], "big", signed=True)
             if not 0 < size <= self._max_bytes:
-                raise ProtocolError(self._bad_size(size))
+                raise self._bad_size(size)
             if self._end - body < size:
                 if size > _SHARED_BYTES - _PREFIX_BYTES:
                     self._begin_large(size, body)
@@ -92,14 +93,15 @@ class ReplyReader:
                 self._view[:left] = bytes(self._view[self._start:self._end])
             self._start, self._end = 0, left
 
-    def _bad_size(self, size: int) -> str:
+    def _bad_size(self, size: int) -> KafkaException:
         first = bytes(self._view[self._start:self._start + _PREFIX_BYTES])
-        if first[:2] in (b"\x15\x03", b"\x16\x03"):
-            return 'the port speaks TLS: set "security.protocol" to "ssl"'
+        if first[:2] in _TLS_RECORDS:
+            return KafkaException(KafkaError(
+                KafkaError._SSL, 'the port speaks TLS, this client plaintext: set "security.protocol" to "ssl"'))
         if first == b"HTTP":
-            return 'this is an HTTP server, not a Kafka broker: correct the port in "bootstrap.servers"'
-        return (f'a reply of {size} bytes is beyond the limit of {self._max_bytes}: raise '
-                '"receive.message.max.bytes", or check that the port is a Kafka broker\'s')
+            return ProtocolError("this is a web server, not a Kafka broker: correct the port")
+        return ProtocolError(f"a reply of {size} bytes is beyond the limit of {self._max_bytes}: raise "
+                             '"receive.message.max.bytes", or check that this is the port of a Kafka broker')
 
 
 def write_parts(transport: asyncio.WriteTransport, parts: Sequence[bytes | memoryview]) -> None:

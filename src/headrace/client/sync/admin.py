@@ -5,6 +5,7 @@ The work is done by `AdminCalls` on the process's loop thread. Read next: `clien
 
 from __future__ import annotations
 
+import weakref
 from collections import deque
 from collections.abc import Coroutine, Iterable, Mapping, Sequence
 from concurrent.futures import Future
@@ -28,7 +29,7 @@ from headrace.machines.resources import (
     NewTopic,
     OffsetSpec,
 )
-from headrace.net.thread import loop_thread
+from headrace.net.thread import LoopThread, loop_thread
 from headrace.types import TopicPartition
 
 __all__ = ["AdminClient"]
@@ -62,6 +63,7 @@ class AdminClient:
         self._error_cb = config["error_cb"]
         self._core = self._thread.call(_make_core(config, self._errors))
         self._calls = AdminCalls(self._core)
+        weakref.finalize(self, _close_forgotten, self._thread, self._core).atexit = False
 
     def create_topics(
         self,
@@ -220,6 +222,12 @@ class AdminClient:
                     unused.close()
             raise
         return self._thread.submit(work)
+
+
+def _close_forgotten(thread: LoopThread, core: ClientCore) -> None:
+    """The client was dropped without `close()`."""
+    if not core.closed:
+        thread.submit(core.close())
 
 
 async def _make_core(config: Config, errors: deque[KafkaError]) -> ClientCore:
