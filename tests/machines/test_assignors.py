@@ -93,7 +93,8 @@ def test_the_sticky_plan_comes_to_rest_and_is_balanced_where_all_read_the_same(
 def test_a_new_member_gets_only_what_others_have_given_up() -> None:
     everything = tuple(("t", p) for p in range(4))
     plan = assign_cooperative_sticky([member("a", "t", owned=everything), member("b", "t")], {"t": 4})
-    assert len(plan["a"]) == 2 and plan["b"] == []
+    assert len(plan["a"]) == 2
+    assert plan["b"] == []
     plan = assign_cooperative_sticky([member("a", "t", owned=tuple(plan["a"])), member("b", "t")], {"t": 4})
     assert len(plan["a"]) == len(plan["b"]) == 2
 
@@ -101,7 +102,8 @@ def test_a_new_member_gets_only_what_others_have_given_up() -> None:
 def test_members_keep_what_they_hold_when_one_leaves() -> None:
     a, b = (("t", 0), ("t", 1)), (("t", 2), ("t", 3))
     plan = assign_cooperative_sticky([member("a", "t", owned=a), member("b", "t", owned=b)], {"t": 6})
-    assert set(a) <= set(plan["a"]) and set(b) <= set(plan["b"])
+    assert set(a) <= set(plan["a"])
+    assert set(b) <= set(plan["b"])
 
 
 def test_of_two_owners_the_newer_generation_is_right_and_of_one_generation_neither() -> None:

@@ -116,7 +116,7 @@ def test_taking_moves_the_position_and_stores_the_offset() -> None:
 
 
 def test_without_automatic_storing_nothing_is_stored() -> None:
-    bench = Bench(**{"enable_auto_offset_store": False})
+    bench = Bench(enable_auto_offset_store=False)
     bench.reply(bench.poll()[1], data=batch(0, 5))
     offsets(bench)
     assert bench.subscription.require("t", 0).stored < 0
@@ -154,7 +154,7 @@ def test_paused_partitions_keep_their_records_for_later_and_are_not_fetched() ->
 
 
 def test_a_full_queue_stops_the_fetching_until_it_drains() -> None:
-    bench = Bench(**{"max_partition_fetch_bytes": 100, "queued_max_messages_kbytes": 1})
+    bench = Bench(max_partition_fetch_bytes=100, queued_max_messages_kbytes=1)
     data = batch(0, 100, size=20)
     bench.reply(bench.poll()[1], data=data)
     assert len(data) > 1024
@@ -166,7 +166,7 @@ def test_a_full_queue_stops_the_fetching_until_it_drains() -> None:
 
 
 def test_a_broker_answers_soon_while_a_partition_of_it_is_left_out() -> None:
-    bench = Bench(partitions=3, **{"max_partition_fetch_bytes": 100, "queued_max_messages_kbytes": 8})
+    bench = Bench(partitions=3, max_partition_fetch_bytes=100, queued_max_messages_kbytes=8)
     first = bench.poll()[1]
     assert first.request.max_wait_ms == 500  # type: ignore[attr-defined]
     bench.reply(first, data=batch(0, 100, size=20))
@@ -188,7 +188,8 @@ def test_a_wrong_leader_makes_it_ask_for_metadata_and_try_again_later(code: int)
     bench.reply(bench.poll()[1], code=code)
     assert bench.poll() == {}
     due = bench.fetcher.deadline()
-    assert due is not None and due > bench.now
+    assert due is not None
+    assert due > bench.now
     assert bench.metadata.deadline() is not None
     bench.set_leaders({0: 2}, epoch=4)
     bench.now = due
@@ -216,18 +217,20 @@ def test_a_lost_connection_backs_off_and_starts_a_new_session() -> None:
 
 
 def test_an_offset_out_of_range_is_reset_by_the_policy() -> None:
-    bench = Bench(**{"auto_offset_reset": "earliest"})
+    bench = Bench(auto_offset_reset="earliest")
     bench.reply(bench.poll()[1], code=KafkaError.OFFSET_OUT_OF_RANGE)
     assert bench.subscription.require("t", 0).phase is Phase.RESET
 
 
 def test_an_offset_out_of_range_is_told_when_the_policy_is_error() -> None:
-    bench = Bench(offset=70, **{"auto_offset_reset": "error"})
+    bench = Bench(offset=70, auto_offset_reset="error")
     bench.reply(bench.poll()[1], code=KafkaError.OFFSET_OUT_OF_RANGE)
     [message] = bench.fetcher.take(10)
     error = message.error()
-    assert error is not None and error == KafkaError._AUTO_OFFSET_RESET
-    assert "70" in error.str() and "seek()" in error.str()
+    assert error is not None
+    assert error == KafkaError._AUTO_OFFSET_RESET
+    assert "70" in error.str()
+    assert "seek()" in error.str()
 
 
 def test_a_missing_permission_is_told_once_and_retried() -> None:
@@ -239,7 +242,7 @@ def test_a_missing_permission_is_told_once_and_retried() -> None:
 
 
 def test_the_end_of_a_partition_is_told_once_per_visit() -> None:
-    bench = Bench(**{"enable_partition_eof": True, "isolation_level": "read_uncommitted"})
+    bench = Bench(enable_partition_eof=True, isolation_level="read_uncommitted")
     bench.reply(bench.poll()[1], data=batch(0, 2), high_watermark=2)
     kinds = [message.error() for message in bench.fetcher.take(10)]
     assert kinds == [None, None, KafkaError._PARTITION_EOF]
@@ -279,11 +282,12 @@ def test_a_preferred_follower_is_read_and_given_up_when_it_fails() -> None:
 
 def test_aborted_transactions_reach_the_decoder_with_read_committed_only() -> None:
     for level, expected in (("read_committed", [(9, 0)]), ("read_uncommitted", None)):
-        bench = Bench(**{"isolation_level": level})
+        bench = Bench(isolation_level=level)
         bench.reply(bench.poll()[1], data=batch(0, 1),
                     aborted_transactions=[AbortedTransaction(producer_id=9, first_offset=0)])
         fetched = bench.fetcher.take_fetched()
-        assert fetched is not None and fetched.aborted == expected
+        assert fetched is not None
+        assert fetched.aborted == expected
 
 
 def test_raw_pieces_are_given_whole_and_move_the_position() -> None:

@@ -41,7 +41,7 @@ class FetchedRange:
         log_start_offset: first offset that the partition still has.
     """
 
-    data: memoryview | bytes
+    data: memoryview | bytes | bytearray
     fetch_offset: int
     next_offset: int
     aborted: list[tuple[int, int]] | None

@@ -59,7 +59,7 @@ class Fetched:
     offset: int
     next_offset: int = -1
     leader_epoch: int = -1
-    data: memoryview | bytes = b""
+    data: memoryview | bytes | bytearray = b""
     aborted: list[tuple[int, int]] | None = None
     cursor: Cursor | None = None
     notice: Message | None = None

@@ -1,0 +1,380 @@
+"""Classic groups: joining, both kinds of rebalances, fencing, stalled applications, leaving."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from headrace.config import CONSUMER, Config
+from headrace.errors import KafkaError
+from headrace.machines.assignors import read_assignment, write_assignment, write_subscription
+from headrace.machines.coordinator import CoordinatorFinder
+from headrace.machines.group_classic import TRANSITIONS, Change, ClassicGroup, GroupFailed, Left, Rebalance, State
+from headrace.machines.machine import Event, Send
+from headrace.machines.metadata import Metadata
+from headrace.machines.subscription import Subscription
+from headrace.wire.messages.groups import (
+    FindCoordinatorResponse,
+    HeartbeatRequest,
+    HeartbeatResponse,
+    JoinGroupRequest,
+    JoinGroupResponse,
+    JoinGroupResponseMember,
+    LeaveGroupRequest,
+    LeaveGroupResponse,
+    SyncGroupRequest,
+    SyncGroupResponse,
+)
+from headrace.wire.messages.metadata import (
+    MetadataResponse,
+    MetadataResponseBroker,
+    MetadataResponsePartition,
+    MetadataResponseTopic,
+)
+
+COOPERATIVE = {"partition.assignment.strategy": "cooperative-sticky"}
+Partitions = set[tuple[str, int]]
+
+
+class Bench:
+    """One member and a scripted coordinator, broker 1."""
+
+    def __init__(self, topics: dict[str, int] | None = None, **properties: Any) -> None:
+        self.config = Config(CONSUMER, {"bootstrap.servers": "h:1", "group.id": "g", **properties})
+        self.metadata = Metadata([("h", 1)])
+        self.subscription = Subscription("g", "latest")
+        self.finder = CoordinatorFinder(0, "g")
+        self.group = ClassicGroup(self.config, self.subscription, self.metadata, self.finder)
+        self.group.application_at = 0.0
+        self.now = 0.0
+        self.set_topics({"t": 4} if topics is None else topics)
+        self.find()
+        self.subscription.subscribe(["t"])
+
+    def find(self) -> None:
+        for send in list(self.finder.poll(self.now)):
+            self.finder.on_reply(send, FindCoordinatorResponse(node_id=1, host="h", port=1), self.now)
+
+    def set_topics(self, topics: dict[str, int]) -> None:
+        self.now += 0.001
+        self.metadata.want_topics([*topics, f"at {self.now}"])
+        [send] = self.metadata.poll(self.now)
+        self.metadata.on_reply(send, MetadataResponse(
+            cluster_id="c", brokers=[MetadataResponseBroker(node_id=1, host="h", port=1)],
+            topics=[MetadataResponseTopic(name=name, partitions=[
+                MetadataResponsePartition(partition_index=p, leader_id=1) for p in range(count)])
+                for name, count in topics.items()]), self.now)
+
+    def send(self, kind: type, after_s: float = 0.0) -> Send:
+        """The one request that the member sends next, which must be of this kind."""
+        self.now += after_s
+        self.find()
+        sends = list(self.group.poll(self.now))
+        assert [type(send.request) for send in sends] == [kind]
+        deadline = self.group.deadline()
+        assert deadline is None or deadline > self.now
+        return sends[0]
+
+    def silent(self) -> None:
+        assert list(self.group.poll(self.now)) == []
+
+    def reply(self, send: Send, reply: Any) -> None:
+        self.group.on_reply(send, reply, self.now)
+
+    def events(self, kind: type[Event]) -> list[Any]:
+        return [event for event in self.group.events() if isinstance(event, kind)]
+
+    def rebalanced(self) -> tuple[Change, Partitions]:
+        """The one rebalance that the application is told of; it agrees."""
+        [event] = self.events(Rebalance)
+        self.group.callback_done(self.now)
+        return event.change, {(tp.topic, tp.partition) for tp in event.partitions}
+
+    def join(self, generation: int = 1, leader: bool = False, member_id: str = "me",
+             others: tuple[JoinGroupResponseMember, ...] = ()) -> JoinGroupRequest:
+        send = self.send(JoinGroupRequest)
+        request = send.request
+        assert isinstance(request, JoinGroupRequest)
+        me = JoinGroupResponseMember(member_id=member_id, metadata=request.protocols[0].metadata)
+        self.reply(send, JoinGroupResponse(
+            generation_id=generation, protocol_name=request.protocols[0].name, member_id=member_id,
+            leader=member_id if leader else "another", members=[me, *others] if leader else []))
+        return request
+
+    def sync(self, *keys: tuple[str, int]) -> SyncGroupRequest:
+        send = self.send(SyncGroupRequest)
+        self.reply(send, SyncGroupResponse(assignment=write_assignment(keys)))
+        assert isinstance(send.request, SyncGroupRequest)
+        return send.request
+
+    def settle(self, *keys: tuple[str, int], generation: int = 1) -> None:
+        self.join(generation)
+        self.sync(*keys)
+        change, partitions = self.rebalanced()
+        assert (change, partitions) == (Change.ASSIGN, set(keys))
+        assert self.group.state is State.STABLE
+
+    def heartbeat(self, code: int = 0) -> None:
+        self.reply(self.send(HeartbeatRequest, after_s=3.0), HeartbeatResponse(error_code=code))
+
+
+def test_a_member_joins_syncs_and_is_told_what_it_got() -> None:
+    bench = Bench()
+    request = bench.join()
+    assert (request.group_id, request.member_id, request.session_timeout_ms) == ("g", "", 45_000)
+    assert [protocol.name for protocol in request.protocols] == ["range", "roundrobin"]
+    bench.sync(("t", 1))
+    assert bench.rebalanced() == (Change.ASSIGN, {("t", 1)})
+    assert (bench.group.state, bench.group.member_id, bench.group.generation) == (State.STABLE, "me", 1)
+
+
+def test_nothing_is_sent_before_there_is_a_coordinator_and_a_subscription() -> None:
+    bench = Bench()
+    bench.subscription.subscribe([])
+    bench.silent()
+    bench.subscription.subscribe(["t"])
+    bench.finder.invalidate(bench.now)
+    bench.silent()
+
+
+def test_a_member_waits_until_it_knows_its_topics() -> None:
+    bench = Bench(topics={})
+    bench.silent()
+    bench.set_topics({"t": 1})
+    bench.send(JoinGroupRequest)
+
+
+def test_the_member_id_that_the_coordinator_asks_for_is_used_at_once() -> None:
+    bench = Bench()
+    bench.reply(bench.send(JoinGroupRequest), JoinGroupResponse(
+        error_code=KafkaError.MEMBER_ID_REQUIRED, member_id="given", protocol_name=""))
+    again = bench.send(JoinGroupRequest).request
+    assert isinstance(again, JoinGroupRequest)
+    assert again.member_id == "given"
+
+
+def test_the_leader_sends_everybody_their_share() -> None:
+    bench = Bench()
+    other = JoinGroupResponseMember(member_id="you", metadata=write_subscription(["t"], (), -1, None))
+    bench.join(leader=True, others=(other,))
+    plan = bench.sync(("t", 0)).assignments
+    shares = {share.member_id: read_assignment(share.assignment) for share in plan}
+    assert shares == {"me": [("t", 0), ("t", 1)], "you": [("t", 2), ("t", 3)]}
+
+
+def test_the_leader_asks_for_a_rebalance_when_partitions_are_added() -> None:
+    bench = Bench()
+    bench.join(leader=True)
+    bench.sync(("t", 0))
+    bench.rebalanced()
+    bench.set_topics({"t": 5})
+    bench.silent()
+    assert bench.rebalanced() == (Change.REVOKE, {("t", 0)})
+    bench.send(JoinGroupRequest)
+
+
+def test_an_eager_member_gives_everything_up_before_it_joins_again() -> None:
+    bench = Bench()
+    bench.settle(("t", 0), ("t", 1))
+    bench.heartbeat(KafkaError.REBALANCE_IN_PROGRESS)
+    bench.silent()
+    assert bench.group.owned == {("t", 0), ("t", 1)}, "nothing is gone before the application agrees"
+    assert bench.rebalanced() == (Change.REVOKE, {("t", 0), ("t", 1)})
+    request = bench.join(generation=2)
+    assert request.member_id == "me"
+    bench.sync(("t", 3))
+    assert bench.rebalanced() == (Change.ASSIGN, {("t", 3)})
+
+
+def test_heartbeats_go_on_while_the_application_is_in_its_callback() -> None:
+    bench = Bench()
+    bench.settle(("t", 0))
+    bench.heartbeat(KafkaError.REBALANCE_IN_PROGRESS)
+    bench.silent()
+    bench.heartbeat(KafkaError.REBALANCE_IN_PROGRESS)
+    bench.heartbeat(KafkaError.REBALANCE_IN_PROGRESS)
+    assert bench.group.state is State.PREPARING
+
+
+def test_a_cooperative_member_keeps_its_partitions_and_gives_up_what_moves() -> None:
+    bench = Bench(**COOPERATIVE)
+    bench.settle(("t", 0), ("t", 1))
+    bench.heartbeat(KafkaError.REBALANCE_IN_PROGRESS)
+    bench.join(generation=2)
+    assert bench.events(Rebalance) == []
+    bench.sync(("t", 0))
+    assert bench.rebalanced() == (Change.REVOKE, {("t", 1)})
+    assert bench.rebalanced() == (Change.ASSIGN, set())
+    assert bench.group.owned == {("t", 0)}
+    bench.join(generation=3)  # so that the others get what was given up
+    bench.sync(("t", 0))
+    assert bench.rebalanced() == (Change.ASSIGN, set())
+    bench.silent()
+
+
+def test_a_dropped_member_loses_its_partitions_and_joins_as_a_new_one() -> None:
+    bench = Bench()
+    bench.settle(("t", 0))
+    bench.heartbeat(KafkaError.UNKNOWN_MEMBER_ID)
+    assert bench.group.generation == -1
+    assert bench.rebalanced() == (Change.LOSE, {("t", 0)})
+    assert bench.join().member_id == ""
+
+
+def test_a_member_that_is_dropped_during_a_callback_is_told_afterwards() -> None:
+    bench = Bench()
+    bench.join()
+    bench.sync(("t", 0))
+    bench.heartbeat(KafkaError.ILLEGAL_GENERATION)
+    assert bench.rebalanced() == (Change.ASSIGN, {("t", 0)})
+    assert bench.rebalanced() == (Change.LOSE, {("t", 0)})
+    bench.send(JoinGroupRequest)
+
+
+def test_a_member_that_hears_nothing_for_a_session_gives_its_partitions_up() -> None:
+    bench = Bench(**{"session.timeout.ms": 10_000})
+    bench.settle(("t", 0))
+    for _ in range(4):
+        bench.now += 3
+        bench.find()
+        for send in list(bench.group.poll(bench.now)):
+            if isinstance(send.request, HeartbeatRequest):
+                bench.group.on_error(send, KafkaError(KafkaError._TRANSPORT), bench.now)
+    assert bench.rebalanced() == (Change.LOSE, {("t", 0)})
+
+
+def test_a_moved_coordinator_is_looked_for_without_a_rebalance() -> None:
+    bench = Bench()
+    bench.settle(("t", 0))
+    bench.heartbeat(KafkaError.NOT_COORDINATOR)
+    bench.now += 1
+    bench.send(HeartbeatRequest)
+    assert bench.group.state is State.STABLE
+    assert bench.events(Rebalance) == []
+
+
+@pytest.mark.parametrize("code", [
+    KafkaError.COORDINATOR_LOAD_IN_PROGRESS, KafkaError.NOT_COORDINATOR, KafkaError.COORDINATOR_NOT_AVAILABLE])
+def test_a_passing_error_while_joining_is_ridden_out_in_silence(code: int) -> None:
+    bench = Bench()
+    bench.reply(bench.send(JoinGroupRequest), JoinGroupResponse(error_code=code, member_id="", protocol_name=""))
+    bench.silent()
+    bench.send(JoinGroupRequest, after_s=1.0)
+    assert bench.events(GroupFailed) == []
+
+
+def test_a_refusal_that_a_person_must_mend_is_told_and_tried_again_later() -> None:
+    bench = Bench()
+    bench.reply(bench.send(JoinGroupRequest), JoinGroupResponse(
+        error_code=KafkaError.INCONSISTENT_GROUP_PROTOCOL, member_id="", protocol_name=""))
+    [failed] = bench.events(GroupFailed)
+    assert failed.error == KafkaError.INCONSISTENT_GROUP_PROTOCOL
+    assert "'g'" in failed.error.str()
+    bench.now += 1
+    bench.silent()
+    bench.send(JoinGroupRequest, after_s=10)
+
+
+def test_a_rebalance_during_sync_starts_over() -> None:
+    bench = Bench()
+    bench.join()
+    bench.reply(bench.send(SyncGroupRequest), SyncGroupResponse(error_code=KafkaError.REBALANCE_IN_PROGRESS))
+    assert bench.join(generation=2).member_id == "me"
+
+
+def test_two_consumers_with_one_instance_id_end_the_older_one_for_good() -> None:
+    bench = Bench(**{"group.instance.id": "i"})
+    bench.settle(("t", 0))
+    bench.heartbeat(KafkaError.FENCED_INSTANCE_ID)
+    [failed] = bench.events(GroupFailed)
+    assert failed.error.fatal()
+    bench.now += 100
+    bench.silent()
+
+
+def test_an_application_that_does_not_poll_loses_its_partitions_and_comes_back() -> None:
+    bench = Bench(**{"max.poll.interval.ms": 60_000})
+    bench.settle(("t", 0))
+    for _ in range(19):
+        bench.heartbeat()
+    bench.now += 4
+    sends = list(bench.group.poll(bench.now))
+    assert [type(send.request) for send in sends] == [LeaveGroupRequest]
+    failed, rebalance = bench.group.events()
+    assert isinstance(failed, GroupFailed)
+    assert failed.error == KafkaError._MAX_POLL_EXCEEDED
+    assert isinstance(rebalance, Rebalance)
+    assert rebalance.change is Change.LOSE
+    bench.group.callback_done(bench.now)
+    bench.silent()
+    assert bench.group.state is State.STALLED
+    bench.group.application_at = bench.now
+    bench.send(JoinGroupRequest)
+
+
+def test_an_application_that_waits_inside_poll_is_not_late() -> None:
+    bench = Bench(**{"max.poll.interval.ms": 60_000})
+    bench.settle(("t", 0))
+    bench.group.application_at = float("inf")
+    for _ in range(50):
+        bench.heartbeat()
+    assert bench.group.state is State.STABLE
+
+
+def test_leaving_is_told_to_the_group_and_then_to_the_client() -> None:
+    bench = Bench()
+    bench.settle(("t", 0))
+    bench.subscription.subscribe([])
+    bench.group.leave()
+    send = bench.send(LeaveGroupRequest)
+    assert isinstance(send.request, LeaveGroupRequest)
+    assert [member.member_id for member in send.request.members] == ["me"]
+    bench.reply(send, LeaveGroupResponse())
+    assert len(bench.events(Left)) == 1
+    assert (bench.group.state, bench.group.generation) == (State.OUTSIDE, -1)
+
+
+def test_a_static_member_goes_without_a_word_so_that_it_finds_its_place_again() -> None:
+    bench = Bench(**{"group.instance.id": "i"})
+    bench.settle(("t", 0))
+    bench.subscription.subscribe([])
+    bench.group.leave()
+    bench.silent()
+    assert len(bench.events(Left)) == 1
+
+
+def test_a_changed_subscription_makes_the_member_join_again() -> None:
+    bench = Bench(topics={"t": 1, "u": 1})
+    bench.settle(("t", 0))
+    bench.subscription.subscribe(["u"])
+    bench.silent()
+    assert bench.rebalanced() == (Change.REVOKE, {("t", 0)})
+    assert b"u" in bench.join(generation=2).protocols[0].metadata
+
+
+def test_a_pattern_picks_up_topics_that_appear_later() -> None:
+    bench = Bench(topics={"log-1": 1})
+    bench.subscription.subscribe(["^log-.*"])
+    bench.settle(("log-1", 0))
+    bench.set_topics({"log-1": 1, "log-2": 1})
+    bench.silent()
+    assert bench.rebalanced()[0] is Change.REVOKE
+    assert b"log-2" in bench.join(generation=2).protocols[0].metadata
+
+
+def test_an_answer_to_a_round_that_was_given_up_changes_nothing() -> None:
+    bench = Bench()
+    old = bench.send(JoinGroupRequest)
+    bench.subscription.subscribe([])
+    bench.group.leave()
+    bench.silent()
+    bench.reply(old, JoinGroupResponse(generation_id=9, member_id="me", leader="me", protocol_name="range"))
+    assert bench.group.state is State.OUTSIDE
+
+
+def test_every_state_can_be_reached_and_left() -> None:
+    reached = set(TRANSITIONS.values())
+    left = {state for state, _ in TRANSITIONS}
+    assert reached == set(State)
+    assert left == set(State)
