@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from typing import Final, TypeVar
 
-from headrace.admin import AdminClient, OffsetSpec
+from headrace.admin import AdminClient, IsolationLevel, OffsetSpec
 from headrace.config import ADMIN, Config
 from headrace.errors import ConfigError, KafkaError, KafkaException
 from headrace.spark.options import Position, Subscription
@@ -40,7 +40,7 @@ class ClusterView:
         self, client: Mapping[str, str], subscription: Subscription, *, patience_s: float = _PATIENCE_S
     ) -> None:
         self._admin = AdminClient(dict(client))
-        self._isolation: int = Config(ADMIN, client)["isolation.level"]
+        self._isolation = IsolationLevel(Config(ADMIN, client)["isolation.level"])
         self._subscription = subscription
         self._patience_s = patience_s
         self._known: list[Tp] = []

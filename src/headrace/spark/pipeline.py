@@ -160,11 +160,13 @@ class Pipeline:
             writer = writer.option("checkpointLocation", self._path(f"{self.spec.checkpoint}/{sink.name}"))
             trigger = self.spec.trigger.interval
             writer = writer.trigger(processingTime=trigger) if trigger else writer.trigger(availableNow=True)
-            if sink.topic:
-                writer = writer.format("headrace").options(**self._kafka_options()).option("topic", sink.topic)
-            else:
-                writer = writer.format("parquet").option("path", self._path(sink.path))
-            return writer.options(**sink.options).start()
+            options = {**self._kafka_options(), "topic": sink.topic, **sink.options}
+            if sink.path:
+                return writer.format("parquet").options(**sink.options).start(self._path(sink.path))
+            if sink.mode == "update":
+                # Spark 4.3 takes append and complete from a Python data source; batch writes lift that.
+                return writer.foreachBatch(lambda batch, _: _write(batch, options)).start()
+            return writer.format("headrace").options(**options).start()
 
     def _kafka_options(self) -> dict[str, str]:
         return {f"kafka.{name}": value for name, value in self.kafka.items()}
@@ -241,6 +243,10 @@ def _as_records(frame: DataFrame, sink: Sink) -> DataFrame:
     elif "key" in frame.columns:
         columns.append(F.col("key"))
     return frame.select(*columns, *(name for name in ("partition", "headers") if name in frame.columns))
+
+
+def _write(batch: DataFrame, options: dict[str, str]) -> None:
+    batch.write.format("headrace").mode("append").options(**options).save()
 
 
 @contextmanager

@@ -250,20 +250,25 @@ class StreamReader(_Tasks, DataSourceStreamReader, SupportsTriggerAvailableNow):
     def _next_end(self, logged: dict[str, Any], limit: ReadLimit | None) -> dict[str, Any] | None:
         if self._stopped:
             return None
-        latest = self._reachable()
         _, reached = batch_start(logged, logged)
+        latest = self._reachable(reached)
         begin = self._begin(reached, latest)
         if begin == latest or self._waits_for_more(begin, latest):
             return None
         max_rows = limit.max_rows if isinstance(limit, ReadMaxRows) else None
         return batch_offsets(begin, limit_rows(begin, latest, max_rows))
 
-    def _reachable(self) -> Offsets:
-        """The end of each partition, or what it was when an AvailableNow run began."""
+    def _reachable(self, reached: Offsets) -> Offsets:
+        """The end of each partition; in an AvailableNow run, what it was when the run began.
+
+        The first batch's start may have been resolved after that, so `reached` can lie behind the target.
+        """
         self._latest = self._cluster.ends()
-        if self._target is None:
+        target = self._target
+        if target is None:
             return self._latest
-        return {tp: min(offset, self._target[tp]) for tp, offset in self._latest.items() if tp in self._target}
+        known = {tp: max(target.get(tp, 0), reached.get(tp, 0)) for tp in {*target, *reached}}
+        return {tp: min(offset, known[tp]) for tp, offset in self._latest.items() if tp in known}
 
     def _begin(self, reached: Offsets, latest: Offsets) -> Offsets:
         unread = [tp for tp in latest if tp not in reached or latest[tp] < reached[tp]]

@@ -1,0 +1,225 @@
+"""The stream reader's promises to Spark, without Spark and without brokers."""
+
+import json
+import pickle
+import time
+
+import pytest
+
+pytest.importorskip("pyspark")
+pytest.importorskip("pyarrow")
+
+from pyspark.sql import types as T  # noqa: N812
+from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
+
+from headrace.errors import ConfigError
+from headrace.spark.plan import EARLIEST, DataLossError, Range
+from headrace.spark.sink import BatchWriter, StreamWriter
+from headrace.spark.source import HeadraceSource
+
+KINDS = {
+    "binary": T.BinaryType(), "string": T.StringType(), "int": T.IntegerType(), "bigint": T.LongType(),
+    "timestamp": T.TimestampType(),
+}
+OPTIONS = {"kafka.bootstrap.servers": "localhost:1", "subscribe": "t", "startingOffsets": "earliest"}
+
+
+def schema_of(ddl):
+    """A schema without a Spark session to parse it."""
+    pairs = (column.split() for column in ddl.split(", "))
+    return T.StructType([T.StructField(name, KINDS[kind]) for name, kind in pairs])
+
+
+class FakeView:
+    """Partitions with a first and an end offset."""
+
+    def __init__(self, **partitions):
+        self.first = {("t", int(name[1:])): first for name, (first, _) in partitions.items()}
+        self.end = {("t", int(name[1:])): end for name, (_, end) in partitions.items()}
+        self.asked = 0
+
+    def partitions(self):
+        return sorted(self.end)
+
+    def ends(self):
+        self.asked += 1
+        return dict(self.end)
+
+    def earliest(self, partitions):
+        return {tp: self.first[tp] for tp in partitions}
+
+    def resolve(self, position, partitions):
+        return self.earliest(partitions) if position.logical == EARLIEST else dict(self.end)
+
+
+def reader_on(view, **options):
+    source = HeadraceSource({**OPTIONS, **options})
+    reader = source.streamReader(schema_of(source.schema()))
+    reader._view = view
+    return reader
+
+
+def logged(offsets):
+    """What Spark hands back: the JSON that it stored."""
+    return json.loads(json.dumps(offsets))
+
+
+def ranges_of(reader, start, end):
+    return [task.value for task in reader.partitions(logged(start), logged(end))]
+
+
+def test_a_batch_is_read_again_from_where_it_began_after_a_crash_with_latest():
+    before = reader_on(FakeView(p0=(0, 100)), startingOffsets="latest")
+    start = before.initialOffset()
+    before._view.end["t", 0] = 103
+    end = before.latestOffset(logged(start), ReadAllAvailable())
+    after = reader_on(FakeView(p0=(0, 105)), startingOffsets="latest")
+    assert ranges_of(after, after.initialOffset(), end) == [Range("t", 0, 100, 103)]
+
+
+def test_a_first_offset_that_was_logged_without_data_is_no_range_when_it_is_resolved_anew():
+    before = reader_on(FakeView(p0=(0, 100)), startingOffsets="latest").initialOffset()
+    after = reader_on(FakeView(p0=(0, 105)), startingOffsets="latest")
+    assert ranges_of(after, after.initialOffset(), before) == []
+
+
+def test_without_news_the_same_text_comes_back():
+    reader = reader_on(FakeView(p0=(0, 5)))
+    start = logged(reader.latestOffset(logged(reader.initialOffset()), ReadAllAvailable()))
+    assert json.dumps(reader.latestOffset(start, ReadAllAvailable())) == json.dumps(start)
+
+
+def test_idle_calls_take_their_time_and_ask_little():
+    view = FakeView(p0=(0, 5))
+    reader = reader_on(view)
+    start = logged(reader.latestOffset(logged(reader.initialOffset()), ReadAllAvailable()))
+    began, view.asked = time.monotonic(), 0
+    reader.latestOffset(start, ReadAllAvailable())
+    assert time.monotonic() - began >= 0.09
+    assert view.asked <= 3
+
+
+def test_the_first_offset_is_resolved_once():
+    view = FakeView(p0=(0, 5))
+    reader = reader_on(view, startingOffsets="latest")
+    first = reader.initialOffset()
+    view.end["t", 0] = 9
+    assert reader.initialOffset() == first
+
+
+def test_a_limit_is_shared_and_told_to_spark():
+    reader = reader_on(FakeView(p0=(0, 300), p1=(0, 100)), maxOffsetsPerTrigger="40")
+    limit = reader.getDefaultReadLimit()
+    assert limit == ReadMaxRows(40)
+    end = reader.latestOffset(logged(reader.initialOffset()), limit)
+    assert end["t"] == {"0": 30, "1": 10}
+    assert reader.reportLatestOffset()["t"] == {"0": 300, "1": 100}
+
+
+def test_everything_at_once_goes_before_the_limit():
+    reader = reader_on(FakeView(p0=(0, 300)), maxOffsetsPerTrigger="40")
+    assert reader.latestOffset(logged(reader.initialOffset()), ReadAllAvailable())["t"] == {"0": 300}
+
+
+def test_available_now_ends_at_the_end_of_its_start():
+    view = FakeView(p0=(0, 10))
+    reader = reader_on(view)
+    reader.prepareForTriggerAvailableNow()
+    view.first["t", 1], view.end["t", 0], view.end["t", 1] = 0, 50, 3
+    end = logged(reader.latestOffset(logged(reader.initialOffset()), ReadAllAvailable()))
+    assert end["t"]["0"] == 10
+    began = time.monotonic()
+    assert reader.latestOffset(end, ReadAllAvailable()) == end
+    assert time.monotonic() - began < 0.05
+
+
+def test_new_partitions_are_read_from_their_beginning():
+    view = FakeView(p0=(0, 10))
+    reader = reader_on(view, startingOffsets="latest")
+    start = logged(reader.initialOffset())
+    view.first["t", 1], view.end["t", 1] = 4, 9
+    end = reader.latestOffset(start, ReadAllAvailable())
+    assert ranges_of(reader, start, end) == [Range("t", 1, 4, 9)]
+
+
+def test_a_partition_that_vanished_stops_the_query():
+    view = FakeView(p0=(0, 10), p1=(0, 10))
+    reader = reader_on(view)
+    start = logged(reader.latestOffset(logged(reader.initialOffset()), ReadAllAvailable()))
+    del view.end["t", 1]
+    with pytest.raises(DataLossError, match="no longer exist"):
+        reader.latestOffset(start, ReadAllAvailable())
+
+
+def test_a_small_backlog_waits_for_more_but_not_for_ever():
+    view = FakeView(p0=(0, 5))
+    reader = reader_on(view, minOffsetsPerTrigger="10", maxTriggerDelay="200ms")
+    start = logged(reader.initialOffset())
+    assert reader.latestOffset(start, ReadAllAvailable()) == start
+    time.sleep(0.2)
+    assert reader.latestOffset(start, ReadAllAvailable())["t"] == {"0": 5}
+
+
+def test_a_stop_file_ends_planning(tmp_path):
+    reader = reader_on(FakeView(p0=(0, 5)), stopFile=str(tmp_path / "stop"))
+    start = logged(reader.initialOffset())
+    (tmp_path / "stop").touch()
+    assert reader.latestOffset(start, ReadAllAvailable()) == start
+
+
+def test_a_reader_travels_without_its_connections():
+    reader = reader_on(FakeView(p0=(0, 5)))
+    reader.initialOffset()
+    arrived = pickle.loads(pickle.dumps(reader))
+    assert arrived.options == reader.options
+    assert arrived._view is None
+
+
+def test_min_partitions_cuts_tasks():
+    reader = reader_on(FakeView(p0=(0, 100)), minPartitions="4")
+    end = reader.latestOffset(logged(reader.initialOffset()), ReadAllAvailable())
+    assert [each.size for each in ranges_of(reader, {}, end)] == [25] * 4
+
+
+def test_a_schema_may_leave_columns_out_but_not_change_them():
+    source = HeadraceSource(OPTIONS)
+    assert source.streamReader(schema_of("offset bigint, value binary")).columns == ["offset", "value"]
+    with pytest.raises(ConfigError, match="column value must be binary and nullable, not string"):
+        source.reader(schema_of("value string"))
+    with pytest.raises(ConfigError, match="column payload can not be read"):
+        source.reader(schema_of("payload binary"))
+
+
+def test_headers_are_a_column_when_asked_for():
+    assert "headers" in HeadraceSource({**OPTIONS, "includeHeaders": "true"}).schema()
+    assert "headers" not in HeadraceSource(OPTIONS).schema()
+
+
+@pytest.mark.parametrize(
+    ("ddl", "said"),
+    [
+        ("key string", "takes a column named value"),
+        ("value int", "column value must be binary or string, not int: cast it"),
+        ("value string, extra int", "column extra can not be written"),
+        ("value string, partition bigint", "column partition must be int, not bigint"),
+    ],
+)
+@pytest.mark.parametrize("writer", [BatchWriter, StreamWriter])
+def test_columns_that_a_topic_can_not_take_are_named(ddl, said, writer):
+    source = HeadraceSource({"kafka.bootstrap.servers": "localhost:1", "topic": "t"})
+    make = source.streamWriter if writer is StreamWriter else source.writer
+    with pytest.raises(ConfigError, match=said):
+        make(schema_of(ddl), False)
+
+
+def test_rows_need_a_topic_from_somewhere():
+    source = HeadraceSource({"kafka.bootstrap.servers": "localhost:1"})
+    with pytest.raises(ConfigError, match="name the topic"):
+        source.writer(schema_of("value string"), False)
+    assert source.writer(schema_of("value string, topic string"), False)
+
+
+def test_a_topic_is_never_overwritten():
+    source = HeadraceSource({"kafka.bootstrap.servers": "localhost:1", "topic": "t"})
+    with pytest.raises(ConfigError, match="can not be overwritten"):
+        source.writer(schema_of("value string"), True)
