@@ -17,13 +17,13 @@ class Buffer:
             SimpleNamespace(partition=partition, opened_at=opened_at, count=count, size_bytes=100, full=full)
         )
 
-    def ready(self, opened_before):
-        taken = [b for b in self.open if b.full or b.opened_at <= opened_before]
+    def ready(self, opened_before, held=()):
+        taken = [b for b in self.open if b.full or (b.opened_at <= opened_before and b.partition not in held)]
         self.open = [b for b in self.open if b not in taken]
         return taken
 
-    def next_deadline(self, linger_s):
-        return min((b.opened_at + linger_s for b in self.open), default=None)
+    def next_deadline(self, linger_s, held=()):
+        return min((b.opened_at + linger_s for b in self.open if b.partition not in held), default=None)
 
 
 def seal(batch: ProducerBatch) -> None:
@@ -106,7 +106,7 @@ def test_partitions_are_served_in_turn():
     buffer = Buffer()
     made = accumulator(buffer, linger_s=0.0)
     for partition in (0, 0, 1):
-        buffer.add(partition)
+        buffer.add(partition, full=True)
     made.collect(0.0)
     made.take(made.busy()[0])
     assert [queue.partition for queue in made.busy()] == [1, 0]
@@ -128,8 +128,8 @@ def test_a_backoff_sets_the_deadline():
 def test_waiting_batches_expire_at_their_deadline_and_those_in_flight_do_not():
     buffer = Buffer()
     made = accumulator(buffer, linger_s=0.0, message_timeout_s=5.0)
-    buffer.add()
-    buffer.add()
+    buffer.add(full=True)
+    buffer.add(full=True)
     made.collect(0.0)
     made.take(made.busy()[0])
     assert made.expired(4.9) == []
@@ -138,3 +138,17 @@ def test_waiting_batches_expire_at_their_deadline_and_those_in_flight_do_not():
 
 def test_nothing_to_do_means_no_deadline():
     assert accumulator(Buffer()).deadline(0.0) is None
+
+
+def test_behind_a_batch_that_waits_the_open_one_grows():
+    buffer = Buffer()
+    made = accumulator(buffer)
+    buffer.add(opened_at=0.0)
+    made.collect(1.0)
+    buffer.add(opened_at=1.0)
+    made.collect(2.0)
+    assert len(made.waiting()) == 1
+    made.take(made.busy()[0])
+    made.collect(2.0)
+    assert len(made.waiting()) == 1
+    assert buffer.open == []

@@ -60,11 +60,11 @@ class Cluster:
         )
         self.leaders.setdefault(partition, 1)
 
-    def ready(self, opened_before):
+    def ready(self, opened_before, held=()):
         taken, self.opened = self.opened, []
         return taken
 
-    def next_deadline(self, linger_s):
+    def next_deadline(self, linger_s, held=()):
         return None
 
     def leader(self, topic, partition):

@@ -17,7 +17,7 @@ import multiprocessing
 import random
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any
 from uuid import UUID
 
@@ -88,18 +88,19 @@ class ModelBuffer:
             batches.append(ModelOpen(partition, now))
         batches[-1].records.append(record)
 
-    def ready(self, opened_before: float | None) -> list[ModelOpen]:
+    def ready(self, opened_before: float | None, held: Collection[int] = ()) -> list[ModelOpen]:
         taken = []
-        for batches in self._open:
+        for partition, batches in enumerate(self._open):
             while batches and (
                 batches[0].count >= self._batch_count
-                or (opened_before is not None and batches[0].opened_at <= opened_before)
+                or (opened_before is not None and batches[0].opened_at <= opened_before and partition not in held)
             ):
                 taken.append(batches.pop(0))
         return taken
 
-    def next_deadline(self, linger_s: float) -> float | None:
-        return min((b[0].opened_at + linger_s for b in self._open if b), default=None)
+    def next_deadline(self, linger_s: float, held: Collection[int] = ()) -> float | None:
+        lingering = (b[0].opened_at + linger_s for partition, b in enumerate(self._open) if b and partition not in held)
+        return min(lingering, default=None)
 
 
 class Connection:

@@ -44,7 +44,7 @@ class AIOProducer:
         if self._core_if_started is None:
             if self._closed:
                 raise ClientClosedError("Producer has been closed: make a new one")
-            self._core_if_started = Core(self._config, self._on_change)
+            self._core_if_started = Core(self._config, self._on_change, same_thread=True)
         return self._core_if_started
 
     def _on_change(self) -> None:

@@ -46,14 +46,16 @@ class Core:
     Args:
         config: the producer's properties.
         on_change: called on the loop when reports came or there is room again.
+        same_thread: `produce()` is called on the loop only.
 
     Attributes:
+        wake: tells the loop that a batch became ready; for faces that append to `buffers.open` themselves.
         buffers: buffers by topic; its `open` is the fast way for `produce()`.
         budget: what waits, from `produce()` to the report.
         deliveries: reports to be served.
     """
 
-    def __init__(self, config: Config, on_change: Callable[[], None]) -> None:
+    def __init__(self, config: Config, on_change: Callable[[], None], *, same_thread: bool = False) -> None:
         self.config = config
         self.budget = Budget(config["queue.buffering.max.messages"], config["queue.buffering.max.kbytes"] * 1024)
         self.deliveries = Deliveries(self.budget, config["delivery.report.only.error"], on_change)
@@ -68,6 +70,7 @@ class Core:
         if config["error_cb"] is not None:
             self._client.on_error = self._tell
         self._driver = self._client.driver
+        self.wake = self._driver.wake if same_thread else self._driver.wake_threadsafe
         self._loop = asyncio.get_running_loop()
         self._topic_timer: asyncio.TimerHandle | None = None
         self._accumulator = Accumulator(
@@ -119,16 +122,12 @@ class Core:
             self.relieve()
             raise
         if woken:
-            self._driver.wake_threadsafe()
-
-    def wake(self) -> None:
-        """Tell the loop that a batch became ready. For faces that append to `buffers.open` themselves."""
-        self._driver.wake_threadsafe()
+            self.wake()
 
     def relieve(self) -> None:
         """The budget is used up: send what there is, without lingering."""
         self._accumulator.hurry = True
-        self._driver.wake_threadsafe()
+        self.wake()
 
     def _want_topic(self, topic: str) -> None:
         self._loop.call_soon_threadsafe(self._ask_for, topic)
@@ -178,7 +177,9 @@ class Core:
         """Records of topics that are known by now leave their waiting place; some fail; the rest is timed."""
         opened = len(self.buffers.all)
         self._fail(self.buffers.on_cluster(self._client.metadata.cluster))
-        self._fail(self.buffers.expired(time.monotonic()))
+        expired = self.buffers.expired(time.monotonic())
+        self._fail(expired)
+        self._client.metadata.unwant({record.message.topic() or "" for record in expired})
         if len(self.buffers.all) > opened:
             self._driver.wake()
         if self._topic_timer is not None:
@@ -204,8 +205,6 @@ class Core:
         """Report records as failed: those that wait, those in flight."""
         queued = KafkaError(KafkaError._PURGE_QUEUE) if in_queue else None
         flying = KafkaError(KafkaError._PURGE_INFLIGHT, maybe_applied=True) if in_flight else None
-        if in_queue:
-            self._accumulator.collect(math.inf)
         self._sender.purge(queued, flying)
         if queued is not None:
             self._fail(self.buffers.drop(queued))

@@ -97,10 +97,11 @@ class TopicBuffers:
                 return buffer.append(value, key, partition, timestamp_ms, headers, callback)
             record = self._accept(topic, value, key, partition, timestamp_ms, headers, callback)
             queue = self._waiting.get(topic)
-            if queue is None:
-                queue = self._waiting[topic] = deque()
+            if queue is not None:
+                queue.append(record)
+            else:
+                self._waiting[topic] = deque([record])
                 self._want_topic(topic)
-            queue.append(record)
             return 0
 
     def _accept(
@@ -146,7 +147,7 @@ class TopicBuffers:
             if queue and queue[0].since + self._wait_s <= now:
                 failed += self._fail(name, KafkaError(
                     KafkaError._UNKNOWN_TOPIC, f'topic "{name}" is not known to the brokers after {self._wait_s:g} s: '
-                    "create it, check its name, or that the brokers can be reached"), since=now - self._wait_s)
+                    "create it, check its name, or that the brokers can be reached"), now)
         return failed
 
     def deadline(self) -> float | None:
@@ -168,11 +169,12 @@ class TopicBuffers:
         """Take out all records that wait for their topic."""
         return [failed for name in list(self._waiting) for failed in self._fail(name, error)]
 
-    def _fail(self, topic: str, error: KafkaError, since: float = float("inf")) -> list[FailedRecord]:
+    def _fail(self, topic: str, error: KafkaError, now: float = float("inf")) -> list[FailedRecord]:
+        """Take out the records of a topic, only those that have waited too long by `now` if it is given."""
         with self._lock:
             queue = self._waiting[topic]
             failed = []
-            while queue and queue[0].since <= since:
+            while queue and queue[0].since + self._wait_s <= now:
                 failed.append(queue.popleft().failed(topic, error))
             if not queue:
                 del self._waiting[topic]

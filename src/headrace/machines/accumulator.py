@@ -4,7 +4,7 @@
 have lingered are taken out of it and queued. A queue keeps its batches in the order of `produce()` whatever is
 retried: that is the one rule that everything else leans on.
 
-It must not know the wire, leaders or producer ids. Came from: `client.producer`. Read next: `machines.sender`.
+It must not know the wire, leaders or producer ids. From: `client.producer`. Read next: `machines.sender`.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from bisect import bisect_left
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any, Protocol
 
 from headrace.errors import KafkaError
@@ -50,12 +50,12 @@ class OpenBatch(Protocol):
 class Buffer(Protocol):
     """What the accumulator needs of `records.TopicBuffer`."""
 
-    def ready(self, opened_before: float | None) -> list[Any]:
-        """Take out full batches, and open ones whose first record came at or before `opened_before`."""
+    def ready(self, opened_before: float | None, held: Collection[int] = ()) -> list[Any]:
+        """Take out full batches, and open ones of partitions not held whose first record came by `opened_before`."""
         ...
 
-    def next_deadline(self, linger_s: float) -> float | None:
-        """When the oldest open batch has lingered."""
+    def next_deadline(self, linger_s: float, held: Collection[int] = ()) -> float | None:
+        """When the oldest open batch of partitions not held has lingered."""
         ...
 
 
@@ -100,9 +100,6 @@ class ProducerBatch:
     def size_bytes(self) -> int:
         """Bytes on the wire once sealed, until then the size before compression."""
         return self.sealed.size_bytes if self.sealed is not None else self.open.size_bytes
-
-    def __repr__(self) -> str:
-        return f"<batch {self.ordinal} of {self.queue.topic}[{self.queue.partition}], sequence {self.sequence}>"
 
 
 class PartitionQueue:
@@ -160,7 +157,7 @@ class PartitionQueue:
 
     def requeue(self, batch: ProducerBatch) -> None:
         """Put a batch that comes back for a retry into its old place in the order."""
-        place = bisect_left(self.waiting, batch.ordinal, key=_ordinal)
+        place = bisect_left(self.waiting, batch.ordinal, key=lambda other: other.ordinal)
         self.waiting.insert(place, batch)
 
     def followers(self, batch: ProducerBatch) -> Iterator[ProducerBatch]:
@@ -200,17 +197,32 @@ class Accumulator:
         self._seal = seal
         self._queues: dict[tuple[str, int], PartitionQueue] = {}
         self._busy: dict[PartitionQueue, None] = {}  # those with batches waiting, least recently served first
+        self._held: dict[str, set[int]] = {}  # the same by topic: their open batch may grow until its turn comes
 
-    def collect(self, now: float) -> None:
-        """Take batches that are full, have lingered, or are flushed out of the buffers into their queues."""
-        opened_before = math.inf if self.flushing or self.hurry else now - self._linger_s
+    def collect(self, now: float, everything: bool = False) -> None:
+        """Take batches that are full, have lingered, or are flushed out of the buffers into their queues.
+
+        While a partition has batches waiting, its open batch stays where it is and grows: behind a slow broker,
+        batches get larger instead of more.
+        """
+        opened_before = math.inf if everything or self.flushing or self.hurry else now - self._linger_s
         self.hurry = False
         for topic, buffer in list(self._buffers.items()):
-            for opened in buffer.ready(opened_before):
+            for opened in buffer.ready(opened_before, () if everything else self._held.get(topic, ())):
                 queue = self.queue(topic, opened.partition)
-                batch = queue.add(opened, opened.opened_at + self._message_timeout_s)
-                self._busy[queue] = None
-                self._seal(batch)
+                self._has_waiting(queue)
+                self._seal(queue.add(opened, opened.opened_at + self._message_timeout_s))
+
+    def _has_waiting(self, queue: PartitionQueue) -> None:
+        self._busy[queue] = None
+        self._held.setdefault(queue.topic, set()).add(queue.partition)
+
+    def _served(self, queue: PartitionQueue) -> None:
+        self._busy.pop(queue, None)
+        if queue.waiting:
+            self._busy[queue] = None  # at the end of the round
+        else:
+            self._held[queue.topic].discard(queue.partition)
 
     def queue(self, topic: str, partition: int) -> PartitionQueue:
         """The queue of a partition, made on first use."""
@@ -227,9 +239,7 @@ class Accumulator:
     def take(self, queue: PartitionQueue) -> ProducerBatch:
         """Move the first batch of a queue into flight; the queue goes to the end of the round."""
         batch = queue.take()
-        del self._busy[queue]
-        if queue.waiting:
-            self._busy[queue] = None
+        self._served(queue)
         return batch
 
     def settle(self, batch: ProducerBatch) -> None:
@@ -241,21 +251,19 @@ class Accumulator:
         queue = batch.queue
         queue.requeue(batch)
         queue.retry_at = max(queue.retry_at, retry_at)
-        self._busy[queue] = None
+        self._has_waiting(queue)
 
     def drop(self, batch: ProducerBatch) -> None:
         """Take a waiting batch out for good."""
-        queue = batch.queue
-        queue.waiting.remove(batch)
-        if not queue.waiting:
-            self._busy.pop(queue, None)
+        batch.queue.waiting.remove(batch)
+        self._served(batch.queue)
 
     def expired(self, now: float) -> list[ProducerBatch]:
         """Waiting batches whose time is over. Those in flight are judged when their attempt ends."""
         return [batch for queue in self._busy for batch in queue.waiting if batch.deadline <= now]
 
     def waiting(self) -> list[ProducerBatch]:
-        """All batches that are not in flight, in order for each partition."""
+        """All queued batches that are not in flight, in order for each partition."""
         return [batch for queue in self._busy for batch in queue.waiting]
 
     def in_flight(self) -> list[ProducerBatch]:
@@ -266,13 +274,7 @@ class Accumulator:
         """The next moment at which time alone changes something: a batch has lingered, may be retried, or is over."""
         moments = [queue.retry_at for queue in self._busy if queue.retry_at > now]
         moments += [queue.waiting[0].deadline for queue in self._busy]
-        for buffer in self._buffers.values():
-            lingered = buffer.next_deadline(self._linger_s)
-            if lingered is not None:
+        for topic, buffer in self._buffers.items():
+            if (lingered := buffer.next_deadline(self._linger_s, self._held.get(topic, ()))) is not None:
                 moments.append(lingered)
-        soonest = min(moments, default=math.inf)
-        return None if soonest == math.inf else soonest
-
-
-def _ordinal(batch: ProducerBatch) -> int:
-    return batch.ordinal
+        return min((moment for moment in moments if moment < math.inf), default=None)

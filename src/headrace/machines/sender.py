@@ -89,17 +89,15 @@ class Limits:
     max_request_bytes: int = 1_000_000
     request_timeout_s: float = 30.0
     retries: int = 2**31 - 1
-    message_timeout_s: float = 300.0
+    message_timeout_s: float = math.inf
 
 
 class Sender:
     """The machine of the produce path.
 
     Args:
-        accumulator: where batches wait.
-        sequences: who numbers them.
-        leaders: who knows the partitions' leaders.
-        topic_id: a topic's id, zero while it is not known (KIP-516).
+        accumulator, sequences: where batches wait, and who numbers them.
+        leaders, topic_id: who knows the leaders, and topics' ids (KIP-516; zero while not known).
         limits: settings.
         backoff_s: seconds to wait before retry n (0, 1, ...), jitter included.
     """
@@ -135,8 +133,11 @@ class Sender:
         for batch in self._accumulator.expired(now):
             self._accumulator.drop(batch)
             self._give_up(batch, self._timed_out(batch))
-        sends = list(self._drain(now))
-        sends.extend(self._sequences.poll(now))
+        sends: list[Send] = []
+        while drained := list(self._drain(now)):
+            sends += drained
+            self._accumulator.collect(now)  # what was held back behind them
+        sends += self._sequences.poll(now)
         return sends
 
     def deadline(self) -> float | None:
@@ -160,7 +161,7 @@ class Sender:
             leader, _ = self._leaders.leader(queue.topic, queue.partition)
             if leader is None:
                 self._leaders.refresh(now)
-            elif self._throttled_until.get(leader, -math.inf) <= now:
+            elif self._throttled_until.get(leader, now) <= now:
                 by_leader.setdefault(leader, []).append(queue)
         for leader, queues in by_leader.items():
             while self._requests.get(leader, 0) < self._limits.max_in_flight:
@@ -180,12 +181,10 @@ class Sender:
         room = self._limits.max_request_bytes - _REQUEST_OVERHEAD_BYTES
         for queue in queues:
             batch = self._next(queue, now)
-            if batch is None or (taken and batch.size_bytes > room):
-                continue
-            room -= batch.size_bytes
-            self._accumulator.take(queue)
-            self._sequences.number(queue, batch)
-            taken.append(batch)
+            if batch is not None and (not taken or batch.size_bytes <= room):
+                room -= batch.size_bytes
+                taken.append(self._accumulator.take(queue))
+                self._sequences.number(queue, batch)
         return taken
 
     def _request(self, leader: int, batches: list[ProducerBatch], now: float) -> Send:
@@ -214,15 +213,13 @@ class Sender:
 
     # Answers
 
-    def on_reply(self, send: Send, reply: Struct | None, now: float) -> None:
-        """The broker answered, or with acks=0 the request was written."""
+    def on_reply(self, send: Send, reply: Struct | None, now: float) -> None:        """The broker answered, or with acks=0 the request was written."""
         if isinstance(reply, InitProducerIdResponse):
             self._fail_on(self._sequences.on_reply(reply, now))
             return
         self._requests[send.destination] -= 1
         if not isinstance(reply, ProduceResponse):
             for batch in send.context:
-                self._accumulator.settle(batch)
                 self._stored(batch, BatchDone(batch))
             return
         if reply.throttle_time_ms > 0:
@@ -230,10 +227,10 @@ class Sender:
         answers = answers_by_partition(send.request, reply)
         endpoints = [NodeAddress(n.node_id, n.host, n.port, n.rack) for n in reply.node_endpoints]
         for batch in send.context:
-            self._accumulator.settle(batch)
             answer = answers.get((batch.queue.topic, batch.queue.partition))
             if answer is None:
                 missing = KafkaError(KafkaError._BAD_MSG, f"The broker's answer leaves out {_name(batch)}")
+                self._accumulator.settle(batch)
                 self._retry(batch, missing, now, uncertain=True)
             else:
                 self._react(batch, answer, endpoints, now)
@@ -259,6 +256,7 @@ class Sender:
         if reaction is Reaction.STORED:
             self._stored(batch, _done(batch, answer))
             return
+        self._accumulator.settle(batch)
         error = answer_error(_name(batch), answer)
         hinted = False
         if reaction is Reaction.MOVED:
@@ -284,6 +282,7 @@ class Sender:
             queue.topic, queue.partition, hint.leader_id, hint.leader_epoch, endpoints)
 
     def _stored(self, batch: ProducerBatch, done: BatchDone) -> None:
+        self._accumulator.settle(batch)
         self._sequences.on_stored(batch.queue)
         self._report(done)
 
@@ -318,11 +317,10 @@ class Sender:
         text = f"{_name(batch)}: not delivered within message.timeout.ms ({self._limits.message_timeout_s:g} s); {why}"
         return KafkaError(KafkaError._MSG_TIMED_OUT, text, maybe_applied=batch.uncertain)
 
-    # The end
-
     def purge(self, queued: KafkaError | None, in_flight: KafkaError | None) -> None:
         """Report batches as failed: those that wait, those in flight, or both; None leaves a kind alone."""
         if queued is not None:
+            self._accumulator.collect(self._polled_at, everything=True)
             for batch in self._accumulator.waiting():
                 self._accumulator.drop(batch)
                 self._give_up(batch, queued)
@@ -346,9 +344,8 @@ class Sender:
 
 def _done(batch: ProducerBatch, answer: PartitionProduceResponse) -> BatchDone:
     offset = -1 if answer.error_code else answer.base_offset  # a duplicate's is not told
-    if answer.log_append_time_ms >= 0:
-        return BatchDone(batch, None, offset, TIMESTAMP_LOG_APPEND_TIME, answer.log_append_time_ms)
-    return BatchDone(batch, None, offset)
+    time_type = TIMESTAMP_LOG_APPEND_TIME if answer.log_append_time_ms >= 0 else TIMESTAMP_CREATE_TIME
+    return BatchDone(batch, None, offset, time_type, answer.log_append_time_ms)
 
 
 def _name(batch: ProducerBatch) -> str:
