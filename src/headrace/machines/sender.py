@@ -213,7 +213,8 @@ class Sender:
 
     # Answers
 
-    def on_reply(self, send: Send, reply: Struct | None, now: float) -> None:        """The broker answered, or with acks=0 the request was written."""
+    def on_reply(self, send: Send, reply: Struct | None, now: float) -> None:
+        """The broker answered, or with acks=0 the request was written."""
         if isinstance(reply, InitProducerIdResponse):
             self._fail_on(self._sequences.on_reply(reply, now))
             return
@@ -228,12 +229,9 @@ class Sender:
         endpoints = [NodeAddress(n.node_id, n.host, n.port, n.rack) for n in reply.node_endpoints]
         for batch in send.context:
             answer = answers.get((batch.queue.topic, batch.queue.partition))
-            if answer is None:
-                missing = KafkaError(KafkaError._BAD_MSG, f"The broker's answer leaves out {_name(batch)}")
-                self._accumulator.settle(batch)
-                self._retry(batch, missing, now, uncertain=True)
-            else:
-                self._react(batch, answer, endpoints, now)
+            if answer is None:  # as good as none
+                answer = PartitionProduceResponse(index=batch.queue.partition, error_code=KafkaError.REQUEST_TIMED_OUT)
+            self._react(batch, answer, endpoints, now)
 
     def on_error(self, send: Send, error: KafkaError, now: float) -> None:
         """No answer came."""
