@@ -194,7 +194,7 @@ def test_an_impatient_one_shot_call_does_not_cost_the_connection() -> None:
         broker.on(HeartbeatRequest, SILENCE)
         core = client(broker)
         await core.wait_for_metadata(lambda cluster: 1 in cluster.nodes, 5)
-        with pytest.raises(KafkaException, match=r"HeartbeatRequest timed out after 0.05 s: broker:9092: no reply"):
+        with pytest.raises(KafkaException, match="broker:9092: no reply to HeartbeatRequest"):
             await core.driver.request(1, HEARTBEAT, 0.05)
         [late] = [frame for frame in broker.seen if isinstance(frame.request, HeartbeatRequest)]
         broker.open[-1].answer(late, HeartbeatResponse())

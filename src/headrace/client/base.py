@@ -140,21 +140,21 @@ class ClientCore:
             KafkaException: no reply in time, or none possible.
         """
         self.check_open()
-        end, failures = self._clock() + timeout_s, 0
+        started, failures = self._clock(), 0
+        end = started + timeout_s
         while True:
             try:
                 return await self.driver.request(destination, request, max(end - self._clock(), 0.0),
                                                  max_version=max_version)
             except KafkaException as failed:
                 error = failed.error
-                if error.code() not in _PASSING or (error.maybe_applied and not repeatable):
-                    raise
-                failures += 1
-                wait_s = self.retry_wait_s(failures)
-                if self._clock() + wait_s >= end:
-                    raise KafkaException(KafkaError(
-                        error.code(), f"{type(request).__name__} failed for {timeout_s:g} s: {error.str()}",
-                        maybe_applied=error.maybe_applied)) from None
+            failures += 1
+            wait_s = self.retry_wait_s(failures)
+            hopeful = error.code() in _PASSING and (repeatable or not error.maybe_applied)
+            if not hopeful or self._clock() + wait_s >= end:
+                spent = f"{type(request).__name__} failed after {self._clock() - started:.1f} s"
+                raise KafkaException(KafkaError(error.code(), f"{spent}: {error.str()}", error.fatal(),
+                                                error.retriable(), maybe_applied=error.maybe_applied))
             await asyncio.sleep(wait_s)
             self.check_open()
 

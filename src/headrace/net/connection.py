@@ -20,7 +20,7 @@ from headrace.machines.pipeline import Call, Pipeline
 from headrace.net.bytestream import ReplyReader, write_parts
 from headrace.net.clock import Alarms
 from headrace.net.dial import ConnectionOwner, ConnectionSettings, State
-from headrace.net.failures import connection_error, no_reply, setup_timeout, timed_out
+from headrace.net.failures import connection_error, history, no_reply, setup_timeout
 from headrace.types import NodeAddress
 from headrace.wire.api import negotiate
 from headrace.wire.frame import encode_request
@@ -46,6 +46,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def __init__(self, node: NodeAddress, settings: ConnectionSettings, owner: ConnectionOwner) -> None:
         self.node = node
+        self._name = f"{node.host}:{node.port}"
         self.state = State.IDLE
         self.failures = 0
         self.last_error: KafkaError | None = None
@@ -82,12 +83,13 @@ class Connection(asyncio.BufferedProtocol):
         if self.state is State.IDLE:
             self._dial()
 
-    def withdraw(self, call: Call) -> str:
-        """Stop waiting for a call; one that is written stays in flight. Returns what it was waiting for."""
+    def withdraw(self, call: Call) -> KafkaError:
+        """Stop waiting for a call; one that is written stays in flight. Returns why it did not get its reply."""
+        request = type(call.send.request).__name__
         if call not in self._waiting:
-            return f"{self._name()}: no reply"
+            return KafkaError(KafkaError._TIMED_OUT, f"{self._name}: no reply to {request}", maybe_applied=True)
         self._waiting.remove(call)
-        return self.last_error.str() if self.last_error else f"{self._name()}: {self.state.value}"
+        return self.last_error or KafkaError(KafkaError._TIMED_OUT, f"{self._name}: {self.state.value}")
 
     def _write(self, call: Call) -> None:
         assert self._transport is not None
@@ -172,10 +174,6 @@ class Connection(asyncio.BufferedProtocol):
             self.close(error)
         self._owner.on_input()
 
-    def eof_received(self) -> bool:
-        """The broker has closed its side (called by asyncio): close ours."""
-        return False
-
     def connection_lost(self, exc: Exception | None) -> None:
         """The socket is gone (called by asyncio)."""
         self._transport = None
@@ -207,8 +205,8 @@ class Connection(asyncio.BufferedProtocol):
             return
         if not opened:
             self._back_off()
-        error = connection_error(cause, self._name(), opening=not opened, tls=self._settings.tls,
-                                 history=self._history())
+        past = history(self.failures, self._settings.clock() - self._failing_since)
+        error = connection_error(cause, self._name, opening=not opened, tls=self._settings.tls, history=past)
         lost, waiting, self._waiting = self._pipeline.drain(), self._waiting, deque()
         for call in lost:
             self._owner.on_error(call, KafkaError(error.code(), error.str(), maybe_applied=True))
@@ -251,7 +249,9 @@ class Connection(asyncio.BufferedProtocol):
     def _on_expiry(self) -> None:
         now, self._expires_at = self._settings.clock(), float("inf")
         for call in [call for call in self._waiting if call.deadline <= now]:
-            self._owner.on_error(call, timed_out(call, self.withdraw(call)))
+            why = self.withdraw(call).str()
+            self._owner.on_error(call, KafkaError(
+                KafkaError._TIMED_OUT, f"not sent within {call.send.timeout_s:g} s: {why}"))
         overdue = self._pipeline.overdue(now)
         if overdue is not None:
             self.close(no_reply(overdue))
@@ -259,11 +259,3 @@ class Connection(asyncio.BufferedProtocol):
             left = [call.deadline for call in self._waiting] + [self._pipeline.deadline() or float("inf")]
             self._expire_by(min(left))
         self._owner.on_input()
-
-    def _name(self) -> str:
-        return f"{self.node.host}:{self.node.port}"
-
-    def _history(self) -> str:
-        if self.failures < 2:
-            return ""
-        return f" ({self.failures} attempts in {self._settings.clock() - self._failing_since:.1f} s)"

@@ -23,7 +23,7 @@ from headrace.machines.pipeline import Call, Caller
 from headrace.net.clock import Clock, monotonic
 from headrace.net.connection import Connection
 from headrace.net.dial import Connector, State, connection_settings
-from headrace.net.failures import Outages, timed_out
+from headrace.net.failures import Outages
 from headrace.net.one_shot import OneShot
 from headrace.types import NodeAddress
 from headrace.wire.messages.fetch import FetchRequest
@@ -35,6 +35,8 @@ __all__ = ["Driver"]
 _LANES: dict[type[Request], int] = {FetchRequest: 1, JoinGroupRequest: 2, SyncGroupRequest: 2}
 """A broker answers one connection in order. Requests that it may hold back get a connection of their own."""
 _EAGERNESS = {State.READY: 0, State.OPENING: 1, State.DIALLING: 1, State.IDLE: 2, State.BACKOFF: 3, State.CLOSING: 3}
+_SLACK_S = 1.0
+"""So much later than its caller a connection gives up a one-shot call: the caller knows best what to say."""
 _log = logging.getLogger("headrace")
 
 
@@ -105,15 +107,19 @@ class Driver:
             KafkaException: no reply within `timeout_s` seconds, or none possible.
         """
         caller = OneShot(self._loop)
-        call = Call(caller, Send(destination, request, timeout_s, max_version), self._clock() + timeout_s,
-                    self._reply_grace_s)
+        call = Call(caller, Send(destination, request, timeout_s, max_version),
+                    self._clock() + timeout_s + _SLACK_S, self._reply_grace_s)
         connection = self._dispatch(call)
         try:
             async with asyncio.timeout(timeout_s):
                 return await caller.answer
         except TimeoutError:
-            state = "no broker is known" if connection is None else connection.withdraw(call)
-            raise KafkaException(timed_out(call, state)) from None
+            nobody = KafkaError(KafkaError._UNKNOWN_BROKER, "no broker is known")
+            raise KafkaException(connection.withdraw(call) if connection is not None else nobody) from None
+        except asyncio.CancelledError:
+            if connection is not None:
+                connection.withdraw(call)
+            raise
 
     async def close(self) -> None:
         """Close all connections. Requests in flight fail; machines are asked nothing more."""
@@ -128,7 +134,7 @@ class Driver:
         await asyncio.sleep(0)  # the transports are gone after one turn
         await asyncio.sleep(0)
 
-    # Out
+    # Out: from the machines to the connections.
 
     def _step(self) -> None:
         """Ask every machine what to send, then what happened, then when to ask again."""
@@ -152,8 +158,7 @@ class Driver:
         self._sleep(now)
 
     def _sleep(self, now: float) -> None:
-        deadlines = [when for machine in self._machines if (when := machine.deadline()) is not None]
-        when = min(deadlines, default=float("inf"))
+        when = min((d for machine in self._machines if (d := machine.deadline()) is not None), default=float("inf"))
         if when <= now:
             self.wake()
         elif when < self._wakes_at:
@@ -176,8 +181,8 @@ class Driver:
             node_id = self._any_node()
         node = self._metadata.cluster.nodes.get(node_id)
         if node is None or self._closed:
-            unknown = KafkaError(KafkaError._UNKNOWN_BROKER, f"broker {node_id} is not in the cluster's metadata")
-            self.on_error(call, KafkaError(KafkaError._DESTROY) if self._closed else unknown)
+            code = KafkaError._DESTROY if self._closed else KafkaError._UNKNOWN_BROKER
+            self.on_error(call, KafkaError(code, f"broker {node_id} is not in the cluster's metadata"))
             return None
         send.node_id = node_id
         connection = self._connection(node, _LANES.get(type(send.request), 0))
@@ -197,10 +202,9 @@ class Driver:
             if connection is None:
                 return (_EAGERNESS[State.IDLE], 0, 0, self._jitter())
             return (_EAGERNESS[connection.state], connection.failures, connection.load, self._jitter())
-
         return min(self._metadata.cluster.nodes, key=reluctance, default=ANY_NODE)
 
-    # Back
+    # Back: from the connections to the machines.
 
     def on_reply(self, call: Call, reply: Struct | None) -> None:
         """A connection has a reply: hand it to whoever asked."""

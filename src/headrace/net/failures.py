@@ -13,7 +13,7 @@ from headrace.errors import KafkaError, KafkaException
 from headrace.machines.pipeline import Call
 from headrace.types import NodeAddress
 
-__all__ = ["Outages", "connection_error", "no_reply", "setup_timeout", "timed_out"]
+__all__ = ["Outages", "connection_error", "history", "no_reply", "setup_timeout"]
 
 _LOST = (ConnectionResetError, BrokenPipeError, ConnectionAbortedError, EOFError)
 
@@ -54,11 +54,9 @@ def no_reply(call: Call) -> KafkaException:
         f"{call.send.timeout_s + call.grace_s:g} s, the connection is given up"))
 
 
-def timed_out(call: Call, state: str) -> KafkaError:
-    """A request waited too long; `state` says for what."""
-    return KafkaError(
-        KafkaError._TIMED_OUT, f"{type(call.send.request).__name__} timed out after {call.send.timeout_s:g} s: {state}",
-        retriable=True)
+def history(failures: int, elapsed_s: float) -> str:
+    """How often and for how long a connection could not be opened, to be added to its last error."""
+    return f" ({failures} attempts in {elapsed_s:.1f} s)" if failures > 1 else ""
 
 
 class Outages:
