@@ -24,6 +24,9 @@ class Versions(NamedTuple):
         low, _, high = text.partition("-")
         return cls(int(low), int(high or low))
 
+    def __str__(self) -> str:
+        return f"{self.low}+" if self.high == _NO_END else f"{self.low}-{self.high}"
+
     def holds(self, version: int) -> bool:
         """True when `version` lies in the range."""
         return self.low <= version <= self.high

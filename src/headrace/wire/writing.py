@@ -83,7 +83,8 @@ def _flush(source: _Source, run: list[tuple[str, str]], out: str) -> None:
 def _refuse_unsendable(source: _Source, cls: type[Any], column: Column, here: str) -> None:
     """A value that this version can not carry is an error, unless Kafka calls the field ignorable."""
     if not column.ignorable:
-        source.add(f"if {_differs(source, column, here)}: lacks({cls.__name__!r}, {column.name!r}, {column.versions})")
+        arguments = f"{cls.__name__!r}, {column.name!r}, {str(column.versions)!r}"
+        source.add(f"if {_differs(source, column, here)}: lacks({arguments})")
 
 
 def _differs(source: _Source, column: Column, here: str) -> str:
@@ -202,8 +203,8 @@ def _pack_many(letter: str, values: list[Any]) -> bytes:
     return pack(f">{len(values)}{letter}", *values)
 
 
-def _lacks(cls: str, name: str, versions: tuple[int, int]) -> None:
-    raise LookupError(f"{cls}.{name} is set, which only versions {versions[0]}-{versions[1]} carry")
+def _lacks(cls: str, name: str, versions: str) -> None:
+    raise LookupError(f"{cls}.{name} is set, which only versions {versions} carry")
 
 
 def _refuse(name: str) -> None:

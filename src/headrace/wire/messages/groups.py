@@ -1,6 +1,6 @@
 """Coordinators and the classic group protocol; and the bytes that members send each other through it.
 
-A group's coordinator does not read subscriptions and assignments: `ConsumerProtocolSubscription` and
+The coordinator does not read subscriptions and assignments: `ConsumerProtocolSubscription` and
 `ConsumerProtocolAssignment` travel as bytes within JoinGroup and SyncGroup, with their version in two bytes before them.
 Read next: `machines.group_classic`, `machines.assignors`.
 """
