@@ -298,3 +298,24 @@ def test_raw_pieces_are_given_whole_and_move_the_position() -> None:
     assert fetched is not None
     assert (bytes(fetched.data), fetched.offset, fetched.next_offset) == (data, 0, 3)
     assert bench.subscription.require("t", 0).position == 3
+
+
+def test_lengths_that_make_no_sense_are_told_and_stop_the_partition() -> None:
+    bench = Bench()
+    broken = bytearray(batch(0, 3))
+    broken[8:12] = b"\0\0\0\1"
+    bench.reply(bench.poll()[1], data=bytes(broken))
+    [message] = bench.fetcher.take(10)
+    error = message.error()
+    assert error is not None
+    assert "seek()" in error.str()
+    assert bench.poll() == {}
+
+
+def test_a_lost_session_is_not_tried_again_in_a_tight_loop() -> None:
+    bench = Bench()
+    send = bench.poll()[1]
+    bench.fetcher.on_reply(send, FetchResponse(error_code=KafkaError.UNKNOWN), bench.now)
+    assert bench.poll() == {}
+    bench.now = bench.fetcher.deadline() or 0.0
+    assert set(bench.poll()) == {1}

@@ -1,40 +1,35 @@
-"""Fetches ahead of the application: one request per broker on the wire, replies queued by partition.
+"""Fetches ahead of the application: takes replies in, queues them by partition, hands out their records.
 
 The next request leaves as soon as a reply is in, from the offset after it, while the application decodes what came.
 How far ahead is bounded by `queued.max.messages.kbytes`. Records are decoded by `take`, in the application's thread;
 everything else runs in the loop's thread. The two share a deque and the partitions' states, see
 `machines.subscription`. This module must not know about groups, callbacks or sockets.
 
-Source: Java's `Fetcher`, KIP-74, KIP-227, KIP-392, KIP-951. Read next: `records.batch`, `client.consumer`.
+Source: Java's `Fetcher`, KIP-74, KIP-392, KIP-951. Read next on the way back: `records.batch`, `client.consumer`;
+`machines.fetch_plan` for what is asked of whom.
 """
 
 from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
-from uuid import UUID
+from dataclasses import dataclass
 
 from headrace.config import Config
 from headrace.errors import CorruptRecordError, KafkaError
-from headrace.machines.fetch_session import Asked, FetchSession
+from headrace.machines.fetch_plan import FetchPlan
 from headrace.machines.machine import Event, Send
-from headrace.machines.metadata import Cluster, Metadata
-from headrace.machines.subscription import Key, PartitionState, Phase, Subscription
+from headrace.machines.metadata import Metadata
+from headrace.machines.subscription import PartitionState, Phase, Subscription
 from headrace.records import Cursor, Message, scan
 from headrace.types import NodeAddress
-from headrace.wire.messages.fetch import FetchRequest, FetchResponse, PartitionData
+from headrace.wire.messages.fetch import FetchResponse, PartitionData
 from headrace.wire.schema import Struct
 
 __all__ = ["Fetched", "Fetcher", "RecordsReady"]
 
-_STARVED_WAIT_MS = 20
-"""A broker's longest wait while one of its partitions is left out because its queue is full: the queue may drain."""
-_QUEUE_DEPTH = 8
-"""Replies of full size that one partition may have in the queue, if the budget allows."""
 _REPLICA_LEASE_S = 300.0
 """How long a preferred replica is used before the leader is asked again (KIP-392)."""
-_RESET = frozenset({KafkaError.OFFSET_OUT_OF_RANGE})
 _REPORTED = frozenset({KafkaError.TOPIC_AUTHORIZATION_FAILED, KafkaError.INVALID_MSG, KafkaError.UNKNOWN})
 
 
@@ -65,14 +60,6 @@ class Fetched:
     notice: Message | None = None
 
 
-@dataclass(slots=True, eq=False)
-class _Flight:
-    """A request on the wire: the session it belongs to and each partition's state and epoch when it was sent."""
-
-    session: FetchSession
-    partitions: dict[Key, tuple[PartitionState, int]] = field(default_factory=dict)
-
-
 class Fetcher:
     """The machine that fetches, and the queue of what it got.
 
@@ -89,125 +76,42 @@ class Fetcher:
         self._subscription = subscription
         self._metadata = metadata
         self._on_drained = on_drained
-        self._request = FetchRequest(
-            replica_id=-1, max_wait_ms=config["fetch.wait.max.ms"], min_bytes=config["fetch.min.bytes"],
-            max_bytes=config["fetch.max.bytes"], isolation_level=config["isolation.level"],
-            rack_id=config["client.rack"],
-        )
-        self._timeout_s = config.seconds("socket.timeout.ms") + config.seconds("fetch.wait.max.ms")
-        self._partition_bytes: int = config["max.partition.fetch.bytes"]
-        self._budget: int = config["queued.max.messages.kbytes"] * 1024
-        self._backoff_s = config.seconds("fetch.error.backoff.ms")
+        self._plan = FetchPlan(subscription, metadata, config)
         self._read_committed = config["isolation.level"] == 1
         self._check_crcs: bool = config["check.crcs"]
         self._max_decompressed: int = config["receive.message.max.bytes"]
         self._auto_store: bool = config["enable.auto.offset.store"]
         self._tells_eof: bool = config["enable.partition.eof"]
-        self._sessions: dict[int, FetchSession] = {}
-        self._in_flight: set[int] = set()
         self._queue: deque[Fetched] = deque()
         self._set_aside: list[Fetched] = []
         self._received_bytes = 0  # written by the loop's thread only
         self._released_bytes = 0  # written by the application's thread only
-        self._starved = False
-        self._stale_plan = True
-        self._seen: tuple[Cluster | None, int] = (None, -1)
-        self._deadline: float | None = None
         self._events: list[Event] = []
 
-    # Deciding what to fetch
+    # The loop's thread: requests out, replies in
 
     def poll(self, now: float) -> Iterator[Send]:
         """One request for each broker that has none on the wire and a partition with room."""
-        seen = (self._metadata.cluster, self._subscription.version)
-        due = self._deadline is not None and now >= self._deadline
-        if not (self._stale_plan or due or seen != self._seen):
-            return
-        self._stale_plan, self._seen, self._deadline = False, seen, None
-        wanted, starved = self._plan(now)
-        for node, partitions in wanted.items():
-            yield self._send(node, partitions, self._request.max_wait_ms if node not in starved else _STARVED_WAIT_MS)
+        return self._plan.requests(now, self._received_bytes - self._released_bytes)
 
     def deadline(self) -> float | None:
         """When the first backed-off partition may be fetched again."""
-        return self._deadline
+        return self._plan.deadline
 
     def events(self) -> list[Event]:
         """`RecordsReady` when replies came in."""
         events, self._events = self._events, []
         return events
 
-    def _plan(self, now: float) -> tuple[dict[int, list[PartitionState]], set[int]]:
-        """The partitions to fetch by broker, and the brokers with a partition whose queue is full."""
-        wanted: dict[int, list[PartitionState]] = {}
-        starved: set[int] = set()
-        count = len(self._subscription) or 1
-        most = min(max(self._budget // count, self._partition_bytes), _QUEUE_DEPTH * self._partition_bytes)
-        full = self._received_bytes - self._released_bytes >= self._budget
-        for state in self._subscription:
-            if state.phase is not Phase.FETCH or state.paused:
-                continue
-            if state.stop_offset is not None and state.fetch_offset >= state.stop_offset:
-                continue
-            if state.retry_at > now:
-                self._wake_at(state.retry_at)
-                continue
-            node = self._node(state, now)
-            if node is None or node in self._in_flight:
-                continue
-            if full or state.queued_bytes >= most:
-                starved.add(node)
-            else:
-                wanted.setdefault(node, []).append(state)
-        self._starved = bool(starved)
-        return wanted, starved
-
-    def _node(self, state: PartitionState, now: float) -> int | None:
-        if state.replica >= 0:
-            if now < state.replica_until and state.replica in self._metadata.cluster.nodes:
-                return state.replica
-            state.replica = -1
-        node, _ = self._metadata.leader(state.topic, state.partition)
-        if node is None:
-            self._metadata.refresh(now)
-        return node
-
-    def _wake_at(self, when: float) -> None:
-        if self._deadline is None or when < self._deadline:
-            self._deadline = when
-
-    def _send(self, node: int, states: list[PartitionState], max_wait_ms: int) -> Send:
-        template = self._request
-        request = FetchRequest(
-            replica_id=-1, max_wait_ms=max_wait_ms, min_bytes=template.min_bytes, max_bytes=template.max_bytes,
-            isolation_level=template.isolation_level, rack_id=template.rack_id,
-        )
-        topics = self._metadata.cluster.topics
-        wanted: dict[Key, Asked] = {}
-        session = self._sessions.setdefault(node, FetchSession())
-        flight = _Flight(session)
-        for state in states:
-            key = state.key
-            known = topics.get(state.topic)
-            _, leader_epoch = self._metadata.leader(state.topic, state.partition)
-            wanted[key] = Asked(known.topic_id if known else UUID(int=0), state.fetch_offset, leader_epoch,
-                                self._partition_bytes)
-            flight.partitions[key] = (state, state.epoch)
-        max_version = session.fill(request, wanted)
-        self._in_flight.add(node)
-        return Send(node, request, self._timeout_s, max_version=max_version, context=flight)
-
-    # Taking in replies
-
     def on_reply(self, send: Send, reply: Struct | None, now: float) -> None:
         """Queue what came; the next request to this broker leaves with the following `poll`."""
         assert isinstance(reply, FetchResponse)
-        flight: _Flight = send.context
-        self._landed(send)
+        flight = self._plan.landed(send)
         names = flight.session.names
         if not flight.session.on_reply(reply):
-            if reply.error_code == KafkaError.INCONSISTENT_TOPIC_ID:
-                self._metadata.refresh(now)
+            self._metadata.refresh(now)
+            for state, _ in flight.partitions.values():
+                self._plan.back_off(state, now)
             return
         for topic in reply.responses:
             name = topic.topic or names.get(topic.topic_id, "")
@@ -222,21 +126,12 @@ class Fetcher:
 
     def on_error(self, send: Send, error: KafkaError, now: float) -> None:
         """No reply: fetch these partitions again after a pause, from whoever leads them then."""
-        flight: _Flight = send.context
-        self._landed(send)
+        flight = self._plan.landed(send)
         flight.session.reset()
         self._metadata.refresh(now)
         for state, _ in flight.partitions.values():
             state.replica = -1
-            self._back_off(state, now)
-
-    def _landed(self, send: Send) -> None:
-        self._in_flight.discard(send.destination)
-        self._stale_plan = True
-
-    def _back_off(self, state: PartitionState, now: float) -> None:
-        state.attempts += 1
-        state.retry_at = now + min(self._backoff_s, 0.05 * 2 ** min(state.attempts, 10))
+            self._plan.back_off(state, now)
 
     def _on_data(self, state: PartitionState, data: PartitionData, node: int, now: float) -> None:
         state.attempts = 0
@@ -245,18 +140,8 @@ class Fetcher:
         if data.preferred_read_replica >= 0 and data.preferred_read_replica != node:
             state.replica, state.replica_until = data.preferred_read_replica, now + _REPLICA_LEASE_S
             return
-        batches = scan(data.records) if data.records else []
-        if batches:
-            last = batches[-1]
-            aborted = None
-            if self._read_committed and data.aborted_transactions:
-                aborted = [(a.producer_id, a.first_offset) for a in data.aborted_transactions]
-            fetched = Fetched(state, state.epoch, state.fetch_offset, last.last_offset + 1, last.leader_epoch,
-                              data.records or b"", aborted)
-            state.received_bytes += len(fetched.data)
-            self._received_bytes += len(fetched.data)
-            state.fetch_offset = fetched.next_offset
-            self._put(fetched)
+        if data.records:
+            self._on_records(state, data, data.records)
         end = data.last_stable_offset if self._read_committed else data.high_watermark
         if self._tells_eof and state.fetch_offset >= end and state.eof_offset != state.fetch_offset:
             state.eof_offset = state.fetch_offset
@@ -264,16 +149,36 @@ class Fetcher:
                 KafkaError._PARTITION_EOF, f"Fetch from {state.topic}[{state.partition}] reached the end of the "
                 f"partition at offset {state.fetch_offset}"))
 
+    def _on_records(self, state: PartitionState, data: PartitionData, records: memoryview | bytes | bytearray) -> None:
+        try:
+            batches = scan(records)
+        except CorruptRecordError as damage:
+            state.jump(Phase.FAILED, state.fetch_offset)
+            self._tell(state, _damage(damage))
+            return
+        if not batches:
+            return  # cut off within the first batch: ask again
+        aborted = None
+        if self._read_committed and data.aborted_transactions:
+            aborted = [(a.producer_id, a.first_offset) for a in data.aborted_transactions]
+        last = batches[-1]
+        fetched = Fetched(state, state.epoch, state.fetch_offset, last.last_offset + 1, last.leader_epoch, records,
+                          aborted)
+        state.received_bytes += len(records)
+        self._received_bytes += len(records)
+        state.fetch_offset = fetched.next_offset
+        self._put(fetched)
+
     def _on_partition_error(self, state: PartitionState, data: PartitionData, reply: FetchResponse, now: float) -> None:
         code = data.error_code
-        if code in _RESET:
+        if code == KafkaError.OFFSET_OUT_OF_RANGE:
             self._on_out_of_range(state, data)
             return
         if code in _REPORTED and state.attempts == 0:
             self._tell(state, KafkaError(code, f"Fetch from {state.topic}[{state.partition}] at offset "
                                          f"{state.fetch_offset} failed: {KafkaError(code)}"))
         state.replica = -1
-        self._back_off(state, now)
+        self._plan.back_off(state, now)
         leader = data.current_leader
         if leader is not None and leader.leader_id >= 0:
             self._metadata.update_leader(
@@ -368,9 +273,7 @@ class Fetcher:
         """Tell the application and stop there: going on would lose records in silence."""
         state = fetched.state
         self._finish(fetched)
-        text = f"{damage.error.str()}; the partition is stopped: seek() past the damage to go on"
-        message = Message(topic=state.topic, partition=state.partition, offset=state.position,
-                          error=KafkaError(damage.error.code(), text))
+        message = Message(topic=state.topic, partition=state.partition, offset=state.position, error=_damage(damage))
         state.jump(Phase.FAILED, state.position)
         return message
 
@@ -380,11 +283,16 @@ class Fetcher:
         self._released_bytes += size
         if fetched.epoch == fetched.state.epoch:
             fetched.state.released_bytes += size
-        if self._starved:
-            self._starved = False
-            self._stale_plan = True
+        if self._plan.starved:
+            self._plan.starved = False
+            self._plan.touch()
             self._on_drained()
 
 
 def _addresses(reply: FetchResponse) -> list[NodeAddress]:
     return [NodeAddress(node.node_id, node.host, node.port, node.rack) for node in reply.node_endpoints]
+
+
+def _damage(damage: CorruptRecordError) -> KafkaError:
+    return KafkaError(damage.error.code(), f"{damage.error.str()}; the partition is stopped: seek() past the damage to "
+                      "go on")

@@ -1,0 +1,296 @@
+"""Offsets from leaders and from the group: starts, questions, commits."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from headrace.errors import KafkaError
+from headrace.machines.coordinator import CoordinatorFinder
+from headrace.machines.machine import Send
+from headrace.machines.metadata import Metadata
+from headrace.machines.offsets import GroupOffsets, OffsetLookup, PositionFailed
+from headrace.machines.subscription import EARLIEST, Phase, Subscription
+from headrace.types import TopicPartition
+from headrace.wire.messages.groups import FindCoordinatorResponse
+from headrace.wire.messages.metadata import (
+    MetadataResponse,
+    MetadataResponseBroker,
+    MetadataResponsePartition,
+    MetadataResponseTopic,
+)
+from headrace.wire.messages.offsets import (
+    ListOffsetsPartitionResponse,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    ListOffsetsTopicResponse,
+    OffsetCommitRequest,
+    OffsetCommitResponse,
+    OffsetCommitResponsePartition,
+    OffsetCommitResponseTopic,
+    OffsetFetchResponse,
+    OffsetFetchResponsePartition,
+    OffsetFetchResponseTopic,
+)
+
+NEVER = float("inf")
+
+
+class Member:
+    """An identity in the group."""
+
+    member_id, generation, instance_id = "me", 3, None
+
+
+class Bench:
+    """Both machines; topic "t" has partition 0 on broker 1 and partition 1 on broker 2; broker 1 coordinates."""
+
+    def __init__(self, reset: str = "earliest", group_id: str = "g") -> None:
+        self.now = 0.0
+        self.metadata = Metadata([("h", 1)])
+        self.metadata.want_topics(["t"])
+        [send] = self.metadata.poll(0.0)
+        self.metadata.on_reply(send, MetadataResponse(
+            brokers=[MetadataResponseBroker(node_id=n, host="h", port=n) for n in (1, 2)],
+            topics=[MetadataResponseTopic(name="t", partitions=[
+                MetadataResponsePartition(partition_index=p, leader_id=1 + p) for p in (0, 1)])]), 0.0)
+        self.subscription = Subscription(group_id, reset)
+        self.finder = CoordinatorFinder(0, "g")
+        self.find()
+        self.lookup = OffsetLookup(self.subscription, self.metadata, 1, 30.0)
+        self.group = GroupOffsets("g", self.subscription, self.finder, Member(), 1, 30.0)
+        self.found: list[TopicPartition] = []
+        self.done: list[tuple[list[TopicPartition], KafkaError | None]] = []
+
+    def find(self) -> None:
+        for send in list(self.finder.poll(self.now)):
+            self.finder.on_reply(send, FindCoordinatorResponse(node_id=1, host="h", port=1), self.now)
+
+    def ask_leader(self, partition: int, timestamp: int = EARLIEST, expires_at: float = NEVER) -> None:
+        self.lookup.ask("t", partition, timestamp, expires_at, self.found.append)
+
+    def commit(self, offset: int = 5, expires_at: float = NEVER) -> None:
+        self.group.commit([TopicPartition("t", 0, offset)], expires_at,
+                          lambda partitions, error: self.done.append((partitions, error)))
+
+
+def poll(machine: OffsetLookup | GroupOffsets, now: float) -> list[Send]:
+    sends = list(machine.poll(now))
+    deadline = machine.deadline()
+    assert deadline is None or deadline > now
+    return sends
+
+
+def listed(partition: int, offset: int = 7, code: int = 0) -> ListOffsetsResponse:
+    return ListOffsetsResponse(topics=[ListOffsetsTopicResponse(name="t", partitions=[ListOffsetsPartitionResponse(
+        partition_index=partition, offset=offset, leader_epoch=2, error_code=code)])])
+
+
+def fetched(partition: int, offset: int, code: int = 0, top: int = 0) -> OffsetFetchResponse:
+    return OffsetFetchResponse(error_code=top, topics=[OffsetFetchResponseTopic(name="t", partitions=[
+        OffsetFetchResponsePartition(partition_index=partition, committed_offset=offset, metadata="note",
+                                     error_code=code)])])
+
+
+def committed(code: int = 0) -> OffsetCommitResponse:
+    return OffsetCommitResponse(topics=[OffsetCommitResponseTopic(name="t", partitions=[
+        OffsetCommitResponsePartition(partition_index=0, error_code=code)])])
+
+
+def test_each_leader_is_asked_for_its_partitions() -> None:
+    bench = Bench()
+    bench.ask_leader(0)
+    bench.ask_leader(1)
+    sends = poll(bench.lookup, 0.0)
+    assert [send.destination for send in sends] == [1, 2]
+    assert poll(bench.lookup, 0.0) == []
+    for partition, send in enumerate(sends):
+        bench.lookup.on_reply(send, listed(partition), 0.0)
+    assert [(tp.partition, tp.offset, tp.leader_epoch) for tp in bench.found] == [(0, 7, 2), (1, 7, 2)]
+
+
+def test_a_partition_to_be_reset_gets_its_start() -> None:
+    bench = Bench(group_id="")
+    bench.subscription.assign([TopicPartition("t", 0)])
+    [send] = poll(bench.lookup, 0.0)
+    assert isinstance(send.request, ListOffsetsRequest)
+    assert send.request.topics[0].partitions[0].timestamp == EARLIEST
+    bench.lookup.on_reply(send, listed(0, 40), 0.0)
+    state = bench.subscription.require("t", 0)
+    assert (state.phase, state.position) == (Phase.FETCH, 40)
+
+
+def test_a_start_that_was_overtaken_by_a_seek_is_ignored() -> None:
+    bench = Bench(group_id="")
+    bench.subscription.assign([TopicPartition("t", 0)])
+    [send] = poll(bench.lookup, 0.0)
+    bench.subscription.seek("t", 0, 99)
+    bench.lookup.on_reply(send, listed(0, 40), 0.0)
+    assert bench.subscription.require("t", 0).position == 99
+
+
+def test_a_stale_leader_is_asked_again_after_a_pause_and_metadata_refreshed() -> None:
+    bench = Bench()
+    bench.ask_leader(0)
+    [send] = poll(bench.lookup, 0.0)
+    bench.lookup.on_reply(send, listed(0, code=KafkaError.NOT_LEADER_FOR_PARTITION), 0.0)
+    assert poll(bench.lookup, 0.0) == []
+    assert bench.metadata.deadline() is not None
+    assert len(poll(bench.lookup, 5.0)) == 1
+
+
+def test_a_question_expires_with_a_reason() -> None:
+    bench = Bench()
+    bench.lookup.ask("nowhere", 0, EARLIEST, 2.0, bench.found.append)
+    now = 0.0
+    while not bench.found and now < 10:
+        assert poll(bench.lookup, now) == []
+        now += 0.25
+    error = bench.found[0].error
+    assert error is not None
+    assert error == KafkaError._TIMED_OUT
+    assert "nowhere[0]" in error.str()
+
+
+def test_an_error_that_does_not_pass_is_the_answer() -> None:
+    bench = Bench()
+    bench.ask_leader(0)
+    [send] = poll(bench.lookup, 0.0)
+    bench.lookup.on_reply(send, listed(0, code=KafkaError.TOPIC_AUTHORIZATION_FAILED), 0.0)
+    assert [tp.error for tp in bench.found] == [KafkaError.TOPIC_AUTHORIZATION_FAILED]
+
+
+def test_a_committed_offset_is_the_start() -> None:
+    bench = Bench()
+    bench.subscription.assign([TopicPartition("t", 0)])
+    [send] = poll(bench.group, 0.0)
+    assert send.destination == 1
+    bench.group.on_reply(send, fetched(0, 12), 0.0)
+    state = bench.subscription.require("t", 0)
+    assert (state.phase, state.position, state.committed) == (Phase.FETCH, 12, 12)
+
+
+def test_without_a_committed_offset_the_policy_decides() -> None:
+    bench = Bench(reset="earliest")
+    bench.subscription.assign([TopicPartition("t", 0)])
+    [send] = poll(bench.group, 0.0)
+    bench.group.on_reply(send, fetched(0, -1), 0.0)
+    assert bench.subscription.require("t", 0).phase is Phase.RESET
+    assert len(poll(bench.lookup, 0.0)) == 1
+
+
+def test_without_a_committed_offset_the_policy_error_is_told() -> None:
+    bench = Bench(reset="error")
+    bench.subscription.assign([TopicPartition("t", 0)])
+    [send] = poll(bench.group, 0.0)
+    bench.group.on_reply(send, fetched(0, -1), 0.0)
+    [event] = bench.group.events()
+    assert isinstance(event, PositionFailed)
+    assert event.error == KafkaError._AUTO_OFFSET_RESET
+
+
+def test_asking_for_committed_offsets_gives_offset_and_metadata() -> None:
+    bench = Bench()
+    bench.group.ask([TopicPartition("t", 0)], NEVER, bench.found.append)
+    [send] = poll(bench.group, 0.0)
+    bench.group.on_reply(send, fetched(0, 12), 0.0)
+    assert [(tp.offset, tp.metadata) for tp in bench.found] == [(12, "note")]
+
+
+@pytest.mark.parametrize("reply", [
+    fetched(0, 0, top=KafkaError.NOT_COORDINATOR), fetched(0, 0, top=KafkaError.COORDINATOR_LOAD_IN_PROGRESS),
+    fetched(0, 0, code=KafkaError.UNSTABLE_OFFSET_COMMIT)])
+def test_passing_errors_of_the_coordinator_are_ridden_out(reply: OffsetFetchResponse) -> None:
+    bench = Bench()
+    bench.group.ask([TopicPartition("t", 0)], NEVER, bench.found.append)
+    [send] = poll(bench.group, 0.0)
+    bench.group.on_reply(send, reply, 0.0)
+    bench.now = 5.0
+    bench.find()
+    [again] = poll(bench.group, 5.0)
+    bench.group.on_reply(again, fetched(0, 3), 5.0)
+    assert [tp.offset for tp in bench.found] == [3]
+
+
+def test_a_commit_carries_the_identity_of_the_member() -> None:
+    bench = Bench()
+    bench.commit()
+    [send] = poll(bench.group, 0.0)
+    request = send.request
+    assert isinstance(request, OffsetCommitRequest)
+    assert (request.member_id, request.generation_id_or_member_epoch) == ("me", 3)
+    bench.group.on_reply(send, committed(), 0.0)
+    [(partitions, error)] = bench.done
+    assert (partitions[0].offset, partitions[0].error, error) == (5, None, None)
+
+
+def test_commits_go_out_in_order_and_one_at_a_time() -> None:
+    bench = Bench()
+    bench.commit(1)
+    bench.commit(2)
+    [first] = poll(bench.group, 0.0)
+    assert poll(bench.group, 0.0) == []
+    bench.group.on_reply(first, committed(), 0.0)
+    [second] = poll(bench.group, 0.0)
+    offsets: list[Any] = [s.request.topics[0].partitions[0].committed_offset  # type: ignore[attr-defined]
+                          for s in (first, second)]
+    assert offsets == [1, 2]
+
+
+def test_what_was_committed_need_not_be_committed_again() -> None:
+    bench = Bench()
+    bench.subscription.assign([TopicPartition("t", 0, 0)])
+    bench.subscription.require("t", 0).stored = 5
+    bench.commit(5)
+    [send] = poll(bench.group, 0.0)
+    bench.group.on_reply(send, committed(), 0.0)
+    assert bench.subscription.to_commit() == []
+
+
+@pytest.mark.parametrize("code", [KafkaError.NOT_COORDINATOR, KafkaError.COORDINATOR_LOAD_IN_PROGRESS])
+def test_a_commit_follows_the_coordinator(code: int) -> None:
+    bench = Bench()
+    bench.commit()
+    [send] = poll(bench.group, 0.0)
+    bench.group.on_reply(send, committed(code), 0.0)
+    bench.now = 5.0
+    bench.find()
+    [again] = poll(bench.group, 5.0)
+    bench.group.on_reply(again, committed(), 5.0)
+    assert bench.done[0][1] is None
+
+
+@pytest.mark.parametrize("code", [
+    KafkaError.ILLEGAL_GENERATION, KafkaError.UNKNOWN_MEMBER_ID, KafkaError.FENCED_INSTANCE_ID])
+def test_a_fenced_commit_fails_and_says_why(code: int) -> None:
+    bench = Bench()
+    bench.commit()
+    [send] = poll(bench.group, 0.0)
+    bench.group.on_reply(send, committed(code), 0.0)
+    [(partitions, error)] = bench.done
+    assert error is not None
+    assert error == code
+    assert "max.poll.interval.ms" in error.str()
+    assert partitions[0].error == code
+
+
+def test_a_commit_without_a_coordinator_times_out() -> None:
+    bench = Bench()
+    bench.finder.invalidate(0.0)
+    bench.commit(expires_at=3.0)
+    assert poll(bench.group, 0.0) == []
+    assert bench.group.deadline() == 3.0
+    assert poll(bench.group, 3.0) == []
+    assert bench.done[0][1] == KafkaError._TIMED_OUT
+
+
+def test_a_lost_connection_repeats_the_commit() -> None:
+    bench = Bench()
+    bench.commit()
+    [send] = poll(bench.group, 0.0)
+    bench.group.on_error(send, KafkaError(KafkaError._TRANSPORT), 0.0)
+    bench.now = 5.0
+    bench.find()
+    assert len(poll(bench.group, 5.0)) == 1
+    assert bench.done == []
