@@ -1,0 +1,122 @@
+"""The embedded broker from outside: start it, stop it, and change its cluster while it runs.
+
+Several node ids are several listeners in one process over one set of logs; leaders are spread over them and move when a
+node stops. Everything runs on one event loop; `headrace.testing.EmbeddedBroker` gives it a thread of its own.
+
+Read next: `broker.server` for a request's way in, `broker.cluster` for what the nodes share.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from pathlib import Path
+from typing import IO
+
+from headrace.broker.cluster import Cluster, Node
+from headrace.broker.server import Connection
+from headrace.broker.settings import BrokerSettings
+
+__all__ = ["Broker"]
+
+_BACKLOG = 512
+
+
+class Broker:
+    """A cluster of embedded nodes. All methods run on the loop that `start` ran on.
+
+    Args:
+        host: address to listen on. Loopback unless told otherwise: there is no authentication.
+        port: port of the first node, the others follow; 0 takes free ones.
+        nodes: how many node ids, from 1 on.
+        data_dir: where to keep the data; None keeps it in memory.
+        settings: how the broker behaves.
+        advertised_host: the name that clients are told; `host` when None.
+    """
+
+    def __init__(
+        self, *, host: str = "127.0.0.1", port: int = 0, nodes: int = 1, data_dir: str | Path | None = None,
+        settings: BrokerSettings | None = None, advertised_host: str | None = None,
+    ) -> None:
+        self._host = host
+        self._directory = None if data_dir is None else Path(data_dir)
+        self._lock: IO[str] | None = None
+        if self._directory is not None:
+            self._lock = _lock(self._directory)
+        known = [Node(number + 1, advertised_host or host, port + number if port else 0) for number in range(nodes)]
+        self.cluster = Cluster(known, settings or BrokerSettings(), self._directory)
+        self._servers: dict[int, asyncio.Server] = {}
+        self._connections: dict[int, set[Connection]] = {node.id: set() for node in known}
+
+    @property
+    def bootstrap_servers(self) -> str:
+        """Where clients connect: HOST:PORT of every node, separated by commas."""
+        return ",".join(f"{node.host}:{node.port}" for node in self.cluster.nodes.values())
+
+    async def start(self) -> None:
+        """Listen, on every node.
+
+        Raises:
+            OSError: a port is taken or the address is not this machine's.
+        """
+        try:
+            for node_id in self.cluster.nodes:
+                await self.start_node(node_id)
+        except OSError:
+            await self.stop()
+            raise
+
+    async def start_node(self, node_id: int) -> None:
+        """Let a stopped node listen again, on the port that it had."""
+        node = self.cluster.nodes[node_id]
+        loop = asyncio.get_running_loop()
+        connections = self._connections[node_id]
+        server = await loop.create_server(lambda: Connection(self.cluster, node_id, connections), self._host,
+                                          node.port, backlog=_BACKLOG)
+        self._servers[node_id] = server
+        node.port = server.sockets[0].getsockname()[1]
+        self.cluster.node_went(node_id, up=True)
+
+    async def stop_node(self, node_id: int) -> None:
+        """Take a node away as if its machine were lost: connections end, the next replicas lead its partitions."""
+        server = self._servers.pop(node_id)
+        server.close()
+        self.cluster.node_went(node_id, up=False)
+        for connection in list(self._connections[node_id]):
+            connection.close()
+        await asyncio.sleep(0)
+
+    async def stop(self) -> None:
+        """Close every listener, connection and file."""
+        for server in self._servers.values():
+            server.close()
+        self._servers.clear()
+        for connections in self._connections.values():
+            for connection in list(connections):
+                connection.close()
+        self.cluster.groups.close()
+        await asyncio.sleep(0)  # lets the closed connections learn of it before the loop may end
+        self.cluster.close()
+        if self._lock is not None:
+            self._lock.close()
+            self._lock = None
+
+
+def _lock(directory: Path) -> IO[str]:
+    """Hold the data directory, so that two brokers never write to one.
+
+    Raises:
+        OSError: another broker has it.
+    """
+    directory.mkdir(parents=True, exist_ok=True)
+    file = (directory / "lock").open("w")
+    if os.name == "posix":
+        import fcntl
+
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            file.close()
+            raise OSError(f"{directory} is in use by another broker; stop it, or give this one its own "
+                          "directory") from error
+    return file

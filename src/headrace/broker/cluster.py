@@ -1,0 +1,166 @@
+"""What all nodes of an embedded cluster share: topics, nodes, groups, faults. Handlers get it with every request.
+
+It knows no sockets. Read next: any `broker.handlers_*` module for what is done with it.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from zlib import crc32
+
+from headrace.broker.catalog import Catalog, Topic
+from headrace.broker.faults import Faults
+from headrace.broker.groups import Groups
+from headrace.broker.offsets import OffsetStore
+from headrace.broker.partition import NO_LEADER, Partition, Refused
+from headrace.broker.settings import BrokerSettings
+from headrace.errors import KafkaError
+from headrace.wire.schema import ZERO_UUID, Uuid
+
+__all__ = ["Call", "Cluster", "Node"]
+
+
+@dataclass(slots=True)
+class Node:
+    """A node id, where clients reach it, and whether it is up."""
+
+    id: int
+    host: str
+    port: int = 0
+    is_up: bool = False
+
+
+class Cluster:
+    """The state behind every listener.
+
+    Args:
+        nodes: the cluster's nodes.
+        settings: how the broker behaves.
+        directory: where data is kept; None keeps it in memory.
+    """
+
+    def __init__(self, nodes: list[Node], settings: BrokerSettings, directory: Path | None = None) -> None:
+        self.nodes = {node.id: node for node in nodes}
+        self.settings = settings
+        self.catalog = Catalog([node.id for node in nodes], directory)
+        self.offsets = OffsetStore(None if directory is None else directory / "offsets.journal")
+        self.groups = Groups(settings)
+        self.faults = Faults()
+
+    @property
+    def up_nodes(self) -> list[Node]:
+        """The nodes that listen."""
+        return [node for node in self.nodes.values() if node.is_up]
+
+    @property
+    def controller_id(self) -> int:
+        """The first node that is up; -1 when none is."""
+        return next((node.id for node in self.nodes.values() if node.is_up), NO_LEADER)
+
+    def coordinator(self, key: str) -> Node | None:
+        """The node that coordinates a group: always the same one of those that are up."""
+        up = self.up_nodes
+        return up[crc32(key.encode()) % len(up)] if up else None
+
+    def create_topic(self, name: str) -> Topic:
+        """Make a topic with the broker's default numbers.
+
+        Raises:
+            Refused: the name is not legal.
+        """
+        return self.catalog.create(name, self.settings.default_partitions, self.default_replication_factor)
+
+    @property
+    def default_replication_factor(self) -> int:
+        """Replicas of a topic that does not say how many."""
+        return self.settings.default_replication_factor or min(3, len(self.nodes))
+
+    def move_leader(self, topic: str, partition: int, node_id: int) -> None:
+        """Make another node lead a partition; it becomes one of the replicas if it is none.
+
+        Raises:
+            KeyError: no such topic, or no such node.
+            IndexError: no such partition.
+        """
+        moved = self.catalog.topics[topic].partitions[partition]
+        if not self.nodes[node_id].is_up:
+            raise KeyError(f"node {node_id} is down")
+        if node_id not in moved.replicas:
+            moved.replicas.append(node_id)
+        moved.lead(node_id)
+        self.catalog.save()
+
+    def node_went(self, node_id: int, *, up: bool) -> None:
+        """A node started or stopped: lead what it can, or hand over what it led to the next replica that is up."""
+        self.nodes[node_id].is_up = up
+        for topic in self.catalog.topics.values():
+            for partition in topic.partitions:
+                self._elect(partition)
+        self.catalog.save()
+
+    def _elect(self, partition: Partition) -> None:
+        if not self.is_up(partition.leader_id):
+            partition.lead(next((node for node in partition.replicas if self.is_up(node)), NO_LEADER))
+
+    def is_up(self, node_id: int) -> bool:
+        """Whether the node listens."""
+        node = self.nodes.get(node_id)
+        return node is not None and node.is_up
+
+    def close(self) -> None:
+        """Close the files."""
+        self.catalog.close()
+        self.offsets.close()
+
+
+@dataclass(slots=True)
+class Call:
+    """One request's circumstances: which node it came to, in which version, from whom."""
+
+    cluster: Cluster
+    node_id: int
+    version: int
+    client_id: str
+    client_host: str
+
+    def topic(self, name: str, topic_id: Uuid, ids_from: int) -> Topic:
+        """The topic that a request names, by id from version `ids_from` on, else by name.
+
+        Raises:
+            Refused: there is none.
+        """
+        catalog = self.cluster.catalog
+        by_id = self.version >= ids_from and topic_id != ZERO_UUID
+        found = catalog.by_id.get(topic_id) if by_id else catalog.topics.get(name)
+        if found is None:
+            raise Refused(KafkaError.UNKNOWN_TOPIC_ID if by_id else KafkaError.UNKNOWN_TOPIC_OR_PART)
+        return found
+
+    def led_partition(self, topic: Topic, index: int, leader_epoch: int = -1) -> Partition:
+        """A partition that this node leads.
+
+        Args:
+            topic: its topic.
+            index: its number.
+            leader_epoch: the epoch that the client knows; -1 when it does not say.
+
+        Raises:
+            Refused: it does not exist, is led elsewhere, or the epochs differ.
+        """
+        if not 0 <= index < len(topic.partitions):
+            raise Refused(KafkaError.UNKNOWN_TOPIC_OR_PART)
+        partition = topic.partitions[index]
+        if partition.leader_id != self.node_id:
+            raise Refused(KafkaError.NOT_LEADER_FOR_PARTITION)
+        if 0 <= leader_epoch < partition.leader_epoch:
+            raise Refused(KafkaError.FENCED_LEADER_EPOCH)
+        if leader_epoch > partition.leader_epoch:
+            raise Refused(KafkaError.UNKNOWN_LEADER_EPOCH)
+        return partition
+
+    @staticmethod
+    def now_ms() -> int:
+        """Wall clock, milliseconds."""
+        return time.time_ns() // 1_000_000

@@ -1,0 +1,93 @@
+"""Faults on request: what a test asks the broker to do wrong.
+
+A fault matches requests and says what happens to them. Faults are tried in the order in which they were added; the
+first that matches acts, and is gone after `times` requests.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+from headrace.wire.schema import Request
+
+__all__ = ["Action", "Fault", "Faults"]
+
+
+class Action(Enum):
+    """What happens to a matching request."""
+
+    DROP = "drop"
+    """The connection is closed and the request is not carried out."""
+    LOSE_REPLY = "lose_reply"
+    """The request is carried out, then the connection is closed instead of a reply."""
+    CUT = "cut"
+    """The request is carried out, half of the reply is sent, then the connection is closed."""
+    SILENCE = "silence"
+    """The request is not carried out, and nothing ever comes back on this connection."""
+    DELAY = "delay"
+    """The request waits `delay_s` before it is carried out; later ones of the connection wait behind it."""
+    ERROR = "error"
+    """The request is not carried out; every part of its reply says `error_code`."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Fault:
+    """One fault.
+
+    Args:
+        action: what to do.
+        request: type of request that it is for; None for all.
+        node_id: node that it is for; None for all.
+        times: how often; None for always.
+        after: how many matching requests pass before the first.
+        delay_s: seconds, for `DELAY`.
+        error_code: Kafka's code, for `ERROR`.
+        when: further condition on the request.
+    """
+
+    action: Action
+    request: type[Request] | None = None
+    node_id: int | None = None
+    times: int | None = 1
+    after: int = 0
+    delay_s: float = 0.0
+    error_code: int = 0
+    when: Callable[[Any], bool] | None = None
+
+    def matches(self, request: Request, node_id: int) -> bool:
+        """Whether this fault is for that request."""
+        return ((self.request is None or isinstance(request, self.request))
+                and self.node_id in (None, node_id)
+                and (self.when is None or self.when(request)))
+
+
+class Faults:
+    """The faults that wait for their request."""
+
+    def __init__(self) -> None:
+        self._waiting: list[Fault] = []
+
+    def add(self, fault: Fault) -> None:
+        """Arm a fault."""
+        self._waiting.append(fault)
+
+    def clear(self) -> None:
+        """Disarm all."""
+        self._waiting.clear()
+
+    def take(self, request: Request, node_id: int) -> Fault | None:
+        """The fault that acts on this request, if any; counts it."""
+        for fault in self._waiting:
+            if fault.matches(request, node_id):
+                if fault.after > 0:
+                    fault.after -= 1
+                    continue
+                if fault.times is not None:
+                    fault.times -= 1
+                    if fault.times <= 0:
+                        self._waiting.remove(fault)
+                return fault
+        return None

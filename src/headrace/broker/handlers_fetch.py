@@ -1,0 +1,126 @@
+"""Fetch: whole batches from an offset on, at once where there are enough, else when they come or time is up.
+
+Every fetch is answered in full, without a session (KIP-227 leaves that to the broker): the state of a session would
+save bytes between machines, and this broker is seldom on another machine.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable
+
+from headrace.broker.catalog import Topic
+from headrace.broker.cluster import Call
+from headrace.broker.partition import Partition, Refused
+from headrace.errors import KafkaError
+from headrace.wire.messages.fetch import (
+    FetchableTopicResponse,
+    FetchPartition,
+    FetchRequest,
+    FetchResponse,
+    FetchTopic,
+    LeaderIdAndEpoch,
+    NodeEndpoint,
+    PartitionData,
+)
+
+__all__ = ["fetch"]
+
+_IDS_FROM = 13
+_LARGEST_REPLY_BYTES = 64 << 20
+
+
+def fetch(call: Call, request: FetchRequest) -> FetchResponse | Awaitable[FetchResponse]:
+    """Answer at once when `min_bytes` are there, something is wrong, or the client does not wait; else wait."""
+    if request.session_id != 0:
+        return FetchResponse(error_code=KafkaError.FETCH_SESSION_ID_NOT_FOUND, responses=[])
+    reply, count = _read(call, request)
+    if count >= request.min_bytes or request.max_wait_ms <= 0 or _has_error(reply):
+        return reply
+    return _wait(call, request)
+
+
+async def _wait(call: Call, request: FetchRequest) -> FetchResponse:
+    """Look again at every append to one of the partitions, until `max_wait_ms` are over."""
+    loop = asyncio.get_running_loop()
+    deadline = loop.time() + request.max_wait_ms / 1000
+    watched = _partitions(call, request)
+    while True:
+        waiter: asyncio.Future[None] = loop.create_future()
+        for partition in watched:
+            partition.waiters.add(waiter)
+        timer = loop.call_at(deadline, _finish, waiter)
+        try:
+            await waiter
+        finally:
+            timer.cancel()
+            for partition in watched:
+                partition.waiters.discard(waiter)
+        reply, count = _read(call, request)
+        if count >= request.min_bytes or loop.time() >= deadline or _has_error(reply):
+            return reply
+
+
+def _finish(waiter: asyncio.Future[None]) -> None:
+    if not waiter.done():
+        waiter.set_result(None)
+
+
+def _partitions(call: Call, request: FetchRequest) -> list[Partition]:
+    return [call.topic(each.topic, each.topic_id, _IDS_FROM).partitions[part.partition]
+            for each in request.topics for part in each.partitions]
+
+
+def _has_error(reply: FetchResponse) -> bool:
+    return any(part.error_code for topic in reply.responses for part in topic.partitions)
+
+
+def _read(call: Call, request: FetchRequest) -> tuple[FetchResponse, int]:
+    """The reply as it would be now, and how many bytes of records it carries."""
+    room = min(request.max_bytes, _LARGEST_REPLY_BYTES)
+    reply, total = FetchResponse(error_code=0, responses=[]), 0
+    for wanted in request.topics:
+        parts: list[PartitionData] = []
+        for part in wanted.partitions:
+            # A batch that is larger than all limits comes whole when it is the reply's first, so that readers get on.
+            parts.append(_read_partition(call, wanted, part, room - total, whole_first=total == 0))
+            total += len(parts[-1].records or b"")
+        reply.responses.append(FetchableTopicResponse(topic=wanted.topic, topic_id=wanted.topic_id, partitions=parts))
+    if any(part.error_code == KafkaError.NOT_LEADER_FOR_PARTITION for topic in reply.responses
+           for part in topic.partitions):
+        reply.node_endpoints = [NodeEndpoint(node_id=node.id, host=node.host, port=node.port)
+                                for node in call.cluster.up_nodes]
+    return reply, total
+
+
+def _read_partition(
+    call: Call, wanted: FetchTopic, part: FetchPartition, room: int, *, whole_first: bool
+) -> PartitionData:
+    topic: Topic | None = None
+    try:
+        topic = call.topic(wanted.topic, wanted.topic_id, _IDS_FROM)
+        partition = call.led_partition(topic, part.partition, part.current_leader_epoch)
+        log = partition.log
+        if not log.start_offset <= part.fetch_offset <= log.end_offset:
+            raise Refused(KafkaError.OFFSET_OUT_OF_RANGE)
+    except Refused as refused:
+        return _refusal(topic, part, refused)
+    limit = min(part.partition_max_bytes, room)
+    records = log.read(part.fetch_offset, limit) if limit > 0 or whole_first else b""
+    if len(records) > limit and not whole_first:
+        records = b""
+    return PartitionData(
+        partition_index=part.partition, error_code=0, high_watermark=log.end_offset,
+        last_stable_offset=log.end_offset, log_start_offset=log.start_offset,
+        aborted_transactions=[] if call.version >= 4 else None, records=records,
+    )
+
+
+def _refusal(topic: Topic | None, part: FetchPartition, refused: Refused) -> PartitionData:
+    data = PartitionData(partition_index=part.partition, error_code=refused.code, high_watermark=-1,
+                         aborted_transactions=None, records=b"")
+    if topic is not None and part.partition < len(topic.partitions):
+        partition = topic.partitions[part.partition]
+        if refused.code in (KafkaError.NOT_LEADER_FOR_PARTITION, KafkaError.FENCED_LEADER_EPOCH):
+            data.current_leader = LeaderIdAndEpoch(leader_id=partition.leader_id, leader_epoch=partition.leader_epoch)
+    return data

@@ -1,0 +1,332 @@
+"""The APIs of consumer groups: find the coordinator, join, sync, stay, leave, commit and fetch offsets, look, delete."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Iterator
+
+from headrace.broker.cluster import Call, Node
+from headrace.broker.groups import Group, State
+from headrace.broker.offsets import Committed
+from headrace.broker.partition import Refused
+from headrace.errors import KafkaError
+from headrace.wire.messages.groups import (
+    Coordinator,
+    DeletableGroupResult,
+    DeleteGroupsRequest,
+    DeleteGroupsResponse,
+    DescribedGroup,
+    DescribedGroupMember,
+    DescribeGroupsRequest,
+    DescribeGroupsResponse,
+    FindCoordinatorRequest,
+    FindCoordinatorResponse,
+    HeartbeatRequest,
+    HeartbeatResponse,
+    JoinGroupRequest,
+    JoinGroupResponse,
+    LeaveGroupRequest,
+    LeaveGroupResponse,
+    ListedGroup,
+    ListGroupsRequest,
+    ListGroupsResponse,
+    MemberIdentity,
+    MemberResponse,
+    SyncGroupRequest,
+    SyncGroupResponse,
+)
+from headrace.wire.messages.offsets import (
+    OffsetCommitRequest,
+    OffsetCommitRequestTopic,
+    OffsetCommitResponse,
+    OffsetCommitResponsePartition,
+    OffsetCommitResponseTopic,
+    OffsetFetchRequest,
+    OffsetFetchRequestGroup,
+    OffsetFetchRequestTopics,
+    OffsetFetchResponse,
+    OffsetFetchResponseGroup,
+    OffsetFetchResponsePartition,
+    OffsetFetchResponsePartitions,
+    OffsetFetchResponseTopic,
+    OffsetFetchResponseTopics,
+)
+from headrace.wire.schema import ZERO_UUID
+
+__all__ = ["delete_groups", "describe_groups", "find_coordinator", "heartbeat", "join_group", "leave_group",
+           "list_groups", "offset_commit", "offset_fetch", "sync_group"]
+
+_BATCHED_KEYS_FROM = 4
+_BATCHED_LEAVE_FROM = 3
+_BATCHED_FETCH_FROM = 8
+_IDS_FROM = 10
+_NOT_FOUND_FROM = 6
+_GROUP_KEY, _TRANSACTION_KEY = 0, 1
+_MAX_METADATA_BYTES = 4096
+_NONE = Committed(-1)
+
+
+def find_coordinator(call: Call, request: FindCoordinatorRequest) -> FindCoordinatorResponse:
+    """The node that coordinates a group."""
+    keys = request.coordinator_keys if call.version >= _BATCHED_KEYS_FROM else [request.key]
+    found = [_coordinator(call, key, request.key_type) for key in keys]
+    if call.version >= _BATCHED_KEYS_FROM:
+        return FindCoordinatorResponse(coordinators=found)
+    one = found[0]
+    return FindCoordinatorResponse(error_code=one.error_code, error_message=one.error_message, node_id=one.node_id,
+                                   host=one.host, port=one.port)
+
+
+def _coordinator(call: Call, key: str, key_type: int) -> Coordinator:
+    node: Node | None = None
+    code = KafkaError.INVALID_REQUEST
+    if key_type in (_GROUP_KEY, _TRANSACTION_KEY):
+        node, code = call.cluster.coordinator(key), KafkaError.COORDINATOR_NOT_AVAILABLE
+    if node is None:
+        return Coordinator(key=key, node_id=-1, host="", port=-1, error_code=code,
+                           error_message=KafkaError(code).str())
+    return Coordinator(key=key, node_id=node.id, host=node.host, port=node.port, error_code=0, error_message=None)
+
+
+def _check_coordinator(call: Call, group_id: str) -> None:
+    if not group_id:
+        raise Refused(KafkaError.INVALID_GROUP_ID)
+    node = call.cluster.coordinator(group_id)
+    if node is None or node.id != call.node_id:
+        raise Refused(KafkaError.NOT_COORDINATOR)
+
+
+def _present_group(call: Call, group_id: str) -> Group:
+    _check_coordinator(call, group_id)
+    group = call.cluster.groups.get(group_id)
+    if group is None:
+        raise Refused(KafkaError.UNKNOWN_MEMBER_ID)
+    return group
+
+
+def join_group(call: Call, request: JoinGroupRequest) -> JoinGroupResponse | Awaitable[JoinGroupResponse]:
+    """Become a member of the next generation."""
+    settings = call.cluster.settings
+    try:
+        _check_coordinator(call, request.group_id)
+        if not settings.min_session_timeout_ms <= request.session_timeout_ms <= settings.max_session_timeout_ms:
+            raise Refused(KafkaError.INVALID_SESSION_TIMEOUT)
+        group = call.cluster.groups.get_or_make(request.group_id)
+        return group.join(request, call.version, (call.client_id, call.client_host))
+    except Refused as refused:
+        return JoinGroupResponse(error_code=refused.code, protocol_name="", leader="", member_id=request.member_id,
+                                 members=[])
+
+
+def sync_group(call: Call, request: SyncGroupRequest) -> SyncGroupResponse | Awaitable[SyncGroupResponse]:
+    """Bring the assignments, or ask for one's own."""
+    try:
+        return _present_group(call, request.group_id).sync(request)
+    except Refused as refused:
+        return SyncGroupResponse(error_code=refused.code, assignment=b"")
+
+
+def heartbeat(call: Call, request: HeartbeatRequest) -> HeartbeatResponse:
+    """Stay a member."""
+    try:
+        _present_group(call, request.group_id).heartbeat(request.member_id, request.group_instance_id,
+                                                         request.generation_id)
+    except Refused as refused:
+        return HeartbeatResponse(error_code=refused.code)
+    return HeartbeatResponse(error_code=0)
+
+
+def leave_group(call: Call, request: LeaveGroupRequest) -> LeaveGroupResponse:
+    """Stop being a member; from version 3 on several at once."""
+    is_batched = call.version >= _BATCHED_LEAVE_FROM
+    leaving = request.members if is_batched else [MemberIdentity(member_id=request.member_id)]
+    try:
+        _check_coordinator(call, request.group_id)
+    except Refused as refused:
+        return LeaveGroupResponse(error_code=refused.code, members=[])
+    members = [MemberResponse(member_id=each.member_id, group_instance_id=each.group_instance_id,
+                              error_code=_leave(call, request.group_id, each)) for each in leaving]
+    if is_batched:
+        return LeaveGroupResponse(error_code=0, members=members)
+    return LeaveGroupResponse(error_code=members[0].error_code, members=[])
+
+
+def _leave(call: Call, group_id: str, leaving: MemberIdentity) -> int:
+    try:
+        _present_group(call, group_id).leave(leaving.member_id, leaving.group_instance_id)
+    except Refused as refused:
+        return refused.code
+    return 0
+
+
+def offset_commit(call: Call, request: OffsetCommitRequest) -> OffsetCommitResponse:
+    """Store a group's offsets, if the member may."""
+    code = 0
+    try:
+        _check_commit(call, request)
+    except Refused as refused:
+        code = refused.code
+    entries: list[tuple[tuple[str, int], Committed]] = []
+    reply = OffsetCommitResponse(topics=[_commit_topic(call, topic, code, entries) for topic in request.topics])
+    if entries:
+        call.cluster.offsets.commit(request.group_id, entries)
+    return reply
+
+
+def _check_commit(call: Call, request: OffsetCommitRequest) -> None:
+    _check_coordinator(call, request.group_id)
+    group, generation = call.cluster.groups.get(request.group_id), request.generation_id_or_member_epoch
+    if group is not None:
+        group.check_commit(request.member_id, request.group_instance_id, generation)
+    elif generation >= 0:
+        raise Refused(KafkaError.ILLEGAL_GENERATION)
+
+
+def _commit_topic(
+    call: Call, data: OffsetCommitRequestTopic, code: int, entries: list[tuple[tuple[str, int], Committed]]
+) -> OffsetCommitResponseTopic:
+    count, name = 0, data.name
+    try:
+        topic = call.topic(data.name, data.topic_id, _IDS_FROM)
+        count, name = len(topic.partitions), topic.name
+    except Refused as refused:
+        code = code or refused.code
+    parts = []
+    for part in data.partitions:
+        error, metadata = code, part.committed_metadata or ""
+        if not error and not 0 <= part.partition_index < count:
+            error = KafkaError.UNKNOWN_TOPIC_OR_PART
+        elif not error and len(metadata) > _MAX_METADATA_BYTES:
+            error = KafkaError.OFFSET_METADATA_TOO_LARGE
+        elif not error:
+            committed = Committed(part.committed_offset, part.committed_leader_epoch, metadata)
+            entries.append(((name, part.partition_index), committed))
+        parts.append(OffsetCommitResponsePartition(partition_index=part.partition_index, error_code=error))
+    return OffsetCommitResponseTopic(name=data.name, topic_id=data.topic_id, partitions=parts)
+
+
+def offset_fetch(call: Call, request: OffsetFetchRequest) -> OffsetFetchResponse:
+    """A group's offsets; from version 8 on those of several groups."""
+    if call.version >= _BATCHED_FETCH_FROM:
+        return OffsetFetchResponse(groups=[_fetch_group(call, each) for each in request.groups])
+    topics = None if request.topics is None else [
+        OffsetFetchRequestTopics(name=each.name, topic_id=ZERO_UUID, partition_indexes=each.partition_indexes)
+        for each in request.topics]
+    found = _fetch_group(call, OffsetFetchRequestGroup(group_id=request.group_id, topics=topics))
+    return OffsetFetchResponse(error_code=found.error_code, topics=[
+        OffsetFetchResponseTopic(name=topic.name, partitions=[
+            OffsetFetchResponsePartition(
+                partition_index=part.partition_index, committed_offset=part.committed_offset,
+                committed_leader_epoch=part.committed_leader_epoch, metadata=part.metadata,
+                error_code=part.error_code or found.error_code)
+            for part in topic.partitions])
+        for topic in found.topics])
+
+
+def _fetch_group(call: Call, wanted: OffsetFetchRequestGroup) -> OffsetFetchResponseGroup:
+    code = 0
+    try:
+        _check_coordinator(call, wanted.group_id)
+    except Refused as refused:
+        code = refused.code
+    offsets = call.cluster.offsets.fetch(wanted.group_id) if not code else {}
+    topics = wanted.topics if wanted.topics is not None else list(_all_topics(call, offsets))
+    return OffsetFetchResponseGroup(group_id=wanted.group_id, error_code=code,
+                                    topics=[_fetch_topic(call, each, offsets) for each in topics])
+
+
+def _all_topics(call: Call, offsets: dict[tuple[str, int], Committed]) -> Iterator[OffsetFetchRequestTopics]:
+    for name in dict.fromkeys(topic for topic, _ in offsets):
+        topic = call.cluster.catalog.topics.get(name)
+        yield OffsetFetchRequestTopics(name=name, topic_id=topic.id if topic else ZERO_UUID,
+                                       partition_indexes=[index for topic_name, index in offsets if topic_name == name])
+
+
+def _fetch_topic(
+    call: Call, wanted: OffsetFetchRequestTopics, offsets: dict[tuple[str, int], Committed]
+) -> OffsetFetchResponseTopics:
+    name, code = wanted.name, 0
+    if call.version >= _IDS_FROM:
+        try:
+            name = call.topic(wanted.name, wanted.topic_id, _IDS_FROM).name
+        except Refused as refused:
+            code = refused.code
+    found = [(index, offsets.get((name, index), _NONE)) for index in wanted.partition_indexes]
+    return OffsetFetchResponseTopics(name=name, topic_id=wanted.topic_id, partitions=[
+        OffsetFetchResponsePartitions(partition_index=index, committed_offset=each.offset,
+                                      committed_leader_epoch=each.leader_epoch, metadata=each.metadata, error_code=code)
+        for index, each in found])
+
+
+def describe_groups(call: Call, request: DescribeGroupsRequest) -> DescribeGroupsResponse:
+    """State and members of groups."""
+    return DescribeGroupsResponse(groups=[_described(call, group_id) for group_id in request.groups])
+
+
+def _described(call: Call, group_id: str) -> DescribedGroup:
+    blank = DescribedGroup(error_code=0, group_id=group_id, group_state="Dead", protocol_type="", protocol_data="",
+                           members=[])
+    try:
+        _check_coordinator(call, group_id)
+    except Refused as refused:
+        blank.error_code = refused.code
+        return blank
+    group = call.cluster.groups.get(group_id)
+    if group is None:
+        if call.cluster.offsets.fetch(group_id):
+            blank.group_state = State.EMPTY.value
+        elif call.version >= _NOT_FOUND_FROM:
+            blank.error_code = KafkaError.GROUP_ID_NOT_FOUND
+            blank.error_message = f"Group {group_id} not found."
+        return blank
+    blank.group_state, blank.protocol_type = group.state.value, group.protocol_type
+    blank.protocol_data = group.protocol_name or ""
+    blank.members = _described_members(group)
+    return blank
+
+
+def _described_members(group: Group) -> list[DescribedGroupMember]:
+    return [
+        DescribedGroupMember(
+            member_id=each.id, group_instance_id=each.instance_id, client_id=each.client_id,
+            client_host=f"/{each.client_host}", member_metadata=each.protocols.get(group.protocol_name or "", b""),
+            member_assignment=each.assignment)
+        for each in group.members.values()
+    ]
+
+
+def list_groups(call: Call, request: ListGroupsRequest) -> ListGroupsResponse:
+    """The groups that this node coordinates, with members or with offsets only."""
+    cluster = call.cluster
+    listed = {group_id: ListedGroup(group_id=group_id, protocol_type="", group_state=State.EMPTY.value,
+                                    group_type="classic") for group_id in cluster.offsets.groups()}
+    listed |= {group.id: ListedGroup(group_id=group.id, protocol_type=group.protocol_type,
+                                     group_state=group.state.value, group_type="classic")
+               for group in cluster.groups.all()}
+    states = {state.lower() for state in request.states_filter}
+    types = {kind.lower() for kind in request.types_filter}
+    return ListGroupsResponse(error_code=0, groups=[
+        each for each in listed.values()
+        if (node := cluster.coordinator(each.group_id)) is not None and node.id == call.node_id
+        and (not states or each.group_state.lower() in states) and (not types or "classic" in types)])
+
+
+def delete_groups(call: Call, request: DeleteGroupsRequest) -> DeleteGroupsResponse:
+    """Forget groups without members, and their offsets."""
+    return DeleteGroupsResponse(results=[DeletableGroupResult(group_id=group_id, error_code=_delete(call, group_id))
+                                         for group_id in request.groups_names])
+
+
+def _delete(call: Call, group_id: str) -> int:
+    cluster = call.cluster
+    try:
+        _check_coordinator(call, group_id)
+    except Refused as refused:
+        return refused.code
+    group = cluster.groups.get(group_id)
+    if group is not None and group.members:
+        return KafkaError.NON_EMPTY_GROUP
+    if group is None and not cluster.offsets.fetch(group_id):
+        return KafkaError.GROUP_ID_NOT_FOUND
+    cluster.groups.remove(group_id)
+    cluster.offsets.forget_group(group_id)
+    return 0

@@ -1,0 +1,298 @@
+"""A listener's connections: bytes to requests, requests to handlers, replies to bytes, in the order of arrival.
+
+A connection carries out one request at a time, as Kafka does: a long poll holds back what the client sends behind it.
+Bytes that are no request close this connection and touch nothing else.
+
+It knows no topics and no groups. Read next: `broker.services`, the table of what is served.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import struct
+from collections import deque
+from collections.abc import Awaitable
+from typing import Any
+
+from headrace.broker.cluster import Call, Cluster
+from headrace.broker.faults import Action, Fault
+from headrace.broker.handlers_session import unsupported_api_versions
+from headrace.broker.partition import Refused
+from headrace.broker.refusals import refusal_of
+from headrace.broker.services import SERVED, SERVICES
+from headrace.errors import KafkaException, ProtocolError
+from headrace.wire.frame import RequestFrame, UnsupportedRequest, decode_request, encode_response
+from headrace.wire.messages.session import ApiVersionsRequest
+from headrace.wire.schema import Response
+
+__all__ = ["Connection", "FrameReceiver"]
+
+_log = logging.getLogger("headrace.broker")
+_LENGTH = struct.Struct(">i")
+_SCRATCH_BYTES = 64 << 10
+_FIRST_BYTES = 1 << 20
+_COALESCED_BYTES = 32 << 10
+_MAX_WAITING_FRAMES = 64
+
+
+class FrameReceiver:
+    """Cuts a stream into frames. Small frames are copied out of a scratch buffer; the rest of a large one is received
+    straight into its own bytes, which are writable, so that a log can patch batches in place.
+
+    Args:
+        max_bytes: the largest frame that is accepted.
+    """
+
+    def __init__(self, max_bytes: int) -> None:
+        self._max_bytes = max_bytes
+        self._scratch = bytearray(_SCRATCH_BYTES)
+        self._filled = 0
+        self._large: bytearray | None = None
+        self._large_size = 0
+
+    def buffer(self) -> memoryview:
+        """Where the next bytes belong."""
+        if self._large is None:
+            return memoryview(self._scratch)[self._filled:]
+        if self._filled == len(self._large):
+            # Grown as bytes come, so that a length alone does not make the broker take memory.
+            self._large.extend(bytes(min(self._large_size - self._filled, self._filled)))
+        return memoryview(self._large)[self._filled:]
+
+    def received(self, count: int) -> list[bytearray]:
+        """Take note of `count` new bytes in the buffer.
+
+        Returns:
+            The frames that are whole now, without their lengths.
+
+        Raises:
+            ProtocolError: a length is negative or above the limit.
+        """
+        self._filled += count
+        if self._large is None:
+            return self._cut()
+        if self._filled < self._large_size:
+            return []
+        frame, self._large, self._filled = self._large, None, 0
+        return [frame]
+
+    def _cut(self) -> list[bytearray]:
+        frames: list[bytearray] = []
+        start = 0
+        while self._filled - start >= _LENGTH.size:
+            (size,) = _LENGTH.unpack_from(self._scratch, start)
+            if not 0 <= size <= self._max_bytes:
+                raise ProtocolError(f"a frame of {size} bytes; 0 to {self._max_bytes} are allowed")
+            end = start + _LENGTH.size + size
+            if end > self._filled:
+                break
+            frames.append(self._scratch[start + _LENGTH.size:end])
+            start = end
+        self._keep(start)
+        return frames
+
+    def _keep(self, start: int) -> None:
+        """Move the begun frame to the front, or into bytes of its own where the scratch buffer is too small."""
+        rest = self._scratch[start:self._filled]
+        if len(rest) >= _LENGTH.size:
+            (size,) = _LENGTH.unpack_from(rest)
+            if size > _SCRATCH_BYTES - _LENGTH.size:
+                self._large_size = size
+                self._large = bytearray(min(size, _FIRST_BYTES))
+                self._filled = len(rest) - _LENGTH.size
+                self._large[:self._filled] = rest[_LENGTH.size:]
+                return
+        self._scratch[:len(rest)] = rest
+        self._filled = len(rest)
+
+
+class Connection(asyncio.BufferedProtocol):
+    """One client's connection.
+
+    Args:
+        cluster: what is served.
+        node_id: the node that the client connected to.
+        open_connections: the listener's set of connections; this one adds and removes itself.
+    """
+
+    def __init__(self, cluster: Cluster, node_id: int, open_connections: set[Connection]) -> None:
+        self._cluster = cluster
+        self._node_id = node_id
+        self._open = open_connections
+        self._receiver = FrameReceiver(cluster.settings.max_request_bytes)
+        self._frames: deque[bytearray] = deque()
+        self._working: asyncio.Task[None] | None = None
+        self._is_full = False
+        self._is_silent = False
+        self._reading_paused = False
+        self._transport: asyncio.Transport
+        self._peer = ""
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """asyncio: the connection stands."""
+        assert isinstance(transport, asyncio.Transport)
+        self._transport = transport
+        self._peer = (transport.get_extra_info("peername") or ("?",))[0]
+        self._open.add(self)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """asyncio: the connection ended; what waits for it stops."""
+        self._open.discard(self)
+        self._frames.clear()
+        if self._working is not None:
+            self._working.cancel()
+
+    def get_buffer(self, sizehint: int) -> memoryview:
+        """asyncio: where to put the next bytes."""
+        return self._receiver.buffer()
+
+    def buffer_updated(self, nbytes: int) -> None:
+        """asyncio: bytes came."""
+        try:
+            self._frames.extend(self._receiver.received(nbytes))
+        except ProtocolError as error:
+            self._hang_up(str(error))
+            return
+        self._work()
+
+    def pause_writing(self) -> None:
+        """asyncio: the client does not take its replies; serve it no further."""
+        self._is_full = True
+
+    def resume_writing(self) -> None:
+        """asyncio: the client reads again."""
+        self._is_full = False
+        self._work()
+
+    def close(self) -> None:
+        """End the connection without a word, as a lost machine would."""
+        self._transport.abort()
+
+    def _work(self) -> None:
+        while self._frames and self._working is None and not self._is_full and not self._is_silent:
+            self._serve(self._frames.popleft())
+        self._pace()
+
+    def _pace(self) -> None:
+        """Stop reading from a client that is far ahead."""
+        if self._transport.is_closing():
+            return
+        ahead = len(self._frames) > _MAX_WAITING_FRAMES
+        if ahead and not self._reading_paused:
+            self._transport.pause_reading()
+        elif not ahead and self._reading_paused:
+            self._transport.resume_reading()
+        self._reading_paused = ahead
+
+    def _serve(self, frame: bytearray) -> None:
+        try:
+            received = decode_request(memoryview(frame))
+            low, high = SERVED.get(received.api_key, (0, -1))
+            if not low <= received.version <= high:
+                raise UnsupportedRequest(received.api_key, received.version, received.correlation_id,
+                                         received.client_id)
+        except UnsupportedRequest as unsupported:
+            self._refuse_version(unsupported)
+            return
+        except (ProtocolError, KafkaException) as error:
+            self._hang_up(str(error))
+            return
+        fault = self._cluster.faults.take(received.request, self._node_id)
+        if fault is None:
+            self._answer(received)
+        else:
+            self._misbehave(fault, received)
+
+    def _answer(self, received: RequestFrame, fault: Fault | None = None) -> None:
+        """Carry a request out; where it must wait, in a task that the connection waits for."""
+        call = Call(self._cluster, self._node_id, received.version, received.client_id or "", self._peer)
+        try:
+            result: Any = SERVICES[type(received.request)](call, received.request)
+        except Refused as refused:
+            self._hang_up(refused.reason)
+        except Exception:
+            self._fail(received)
+        else:
+            if result is None or isinstance(result, Response):
+                self._reply(received, result, fault)
+            else:
+                self._start(self._answer_later(received, result, fault))
+
+    async def _answer_later(
+        self, received: RequestFrame, result: Awaitable[Response | None], fault: Fault | None
+    ) -> None:
+        try:
+            self._reply(received, await result, fault)
+        except Exception:
+            self._fail(received)
+
+    def _start(self, work: Any) -> None:
+        self._working = asyncio.get_running_loop().create_task(work)
+        self._working.add_done_callback(self._finished)
+
+    def _finished(self, task: asyncio.Task[None]) -> None:
+        self._working = None
+        if not task.cancelled() and not self._transport.is_closing():
+            self._work()
+
+    def _reply(self, received: RequestFrame, response: Response | None, fault: Fault | None) -> None:
+        if response is None or self._transport.is_closing():
+            return
+        parts = encode_response(response, received.version, received.correlation_id)
+        if fault is not None and fault.action is Action.LOSE_REPLY:
+            self.close()
+        elif fault is not None and fault.action is Action.CUT:
+            whole = b"".join(parts)
+            self._transport.write(whole[:len(whole) // 2])
+            self._transport.close()
+        else:
+            self._write(parts)
+
+    def _write(self, parts: list[bytes | memoryview]) -> None:
+        """Small parts in one go; large ones as they are, since a join would copy them."""
+        if sum(map(len, parts)) <= _COALESCED_BYTES:
+            self._transport.write(b"".join(parts))
+            return
+        for part in parts:
+            self._transport.write(part)
+
+    def _refuse_version(self, unsupported: UnsupportedRequest) -> None:
+        if unsupported.api_key != ApiVersionsRequest.api_key:
+            self._hang_up(str(unsupported))
+            return
+        self._write(encode_response(unsupported_api_versions(SERVED), 0, unsupported.correlation_id))
+
+    def _misbehave(self, fault: Fault, received: RequestFrame) -> None:
+        if fault.action is Action.DROP:
+            self.close()
+        elif fault.action is Action.SILENCE:
+            self._is_silent = True
+        elif fault.action is Action.DELAY:
+            self._start(self._delayed(fault.delay_s, received))
+        elif fault.action is Action.ERROR:
+            self._reply(received, refusal_of(received.request, fault.error_code), None)
+        else:
+            self._answer(received, fault)
+
+    async def _delayed(self, seconds: float, received: RequestFrame) -> None:
+        await asyncio.sleep(seconds)
+        call = Call(self._cluster, self._node_id, received.version, received.client_id or "", self._peer)
+        try:
+            result: Any = SERVICES[type(received.request)](call, received.request)
+            if result is not None and not isinstance(result, Response):
+                result = await result
+            self._reply(received, result, None)
+        except Exception:
+            self._fail(received)
+
+    def _fail(self, received: RequestFrame) -> None:
+        """A handler broke: a defect of the broker. Say so, and let the other connections live."""
+        _log.exception("node %d: %s v%d from %s failed", self._node_id, type(received.request).__name__,
+                       received.version, self._peer)
+        self.close()
+
+    def _hang_up(self, reason: str) -> None:
+        _log.info("node %d: closing the connection from %s: %s", self._node_id, self._peer, reason)
+        self._frames.clear()
+        self.close()

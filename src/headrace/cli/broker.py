@@ -1,0 +1,96 @@
+"""`headrace broker`: the embedded broker as a process of its own."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import logging
+import signal
+import sys
+from collections.abc import Coroutine
+from typing import Any
+
+from headrace.broker.broker import Broker
+from headrace.broker.settings import BrokerSettings
+
+__all__ = ["HELP", "main"]
+
+HELP = "run the embedded broker: a Kafka for one machine, in one process"
+_MAX_PORT = 65535
+
+
+def main(argv: list[str]) -> int:
+    """Run the broker until it is told to stop (Ctrl-C or SIGTERM).
+
+    Prints ``bootstrap.servers=HOST:PORT`` on one line when it is ready.
+
+    Args:
+        argv: arguments after the command's name.
+
+    Returns:
+        0 after a clean stop, 1 when it can not listen or can not use its data directory.
+    """
+    options = _parser().parse_args(argv)
+    logging.basicConfig(level=logging.DEBUG if options.verbose else logging.WARNING,
+                        format="%(asctime)s %(levelname)s %(message)s")
+    host, port = options.listen
+    settings = BrokerSettings(auto_create_topics=not options.no_auto_create, default_partitions=options.partitions)
+    try:
+        broker = Broker(host=host, port=port, nodes=options.nodes, data_dir=options.data, settings=settings,
+                        advertised_host=options.advertise)
+        _run(_serve(broker))
+    except OSError as error:
+        print(f"headrace broker: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+def _run(work: Coroutine[Any, Any, None]) -> None:
+    with asyncio.Runner() as runner:
+        runner.run(work)
+
+
+async def _serve(broker: Broker) -> None:
+    stopped = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        try:
+            loop.add_signal_handler(number, stopped.set)
+        except NotImplementedError:
+            pass  # Windows: Ctrl-C ends the runner
+    await broker.start()
+    print(f"bootstrap.servers={broker.bootstrap_servers}", flush=True)
+    try:
+        await stopped.wait()
+    finally:
+        await broker.stop()
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="headrace broker", description="Run the embedded broker until Ctrl-C. There is no authentication: listen "
+        "on loopback, which is the default, unless the network is trusted.")
+    parser.add_argument("--listen", type=_address, default=("127.0.0.1", 9092), metavar="HOST:PORT",
+                        help="address of the first node; port 0 takes a free one (default: 127.0.0.1:9092)")
+    parser.add_argument("--nodes", type=_positive, default=1, metavar="N",
+                        help="node ids in this process, each with its own port (default: 1)")
+    parser.add_argument("--data", metavar="DIR", help="keep data in this directory (default: in memory)")
+    parser.add_argument("--partitions", type=_positive, default=1, metavar="N",
+                        help="partitions of topics that do not say how many (default: 1)")
+    parser.add_argument("--no-auto-create", action="store_true", help="do not make topics when they are first named")
+    parser.add_argument("--advertise", metavar="HOST", help="host name that clients are told (default: as listened)")
+    parser.add_argument("--verbose", action="store_true", help="log more")
+    return parser
+
+
+def _address(text: str) -> tuple[str, int]:
+    host, _, port = text.rpartition(":")
+    if not host or not port.isdigit() or int(port) > _MAX_PORT:
+        raise argparse.ArgumentTypeError(f"{text!r} is not HOST:PORT")
+    return host.strip("[]"), int(port)
+
+
+def _positive(text: str) -> int:
+    if not text.isdigit() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of at least 1")
+    return int(text)
