@@ -13,7 +13,7 @@ from __future__ import annotations
 import asyncio
 import uuid
 from collections import Counter
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from enum import Enum
 from typing import TypeVar
@@ -152,7 +152,7 @@ class Group:
     def _replace(
         self, member: Member, member_id: str, request: JoinGroupRequest, version: int, protocols: dict[str, bytes]
     ) -> Awaitable[JoinGroupResponse]:
-        """A static member came back under a new member id; the old one is fenced, and nothing moves if nothing changed."""
+        """A static member is back under a new member id: the old one is fenced; nothing moves if nothing changed."""
         old_id, was_leader, is_same = member.id, member.id == self.leader, protocols == member.protocols
         _fail(member, KafkaError.FENCED_INSTANCE_ID)
         self.members = {member_id if key == old_id else key: each for key, each in self.members.items()}
@@ -215,7 +215,8 @@ class Group:
         self.state = State.PREPARING
         for member in self.members.values():
             if member.syncing is not None and not member.syncing.done():
-                member.syncing.set_result(SyncGroupResponse(error_code=KafkaError.REBALANCE_IN_PROGRESS, assignment=b""))
+                reply = SyncGroupResponse(error_code=KafkaError.REBALANCE_IN_PROGRESS, assignment=b"")
+                member.syncing.set_result(reply)
             member.syncing = None
         delay_s = self._settings.initial_rebalance_delay_ms / 1000
         self._is_gathering = was_empty and delay_s > 0
@@ -437,9 +438,8 @@ class Group:
     def _rebalance_s(self) -> float:
         return max((member.rebalance_s for member in self.members.values()), default=0.0)
 
-    def _after(self, seconds: float, action: object) -> None:
+    def _after(self, seconds: float, action: Callable[[], None]) -> None:
         self._stop_timer()
-        assert callable(action)
         self._timer = asyncio.get_running_loop().call_later(seconds, action)
 
     def _stop_timer(self) -> None:

@@ -20,6 +20,7 @@ from headrace.wire.messages.admin_configs import (
     DescribeConfigsResult,
     DescribeConfigsSynonym,
     IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsResourceResponse,
     IncrementalAlterConfigsResponse,
 )
 from headrace.wire.schema import ZERO_UUID
@@ -113,7 +114,10 @@ def incremental_alter_configs(call: Call, request: IncrementalAlterConfigsReques
         values: dict[str, str | None] = dict(topic.overrides) if topic else {}
         for entry in each.configs:
             values[entry.name] = _changed(entry.config_operation, entry.name, values, entry.value)
-        responses.append(_altered(call, each.resource_type, each.resource_name, values, request.validate_only))
+        done = _altered(call, each.resource_type, each.resource_name, values, request.validate_only)
+        responses.append(IncrementalAlterConfigsResourceResponse(
+            error_code=done.error_code, error_message=done.error_message, resource_type=done.resource_type,
+            resource_name=done.resource_name))
     return IncrementalAlterConfigsResponse(responses=responses)
 
 

@@ -1,4 +1,4 @@
-"""The APIs of consumer groups: find the coordinator, join, sync, stay, leave, commit and fetch offsets, look, delete."""
+"""The APIs of consumer groups: find the coordinator, join, sync, stay, leave, commit and fetch offsets, describe."""
 
 from __future__ import annotations
 

@@ -96,19 +96,18 @@ def describe_topic_partitions(call: Call, request: DescribeTopicPartitionsReques
         if name < start[0]:
             continue
         topic = topics.get(name)
+        first = start[1] if name == start[0] else 0
         if topic is None:
             reply.topics.append(DescribeTopicPartitionsResponseTopic(
                 error_code=KafkaError.UNKNOWN_TOPIC_OR_PART, name=name, topic_id=ZERO_UUID, partitions=[]))
             continue
-        first = start[1] if name == start[0] else 0
-        if room == 0:
-            reply.next_cursor = DescribeTopicPartitionsNextCursor(topic_name=name, partition_index=first)
-            break
         page = _page(call, topic, first, room)
-        reply.topics.append(page)
+        if page.partitions:
+            reply.topics.append(page)
         room -= len(page.partitions)
-        if first + len(page.partitions) < len(topic.partitions):
-            reply.next_cursor = DescribeTopicPartitionsNextCursor(topic_name=name, partition_index=first + len(page.partitions))
+        after = first + len(page.partitions)
+        if after < len(topic.partitions):
+            reply.next_cursor = DescribeTopicPartitionsNextCursor(topic_name=name, partition_index=after)
             break
     return reply
 

@@ -139,7 +139,7 @@ class Log:
             The headers of the batches, in order, with their true offsets.
         """
         assert self._directory is not None
-        self.start_offset = self.end_offset = start_offset
+        self.start_offset = start_offset
         paths = sorted(self._directory.glob("*.log"))
         for number, path in enumerate(paths):
             indexed = _Indexed(int(path.stem), FileSegment(path, self._segment_bytes))
@@ -151,6 +151,7 @@ class Log:
                 for lost in paths[number + 1:]:
                     lost.unlink()
                 break
+        self.end_offset = max(self.end_offset, start_offset)
 
     def close(self) -> None:
         """Close the segments' files."""
@@ -167,11 +168,10 @@ class Log:
 
     def _recover_segment(self, indexed: _Indexed) -> Iterator[BatchInfo]:
         for info in _sound_batches(indexed.segment):
-            if self._segments[0] is not indexed or indexed.base_offsets:
-                if info.base_offset < self.end_offset:
-                    return  # bytes of an older life of the file: offsets only ever grow
+            if info.base_offset < self.end_offset:
+                return  # offsets only ever grow: these bytes are not of this log
             indexed.note(info.base_offset, info.max_timestamp, indexed.positions[-1] + info.size)
-            self.end_offset = max(self.end_offset, info.last_offset + 1)
+            self.end_offset = info.last_offset + 1
             yield info
 
     def _segment_at(self, offset: int) -> _Indexed:
