@@ -31,6 +31,7 @@ class ScriptedBroker:
     def __init__(self, **brokers: tuple[str, int]) -> None:
         self.seen: list[RequestFrame] = []
         self.connections = 0
+        self.lost = 0
         self.open: list[Peer] = []
         self.nodes = {int(name.removeprefix("node")): address for name, address in brokers.items()}
         self.scripts: dict[type[Any], Script] = {ApiVersionsRequest: api_versions, MetadataRequest: self.metadata}
@@ -94,6 +95,9 @@ class PeerProtocol(asyncio.Protocol):
         assert isinstance(transport, asyncio.Transport)
         self.broker.connections += 1
         self.peer = Peer(self.broker, transport.write, transport.close)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self.broker.lost += 1
 
     def data_received(self, data: bytes) -> None:
         self.peer.feed(data)

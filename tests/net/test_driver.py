@@ -11,7 +11,7 @@ from headrace.client.base import ClientCore
 from headrace.config import ADMIN, Config
 from headrace.errors import KafkaError, KafkaException
 from headrace.machines.machine import ANY_NODE, Event, Send
-from headrace.wire.frame import RequestFrame
+from headrace.wire.frame import RequestFrame, encode_response
 from headrace.wire.messages.fetch import FetchRequest
 from headrace.wire.messages.groups import HeartbeatRequest, HeartbeatResponse, ListGroupsRequest, ListGroupsResponse
 from headrace.wire.messages.metadata import MetadataRequest
@@ -229,9 +229,7 @@ def test_a_reply_to_another_request_closes_the_connection() -> None:
         broker = ScriptedBroker(node1=("broker", 9092))
 
         def wrong(frame: RequestFrame) -> bytes:
-            frame.correlation_id += 7
-            broker.open[-1].answer(frame, HeartbeatResponse())
-            return b""
+            return b"".join(encode_response(HeartbeatResponse(), frame.version, frame.correlation_id + 7))
 
         broker.on(HeartbeatRequest, wrong)
         core = client(broker)
@@ -286,13 +284,12 @@ def test_a_broker_that_does_not_know_our_apiversions_is_asked_again_on_the_same_
             refusal = ApiVersionsResponse(error_code=KafkaError.UNSUPPORTED_VERSION, api_keys=[
                 key for key in answer.api_keys if key.api_key == ApiVersionsRequest.api_key])
             refusal.api_keys[0].max_version = 2
-            frame.version = 0
-            return refusal
+            return b"".join(encode_response(refusal, 0, frame.correlation_id))
 
         broker.on(ApiVersionsRequest, old)
         core = client(broker)
         await core.wait_for_metadata(lambda cluster: True, 5)
-        assert [f.version for f in broker.seen[:2] if isinstance(f.request, ApiVersionsRequest)] == [0, 2]
+        assert [f.version for f in broker.seen[:2] if isinstance(f.request, ApiVersionsRequest)] == [4, 2]
         assert broker.connections == 1
         await core.close()
 

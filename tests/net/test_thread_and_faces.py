@@ -136,13 +136,13 @@ def tasks() -> int:
 def test_a_client_that_is_dropped_closes_its_connections(broker: tuple[ScriptedBroker, str]) -> None:
     admin = AdminClient({"bootstrap.servers": broker[1]})
     admin.list_topics(timeout=5)
-    before = len(os.listdir("/proc/self/fd"))
+    scripted = broker[0]
     del admin
     gc.collect()
-    deadline = time.monotonic() + 5
-    while len(os.listdir("/proc/self/fd")) >= before and time.monotonic() < deadline:
+    deadline = time.monotonic() + 10
+    while scripted.lost < scripted.connections and time.monotonic() < deadline:
         time.sleep(0.01)
-    assert len(os.listdir("/proc/self/fd")) < before
+    assert scripted.lost == scripted.connections
 
 
 def test_many_threads_may_share_a_client(broker: tuple[ScriptedBroker, str]) -> None:
@@ -196,7 +196,7 @@ except KeyboardInterrupt:
     caught = float(process.stdout.readline())
     process.stdout.close()
     assert process.wait(5) == 0
-    assert caught - sent < 0.1 + 0.1  # the second tenth is for a busy machine
+    assert caught - sent < 0.1 + 0.4  # the second part is for a busy machine
 
 
 def test_a_blocking_call_on_the_loop_itself_is_refused_instead_of_hanging() -> None:

@@ -14,9 +14,9 @@ from headrace.wire.frame import decode_response
 from headrace.wire.messages.session import ApiVersionsRequest, ApiVersionsResponse
 from headrace.wire.schema import Request
 
-__all__ = ["API_VERSIONS_VERSION", "Handshake", "HandshakeRestartError"]
+__all__ = ["FIRST_VERSION", "Handshake", "HandshakeRestartError"]
 
-API_VERSIONS_VERSION = 4
+FIRST_VERSION = 4
 """The version asked first. 4 shows features whose lowest level is 0; what 5 adds (KIP-1242) is not used."""
 _NAME = "headrace"
 
@@ -38,7 +38,7 @@ class Handshake:
         features: finalized level of each cluster feature, for example ``transaction.version``.
     """
 
-    def __init__(self, software_version: str, first_version: int = API_VERSIONS_VERSION) -> None:
+    def __init__(self, software_version: str, first_version: int = FIRST_VERSION) -> None:
         self._software_version = software_version
         self.version = first_version
         self.ready = False

@@ -14,7 +14,7 @@ from collections import deque
 
 from headrace.errors import KafkaError, KafkaException
 from headrace.machines.backoff import backoff_s
-from headrace.machines.handshake import API_VERSIONS_VERSION, Handshake, HandshakeRestartError
+from headrace.machines.handshake import FIRST_VERSION, Handshake, HandshakeRestartError
 from headrace.machines.machine import Send
 from headrace.machines.pipeline import Call, Pipeline
 from headrace.net.bytestream import ReplyReader, write_parts
@@ -30,7 +30,7 @@ __all__ = ["Connection"]
 
 
 class Connection(asyncio.BufferedProtocol):
-    """The way to one broker, over as many sockets as it takes, one at a time.
+    """The way to one broker, over as many sockets as it takes, one after the other.
 
     Args:
         node: the broker.
@@ -56,7 +56,7 @@ class Connection(asyncio.BufferedProtocol):
         self._waiting: deque[Call] = deque()
         self._pipeline = Pipeline(settings.client_id)
         self._handshake = Handshake(settings.software_version)
-        self._first_version = API_VERSIONS_VERSION
+        self._first_version = FIRST_VERSION
         self._versions: dict[tuple[type[Request], int | None], int] = {}
         self._transport: asyncio.Transport | None = None
         self._reader = ReplyReader(settings.max_reply_bytes)
@@ -85,9 +85,9 @@ class Connection(asyncio.BufferedProtocol):
 
     def withdraw(self, call: Call) -> KafkaError:
         """Stop waiting for a call; one that is written stays in flight. Returns why it did not get its reply."""
-        request = type(call.send.request).__name__
         if call not in self._waiting:
-            return KafkaError(KafkaError._TIMED_OUT, f"{self._name}: no reply to {request}", maybe_applied=True)
+            text = f"{self._name}: no reply to {type(call.send.request).__name__}"
+            return KafkaError(KafkaError._TIMED_OUT, text, maybe_applied=True)
         self._waiting.remove(call)
         return self.last_error or KafkaError(KafkaError._TIMED_OUT, f"{self._name}: {self.state.value}")
 
@@ -205,8 +205,8 @@ class Connection(asyncio.BufferedProtocol):
             return
         if not opened:
             self._back_off()
-        past = history(self.failures, self._settings.clock() - self._failing_since)
-        error = connection_error(cause, self._name, opening=not opened, tls=self._settings.tls, history=past)
+        error = connection_error(cause, self._name, opening=not opened, tls=self._settings.tls,
+                                 history=history(self.failures, self._settings.clock() - self._failing_since))
         lost, waiting, self._waiting = self._pipeline.drain(), self._waiting, deque()
         for call in lost:
             self._owner.on_error(call, KafkaError(error.code(), error.str(), maybe_applied=True))
@@ -221,10 +221,9 @@ class Connection(asyncio.BufferedProtocol):
         self.failures += 1
         if self.failures == 1:
             self._failing_since = self._settings.clock()
-        wait_s = backoff_s(self.failures, self._settings.backoff_s, self._settings.backoff_max_s,
-                           self._settings.jitter())
+        first_s, limit_s = self._settings.backoff_s, self._settings.backoff_max_s
         self.state = State.BACKOFF
-        self._alarms.set(self._on_backoff_over, wait_s)
+        self._alarms.set(self._on_backoff_over, backoff_s(self.failures, first_s, limit_s, self._settings.jitter()))
 
     def _on_backoff_over(self) -> None:
         self.state = State.IDLE

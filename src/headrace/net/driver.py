@@ -35,6 +35,7 @@ __all__ = ["Driver"]
 _LANES: dict[type[Request], int] = {FetchRequest: 1, JoinGroupRequest: 2, SyncGroupRequest: 2}
 """A broker answers one connection in order. Requests that it may hold back get a connection of their own."""
 _EAGERNESS = {State.READY: 0, State.OPENING: 1, State.DIALLING: 1, State.IDLE: 2, State.BACKOFF: 3, State.CLOSING: 3}
+_CLOSED = KafkaError(KafkaError._DESTROY, "the client is closed")
 _SLACK_S = 1.0
 """So much later than its caller a connection gives up a one-shot call: the caller knows best what to say."""
 _log = logging.getLogger("headrace")
@@ -127,9 +128,8 @@ class Driver:
         self._machines = ()
         if self._timer is not None:
             self._timer.cancel()
-        closing = KafkaException(KafkaError(KafkaError._DESTROY, "the client is closing"))
         for connection in (*self._connections.values(), *self._retired):
-            connection.close(closing)
+            connection.close(KafkaException(_CLOSED))
         self._connections.clear()
         await asyncio.sleep(0)  # the transports are gone after one turn
         await asyncio.sleep(0)
@@ -181,8 +181,8 @@ class Driver:
             node_id = self._any_node()
         node = self._metadata.cluster.nodes.get(node_id)
         if node is None or self._closed:
-            code = KafkaError._DESTROY if self._closed else KafkaError._UNKNOWN_BROKER
-            self.on_error(call, KafkaError(code, f"broker {node_id} is not in the cluster's metadata"))
+            unknown = KafkaError(KafkaError._UNKNOWN_BROKER, f"broker {node_id} is not in the cluster's metadata")
+            self.on_error(call, _CLOSED if self._closed else unknown)
             return None
         send.node_id = node_id
         connection = self._connection(node, _LANES.get(type(send.request), 0))

@@ -1,0 +1,229 @@
+"""The picture of the cluster: when it is asked for, and what is believed."""
+
+from typing import Any
+from uuid import UUID
+
+from headrace.errors import KafkaError
+from headrace.machines.machine import Send
+from headrace.machines.metadata import Metadata, MetadataChanged
+from headrace.types import NodeAddress
+from headrace.wire.messages.metadata import (
+    MetadataRequest,
+    MetadataResponse,
+    MetadataResponseBroker,
+    MetadataResponsePartition,
+    MetadataResponseTopic,
+)
+
+ID = UUID(int=7)
+
+
+def machine(**settings: Any) -> Metadata:
+    return Metadata([("a", 1), ("b", 2)], **{"retry_backoff_s": 0.1, "retry_backoff_max_s": 1.0, **settings})
+
+
+def reply(*topics: MetadataResponseTopic, nodes: tuple[int, ...] = (1, 2), error_code: int = 0) -> MetadataResponse:
+    brokers = [MetadataResponseBroker(node_id=n, host=f"h{n}", port=n) for n in nodes]
+    return MetadataResponse(brokers=brokers, cluster_id="c", controller_id=1, topics=list(topics),
+                            error_code=error_code)
+
+
+def topic(name: str, leader: int = 1, epoch: int = 5, error_code: int = 0, topic_id: UUID = ID) -> Any:
+    partition = MetadataResponsePartition(partition_index=0, leader_id=leader, leader_epoch=epoch, replica_nodes=[1, 2],
+                                          isr_nodes=[1], offline_replicas=[2])
+    return MetadataResponseTopic(name=name, topic_id=topic_id, error_code=error_code,
+                                 partitions=[] if error_code else [partition])
+
+
+def ask(metadata: Metadata, now: float) -> Send | None:
+    sends = list(metadata.poll(now))
+    assert len(sends) <= 1
+    return sends[0] if sends else None
+
+
+def exchange(metadata: Metadata, answer: MetadataResponse, now: float) -> MetadataRequest:
+    send = ask(metadata, now)
+    assert send is not None
+    metadata.on_reply(send, answer, now)
+    assert isinstance(send.request, MetadataRequest)
+    return send.request
+
+
+def names(request: MetadataRequest) -> list[str | None] | None:
+    return None if request.topics is None else [each.name for each in request.topics]
+
+
+def test_bootstrap_servers_are_nodes_until_the_real_ones_are_known() -> None:
+    metadata = machine()
+    assert {node.id: node.host for node in metadata.cluster.nodes.values()} == {-1000: "a", -1001: "b"}
+    exchange(metadata, reply(), 0.0)
+    assert set(metadata.cluster.nodes) == {1, 2}
+    assert metadata.cluster.controller_id == 1
+    assert metadata.cluster.cluster_id == "c"
+
+
+def test_the_first_picture_is_asked_for_at_once_and_the_next_when_it_is_old() -> None:
+    metadata = machine(refresh_s=300.0)
+    exchange(metadata, reply(), 1000.0)
+    assert metadata.deadline() == 1300.0
+    assert ask(metadata, 1299.9) is None
+    assert ask(metadata, 1300.0) is not None
+
+
+def test_without_a_refresh_interval_it_is_asked_once() -> None:
+    metadata = machine(refresh_s=None)
+    exchange(metadata, reply(), 0.0)
+    assert metadata.deadline() is None
+
+
+def test_a_new_topic_is_asked_for_at_once_and_a_known_one_is_not() -> None:
+    metadata = machine()
+    exchange(metadata, reply(), 0.0)
+    metadata.want_topics(["t"])
+    assert names(exchange(metadata, reply(topic("t")), 0.0)) == ["t"]
+    metadata.want_topics(["t"])
+    assert ask(metadata, 1.0) is None
+
+
+def test_a_topic_wanted_while_a_request_is_in_flight_is_asked_for_after_it() -> None:
+    metadata = machine()
+    send = ask(metadata, 0.0)
+    assert send is not None
+    metadata.want_topics(["t"])
+    assert ask(metadata, 0.0) is None
+    metadata.on_reply(send, reply(), 0.0)
+    assert names(exchange(metadata, reply(topic("t")), 0.0)) == ["t"]
+
+
+def test_all_topics_are_asked_for_with_null_and_forgotten_topics_not_at_all() -> None:
+    metadata = machine()
+    metadata.want_topics(["t", "u"])
+    metadata.unwant(["u"])
+    assert names(exchange(metadata, reply(topic("t")), 0.0)) == ["t"]
+    metadata.want_all()
+    assert names(exchange(metadata, reply(topic("t"), topic("x")), 0.0)) is None
+
+
+def test_refresh_is_limited_by_the_retry_backoff() -> None:
+    metadata = machine()
+    exchange(metadata, reply(), 10.0)
+    metadata.refresh(10.01)
+    assert metadata.deadline() == 10.1
+    metadata.refresh(11.0)
+    assert ask(metadata, 10.1) is not None
+
+
+def test_a_topic_that_does_not_exist_is_asked_for_again_with_growing_waits() -> None:
+    metadata = machine()
+    metadata.want_topics(["t"])
+    waits = []
+    now = 0.0
+    for _ in range(6):
+        exchange(metadata, reply(topic("t", error_code=3)), now)
+        deadline = metadata.deadline()
+        assert deadline is not None
+        waits.append(round(deadline - now, 3))
+        now = deadline
+    assert waits == [0.1, 0.2, 0.4, 0.8, 1.0, 1.0]
+    error = metadata.cluster.topics["t"].error
+    assert error == KafkaError.UNKNOWN_TOPIC_OR_PART
+    assert error.str().startswith('topic "t": ')
+
+
+def test_a_topic_that_is_forbidden_is_not_asked_for_again_and_again() -> None:
+    metadata = machine(refresh_s=300.0)
+    metadata.want_topics(["t"])
+    exchange(metadata, reply(topic("t", error_code=29)), 0.0)
+    assert metadata.deadline() == 300.0
+    assert metadata.cluster.topics["t"].error == KafkaError.TOPIC_AUTHORIZATION_FAILED
+
+
+def test_leader_and_topic_by_id() -> None:
+    metadata = machine()
+    metadata.want_topics(["t"])
+    exchange(metadata, reply(topic("t", leader=2)), 0.0)
+    assert metadata.leader("t", 0) == (2, 5)
+    assert metadata.leader("t", 9) == (None, -1)
+    assert metadata.leader("u", 0) == (None, -1)
+    found = metadata.cluster.topic_by_id(ID)
+    assert found is not None
+    assert found.name == "t"
+    assert list(found.partitions[0].offline) == [2]
+    assert metadata.cluster.topic_by_id(UUID(int=8)) is None
+
+
+def test_an_older_leader_epoch_is_not_believed_unless_the_topic_is_a_new_one() -> None:
+    metadata = machine()
+    metadata.want_topics(["t"])
+    exchange(metadata, reply(topic("t", leader=2, epoch=5)), 0.0)
+    metadata.refresh(1.0)
+    exchange(metadata, reply(topic("t", leader=1, epoch=4)), 1.0)
+    assert metadata.leader("t", 0) == (2, 5)
+    metadata.refresh(2.0)
+    exchange(metadata, reply(topic("t", leader=1, epoch=0, topic_id=UUID(int=9))), 2.0)
+    assert metadata.leader("t", 0) == (1, 0)
+
+
+def test_a_leader_named_in_an_error_is_taken_over_when_it_is_newer() -> None:
+    metadata = machine()
+    metadata.want_topics(["t"])
+    exchange(metadata, reply(topic("t", leader=1, epoch=5)), 0.0)
+    metadata.events()
+    assert not metadata.update_leader("t", 0, 2, 5)
+    assert not metadata.update_leader("t", 0, 99, 6)
+    assert metadata.update_leader("t", 0, 3, 6, [NodeAddress(3, "h3", 3)])
+    assert metadata.leader("t", 0) == (3, 6)
+    assert metadata.cluster.nodes[3].host == "h3"
+    assert [type(event) for event in metadata.events()] == [MetadataChanged]
+
+
+def test_a_snapshot_is_never_changed() -> None:
+    metadata = machine()
+    metadata.want_topics(["t"])
+    exchange(metadata, reply(topic("t", leader=1, epoch=5)), 0.0)
+    before, updates = metadata.cluster, metadata.updates
+    metadata.update_leader("t", 0, 2, 6)
+    assert before.topics["t"].partitions[0].leader_id == 1
+    assert metadata.updates == updates + 1
+
+
+def test_failures_are_repeated_with_backoff_and_lead_back_to_the_bootstrap_servers() -> None:
+    metadata = machine()
+    exchange(metadata, reply(), 0.0)
+    metadata.refresh(1.0)
+    now = 1.0
+    for _ in range(4):
+        assert set(metadata.cluster.nodes) == {1, 2}
+        send = ask(metadata, now)
+        assert send is not None
+        metadata.on_error(send, KafkaError(KafkaError._TRANSPORT), now)
+        deadline = metadata.deadline()
+        assert deadline is not None
+        assert now < deadline <= now + 1.0
+        now = deadline
+    assert set(metadata.cluster.nodes) == {1, 2, -1000, -1001}
+    exchange(metadata, reply(nodes=(5,)), now)
+    assert set(metadata.cluster.nodes) == {5}
+
+
+def test_rebootstrap_may_be_switched_off_and_may_be_demanded_by_a_broker() -> None:
+    stubborn = machine(rebootstrap=False)
+    exchange(stubborn, reply(), 0.0)
+    for now in range(1, 20):
+        stubborn.refresh(now)
+        send = ask(stubborn, now)
+        assert send is not None
+        stubborn.on_error(send, KafkaError(KafkaError._TRANSPORT), now)
+    assert set(stubborn.cluster.nodes) == {1, 2}
+    told = machine()
+    exchange(told, reply(), 0.0)
+    told.refresh(1.0)
+    exchange(told, reply(error_code=129), 1.0)
+    assert set(told.cluster.nodes) == {1, 2, -1000, -1001}
+
+
+def test_a_reply_without_brokers_is_not_believed() -> None:
+    metadata = machine()
+    exchange(metadata, reply(nodes=()), 0.0)
+    assert metadata.updates == 0
+    assert metadata.deadline() == 0.1

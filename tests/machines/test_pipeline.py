@@ -1,0 +1,105 @@
+"""Requests in flight: order, correlation, deadlines."""
+
+import pytest
+
+from headrace.errors import KafkaException, ProtocolError
+from headrace.machines.machine import Send
+from headrace.machines.pipeline import Call, Pipeline
+from headrace.wire.frame import decode_request, encode_response
+from headrace.wire.messages.groups import HeartbeatRequest, HeartbeatResponse
+from headrace.wire.messages.metadata import MetadataRequest
+
+
+class Nobody:
+    def on_reply(self, send: object, reply: object, now: float) -> None: ...
+    def on_error(self, send: object, error: object, now: float) -> None: ...
+
+
+def call(deadline: float = 30.0, grace_s: float = 0.0, expects_reply: bool = True) -> Call:
+    send = Send(1, HeartbeatRequest(group_id="g", generation_id=1, member_id="m"), 5.0, expects_reply=expects_reply)
+    send.version = 4
+    return Call(Nobody(), send, deadline, grace_s)
+
+
+def reply_to(sent: Call) -> bytes:
+    return b"".join(encode_response(HeartbeatResponse(error_code=27), 4, sent.correlation_id))[4:]
+
+
+def test_a_request_is_framed_with_client_id_and_a_correlation_id_of_its_own() -> None:
+    pipeline = Pipeline("me")
+    first, second = call(), call()
+    frames = [decode_request(b"".join(pipeline.push(each))[4:]) for each in (first, second)]
+    assert [(f.client_id, f.version, f.correlation_id) for f in frames] == [("me", 4, 0), ("me", 4, 1)]
+    assert len(pipeline) == 2
+
+
+def test_replies_are_matched_in_order() -> None:
+    pipeline = Pipeline("me")
+    calls = [call(), call()]
+    for each in calls:
+        pipeline.push(each)
+    for each in calls:
+        matched, reply = pipeline.take(reply_to(each))
+        assert matched is each
+        assert isinstance(reply, HeartbeatResponse)
+        assert reply.error_code == 27
+    assert len(pipeline) == 0
+
+
+def test_a_reply_out_of_order_is_refused_and_leaves_the_requests_in_flight() -> None:
+    pipeline = Pipeline("me")
+    first, second = call(), call()
+    pipeline.push(first)
+    pipeline.push(second)
+    with pytest.raises(ProtocolError, match="answered request 1 where 0"):
+        pipeline.take(reply_to(second))
+    assert pipeline.drain() == [first, second]
+
+
+def test_a_reply_that_nobody_asked_for_is_refused() -> None:
+    with pytest.raises(ProtocolError, match="no request asked for"):
+        Pipeline("me").take(b"\0\0\0\0\0\0")
+
+
+def test_a_reply_that_can_not_be_read_leaves_its_request_in_flight() -> None:
+    pipeline = Pipeline("me")
+    sent = call()
+    pipeline.push(sent)
+    with pytest.raises(ProtocolError):
+        pipeline.take(reply_to(sent)[:-1])
+    assert pipeline.drain() == [sent]
+
+
+def test_a_request_without_reply_is_not_in_flight() -> None:
+    pipeline = Pipeline("me")
+    pipeline.push(call(expects_reply=False))
+    assert len(pipeline) == 0
+
+
+def test_a_request_that_can_not_be_written_is_not_in_flight() -> None:
+    pipeline = Pipeline("me")
+    send = Send(1, MetadataRequest(topics=[], include_topic_authorized_operations=True), 5.0)
+    send.version = 1
+    with pytest.raises(KafkaException):
+        pipeline.push(Call(Nobody(), send, 30.0))
+    assert len(pipeline) == 0
+
+
+def test_the_first_deadline_counts_and_grace_is_added_to_it() -> None:
+    pipeline = Pipeline("me")
+    assert pipeline.deadline() is None
+    patient, soon = call(10.0, grace_s=60.0), call(30.0)
+    pipeline.push(patient)
+    pipeline.push(soon)
+    assert pipeline.deadline() == 30.0
+    assert pipeline.overdue(29.9) is None
+    assert pipeline.overdue(30.0) is soon
+
+
+def test_correlation_ids_begin_again_after_the_largest() -> None:
+    pipeline = Pipeline("me")
+    pipeline._next_id = 2**31 - 1
+    last, first = call(), call()
+    pipeline.push(last)
+    pipeline.push(first)
+    assert (last.correlation_id, first.correlation_id) == (2**31 - 1, 0)
