@@ -6,27 +6,75 @@ It must not know connections or partitions' state. Read next: `headrace.records.
 
 from __future__ import annotations
 
-from headrace.records.batch import (
-    MAX_DECOMPRESSED_BYTES,
-    BatchInfo,
-    Cursor,
-    scan,
-    set_base_offset,
-    set_log_append_time,
-    verify,
-)
-from headrace.records.builder import Batch, BatchBuilder
-from headrace.records.columns import append_columns, read_columns
+import os
+from importlib.util import find_spec
+from typing import TYPE_CHECKING
+
+from headrace.records.batch import MAX_DECOMPRESSED_BYTES, BatchInfo
 from headrace.records.compression import CODEC_NAMES, GZIP, LZ4, NONE, SNAPPY, ZSTD, compress, decompress
-from headrace.records.hashing import crc32c, fnv1a, murmur2
-from headrace.records.message import Message
-from headrace.records.topic_buffer import OVERHEAD_BYTES, WAKE, Budget, OpenBatch, TopicBuffer
+from headrace.records.topic_buffer import OVERHEAD_BYTES, WAKE
+
+_PLAIN = os.environ.get("HEADRACE_PURE", "") not in ("", "0") or find_spec("headrace.records._native") is None
+
+# The twins have the same names and types; for a type checker they are the plain one's.
+if TYPE_CHECKING or _PLAIN:
+    from headrace.records.batch import Cursor, scan, set_base_offset, set_log_append_time, verify
+    from headrace.records.builder import Batch, BatchBuilder
+    from headrace.records.columns import append_columns, read_columns
+    from headrace.records.hashing import crc32c, fnv1a, murmur2
+    from headrace.records.message import Message
+    from headrace.records.topic_buffer import Budget, OpenBatch, TopicBuffer
+else:
+    from headrace.records._native import (
+        Batch,
+        BatchBuilder,
+        Budget,
+        Cursor,
+        Message,
+        OpenBatch,
+        TopicBuffer,
+        append_columns,
+        crc32c,
+        fnv1a,
+        murmur2,
+        read_columns,
+        scan,
+        set_base_offset,
+        set_log_append_time,
+        verify,
+    )
 
 __all__ = [
-    "CODEC_NAMES", "GZIP", "LZ4", "MAX_DECOMPRESSED_BYTES", "NONE", "OVERHEAD_BYTES", "SNAPPY", "WAKE", "ZSTD",
-    "Batch", "BatchBuilder", "BatchInfo", "Budget", "Cursor", "Message", "OpenBatch", "TopicBuffer", "append_columns",
-    "compress", "crc32c", "decompress", "fnv1a", "implementation", "murmur2", "read_columns", "scan",
-    "set_base_offset", "set_log_append_time", "verify",
+    "CODEC_NAMES",
+    "GZIP",
+    "LZ4",
+    "MAX_DECOMPRESSED_BYTES",
+    "NONE",
+    "OVERHEAD_BYTES",
+    "SNAPPY",
+    "WAKE",
+    "ZSTD",
+    "Batch",
+    "BatchBuilder",
+    "BatchInfo",
+    "Budget",
+    "Cursor",
+    "Message",
+    "OpenBatch",
+    "TopicBuffer",
+    "append_columns",
+    "compress",
+    "crc32c",
+    "decompress",
+    "fnv1a",
+    "implementation",
+    "murmur2",
+    "read_columns",
+    "scan",
+    "set_base_offset",
+    "set_log_append_time",
+    "verify",
 ]
 
-implementation = "plain"
+implementation = "plain" if _PLAIN else "native"
+"""Which one is used: "native" or "plain"."""

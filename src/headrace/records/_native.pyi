@@ -1,0 +1,22 @@
+"""The native twin has the names and types of the plain one."""
+
+from headrace.records.batch import Cursor as Cursor
+from headrace.records.batch import scan as scan
+from headrace.records.batch import set_base_offset as set_base_offset
+from headrace.records.batch import set_log_append_time as set_log_append_time
+from headrace.records.batch import verify as verify
+from headrace.records.builder import Batch as Batch
+from headrace.records.builder import BatchBuilder as BatchBuilder
+from headrace.records.columns import append_columns as append_columns
+from headrace.records.columns import read_columns as read_columns
+from headrace.records.hashing import crc32 as crc32
+from headrace.records.hashing import crc32c as crc32c
+from headrace.records.hashing import fnv1a as fnv1a
+from headrace.records.hashing import murmur2 as murmur2
+from headrace.records.message import Message as Message
+from headrace.records.topic_buffer import OVERHEAD_BYTES as OVERHEAD_BYTES
+from headrace.records.topic_buffer import WAKE as WAKE
+from headrace.records.topic_buffer import Budget as Budget
+from headrace.records.topic_buffer import OpenBatch as OpenBatch
+from headrace.records.topic_buffer import TopicBuffer as TopicBuffer
+

@@ -1,0 +1,312 @@
+# The open batches of a topic. See the plain twin in `headrace.records.topic_buffer`.
+
+cdef enum:
+    NEVER = 0
+    NULL_KEYS = 1
+    EMPTY_KEYS = 2
+    ALWAYS = 3
+
+    NO_HASH = 0
+    CRC32 = 1
+    MURMUR2 = 2
+    FNV1A = 3
+
+cdef dict HASHES = {"random": NO_HASH, "consistent": CRC32, "consistent_random": CRC32, "murmur2": MURMUR2,
+                    "murmur2_random": MURMUR2, "fnv1a": FNV1A, "fnv1a_random": FNV1A}
+cdef dict BY_LOT = {"never": NEVER, "null": NULL_KEYS, "empty": EMPTY_KEYS, "always": ALWAYS}
+
+
+@cython.final
+cdef class Budget:
+    """How many records, and bytes of them, may wait in a producer at one time."""
+
+    cdef readonly int64_t max_messages, max_bytes, messages, bytes
+
+    def __init__(self, int64_t max_messages, int64_t max_bytes):
+        self.max_messages = max_messages or <int64_t> 1 << 62
+        self.max_bytes = max_bytes
+
+    @cython.critical_section
+    def take(self, int64_t messages, int64_t size_bytes):
+        return self.charge(messages, size_bytes)
+
+    @cython.critical_section
+    def release(self, int64_t messages, int64_t size_bytes):
+        self.messages -= messages
+        self.bytes -= size_bytes
+
+    cdef inline bint charge(self, int64_t messages, int64_t size_bytes) noexcept:
+        if self.messages and (self.messages + messages > self.max_messages
+                              or self.bytes + size_bytes > self.max_bytes):
+            return False
+        self.messages += messages
+        self.bytes += size_bytes
+        return True
+
+
+@cython.final
+cdef class OpenBatch:
+    """A batch that was taken out of a `TopicBuffer`: it takes no more records and is not sealed yet."""
+
+    cdef BatchBuilder _builder
+    cdef double *_appended_at  # of each record in `reports`
+    cdef Py_ssize_t _times
+    cdef readonly object topic, reports
+    cdef readonly int32_t partition
+    cdef readonly double opened_at
+    cdef readonly int64_t cost_bytes
+
+    def __dealloc__(self):
+        free(self._appended_at)
+
+    @property
+    def count(self):
+        return self._builder.count
+
+    @property
+    def size_bytes(self):
+        return self._builder._used
+
+    def seal(self, int codec=0, int level=-1):
+        return self._builder.seal(codec, level)
+
+    cdef int report_to(self, callback) except -1:
+        # Keep the callback of the last record.
+        cdef Py_ssize_t index = self._builder.count - 1
+        cdef double *grown
+        if self.reports is None:
+            self.reports = []
+        cdef list reports = self.reports
+        if index >= self._times:
+            grown = <double *> realloc(self._appended_at, max(2 * self._times, index + 1, 64) * sizeof(double))
+            if grown == NULL:
+                raise MemoryError
+            self._appended_at = grown
+            self._times = max(2 * self._times, index + 1, 64)
+        while PyList_GET_SIZE(reports) < index:
+            reports.append(None)
+        self._appended_at[index] = monotonic()
+        reports.append(callback)
+        return 0
+
+    def messages(self, int64_t base_offset, int timestamp_type, int64_t timestamp_ms, error, double now_s):
+        cdef list made = [], reports
+        cdef Record record
+        cdef Message message
+        cdef Py_ssize_t index
+        if self.reports is None:
+            return made
+        reports = self.reports
+        cdef BatchBuilder builder = self._builder
+        cdef Origin origin = Origin.__new__(Origin)
+        origin.topic = self.topic
+        origin.partition = self.partition
+        origin.leader_epoch = -1
+        origin.stamp_type = 2 if timestamp_type == 2 else 1
+        origin.pinned = Pinned(builder._data)
+        cdef const uint8_t *p = builder._start + HEADER
+        cdef const uint8_t *end = builder._start + builder._used
+        for index in range(PyList_GET_SIZE(reports)):
+            if read_record(&p, end, builder.count, builder._base_timestamp, &record):
+                raise SystemError("a batch in memory was overwritten")
+            callback = reports[index]
+            if callback is None:
+                continue
+            message = new_message(origin, base_offset + index if base_offset >= 0 else -1001,
+                                  timestamp_ms if timestamp_type == 2 else record.timestamp, &record)
+            message._error = error
+            message._latency = max(now_s - self._appended_at[index], 0.0)
+            made.append((callback, message))
+        return made
+
+
+@cython.final
+cdef class TopicBuffer:
+    """The open batches of one topic: where `produce()` puts records."""
+
+    cdef readonly object topic
+    cdef readonly Py_ssize_t partition_count
+    cdef Budget _budget
+    cdef int _hash, _by_lot
+    cdef Py_ssize_t _batch_bytes, _batch_count, _message_bytes, _sticky
+    cdef uint64_t _random
+    cdef list _slots  # by partition: the open batch or None
+    cdef dict _open  # the same, the oldest first
+    cdef list _full
+
+    def __init__(self, topic, Py_ssize_t partition_count, Budget budget not None, *,
+                 partitioner="consistent_random", Py_ssize_t batch_bytes=1_000_000, Py_ssize_t batch_count=10_000,
+                 Py_ssize_t message_bytes=1_000_000, seed=None):
+        self.topic = topic
+        self.partition_count = partition_count
+        self._budget = budget
+        self._hash = HASHES[partitioner]
+        self._by_lot = BY_LOT[PARTITIONERS[partitioner][1]]
+        self._batch_bytes = batch_bytes
+        self._batch_count = batch_count
+        self._message_bytes = message_bytes
+        self._random = (int.from_bytes(os.urandom(8), "little") if seed is None else seed) or 1
+        self._sticky = -1
+        self._slots = [None] * partition_count
+        self._open = {}
+        self._full = []
+
+    @cython.critical_section
+    def append(self, value=None, key=None, Py_ssize_t partition=-1, int64_t timestamp_ms=0, headers=None,
+               callback=None):
+        cdef Fields fields
+        cdef int64_t size
+        raw_key = point_at(key, "key", &fields.key, &fields.key_size)
+        raw_value = point_at(value, "value", &fields.value, &fields.value_size)
+        size = (fields.key_size if fields.key_size > 0 else 0) + (fields.value_size if fields.value_size > 0 else 0)
+        cdef bytes raw_headers = None
+        fields.headers = NULL
+        fields.headers_size = fields.header_count = 0
+        if headers:
+            pairs = encode_headers(headers)
+            for name, content in pairs:
+                size += PyBytes_GET_SIZE(name) + (0 if content is None else PyBytes_GET_SIZE(content))
+            raw_headers = encode_header_bytes(pairs, &fields.header_count)
+            fields.headers = <const uint8_t *> PyBytes_AS_STRING(raw_headers)
+            fields.headers_size = PyBytes_GET_SIZE(raw_headers)
+        if timestamp_ms < 0:
+            self.check(size, partition)
+            raise ValueError(f"timestamp must not be negative: {timestamp_ms}")
+        cdef int woken = self.put(partition, timestamp_ms, &fields, size, callback)
+        if woken < 0:
+            raise queue_full(self._budget)
+        return woken
+
+    cdef inline int check(self, int64_t size, Py_ssize_t partition) except -1:
+        if size > self._message_bytes:
+            raise too_large(self.topic, size, self._message_bytes)
+        if partition >= self.partition_count or (partition < 0 and self.partition_count == 0):
+            raise no_partition(self.topic, partition, self.partition_count)
+        return 0
+
+    cdef int put(self, Py_ssize_t partition, int64_t timestamp_ms, const Fields *fields, int64_t size,
+                 callback) except -2:
+        # Append a record; WAKE or 0, -1 when the budget is used up.
+        cdef OpenBatch batch
+        cdef int woken = 0
+        self.check(size, partition)
+        if not self._budget.charge(1, OVERHEAD + size):
+            return -1
+        if timestamp_ms == 0:
+            timestamp_ms = headrace_now_ms()
+        if partition < 0:
+            partition = self.place(fields)
+        slot = <object> PyList_GET_ITEM(self._slots, partition)
+        if slot is not None:
+            batch = <OpenBatch> slot
+            if not batch._builder.add(timestamp_ms, fields):
+                self.close(batch)
+                slot = None
+        if slot is None:
+            batch = self.open(partition)
+            batch._builder.add(timestamp_ms, fields)
+            woken = WOKEN
+        batch.cost_bytes += OVERHEAD + size
+        if callback is not None:
+            batch.report_to(callback)
+        if batch._builder.count >= self._batch_count:
+            self.close(batch)
+            woken = WOKEN
+        return woken
+
+    cdef OpenBatch open(self, Py_ssize_t partition):
+        cdef OpenBatch batch = OpenBatch.__new__(OpenBatch)
+        batch._builder = BatchBuilder.__new__(BatchBuilder, self._batch_bytes, self._batch_count)
+        batch.topic = self.topic
+        batch.partition = partition
+        batch.opened_at = monotonic()
+        self._slots[partition] = batch
+        self._open[partition] = batch
+        return batch
+
+    cdef int close(self, OpenBatch batch) except -1:
+        self._slots[batch.partition] = None
+        del self._open[batch.partition]
+        self._full.append(batch)
+        if batch.partition == self._sticky:
+            self._sticky = -1
+        return 0
+
+    cdef inline Py_ssize_t place(self, const Fields *fields) noexcept:
+        cdef uint32_t hashed
+        cdef size_t size = fields.key_size if fields.key_size > 0 else 0
+        if self._by_lot == ALWAYS or (self._by_lot == EMPTY_KEYS and size == 0) or (
+                self._by_lot == NULL_KEYS and fields.key_size < 0):
+            if size:
+                return self.draw()
+            if self._sticky < 0:
+                self._sticky = self.draw()
+            return self._sticky
+        if self._hash == MURMUR2:
+            hashed = headrace_murmur2(fields.key, size) & 0x7FFFFFFF
+        elif self._hash == CRC32:
+            hashed = headrace_crc32(fields.key, size)
+        else:
+            hashed = headrace_fnv1a(fields.key, size)
+        return hashed % <uint64_t> self.partition_count
+
+    cdef inline Py_ssize_t draw(self) noexcept:
+        # A partition by lot (xorshift64*).
+        cdef uint64_t x = self._random
+        x ^= x >> 12
+        x ^= x << 25
+        x ^= x >> 27
+        self._random = x
+        return <Py_ssize_t> (((x * <uint64_t> 0x2545F4914F6CDD1D) >> 32) % <uint64_t> self.partition_count)
+
+    @cython.critical_section
+    def switch(self):
+        self._sticky = -1
+
+    @cython.critical_section
+    def ready(self, opened_before=None):
+        cdef double limit
+        cdef list full
+        if opened_before is not None and self._open:
+            limit = opened_before
+            for batch in list(self._open.values()):
+                if (<OpenBatch> batch).opened_at > limit:
+                    break
+                self.close(batch)
+        full = self._full
+        self._full = []
+        return full
+
+    @cython.critical_section
+    def next_deadline(self, double linger_s):
+        if self._full:
+            return -INFINITY
+        for batch in self._open.values():
+            return (<OpenBatch> batch).opened_at + linger_s
+        return None
+
+    @cython.critical_section
+    def grow(self, Py_ssize_t partition_count):
+        if partition_count > self.partition_count:
+            self._slots += [None] * (partition_count - self.partition_count)
+            self.partition_count = partition_count
+
+
+cdef inline object point_at(value, str role, const uint8_t **data, int64_t *size):
+    # Where the bytes of a key or value are, as long as what is returned lives.
+    cdef Py_ssize_t length
+    if type(value) is bytes:
+        data[0] = <const uint8_t *> PyBytes_AS_STRING(value)
+        size[0] = PyBytes_GET_SIZE(value)
+        return value
+    if value is None:
+        size[0] = IS_NULL
+        return None
+    if isinstance(value, str):
+        data[0] = <const uint8_t *> PyUnicode_AsUTF8AndSize(value, &length)
+        size[0] = length
+        return value
+    value = encode_text(value, role)
+    data[0] = <const uint8_t *> PyBytes_AS_STRING(value)
+    size[0] = PyBytes_GET_SIZE(value)
+    return value

@@ -1,0 +1,254 @@
+# Records and batches into bytes. A batch grows in one bytearray with room for the header in front, which becomes the
+# batch on the wire without a copy unless it is compressed.
+
+cdef enum:
+    FIRST_BYTES = 1024
+    SLACK = 64  # of the numbers of one record
+
+
+cdef inline uint64_t zigzag(int64_t value) noexcept nogil:
+    return (<uint64_t> value << 1) ^ <uint64_t> (value >> 63)
+
+
+cdef inline int varint_size(int64_t value) noexcept nogil:
+    cdef uint64_t rest = zigzag(value)
+    cdef int size = 1
+    while rest > 0x7F:
+        rest >>= 7
+        size += 1
+    return size
+
+
+cdef inline uint8_t *write_varint(uint8_t *p, int64_t value) noexcept nogil:
+    cdef uint64_t rest = zigzag(value)
+    while rest > 0x7F:
+        p[0] = <uint8_t> (rest | 0x80)
+        p += 1
+        rest >>= 7
+    p[0] = <uint8_t> rest
+    return p + 1
+
+
+cdef inline uint8_t *write_bytes(uint8_t *p, const uint8_t *data, int64_t size) noexcept nogil:
+    p = write_varint(p, size)
+    if size > 0:
+        memcpy(p, data, size)
+        p += size
+    return p
+
+
+cdef struct Fields:
+    # What a record is made of. Sizes are -1 for None; `headers` are encoded already, without their count.
+    const uint8_t *key
+    int64_t key_size
+    const uint8_t *value
+    int64_t value_size
+    const uint8_t *headers
+    int64_t headers_size
+    int64_t header_count
+
+
+cdef class BatchBuilder:
+    """Collects the records of one batch."""
+
+    cdef object _data  # bytearray
+    cdef uint8_t *_start
+    cdef Py_ssize_t _used, _capacity, _max_bytes
+    cdef int64_t _base_timestamp, _max_timestamp
+    cdef Py_ssize_t _max_count
+    cdef readonly Py_ssize_t count
+
+    def __cinit__(self, Py_ssize_t max_bytes, Py_ssize_t max_count):
+        self._max_bytes = max_bytes
+        self._max_count = max_count
+        self._max_timestamp = -1
+        self._used = HEADER
+
+    @property
+    def size_bytes(self):
+        return self._used
+
+    def append(self, int64_t timestamp_ms, key, value, headers=()):
+        cdef Fields fields
+        cdef bytes raw = encode_header_bytes(list(headers), &fields.header_count)
+        fields.headers = <const uint8_t *> PyBytes_AS_STRING(raw)
+        fields.headers_size = PyBytes_GET_SIZE(raw)
+        fields.key_size = fields.value_size = IS_NULL
+        if key is not None:
+            key = bytes(key)
+            fields.key = <const uint8_t *> PyBytes_AS_STRING(key)
+            fields.key_size = PyBytes_GET_SIZE(key)
+        if value is not None:
+            value = bytes(value)
+            fields.value = <const uint8_t *> PyBytes_AS_STRING(value)
+            fields.value_size = PyBytes_GET_SIZE(value)
+        return self.add(timestamp_ms, &fields) == 1
+
+    cdef inline int add(self, int64_t timestamp_ms, const Fields *fields) except -1:
+        # 1 if it was added, 0 if it does not fit.
+        cdef int64_t delta = timestamp_ms - self._base_timestamp if self.count else 0
+        cdef int64_t size = (
+            1 + varint_size(delta) + varint_size(self.count) + varint_size(fields.key_size)
+            + varint_size(fields.value_size) + varint_size(fields.header_count) + fields.headers_size
+        )
+        if fields.key_size > 0:
+            size += fields.key_size
+        if fields.value_size > 0:
+            size += fields.value_size
+        cdef Py_ssize_t needed = self._used + size + varint_size(size)
+        if self.count and (self.count >= self._max_count or needed > self._max_bytes):
+            return 0
+        if needed > self._capacity:
+            self.reserve(needed)
+        if self.count == 0:
+            self._base_timestamp = timestamp_ms
+        if timestamp_ms > self._max_timestamp:
+            self._max_timestamp = timestamp_ms
+        cdef uint8_t *p = write_varint(self._start + self._used, size)
+        p[0] = 0
+        p = write_varint(p + 1, delta)
+        p = write_varint(p, self.count)
+        p = write_bytes(p, fields.key, fields.key_size)
+        p = write_bytes(p, fields.value, fields.value_size)
+        p = write_varint(p, fields.header_count)
+        if fields.headers_size:
+            memcpy(p, fields.headers, fields.headers_size)
+        self._used = needed
+        self.count += 1
+        return 1
+
+    cdef int reserve(self, Py_ssize_t needed) except -1:
+        cdef Py_ssize_t capacity = max(FIRST_BYTES, 2 * self._capacity, needed)
+        if self._capacity == 0:
+            self._data = PyByteArray_FromStringAndSize(NULL, capacity)
+        else:
+            PyByteArray_Resize(self._data, capacity)
+        self._start = <uint8_t *> PyByteArray_AS_STRING(self._data)
+        self._capacity = capacity
+        return 0
+
+    def seal(self, int codec=0, int level=-1):
+        cdef Batch batch = Batch.__new__(Batch)
+        self._max_count = 0
+        if self._capacity == 0:
+            self.reserve(HEADER)
+        if codec:
+            packed = compress(codec, memoryview(self._data)[HEADER:self._used], level)
+            batch._data = PyByteArray_FromStringAndSize(NULL, HEADER + PyBytes_GET_SIZE(packed))
+            memcpy(PyByteArray_AS_STRING(batch._data) + HEADER, PyBytes_AS_STRING(packed), PyBytes_GET_SIZE(packed))
+        else:
+            PyByteArray_Resize(self._data, self._used)
+            self._start = <uint8_t *> PyByteArray_AS_STRING(self._data)
+            self._capacity = self._used
+            batch._data = self._data
+        batch.write_header(codec, self.count, self._base_timestamp, self._max_timestamp)
+        return batch
+
+
+cdef bytes encode_header_bytes(list headers, int64_t *count):
+    # The headers of a record, pairs of bytes, as they follow their count.
+    cdef Py_ssize_t size = 0
+    cdef uint8_t *p
+    count[0] = len(headers)
+    if not headers:
+        return b""
+    for name, content in headers:
+        size += 20 + PyBytes_GET_SIZE(name) + (0 if content is None else PyBytes_GET_SIZE(content))
+    cdef bytes encoded = PyBytes_FromStringAndSize(NULL, size)
+    cdef uint8_t *start = <uint8_t *> PyBytes_AS_STRING(encoded)
+    p = start
+    for name, content in headers:
+        p = write_bytes(p, <const uint8_t *> PyBytes_AS_STRING(name), PyBytes_GET_SIZE(name))
+        if content is None:
+            p = write_varint(p, -1)
+        else:
+            p = write_bytes(p, <const uint8_t *> PyBytes_AS_STRING(content), PyBytes_GET_SIZE(content))
+    return encoded[:p - start]
+
+
+@cython.final
+cdef class Batch:
+    """A sealed batch: its bytes, and the few fields that a producer writes when it sends it."""
+
+    cdef object _data  # bytearray
+    cdef int _codec
+    cdef bint _summed
+    cdef readonly Py_ssize_t count
+    cdef readonly int64_t max_timestamp
+
+    cdef int write_header(self, int codec, Py_ssize_t count, int64_t base_timestamp, int64_t max_timestamp) except -1:
+        cdef uint8_t *p = <uint8_t *> PyByteArray_AS_STRING(self._data)
+        self._codec = codec
+        self.count = count
+        self.max_timestamp = max_timestamp
+        headrace_put(p, 8, 0)
+        headrace_put(p + 8, 4, len(self._data) - 12)
+        headrace_put(p + 12, 4, <uint64_t> -1)
+        headrace_put(p + 16, 1, 2)
+        headrace_put(p + 17, 4, 0)
+        headrace_put(p + 21, 2, codec)
+        headrace_put(p + 23, 4, count - 1)
+        headrace_put(p + 27, 8, base_timestamp)
+        headrace_put(p + 35, 8, max_timestamp)
+        memset(p + 43, 0xFF, 14)  # no producer: -1, -1, -1
+        headrace_put(p + 57, 4, count)
+        return 0
+
+    @property
+    def size_bytes(self):
+        return len(self._data)
+
+    @property
+    def data(self):
+        cdef uint8_t *p
+        if not self._summed:
+            p = <uint8_t *> PyByteArray_AS_STRING(self._data)
+            headrace_put(p + 17, 4, sum_bytes(p + SUMMED_FROM, len(self._data) - SUMMED_FROM))
+            self._summed = True
+        return self._data
+
+    def stamp(self, int64_t producer_id, int epoch, int base_sequence, bint transactional=False):
+        cdef uint8_t *p = <uint8_t *> PyByteArray_AS_STRING(self._data)
+        headrace_put(p + 21, 2, self._codec | (TRANSACTIONAL if transactional else 0))
+        headrace_put(p + 43, 8, producer_id)
+        headrace_put(p + 51, 2, epoch)
+        headrace_put(p + 53, 4, base_sequence)
+        self._summed = False
+
+
+cdef uint32_t sum_bytes(const uint8_t *p, Py_ssize_t size):
+    cdef uint32_t crc
+    if size < GIL_BYTES:
+        return headrace_crc32c(0, p, size)
+    with nogil:
+        crc = headrace_crc32c(0, p, size)
+    return crc
+
+
+def set_base_offset(batch, int64_t base_offset, int leader_epoch):
+    """Write the two fields that a broker sets on append."""
+    cdef Py_buffer view
+    PyObject_GetBuffer(batch, &view, PyBUF_WRITABLE)
+    try:
+        if view.len < HEADER:
+            raise CorruptRecordError("a batch is shorter than its header")
+        headrace_put(<uint8_t *> view.buf, 8, base_offset)
+        headrace_put(<uint8_t *> view.buf + 12, 4, leader_epoch)
+    finally:
+        PyBuffer_Release(&view)
+
+
+def set_log_append_time(batch, int64_t timestamp_ms):
+    """Replace the timestamps of all records by the broker's; writes the checksum anew."""
+    cdef Py_buffer view
+    cdef uint8_t *p
+    PyObject_GetBuffer(batch, &view, PyBUF_WRITABLE)
+    try:
+        if view.len < HEADER:
+            raise CorruptRecordError("a batch is shorter than its header")
+        p = <uint8_t *> view.buf
+        p[22] |= LOG_APPEND_TIME
+        headrace_put(p + 35, 8, timestamp_ms)
+        headrace_put(p + 17, 4, sum_bytes(p + SUMMED_FROM, view.len - SUMMED_FROM))
+    finally:
+        PyBuffer_Release(&view)
