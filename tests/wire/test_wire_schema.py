@@ -91,7 +91,7 @@ def test_a_range_of_versions_reads_as_kafka_writes_it() -> None:
 def test_importing_every_message_takes_little_time() -> None:
     code = (
         "import time, uuid, dataclasses, functools, headrace.errors; t = time.process_time();"
-        "import headrace.wire.api; print(time.process_time() - t)"
+        "from headrace.wire.api import API; len(API); print(time.process_time() - t)"
     )
     command = [sys.executable, "-c", code]
     times = [float(subprocess.run(command, capture_output=True, check=True).stdout) for _ in range(5)]

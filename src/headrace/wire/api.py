@@ -5,25 +5,27 @@ Read next: `wire.messages`, one module for each group of APIs.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from functools import cached_property
+from importlib import import_module
 from types import ModuleType
-from typing import Final
+from typing import Final, NamedTuple
 
 from headrace.errors import KafkaError, KafkaException
-from headrace.wire.messages import admin_configs, admin_topics, fetch, groups, metadata, offsets, produce, session
 from headrace.wire.schema import Request, Response
 
 __all__ = ["API", "Api", "negotiate"]
 
-_MODULES: Final = (session, metadata, produce, fetch, offsets, groups, admin_topics, admin_configs)
+_PACKAGE: Final = "headrace.wire.messages"
+_MODULES: Final = (
+    "session", "metadata", "produce", "fetch", "offsets", "groups", "admin_topics", "admin_configs",
+)
 _PRODUCE: Final = 0
 _FIRST_PRODUCE_OF_KAFKA_4: Final = 12
 _LOWEST_PRODUCE_OF_KAFKA_4: Final = 3
 
 
-@dataclass(slots=True, frozen=True)
-class Api:
+class Api(NamedTuple):
     """One API: its key, Kafka's name for it, its two messages and the versions known here."""
 
     key: int
@@ -34,16 +36,32 @@ class Api:
     max_version: int
 
 
-def _apis(module: ModuleType) -> dict[int, Api]:
-    requests = (value for value in vars(module).values() if isinstance(value, type) and issubclass(value, Request))
-    return {
-        cls.api_key: Api(cls.api_key, cls.__name__.removesuffix("Request"), cls, cls.response_type,
-                         cls.min_version, cls.max_version)
-        for cls in requests if cls is not Request
-    }
+class Apis(Mapping[int, Api]):
+    """The APIs by key. All messages are imported on first use: a client that only sends needs few of them."""
+
+    @cached_property
+    def _table(self) -> dict[int, Api]:
+        modules = (import_module(f"{_PACKAGE}.{name}") for name in _MODULES)
+        return dict(sorted((api.key, api) for module in modules for api in _apis(module)))
+
+    def __getitem__(self, key: int) -> Api:
+        return self._table[key]
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self._table)
+
+    def __len__(self) -> int:
+        return len(self._table)
 
 
-API: Final[dict[int, Api]] = dict(sorted(item for module in _MODULES for item in _apis(module).items()))
+def _apis(module: ModuleType) -> Iterator[Api]:
+    for cls in vars(module).values():
+        if isinstance(cls, type) and issubclass(cls, Request) and cls is not Request:
+            name = cls.__name__.removesuffix("Request")
+            yield Api(cls.api_key, name, cls, cls.response_type, cls.min_version, cls.max_version)
+
+
+API: Final[Mapping[int, Api]] = Apis()
 """Every API known here, by key."""
 
 

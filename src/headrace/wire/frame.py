@@ -9,9 +9,9 @@ This module is pure: it knows no sockets. Read next: `wire.api`, the list of all
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from struct import Struct as Packer
 from struct import error as StructError  # noqa: N812  it is a class
+from typing import NamedTuple
 
 from headrace.errors import ProtocolError
 from headrace.wire.api import API
@@ -33,8 +33,7 @@ _LENGTH = Packer(">i")
 _NO_CLIENT_ID = -1
 
 
-@dataclass(slots=True)
-class RequestFrame:
+class RequestFrame(NamedTuple):
     """A request as it arrived at a broker."""
 
     api_key: int

@@ -35,20 +35,15 @@ _ZEROS: dict[str, Any] = {**dict.fromkeys(FIXED, 0), "Bool": False, "Float64": 0
 _columns: dict[type[Any], tuple[Column, ...]] = {}
 
 
-class Field:
-    """How one field of a message travels; made by `field()`."""
+class Field(NamedTuple):
+    """How one field of a message travels; made by `schema.field()`, which explains the parts."""
 
-    __slots__ = ("default", "ignorable", "nullable", "tag", "tagged", "versions")
-
-    def __init__(
-        self, versions: str, default: Any, nullable: str, tag: int | None, tagged: str, ignorable: bool
-    ) -> None:
-        self.versions = versions
-        self.default = default
-        self.nullable = nullable
-        self.tag = tag
-        self.tagged = tagged
-        self.ignorable = ignorable
+    versions: str
+    default: Any
+    nullable: str
+    tag: int | None
+    tagged: str
+    ignorable: bool
 
 
 class Type(NamedTuple):
