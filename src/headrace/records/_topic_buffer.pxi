@@ -264,7 +264,7 @@ cdef class TopicBuffer:
         self._sticky = -1
 
     @cython.critical_section
-    def ready(self, opened_before=None):
+    def ready(self, opened_before=None, held=()):
         cdef double limit
         cdef list full
         if opened_before is not None and self._open:
@@ -272,17 +272,19 @@ cdef class TopicBuffer:
             for batch in list(self._open.values()):
                 if (<OpenBatch> batch).opened_at > limit:
                     break
-                self.close(batch)
+                if not held or (<OpenBatch> batch).partition not in held:
+                    self.close(batch)
         full = self._full
         self._full = []
         return full
 
     @cython.critical_section
-    def next_deadline(self, double linger_s):
+    def next_deadline(self, double linger_s, held=()):
         if self._full:
             return -INFINITY
         for batch in self._open.values():
-            return (<OpenBatch> batch).opened_at + linger_s
+            if not held or (<OpenBatch> batch).partition not in held:
+                return (<OpenBatch> batch).opened_at + linger_s
         return None
 
     @cython.critical_section
