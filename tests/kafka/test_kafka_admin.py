@@ -1,0 +1,61 @@
+"""Administration of a real Kafka."""
+
+import pytest
+
+from headrace import KafkaError, KafkaException, Producer
+from headrace.admin import AdminClient, ConfigResource, NewPartitions, NewTopic
+from tools.kafka import KafkaCluster
+
+
+@pytest.fixture
+def admin(kafka: KafkaCluster) -> AdminClient:
+    return AdminClient({"bootstrap.servers": kafka.bootstrap_servers})
+
+
+def test_a_topic_is_made_grown_and_deleted(admin: AdminClient) -> None:
+    admin.create_topics([NewTopic("made", 2, 1, config={"retention.ms": "60000"})])["made"].result(10)
+    admin.create_partitions([NewPartitions("made", 5)])["made"].result(10)
+    found = admin.list_topics("made", 10).topics["made"]
+    assert sorted(found.partitions) == [0, 1, 2, 3, 4]
+    admin.delete_topics(["made"])["made"].result(10)
+    assert "made" not in admin.list_topics(timeout=10).topics
+
+
+def test_making_a_topic_twice_says_that_it_exists(admin: AdminClient, topic: str) -> None:
+    with pytest.raises(KafkaException) as caught:
+        admin.create_topics([NewTopic(topic, 1, 1)])[topic].result(10)
+    assert caught.value.args[0].code() == KafkaError.TOPIC_ALREADY_EXISTS
+    assert topic in str(caught.value)
+
+
+def test_deleting_a_topic_that_is_not_there_says_so(admin: AdminClient) -> None:
+    with pytest.raises(KafkaException) as caught:
+        admin.delete_topics(["nowhere"])["nowhere"].result(10)
+    assert caught.value.args[0].code() == KafkaError.UNKNOWN_TOPIC_OR_PART
+
+
+def test_a_config_is_altered_and_read_back(admin: AdminClient, topic: str) -> None:
+    resource = ConfigResource(ConfigResource.Type.TOPIC, topic, set_config={"retention.ms": "123456"})
+    admin.alter_configs([resource])[resource].result(10)
+    asked = ConfigResource(ConfigResource.Type.TOPIC, topic)
+    entries = admin.describe_configs([asked])[asked].result(10)
+    assert entries["retention.ms"].value == "123456"
+    assert not entries["retention.ms"].is_default
+
+
+def test_the_cluster_shows_its_broker(kafka: KafkaCluster, admin: AdminClient) -> None:
+    cluster = admin.list_topics(timeout=10)
+    assert sorted(cluster.brokers) == [1]
+    assert f"{cluster.brokers[1].host}:{cluster.brokers[1].port}" == kafka.bootstrap_servers
+    assert cluster.controller_id == 1
+
+
+def test_a_partition_number_beyond_the_topic_is_refused(kafka: KafkaCluster, topic: str) -> None:
+    errors: list[KafkaError | None] = []
+    with Producer({"bootstrap.servers": kafka.bootstrap_servers}) as producer:
+        try:
+            producer.produce(topic, b"v", partition=99, on_delivery=lambda error, _m: errors.append(error))
+        except KafkaException as error:
+            errors.append(error.args[0])
+        producer.flush(10)
+    assert [error is not None and error.code() for error in errors] == [KafkaError._UNKNOWN_PARTITION]
