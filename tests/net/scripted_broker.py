@@ -32,6 +32,7 @@ class ScriptedBroker:
         self.seen: list[RequestFrame] = []
         self.connections = 0
         self.lost = 0
+        self.transports: list[MemoryTransport] = []
         self.open: list[Peer] = []
         self.nodes = {int(name.removeprefix("node")): address for name, address in brokers.items()}
         self.scripts: dict[type[Any], Script] = {ApiVersionsRequest: api_versions, MetadataRequest: self.metadata}
@@ -51,6 +52,7 @@ class ScriptedBroker:
         """Connect in memory."""
         self.connections += 1
         transport = MemoryTransport(protocol)
+        self.transports.append(transport)
         transport.peer = Peer(self, transport.deliver, transport.hang_up)
         protocol.connection_made(transport)
 

@@ -409,3 +409,23 @@ def test_a_broker_that_moved_is_dialled_at_its_new_address() -> None:
         await core.close()
 
     asyncio.run(run())
+
+
+def test_the_bootstrap_connection_is_closed_when_its_last_reply_has_come() -> None:
+    async def run() -> None:
+        broker = ScriptedBroker(node1=("broker", 9092))
+        broker.on(ListGroupsRequest, SILENCE)
+        core = client(broker)
+        asked = asyncio.create_task(core.request(ANY_NODE, ListGroupsRequest(), 5))
+        await core.wait_for_metadata(lambda cluster: 1 in cluster.nodes, 5)
+        while not broker.count(ListGroupsRequest):
+            await asyncio.sleep(0.001)
+        assert not broker.transports[0].closed
+        [frame] = [frame for frame in broker.seen if isinstance(frame.request, ListGroupsRequest)]
+        broker.open[0].answer(frame, ListGroupsResponse(groups=[]))
+        await asked
+        await asyncio.sleep(0.01)
+        assert broker.transports[0].closed
+        await core.close()
+
+    asyncio.run(run())

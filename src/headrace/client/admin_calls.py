@@ -196,7 +196,10 @@ class AdminCalls:
                     results.update(dict.fromkeys(part, failed.error))
             return results
 
-        return await self._until_settled(attempt, timeout_s)
+        try:
+            return await self._until_settled(attempt, timeout_s)
+        finally:
+            self._core.metadata.unwant({tp.topic for tp in wanted})
 
     async def _leaders(
         self, wanted: Mapping[TopicPartition, int], timeout_s: float

@@ -64,10 +64,8 @@ class Driver:
         jitter: Callable[[], float] = random.random,
     ) -> None:
         self._loop = asyncio.get_running_loop()
-        self._metadata = metadata
-        self._on_event = on_event
-        self._clock = clock
-        self._jitter = jitter
+        self._metadata, self._on_event = metadata, on_event
+        self._clock, self._jitter = clock, jitter
         self._settings = connection_settings(config, clock, connector, jitter)
         self._reply_grace_s = config["socket.timeout.ms"] / 1000.0
         self._machines: tuple[Machine, ...] = (metadata,)
@@ -154,6 +152,8 @@ class Driver:
                 if isinstance(event, MetadataChanged):
                     self._follow(event.cluster.nodes)
                 self._on_event(event)
+        if self._retired:
+            self._dismiss()
         self._stepping = False
         self._sleep(now)
 
@@ -190,10 +190,9 @@ class Driver:
         return connection
 
     def _connection(self, node: NodeAddress, lane: int) -> Connection:
-        connection = self._connections.get((node.id, lane))
-        if connection is None:
-            connection = self._connections[node.id, lane] = Connection(node, self._settings, self)
-        return connection
+        if (node.id, lane) not in self._connections:
+            self._connections[node.id, lane] = Connection(node, self._settings, self)
+        return self._connections[node.id, lane]
 
     def _any_node(self) -> int:
         """The least busy of the best connected brokers; where there is a choice, a random one."""
@@ -247,8 +246,10 @@ class Driver:
         """Let go of connections to brokers that left the cluster or moved to another address."""
         for key, connection in list(self._connections.items()):
             if nodes.get(key[0]) != connection.node:
-                del self._connections[key]
-                self._retired.add(connection)
+                self._retired.add(self._connections.pop(key))
+
+    def _dismiss(self) -> None:
+        """Close retired connections that owe no reply any more."""
         for connection in [c for c in self._retired if not c.load]:
             self._retired.discard(connection)
             connection.close(KafkaException(KafkaError(KafkaError._TRANSPORT, "the broker left the cluster")))
