@@ -27,6 +27,8 @@ from headrace.wire.messages.fetch import (
 __all__ = ["fetch"]
 
 _IDS_FROM = 13
+_LEADERS_FROM = 12
+_ENDPOINTS_FROM = 16
 _LARGEST_REPLY_BYTES = 64 << 20
 
 
@@ -86,8 +88,9 @@ def _read(call: Call, request: FetchRequest) -> tuple[FetchResponse, int]:
             parts.append(_read_partition(call, wanted, part, room - total, whole_first=total == 0))
             total += len(parts[-1].records or b"")
         reply.responses.append(FetchableTopicResponse(topic=wanted.topic, topic_id=wanted.topic_id, partitions=parts))
-    if any(part.error_code == KafkaError.NOT_LEADER_FOR_PARTITION for topic in reply.responses
-           for part in topic.partitions):
+    if call.version >= _ENDPOINTS_FROM and any(
+            part.error_code == KafkaError.NOT_LEADER_FOR_PARTITION for topic in reply.responses
+            for part in topic.partitions):
         reply.node_endpoints = [NodeEndpoint(node_id=node.id, host=node.host, port=node.port)
                                 for node in call.cluster.up_nodes]
     return reply, total
@@ -104,7 +107,7 @@ def _read_partition(
         if not log.start_offset <= part.fetch_offset <= log.end_offset:
             raise Refused(KafkaError.OFFSET_OUT_OF_RANGE)
     except Refused as refused:
-        return _refusal(topic, part, refused)
+        return _refusal(topic if call.version >= _LEADERS_FROM else None, part, refused)
     limit = min(part.partition_max_bytes, room)
     records = log.read(part.fetch_offset, limit) if limit > 0 or whole_first else b""
     if len(records) > limit and not whole_first:

@@ -24,6 +24,7 @@ from headrace.wire.schema import ZERO_UUID
 
 __all__ = ["list_offsets", "offset_for_leader_epoch"]
 
+_EPOCH_FROM = 4
 LATEST, EARLIEST, MAX_TIMESTAMP, EARLIEST_LOCAL, LATEST_TIERED, EARLIEST_PENDING_UPLOAD = -1, -2, -3, -4, -5, -6
 
 
@@ -42,7 +43,8 @@ def _listed(call: Call, name: str, wanted: ListOffsetsPartition) -> ListOffsetsP
         topic = call.topic(name, ZERO_UUID, 1 << 15)
         partition = call.led_partition(topic, wanted.partition_index, wanted.current_leader_epoch)
         reply.offset, reply.timestamp = _offset_at(name, partition, wanted.timestamp)
-        reply.leader_epoch = partition.leader_epoch if reply.offset >= 0 else -1
+        if call.version >= _EPOCH_FROM and reply.offset >= 0:
+            reply.leader_epoch = partition.leader_epoch
     except Refused as refused:
         reply.error_code = refused.code
     return reply

@@ -22,6 +22,7 @@ from headrace.wire.messages.produce import (
 __all__ = ["init_producer_id", "produce"]
 
 _IDS_FROM = 13
+_LEADERS_FROM = 10
 _ZSTD_FROM = 7
 _ZSTD = 4
 _ATTRIBUTES_AT = 22
@@ -42,7 +43,7 @@ def produce(call: Call, request: ProduceRequest) -> ProduceResponse | None:
         if errors:
             raise Refused(errors[0].error_code)
         return None
-    if any(part.error_code == KafkaError.NOT_LEADER_FOR_PARTITION for part in errors):
+    if call.version >= _LEADERS_FROM and any(part.error_code == KafkaError.NOT_LEADER_FOR_PARTITION for part in errors):
         reply.node_endpoints = [NodeEndpoint(node_id=node.id, host=node.host, port=node.port)
                                 for node in call.cluster.up_nodes]
     return reply
@@ -65,7 +66,8 @@ def _produce_partition(call: Call, topic: Topic, data: PartitionProduceData) -> 
         partition = call.led_partition(topic, data.index)
         stored = _append(call, topic, data)
     except Refused as refused:
-        return _led_elsewhere(topic, _refusal(data.index, refused))
+        refusal = _refusal(data.index, refused)
+        return _led_elsewhere(topic, refusal) if call.version >= _LEADERS_FROM else refusal
     return PartitionProduceResponse(index=data.index, error_code=0, base_offset=stored.base_offset,
                                     log_append_time_ms=stored.log_append_time_ms,
                                     log_start_offset=partition.log.start_offset, record_errors=[])

@@ -209,15 +209,14 @@ class Connection(asyncio.BufferedProtocol):
         call = Call(self._cluster, self._node_id, received.version, received.client_id or "", self._peer)
         try:
             result: Any = SERVICES[type(received.request)](call, received.request)
-        except Refused as refused:
-            self._hang_up(refused.reason)
-        except Exception:
-            self._fail(received)
-        else:
             if result is None or isinstance(result, Response):
                 self._reply(received, result, fault)
             else:
                 self._start(self._answer_later(received, result, fault))
+        except Refused as refused:
+            self._hang_up(refused.reason)
+        except Exception:
+            self._fail(received)
 
     async def _answer_later(
         self, received: RequestFrame, result: Awaitable[Response | None], fault: Fault | None
