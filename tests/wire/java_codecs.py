@@ -14,6 +14,9 @@ from typing import Any
 from headrace.wire.layout import Type, columns
 from headrace.wire.schema import Message
 
+_RENAMED = {"generation_id": "generation_id_or_member_epoch"}
+"""Fields whose names Kafka has changed since."""
+
 _SOURCE = Path(__file__).with_name("Conformance.java")
 
 
@@ -44,10 +47,10 @@ class JavaCodecs:
             if pipe:
                 pipe.close()
 
-    def versions(self, key: int) -> tuple[int, int]:
-        """Lowest and highest version of an API that this Kafka's codecs know; the highest is below when none."""
-        _, low, high = self._ask(f"API {key}").split(" ")
-        return int(low), int(high)
+    def versions(self, key: int, name: str) -> range:
+        """Versions of an API that this Kafka's codecs know under this name."""
+        java_name, low, high = self._ask(f"API {key}").split(" ")
+        return range(int(low), int(high) + 1) if java_name == _snake(name).upper() else range(0)
 
     def echo(self, message: type[Message], version: int, data: bytes) -> tuple[bytes, dict[str, Any]]:
         """What Java writes after reading `data`, and what it has read.
@@ -75,6 +78,9 @@ class JavaCodecs:
 def differences(struct: Any, read: dict[str, Any], version: int, path: str = "") -> list[str]:
     """Fields in which a message differs from what Java has read, by name."""
     values = {_snake(key): value for key, value in read.items()}
+    for old, new in _RENAMED.items():
+        if old in values and new in struct.fields:
+            values[new] = values.pop(old)
     found: list[str] = []
     for column in columns(type(struct)):
         if not column.versions.holds(version):

@@ -51,9 +51,9 @@ def test_java_reads_what_we_write_and_we_read_what_java_writes(java: JavaCodecs,
             assert decode(cls, written, version) == message
 
 
-def _shared_versions(java: JavaCodecs, cls: type[Message]) -> range:
-    low, high = cls.min_version, cls.max_version
-    if hasattr(cls, "api_key"):
-        theirs = java.versions(cls.api_key)
-        low, high = max(low, theirs[0]), min(high, theirs[1])
-    return range(low, high + 1)
+def _shared_versions(java: JavaCodecs, cls: type[Message]) -> list[int]:
+    ours = range(cls.min_version, cls.max_version + 1)
+    if not hasattr(cls, "api_key"):
+        return list(ours)
+    name = cls.__name__.removesuffix("Request").removesuffix("Response")
+    return [version for version in java.versions(cls.api_key, name) if version in ours]

@@ -1,7 +1,7 @@
 """Coordinators and the classic group protocol; and the bytes that members send each other through it.
 
 The coordinator does not read subscriptions and assignments: `ConsumerProtocolSubscription` and
-`ConsumerProtocolAssignment` travel as bytes within JoinGroup and SyncGroup, with their version in two bytes before them.
+`ConsumerProtocolAssignment` travel as bytes within JoinGroup and SyncGroup, their version in two bytes before them.
 Read next: `machines.group_classic`, `machines.assignors`.
 """
 
