@@ -211,6 +211,8 @@ class Driver:
             call.caller.on_reply(call.send, reply, self._clock())
         except Exception as error:  # a defect: the other machines must go on
             self._on_defect(call.caller, error)
+        if reply is None:  # written, and no bytes will come that lead to a step
+            self.wake()
 
     def on_error(self, call: Call, error: KafkaError) -> None:
         """A connection can not deliver a request or its reply: tell whoever asked."""
