@@ -55,6 +55,11 @@ class AIOConsumer:
         Returns:
             A record, an event when its `error()` is not None, or None when time was up.
         """
+        if not self._core.callbacks and not self._core.closed:
+            message = self._core.fetcher.take_one()
+            if message is not None:
+                self._core.leave()
+                return message
         messages = await self.consume(1, timeout)
         return messages[0] if messages else None
 
@@ -89,7 +94,8 @@ class AIOConsumer:
 
     async def __aiter__(self) -> AsyncIterator[Message]:
         while True:
-            for message in await self.consume(1):
+            message = await self.poll()
+            if message is not None:
                 yield message
 
     async def _run(self, callback: Callback) -> None:

@@ -1,1 +1,1 @@
-"""Decisions of the client, free of sockets, clocks, threads and randomness. `machines.machine` says what a machine is."""
+"""Decisions of the client, free of sockets, clocks, threads and randomness. `machines.machine` says what one is."""

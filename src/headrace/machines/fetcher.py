@@ -229,6 +229,20 @@ class Fetcher:
             taken += self._decode(fetched, count - len(taken))
         return taken
 
+    def take_one(self) -> Message | None:
+        """What `take(1)` holds, for a loop that polls record by record."""
+        fetched = self._queue[0] if self._queue else None
+        cursor = fetched.cursor if fetched is not None else None
+        if fetched is None or cursor is None or fetched.epoch != fetched.state.epoch or fetched.state.paused:
+            taken = self.take(1)
+            return taken[0] if taken else None
+        try:
+            message = cursor.take_one()
+        except CorruptRecordError as damage:
+            return self._corrupt(fetched, damage)
+        self._moved(fetched, cursor)
+        return message
+
     def take_fetched(self) -> Fetched | None:
         """The next piece of the queue, not decoded; its partition moves behind it."""
         fetched = self._front()
@@ -261,13 +275,17 @@ class Fetcher:
             messages = cursor.take(count)
         except CorruptRecordError as damage:
             return [self._corrupt(fetched, damage)]
-        state.position = cursor.position
-        if self._auto_store and messages:
-            state.stored = state.position
-            state.leader_epoch = fetched.leader_epoch
-        if cursor.exhausted:
-            self._finish(fetched)
+        self._moved(fetched, cursor)
         return messages
+
+    def _moved(self, fetched: Fetched, cursor: Cursor) -> None:
+        state = fetched.state
+        state.position = position = cursor.position
+        if self._auto_store:
+            state.stored = position
+        if cursor.exhausted:
+            state.leader_epoch = fetched.leader_epoch
+            self._finish(fetched)
 
     def _corrupt(self, fetched: Fetched, damage: CorruptRecordError) -> Message:
         """Tell the application and stop there: going on would lose records in silence."""

@@ -358,8 +358,6 @@ class GroupOffsets:
                         '"auto.offset.reset" is "error": seek() to an offset, or commit one')
                 self._events.append(PositionFailed(
                     state.topic, state.partition, KafkaError(KafkaError._AUTO_OFFSET_RESET, text)))
-            else:
-                self._subscription.version += 1
 
         return found
 

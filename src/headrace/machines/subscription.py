@@ -270,6 +270,7 @@ class Subscription:
         """Have the position looked up: `EARLIEST` or `LATEST`."""
         state.jump(Phase.RESET)
         state.reset_timestamp = timestamp
+        self.version += 1
 
     def reset_by_policy(self, state: PartitionState) -> bool:
         """Do what `auto.offset.reset` says; False when it says that this is an error."""

@@ -72,7 +72,14 @@ class Consumer:
         Raises:
             ClientClosedError: the consumer is closed (a `RuntimeError`).
         """
-        messages = self.consume(1, timeout)
+        core = self._core
+        with self._reading:
+            if not core.callbacks and not core.closed:
+                message = core.fetcher.take_one()
+                if message is not None:
+                    core.leave()
+                    return message
+            messages = self.consume(1, timeout)
         return messages[0] if messages else None
 
     def consume(self, num_messages: int = 1, timeout: float | None = -1) -> list[Message]:
@@ -126,7 +133,9 @@ class Consumer:
 
     def __iter__(self) -> Iterator[Message]:
         while True:
-            yield from self.consume(1)
+            message = self.poll()
+            if message is not None:
+                yield message
 
     # Choosing what to read
 
