@@ -120,5 +120,3 @@ class InitProducerIdResponse(Response, to=InitProducerIdRequest):
     error_code: Int16 = field()  # 0 when all went well
     producer_id: Int64 = field(default=-1)
     producer_epoch: Int16 = field()  # epoch of the producer id
-    ongoing_txn_producer_id: Int64 = field("6+", default=-1)
-    ongoing_txn_producer_epoch: Int16 = field("6+", default=-1)

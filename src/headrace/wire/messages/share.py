@@ -150,7 +150,7 @@ class ShareFetchPartitionData(Struct):
     # the error in words, null when there is none
     acknowledge_error_message: String | None = field(default=None)
     current_leader: FetchLeaderIdAndEpoch = field()  # who leads now, when this broker does not
-    records: Records | None = field(nullable="0")  # record batches
+    records: Records = field()  # record batches
     acquired_records: Array[AcquiredRecords] = field()  # records that the member holds now
 
 
@@ -176,7 +176,7 @@ class ShareFetchResponse(Response, to=ShareFetchRequest):
     throttle_time_ms: Int32 = field()  # how long a quota held the answer back, or asks to wait
     error_code: Int16 = field()  # 0 when all went well
     error_message: String | None = field(default=None)  # the error in words, null when there is none
-    acquisition_lock_timeout_ms: Int32 = field("1+")  # how long the member may hold records
+    acquisition_lock_timeout_ms: Int32 = field()  # how long the member may hold records
     responses: Array[ShareFetchableTopicResponse] = field()  # one for each topic
     node_endpoints: Array[FetchNodeEndpoint] = field()  # where the leaders named above listen
 
