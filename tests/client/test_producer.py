@@ -1,0 +1,168 @@
+"""The producer through the embedded broker: records arrive, reports are true, both faces do the same."""
+
+import asyncio
+import logging
+from collections.abc import Iterator
+
+import pytest
+
+from headrace import Consumer, KafkaError, KafkaException, Producer, TopicPartition
+from headrace.aio import AIOProducer
+from headrace.testing import EmbeddedBroker
+
+
+@pytest.fixture(scope="module")
+def servers() -> Iterator[str]:
+    with EmbeddedBroker(topics={"one": 1, "four": 4, "aio": 1}) as broker:
+        yield broker.bootstrap_servers
+
+
+@pytest.fixture
+def producer(servers):
+    with Producer({"bootstrap.servers": servers}) as made:
+        yield made
+
+
+def read(servers, topic, partition, offset, count):
+    """The records of a partition from an offset on."""
+    consumer = Consumer({"bootstrap.servers": servers, "group.id": "reader", "enable.auto.commit": False})
+    consumer.assign([TopicPartition(topic, partition, offset)])
+    found = []
+    while len(found) < count:
+        found += consumer.consume(count - len(found), 5)
+    consumer.close()
+    return found
+
+
+def test_a_record_arrives_as_it_was_given_and_its_report_says_where(servers, producer):
+    reports = []
+    producer.produce("one", b"value", "key", timestamp=1_700_000_000_000, headers=[("h", b"1"), ("h", None)],
+                     on_delivery=lambda error, message: reports.append((error, message)))
+    assert producer.flush(10) == 0
+    ((error, report),) = reports
+    assert error is None
+    assert (report.topic(), report.partition(), report.value(), report.key()) == ("one", 0, b"value", b"key")
+    assert report.headers() == [("h", b"1"), ("h", None)]
+    assert report.latency() > 0
+    (message,) = read(servers, "one", 0, report.offset(), 1)
+    assert (message.value(), message.key(), message.headers()) == (b"value", b"key", [("h", b"1"), ("h", None)])
+    assert message.timestamp() == (1, 1_700_000_000_000)
+
+
+def test_records_of_a_partition_keep_their_order(servers, producer):
+    offsets = []
+    for number in range(5_000):
+        producer.produce("four", str(number), partition=2, callback=lambda e, m: offsets.append((e, m.offset())))
+    assert producer.flush(10) == 0
+    assert [error for error, _ in offsets if error] == []
+    first = offsets[0][1]
+    assert [offset for _, offset in offsets] == list(range(first, first + 5_000))
+    assert [int(m.value()) for m in read(servers, "four", 2, first, 5_000)] == list(range(5_000))
+
+
+def test_records_with_one_key_go_to_one_partition(producer):
+    partitions = set()
+    for _ in range(20):
+        producer.produce("four", b"v", key=b"same", callback=lambda e, m: partitions.add(m.partition()))
+    producer.flush(10)
+    assert len(partitions) == 1
+
+
+@pytest.mark.parametrize("codec", ["gzip", "snappy", "lz4", "zstd"])
+def test_compressed_records_arrive(servers, codec):
+    offsets = []
+    with Producer({"bootstrap.servers": servers, "compression.type": codec}) as producer:
+        for _ in range(100):
+            producer.produce("one", b"x" * 200, callback=lambda e, m: offsets.append(m.offset()))
+    assert {m.value() for m in read(servers, "one", 0, offsets[0], 100)} == {b"x" * 200}
+
+
+@pytest.mark.parametrize("acks", ["0", "1", "all"])
+def test_every_level_of_acknowledgement_delivers(servers, acks):
+    errors = []
+    with Producer({"bootstrap.servers": servers, "acks": acks, "batch.num.messages": 10}) as producer:
+        for _ in range(1_000):
+            producer.produce("one", b"v", callback=lambda e, m: errors.append(e))
+        assert producer.flush(10) == 0
+    assert errors == [None] * 1_000
+
+
+def test_the_default_callback_serves_records_without_their_own(servers):
+    got = []
+    with Producer({"bootstrap.servers": servers, "on_delivery": lambda e, m: got.append("default")}) as producer:
+        producer.produce("one", b"v")
+        producer.produce("one", b"v", on_delivery=lambda e, m: got.append("own"))
+    assert got == ["default", "own"]
+
+
+def test_poll_serves_callbacks_and_says_how_many(producer):
+    producer.produce("one", b"v", callback=lambda e, m: None)
+    assert producer.poll(10) == 1
+    assert producer.poll(0) == 0
+    assert len(producer) == 0
+
+
+def test_what_a_callback_raises_comes_out_of_flush_and_the_other_reports_stay(producer):
+    got = []
+
+    def report(error, message):
+        got.append(message.value())
+        if message.value() == b"1":
+            raise ZeroDivisionError
+
+    for value in (b"1", b"2", b"3"):
+        producer.produce("one", value, callback=report)
+    with pytest.raises(ZeroDivisionError):
+        producer.flush(10)
+    assert producer.flush(10) == 0
+    assert got == [b"1", b"2", b"3"]
+
+
+def test_a_partition_that_the_topic_does_not_have_is_refused(producer):
+    producer.produce("one", b"v")
+    producer.flush(10)
+    with pytest.raises(KafkaException, match="no partition 7") as caught:
+        producer.produce("one", b"v", partition=7)
+    assert caught.value.error == KafkaError._UNKNOWN_PARTITION
+
+
+def test_a_record_beyond_the_limit_is_refused_at_once(producer):
+    with pytest.raises(KafkaException) as caught:
+        producer.produce("one", b"x" * 1_000_001)
+    assert caught.value.error == KafkaError.MSG_SIZE_TOO_LARGE
+
+
+def test_topics_are_listed(producer):
+    listed = producer.list_topics(timeout=10)
+    assert len(listed.topics["four"].partitions) == 4
+    assert list(producer.list_topics("one", 10).topics) == ["one"]
+
+
+def test_a_producer_that_is_let_go_lets_go_of_its_connections(servers, caplog):
+    with caplog.at_level(logging.WARNING):
+        Producer({"bootstrap.servers": servers}).list_topics(timeout=10)
+    assert caplog.records == []
+
+
+def test_under_asyncio_a_thousand_records_are_delivered_in_order(servers):
+    async def main():
+        async with AIOProducer({"bootstrap.servers": servers}) as producer:
+            deliveries = [await producer.produce("aio", str(number)) for number in range(1_000)]
+            return [(m.offset(), m.value()) for m in await asyncio.gather(*deliveries)]
+
+    delivered = asyncio.run(main())
+    assert [value for _, value in delivered] == [str(number).encode() for number in range(1_000)]
+    assert [offset for offset, _ in delivered] == list(range(1_000))
+
+
+def test_under_asyncio_flush_waits_for_all(servers):
+    async def main():
+        producer = AIOProducer({"bootstrap.servers": servers, "linger.ms": 60_000})
+        delivery = await producer.produce("one", b"v")
+        assert await producer.flush(10) == 0
+        assert delivery.done()
+        assert "one" in (await producer.list_topics(timeout=10)).topics
+        await producer.close()
+        await producer.close()
+
+    asyncio.run(main())
