@@ -30,7 +30,7 @@ body { font: 15px/1.5 system-ui, sans-serif; color: #1c2733; max-width: 60rem; m
 h1 { font-size: 1.6rem; margin-bottom: .2rem } h2 { font-size: 1.15rem; margin-top: 2.2rem }
 table { border-collapse: collapse; width: 100%; font-variant-numeric: tabular-nums }
 th, td { text-align: right; padding: .3rem .7rem; border-bottom: 1px solid #dde3e8 }
-th:first-child, td:first-child, td.text { text-align: left } th { font-weight: 600; color: #51606e }
+th.text, td.text { text-align: left } th { font-weight: 600; color: #51606e }
 .state { display: inline-block; padding: .15rem .6rem; border-radius: .3rem; color: #fff; background: #2e7d4f }
 .state.bad { background: #b3392f } .note { color: #51606e } svg { width: 100%; height: auto }
 """
@@ -114,7 +114,7 @@ def _table(head: Sequence[str], rows: Iterable[Sequence[object]], text: int = 1)
     def cells(row: Sequence[object]) -> str:
         return "".join(f'<td{" class=text" if n < text else ""}>{_text(v)}</td>' for n, v in enumerate(row))
 
-    titles = "".join(f"<th>{_text(name)}</th>" for name in head)
+    titles = "".join(f'<th{" class=text" if n < text else ""}>{_text(name)}</th>' for n, name in enumerate(head))
     return f"<table><tr>{titles}</tr>{''.join(f'<tr>{cells(row)}</tr>' for row in rows)}</table>"
 
 
@@ -126,9 +126,12 @@ def _checks(checks: list[Check]) -> str:
 
 
 def _sinks(spec: PipelineSpec, history: History) -> str:
-    head = ("sink", "to", "batches", "rows read", "rows written", "late, dropped", "malformed", "rows/s in batches",
-            "batch p50", "batch max")
-    return _table(head, [(sink.name, sink.target, *_sums(history.of(sink.name))) for sink in spec.sinks], text=2)
+    """One column per sink: there are few sinks and many figures."""
+    labels = ("written to", "mode", "batches", "rows read", "rows written", "late rows, dropped", "malformed values",
+              "rows/s within batches", "batch time, median", "batch time, longest")
+    columns = [(sink.target, sink.mode, *_sums(history.of(sink.name))) for sink in spec.sinks]
+    rows = [(label, *(column[number] for column in columns)) for number, label in enumerate(labels)]
+    return _table(("", *(sink.name for sink in spec.sinks)), rows)
 
 
 def _sums(samples: list[Sample]) -> tuple[object, ...]:
@@ -183,6 +186,7 @@ def _plot(
         axes.plot([s.ended_s - began for s in samples], [value(s) for s in samples], marker="o", markersize=4,
                   linewidth=1.6, color=colour, label=query)
     axes.set_xlim(left=0)
+    axes.margins(y=0.08)
     axes.set_ylim(bottom=0)
     axes.set_xlabel("seconds since the first batch began")
     axes.set_ylabel(label)
@@ -192,7 +196,7 @@ def _plot(
     axes.set_axisbelow(True)
     for side in ("top", "right"):
         axes.spines[side].set_visible(False)
-    axes.legend(frameon=False, loc="upper right")
+    axes.legend(frameon=False, loc="lower left", bbox_to_anchor=(0, 1), ncols=len(queries), borderaxespad=0.2)
     return _svg(figure)
 
 

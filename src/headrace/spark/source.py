@@ -160,12 +160,19 @@ def _read_range(
         options.client, topic, partition, start, wanted.end, isolation_level=isolation, timeout_s=_PATIENCE_S
     ) as reader:
         for fetched in reader:
-            batch, _ = to_arrow(
-                fetched.data, topic, partition, fetched.fetch_offset, wanted.end, headers="headers" in columns,
-                aborted=fetched.aborted, columns=columns,
-            )
-            for row in range(0, batch.num_rows, _ROWS):
-                yield batch.slice(row, _ROWS)
+            at, end = fetched.fetch_offset, min(fetched.next_offset, wanted.end)
+            while at < end:  # as a rule once: twice only where a column is too large for one Arrow batch
+                batch, after = to_arrow(
+                    fetched.data, topic, partition, at, wanted.end, headers="headers" in columns,
+                    aborted=fetched.aborted, columns=columns,
+                )
+                yield from _slices(batch.select(columns))
+                at = max(after, at + 1)
+
+
+def _slices(batch: pyarrow.RecordBatch) -> Iterator[pyarrow.RecordBatch]:
+    for row in range(0, batch.num_rows, _ROWS):
+        yield batch.slice(row, _ROWS)
 
 
 class BatchReader(_Tasks, DataSourceReader):

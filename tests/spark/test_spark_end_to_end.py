@@ -1,0 +1,140 @@
+"""format("headrace") in a real Spark: what it reads, writes and says."""
+
+import json
+
+import pytest
+
+pytest.importorskip("pyspark")
+pytest.importorskip("pyarrow")
+
+pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(180)]
+
+COUNT = 1000
+
+
+@pytest.fixture
+def read(spark, brokers):
+    def make(topic, **options):
+        frame = spark.read.format("headrace").option("kafka.bootstrap.servers", brokers)
+        return frame.option("subscribe", topic).options(**options)
+
+    return make
+
+
+@pytest.fixture
+def filled(make_topic, produce):
+    """A topic of two partitions with COUNT records."""
+    topic = make_topic(2)
+    records = [
+        {"value": f"v{n}", "key": None if n % 3 == 0 else f"k{n}", "partition": n % 2,
+         "timestamp": 1_700_000_000_000 + n, "headers": [("n", str(n).encode())] if n % 2 else None}
+        for n in range(COUNT)
+    ]
+    produce(topic, records)
+    return topic
+
+
+def test_a_batch_read_gives_the_columns_of_spark_s_own_source(read, filled):
+    frame = read(filled).load()
+    assert frame.dtypes == [
+        ("key", "binary"), ("value", "binary"), ("topic", "string"), ("partition", "int"), ("offset", "bigint"),
+        ("timestamp", "timestamp"), ("timestampType", "int"),
+    ]
+    rows = sorted(frame.collect(), key=lambda row: (row.offset, row.partition))
+    assert [bytes(row.value).decode() for row in rows] == [f"v{n}" for n in range(COUNT)]
+    assert [row.key and bytes(row.key).decode() for row in rows] == [
+        None if n % 3 == 0 else f"k{n}" for n in range(COUNT)]
+    assert {row.topic for row in rows} == {filled}
+    assert {row.timestampType for row in rows} == {0}
+    stamps = frame.selectExpr("min(unix_millis(timestamp)) AS low", "max(unix_millis(timestamp)) AS high").first()
+    assert (stamps.low, stamps.high) == (1_700_000_000_000, 1_700_000_000_000 + COUNT - 1)
+
+
+def test_headers_come_when_asked_for(read, filled):
+    rows = read(filled, includeHeaders="true").load().select("headers", "value").collect()
+    for row in rows:
+        n = int(bytes(row.value)[1:])
+        found = None if row.headers is None else [(each.key, bytes(each.value).decode()) for each in row.headers]
+        assert found == ([("n", str(n))] if n % 2 else None)
+
+
+def test_offsets_tasks_and_columns_can_be_chosen(read, filled):
+    start, end = json.dumps({filled: {"0": 100, "1": -2}}), json.dumps({filled: {"0": 110, "1": -1}})
+    frame = read(filled, startingOffsets=start, endingOffsets=end, minPartitions="5")
+    frame = frame.schema("offset bigint, value binary").load()
+    assert frame.columns == ["offset", "value"]
+    assert frame.rdd.getNumPartitions() == 5
+    assert frame.count() == 10 + COUNT // 2
+
+
+def test_a_timestamp_chooses_the_start(read, filled):
+    assert read(filled, startingTimestamp=str(1_700_000_000_000 + 900)).load().count() == 100
+
+
+def test_rows_are_written_where_they_say(spark, brokers, make_topic, read):
+    one, other = make_topic(2), make_topic(3)
+    rows = spark.range(500).selectExpr(
+        "CAST(id AS STRING) AS key", "IF(id = 7, NULL, CAST(id AS STRING)) AS value",
+        f"IF(id % 2 = 0, '{one}', '{other}') AS topic", "CAST(id % 2 AS INT) AS partition",
+        "IF(id = 3, array(named_struct('key', 'h', 'value', binary('x'))), NULL) AS headers",
+    )
+    writer = rows.write.format("headrace").option("kafka.bootstrap.servers", brokers).option("includeHeaders", "true")
+    writer.mode("append").save()
+    back = read(f"{one},{other}", includeHeaders="true").load().collect()
+    assert len(back) == 500
+    for row in back:
+        n = int(row.key)
+        assert (row.topic, row.partition) == ((one, other)[n % 2], n % 2)
+        assert row.value is None if n == 7 else int(row.value) == n
+        assert (row.headers is not None) == (n == 3)
+
+
+def copy(spark, brokers, source, target, checkpoint, **options):
+    """One AvailableNow run from topic to topic; gives the rows of each micro-batch."""
+    frame = spark.readStream.format("headrace").option("kafka.bootstrap.servers", brokers).option("subscribe", source)
+    frame = frame.option("startingOffsets", "earliest").options(**options).load()
+    writer = frame.select("key", "value").writeStream.format("headrace").option("topic", target)
+    writer = writer.option("kafka.bootstrap.servers", brokers).option("checkpointLocation", str(checkpoint))
+    query = writer.trigger(availableNow=True).start()
+    query.awaitTermination()
+    return [report.numInputRows for report in query.recentProgress if report.numInputRows]
+
+
+def test_a_stream_copies_everything_once_in_limited_batches_and_goes_on_later(
+    spark, brokers, read, filled, make_topic, produce, tmp_path
+):
+    target = make_topic(2)
+    assert copy(spark, brokers, filled, target, tmp_path, maxOffsetsPerTrigger="300") == [300, 300, 300, 100]
+    assert copy(spark, brokers, filled, target, tmp_path) == []
+    produce(filled, [{"value": "late"}])
+    assert copy(spark, brokers, filled, target, tmp_path) == [1]
+    values = [bytes(row.value).decode() for row in read(target).load().select("value").collect()]
+    assert sorted(values) == sorted([*(f"v{n}" for n in range(COUNT)), "late"])
+
+
+def test_a_stream_reports_how_far_it_is_behind(spark, brokers, filled, tmp_path):
+    frame = spark.readStream.format("headrace").option("kafka.bootstrap.servers", brokers).option("subscribe", filled)
+    frame = frame.option("startingOffsets", "earliest").option("maxOffsetsPerTrigger", 100).load()
+    query = frame.writeStream.format("noop").option("checkpointLocation", str(tmp_path)).trigger(availableNow=True)
+    query = query.start()
+    query.awaitTermination()
+    first = json.loads(query.recentProgress[0].json)["sources"][0]
+    assert first["latestOffset"][filled] == {"0": COUNT // 2, "1": COUNT // 2}
+    assert first["endOffset"][filled] == {"0": 50, "1": 50}
+    assert first["endOffset"]["@from"][filled] == {"0": 0, "1": 0}
+
+
+def test_a_wrong_topic_is_one_clear_line(read):
+    with pytest.raises(Exception, match="topic no-such-topic does not exist: create it or check its name"):
+        read("no-such-topic").load().count()
+
+
+def test_a_wrong_option_is_one_clear_line(read, filled):
+    with pytest.raises(Exception, match=r"unknown option 'startingofsets'. Did you mean 'startingOffsets'\?"):
+        read(filled, startingOfsets="earliest").load().count()
+
+
+def test_a_column_that_a_topic_can_not_take_is_named(spark, brokers, filled):
+    writer = spark.range(3).write.format("headrace").option("kafka.bootstrap.servers", brokers).option("topic", filled)
+    with pytest.raises(Exception, match="a topic takes a column named value"):
+        writer.mode("append").save()
