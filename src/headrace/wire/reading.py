@@ -10,44 +10,15 @@ Read next: `wire.codec`, which compiles and keeps these functions.
 
 from __future__ import annotations
 
-from struct import Struct as Packer
 from struct import calcsize, unpack_from
 from typing import Any
 
 from headrace.errors import ProtocolError
-from headrace.wire.layout import FIXED, Column, Type, columns, default_source, is_flexible, min_size
+from headrace.wire.layout import FIXED, Column, Type, columns, default_source, min_size
 from headrace.wire.primitives import read_uuid, read_uvarint
+from headrace.wire.source import Source
 
 __all__ = ["decoder_source"]
-
-
-class _Source:
-    """Lines of a function under construction, the names that they use, and fresh variable names."""
-
-    def __init__(self, message: type[Any], version: int) -> None:
-        self.version = version
-        self.flexible = is_flexible(message, version)
-        self.lines: list[str] = []
-        self.names: dict[str, Any] = {"uvarint": read_uvarint, "read_uuid": read_uuid, "new": object.__new__,
-                                      "short": _short_of_data, "null": _unexpected_null, "odd": _odd_tag,
-                                      "unpack_many": _unpack_many}
-        self._depth = 1
-        self._fresh = 0
-
-    def add(self, *lines: str) -> None:
-        self.lines.extend("    " * self._depth + line for line in lines)
-
-    def indent(self, by: int) -> None:
-        self._depth += by
-
-    def fresh(self, stem: str) -> str:
-        self._fresh += 1
-        return f"{stem}{self._fresh}"
-
-    def unpacker(self, letters: str) -> str:
-        name = f"unpack_{letters.replace('?', 'o')}"
-        self.names[name] = Packer(f">{letters}").unpack_from
-        return name
 
 
 def decoder_source(message: type[Any], version: int) -> tuple[str, dict[str, Any]]:
@@ -55,12 +26,15 @@ def decoder_source(message: type[Any], version: int) -> tuple[str, dict[str, Any
 
     `d` is the data, `view` a memoryview of it, `p` where to begin; returned are the message and the position behind it.
     """
-    source = _Source(message, version)
+    names = {"uvarint": read_uvarint, "read_uuid": read_uuid, "unpack_many": _unpack_many, "new": object.__new__,
+             "short": _short_of_data, "null": _unexpected_null, "odd": _odd_tag}
+    source = Source(message, version, names)
+    source.add("end = len(d)")
     _read_struct(source, message, "m")
-    return "\n".join(["def read(d, view, p):", "    end = len(d)", *source.lines, "    return m, p"]), source.names
+    return source.function("def read(d, view, p):", "m, p"), names
 
 
-def _read_struct(source: _Source, cls: type[Any], target: str) -> None:
+def _read_struct(source: Source, cls: type[Any], target: str) -> None:
     version = source.version
     source.names[cls.__name__] = cls
     source.add(f"{target} = new({cls.__name__})")
@@ -81,7 +55,7 @@ def _read_struct(source: _Source, cls: type[Any], target: str) -> None:
         _read_tags(source, [c for c in columns(cls) if c.versions.holds(version) and c.is_tagged(version)], target)
 
 
-def _flush(source: _Source, run: list[tuple[str, str]]) -> None:
+def _flush(source: Source, run: list[tuple[str, str]]) -> None:
     if run:
         letters = "".join(letter for letter, _ in run)
         places = ", ".join(place for _, place in run)
@@ -90,7 +64,7 @@ def _flush(source: _Source, run: list[tuple[str, str]]) -> None:
         run.clear()
 
 
-def _read_tags(source: _Source, tagged: list[Column], target: str) -> None:
+def _read_tags(source: Source, tagged: list[Column], target: str) -> None:
     """Read the tagged fields of a structure; unknown tags are stepped over."""
     count, tag, stop = source.fresh("tags"), source.fresh("tag"), source.fresh("stop")
     source.add(f"{count} = d[p]; p += 1", f"if {count}:")
@@ -110,7 +84,7 @@ def _read_tags(source: _Source, tagged: list[Column], target: str) -> None:
     source.indent(-2)
 
 
-def _read_length(source: _Source, letter: str) -> str:
+def _read_length(source: Source, letter: str) -> str:
     """Read a length; -1 stands for null in both encodings."""
     length = source.fresh("n")
     if source.flexible:
@@ -120,7 +94,7 @@ def _read_length(source: _Source, letter: str) -> str:
     return length
 
 
-def _read_value(source: _Source, type_: Type, target: str, nullable: bool, name: str) -> None:
+def _read_value(source: Source, type_: Type, target: str, nullable: bool, name: str) -> None:
     if type_.is_array:
         _read_array(source, type_, target, nullable, name)
     elif type_.struct is not None:
@@ -134,22 +108,25 @@ def _read_value(source: _Source, type_: Type, target: str, nullable: bool, name:
         source.add(f"{target}, = {source.unpacker(letter)}(d, p)", f"p += {calcsize('>' + letter)}")
 
 
-def _read_nested(source: _Source, cls: type[Any], target: str, nullable: bool) -> None:
-    value = source.fresh("o")
+def _read_nested(source: Source, cls: type[Any], target: str, nullable: bool) -> None:
     if nullable:
         source.add("p += 1", f"if d[p - 1] > 127: {target} = None", "else:")
         source.indent(1)
-    _read_struct(source, cls, value)
-    source.add(f"{target} = {value}")
+    if target.isidentifier():
+        _read_struct(source, cls, target)
+    else:
+        value = source.fresh("o")
+        _read_struct(source, cls, value)
+        source.add(f"{target} = {value}")
     source.indent(-1 if nullable else 0)
 
 
-def _read_none(source: _Source, length: str, target: str, nullable: bool, name: str) -> None:
+def _read_none(source: Source, length: str, target: str, nullable: bool, name: str) -> None:
     source.add(f"if {length} < 0:")
     source.add(f"    {target} = None" if nullable else f"    null({name!r})", "else:")
 
 
-def _read_bytes(source: _Source, type_name: str, target: str, nullable: bool, name: str) -> None:
+def _read_bytes(source: Source, type_name: str, target: str, nullable: bool, name: str) -> None:
     length = _read_length(source, "h" if type_name == "String" else "i")
     _read_none(source, length, target, nullable, name)
     stop = source.fresh("stop")
@@ -160,7 +137,7 @@ def _read_bytes(source: _Source, type_name: str, target: str, nullable: bool, na
     source.indent(-1)
 
 
-def _read_array(source: _Source, type_: Type, target: str, nullable: bool, name: str) -> None:
+def _read_array(source: Source, type_: Type, target: str, nullable: bool, name: str) -> None:
     length = _read_length(source, "i")
     _read_none(source, length, target, nullable, name)
     source.indent(1)

@@ -9,52 +9,26 @@ Read next: `wire.reading`, the mirror image.
 
 from __future__ import annotations
 
-from struct import Struct as Packer
 from struct import pack
 from typing import Any
 
-from headrace.wire.layout import FIXED, UNSET, ZERO_UUID, Column, Type, columns, is_flexible
+from headrace.wire.layout import FIXED, UNSET, ZERO_UUID, Column, Type, columns
 from headrace.wire.primitives import as_view, write_uvarint
+from headrace.wire.source import Source
 from headrace.wire.versions import NEVER
 
 __all__ = ["encoder_source"]
 
 
-class _Source:
-    """Lines of a function under construction, the names that they use, and fresh variable names."""
-
-    def __init__(self, message: type[Any], version: int) -> None:
-        self.version = version
-        self.flexible = is_flexible(message, version)
-        self.lines: list[str] = []
-        self.names: dict[str, Any] = {"uvarint": write_uvarint, "as_view": as_view, "lacks": _lacks, "refuse": _refuse}
-        self._depth = 1
-        self._fresh = 0
-
-    def add(self, *lines: str) -> None:
-        self.lines.extend("    " * self._depth + line for line in lines)
-
-    def indent(self, by: int) -> None:
-        self._depth += by
-
-    def fresh(self, stem: str) -> str:
-        self._fresh += 1
-        return f"{stem}{self._fresh}"
-
-    def packer(self, letters: str) -> str:
-        name = f"pack_{letters.replace('?', 'o')}"
-        self.names[name] = Packer(f">{letters}").pack
-        return name
-
-
 def encoder_source(message: type[Any], version: int) -> tuple[str, dict[str, Any]]:
     """Source of `write(message, out, cuts)` and the names that it needs."""
-    source = _Source(message, version)
+    names = {"uvarint": write_uvarint, "as_view": as_view, "pack_many": _pack_many, "lacks": _lacks, "refuse": _refuse}
+    source = Source(message, version, names)
     _write_struct(source, message, "m", "out")
-    return "\n".join(["def write(m, out, cuts):", *source.lines, "    return None"]), source.names
+    return source.function("def write(m, out, cuts):", "None"), names
 
 
-def _write_struct(source: _Source, cls: type[Any], value: str, out: str) -> None:
+def _write_struct(source: Source, cls: type[Any], value: str, out: str) -> None:
     version = source.version
     run: list[tuple[str, str]] = []
     for column in columns(cls):
@@ -73,21 +47,21 @@ def _write_struct(source: _Source, cls: type[Any], value: str, out: str) -> None
         _write_tags(source, [c for c in columns(cls) if c.versions.holds(version) and c.is_tagged(version)], value, out)
 
 
-def _flush(source: _Source, run: list[tuple[str, str]], out: str) -> None:
+def _flush(source: Source, run: list[tuple[str, str]], out: str) -> None:
     if run:
         pack = source.packer("".join(letter for letter, _ in run))
         source.add(f"{out} += {pack}({', '.join(value for _, value in run)})")
         run.clear()
 
 
-def _refuse_unsendable(source: _Source, cls: type[Any], column: Column, here: str) -> None:
+def _refuse_unsendable(source: Source, cls: type[Any], column: Column, here: str) -> None:
     """A value that this version can not carry is an error, unless Kafka calls the field ignorable."""
     if not column.ignorable:
         arguments = f"{cls.__name__!r}, {column.name!r}, {str(column.versions)!r}"
         source.add(f"if {_differs(source, column, here)}: lacks({arguments})")
 
 
-def _differs(source: _Source, column: Column, here: str) -> str:
+def _differs(source: Source, column: Column, here: str) -> str:
     """Source of the test "this field does not hold its default"."""
     default = column.default
     if default is None:
@@ -104,7 +78,7 @@ def _differs(source: _Source, column: Column, here: str) -> str:
     return f"{here} != ZERO_UUID"
 
 
-def _write_tags(source: _Source, tagged: list[Column], value: str, out: str) -> None:
+def _write_tags(source: Source, tagged: list[Column], value: str, out: str) -> None:
     if not tagged:
         source.add(f"{out}.append(0)")
         return
@@ -121,10 +95,12 @@ def _write_tags(source: _Source, tagged: list[Column], value: str, out: str) -> 
     source.add(f"{out} += uvarint(len({tags}) // 3)", f"for {buffer} in {tags}: {out} += {buffer}")
 
 
-def _write_value(source: _Source, type_: Type, here: str, out: str, column: Column) -> None:
+def _write_value(source: Source, type_: Type, here: str, out: str, column: Column) -> None:
     """Write one value; `column` says whether it may be None (elements of an array may not)."""
-    value = source.fresh("v")
-    source.add(f"{value} = {here}")
+    value = here
+    if not here.isidentifier():
+        value = source.fresh("v")
+        source.add(f"{value} = {here}")
     is_struct = type_.struct is not None and not type_.is_array
     if not is_struct and (type_.is_array or type_.name in ("String", "Bytes", "Records")):
         _write_none(source, type_, value, out, column)
@@ -141,7 +117,7 @@ def _write_value(source: _Source, type_: Type, here: str, out: str, column: Colu
         _write_body(source, type_, value, out, column)
 
 
-def _write_none(source: _Source, type_: Type, value: str, out: str, column: Column) -> None:
+def _write_none(source: Source, type_: Type, value: str, out: str, column: Column) -> None:
     if column.nullable.holds(source.version):
         none = r"b'\0'" if source.flexible else repr(b"\xff" * (2 if _short(type_) else 4))
         source.add(f"if {value} is None: {out} += {none}", "else:")
@@ -153,7 +129,7 @@ def _short(type_: Type) -> bool:
     return type_.name == "String" and not type_.is_array
 
 
-def _write_length(source: _Source, size: str, out: str, letter: str) -> None:
+def _write_length(source: Source, size: str, out: str, letter: str) -> None:
     if not source.flexible:
         source.add(f"{out} += {source.packer(letter)}({size})")
         return
@@ -162,7 +138,7 @@ def _write_length(source: _Source, size: str, out: str, letter: str) -> None:
                f"else: {out} += uvarint({length})")
 
 
-def _write_body(source: _Source, type_: Type, value: str, out: str, column: Column) -> None:
+def _write_body(source: Source, type_: Type, value: str, out: str, column: Column) -> None:
     if type_.is_array:
         _write_array(source, type_, value, out, column)
     elif type_.struct is not None:
@@ -185,11 +161,10 @@ def _write_body(source: _Source, type_: Type, value: str, out: str, column: Colu
         source.add(f"{out} += {source.packer(FIXED[type_.name])}({value})")
 
 
-def _write_array(source: _Source, type_: Type, value: str, out: str, column: Column) -> None:
+def _write_array(source: Source, type_: Type, value: str, out: str, column: Column) -> None:
     _write_length(source, f"len({value})", out, "i")
     letter = FIXED.get(type_.name)
     if letter:
-        source.names["pack_many"] = _pack_many
         source.add(f"{out} += pack_many({letter!r}, {value})")
         return
     item = source.fresh("e")
