@@ -122,7 +122,7 @@ def _read_partition(
 def _refusal(topic: Topic | None, part: FetchPartition, refused: Refused) -> PartitionData:
     data = PartitionData(partition_index=part.partition, error_code=refused.code, high_watermark=-1,
                          aborted_transactions=None, records=b"")
-    if topic is not None and part.partition < len(topic.partitions):
+    if topic is not None and 0 <= part.partition < len(topic.partitions):
         partition = topic.partitions[part.partition]
         if refused.code in (KafkaError.NOT_LEADER_FOR_PARTITION, KafkaError.FENCED_LEADER_EPOCH):
             data.current_leader = LeaderIdAndEpoch(leader_id=partition.leader_id, leader_epoch=partition.leader_epoch)
