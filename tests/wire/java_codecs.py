@@ -5,11 +5,12 @@ from __future__ import annotations
 import base64
 import json
 import os
-import re
 import subprocess
 from pathlib import Path
 from types import TracebackType
 from typing import Any
+
+from kafka_schemas import snake
 
 from headrace.wire.layout import Type, columns
 from headrace.wire.schema import Message
@@ -50,7 +51,7 @@ class JavaCodecs:
     def versions(self, key: int, name: str) -> range:
         """Versions of an API that this Kafka's codecs know under this name."""
         java_name, low, high = self._ask(f"API {key}").split(" ")
-        return range(int(low), int(high) + 1) if java_name == _snake(name).upper() else range(0)
+        return range(int(low), int(high) + 1) if java_name == snake(name).upper() else range(0)
 
     def echo(self, message: type[Message], version: int, data: bytes) -> tuple[bytes, dict[str, Any]]:
         """What Java writes after reading `data`, and what it has read.
@@ -77,7 +78,7 @@ class JavaCodecs:
 
 def differences(struct: Any, read: dict[str, Any], version: int, path: str = "") -> list[str]:
     """Fields in which a message differs from what Java has read, by name."""
-    values = {_snake(key): value for key, value in read.items()}
+    values = {snake(key): value for key, value in read.items()}
     for old, new in _RENAMED.items():
         if old in values and new in struct.fields:
             values[new] = values.pop(old)
@@ -118,7 +119,3 @@ def _compare(value: Any, read: Any, type_: Type, version: int, path: str) -> lis
     else:
         same = value == read
     return [] if same else [f"{path}: {value!r}, Java read {read!r}"]
-
-
-def _snake(name: str) -> str:
-    return re.sub(r"(?<=[A-Z])([A-Z][a-z])", r"_\1", re.sub(r"(?<=[a-z0-9])([A-Z])", r"_\1", name)).lower()

@@ -52,7 +52,7 @@ def _compare(
     ours = {column.name: column for column in columns(cls)}
     found, order = [], []
     for field in fields:
-        name = _snake(field["name"])
+        name = snake(field["name"])
         column = ours.pop(name, None) or ours.pop(_RENAMED.get(name, ""), None)
         here = f"{path}.{name}"
         if column is None:
@@ -115,5 +115,6 @@ def _default(field: dict[str, Any], column: Column) -> Any:
     return int(str(given), 0) if column.type.name not in _ZEROS else given
 
 
-def _snake(name: str) -> str:
+def snake(name: str) -> str:
+    """Kafka's name of a field as it is written here."""
     return re.sub(r"(?<=[A-Z])([A-Z][a-z])", r"_\1", re.sub(r"(?<=[a-z0-9])([A-Z])", r"_\1", name)).lower()
