@@ -83,8 +83,11 @@ def socket_connector(tls: ssl.SSLContext | None, config: Mapping[str, Any]) -> C
 
     async def connect(protocol: asyncio.BufferedProtocol, node: NodeAddress) -> None:
         loop = asyncio.get_running_loop()
+        addresses = await loop.getaddrinfo(node.host, node.port, type=socket.SOCK_STREAM)
+        # With one address there is nothing to race, and a race that is cancelled forgets its socket (Python 3.11).
         transport, _ = await loop.create_connection(
-            lambda: protocol, node.host, node.port, ssl=tls, happy_eyeballs_delay=_NEXT_ADDRESS_AFTER_S
+            lambda: protocol, node.host, node.port, ssl=tls,
+            happy_eyeballs_delay=_NEXT_ADDRESS_AFTER_S if len(addresses) > 1 else None,
         )
         stream = transport.get_extra_info("socket")
         stream.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
