@@ -40,8 +40,8 @@ Partitions = set[tuple[str, int]]
 class Bench:
     """One member and a scripted coordinator, broker 1."""
 
-    def __init__(self, topics: dict[str, int] | None = None, **properties: Any) -> None:
-        self.config = Config(CONSUMER, {"bootstrap.servers": "h:1", "group.id": "g", **properties})
+    def __init__(self, topics: dict[str, int] | None = None, properties: dict[str, Any] | None = None) -> None:
+        self.config = Config(CONSUMER, {"bootstrap.servers": "h:1", "group.id": "g", **(properties or {})})
         self.metadata = Metadata([("h", 1)])
         self.subscription = Subscription("g", "latest")
         self.finder = CoordinatorFinder(0, "g")
@@ -198,7 +198,7 @@ def test_heartbeats_go_on_while_the_application_is_in_its_callback() -> None:
 
 
 def test_a_cooperative_member_keeps_its_partitions_and_gives_up_what_moves() -> None:
-    bench = Bench(**COOPERATIVE)
+    bench = Bench(properties=COOPERATIVE)
     bench.settle(("t", 0), ("t", 1))
     bench.heartbeat(KafkaError.REBALANCE_IN_PROGRESS)
     bench.join(generation=2)
@@ -233,7 +233,7 @@ def test_a_member_that_is_dropped_during_a_callback_is_told_afterwards() -> None
 
 
 def test_a_member_that_hears_nothing_for_a_session_gives_its_partitions_up() -> None:
-    bench = Bench(**{"session.timeout.ms": 10_000})
+    bench = Bench(properties={"session.timeout.ms": 10_000})
     bench.settle(("t", 0))
     for _ in range(4):
         bench.now += 3
@@ -284,7 +284,7 @@ def test_a_rebalance_during_sync_starts_over() -> None:
 
 
 def test_two_consumers_with_one_instance_id_end_the_older_one_for_good() -> None:
-    bench = Bench(**{"group.instance.id": "i"})
+    bench = Bench(properties={"group.instance.id": "i"})
     bench.settle(("t", 0))
     bench.heartbeat(KafkaError.FENCED_INSTANCE_ID)
     [failed] = bench.events(GroupFailed)
@@ -294,7 +294,7 @@ def test_two_consumers_with_one_instance_id_end_the_older_one_for_good() -> None
 
 
 def test_an_application_that_does_not_poll_loses_its_partitions_and_comes_back() -> None:
-    bench = Bench(**{"max.poll.interval.ms": 60_000})
+    bench = Bench(properties={"max.poll.interval.ms": 60_000})
     bench.settle(("t", 0))
     for _ in range(19):
         bench.heartbeat()
@@ -314,7 +314,7 @@ def test_an_application_that_does_not_poll_loses_its_partitions_and_comes_back()
 
 
 def test_an_application_that_waits_inside_poll_is_not_late() -> None:
-    bench = Bench(**{"max.poll.interval.ms": 60_000})
+    bench = Bench(properties={"max.poll.interval.ms": 60_000})
     bench.settle(("t", 0))
     bench.group.application_at = float("inf")
     for _ in range(50):
@@ -336,7 +336,7 @@ def test_leaving_is_told_to_the_group_and_then_to_the_client() -> None:
 
 
 def test_a_static_member_goes_without_a_word_so_that_it_finds_its_place_again() -> None:
-    bench = Bench(**{"group.instance.id": "i"})
+    bench = Bench(properties={"group.instance.id": "i"})
     bench.settle(("t", 0))
     bench.subscription.subscribe([])
     bench.group.leave()

@@ -40,7 +40,9 @@ NEVER = float("inf")
 class Member:
     """An identity in the group."""
 
-    member_id, generation, instance_id = "me", 3, None
+    member_id = "me"
+    generation = 3
+    instance_id: str | None = None
 
 
 class Bench:

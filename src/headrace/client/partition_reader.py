@@ -7,6 +7,7 @@ read this way. It must not know Arrow or Spark. Read next: `records.arrow` for t
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from types import TracebackType
@@ -97,8 +98,10 @@ class PartitionReader:
     def _on_event(self, event: Event) -> None:
         if isinstance(event, MetadataChanged):
             info = event.cluster.topics.get(self._range[0])
-            if info is not None and info.error is not None and not info.error.retriable():
-                self._failure = KafkaException(info.error)
+            if info is not None and info.error is not None:
+                self._error = info.error
+                if not info.error.retriable():
+                    self._failure = KafkaException(info.error)
         elif isinstance(event, ErrorEvent):
             self._error = event.error
         elif not isinstance(event, RecordsReady):
@@ -116,6 +119,7 @@ class PartitionReader:
 
     def _next(self, at: int) -> Fetched:
         """The next piece of the queue; waits for it."""
+        give_up_at = time.monotonic() + self._timeout_s
         while True:
             self._ready.clear()
             fetched = self._fetcher.take_fetched()
@@ -129,7 +133,7 @@ class PartitionReader:
                 continue
             if self._failure is not None:
                 raise self._failure
-            if not self._ready.wait(self._timeout_s):
+            if not self._ready.wait(give_up_at - time.monotonic()):
                 raise KafkaException(self._late(at))
 
     def _late(self, at: int) -> KafkaError:

@@ -6,6 +6,7 @@ Knows sockets and TLS, no requests. Read next: `net.connection`.
 from __future__ import annotations
 
 import asyncio
+import ipaddress
 import socket
 import ssl
 import sys
@@ -83,11 +84,10 @@ def socket_connector(tls: ssl.SSLContext | None, config: Mapping[str, Any]) -> C
 
     async def connect(protocol: asyncio.BufferedProtocol, node: NodeAddress) -> None:
         loop = asyncio.get_running_loop()
-        addresses = await loop.getaddrinfo(node.host, node.port, type=socket.SOCK_STREAM)
         # With one address there is nothing to race, and a race that is cancelled forgets its socket (Python 3.11).
         transport, _ = await loop.create_connection(
             lambda: protocol, node.host, node.port, ssl=tls,
-            happy_eyeballs_delay=_NEXT_ADDRESS_AFTER_S if len(addresses) > 1 else None,
+            happy_eyeballs_delay=_NEXT_ADDRESS_AFTER_S if not _is_address(node.host) else None,
         )
         stream = transport.get_extra_info("socket")
         stream.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
@@ -96,6 +96,14 @@ def socket_connector(tls: ssl.SSLContext | None, config: Mapping[str, Any]) -> C
                 stream.setsockopt(socket.SOL_SOCKET, option, size)
 
     return connect
+
+
+def _is_address(host: str) -> bool:
+    try:
+        ipaddress.ip_address(host)
+    except ValueError:
+        return False
+    return True
 
 
 def connection_settings(

@@ -1,0 +1,132 @@
+"""The asyncio consumer: the same names and behaviour as the blocking one, on the running loop."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from headrace.client.consumer import AIOConsumer
+from headrace.client.sync.consumer import Consumer
+from headrace.client.sync.producer import Producer
+from headrace.errors import ClientClosedError, KafkaError
+from headrace.testing import EmbeddedBroker
+from headrace.types import OFFSET_BEGINNING, TopicPartition
+
+
+@pytest.fixture(scope="module")
+def broker() -> Iterator[EmbeddedBroker]:
+    with EmbeddedBroker(topics={"t": 2}) as broker:
+        with Producer({"bootstrap.servers": broker.bootstrap_servers}) as producer:
+            for i in range(10):
+                producer.produce("t", value=b"%d" % i, partition=i % 2)
+            assert producer.flush(10) == 0
+        yield broker
+
+
+def properties(broker: EmbeddedBroker, **more: Any) -> dict[str, Any]:
+    return {"bootstrap.servers": broker.bootstrap_servers, "auto.offset.reset": "earliest", "fetch.wait.max.ms": 50,
+            **more}
+
+
+def test_both_faces_have_the_same_methods_with_the_same_parameters() -> None:
+    def methods(face: type) -> dict[str, list[tuple[str, Any]]]:
+        return {
+            name: [(p.name, p.default) for p in inspect.signature(member).parameters.values()]
+            for name, member in inspect.getmembers(face, inspect.isfunction) if not name.startswith("_")
+        }
+
+    assert methods(AIOConsumer) == methods(Consumer)
+    assert all(inspect.iscoroutinefunction(getattr(AIOConsumer, name)) for name in methods(AIOConsumer))
+
+
+def test_a_group_member_reads_commits_and_calls_coroutine_callbacks(broker: EmbeddedBroker) -> None:
+    assigned: list[int] = []
+
+    async def on_assign(member: AIOConsumer, partitions: list[TopicPartition]) -> None:
+        await asyncio.sleep(0)
+        assigned.extend(tp.partition for tp in partitions)
+
+    async def main() -> None:
+        async with AIOConsumer(properties(broker, **{"group.id": "aio"})) as member:
+            await member.subscribe(["t"], on_assign=on_assign)
+            messages = await member.consume(10, 10)
+            assert [m.error() for m in messages] == [None] * 10
+            result = await member.commit(asynchronous=False)
+            assert result is not None
+            assert {tp.offset for tp in result} == {5}
+
+    asyncio.run(main())
+    assert sorted(assigned) == [0, 1]
+
+
+def test_async_for_gives_one_message_after_the_other(broker: EmbeddedBroker) -> None:
+    async def main() -> list[bytes]:
+        values = []
+        async with AIOConsumer(properties(broker)) as reader:
+            await reader.assign([TopicPartition("t", 0, OFFSET_BEGINNING)])
+            async for message in reader:
+                values.append(message.value())
+                if len(values) == 5:
+                    break
+        return values
+
+    assert asyncio.run(main()) == [b"0", b"2", b"4", b"6", b"8"]
+
+
+def test_a_wait_can_be_cancelled_and_nothing_is_lost(broker: EmbeddedBroker) -> None:
+    async def main() -> None:
+        async with AIOConsumer(properties(broker)) as reader:
+            await reader.assign([TopicPartition("t", 0, 5)])
+            waiting = asyncio.create_task(reader.poll())
+            await asyncio.sleep(0.2)
+            waiting.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await waiting
+            await reader.seek(TopicPartition("t", 0, 4))
+            message = await reader.poll(10)
+            assert message is not None
+            assert message.offset() == 4
+
+    asyncio.run(main())
+
+
+def test_questions_are_answered_together(broker: EmbeddedBroker) -> None:
+    async def main() -> None:
+        async with AIOConsumer(properties(broker, **{"group.id": "questions"})) as reader:
+            watermarks, committed, topics = await asyncio.gather(
+                reader.get_watermark_offsets(TopicPartition("t", 1), timeout=5),
+                reader.committed([TopicPartition("t", 0)], timeout=5),
+                reader.list_topics("t", timeout=5),
+            )
+        assert watermarks == (0, 5)
+        assert committed[0].error is None
+        assert len(topics.topics["t"].partitions) == 2
+
+    asyncio.run(main())
+
+
+def test_an_offset_that_can_not_be_found_in_time_says_so(broker: EmbeddedBroker) -> None:
+    async def main() -> KafkaError | None:
+        async with AIOConsumer(properties(broker)) as reader:
+            [found] = await reader.offsets_for_times([TopicPartition("nowhere", 0, 1)], timeout=0.3)
+            return found.error
+
+    error = asyncio.run(main())
+    assert error is not None
+    assert error == KafkaError._TIMED_OUT
+    assert "nowhere" in error.str()
+
+
+def test_a_closed_consumer_says_so(broker: EmbeddedBroker) -> None:
+    async def main() -> None:
+        reader = AIOConsumer(properties(broker))
+        await reader.close()
+        await reader.close()
+        with pytest.raises(ClientClosedError):
+            await reader.poll(0)
+
+    asyncio.run(main())
