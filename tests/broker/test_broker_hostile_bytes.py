@@ -16,7 +16,7 @@ from headrace.wire.messages.session import ApiVersionsRequest
 
 def still_serves(broker: EmbeddedBroker) -> bool:
     with RawClient(broker) as client:
-        return client.call(ApiVersionsRequest()).error_code == 0
+        return bool(client.call(ApiVersionsRequest()).error_code == 0)
 
 
 @pytest.mark.parametrize("data", [

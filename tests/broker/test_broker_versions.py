@@ -54,8 +54,9 @@ def request_of(kind: type[Request], version: int, broker: EmbeddedBroker) -> Req
             keys = ["g"] if version >= 4 else []
             return groups.FindCoordinatorRequest(key="" if keys else "g", coordinator_keys=keys)
         case "JoinGroup":
-            return groups.JoinGroupRequest(group_id=f"j{version}", session_timeout_ms=10000, member_id="", protocol_type="consumer",
-                                           protocols=[groups.JoinGroupRequestProtocol(name="range", metadata=b"")])
+            protocols = [groups.JoinGroupRequestProtocol(name="range", metadata=b"")]
+            return groups.JoinGroupRequest(group_id=f"j{version}", session_timeout_ms=10000, member_id="",
+                                           protocol_type="consumer", protocols=protocols)
         case "LeaveGroup":
             leaving = [groups.MemberIdentity(member_id="nobody")] if version >= 3 else []
             return groups.LeaveGroupRequest(group_id="g", member_id="" if leaving else "nobody", members=leaving)
@@ -71,9 +72,8 @@ def request_of(kind: type[Request], version: int, broker: EmbeddedBroker) -> Req
             return admin_topics.CreateTopicsRequest(topics=[admin_topics.CreatableTopic(
                 name=f"made-in-{version}", num_partitions=1, replication_factor=1, assignments=[], configs=[])])
         case "DeleteTopics":
-            if version >= 6:
-                return admin_topics.DeleteTopicsRequest(topics=[admin_topics.DeleteTopicState(name="none")], timeout_ms=0)
-            return admin_topics.DeleteTopicsRequest(topics=[], topic_names=["none"], timeout_ms=0)
+            names, states = (["none"], []) if version < 6 else ([], [admin_topics.DeleteTopicState(name="none")])
+            return admin_topics.DeleteTopicsRequest(topics=states, topic_names=names, timeout_ms=0)
         case "DeleteRecords":
             return admin_topics.DeleteRecordsRequest(timeout_ms=0, topics=[admin_topics.DeleteRecordsTopic(
                 name="t", partitions=[admin_topics.DeleteRecordsPartition(partition_index=0, offset=0)])])

@@ -86,8 +86,10 @@ def decode(cls: type[AnyMessage], data: bytes | bytearray | memoryview, version:
     return decode_from(cls, data, version, 0)
 
 
-def decode_from(cls: type[AnyMessage], data: bytes | bytearray | memoryview, version: int, start: int) -> AnyMessage:
-    """Like `decode`, for a message that begins at byte `start`."""
+def decode_from(
+    cls: type[AnyMessage], data: bytes | bytearray | memoryview, version: int, start: int, *, to_the_end: bool = True
+) -> AnyMessage:
+    """Like `decode`, for a message that begins at byte `start`; bytes behind it may be allowed."""
     reader = _readers.get((cls, version)) or _compile_reader(cls, version)
     try:
         view = as_view(data)
@@ -96,7 +98,7 @@ def decode_from(cls: type[AnyMessage], data: bytes | bytearray | memoryview, ver
         raise ProtocolError(f"{cls.__name__} v{version} can not be read: {error.error.str()}") from None
     except (StructError, IndexError, ValueError, TypeError) as error:
         raise ProtocolError(f"{cls.__name__} v{version} can not be read: {error}") from None
-    if position != len(view):
+    if to_the_end and position != len(view):
         raise ProtocolError(f"{cls.__name__} v{version} ends at byte {position}, but {len(view)} bytes were received")
     return cast(AnyMessage, message)
 

@@ -115,7 +115,10 @@ def decode_request(frame: bytes | bytearray | memoryview) -> RequestFrame:
         raise UnsupportedRequest(key, version, correlation_id, client_id)
     if is_flexible(api.request, version):
         position = _skip_tags(data, position)
-    request = decode_from(api.request, frame if isinstance(frame, bytes) else data, version, position)
+    # As Kafka does, a request is read and what follows it ignored: librdkafka leaves three bytes behind Metadata for
+    # all topics in flexible versions.
+    request = decode_from(api.request, frame if isinstance(frame, bytes) else data, version, position,
+                          to_the_end=False)
     return RequestFrame(key, version, correlation_id, client_id, request)
 
 
