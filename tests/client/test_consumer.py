@@ -236,7 +236,7 @@ def test_a_consumer_leaves_no_connection_behind(broker: EmbeddedBroker) -> None:
 
 def test_an_interrupt_ends_a_wait_within_a_tenth_of_a_second(broker: EmbeddedBroker) -> None:
     with consumer(broker) as reader:
-        reader.assign([at("empty", 0, 0)])
+        reader.assign([at("read", 0, 4)])
         sent: list[float] = []
 
         def interrupt() -> None:
@@ -246,10 +246,27 @@ def test_an_interrupt_ends_a_wait_within_a_tenth_of_a_second(broker: EmbeddedBro
         timer = threading.Timer(0.3, interrupt)
         timer.start()
         with pytest.raises(KeyboardInterrupt):
-            reader.consume(10)
+            reader.consume(1000)
         assert time.monotonic() - sent[0] < 0.1
         timer.join()
-        assert reader.poll(0) is None
+        assert offsets(reader.consume(6, 5)) == [4, 5, 6, 7, 8, 9], "what was taken and not returned comes again"
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_a_forked_child_is_told_to_make_its_own_consumer(broker: EmbeddedBroker) -> None:
+    with consumer(broker) as reader:
+        reader.assign([at("read", 0, 0)])
+        assert len(reader.consume(1, 5)) == 1
+        child = os.fork()
+        if child == 0:
+            try:
+                reader.poll(5)
+            except ClientClosedError as error:
+                os._exit(0 if "fork" in str(error) else 1)
+            finally:
+                os._exit(2)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+        assert len(reader.consume(9, 5)) == 9
 
 
 def test_a_dead_broker_is_told_to_error_cb_from_poll() -> None:

@@ -55,7 +55,7 @@ class AIOConsumer:
         Returns:
             A record, an event when its `error()` is not None, or None when time was up.
         """
-        if not self._core.callbacks and not self._core.closed:
+        if self._core.usable and not self._core.callbacks:
             message = self._core.fetcher.take_one()
             if message is not None:
                 self._core.leave()
@@ -86,9 +86,12 @@ class AIOConsumer:
                     await self._run(core.callbacks.popleft())
                 messages += core.fetcher.take(num_messages - len(messages))
                 left_s = give_up_at - clock()
-                if len(messages) >= num_messages or left_s <= 0 or core.closed:
+                if len(messages) >= num_messages or left_s <= 0 or not core.usable:
                     return messages
                 await _wait(ready, left_s)
+        except BaseException:  # cancelled, or a callback raised: the caller will not see these messages
+            core.give_back(messages)
+            raise
         finally:
             core.leave()
 

@@ -24,7 +24,7 @@ from headrace.machines.group_classic import Change, ClassicGroup, GroupFailed, L
 from headrace.machines.machine import Event
 from headrace.machines.metadata import MetadataChanged
 from headrace.machines.offsets import GroupOffsets, OffsetLookup, PositionFailed
-from headrace.machines.subscription import Subscription
+from headrace.machines.subscription import Key, Subscription
 from headrace.net.clock import monotonic
 from headrace.records import Message
 from headrace.types import TopicPartition
@@ -101,11 +101,16 @@ class ConsumerCore:
         """Raise `ClientClosedError` when the consumer is closed."""
         if self.closed:
             raise ClientClosedError("Consumer closed")
+        self.client.check_open()
+
+    @property
+    def usable(self) -> bool:
+        """False after `close()`, and in a child process that was forked after the consumer was made."""
+        return not (self.closed or self.client.closed)
 
     def enter(self, num_messages: int = 1) -> None:
         """The application came in to read; it is not late for `max.poll.interval.ms` while it is inside."""
-        if self.closed:
-            raise ClientClosedError("Consumer closed")
+        self.check_open()
         if not 0 <= num_messages <= _MOST_MESSAGES:
             raise ValueError(f"num_messages must be between 0 and {_MOST_MESSAGES}, not {num_messages}")
         if self.group is not None:
@@ -117,6 +122,21 @@ class ConsumerCore:
         """The application goes to work on what it got."""
         if self.group is not None:
             self.group.application_at = monotonic()
+
+    def give_back(self, messages: list[Message]) -> None:
+        """The call that took these was interrupted: hand them out again (loop's thread)."""
+        first: dict[Key, int] = {}
+        for message in messages:
+            topic, partition, offset = message.topic(), message.partition(), message.offset()
+            if message.error() is None and topic is not None and partition is not None and offset is not None:
+                first.setdefault((topic, partition), offset)
+        for (topic, partition), offset in first.items():
+            state = self.subscription.get(topic, partition)
+            if state is not None:
+                if self.config["enable.auto.offset.store"]:
+                    state.stored = offset
+                self.subscription.seek(topic, partition, offset)
+        self.client.driver.wake()
 
     def positions(self, partitions: Iterable[TopicPartition]) -> Partitions:
         """The offset of the next record of each partition."""
@@ -248,6 +268,8 @@ class ConsumerCore:
     def revocation(self) -> list[Callback]:
         """The callback to run before the group is left, if there is one. Others are not served any more."""
         self.callbacks.clear()
+        if not self.usable:
+            return []
         function = self._rebalance_callbacks.get(Change.REVOKE)
         held = self.subscription.positions()
         if function is None or not held or self.group is None or not self.group.owned:
@@ -271,6 +293,8 @@ class ConsumerCore:
     async def close(self) -> None:
         """Everything that ends a consumer, but for the application's callbacks."""
         self.closed = True
+        if self.client.closed:
+            return
         try:
             await self.leave_group()
         finally:

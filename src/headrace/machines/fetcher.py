@@ -116,9 +116,10 @@ class Fetcher:
         for topic in reply.responses:
             name = topic.topic or names.get(topic.topic_id, "")
             for data in topic.partitions:
-                state, epoch = flight.partitions.get((name, data.partition_index), (None, -1))
-                if state is None or state.epoch != epoch:
+                asked = flight.partitions.get((name, data.partition_index))
+                if asked is None or asked[0].epoch != asked[1]:
                     continue  # sought or unassigned while the request was on the wire
+                state = asked[0]
                 if data.error_code:
                     self._on_partition_error(state, data, reply, now)
                 else:

@@ -74,7 +74,7 @@ class Consumer:
         """
         core = self._core
         with self._reading:
-            if not core.callbacks and not core.closed:
+            if core.usable and not core.callbacks:
                 message = core.fetcher.take_one()
                 if message is not None:
                     core.leave()
@@ -110,14 +110,21 @@ class Consumer:
         """Fill `messages` up to `count`, or until time is up. An interrupt ends the wait at once."""
         core, ready = self._core, self._ready
         give_up_at = _FOREVER if timeout is None or timeout < 0 else time.monotonic() + timeout
-        while not core.closed:
-            ready.clear()
-            self._serve()
-            messages += core.fetcher.take(count - len(messages))
-            left_s = give_up_at - time.monotonic()
-            if len(messages) >= count or left_s <= 0:
-                return
-            ready.wait(min(left_s, _LONGEST_WAIT_S))
+        try:
+            while core.usable:
+                ready.clear()
+                self._serve()
+                messages += core.fetcher.take(count - len(messages))
+                left_s = give_up_at - time.monotonic()
+                if len(messages) >= count or left_s <= 0:
+                    return
+                ready.wait(min(left_s, _LONGEST_WAIT_S))
+        except BaseException:  # an interrupt, or a callback that raised: the caller will not see these messages
+            self._call(self._give_back(messages))
+            raise
+
+    async def _give_back(self, messages: list[Message]) -> None:
+        self._core.give_back(messages)
 
     def _serve(self) -> None:
         while self._core.callbacks:
