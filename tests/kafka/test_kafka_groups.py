@@ -2,8 +2,6 @@
 
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
 from typing import Any
 
 import confluent_kafka
@@ -11,6 +9,7 @@ import pytest
 from real_kafka import make_topic, take, until
 
 from headrace import Consumer, Producer, TopicPartition
+from headrace.admin import AdminClient, NewPartitions
 from tools.kafka import KafkaCluster
 
 
@@ -26,29 +25,32 @@ def fill(cluster: KafkaCluster, topic: str, count: int, partitions: int = 3) -> 
         assert producer.flush(30) == 0
 
 
-@contextmanager
-def polling(*consumers: Any) -> Iterator[list[Any]]:
-    """Poll several consumers in threads, as programs do; what they receive is gathered."""
-    stop = threading.Event()
-    received: list[Any] = []
+class Member:
+    """A consumer that a thread of its own polls, as programs do; what it has been given is seen from outside.
 
-    def poll(consumer: Any) -> None:
-        while not stop.is_set():
-            received.extend(m for m in consumer.consume(100, 0.1) if m.error() is None)
+    Everything is asked in that thread: librdkafka's Python client hangs when two threads use a consumer at once.
+    """
 
-    threads = [threading.Thread(target=poll, args=(c,)) for c in consumers]
-    for thread in threads:
-        thread.start()
-    try:
-        yield received
-    finally:
-        stop.set()
-        for thread in threads:
-            thread.join(20)
+    def __init__(self, consumer: Any) -> None:
+        self.consumer = consumer
+        self.partitions: set[int] = set()
+        self.received: set[tuple[int, int]] = set()
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._poll)
 
+    def _poll(self) -> None:
+        while not self._stop.is_set():
+            found = [m for m in self.consumer.consume(100, 0.1) if m.error() is None]
+            self.received |= {(m.partition(), m.offset()) for m in found}
+            self.partitions = {partition.partition for partition in self.consumer.assignment()}
 
-def partitions_of(consumer: Any) -> set[int]:
-    return {partition.partition for partition in consumer.assignment()}
+    def __enter__(self) -> "Member":
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stop.set()
+        self._thread.join(20)
 
 
 def test_a_committed_offset_is_where_the_next_member_goes_on(kafka: KafkaCluster, topic: str) -> None:
@@ -76,68 +78,54 @@ def test_close_commits_what_was_handed_out(kafka: KafkaCluster, topic: str) -> N
 
 
 @pytest.mark.parametrize("strategy", ["range", "roundrobin", "cooperative-sticky"])
-def test_two_members_share_and_the_last_takes_over(kafka: KafkaCluster, topic: str, strategy: str) -> None:
+@pytest.mark.parametrize("other", [Consumer, confluent_kafka.Consumer], ids=["ours", "librdkafka"])
+def test_two_members_share_and_the_last_takes_over(
+    kafka: KafkaCluster, topic: str, other: Any, strategy: str
+) -> None:
     fill(kafka, topic, 300)
     config = settings(kafka, topic, **{"partition.assignment.strategy": strategy})
-    with ExitStack() as stack:
-        first = stack.enter_context(Consumer(config))
-        second = Consumer(config)
-        first.subscribe([topic])
-        second.subscribe([topic])
-        with polling(first, second) as received:
-            until(lambda: partitions_of(first) and partitions_of(second))
-            assert partitions_of(first).isdisjoint(partitions_of(second))
-            until(lambda: len({(m.partition(), m.offset()) for m in received}) == 300)
-        second.close()
-        with polling(first):
-            until(lambda: partitions_of(first) == {0, 1, 2})
-
-
-@pytest.mark.parametrize("strategy", ["range", "roundrobin", "cooperative-sticky"])
-def test_a_group_is_shared_with_librdkafka(kafka: KafkaCluster, topic: str, strategy: str) -> None:
-    fill(kafka, topic, 300)
-    config = settings(kafka, topic, **{"partition.assignment.strategy": strategy})
-    theirs = confluent_kafka.Consumer({**config, "log_level": 0})
-    with Consumer(config) as ours:
-        theirs.subscribe([topic])
-        ours.subscribe([topic])
-        with polling(ours, theirs) as received:
-            until(lambda: partitions_of(ours) and partitions_of(theirs))
-            assert partitions_of(ours) | partitions_of(theirs) == {0, 1, 2}
-            until(lambda: len({(m.partition(), m.offset()) for m in received}) == 300)
-        theirs.close()
-        with polling(ours):
-            until(lambda: partitions_of(ours) == {0, 1, 2})
+    with Consumer(config) as consumer:
+        consumer.subscribe([topic])
+        leaving = other(config)
+        leaving.subscribe([topic])
+        with Member(consumer) as first:
+            with Member(leaving) as second:
+                until(lambda: first.partitions and second.partitions and
+                      first.partitions | second.partitions == {0, 1, 2})
+                assert first.partitions.isdisjoint(second.partitions)
+                until(lambda: len(first.received | second.received) == 300)
+            leaving.close()
+            until(lambda: first.partitions == {0, 1, 2})
 
 
 def test_a_static_member_keeps_its_partitions_over_a_restart(kafka: KafkaCluster) -> None:
     topic = make_topic(kafka, 4)
     config = settings(kafka, topic)
-    with Consumer({**config, "group.instance.id": "a"}) as stays:
+    with Consumer({**config, "group.instance.id": "a"}) as consumer:
         leaves = Consumer({**config, "group.instance.id": "b"})
-        stays.subscribe([topic])
+        consumer.subscribe([topic])
         leaves.subscribe([topic])
-        with polling(stays, leaves):
-            until(lambda: partitions_of(stays) and partitions_of(leaves))
-        before = partitions_of(stays)
-        leaves.close()
-        with Consumer({**config, "group.instance.id": "b"}) as back, polling(stays, back):
-            back.subscribe([topic])
-            until(lambda: partitions_of(back))
-            assert partitions_of(stays) == before
+        with Member(consumer) as stays:
+            with Member(leaves) as left:
+                until(lambda: len(stays.partitions) == len(left.partitions) == 2)
+            before = stays.partitions
+            leaves.close()
+            with Consumer({**config, "group.instance.id": "b"}) as consumer_again:
+                consumer_again.subscribe([topic])
+                with Member(consumer_again) as back:
+                    until(lambda: len(back.partitions) == 2)
+            assert stays.partitions == before
 
 
 def test_a_new_partition_is_found_and_read(kafka: KafkaCluster) -> None:
     topic = make_topic(kafka, 1)
-    from headrace.admin import AdminClient, NewPartitions
-
     config = settings(kafka, topic, **{"topic.metadata.refresh.interval.ms": 500})
     with Consumer(config) as consumer, AdminClient({"bootstrap.servers": kafka.bootstrap_servers}) as admin:
         consumer.subscribe([topic])
-        with polling(consumer):
-            until(lambda: partitions_of(consumer) == {0})
+        with Member(consumer) as member:
+            until(lambda: member.partitions == {0})
             admin.create_partitions([NewPartitions(topic, 2)])[topic].result(10)
-            until(lambda: partitions_of(consumer) == {0, 1})
+            until(lambda: member.partitions == {0, 1})
 
 
 def test_callbacks_run_in_the_thread_that_polls(kafka: KafkaCluster, topic: str) -> None:

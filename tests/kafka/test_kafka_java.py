@@ -17,8 +17,8 @@ def test_the_console_consumer_reads_every_codec_of_ours(kafka: KafkaCluster, top
             assert producer.flush(30) == 0
     done = java_tool(
         "console-consumer", "--bootstrap-server", kafka.bootstrap_servers, "--topic", topic, "--from-beginning",
-        "--max-messages", "500", "--timeout-ms", "20000", "--property", "print.key=true", "--property",
-        "print.headers=true",
+        "--max-messages", "500", "--timeout-ms", "20000", "--formatter-property", "print.key=true",
+        "--formatter-property", "print.headers=true",
     )
     lines = done.stdout.decode().splitlines()
     assert done.returncode == 0, done.stderr.decode()
