@@ -193,7 +193,7 @@ def read_columns(data, topic, int32_t partition, int64_t fetch_offset, int64_t e
     lists.used = 4
     if want_key or want_value:  # most of the bytes are one of the two: few reallocations
         value.data.reserve(cursor._pinned.size if want_value else 0)
-    while to.rows < max_rows and to.position < end_offset and not to.full and cursor._left:
+    while cursor._left and cursor._error is None and to.rows < max_rows and to.position < end_offset and not to.full:
         if cursor._legacy is not None:
             return plain_read_columns(
                 data, topic, partition, fetch_offset, end_offset, want_key=want_key, want_value=want_value,

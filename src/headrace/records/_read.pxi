@@ -329,7 +329,7 @@ cdef class Cursor:
         if self._next != self._end:
             self._fail(reason_of(BAD_REST))
             return 0
-        self.position = self._last_offset + 1
+        self.position = max(self.position, self._last_offset + 1)
         self._advance()
         return 0
 

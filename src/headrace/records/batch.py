@@ -305,7 +305,7 @@ class Cursor:
         except CorruptRecordError as error:
             self._fail(str(error))
             return
-        self.position = self._last_offset + 1
+        self.position = max(self.position, self._last_offset + 1)
         self._advance()
 
     def _advance(self) -> None:
