@@ -231,17 +231,24 @@ class Fetcher:
         return taken
 
     def take_one(self) -> Message | None:
-        """What `take(1)` holds, for a loop that polls record by record."""
-        fetched = self._queue[0] if self._queue else None
-        cursor = fetched.cursor if fetched is not None else None
-        if fetched is None or cursor is None or fetched.epoch != fetched.state.epoch or fetched.state.paused:
+        """What `take(1)` holds, at less cost while the same piece of the queue lasts."""
+        if not self._queue:
+            return None
+        fetched = self._queue[0]
+        cursor, state = fetched.cursor, fetched.state
+        if cursor is None or fetched.epoch != state.epoch or state.paused:
             taken = self.take(1)
             return taken[0] if taken else None
         try:
             message = cursor.take_one()
         except CorruptRecordError as damage:
             return self._corrupt(fetched, damage)
-        self._moved(fetched, cursor)
+        if cursor.exhausted:
+            self._moved(fetched, cursor)
+            return message
+        state.position = cursor.position
+        if self._auto_store:
+            state.stored = cursor.position
         return message
 
     def take_fetched(self) -> Fetched | None:
