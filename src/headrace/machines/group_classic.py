@@ -207,10 +207,6 @@ class ClassicGroup:
         elif self.state is State.LOSING:
             self._go("stalled" if self.application_at + self._max_poll_s <= now else "rejoin")
 
-    def rejoin(self, reason: str) -> None:
-        """Ask for a rebalance."""
-        self._rejoin_reason = reason
-
     def leave(self) -> None:
         """Leave the group; `Left` follows. What is owned must have been given up before."""
         self._owned = self._target = frozenset()
