@@ -9,7 +9,8 @@ SERVERS = {"bootstrap.servers": "localhost:9092"}
 
 
 def test_an_unknown_property_is_refused_with_the_nearest_name() -> None:
-    with pytest.raises(KafkaException, match=r'No such configuration property: "liger\.ms"\. Did you mean "linger\.ms"') as info:
+    line = r'No such configuration property: "liger\.ms"\. Did you mean "linger\.ms"'
+    with pytest.raises(KafkaException, match=line) as info:
         Config(PRODUCER, {**SERVERS, "liger.ms": 5})
     assert info.value.args[0].code() == KafkaError._INVALID_ARG
 

@@ -1,0 +1,29 @@
+"""Pages that are made from code are current; tests and files that pages name exist."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tools.configuration_page import PAGE, page
+
+ROOT = Path(__file__).parents[2]
+PAGES = [ROOT / "README.md", ROOT / "ARCHITECTURE.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
+
+
+def test_the_configuration_page_is_what_the_table_says() -> None:
+    assert PAGE.read_text() == page(), "run python -m tools.configuration_page"
+
+
+def test_every_test_that_a_page_names_exists() -> None:
+    for path in PAGES:
+        last = ""
+        for file, test in re.findall(r"`(tests/[\w/]+\.py)?::(test_\w+)`", path.read_text()):
+            last = file or last
+            assert f"def {test}(" in (ROOT / last).read_text(), f"{path.name} names {last}::{test}"
+
+
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.name)
+def test_every_link_to_a_file_leads_somewhere(path: Path) -> None:
+    for target in re.findall(r"\]\((?!https?:)([^)#]+)", path.read_text()):
+        assert (path.parent / target).exists(), f"{path.name} links to {target}"
