@@ -14,12 +14,14 @@ from pathlib import Path
 from typing import IO
 
 from headrace.broker.cluster import Cluster, Node
-from headrace.broker.server import Connection
+from headrace.broker.server import Connection, Listener
 from headrace.broker.settings import BrokerSettings
 
 __all__ = ["Broker"]
 
 _BACKLOG = 512
+_ACCEPT_STEPS = 5
+"""Turns of the loop from accepting a connection to its protocol, with some to spare."""
 
 
 class Broker:
@@ -45,13 +47,13 @@ class Broker:
             self._lock = _lock(self._directory)
         known = [Node(number + 1, advertised_host or host, port + number if port else 0) for number in range(nodes)]
         self.cluster = Cluster(known, settings or BrokerSettings(), self._directory)
-        self._servers: dict[int, asyncio.Server] = {}
-        self._connections: dict[int, set[Connection]] = {node.id: set() for node in known}
+        self._open: dict[int, tuple[asyncio.Server, Listener]] = {}
 
     @property
     def bootstrap_servers(self) -> str:
         """Where clients connect: HOST:PORT of every node, separated by commas."""
-        return ",".join(f"{node.host}:{node.port}" for node in self.cluster.nodes.values())
+        return ",".join(f"[{node.host}]:{node.port}" if ":" in node.host else f"{node.host}:{node.port}"
+                        for node in self.cluster.nodes.values())
 
     async def start(self) -> None:
         """Listen, on every node.
@@ -70,36 +72,39 @@ class Broker:
         """Let a stopped node listen again, on the port that it had."""
         node = self.cluster.nodes[node_id]
         loop = asyncio.get_running_loop()
-        connections = self._connections[node_id]
-        server = await loop.create_server(lambda: Connection(self.cluster, node_id, connections), self._host,
-                                          node.port, backlog=_BACKLOG)
-        self._servers[node_id] = server
+        listener = Listener(node_id)
+        server = await loop.create_server(lambda: Connection(self.cluster, listener), self._host, node.port,
+                                          backlog=_BACKLOG)
+        self._open[node_id] = server, listener
         node.port = server.sockets[0].getsockname()[1]
         self.cluster.node_went(node_id, up=True)
 
     async def stop_node(self, node_id: int) -> None:
         """Take a node away as if its machine were lost: connections end, the next replicas lead its partitions."""
-        server = self._servers.pop(node_id)
+        server, listener = self._open.pop(node_id)
         server.close()
         self.cluster.node_went(node_id, up=False)
-        for connection in list(self._connections[node_id]):
-            connection.close()
-        await asyncio.sleep(0)
+        listener.shut()
+        await _settle()
 
     async def stop(self) -> None:
         """Close every listener, connection and file."""
-        for server in self._servers.values():
+        for server, listener in self._open.values():
             server.close()
-        self._servers.clear()
-        for connections in self._connections.values():
-            for connection in list(connections):
-                connection.close()
+            listener.shut()
+        self._open.clear()
         self.cluster.groups.close()
-        await asyncio.sleep(0)  # lets the closed connections learn of it before the loop may end
+        await _settle()
         self.cluster.close()
         if self._lock is not None:
             self._lock.close()
             self._lock = None
+
+
+async def _settle() -> None:
+    """Let closed connections learn of it, and those that were just accepted find that the node is gone."""
+    for _ in range(_ACCEPT_STEPS):
+        await asyncio.sleep(0)
 
 
 def _lock(directory: Path) -> IO[str]:

@@ -29,6 +29,8 @@ class Action(Enum):
     """The request is not carried out, and nothing ever comes back on this connection."""
     DELAY = "delay"
     """The request waits `delay_s` before it is carried out; later ones of the connection wait behind it."""
+    PASS = "pass"
+    """Nothing but the fault's `effect`; the request is carried out as ever."""
     ERROR = "error"
     """The request is not carried out; every part of its reply says `error_code`."""
 
@@ -46,6 +48,7 @@ class Fault:
         delay_s: seconds, for `DELAY`.
         error_code: Kafka's code, for `ERROR`.
         when: further condition on the request.
+        effect: done to the cluster first, whatever the action: move a leader at the third produce request, say.
     """
 
     action: Action
@@ -56,6 +59,7 @@ class Fault:
     delay_s: float = 0.0
     error_code: int = 0
     when: Callable[[Any], bool] | None = None
+    effect: Callable[[Any], None] | None = None
 
     def matches(self, request: Request, node_id: int) -> bool:
         """Whether this fault is for that request."""

@@ -75,8 +75,17 @@ class OffsetStore:
             self._fd = -1
 
     def _append(self, lines: list[str]) -> None:
-        if self._fd >= 0 and lines:
-            os.write(self._fd, "".join(f"{line}\n" for line in lines).encode())
+        """Write lines through; a full disk leaves the journal as it was, so that no line is torn in its middle."""
+        if self._fd < 0 or not lines:
+            return
+        data = memoryview("".join(f"{line}\n" for line in lines).encode())
+        size = os.fstat(self._fd).st_size
+        try:
+            while data:
+                data = data[os.write(self._fd, data):]
+        except OSError:
+            os.ftruncate(self._fd, size)
+            raise
 
     def _read(self, path: Path) -> None:
         if not path.exists():
@@ -102,7 +111,7 @@ class OffsetStore:
 
     def _rewrite(self, path: Path) -> int:
         draft = path.with_suffix(".draft")
-        fd = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
+        fd = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND, 0o644)
         self._fd = fd
         for group, entries in self._groups.items():
             self._append([_line(group, where, committed) for where, committed in entries.items()])

@@ -13,6 +13,7 @@ import logging
 import struct
 from collections import deque
 from collections.abc import Awaitable
+from dataclasses import dataclass, field
 from typing import Any
 
 from headrace.broker.cluster import Call, Cluster
@@ -26,7 +27,7 @@ from headrace.wire.frame import RequestFrame, UnsupportedRequest, decode_request
 from headrace.wire.messages.session import ApiVersionsRequest
 from headrace.wire.schema import Response
 
-__all__ = ["Connection", "FrameReceiver"]
+__all__ = ["Connection", "FrameReceiver", "Listener"]
 
 _log = logging.getLogger("headrace.broker")
 _LENGTH = struct.Struct(">i")
@@ -107,19 +108,33 @@ class FrameReceiver:
         self._filled = len(rest)
 
 
+@dataclass(slots=True)
+class Listener:
+    """A node's door: its open connections, and whether more may come in."""
+
+    node_id: int
+    is_open: bool = True
+    connections: set[Connection] = field(default_factory=set)
+
+    def shut(self) -> None:
+        """End all connections, and those that were accepted and are about to begin."""
+        self.is_open = False
+        for connection in list(self.connections):
+            connection.close()
+
+
 class Connection(asyncio.BufferedProtocol):
     """One client's connection.
 
     Args:
         cluster: what is served.
-        node_id: the node that the client connected to.
-        open_connections: the listener's set of connections; this one adds and removes itself.
+        listener: the node that the client connected to.
     """
 
-    def __init__(self, cluster: Cluster, node_id: int, open_connections: set[Connection]) -> None:
+    def __init__(self, cluster: Cluster, listener: Listener) -> None:
         self._cluster = cluster
-        self._node_id = node_id
-        self._open = open_connections
+        self._listener = listener
+        self._node_id = listener.node_id
         self._receiver = FrameReceiver(cluster.settings.max_request_bytes)
         self._frames: deque[bytearray] = deque()
         self._working: asyncio.Task[None] | None = None
@@ -134,11 +149,13 @@ class Connection(asyncio.BufferedProtocol):
         assert isinstance(transport, asyncio.Transport)
         self._transport = transport
         self._peer = (transport.get_extra_info("peername") or ("?",))[0]
-        self._open.add(self)
+        self._listener.connections.add(self)
+        if not self._listener.is_open:
+            self.close()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """asyncio: the connection ended; what waits for it stops."""
-        self._open.discard(self)
+        self._listener.connections.discard(self)
         self._frames.clear()
         if self._working is not None:
             self._working.cancel()
@@ -206,9 +223,8 @@ class Connection(asyncio.BufferedProtocol):
 
     def _answer(self, received: RequestFrame, fault: Fault | None = None) -> None:
         """Carry a request out; where it must wait, in a task that the connection waits for."""
-        call = Call(self._cluster, self._node_id, received.version, received.client_id or "", self._peer)
         try:
-            result: Any = SERVICES[type(received.request)](call, received.request)
+            result = self._carry_out(received)
             if result is None or isinstance(result, Response):
                 self._reply(received, result, fault)
             else:
@@ -217,6 +233,10 @@ class Connection(asyncio.BufferedProtocol):
             self._hang_up(refused.reason)
         except Exception:
             self._fail(received)
+
+    def _carry_out(self, received: RequestFrame) -> Any:
+        call = Call(self._cluster, self._node_id, received.version, received.client_id or "", self._peer)
+        return SERVICES[type(received.request)](call, received.request)
 
     async def _answer_later(
         self, received: RequestFrame, result: Awaitable[Response | None], fault: Fault | None
@@ -263,6 +283,8 @@ class Connection(asyncio.BufferedProtocol):
         self._write(encode_response(unsupported_api_versions(SERVED), 0, unsupported.correlation_id))
 
     def _misbehave(self, fault: Fault, received: RequestFrame) -> None:
+        if fault.effect is not None:
+            fault.effect(self._cluster)
         if fault.action is Action.DROP:
             self.close()
         elif fault.action is Action.SILENCE:
@@ -276,12 +298,13 @@ class Connection(asyncio.BufferedProtocol):
 
     async def _delayed(self, seconds: float, received: RequestFrame) -> None:
         await asyncio.sleep(seconds)
-        call = Call(self._cluster, self._node_id, received.version, received.client_id or "", self._peer)
         try:
-            result: Any = SERVICES[type(received.request)](call, received.request)
+            result = self._carry_out(received)
             if result is not None and not isinstance(result, Response):
                 result = await result
             self._reply(received, result, None)
+        except Refused as refused:
+            self._hang_up(refused.reason)
         except Exception:
             self._fail(received)
 

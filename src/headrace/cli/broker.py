@@ -17,6 +17,7 @@ __all__ = ["HELP", "main"]
 
 HELP = "run the embedded broker: a Kafka for one machine, in one process"
 _MAX_PORT = 65535
+_WILDCARDS = ("0.0.0.0", "::", "*")
 
 
 def main(argv: list[str]) -> int:
@@ -30,7 +31,10 @@ def main(argv: list[str]) -> int:
     Returns:
         0 after a clean stop, 1 when it can not listen or can not use its data directory.
     """
-    options = _parser().parse_args(argv)
+    parser = _parser()
+    options = parser.parse_args(argv)
+    if options.listen[0] in _WILDCARDS and options.advertise is None:
+        parser.error(f"--listen {options.listen[0]} is every address: tell with --advertise HOST which one clients use")
     logging.basicConfig(level=logging.DEBUG if options.verbose else logging.WARNING,
                         format="%(asctime)s %(levelname)s %(message)s")
     host, port = options.listen
