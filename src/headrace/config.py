@@ -139,12 +139,9 @@ _ROWS = (
     Property("compression.level", "int", -1, "Level for the codec; -1 takes the codec's own default.", roles=_P,
              low=-1, high=22, kip="KIP-390"),
     Property("partitioner", "enum", "consistent_random", "How a record without a partition finds one. "
-             "consistent_random: CRC32 of the key, sticky random without one (librdkafka's default). murmur2_random: "
-             "as Java.", roles=_P, choices=("random", "consistent", "consistent_random", "murmur2", "murmur2_random",
+             "consistent_random: CRC32 of the key; without a key a random partition for each batch (librdkafka's "
+             "default). murmur2_random: Java's hash of the key.", roles=_P, choices=("random", "consistent", "consistent_random", "murmur2", "murmur2_random",
                                             "fnv1a", "fnv1a_random")),
-    Property("sticky.partitioning.linger.ms", "int", 10, "Records without a key stay on one partition at least so "
-             "long, which makes fuller batches; 0 picks one per record.", roles=_P, unit="ms", low=0, high=900_000,
-             kip="KIP-480"),
     Property("on_delivery", "callable", None, "Called as on_delivery(KafkaError | None, Message) for each record that "
              "was given no callback of its own, from `poll()` or `flush()`.", roles=_P),
     Property("delivery.report.only.error", "bool", False, "Call back for failed records only.", roles=_P),
