@@ -12,6 +12,7 @@ Read next: `headrace.spark.source` and `headrace.spark.sink`, which Spark loads 
 from __future__ import annotations
 
 import json
+import logging
 import os
 import re
 import shutil
@@ -121,6 +122,8 @@ class Pipeline:
         local = _LOCAL_DEFAULTS if self.master.startswith("local") else {}
         for name, value in {**_DEFAULTS, **local, **self.spec.spark}.items():
             builder = builder.config(name, value)
+        # PySpark logs failed analysis as JSON on the terminal; the error itself is told in one line.
+        logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)
         with _stderr_to(self.log_file):
             return builder.getOrCreate()
 

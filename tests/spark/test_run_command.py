@@ -1,0 +1,133 @@
+"""`headrace run`: its exit statuses, its one-line errors, Ctrl-C, and the files that it leaves."""
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from headrace.cli.run import main
+from headrace.spark import require_spark
+
+PIPELINE = """
+[pipeline]
+name = "numbers"
+checkpoint = "checkpoint"
+trigger = "{trigger}"
+
+[[source]]
+name = "numbers"
+topic = "{topic}"
+format = "json"
+schema = "n INT"
+malformed = "drop"
+options.maxOffsetsPerTrigger = 100
+
+[[step]]
+name = "squares"
+sql = "{sql}"
+
+[[sink]]
+from = "squares"
+path = "squares"
+"""
+SQL = "SELECT n, n * n AS square FROM numbers"
+
+
+@pytest.fixture
+def pipeline(tmp_path):
+    def write(topic, trigger="available-now", sql=SQL):
+        path = tmp_path / "pipeline.toml"
+        path.write_text(PIPELINE.format(topic=topic, trigger=trigger, sql=sql))
+        return path
+
+    return write
+
+
+def start(path, *options, **streams):
+    code = "import sys; from headrace.cli import main; sys.exit(main())"
+    command = [sys.executable, "-c", code, "run", str(path), "--directory", str(path.parent), *options]
+    return subprocess.Popen(command, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True,
+                            env={**os.environ, "PYTHONUNBUFFERED": "1"}, **streams)
+
+
+def run(path, *options):
+    process = start(path, *options)
+    told, complaint = process.communicate(timeout=150)
+    return process.returncode, told, complaint
+
+
+def test_a_missing_file_is_one_line_and_status_2(capsys, tmp_path):
+    pytest.importorskip("pyspark")
+    assert main([str(tmp_path / "none.toml")]) == 2
+    complaint = capsys.readouterr().err
+    assert complaint.startswith("headrace run: can not read the pipeline file")
+    assert complaint.count("\n") == 1
+
+
+def test_a_missing_package_says_what_to_install(monkeypatch, capsys):
+    monkeypatch.setattr("headrace.spark.find_spec", lambda name: None if name == "pyspark" else object())
+    with pytest.raises(ImportError, match=r"this needs pyspark: pip install headrace\[spark\]"):
+        require_spark()
+    assert main(["x.toml"]) == 2
+    assert "pip install headrace[spark]" in capsys.readouterr().err
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+@pytest.mark.timeout(180)
+class TestWithSpark:
+    @pytest.fixture(autouse=True)
+    def _java(self, java):
+        pytest.importorskip("pyspark")
+
+    @pytest.fixture
+    def topic(self, make_topic, produce):
+        topic = make_topic(2)
+        values = [f'{{"n": {n}}}' for n in range(300)] + ["{broken"]
+        produce(topic, [{"value": value} for value in values])
+        return topic
+
+    def test_all_is_read_written_and_reported(self, pipeline, brokers, topic):
+        path = pipeline(topic)
+        status, told, complaint = run(path, "--bootstrap", brokers)
+        assert (status, complaint) == (0, "")
+        assert "squares: 301 rows read, 300 written to Parquet squares" in told
+        assert "finished after" in told
+        report = (path.parent / "report.html").read_text()
+        assert report.count("<svg") == 3
+        assert "<td>301</td>" in report
+
+    def test_a_mistake_in_a_step_names_it(self, pipeline, brokers, topic):
+        status, _, complaint = run(pipeline(topic, sql="SELECT m FROM numbers"), "--bootstrap", brokers)
+        assert status == 2
+        assert complaint.startswith("headrace run: step squares: [UNRESOLVED_COLUMN")
+        assert complaint.count("\n") == 1
+
+    def test_a_wrong_topic_fails_with_one_line_and_a_report(self, pipeline, brokers):
+        path = pipeline("no-such-topic")
+        status, told, complaint = run(path, "--bootstrap", brokers)
+        assert status == 1
+        assert "topic no-such-topic does not exist: create it or check its name" in complaint
+        assert complaint.count("\n") == 1
+        assert "failed" in told
+        assert "does not exist" in (path.parent / "report.html").read_text()
+
+    def test_ctrl_c_lets_the_batch_end_and_gives_130(self, pipeline, brokers, topic):
+        path = pipeline(topic, trigger="processing-time 1 second")
+        process = start(path, "--bootstrap", brokers)
+        assert process.stdout is not None
+        for line in process.stdout:
+            if line.startswith("squares: batch"):
+                break
+        # The whole group gets the signal, as from a terminal: Spark's processes must not die of it.
+        os.killpg(process.pid, signal.SIGINT)
+        told, complaint = process.communicate(timeout=60)
+        assert (process.returncode, complaint) == (130, "")
+        assert "stopping after the running micro-batch" in told
+        assert "stopped by Ctrl-C" in (path.parent / "report.html").read_text()
+        begun = {entry.name for entry in Path(path.parent, "checkpoint/squares/offsets").iterdir()}
+        ended = {entry.name for entry in Path(path.parent, "checkpoint/squares/commits").iterdir()}
+        assert begun == ended
