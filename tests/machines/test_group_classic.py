@@ -373,6 +373,23 @@ def test_an_answer_to_a_round_that_was_given_up_changes_nothing() -> None:
     assert bench.group.state is State.OUTSIDE
 
 
+@pytest.mark.parametrize("kind", [JoinGroupRequest, SyncGroupRequest])
+def test_a_member_that_leaves_while_it_joins_again_does_not_mind_the_answer(kind: type) -> None:
+    bench = Bench(properties=COOPERATIVE)
+    bench.settle(("t", 0))
+    bench.heartbeat(KafkaError.REBALANCE_IN_PROGRESS)
+    if kind is SyncGroupRequest:
+        bench.join(generation=2)
+    old = bench.send(kind)
+    bench.subscription.subscribe([])
+    bench.group.leave()
+    goodbye = bench.send(LeaveGroupRequest)
+    bench.reply(old, JoinGroupResponse(generation_id=3, member_id="me", leader="me", protocol_name="range")
+                if kind is JoinGroupRequest else SyncGroupResponse(assignment=write_assignment([("t", 0)])))
+    bench.reply(goodbye, LeaveGroupResponse())
+    assert bench.group.state is State.OUTSIDE
+
+
 def test_every_state_can_be_reached_and_left() -> None:
     reached = set(TRANSITIONS.values())
     left = {state for state, _ in TRANSITIONS}

@@ -216,6 +216,7 @@ class ClassicGroup:
         else:
             self._go("leave")
             self._flying = False
+            self._round = object()
 
     # The machine
 
@@ -292,7 +293,7 @@ class ClassicGroup:
             self._next_heartbeat = now + _BACKOFF_S
         elif isinstance(send.request, LeaveGroupRequest):
             self._on_left()
-        else:
+        elif send.context is self._round:
             self._flying = False
             if self.state in (State.JOINING, State.SYNCING):
                 self._retry(now, KafkaError(error.code()) if error.code() == KafkaError._UNSUPPORTED_FEATURE else None)
