@@ -102,14 +102,6 @@ class Log:
         last = max(bisect_right(indexed.positions, start + max_bytes) - 1, first + 1)
         return indexed.segment.read(start, indexed.positions[last])
 
-    def readable_bytes(self, offset: int, limit: int) -> int:
-        """How many bytes lie between `offset` and the end, counted no further than `limit` of one segment."""
-        if offset >= self.end_offset:
-            return 0
-        indexed = self._segment_at(offset)
-        first = max(bisect_right(indexed.base_offsets, offset) - 1, 0)
-        return min(indexed.positions[-1] - indexed.positions[first], limit)
-
     def batches_by_time(self, timestamp_ms: int) -> Iterator[bytes | memoryview]:
         """The batches that may hold a record of `timestamp_ms` or later, in the order of offsets."""
         for indexed in self._segments:
