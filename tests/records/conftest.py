@@ -11,7 +11,6 @@ import pytest
 from headrace.records import batch, builder, columns, hashing, message, topic_buffer
 
 
-
 class Twin(SimpleNamespace):
     """The names of a twin; short where a failing test shows it."""
 

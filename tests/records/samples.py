@@ -18,7 +18,8 @@ contents = st.none() | st.binary(max_size=40) | st.sampled_from([b"x" * 63, b"x"
 names = st.text(max_size=5).map(str.encode)
 timestamps = st.integers(0, 2**41) | st.sampled_from([0, 1, 2**62])
 record_lists: st.SearchStrategy[list[Record]] = st.lists(
-    st.tuples(timestamps, contents, contents, st.lists(st.tuples(names, contents), max_size=3)), min_size=1, max_size=12)
+    st.tuples(timestamps, contents, contents, st.lists(st.tuples(names, contents), max_size=3)),
+    min_size=1, max_size=12)
 
 
 def batch(

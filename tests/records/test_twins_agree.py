@@ -60,15 +60,15 @@ def test_on_many_damaged_record_bodies(native: Any, plain: Any, seed: int) -> No
     """The records of an uncompressed batch with a right checksum: every check of the record reader is reached."""
     chance = random.Random(seed)
     whole = batch([(5, b"key", b"value", [(b"a", b"b"), (b"c", None)]), (7, None, None, []), (6, b"", b"z" * 70, [])])
+    how = {"max_decompressed_bytes": LIMIT}
     for _ in range(1500):
         data = bytearray(whole)
         for _ in range(chance.randrange(1, 4)):
             data[chance.randrange(21, len(data))] = chance.choice([0, 1, 2, 0x7F, 0x80, 0xFF, chance.randrange(256)])
         resum(data)
         damaged = bytes(data)
-        assert taken(native, damaged, max_decompressed_bytes=LIMIT) == taken(plain, damaged, max_decompressed_bytes=LIMIT)
-        assert tabled(native, damaged, max_decompressed_bytes=LIMIT) == tabled(
-            plain, damaged, max_decompressed_bytes=LIMIT)
+        assert taken(native, damaged, **how) == taken(plain, damaged, **how)
+        assert tabled(native, damaged, **how) == tabled(plain, damaged, **how)
 
 
 @quick
@@ -95,7 +95,7 @@ def test_nothing_but_corrupt_record_error_comes_out_of_damaged_compressed_bytes(
 
 @quick
 @given(pages=st.lists(st.tuples(
-    st.one_of(contents, st.text(max_size=5)), st.one_of(contents, st.text(max_size=5)), st.integers(-1, 3), timestamps.map(lambda t: t + 1),
+    contents | st.text(max_size=5), contents | st.text(max_size=5), st.integers(-1, 3), timestamps.map(lambda t: t + 1),
     st.lists(st.tuples(st.text(max_size=3), contents), max_size=2), st.booleans()), max_size=40),
     partitioner=st.sampled_from(["random", "consistent", "consistent_random", "murmur2", "murmur2_random", "fnv1a",
                                  "fnv1a_random"]),
@@ -138,7 +138,7 @@ def test_on_columns_in(native: Any, plain: Any, rows: list[Any]) -> None:
     for twin in (native, plain):
         buffer = twin.TopicBuffer("topic", 3, twin.Budget(15, 2000), seed=9)
         inputs = (_binary_input(keys, "key"), _binary_input(values, "value"), None,
-                  bytes().join((t + 1).to_bytes(8, "little") for t in range(len(rows))), _header_input(headers))
+                  b"".join((t + 1).to_bytes(8, "little") for t in range(len(rows))), _header_input(headers))
         count = twin.append_columns(buffer, 0, len(rows), *inputs)
         stories.append((count, [bytes(b.seal().data) for b in buffer.ready(math.inf)]))
     assert stories[0] == stories[1]

@@ -7,6 +7,9 @@ cdef class Block:
     cdef uint8_t *start
     cdef Py_ssize_t used, capacity
 
+    def __cinit__(self):
+        self.reserve(0, True)  # Arrow aborts on a buffer without an address
+
     def __dealloc__(self):
         free(self.start)
 

@@ -21,7 +21,6 @@ CODEC_NAMES = ("none", "gzip", "snappy", "lz4", "zstd")
 _XERIAL = b"\x82SNAPPY\x00" + struct.pack(">ii", 1, 1)
 _XERIAL_BLOCK = 32 * 1024
 _ZSTD_BLOCK = 128 * 1024
-_CHUNK = 1024  # input fed at a time when an output may pass the limit; zstd makes at most 32 MiB of it
 
 
 def compress(codec: int, data: bytes | bytearray | memoryview, level: int = -1) -> bytes:
@@ -145,7 +144,7 @@ def _unlz4(data: Any, limit: int) -> bytes:
     lz4 = _cramjam().lz4
     if len(data) * 255 <= limit:  # lz4 can not do better than 1 : 255
         return bytes(lz4.decompress(data))
-    return _in_steps(lz4.Decompressor(), data, 64 * _CHUNK, limit)
+    return _into(lz4, data, limit)
 
 
 def _zstd(data: Any, level: int) -> bytes:
@@ -156,7 +155,7 @@ def _unzstd(data: Any, limit: int) -> bytes:
     zstd = _cramjam().zstd
     if _zstd_bound(data) <= limit:
         return bytes(zstd.decompress(data))
-    return _in_steps(zstd.Decompressor(), data, _CHUNK, limit)
+    return _into(zstd, data, limit)
 
 
 def _zstd_bound(data: Any) -> int:
@@ -178,13 +177,16 @@ def _zstd_bound(data: Any) -> int:
     return 1 << 62
 
 
-def _in_steps(unpacker: Any, data: Any, step: int, limit: int) -> bytes:
-    view = memoryview(data)
-    for at in range(0, len(view), step):
-        unpacker.decompress(bytes(view[at : at + step]))
-        if unpacker.len() > limit:
-            raise _too_large(limit)
-    return bytes(unpacker.finish())
+def _into(codec: Any, data: Any, limit: int) -> bytes:
+    """Decompress into memory of the limit's size; what is not written to is never really taken."""
+    room = bytearray(limit)
+    try:
+        size = codec.decompress_into(data, room)
+    except Exception as error:
+        if "whole buffer" in str(error):  # cramjam's only sign that the room was too small
+            raise _too_large(limit) from None
+        raise
+    return bytes(memoryview(room)[:size])
 
 
 _COMPRESS: tuple[Callable[[Any, int], bytes], ...] = (lambda data, level: bytes(data), _gzip, _snappy, _lz4, _zstd)

@@ -1,0 +1,156 @@
+from __future__ import annotations
+
+import struct
+import zlib
+from typing import Any
+
+import pytest
+
+from headrace.errors import CorruptRecordError
+from headrace.records.compression import compress
+from headrace.records.legacy import _xxh32
+
+from .samples import resum, simple
+
+
+def values(messages: list[Any]) -> list[bytes]:
+    return [message.value() for message in messages]
+
+
+def test_records_come_in_order_and_the_position_follows(twin: Any) -> None:
+    cursor = twin.Cursor(simple([b"a", b"b", b"c"], base_offset=5) + simple([b"d"], base_offset=8, codec=1), "t", 0, 5)
+    assert values(cursor.take(2)) == [b"a", b"b"]
+    assert (cursor.position, cursor.exhausted) == (7, False)
+    assert cursor.take_one().value() == b"c"
+    assert cursor.position == 8
+    assert values(cursor.take(10)) == [b"d"]
+    assert (cursor.position, cursor.exhausted) == (9, True)
+    assert cursor.take(10) == []
+    assert cursor.take_one() is None
+
+
+def test_records_before_the_wanted_offset_are_passed_over(twin: Any) -> None:
+    data = simple([b"a", b"b"]) + simple([b"c", b"d", b"e"], base_offset=2)
+    cursor = twin.Cursor(data, "t", 0, 3)
+    assert cursor.position == 3
+    assert values(cursor.take(10)) == [b"d", b"e"]
+
+
+def test_nothing_to_read_is_exhausted_at_once(twin: Any) -> None:
+    for data in (b"", simple([b"a"])[:-1]):
+        cursor = twin.Cursor(data, "t", 0, 42)
+        assert cursor.exhausted
+        assert cursor.position == 42
+        assert cursor.take(5) == []
+    cursor = twin.Cursor(simple([b"a"]), "t", 0, 42)
+    assert (cursor.exhausted, cursor.position) == (True, 42)
+
+
+def test_control_batches_and_compacted_gaps_move_the_position_only(twin: Any) -> None:
+    marker = simple([b"\0\0\0\1"], base_offset=11, producer_id=1, transactional=True, control=True)
+    gap = bytearray(simple([b"b"], base_offset=12))
+    struct.pack_into(">i", gap, 23, 7)  # six records behind it were compacted away
+    resum(gap)
+    cursor = twin.Cursor(simple([b"a"], base_offset=10) + marker + bytes(gap), "t", 0, 10)
+    assert values(cursor.take(1)) == [b"a"]
+    assert cursor.position == 12
+    assert values(cursor.take(9)) == [b"b"]
+    assert cursor.position == 20
+    assert twin.Cursor(marker, "t", 0, 11).position == 12
+
+
+def test_aborted_transactions_are_passed_over_until_their_marker(twin: Any) -> None:
+    def of(producer: int, offset: int, value: bytes, control: bool = False, transactional: bool = True) -> bytes:
+        return simple([value], base_offset=offset, producer_id=producer, transactional=transactional, control=control)
+
+    data = b"".join([
+        of(1, 0, b"committed 1"), of(2, 1, b"aborted 2"), of(1, 2, b"m", control=True), of(1, 3, b"aborted 1"),
+        of(2, 4, b"m", control=True), of(2, 5, b"committed 2"), of(1, 6, b"plain", transactional=False),
+        of(1, 7, b"m", control=True), of(1, 8, b"again 1"),
+    ])
+    cursor = twin.Cursor(data, "t", 0, 0, aborted=[(1, 3), (2, 1)])
+    assert values(cursor.take(99)) == [b"committed 1", b"committed 2", b"plain", b"again 1"]
+    assert cursor.position == 9
+    assert len(twin.Cursor(data, "t", 0, 0).take(99)) == 6
+
+
+def test_damage_is_told_after_the_records_in_front_of_it_and_then_every_time(twin: Any) -> None:
+    bad = bytearray(simple([b"b"], base_offset=1))
+    bad[-1] ^= 1
+    cursor = twin.Cursor(simple([b"a"]) + bytes(bad), "topic", 2, 0)
+    assert values(cursor.take(10)) == [b"a"]
+    assert (cursor.position, cursor.exhausted) == (1, False)
+    for _ in range(2):
+        with pytest.raises(CorruptRecordError, match=r"offset 1 of topic\[2\]"):
+            cursor.take(10)
+        with pytest.raises(CorruptRecordError):
+            cursor.take_one()
+
+
+def test_checksums_are_compared_only_when_asked(twin: Any) -> None:
+    data = bytearray(simple([b"a"]))
+    data[17] ^= 1
+    assert values(twin.Cursor(data, "t", 0, 0, check_crcs=False).take(1)) == [b"a"]
+    with pytest.raises(CorruptRecordError, match="checksum"):
+        twin.Cursor(data, "t", 0, 0).take(1)
+
+
+def test_a_batch_may_not_decompress_to_more_than_the_limit(twin: Any) -> None:
+    for codec in range(1, 5):
+        data = simple([bytes(100_000)], codec=codec)
+        with pytest.raises(CorruptRecordError, match="more than 1000 bytes"):
+            twin.Cursor(data, "t", 0, 0, max_decompressed_bytes=1000).take(1)
+
+
+def test_messages_outlive_the_cursor_and_the_callers_reference_to_the_bytes(twin: Any) -> None:
+    for codec in (0, 4):
+        data = bytearray(simple([b"value %d" % n for n in range(50)], codec=codec))
+        messages = twin.Cursor(memoryview(data), "t", 0, 0).take(50)
+        del data
+        assert values(messages) == [b"value %d" % n for n in range(50)]
+
+
+# Old formats
+
+def old(offset: int, magic: int, value: bytes | None, key: bytes | None = None, attributes: int = 0,
+        timestamp: int = 7) -> bytes:
+    body = struct.pack(">bb", magic, attributes) + (struct.pack(">q", timestamp) if magic else b"")
+    for part in (key, value):
+        body += struct.pack(">i", -1) if part is None else struct.pack(">i", len(part)) + part
+    return struct.pack(">qiI", offset, len(body) + 4, zlib.crc32(body)) + body
+
+
+@pytest.mark.parametrize("magic", [0, 1])
+def test_old_messages_are_read(twin: Any, magic: int) -> None:
+    data = old(3, magic, b"a", b"k") + old(4, magic, None) + simple([b"new"], base_offset=5)
+    messages = twin.Cursor(data, "t", 1, 3).take(10)
+    assert [(m.offset(), m.key(), m.value()) for m in messages] == [(3, b"k", b"a"), (4, None, None), (5, None, b"new")]
+    assert messages[0].timestamp() == ((1, 7) if magic else (0, 0))
+    assert [info.magic for info in twin.scan(data)] == [magic, magic, 2]
+    twin.verify(data)
+
+
+@pytest.mark.parametrize("codec", [1, 2, 3])
+@pytest.mark.parametrize("magic", [0, 1])
+def test_old_compressed_sets_are_read(twin: Any, magic: int, codec: int) -> None:
+    offsets = range(3) if magic else range(10, 13)
+    packed = compress(codec, b"".join(old(offset, magic, b"v%d" % offset) for offset in offsets))
+    if codec == 3 and magic == 0:  # old writers summed the magic number too
+        packed = packed[:6] + bytes([_xxh32(packed[:6]) >> 8 & 0xFF]) + packed[7:]
+    cursor = twin.Cursor(old(12, magic, packed, attributes=codec), "t", 0, 11)
+    assert [m.offset() for m in cursor.take(1)] == [11]
+    assert [m.offset() for m in cursor.take(9)] == [12]
+    assert (cursor.position, cursor.exhausted) == (13, True)
+
+
+def test_damaged_old_messages_raise_nothing_else(twin: Any) -> None:
+    whole = old(0, 1, b"value", b"key") + old(1, 0, compress(1, old(0, 0, b"x")), attributes=1)
+    for at in range(len(whole)):
+        for byte in (0, 1, 0x7F, 0xFF):
+            data = bytearray(whole)
+            data[at] = byte
+            for check in (True, False):
+                try:
+                    twin.Cursor(bytes(data), "t", 0, 0, check_crcs=check).take(100)
+                except CorruptRecordError:
+                    pass

@@ -1,0 +1,95 @@
+from __future__ import annotations
+
+import gc
+import pickle
+import weakref
+from typing import Any
+
+import pytest
+
+from headrace.errors import KafkaError
+
+from .samples import batch, fields
+
+
+def lazy(twin: Any) -> Any:
+    """A message that points into a batch."""
+    return twin.Cursor(batch([(9, b"k", b"val", [(b"h", b"x"), (b"n", None)])], base_offset=4), "t", 2, 0).take_one()
+
+
+def test_a_read_message_answers_every_question(twin: Any) -> None:
+    assert fields(lazy(twin)) == ("t", 2, 4, b"k", b"val", [("h", b"x"), ("n", None)], (1, 9), 7, None, None, 3)
+
+
+def test_an_empty_message_knows_nothing(twin: Any) -> None:
+    assert fields(twin.Message()) == (None, None, None, None, None, None, (0, 0), None, None, None, 0)
+    assert twin.Message()
+
+
+def test_a_message_is_made_from_keywords_and_from_places(twin: Any) -> None:
+    error = KafkaError(KafkaError._TIMED_OUT)
+    message = twin.Message(topic="t", partition=1, offset=2, key="k", value=[1, 2], headers=[("a", b"b")], error=error,
+                           timestamp=(2, 5), latency=0.25, leader_epoch=6)
+    assert fields(message) == ("t", 1, 2, "k", [1, 2], [("a", b"b")], (2, 5), 6, 0.25, error, 2)
+    assert twin.Message("t", 1, 2, "k", [1, 2], [("a", b"b")], error, (2, 5), 0.25, 6) == message
+
+
+def test_what_is_set_is_what_is_there(twin: Any) -> None:
+    for message in (lazy(twin), twin.Message()):
+        message.set_key({"id": 1})
+        message.set_value([1, 2, 3])
+        message.set_headers([("x", b"y")])
+        message.set_topic("other")
+        message.set_error(KafkaError(KafkaError._FAIL))
+        assert (message.key(), message.value(), message.headers(), message.topic(), len(message)) == (
+            {"id": 1}, [1, 2, 3], [("x", b"y")], "other", 3)
+        assert message.error() == KafkaError._FAIL
+
+
+def test_a_new_topic_leaves_the_rest_as_it_was(twin: Any) -> None:
+    message = lazy(twin)
+    message.set_topic("other")
+    assert fields(message)[1:] == fields(lazy(twin))[1:]
+
+
+def test_messages_are_equal_by_what_they_say(twin: Any) -> None:
+    assert lazy(twin) == lazy(twin)
+    other = lazy(twin)
+    other.set_value(b"else")
+    assert other != lazy(twin)
+    assert lazy(twin) != "message"
+
+
+def test_a_message_can_be_pickled(twin: Any) -> None:
+    assert fields(pickle.loads(pickle.dumps(lazy(twin)))) == fields(lazy(twin))
+
+
+def test_a_message_shows_where_it_is_from(twin: Any) -> None:
+    assert repr(lazy(twin)) == "Message{t[2]@4,key=b'k',3 bytes}"
+    assert "Broker" in repr(twin.Message("t", 0, error=KafkaError(KafkaError._FAIL, "Broker is gone")))
+
+
+def test_a_message_of_a_wrong_name_in_a_header_still_opens(twin: Any) -> None:
+    data = batch([(1, None, b"v", [(b"\xff\xfe", b"x")])])
+    assert twin.Cursor(data, "t", 0, 0).take_one().headers() == [("��", b"x")]
+
+
+def test_dropped_messages_let_their_bytes_go(twin: Any) -> None:
+    class Bytes(bytearray):
+        """A bytearray whose end can be seen."""
+
+    data = Bytes(batch([(1, None, b"v", [])] * 10))
+    gone = weakref.ref(data)
+    messages = twin.Cursor(data, "t", 0, 0).take(10)
+    del data
+    gc.collect()
+    assert messages[9].value() == b"v"
+    del messages
+    gc.collect()
+    assert gone() is None
+
+
+@pytest.mark.parametrize("bad", [{"unknown": 1}, {"timestamp": 5}])
+def test_wrong_arguments_are_type_errors(twin: Any, bad: dict[str, Any]) -> None:
+    with pytest.raises(TypeError):
+        twin.Message(**bad)

@@ -1,0 +1,254 @@
+from __future__ import annotations
+
+import math
+import threading
+import time
+from typing import Any
+
+import pytest
+
+from headrace.errors import BufferFullError, KafkaError, KafkaException
+
+from .samples import fields
+
+
+def make(twin: Any, partitions: int = 4, messages: int = 10**6, size: int = 10**9, **how: Any) -> tuple[Any, Any]:
+    budget = twin.Budget(messages, size)
+    return twin.TopicBuffer("topic", partitions, budget, **how), budget
+
+
+def read(twin: Any, opened: Any) -> list[Any]:
+    return [m.value() for m in twin.Cursor(opened.seal().data, "topic", opened.partition, 0).take(10**6)]
+
+
+def test_records_of_a_partition_leave_in_the_order_of_append(twin: Any) -> None:
+    buffer, _ = make(twin, batch_bytes=300)
+    for number in range(200):
+        buffer.append(b"%d" % number, None, number % 3)
+    out: dict[int, list[bytes]] = {}
+    for opened in buffer.ready(math.inf):
+        out.setdefault(opened.partition, []).extend(read(twin, opened))
+    assert out == {p: [b"%d" % n for n in range(200) if n % 3 == p] for p in range(3)}
+
+
+def test_append_wakes_for_the_first_record_of_a_partition_and_for_a_full_batch(twin: Any) -> None:
+    buffer, _ = make(twin, batch_count=3)
+    assert [buffer.append(b"x", None, 0) for _ in range(7)] == [1, 0, 1, 1, 0, 1, 1]
+    assert buffer.append(b"x", None, 1) == twin.WAKE
+    assert [opened.count for opened in buffer.ready()] == [3, 3]
+    assert buffer.ready() == []
+
+
+def test_ready_takes_open_batches_only_when_they_are_old_enough(twin: Any) -> None:
+    buffer, _ = make(twin)
+    buffer.append(b"a", None, 2)
+    between = time.monotonic()
+    time.sleep(0.002)
+    buffer.append(b"b", None, 1)
+    assert buffer.next_deadline(10.0) <= between + 10.0
+    assert buffer.ready(None) == []
+    first, = buffer.ready(between)
+    assert (first.topic, first.partition, first.count) == ("topic", 2, 1)
+    assert first.opened_at <= between
+    second, = buffer.ready(math.inf)
+    assert second.partition == 1
+    assert buffer.next_deadline(1.0) is None
+
+
+def test_a_full_batch_is_due_at_once(twin: Any) -> None:
+    buffer, _ = make(twin, batch_count=1)
+    buffer.append(b"a")
+    assert buffer.next_deadline(5.0) == -math.inf
+
+
+def test_held_partitions_keep_their_open_batch(twin: Any) -> None:
+    buffer, _ = make(twin, batch_count=2)
+    for partition in (0, 1, 1, 1):
+        buffer.append(b"x", None, partition)
+    assert [(b.partition, b.count) for b in buffer.ready(math.inf, {1})] == [(1, 2), (0, 1)]
+    assert buffer.next_deadline(1.0, {1}) is None
+    assert [(b.partition, b.count) for b in buffer.ready(math.inf)] == [(1, 1)]
+
+
+def test_records_without_a_key_stay_on_a_partition_until_its_batch_leaves(twin: Any) -> None:
+    buffer, _ = make(twin, 50, batch_count=10, seed=3)
+    for _ in range(100):
+        buffer.append(b"x")
+    full = buffer.ready()
+    assert [opened.count for opened in full] == [10] * 10
+    assert len({opened.partition for opened in full}) > 3
+    buffer.append(b"x")
+    before = buffer.ready(math.inf)[0].partition
+    seen = set()
+    for _ in range(20):
+        buffer.append(b"x")
+        buffer.switch()
+    seen = {opened.partition for opened in buffer.ready(math.inf)}
+    assert len(seen) > 3
+    assert 0 <= before < 50
+
+
+@pytest.mark.parametrize("partitioner", ["consistent", "murmur2", "fnv1a"])
+def test_partitioners_that_leave_nothing_to_chance_hash_the_missing_key(twin: Any, partitioner: str) -> None:
+    buffer, _ = make(twin, 50, partitioner=partitioner)
+    for _ in range(20):
+        buffer.append(b"x")
+        buffer.switch()
+    assert len(buffer.ready(math.inf)) == 1
+
+
+def test_the_empty_key_is_left_to_chance_by_consistent_random_alone(twin: Any) -> None:
+    for partitioner, fixed in (("consistent_random", False), ("murmur2_random", True), ("fnv1a_random", True)):
+        buffer, _ = make(twin, 50, partitioner=partitioner)
+        for _ in range(20):
+            buffer.append(b"x", b"")
+            buffer.switch()
+        assert (len(buffer.ready(math.inf)) == 1) == fixed
+
+
+def test_the_budget_counts_keys_values_headers_and_a_constant(twin: Any) -> None:
+    buffer, budget = make(twin)
+    buffer.append("vä", b"key", 0, 5, {"h": b"12", "n": None})
+    buffer.append(None)
+    assert (budget.messages, budget.bytes) == (2, 3 + 3 + 4 + 2 * twin.OVERHEAD_BYTES)
+    costs = [(opened.count, opened.cost_bytes) for opened in buffer.ready(math.inf)]
+    for cost in costs:
+        budget.release(*cost)
+    assert (budget.messages, budget.bytes) == (0, 0)
+
+
+def test_a_used_up_budget_refuses_and_takes_again_after_release(twin: Any) -> None:
+    for limits in ((3, 10**6), (100, 3 * 26)):
+        buffer, budget = make(twin, 1, *limits)
+        for _ in range(3):
+            buffer.append(b"0123456789")
+        with pytest.raises(BufferFullError, match=r"Queue full.*poll\(\)") as caught:
+            buffer.append(b"0123456789")
+        assert isinstance(caught.value, BufferError)
+        assert caught.value.error == KafkaError._QUEUE_FULL
+        assert budget.messages == 3
+        budget.release(1, 26)
+        buffer.append(b"0123456789")
+
+
+def test_a_budget_is_shared_and_one_record_alone_always_fits(twin: Any) -> None:
+    budget = twin.Budget(0, 50)
+    one, two = twin.TopicBuffer("one", 1, budget), twin.TopicBuffer("two", 1, budget)
+    one.append(bytes(100))
+    with pytest.raises(BufferFullError):
+        two.append(b"")
+
+
+@pytest.mark.parametrize(("arguments", "code"), [
+    ((b"x" * 101, None, 0), KafkaError.MSG_SIZE_TOO_LARGE),
+    ((b"x", b"k" * 100, 0), KafkaError.MSG_SIZE_TOO_LARGE),
+    ((b"x", None, 0, 0, {"h": b"x" * 100}), KafkaError.MSG_SIZE_TOO_LARGE),
+    ((b"x", None, 4), KafkaError._UNKNOWN_PARTITION),
+])
+def test_what_no_broker_would_take_is_refused(twin: Any, arguments: Any, code: int) -> None:
+    buffer, budget = make(twin, message_bytes=100)
+    with pytest.raises(KafkaException) as caught:
+        buffer.append(*arguments)
+    assert caught.value.error.code() == code
+    assert "topic" in str(caught.value)
+    assert budget.messages == 0
+
+
+def test_a_topic_without_partitions_takes_nothing(twin: Any) -> None:
+    buffer, _ = make(twin, 0)
+    with pytest.raises(KafkaException):
+        buffer.append(b"x")
+    buffer.grow(2)
+    buffer.append(b"x", None, 1)
+    assert buffer.partition_count == 2
+
+
+@pytest.mark.parametrize("arguments", [
+    (5,), ({"a": 1},), (b"v", 1.5), (b"v", None, 0, 0, 5), (b"v", None, 0, 0, [("h", 5)]),
+    (b"v", None, 0, 0, [(b"h", b"v")]), (b"v", None, 0, 0, ["abc"]),
+])
+def test_wrong_types_are_refused_before_anything_is_kept(twin: Any, arguments: Any) -> None:
+    buffer, budget = make(twin)
+    with pytest.raises(TypeError):
+        buffer.append(*arguments)
+    assert (budget.messages, buffer.ready(math.inf)) == (0, [])
+
+
+def test_a_negative_timestamp_is_an_error_and_zero_is_now(twin: Any) -> None:
+    buffer, _ = make(twin, 1)
+    with pytest.raises(ValueError, match="negative"):
+        buffer.append(b"x", None, 0, -1)
+    before = time.time_ns() // 1_000_000
+    buffer.append(b"x")
+    buffer.append(b"y", None, 0, 77)
+    messages = twin.Cursor(buffer.ready(math.inf)[0].seal().data, "t", 0, 0).take(2)
+    assert before <= messages[0].timestamp()[1] <= time.time_ns() // 1_000_000
+    assert messages[1].timestamp() == (1, 77)
+
+
+@pytest.mark.parametrize("value", ["text", bytearray(b"text"), memoryview(b"text")])
+def test_text_and_buffers_are_taken_as_bytes(twin: Any, value: Any) -> None:
+    buffer, _ = make(twin, 1)
+    buffer.append(value, value)
+    message = twin.Cursor(buffer.ready(math.inf)[0].seal().data, "t", 0, 0).take_one()
+    assert (message.key(), message.value()) == (b"text", b"text")
+
+
+@pytest.mark.parametrize("codec", [0, 4])
+def test_delivery_reports_tell_what_was_sent_and_where_it_is(twin: Any, codec: int) -> None:
+    buffer, _ = make(twin, 2)
+    for number in range(6):
+        buffer.append(f"v{number}", b"k", 1, 100 + number, [("h", b"x")], number if number % 2 else None)
+    opened, = buffer.ready(math.inf)
+    assert opened.reports == [None, 1, None, 3, None, 5]
+    opened.seal(codec)
+    reports = opened.messages(50, 1, -1, None, time.monotonic() + 1)
+    assert [callback for callback, _ in reports] == [1, 3, 5]
+    assert fields(reports[1][1])[:8] == ("topic", 1, 53, b"k", b"v3", [("h", b"x")], (1, 103), None)
+    assert 1 <= reports[0][1].latency() < 5
+
+
+def test_delivery_reports_of_failed_batches_have_the_error_and_no_offset(twin: Any) -> None:
+    buffer, _ = make(twin, 1)
+    buffer.append(b"x", callback=print)
+    error = KafkaError(KafkaError._MSG_TIMED_OUT)
+    (_, message), = buffer.ready(math.inf)[0].messages(-1, 0, -1, error, 0.0)
+    assert (message.error(), message.offset(), message.latency(), message.value()) == (error, None, 0.0, b"x")
+
+
+def test_delivery_reports_have_the_brokers_time_when_it_sets_it(twin: Any) -> None:
+    buffer, _ = make(twin, 1)
+    buffer.append(b"x", callback=print)
+    (_, message), = buffer.ready(math.inf)[0].messages(0, 2, 12345, None, 0.0)
+    assert message.timestamp() == (2, 12345)
+
+
+def test_batches_without_callbacks_keep_nothing(twin: Any) -> None:
+    buffer, _ = make(twin, 1)
+    buffer.append(b"x")
+    opened, = buffer.ready(math.inf)
+    assert opened.reports is None
+    assert opened.messages(0, 1, 0, None, 0.0) == []
+
+
+def test_threads_may_append_while_another_takes(twin: Any) -> None:
+    buffer, budget = make(twin, 4, batch_bytes=2000)
+    taken: list[Any] = []
+
+    def produce(name: int) -> None:
+        for number in range(2000):
+            buffer.append(b"%d %d" % (name, number), None, number % 4)
+
+    threads = [threading.Thread(target=produce, args=(name,)) for name in range(3)]
+    for thread in threads:
+        thread.start()
+    while any(thread.is_alive() for thread in threads):
+        taken += buffer.ready(math.inf)
+    taken += buffer.ready(math.inf)
+    assert sum(opened.count for opened in taken) == budget.messages == 6000
+    last: dict[tuple[int, bytes], int] = {}
+    for opened in taken:
+        for value in read(twin, opened):
+            name, number = value.split()
+            assert last.get((opened.partition, name), -1) < int(number)
+            last[opened.partition, name] = int(number)
