@@ -6,12 +6,12 @@ thread is in. So time inside a native call belongs to the Python function that m
 
 from __future__ import annotations
 
-import collections
 import contextlib
 import signal
 import sys
 import threading
 import time
+from collections import defaultdict
 from collections.abc import Iterator
 from types import FrameType
 
@@ -23,8 +23,8 @@ class CpuProfile:
     """Samples all threads of this process while it is entered from the main thread."""
 
     def __init__(self) -> None:
-        self._own: collections.Counter[str] = collections.Counter()
-        self._under: collections.Counter[str] = collections.Counter()
+        self._own: defaultdict[str, float] = defaultdict(float)
+        self._under: defaultdict[str, float] = defaultdict(float)
         self._clocks: dict[int, float] = {}
 
     def __enter__(self) -> CpuProfile:
@@ -52,8 +52,8 @@ class CpuProfile:
                 self._count(frame if thread == me else seen, delta_s)
 
     def _count(self, frame: FrameType | None, seconds: float) -> None:
-        if frame is None:
-            return
+        if frame is None or frame.f_code is CpuProfile._tick.__code__:
+            return  # the profile's own cost is nobody's
         self._own[_name(frame)] += seconds
         names = set()
         while frame is not None:
@@ -66,7 +66,7 @@ class CpuProfile:
         """The functions that used most, with their own time and that of all they called, in percent."""
         total = sum(self._own.values()) or 1.0
         rows = [f"{'own %':>6} {'all %':>6}  function   (CPU {total:.2f} s in samples of {_TICK_S * 1e3:.0f} ms)"]
-        for name, seconds in self._own.most_common(_ROWS):
+        for name, seconds in sorted(self._own.items(), key=lambda row: -row[1])[:_ROWS]:
             rows.append(f"{seconds / total * 100:6.1f} {self._under[name] / total * 100:6.1f}  {name}")
         return rows
 
