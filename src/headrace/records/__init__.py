@@ -18,8 +18,8 @@ _PLAIN = os.environ.get("HEADRACE_PURE", "") not in ("", "0") or find_spec("head
 
 # The twins have the same names and types; for a type checker they are the plain one's.
 if TYPE_CHECKING or _PLAIN:
-    from headrace.records.batch import Cursor, scan, set_base_offset, set_log_append_time, verify
-    from headrace.records.builder import Batch, BatchBuilder
+    from headrace.records.batch import Cursor, scan, verify
+    from headrace.records.builder import Batch, BatchBuilder, set_base_offset, set_log_append_time
     from headrace.records.columns import append_columns, read_columns
     from headrace.records.hashing import crc32c, fnv1a, murmur2
     from headrace.records.message import Message

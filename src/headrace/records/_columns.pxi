@@ -1,40 +1,5 @@
 # Bytes into Arrow's buffers, and back. See the plain twin in `headrace.records.columns`.
 
-@cython.final
-cdef class Block:
-    """Growing memory that becomes a read-only buffer. Owned by whoever holds it; freed with it."""
-
-    cdef uint8_t *start
-    cdef Py_ssize_t used, capacity
-
-    def __cinit__(self):
-        self.reserve(0, True)  # Arrow aborts on a buffer without an address
-
-    def __dealloc__(self):
-        free(self.start)
-
-    cdef int reserve(self, Py_ssize_t more, bint zeroed=False) except -1:
-        cdef Py_ssize_t capacity = max(self.used + more, 64)
-        cdef uint8_t *grown
-        if capacity <= self.capacity:
-            return 0
-        capacity = max(capacity, self.capacity + self.capacity // 2)
-        grown = <uint8_t *> realloc(self.start, capacity)
-        if grown == NULL:
-            raise MemoryError
-        if zeroed:
-            memset(grown + self.capacity, 0, capacity - self.capacity)
-        self.start = grown
-        self.capacity = capacity
-        return 0
-
-    def __getbuffer__(self, Py_buffer *view, int flags):
-        PyBuffer_FillInfo(view, self, self.start, self.used, 1, flags)
-
-    def __len__(self):
-        return self.used
-
-
 cdef struct Sink:
     # Where a column's next value goes; room was made before.
     uint8_t *validity

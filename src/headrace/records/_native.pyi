@@ -2,11 +2,11 @@
 
 from headrace.records.batch import Cursor as Cursor
 from headrace.records.batch import scan as scan
-from headrace.records.batch import set_base_offset as set_base_offset
-from headrace.records.batch import set_log_append_time as set_log_append_time
 from headrace.records.batch import verify as verify
 from headrace.records.builder import Batch as Batch
 from headrace.records.builder import BatchBuilder as BatchBuilder
+from headrace.records.builder import set_base_offset as set_base_offset
+from headrace.records.builder import set_log_append_time as set_log_append_time
 from headrace.records.columns import append_columns as append_columns
 from headrace.records.columns import read_columns as read_columns
 from headrace.records.hashing import crc32 as crc32

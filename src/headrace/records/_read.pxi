@@ -84,10 +84,6 @@ cdef inline int read_record(const uint8_t **at, const uint8_t *end, int64_t last
         p = read_varint(p, end, &record.delta)
     if p == NULL:
         return BAD_NUMBER
-    if headrace_add(record.timestamp, base_timestamp, &record.timestamp):
-        return BAD_PLACE
-    if record.delta < 0 or record.delta > last_delta:
-        return BAD_PLACE
     p = read_field(p, end, &record.key, &record.key_size, &code)
     if p == NULL:
         return code
@@ -113,6 +109,10 @@ cdef inline int read_record(const uint8_t **at, const uint8_t *end, int64_t last
             return code
     if p != end:
         return BAD_END
+    if headrace_add(record.timestamp, base_timestamp, &record.timestamp):
+        return BAD_PLACE
+    if record.delta < 0 or record.delta > last_delta:
+        return BAD_PLACE
     record.end = end
     at[0] = end
     return FINE

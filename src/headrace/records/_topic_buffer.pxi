@@ -133,6 +133,7 @@ cdef class TopicBuffer:
     cdef list _slots  # by partition: the open batch or None
     cdef dict _open  # the same, the oldest first
     cdef list _full
+    cdef Block _scratch  # the headers of the record that is appended
 
     def __init__(self, topic, Py_ssize_t partition_count, Budget budget not None, *,
                  partitioner="consistent_random", Py_ssize_t batch_bytes=1_000_000, Py_ssize_t batch_count=10_000,
@@ -150,6 +151,7 @@ cdef class TopicBuffer:
         self._slots = [None] * partition_count
         self._open = {}
         self._full = []
+        self._scratch = Block()
 
     @cython.critical_section
     def append(self, value=None, key=None, Py_ssize_t partition=-1, int64_t timestamp_ms=0, headers=None,
@@ -159,16 +161,18 @@ cdef class TopicBuffer:
         raw_key = point_at(key, "key", &fields.key, &fields.key_size)
         raw_value = point_at(value, "value", &fields.value, &fields.value_size)
         size = (fields.key_size if fields.key_size > 0 else 0) + (fields.value_size if fields.value_size > 0 else 0)
-        cdef bytes raw_headers = None
         fields.headers = NULL
         fields.headers_size = fields.header_count = 0
         if headers:
-            pairs = encode_headers(headers)
-            for name, content in pairs:
-                size += PyBytes_GET_SIZE(name) + (0 if content is None else PyBytes_GET_SIZE(content))
-            raw_headers = encode_header_bytes(pairs, &fields.header_count)
-            fields.headers = <const uint8_t *> PyBytes_AS_STRING(raw_headers)
-            fields.headers_size = PyBytes_GET_SIZE(raw_headers)
+            self._scratch.used = 0
+            pairs = list(headers.items()) if type(headers) is dict else headers
+            if type(pairs) is not list or not add_headers(self._scratch, <list> pairs, False, &size):
+                pairs = encode_headers(headers)  # the slow way, which also finds the right words for what is wrong
+                self._scratch.used = 0
+                add_headers(self._scratch, pairs, True, &size)
+            fields.headers = self._scratch.start
+            fields.headers_size = self._scratch.used
+            fields.header_count = PyList_GET_SIZE(pairs)
         if timestamp_ms < 0:
             self.check(size, partition)
             raise ValueError(f"timestamp must not be negative: {timestamp_ms}")
@@ -292,23 +296,3 @@ cdef class TopicBuffer:
         if partition_count > self.partition_count:
             self._slots += [None] * (partition_count - self.partition_count)
             self.partition_count = partition_count
-
-
-cdef inline object point_at(value, str role, const uint8_t **data, int64_t *size):
-    # Where the bytes of a key or value are, as long as what is returned lives.
-    cdef Py_ssize_t length
-    if type(value) is bytes:
-        data[0] = <const uint8_t *> PyBytes_AS_STRING(value)
-        size[0] = PyBytes_GET_SIZE(value)
-        return value
-    if value is None:
-        size[0] = IS_NULL
-        return None
-    if isinstance(value, str):
-        data[0] = <const uint8_t *> PyUnicode_AsUTF8AndSize(value, &length)
-        size[0] = length
-        return value
-    value = encode_text(value, role)
-    data[0] = <const uint8_t *> PyBytes_AS_STRING(value)
-    size[0] = PyBytes_GET_SIZE(value)
-    return value

@@ -37,6 +37,41 @@ cdef inline uint8_t *write_bytes(uint8_t *p, const uint8_t *data, int64_t size) 
     return p
 
 
+@cython.final
+cdef class Block:
+    """Growing memory that becomes a read-only buffer. Owned by whoever holds it; freed with it."""
+
+    cdef uint8_t *start
+    cdef Py_ssize_t used, capacity
+
+    def __cinit__(self):
+        self.reserve(0, True)  # Arrow aborts on a buffer without an address
+
+    def __dealloc__(self):
+        free(self.start)
+
+    cdef int reserve(self, Py_ssize_t more, bint zeroed=False) except -1:
+        cdef Py_ssize_t capacity = max(self.used + more, 64)
+        cdef uint8_t *grown
+        if capacity <= self.capacity:
+            return 0
+        capacity = max(capacity, self.capacity + self.capacity // 2)
+        grown = <uint8_t *> realloc(self.start, capacity)
+        if grown == NULL:
+            raise MemoryError
+        if zeroed:
+            memset(grown + self.capacity, 0, capacity - self.capacity)
+        self.start = grown
+        self.capacity = capacity
+        return 0
+
+    def __getbuffer__(self, Py_buffer *view, int flags):
+        PyBuffer_FillInfo(view, self, self.start, self.used, 1, flags)
+
+    def __len__(self):
+        return self.used
+
+
 cdef struct Fields:
     # What a record is made of. Sizes are -1 for None; `headers` are encoded already, without their count.
     const uint8_t *key
@@ -46,6 +81,50 @@ cdef struct Fields:
     const uint8_t *headers
     int64_t headers_size
     int64_t header_count
+
+
+cdef inline object point_at(value, str role, const uint8_t **data, int64_t *size):
+    # Where the bytes of a key or value are, as long as what is returned lives.
+    cdef Py_ssize_t length
+    if type(value) is bytes:
+        data[0] = <const uint8_t *> PyBytes_AS_STRING(value)
+        size[0] = PyBytes_GET_SIZE(value)
+        return value
+    if value is None:
+        size[0] = IS_NULL
+        return None
+    if isinstance(value, str):
+        data[0] = <const uint8_t *> PyUnicode_AsUTF8AndSize(value, &length)
+        size[0] = length
+        return value
+    value = encode_text(value, role)
+    data[0] = <const uint8_t *> PyBytes_AS_STRING(value)
+    size[0] = PyBytes_GET_SIZE(value)
+    return value
+
+
+cdef int add_headers(Block block, list pairs, bint encoded, int64_t *size) except -1:
+    # Headers as they follow their count, and their bytes added to `size`. 0 if a pair is not a tuple of str (bytes if
+    # `encoded`) and of bytes, str or None; the size is as before then.
+    cdef int64_t total = 0, length = 0
+    cdef const uint8_t *data = NULL
+    cdef int part
+    for pair in pairs:
+        if type(pair) is not tuple or PyTuple_GET_SIZE(pair) != 2:
+            return 0
+        for part in range(2):
+            field = <object> PyTuple_GET_ITEM(pair, part)
+            if type(field) is bytes:
+                if part == 0 and not encoded:
+                    return 0
+            elif type(field) is not str and (part == 0 or field is not None):
+                return 0
+            field = point_at(field, "header", &data, &length)
+            block.reserve(SLACK + max(length, 0))
+            block.used = write_bytes(block.start + block.used, data, length) - block.start
+            total += max(length, 0)
+    size[0] += total
+    return 1
 
 
 cdef class BatchBuilder:
@@ -70,18 +149,16 @@ cdef class BatchBuilder:
 
     def append(self, int64_t timestamp_ms, key, value, headers=()):
         cdef Fields fields
-        cdef bytes raw = encode_header_bytes(list(headers), &fields.header_count)
-        fields.headers = <const uint8_t *> PyBytes_AS_STRING(raw)
-        fields.headers_size = PyBytes_GET_SIZE(raw)
-        fields.key_size = fields.value_size = IS_NULL
-        if key is not None:
-            key = bytes(key)
-            fields.key = <const uint8_t *> PyBytes_AS_STRING(key)
-            fields.key_size = PyBytes_GET_SIZE(key)
-        if value is not None:
-            value = bytes(value)
-            fields.value = <const uint8_t *> PyBytes_AS_STRING(value)
-            fields.value_size = PyBytes_GET_SIZE(value)
+        cdef Block block = Block()
+        cdef int64_t size = 0
+        cdef list pairs = list(headers)
+        if not add_headers(block, pairs, True, &size):
+            raise TypeError("headers must be tuples of bytes")
+        fields.headers = block.start
+        fields.headers_size = block.used
+        fields.header_count = PyList_GET_SIZE(pairs)
+        raw_key = point_at(key, "key", &fields.key, &fields.key_size)
+        raw_value = point_at(value, "value", &fields.value, &fields.value_size)
         return self.add(timestamp_ms, &fields) == 1
 
     cdef inline int add(self, int64_t timestamp_ms, const Fields *fields) except -1:
@@ -143,27 +220,6 @@ cdef class BatchBuilder:
             batch._data = self._data
         batch.write_header(codec, self.count, self._base_timestamp, self._max_timestamp)
         return batch
-
-
-cdef bytes encode_header_bytes(list headers, int64_t *count):
-    # The headers of a record, pairs of bytes, as they follow their count.
-    cdef Py_ssize_t size = 0
-    cdef uint8_t *p
-    count[0] = len(headers)
-    if not headers:
-        return b""
-    for name, content in headers:
-        size += 20 + PyBytes_GET_SIZE(name) + (0 if content is None else PyBytes_GET_SIZE(content))
-    cdef bytes encoded = PyBytes_FromStringAndSize(NULL, size)
-    cdef uint8_t *start = <uint8_t *> PyBytes_AS_STRING(encoded)
-    p = start
-    for name, content in headers:
-        p = write_bytes(p, <const uint8_t *> PyBytes_AS_STRING(name), PyBytes_GET_SIZE(name))
-        if content is None:
-            p = write_varint(p, -1)
-        else:
-            p = write_bytes(p, <const uint8_t *> PyBytes_AS_STRING(content), PyBytes_GET_SIZE(content))
-    return encoded[:p - start]
 
 
 @cython.final

@@ -34,10 +34,9 @@ from headrace.records import legacy
 from headrace.records.compression import decompress
 from headrace.records.hashing import crc32c
 from headrace.records.message import Message
-from headrace.records.varint import read_varint, take_bytes
+from headrace.records.record import Record, read_record, read_varint
 
-__all__ = ["HEADER_BYTES", "MAX_DECOMPRESSED_BYTES", "BatchInfo", "Cursor", "scan", "set_base_offset",
-           "set_log_append_time", "verify"]
+__all__ = ["HEADER_BYTES", "MAX_DECOMPRESSED_BYTES", "BatchInfo", "Cursor", "scan", "verify"]
 
 HEADER_BYTES = 61
 MAX_DECOMPRESSED_BYTES = 1 << 28  # of one batch, unless the caller says otherwise
@@ -111,11 +110,7 @@ def read_info(view: memoryview, position: int, topic: str = "", partition: int =
 
 
 def scan(data: Any, topic: str = "", partition: int = -1) -> list[BatchInfo]:
-    """Read the headers of all whole batches; a part of a batch at the end is left out.
-
-    Raises:
-        CorruptRecordError: a header can not be true.
-    """
+    """The headers of all whole batches; raises `CorruptRecordError` where one can not be true."""
     view, found, position = memoryview(data), [], 0
     while (info := read_info(view, position, topic, partition)) is not None:
         found.append(info)
@@ -124,11 +119,7 @@ def scan(data: Any, topic: str = "", partition: int = -1) -> list[BatchInfo]:
 
 
 def verify(data: Any, topic: str = "", partition: int = -1) -> None:
-    """Compare the checksum of every whole batch with its bytes.
-
-    Raises:
-        CorruptRecordError: a checksum or a header is wrong.
-    """
+    """Compare the checksum of every whole batch with its bytes; raises `CorruptRecordError`."""
     view = memoryview(data)
     for info in scan(data, topic, partition):
         _check_sum(view, info, topic, partition)
@@ -145,27 +136,8 @@ def _check_sum(view: memoryview, info: BatchInfo, topic: str, partition: int) ->
                                  f"{found:#010x}, header says {expected:#010x}")
 
 
-def set_base_offset(batch: bytearray | memoryview, base_offset: int, leader_epoch: int) -> None:
-    """Write the two fields that a broker sets on append; the checksum does not cover them."""
-    struct.pack_into(">q", batch, 0, base_offset)
-    struct.pack_into(">i", batch, 12, leader_epoch)
-
-
-def set_log_append_time(batch: bytearray | memoryview, timestamp_ms: int) -> None:
-    """Replace the timestamps of all records by the broker's; writes the checksum anew."""
-    view = memoryview(batch)
-    attributes, = struct.unpack_from(">h", view, 21)
-    struct.pack_into(">h", view, 21, attributes | LOG_APPEND_TIME)
-    struct.pack_into(">q", view, 35, timestamp_ms)
-    struct.pack_into(">I", view, 17, crc32c(view[SUMMED_FROM:]))
-
-
 def read_records(data: memoryview, info: BatchInfo, topic: str, partition: int, limit: int) -> Iterator[Message]:
-    """The records of one batch, in order.
-
-    Raises:
-        CorruptRecordError: the records are damaged.
-    """
+    """The records of one batch, in order; raises `CorruptRecordError` where they are damaged."""
     plain = data[info.position + HEADER_BYTES : info.position + info.size]
     if info.codec:
         plain = memoryview(decompress(info.codec, plain, limit))
@@ -174,40 +146,19 @@ def read_records(data: memoryview, info: BatchInfo, topic: str, partition: int, 
         size, at = read_varint(plain, at)
         if not 0 < size <= len(plain) - at:
             raise CorruptRecordError("a record's length passes the end of its batch")
-        yield _read_record(plain[at : at + size], info, topic, partition)
+        yield _message(read_record(plain[at : at + size]), info, topic, partition)
         at += size
     if at != len(plain):
         raise CorruptRecordError("bytes are left behind the last record of a batch")
 
 
-def _read_record(body: memoryview, info: BatchInfo, topic: str, partition: int) -> Message:
-    timestamp, at = read_varint(body, 1)
-    delta, at = read_varint(body, at)
-    timestamp += info.base_timestamp
-    if not 0 <= delta <= info.last_offset - info.base_offset or not -(1 << 63) <= timestamp < 1 << 63:
+def _message(record: Record, info: BatchInfo, topic: str, partition: int) -> Message:
+    timestamp = info.base_timestamp + record.timestamp_delta
+    if not 0 <= record.offset_delta <= info.last_offset - info.base_offset or not -(1 << 63) <= timestamp < 1 << 63:
         raise CorruptRecordError("a record's offset or timestamp is outside of its batch")
-    key, at = take_bytes(body, at)
-    value, at = take_bytes(body, at)
-    headers, at = _read_headers(body, at)
-    if at != len(body):
-        raise CorruptRecordError("a record's length does not fit its fields")
     stamp = (2, info.max_timestamp) if info.is_log_append_time else (1, timestamp)
-    return Message(topic, partition, info.base_offset + delta, key, value, headers, None, stamp, None,
-                   info.leader_epoch)
-
-
-def _read_headers(body: memoryview, at: int) -> tuple[list[tuple[str, bytes | None]] | None, int]:
-    count, at = read_varint(body, at)
-    if not 0 <= count <= len(body) - at:
-        raise CorruptRecordError("a record's count of headers passes its end")
-    headers = []
-    for _ in range(count):
-        name, at = take_bytes(body, at)
-        value, at = take_bytes(body, at)
-        if name is None:
-            raise CorruptRecordError("a header has no name")
-        headers.append((name.decode(errors="replace"), value))
-    return headers or None, at
+    return Message(topic, partition, info.base_offset + record.offset_delta, record.key, record.value, record.headers,
+                   None, stamp, None, info.leader_epoch)
 
 
 class Cursor:

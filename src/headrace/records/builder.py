@@ -8,13 +8,21 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterable, Iterator
 
-from headrace.records.batch import HEADER, HEADER_BYTES, SUMMED_FROM, TRANSACTIONAL, BatchInfo, read_records
+from headrace.records.batch import (
+    HEADER,
+    HEADER_BYTES,
+    LOG_APPEND_TIME,
+    SUMMED_FROM,
+    TRANSACTIONAL,
+    BatchInfo,
+    read_records,
+)
 from headrace.records.compression import compress
 from headrace.records.hashing import crc32c
 from headrace.records.message import Message
-from headrace.records.varint import write_bytes, write_varint
+from headrace.records.record import encode_record
 
-__all__ = ["Batch", "BatchBuilder"]
+__all__ = ["Batch", "BatchBuilder", "set_base_offset", "set_log_append_time"]
 
 
 class BatchBuilder:
@@ -69,24 +77,6 @@ class BatchBuilder:
         return read_records(data, info, topic, partition, 0)
 
 
-def encode_record(timestamp_delta: int, offset_delta: int, key: bytes | None, value: bytes | None,
-                  headers: Iterable[tuple[bytes, bytes | None]]) -> bytes:
-    """One record with its length in front."""
-    body = bytearray(1)
-    write_varint(body, timestamp_delta)
-    write_varint(body, offset_delta)
-    write_bytes(body, key)
-    write_bytes(body, value)
-    headers = list(headers)
-    write_varint(body, len(headers))
-    for name, content in headers:
-        write_bytes(body, name)
-        write_bytes(body, content)
-    record = bytearray()
-    write_varint(record, len(body))
-    return bytes(record + body)
-
-
 class Batch:
     """A sealed batch: its bytes, and the few fields that a producer writes when it sends it."""
 
@@ -118,3 +108,18 @@ class Batch:
         struct.pack_into(">h", self._data, 21, self._codec | (TRANSACTIONAL if transactional else 0))
         struct.pack_into(">qhi", self._data, 43, producer_id, epoch, base_sequence)
         self._summed = False
+
+
+def set_base_offset(batch: bytearray | memoryview, base_offset: int, leader_epoch: int) -> None:
+    """Write the two fields that a broker sets on append; the checksum does not cover them."""
+    struct.pack_into(">q", batch, 0, base_offset)
+    struct.pack_into(">i", batch, 12, leader_epoch)
+
+
+def set_log_append_time(batch: bytearray | memoryview, timestamp_ms: int) -> None:
+    """Replace the timestamps of all records by the broker's; writes the checksum anew."""
+    view = memoryview(batch)
+    attributes, = struct.unpack_from(">h", view, 21)
+    struct.pack_into(">h", view, 21, attributes | LOG_APPEND_TIME)
+    struct.pack_into(">q", view, 35, timestamp_ms)
+    struct.pack_into(">I", view, 17, crc32c(view[SUMMED_FROM:]))

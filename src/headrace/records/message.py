@@ -177,13 +177,13 @@ def encode_headers(headers: Any) -> list[tuple[bytes, bytes | None]]:
     """
     if not headers:
         return []
-    pairs = headers.items() if hasattr(headers, "items") else headers
     encoded = []
-    try:
-        for name, value in pairs:
-            if not isinstance(name, str):
-                raise TypeError(f"a header's name must be str, not {type(name).__name__}")
-            encoded.append((name.encode(), encode_text(value, f"header {name!r}")))
-    except ValueError:
-        raise TypeError("headers must be a mapping or a list of (name, value) pairs") from None
+    for pair in headers.items() if hasattr(headers, "items") else headers:
+        try:
+            name, value = pair
+        except (TypeError, ValueError):
+            raise TypeError("headers must be a mapping or a list of (name, value) pairs") from None
+        if not isinstance(name, str):
+            raise TypeError(f"a header's name must be str, not {type(name).__name__}")
+        encoded.append((name.encode(), encode_text(value, f"header {name!r}")))
     return encoded
