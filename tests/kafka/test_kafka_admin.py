@@ -1,6 +1,7 @@
 """Administration of a real Kafka."""
 
 import pytest
+from real_kafka import until
 
 from headrace import KafkaError, KafkaException, Producer
 from headrace.admin import AdminClient, ConfigResource, NewPartitions, NewTopic
@@ -15,10 +16,10 @@ def admin(kafka: KafkaCluster) -> AdminClient:
 def test_a_topic_is_made_grown_and_deleted(admin: AdminClient) -> None:
     admin.create_topics([NewTopic("made", 2, 1, config={"retention.ms": "60000"})])["made"].result(10)
     admin.create_partitions([NewPartitions("made", 5)])["made"].result(10)
-    found = admin.list_topics("made", 10).topics["made"]
-    assert sorted(found.partitions) == [0, 1, 2, 3, 4]
+    # The controller has done it when it answers; the broker that is asked next hears of it a little later.
+    until(lambda: sorted(admin.list_topics("made", 10).topics["made"].partitions) == [0, 1, 2, 3, 4])
     admin.delete_topics(["made"])["made"].result(10)
-    assert "made" not in admin.list_topics(timeout=10).topics
+    until(lambda: "made" not in admin.list_topics(timeout=10).topics)
 
 
 def test_making_a_topic_twice_says_that_it_exists(admin: AdminClient, topic: str) -> None:

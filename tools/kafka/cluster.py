@@ -76,7 +76,10 @@ class KafkaCluster:
         self.directory = directory if directory is not None else Path(tempfile.mkdtemp(prefix="headrace-kafka-"))
         self._overrides = dict(properties or {})
         self._ports = _free_ports(nodes * (len(self.listeners) + 1))
-        self.nodes = {i: Node(i, version, self.directory / f"node-{i}", heap_mb) for i in range(1, nodes + 1)}
+        self.nodes = {
+            i: Node(i, version, self.directory / f"node-{i}", heap_mb, keep=not self._temporary)
+            for i in range(1, nodes + 1)
+        }
 
     @property
     def bootstrap_servers(self) -> str:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shlex
 import signal
 import subprocess
 import time
@@ -40,13 +41,15 @@ class Node:
         version: version of Apache Kafka.
         directory: where its properties, data and log are; made by `format`.
         heap_mb: size of its heap, in MiB.
+        keep: leave the directory when the process that started the node ends without closing it.
     """
 
-    def __init__(self, node_id: int, version: str, directory: Path, heap_mb: int) -> None:
+    def __init__(self, node_id: int, version: str, directory: Path, heap_mb: int, *, keep: bool = True) -> None:
         self.node_id = node_id
         self.version = version
         self.directory = directory
         self.heap_mb = heap_mb
+        self.keep = keep
         self._process: subprocess.Popen[bytes] | None = None
         self._warden: subprocess.Popen[bytes] | None = None
 
@@ -106,7 +109,8 @@ class Node:
         self._pid_file.write_text(str(self._process.pid))
         if not outlive:
             # Waits for the end of this process, which closes the pipe, and takes the broker along.
-            self._warden = subprocess.Popen(["sh", "-c", f"read _; kill -9 {self._process.pid}"],
+            clean = "" if self.keep else f"; rm -rf {shlex.quote(str(self.directory))}"
+            self._warden = subprocess.Popen(["sh", "-c", f"read _; kill -9 {self._process.pid}{clean}"],
                                             stdin=subprocess.PIPE, stderr=subprocess.DEVNULL, start_new_session=True)
 
     def stop(self) -> None:
