@@ -3,9 +3,9 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
-SOURCES := src/headrace/records/_native.pyx setup.py pyproject.toml
+SOURCES := $(wildcard src/headrace/records/_*.p*) src/headrace/records/_native.h setup.py pyproject.toml
 
-.PHONY: demo test check bench wheel clean help
+.PHONY: demo test long check bench wheel clean help
 
 help:  ## Show this list
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
@@ -14,7 +14,11 @@ demo: $(READY)  ## The main job on the embedded broker: 336,776 flights through 
 	$(BIN)/python -m headrace.cli demo $(DEMO_ARGS)
 
 test: $(READY)  ## All tests but the long ones, real Kafka and real Spark included
-	$(BIN)/python -m pytest $(PYTEST_ARGS)
+	$(BIN)/python -m pytest -m "not slow" $(PYTEST_ARGS)
+
+long: $(READY)  ## The long tests: clusters of three brokers, killed and frozen; older Kafkas; 100,000 simulated schedules
+	$(BIN)/python -m pytest -m slow $(PYTEST_ARGS)
+	$(BIN)/python -m tests.sim.produce --schedules 100000 --jobs 2
 
 check: $(READY)  ## Lint, types, layers, docstrings
 	$(BIN)/ruff check .

@@ -39,12 +39,14 @@ def _range(row: Property) -> str:
 
 def _default(row: Property) -> str:
     if isinstance(row.choices, dict):
-        return next(text for text, value in row.choices.items() if value == row.default)
+        return next(str(text) for text, value in row.choices.items() if value == row.default)
     if isinstance(row.default, tuple):
         return ",".join(row.default)
     if isinstance(row.default, bool):
         return str(row.default).lower()
-    return "" if row.default is None else f"{row.default:g}" if isinstance(row.default, float) else str(row.default)
+    if row.default is None:
+        return ""
+    return f"{row.default:g}" if isinstance(row.default, float) else str(row.default)
 
 
 if __name__ == "__main__":

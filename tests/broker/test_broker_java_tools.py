@@ -8,7 +8,7 @@ import pytest
 from headrace.testing import EmbeddedBroker
 from tools.kafka import MissingJavaError, RegistryError, java_tool
 
-pytestmark = [pytest.mark.kafka, pytest.mark.slow]
+pytestmark = pytest.mark.kafka
 CODECS = ["none", "gzip", "snappy", "lz4", "zstd"]
 
 

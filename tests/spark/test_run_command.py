@@ -76,7 +76,6 @@ def test_a_missing_package_says_what_to_install(monkeypatch, capsys):
 
 
 @pytest.mark.spark
-@pytest.mark.slow
 @pytest.mark.timeout(180)
 class TestWithSpark:
     @pytest.fixture(autouse=True)
