@@ -140,8 +140,9 @@ _ROWS = (
              low=-1, high=22, kip="KIP-390"),
     Property("partitioner", "enum", "consistent_random", "How a record without a partition finds one. "
              "consistent_random: CRC32 of the key; without a key a random partition for each batch (librdkafka's "
-             "default). murmur2_random: Java's hash of the key.", roles=_P, choices=("random", "consistent", "consistent_random", "murmur2", "murmur2_random",
-                                            "fnv1a", "fnv1a_random")),
+             "default). murmur2_random: Java's hash of the key.", roles=_P,
+             choices=("random", "consistent", "consistent_random", "murmur2", "murmur2_random", "fnv1a",
+                      "fnv1a_random")),
     Property("on_delivery", "callable", None, "Called as on_delivery(KafkaError | None, Message) for each record that "
              "was given no callback of its own, from `poll()` or `flush()`.", roles=_P),
     Property("delivery.report.only.error", "bool", False, "Call back for failed records only.", roles=_P),
