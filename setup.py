@@ -23,9 +23,11 @@ def extensions() -> list[Extension]:
             "_native.h", "_message.pxi", "_write.pxi", "_topic_buffer.pxi", "_read.pxi", "_columns.pxi")],
         # No -march=native: a wheel must run anywhere. What needs newer instructions asks the processor first.
         extra_compile_args=["/O2"] if sys.platform == "win32" else ["-O3", "-fno-strict-aliasing"],
-        optional=True,
     )
-    return list(cythonize([native], compiler_directives={"language_level": 3}))
+    built: list[Extension] = cythonize([native])
+    for extension in built:
+        extension.optional = True  # said here because cythonize() does not carry it over
+    return built
 
 
 setup(ext_modules=extensions())
