@@ -13,6 +13,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
+import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -92,8 +93,10 @@ class Driver:
             self._loop.call_soon(self._step)
 
     def wake_threadsafe(self) -> None:
-        """The same from any thread; cheap while a wake is already on its way."""
-        if not self._woken:
+        """The same from any thread. While a wake is on its way the caller steps aside, so that the loop gets its turn."""
+        if self._woken:
+            time.sleep(0)  # gives the GIL away; a busy caller would else keep it for 5 ms at a time
+        else:
             self._woken = True
             self._loop.call_soon_threadsafe(self._step)
 
