@@ -187,7 +187,8 @@ class KafkaCluster:
 
     def _format(self) -> None:
         self.directory.mkdir(parents=True, exist_ok=True)
-        cluster_id = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
+        # Never with a dash in front: the formatting tool would take it for an option.
+        cluster_id = "K" + base64.urlsafe_b64encode(uuid.uuid4().bytes).decode()[1:].rstrip("=")
         sasl = any(name.startswith("SASL") for name in self.listeners)
         if any(name.endswith("SSL") for name in self.listeners):
             self.certificates = make_certificates(self.directory)

@@ -23,13 +23,14 @@ if TYPE_CHECKING or _PLAIN:
     from headrace.records.columns import append_columns, read_columns
     from headrace.records.hashing import crc32c, fnv1a, murmur2
     from headrace.records.message import Message
-    from headrace.records.topic_buffer import Budget, OpenBatch, TopicBuffer
+    from headrace.records.topic_buffer import Budget, Intake, OpenBatch, TopicBuffer
 else:
     from headrace.records._native import (
         Batch,
         BatchBuilder,
         Budget,
         Cursor,
+        Intake,
         Message,
         OpenBatch,
         TopicBuffer,
@@ -59,6 +60,7 @@ __all__ = [
     "BatchInfo",
     "Budget",
     "Cursor",
+    "Intake",
     "Message",
     "OpenBatch",
     "TopicBuffer",

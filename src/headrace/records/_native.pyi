@@ -17,6 +17,7 @@ from headrace.records.message import Message as Message
 from headrace.records.topic_buffer import OVERHEAD_BYTES as OVERHEAD_BYTES
 from headrace.records.topic_buffer import WAKE as WAKE
 from headrace.records.topic_buffer import Budget as Budget
+from headrace.records.topic_buffer import Intake as Intake
 from headrace.records.topic_buffer import OpenBatch as OpenBatch
 from headrace.records.topic_buffer import TopicBuffer as TopicBuffer
 

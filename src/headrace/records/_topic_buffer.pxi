@@ -153,33 +153,38 @@ cdef class TopicBuffer:
         self._full = []
         self._scratch = Block()
 
-    @cython.critical_section
     def append(self, value=None, key=None, Py_ssize_t partition=-1, int64_t timestamp_ms=0, headers=None,
                callback=None):
-        cdef Fields fields
-        cdef int64_t size
-        raw_key = point_at(key, "key", &fields.key, &fields.key_size)
-        raw_value = point_at(value, "value", &fields.value, &fields.value_size)
-        size = (fields.key_size if fields.key_size > 0 else 0) + (fields.value_size if fields.value_size > 0 else 0)
-        fields.headers = NULL
-        fields.headers_size = fields.header_count = 0
-        if headers:
-            self._scratch.used = 0
-            pairs = list(headers.items()) if type(headers) is dict else headers
-            if type(pairs) is not list or not add_headers(self._scratch, <list> pairs, False, &size):
-                pairs = encode_headers(headers)  # the slow way, which also finds the right words for what is wrong
-                self._scratch.used = 0
-                add_headers(self._scratch, pairs, True, &size)
-            fields.headers = self._scratch.start
-            fields.headers_size = self._scratch.used
-            fields.header_count = PyList_GET_SIZE(pairs)
-        if timestamp_ms < 0:
-            self.check(size, partition)
-            raise ValueError(f"timestamp must not be negative: {timestamp_ms}")
-        cdef int woken = self.put(partition, timestamp_ms, &fields, size, callback)
+        cdef int woken = self.add(value, key, partition, timestamp_ms, headers, callback)
         if woken < 0:
             raise queue_full(self._budget)
         return woken
+
+    cdef int add(self, value, key, Py_ssize_t partition, int64_t timestamp_ms, headers, callback) except -2:
+        # As `append`, but -1 when the budget is used up.
+        cdef Fields fields
+        cdef int64_t size
+        with cython.critical_section(self):
+            raw_key = point_at(key, "key", &fields.key, &fields.key_size)
+            raw_value = point_at(value, "value", &fields.value, &fields.value_size)
+            size = (fields.key_size if fields.key_size > 0 else 0) + (
+                fields.value_size if fields.value_size > 0 else 0)
+            fields.headers = NULL
+            fields.headers_size = fields.header_count = 0
+            if headers:
+                self._scratch.used = 0
+                pairs = list(headers.items()) if type(headers) is dict else headers
+                if type(pairs) is not list or not add_headers(self._scratch, <list> pairs, False, &size):
+                    pairs = encode_headers(headers)  # the slow way, which also finds the right words for what is wrong
+                    self._scratch.used = 0
+                    add_headers(self._scratch, pairs, True, &size)
+                fields.headers = self._scratch.start
+                fields.headers_size = self._scratch.used
+                fields.header_count = PyList_GET_SIZE(pairs)
+            if timestamp_ms < 0:
+                self.check(size, partition)
+                raise ValueError(f"timestamp must not be negative: {timestamp_ms}")
+            return self.put(partition, timestamp_ms, &fields, size, callback)
 
     cdef inline int check(self, int64_t size, Py_ssize_t partition) except -1:
         if size > self._message_bytes:
@@ -296,3 +301,31 @@ cdef class TopicBuffer:
         if partition_count > self.partition_count:
             self._slots += [None] * (partition_count - self.partition_count)
             self.partition_count = partition_count
+
+
+@cython.final
+cdef class Intake:
+    """`Producer.produce` with what it needs at hand; anything unusual is left to `otherwise`."""
+
+    cdef dict _open
+    cdef object _otherwise, _wake, _default
+
+    def __init__(self, dict open not None, otherwise, wake, default=None):
+        self._open = open
+        self._otherwise = otherwise
+        self._wake = wake
+        self._default = default
+
+    def produce(self, topic, value=None, key=None, Py_ssize_t partition=-1, callback=None, on_delivery=None,
+                int64_t timestamp=0, headers=None):
+        """Put a record on its way; see `headrace.Producer.produce`."""
+        if callback is None:
+            callback = self._default if on_delivery is None else on_delivery
+        cdef int woken = -1
+        buffer = self._open.get(topic)
+        if buffer is not None:
+            woken = (<TopicBuffer> buffer).add(value, key, partition, timestamp, headers, callback)
+        if woken < 0:
+            self._otherwise(topic, value, key, partition, timestamp, headers, callback)
+        elif woken:
+            self._wake()

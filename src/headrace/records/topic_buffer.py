@@ -18,7 +18,7 @@ from headrace.records.builder import Batch, BatchBuilder
 from headrace.records.hashing import PARTITIONERS
 from headrace.records.message import Message, encode_headers, encode_text
 
-__all__ = ["OVERHEAD_BYTES", "WAKE", "Budget", "OpenBatch", "TopicBuffer"]
+__all__ = ["OVERHEAD_BYTES", "WAKE", "Budget", "Intake", "OpenBatch", "TopicBuffer"]
 
 WAKE = 1
 """Flag of `TopicBuffer.append`: a batch is full, or a partition that had nothing open has now."""
@@ -312,6 +312,52 @@ class TopicBuffer:
         """Partitions were added to the topic."""
         with self._lock:
             self.partition_count = max(self.partition_count, partition_count)
+
+
+class Intake:
+    """`Producer.produce` with what it needs at hand; anything unusual is left to `otherwise`.
+
+    Args:
+        open: buffers by topic.
+        otherwise: called as otherwise(topic, value, key, partition, timestamp_ms, headers, callback) for a topic that
+            is not in `open`, and when the budget is used up.
+        wake: called when the loop has something to do.
+        default: callback of records that are given none.
+    """
+
+    __slots__ = ("_default", "_open", "_otherwise", "_wake")
+
+    def __init__(
+        self, open: dict[str, TopicBuffer], otherwise: Callable[..., object], wake: Callable[[], object],
+        default: Callable[..., object] | None = None,
+    ) -> None:
+        self._open = open
+        self._otherwise = otherwise
+        self._wake = wake
+        self._default = default
+
+    def produce(
+        self,
+        topic: str,
+        value: Any = None,
+        key: Any = None,
+        partition: int = -1,
+        callback: Callable[..., object] | None = None,
+        on_delivery: Callable[..., object] | None = None,
+        timestamp: int = 0,
+        headers: Any = None,
+    ) -> None:
+        """Put a record on its way; see `headrace.Producer.produce`."""
+        report_to = callback or on_delivery or self._default
+        buffer = self._open.get(topic)
+        try:
+            if buffer is not None:
+                if buffer.append(value, key, partition, timestamp, headers, report_to):
+                    self._wake()
+                return
+        except BufferFullError:
+            pass
+        self._otherwise(topic, value, key, partition, timestamp, headers, report_to)
 
 
 def queue_full(budget: Budget) -> BufferFullError:

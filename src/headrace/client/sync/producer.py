@@ -15,9 +15,9 @@ from typing import Any
 
 from headrace.client.producer import Core
 from headrace.config import PRODUCER, Config
-from headrace.errors import BufferFullError, ClientClosedError, KafkaError
+from headrace.errors import ClientClosedError, KafkaError
 from headrace.net.thread import loop_thread
-from headrace.records import Message
+from headrace.records import Intake, Message
 from headrace.types import Headers
 
 __all__ = ["Producer"]
@@ -49,8 +49,10 @@ class Producer:
         self._change = _Change()
         self._thread = loop_thread()
         self._core: Core = self._thread.call(_make(checked, self._change.tell))
-        self._open = self._core.buffers.open
-        self._wake = self._core.wake
+        intake = Intake(self._core.buffers.open, self._core.produce, self._core.wake, self._on_delivery)
+        self._produce = intake.produce
+        if type(self).produce is Producer.produce:
+            self.__dict__["produce"] = intake.produce  # saves a Python frame for each record
 
     def produce(
         self,
@@ -82,17 +84,7 @@ class Producer:
             KafkaException: the record is too large, or its partition does not exist.
             TypeError: value, key or headers are of a wrong type.
         """
-        buffer = self._open.get(topic)
-        if buffer is None:  # a topic that is not known yet, or a closed producer
-            self._core.produce(
-                topic, value, key, partition, timestamp, headers, callback or on_delivery or self._on_delivery)
-            return
-        try:
-            if buffer.append(value, key, partition, timestamp, headers, callback or on_delivery or self._on_delivery):
-                self._wake()
-        except BufferFullError:
-            self._core.relieve()
-            raise
+        self._produce(topic, value, key, partition, callback, on_delivery, timestamp, headers)
 
     def poll(self, timeout: float = -1) -> int:
         """Call the callbacks that are due.
