@@ -93,7 +93,7 @@ class Driver:
             self._loop.call_soon(self._step)
 
     def wake_threadsafe(self) -> None:
-        """The same from any thread. While a wake is on its way the caller steps aside, so that the loop gets its turn."""
+        """The same from any thread. While a wake is on its way the caller steps aside for the loop's turn."""
         if self._woken:
             time.sleep(0)  # gives the GIL away; a busy caller would else keep it for 5 ms at a time
         else:
