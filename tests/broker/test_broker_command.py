@@ -58,7 +58,7 @@ def test_the_pytest_fixture_is_a_broker_of_its_own(pytester: pytest.Pytester) ->
             headrace_broker.create_topic("t", 2)
             assert headrace_broker.end_offsets("t") == [0, 0]
     """)
-    pytester.runpytest("-p", "headrace.testing.plugin", "-p", "no:randomly").assert_outcomes(passed=1)
+    pytester.runpytest("-p", "no:randomly").assert_outcomes(passed=1)
 
 
 def test_stopping_twice_and_stopping_with_clients_connected_is_fine() -> None:
