@@ -249,12 +249,18 @@ def test_a_member_that_dies_is_replaced_after_its_session() -> None:
         second.close()
 
 
-def test_a_static_member_finds_its_partitions_again_without_a_rebalance(broker: EmbeddedBroker, group: str) -> None:
+@pytest.mark.parametrize("leads", [False, True], ids=["follower", "leader"])
+def test_a_static_member_finds_its_partitions_again_without_a_rebalance(
+    broker: EmbeddedBroker, group: str, leads: bool
+) -> None:
     changes: list[str] = []
     other = consumer(broker, group, **{"group.instance.id": "one"})
     static = consumer(broker, group, **{"group.instance.id": "two"})
-    for member in (other, static):
+    joined: list[Consumer] = []
+    for member in (static, other) if leads else (other, static):
         member.subscribe(["t"], on_revoke=lambda *_: changes.append("revoke"))
+        joined.append(member)
+        poll_until(lambda: sum(held(*joined)) == 4, *joined)
     poll_until(lambda: held(other, static) == [2, 2], other, static)
     had = numbers(static.assignment())
     static.close()

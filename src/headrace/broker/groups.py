@@ -153,7 +153,7 @@ class Group:
         self, member: Member, member_id: str, request: JoinGroupRequest, version: int, protocols: dict[str, bytes]
     ) -> Awaitable[JoinGroupResponse]:
         """A static member is back under a new member id: the old one is fenced; nothing moves if nothing changed."""
-        old_id, was_leader, is_same = member.id, member.id == self.leader, protocols == member.protocols
+        old_id, was_leader = member.id, member.id == self.leader
         _fail(member, KafkaError.FENCED_INSTANCE_ID)
         self.members = {member_id if key == old_id else key: each for key, each in self.members.items()}
         member.id = member_id
@@ -161,7 +161,8 @@ class Group:
         if was_leader:
             self.leader = member_id
         self._update(member, request, protocols)
-        if self.state is not State.STABLE or not is_same:
+        # As in Kafka only another assignor counts: a member that comes back no longer knows what it owned.
+        if self.state is not State.STABLE or self._vote() != self.protocol_name:
             return self._rebalance_with(member)
         reply = self._joined(member)
         if was_leader and version >= _SKIP_ASSIGNMENT_FROM:
