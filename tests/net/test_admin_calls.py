@@ -75,6 +75,19 @@ def test_what_does_not_settle_in_time_is_told() -> None:
     asyncio.run(run())
 
 
+def test_an_attempt_that_comes_too_late_leaves_what_the_one_before_said() -> None:
+    async def run() -> None:
+        broker = ScriptedBroker(**NODES)
+        refusal = CreateTopicsResponse(topics=[CreatableTopicResult(name="t", error_code=41)])
+        broker.on(CreateTopicsRequest, lambda *_: refusal if broker.count(CreateTopicsRequest) == 1 else None)
+        core, admin = calls(broker)
+        assert await admin.create_topics([NewTopic("t")], 0.5, 5, False) == {"t": KafkaError.NOT_CONTROLLER}
+        assert broker.count(CreateTopicsRequest) == 2
+        await core.close()
+
+    asyncio.run(run())
+
+
 def led_by(leaders: list[int]) -> Any:
     """A metadata script in which the leader of t[0] is the first of `leaders`."""
     def script(broker: ScriptedBroker, frame: RequestFrame) -> MetadataResponse:

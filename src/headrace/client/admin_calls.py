@@ -319,8 +319,14 @@ class AdminCalls:
         clock = asyncio.get_running_loop().time
         end, failures = clock() + timeout_s, 0
         settled: dict[_K, _R] = {}
+        results: dict[_K, _R] = {}
         while True:
-            results = await attempt(settled, max(end - clock(), 0.0))
+            try:
+                results = await attempt(settled, max(end - clock(), 0.0))
+            except KafkaException:
+                if not results or clock() < end:
+                    raise
+                return {**settled, **results}  # there was no time for another answer: what the last one said
             moving = {key: value for key, value in results.items()
                       if isinstance(value, KafkaError) and value.code() in _MOVING}
             settled.update((key, value) for key, value in results.items() if key not in moving)
