@@ -136,8 +136,7 @@ class Fetcher:
 
     def _on_data(self, state: PartitionState, data: PartitionData, node: int, now: float) -> None:
         state.attempts = 0
-        state.high_watermark, state.last_stable = data.high_watermark, data.last_stable_offset
-        state.log_start = data.log_start_offset
+        state.high_watermark, state.log_start = data.high_watermark, data.log_start_offset
         if data.preferred_read_replica >= 0 and data.preferred_read_replica != node:
             state.replica, state.replica_until = data.preferred_read_replica, now + _REPLICA_LEASE_S
             return

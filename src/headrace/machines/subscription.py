@@ -55,14 +55,14 @@ class PartitionState:
         leader_epoch: epoch of the last batch handed out, -1 when unknown (KIP-320).
         stop_offset: not fetched from here on; None for no end.
         stored: offset for the next commit, and `committed` the last one that the group acknowledged.
-        high_watermark, last_stable, log_start: as the last fetch said; -1 when unknown.
+        high_watermark, log_start: as the last fetch said; -1 when unknown.
         received_bytes, released_bytes: fetched so far and consumed so far under this epoch, one writer each.
         retry_at: not fetched or looked up before this time, in monotonic seconds; `attempts` failed in a row.
         replica: follower to read from until `replica_until` (KIP-392); -1 for the leader.
     """
 
     __slots__ = (
-        "attempts", "busy", "committed", "eof_offset", "epoch", "fetch_offset", "high_watermark", "last_stable",
+        "attempts", "busy", "committed", "eof_offset", "epoch", "fetch_offset", "high_watermark",
         "leader_epoch", "log_start", "partition", "paused", "phase", "position", "received_bytes", "released_bytes",
         "replica", "replica_until", "reset_timestamp", "retry_at", "stop_offset", "stored", "stored_metadata", "topic",
     )
@@ -83,7 +83,6 @@ class PartitionState:
         self.stored_metadata: str | None = None
         self.committed = OFFSET_INVALID
         self.high_watermark = -1
-        self.last_stable = -1
         self.log_start = -1
         self.eof_offset = -1
         self.received_bytes = 0

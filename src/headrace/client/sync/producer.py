@@ -45,11 +45,10 @@ class Producer:
         if logger is not None:
             given["logger"] = logger
         checked = Config(PRODUCER, given)
-        self._on_delivery: DeliveryCallback | None = checked["on_delivery"]
         self._change = _Change()
         self._thread = loop_thread()
         self._core: Core = self._thread.call(_make(checked, self._change.tell))
-        intake = Intake(self._core.buffers.open, self._core.produce, self._core.wake, self._on_delivery)
+        intake = Intake(self._core.buffers.open, self._core.produce, self._core.wake, checked["on_delivery"])
         self._produce = intake.produce
         if type(self).produce is Producer.produce:
             self.__dict__["produce"] = intake.produce  # saves a Python frame for each record
