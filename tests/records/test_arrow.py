@@ -85,7 +85,7 @@ def test_only_wanted_columns_are_made() -> None:
 
 def test_a_column_stops_before_it_is_larger_than_arrow_allows(twin: Any) -> None:
     data = simple([b"x" * 40] * 5) + simple([b"y" * 40] * 5, base_offset=5)
-    read = twin.read_columns(data, "t", 0, 0, 100, max_column_bytes=250)
+    read = twin.read_columns(data, "t", 0, 0, 100, max_column_bytes=6 * (28 + 40) + 9)
     assert (read.rows, read.next_offset, len(read.value.data)) == (6, 6, 240)
     assert twin.read_columns(data, "t", 0, 0, 100, max_column_bytes=10).rows == 1
 

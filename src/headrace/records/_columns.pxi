@@ -1,5 +1,10 @@
 # Bytes into Arrow's buffers, and back. See the plain twin in `headrace.records.columns`.
 
+cdef enum:
+    ROW_COST = 28  # bytes of a row in the columns of a fixed size and of offsets, so that empty records cost as well
+    HEADER_COST = 8  # offsets of a header's name and value
+
+
 cdef struct Sink:
     # Where a column's next value goes; room was made before.
     uint8_t *validity
@@ -70,19 +75,24 @@ cdef struct Progress:
     int code
 
 
-cdef void fill_headers(Progress *to, const Record *record) noexcept nogil:
+cdef bint fill_headers(Progress *to, const Record *record) noexcept nogil:
+    # False when someone wrote to the bytes after `read_record` had checked them.
     cdef const uint8_t *p = record.headers
-    cdef int64_t size = 0, index, at
+    cdef const uint8_t *name = NULL
+    cdef const uint8_t *value = NULL
+    cdef int64_t name_size = 0, size = 0, index, at
     for index in range(record.header_count):
-        p = read_varint(p, record.end, &size)
-        for at in range(size):
-            if p[at] >= 0x80:
+        p = read_field(p, record.end, &name, &name_size, &to.code)
+        if p != NULL:
+            p = read_field(p, record.end, &value, &size, &to.code)
+        if p == NULL or name_size < 0:
+            to.code = to.code or BAD_NAME
+            return False
+        for at in range(name_size):
+            if name[at] >= 0x80:
                 to.ascii = False
-        put_value(&to.names, p, size)
-        p = read_varint(p + size, record.end, &size)
-        put_value(&to.values, p, size)
-        if size > 0:
-            p += size
+        put_value(&to.names, name, name_size)
+        put_value(&to.values, value, size)
     # A list column's offsets count entries, not bytes; null without headers.
     if record.header_count:
         to.lists.validity[to.lists.rows >> 3] |= <uint8_t> (1 << (to.lists.rows & 7))
@@ -90,16 +100,20 @@ cdef void fill_headers(Progress *to, const Record *record) noexcept nogil:
         to.lists.nulls += 1
     to.lists.rows += 1
     to.lists.offsets[to.lists.rows] = <int32_t> to.names.rows
+    return True
 
 
 cdef inline int64_t header_bytes(const Record *record) noexcept nogil:
+    # What the headers take in their columns.
     cdef const uint8_t *p = record.headers
-    cdef int64_t size = 0, total = 0, index
+    cdef const uint8_t *data = NULL
+    cdef int64_t size = 0, index, total = HEADER_COST * record.header_count
+    cdef int code = FINE
     for index in range(2 * record.header_count):
-        p = read_varint(p, record.end, &size)
-        if size > 0:
-            total += size
-            p += size
+        p = read_field(p, record.end, &data, &size, &code)
+        if p == NULL:
+            break
+        total += size if size > 0 else 0
     return total
 
 
@@ -119,7 +133,7 @@ cdef void fill(Progress *to, const uint8_t **p, const uint8_t *end, int64_t base
         if offset < first:
             to.left -= 1
             continue
-        to.total_bytes += (record.key_size if record.key_size > 0 else 0) + (
+        to.total_bytes += ROW_COST + (record.key_size if record.key_size > 0 else 0) + (
             record.value_size if record.value_size > 0 else 0)
         if record.header_count:
             to.total_bytes += header_bytes(&record)
@@ -128,13 +142,13 @@ cdef void fill(Progress *to, const uint8_t **p, const uint8_t *end, int64_t base
             to.position = offset
             to.full = True
             return
+        if to.want_headers and not fill_headers(to, &record):
+            return
         to.left -= 1
         if to.want_key:
             put_value(&to.key, record.key, record.key_size)
         if to.want_value:
             put_value(&to.value, record.value, record.value_size)
-        if to.want_headers:
-            fill_headers(to, &record)
         to.offsets[to.rows] = offset
         to.timestamps[to.rows] = headrace_micros(broker_time if by_broker else record.timestamp)
         to.types[to.rows] = by_broker
@@ -263,9 +277,9 @@ cdef object source_of(column, Source *source, list pins):
 
 cdef inline bint span(const Source *source, int64_t row, int64_t *begin, int64_t *end) except -1:
     # Where a row's bytes or entries begin and end; False for null.
-    row += source.first
-    if row < 0 or row >= source.rows:
+    if row < 0 or source.first < 0 or row >= source.rows - source.first:
         raise IndexError("a row lies outside of its Arrow buffers")
+    row += source.first
     if source.validity != NULL and not source.validity[row >> 3] >> (row & 7) & 1:
         return False
     if source.large:
@@ -332,16 +346,19 @@ def append_columns(TopicBuffer buffer not None, int64_t start, int64_t stop, key
     if headers is not None:
         for row in range(3):
             source_of(headers[row], &header_sources[row], pins)
+    if start < 0:
+        raise IndexError("rows are counted from 0")
     if partitions is not None:
         partition_view = Pinned(partitions)
-        if partition_view.size < 4 * stop:
+        if partition_view.size // 4 < stop:
             raise IndexError("the column of partitions is too short")
     if timestamps is not None:
         timestamp_view = Pinned(timestamps)
-        if timestamp_view.size < 8 * stop:
+        if timestamp_view.size // 8 < stop:
             raise IndexError("the column of timestamps is too short")
     memset(&fields, 0, sizeof(Fields))
-    with cython.critical_section(buffer):
+    cdef Budget budget = buffer._budget
+    with cython.critical_section(buffer, budget):
         for row in range(start, stop):
             cell(&key_source, row, &fields.key, &fields.key_size)
             cell(&value_source, row, &fields.value, &fields.value_size)

@@ -182,16 +182,18 @@ cdef inline Message new_message(Origin origin, int64_t offset, int64_t timestamp
 
 
 cdef list read_headers(const uint8_t *p, const uint8_t *end, int64_t count):
-    # The headers of a record that `read_record` has checked.
+    # The headers of a record. `read_record` has checked them, but whose the bytes are may have written to them since.
     cdef list headers = []
-    cdef int64_t size = 0
+    cdef const uint8_t *name = NULL
+    cdef const uint8_t *value = NULL
+    cdef int64_t name_size = 0, size = 0
+    cdef int code = FINE
     for _ in range(count):
-        p = read_varint(p, end, &size)
-        name = PyUnicode_DecodeUTF8(<const char *> p, size, b"replace")
-        p = read_varint(p + size, end, &size)
-        if size < 0:
-            headers.append((name, None))
-        else:
-            headers.append((name, PyBytes_FromStringAndSize(<const char *> p, size)))
-            p += size
+        p = read_field(p, end, &name, &name_size, &code)
+        if p != NULL:
+            p = read_field(p, end, &value, &size, &code)
+        if p == NULL or name_size < 0:
+            raise CorruptRecordError(reason_of(code or BAD_NAME))
+        headers.append((PyUnicode_DecodeUTF8(<const char *> name, name_size, b"replace"),
+                        None if size < 0 else PyBytes_FromStringAndSize(<const char *> value, size)))
     return headers

@@ -103,10 +103,11 @@ cdef class OpenBatch:
         origin.partition = self.partition
         origin.leader_epoch = -1
         origin.stamp_type = 2 if timestamp_type == 2 else 1
-        origin.pinned = Pinned(builder._data)
-        cdef const uint8_t *p = builder._start + HEADER
-        cdef const uint8_t *end = builder._start + builder._used
-        for index in range(PyList_GET_SIZE(reports)):
+        cdef Pinned pinned = Pinned(builder._data)
+        origin.pinned = pinned
+        cdef const uint8_t *p = pinned.start + min(HEADER, pinned.size)
+        cdef const uint8_t *end = pinned.start + min(builder._used, pinned.size)
+        for index in range(min(PyList_GET_SIZE(reports), self._times)):
             if read_record(&p, end, builder.count, builder._base_timestamp, &record):
                 raise SystemError("a batch in memory was overwritten")
             callback = reports[index]
@@ -139,7 +140,6 @@ cdef class TopicBuffer:
                  partitioner="consistent_random", Py_ssize_t batch_bytes=1_000_000, Py_ssize_t batch_count=10_000,
                  Py_ssize_t message_bytes=1_000_000, seed=None):
         self.topic = topic
-        self.partition_count = partition_count
         self._budget = budget
         self._hash = HASHES[partitioner]
         self._by_lot = BY_LOT[PARTITIONERS[partitioner][1]]
@@ -149,6 +149,7 @@ cdef class TopicBuffer:
         self._random = (int.from_bytes(os.urandom(8), "little") if seed is None else seed) or 1
         self._sticky = -1
         self._slots = [None] * partition_count
+        self.partition_count = partition_count
         self._open = {}
         self._full = []
         self._scratch = Block()
@@ -164,7 +165,8 @@ cdef class TopicBuffer:
         # As `append`, but -1 when the budget is used up.
         cdef Fields fields
         cdef int64_t size
-        with cython.critical_section(self):
+        cdef Budget budget = self._budget
+        with cython.critical_section(self, budget):
             raw_key = point_at(key, "key", &fields.key, &fields.key_size)
             raw_value = point_at(value, "value", &fields.value, &fields.value_size)
             size = (fields.key_size if fields.key_size > 0 else 0) + (
@@ -189,7 +191,7 @@ cdef class TopicBuffer:
     cdef inline int check(self, int64_t size, Py_ssize_t partition) except -1:
         if size > self._message_bytes:
             raise too_large(self.topic, size, self._message_bytes)
-        if partition >= self.partition_count or (partition < 0 and self.partition_count == 0):
+        if partition >= self.partition_count or self.partition_count <= 0:
             raise no_partition(self.topic, partition, self.partition_count)
         return 0
 

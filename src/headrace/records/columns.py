@@ -20,6 +20,8 @@ __all__ = ["MAX_COLUMN_BYTES", "BinaryColumn", "BinaryInput", "Columns", "Header
            "read_columns"]
 
 MAX_COLUMN_BYTES = (1 << 31) - 1
+_ROW_COST = 28  # bytes of a row in the columns of a fixed size and of offsets, so that empty records cost as well
+_HEADER_COST = 8  # offsets of a header's name and value
 Buffer = Any
 
 
@@ -83,9 +85,12 @@ def read_columns(
 ) -> Columns:
     """Read the records from `fetch_offset` up to but not including `end_offset`.
 
+    All columns together take `max_column_bytes` at most, or one record: what a few compressed batches hold may be far
+    more than memory does.
+
     Returns:
-        The columns. `next_offset` is where to go on: less than what the bytes hold when a column is as large as Arrow
-        allows or `max_rows` are read.
+        The columns. `next_offset` is where to go on: less than what the bytes hold when `max_column_bytes` or
+        `max_rows` are read.
 
     Raises:
         CorruptRecordError: the bytes are damaged.
@@ -96,8 +101,8 @@ def read_columns(
     size, next_offset = 0, cursor.position
     while len(messages) < max_rows and next_offset < end_offset and (message := cursor.take_one()) is not None:
         offset = message.offset() or 0
-        size += len(message.key() or b"") + len(message) + sum(
-            len(name) + len(value or b"") for name, value in message.headers() or ())
+        size += _ROW_COST + len(message.key() or b"") + len(message) + sum(
+            _HEADER_COST + len(name) + len(value or b"") for name, value in message.headers() or ())
         if offset >= end_offset or (size > max_column_bytes and messages):
             next_offset = offset
             break

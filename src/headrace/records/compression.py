@@ -9,6 +9,7 @@ from __future__ import annotations
 import struct
 import zlib
 from collections.abc import Callable
+from mmap import mmap
 from typing import Any
 
 from headrace.errors import CorruptRecordError, DependencyError
@@ -21,6 +22,7 @@ CODEC_NAMES = ("none", "gzip", "snappy", "lz4", "zstd")
 _XERIAL = b"\x82SNAPPY\x00" + struct.pack(">ii", 1, 1)
 _XERIAL_BLOCK = 32 * 1024
 _ZSTD_BLOCK = 128 * 1024
+_FIRST_STEP = 512
 
 
 def compress(codec: int, data: bytes | bytearray | memoryview, level: int = -1) -> bytes:
@@ -81,16 +83,22 @@ def _gzip(data: Any, level: int) -> bytes:
 
 
 def _gunzip(data: Any, limit: int) -> bytes:
-    plain = b""
-    while data:
+    view = memoryview(data)
+    parts, left, at = [], limit, 0
+    while at < len(view):
         inflate = zlib.decompressobj(31)
-        plain += inflate.decompress(data, limit + 1 - len(plain))
-        if len(plain) > limit:
-            raise _too_large(limit)
+        # What zlib does not use it copies, so a member of unknown length is given in steps that grow.
+        step = _FIRST_STEP
+        while at < len(view) and not inflate.eof:
+            parts.append(inflate.decompress(view[at : at + step], left + 1))
+            left -= len(parts[-1])
+            if left < 0:
+                raise _too_large(limit)
+            at += min(step, len(view) - at) - len(inflate.unused_data)
+            step *= 2
         if not inflate.eof:
             raise CorruptRecordError("gzip data ends too early")
-        data = inflate.unused_data
-    return plain
+    return b"".join(parts)
 
 
 def _snappy(data: Any, level: int) -> bytes:
@@ -179,14 +187,14 @@ def _zstd_bound(data: Any) -> int:
 
 def _into(codec: Any, data: Any, limit: int) -> bytes:
     """Decompress into memory of the limit's size; what is not written to is never really taken."""
-    room = bytearray(limit)
+    room = mmap(-1, max(limit, 1))
     try:
         size = codec.decompress_into(data, room)
     except Exception as error:
         if "whole buffer" in str(error):  # cramjam's only sign that the room was too small
             raise _too_large(limit) from None
         raise
-    return bytes(memoryview(room)[:size])
+    return room[:size]
 
 
 _COMPRESS: tuple[Callable[[Any, int], bytes], ...] = (lambda data, level: bytes(data), _gzip, _snappy, _lz4, _zstd)

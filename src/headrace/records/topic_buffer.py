@@ -230,7 +230,7 @@ class TopicBuffer:
     def _check(self, cost: int, partition: int, timestamp_ms: int) -> None:
         if cost - OVERHEAD_BYTES > self._message_bytes:
             raise too_large(self.topic, cost - OVERHEAD_BYTES, self._message_bytes)
-        if partition >= self.partition_count or (partition < 0 and not self.partition_count):
+        if partition >= self.partition_count or self.partition_count <= 0:
             raise no_partition(self.topic, partition, self.partition_count)
         if timestamp_ms < 0:
             raise ValueError(f"timestamp must not be negative: {timestamp_ms}")
