@@ -10,18 +10,20 @@ import os
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
-from headrace.records.batch import MAX_DECOMPRESSED_BYTES, BatchInfo
+from headrace.records.batch import MAX_DECOMPRESSED_BYTES
 from headrace.records.compression import CODEC_NAMES, GZIP, LZ4, NONE, SNAPPY, ZSTD, compress, decompress
+from headrace.records.header import BatchInfo
 from headrace.records.topic_buffer import OVERHEAD_BYTES, WAKE
 
 _PLAIN = os.environ.get("HEADRACE_PURE", "") not in ("", "0") or find_spec("headrace.records._native") is None
 
 # The twins have the same names and types; for a type checker they are the plain one's.
 if TYPE_CHECKING or _PLAIN:
-    from headrace.records.batch import Cursor, scan, verify
+    from headrace.records.batch import Cursor
     from headrace.records.builder import Batch, BatchBuilder, set_base_offset, set_log_append_time
     from headrace.records.columns import append_columns, read_columns
     from headrace.records.hashing import crc32c, fnv1a, murmur2
+    from headrace.records.header import scan, verify
     from headrace.records.message import Message
     from headrace.records.topic_buffer import Budget, Intake, OpenBatch, TopicBuffer
 else:

@@ -1,4 +1,4 @@
-/* What Cython can not say: checksums with the processor's own instruction, hashes, the clock, checked sums.
+/* What Cython can not say: checksums with the processor's own instruction, hashes, the clock.
  *
  * CRC-32C: three streams at a time hide the latency of the crc32 instruction; their sums are joined by shifting one
  * over the length of the next with tables. The tables are made once, by headrace_setup(), from the polynomial.
@@ -183,17 +183,6 @@ static inline int64_t headrace_now_ms(void) {
     struct timespec now;
     timespec_get(&now, TIME_UTC);
     return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
-
-/* a + b; not 0 when it passes 64 bits. */
-static inline int headrace_add(int64_t a, int64_t b, int64_t *sum) {
-#if defined(__GNUC__)
-    return __builtin_add_overflow(a, b, sum);
-#else
-    if ((b > 0 && a > INT64_MAX - b) || (b < 0 && a < INT64_MIN - b)) return 1;
-    *sum = a + b;
-    return 0;
-#endif
 }
 
 static inline int64_t headrace_micros(int64_t ms) {

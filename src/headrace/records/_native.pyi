@@ -1,8 +1,6 @@
 """The native twin has the names and types of the plain one."""
 
 from headrace.records.batch import Cursor as Cursor
-from headrace.records.batch import scan as scan
-from headrace.records.batch import verify as verify
 from headrace.records.builder import Batch as Batch
 from headrace.records.builder import BatchBuilder as BatchBuilder
 from headrace.records.builder import set_base_offset as set_base_offset
@@ -13,6 +11,8 @@ from headrace.records.hashing import crc32 as crc32
 from headrace.records.hashing import crc32c as crc32c
 from headrace.records.hashing import fnv1a as fnv1a
 from headrace.records.hashing import murmur2 as murmur2
+from headrace.records.header import scan as scan
+from headrace.records.header import verify as verify
 from headrace.records.message import Message as Message
 from headrace.records.topic_buffer import OVERHEAD_BYTES as OVERHEAD_BYTES
 from headrace.records.topic_buffer import WAKE as WAKE

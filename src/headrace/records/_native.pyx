@@ -33,11 +33,12 @@ from libc.string cimport memchr, memcpy, memset
 
 from headrace.errors import CorruptRecordError
 from headrace.records import legacy
-from headrace.records.batch import MAX_DECOMPRESSED_BYTES, BatchInfo
+from headrace.records.batch import MAX_DECOMPRESSED_BYTES
 from headrace.records.columns import MAX_COLUMN_BYTES, BinaryColumn, Columns, HeaderColumn
 from headrace.records.columns import read_columns as plain_read_columns
 from headrace.records.compression import compress, decompress
 from headrace.records.hashing import PARTITIONERS
+from headrace.records.header import BatchInfo
 from headrace.records.message import encode_headers, encode_text, rebuild
 from headrace.records.topic_buffer import no_partition, queue_full, too_large
 
@@ -49,7 +50,6 @@ cdef extern from "_native.h":
     uint32_t headrace_murmur2(const uint8_t *p, size_t size) nogil
     uint32_t headrace_fnv1a(const uint8_t *p, size_t size) nogil
     int64_t headrace_now_ms() nogil
-    int headrace_add(int64_t a, int64_t b, int64_t *sum) nogil
     int64_t headrace_micros(int64_t ms) nogil
     uint64_t headrace_get(const uint8_t *p, int size) nogil
     void headrace_put(uint8_t *p, int size, uint64_t x) nogil

@@ -16,7 +16,7 @@ cdef str reason_of(int code):
         "",
         "a number in a record passes its end or has more than 64 bits",
         "a record's length passes the end of its batch",
-        "a record's offset or timestamp is outside of its batch",
+        "a record's offset is outside of its batch",
         "a field of a record passes its end",
         "a record's count of headers passes its end",
         "a header has no name",
@@ -109,8 +109,7 @@ cdef inline int read_record(const uint8_t **at, const uint8_t *end, int64_t last
             return code
     if p != end:
         return BAD_END
-    if headrace_add(record.timestamp, base_timestamp, &record.timestamp):
-        return BAD_PLACE
+    record.timestamp = <int64_t> (<uint64_t> record.timestamp + <uint64_t> base_timestamp)
     if record.delta < 0 or record.delta > last_delta:
         return BAD_PLACE
     record.end = end
@@ -132,12 +131,15 @@ cdef int read_head(const uint8_t *p, Py_ssize_t left, Head *head, object topic, 
         return 0
     if <signed char> p[16] < 2 and p[16] < 128:
         return 2
+    head.base_offset = <int64_t> headrace_get(p, 8)
+    head.magic = <signed char> p[16]
+    if head.magic != 2:
+        raise CorruptRecordError(
+            f"batch at offset {head.base_offset} of {topic}[{partition}]: unknown format {head.magic}")
     if left < HEADER:
         return 0
-    head.base_offset = <int64_t> headrace_get(p, 8)
     length = <int32_t> headrace_get(p + 8, 4)
     head.leader_epoch = <int32_t> headrace_get(p + 12, 4)
-    head.magic = <signed char> p[16]
     head.attributes = <int32_t> <short> headrace_get(p + 21, 2)
     delta = <int32_t> headrace_get(p + 23, 4)
     head.base_timestamp = <int64_t> headrace_get(p + 27, 8)
@@ -146,10 +148,8 @@ cdef int read_head(const uint8_t *p, Py_ssize_t left, Head *head, object topic, 
     head.epoch = <short> headrace_get(p + 51, 2)
     head.base_sequence = <int32_t> headrace_get(p + 53, 4)
     head.count = <int32_t> headrace_get(p + 57, 4)
-    if head.magic != 2:
-        raise CorruptRecordError(
-            f"batch at offset {head.base_offset} of {topic}[{partition}]: unknown format {head.magic}")
-    if (length + 12 < HEADER or head.base_offset < 0 or delta < 0 or head.base_offset > INT64_MAX - delta
+    # The offset behind the last one must have 64 bits too.
+    if (length + 12 < HEADER or head.base_offset < 0 or delta < 0 or head.base_offset >= INT64_MAX - delta
             or head.count < 0 or head.count > delta + 1):
         raise CorruptRecordError(
             f"batch at offset {head.base_offset} of {topic}[{partition}]: bad header (length {length}, "
@@ -202,8 +202,8 @@ def verify(data, topic="", partition=-1):
         at = info.position
         if info.magic < 2:
             legacy.check_sum(memoryview(data), at, info.size, topic, partition)
-        else:
-            read_head(pinned.start + at, pinned.size - at, &head, topic, partition)
+        elif read_head(pinned.start + at, pinned.size - at, &head, topic, partition) == 1:
+            # Read again, and checked again: the bytes may be someone's who writes to them.
             check_sum(pinned.start + at, &head, topic, partition)
 
 
@@ -212,7 +212,8 @@ cdef class Cursor:
     """Hands out the records of fetched bytes, batch by batch. See the plain twin in `headrace.records.batch`."""
 
     cdef object _data, _topic, _aborting, _error
-    cdef list _aborted, _legacy
+    cdef list _aborted
+    cdef object _legacy  # records of a message set still to come
     cdef Pinned _pinned
     cdef Origin _origin
     cdef Py_ssize_t _at
@@ -232,7 +233,8 @@ cdef class Cursor:
         self._partition = partition
         self._fetch_offset = fetch_offset
         self._check_crcs = check_crcs
-        self._aborted = sorted(aborted, key=lambda entry: entry[1]) if aborted else None
+        self._left = 0
+        self._aborted = sorted(aborted, key=lambda entry: entry[1], reverse=True) if aborted else None
         self._aborting = set()
         self._limit = max_decompressed_bytes
         self._last_offset = -1
@@ -283,7 +285,8 @@ cdef class Cursor:
             return []
         if self._legacy is not None:
             return self._take_legacy(count)
-        count = min(count, self._left)
+        # A record has 7 bytes at least; what the header says may be far more than there is.
+        count = min(count, self._left, (self._end - self._next) // 7 + 1)
         cdef list taken = PyList_New(count)
         while made < count and self._left:
             code = read_record(&self._next, self._end, self._last_offset - self._base_offset, self._base_timestamp,
@@ -312,8 +315,8 @@ cdef class Cursor:
 
     cdef list _take_legacy(self, Py_ssize_t count):
         cdef list taken = []
-        while self._legacy and len(taken) < count:
-            old = self._legacy.pop(0)
+        while self._left and len(taken) < count:
+            old = next(self._legacy)
             self._left -= 1
             if old.offset >= self._fetch_offset:
                 taken.append(Message(self._topic, self._partition, old.offset, old.key, old.value,
@@ -397,14 +400,13 @@ cdef class Cursor:
             return True
         if self._check_crcs:
             legacy.check_sum(view, info.position, info.size, self._topic, self._partition)
-        self._legacy = list(legacy.read_records(view, info.position, self._limit))
-        self._left = len(self._legacy)
+        self._left, _, self._legacy = legacy.read_set(view, info.position, self._limit, self._check_crcs)
         return False
 
     cdef bint _is_visible(self, const Head *head) except -1:
         if self._aborted is not None:
-            while self._aborted and self._aborted[0][1] <= head.last_offset:
-                self._aborting.add(self._aborted.pop(0)[0])
+            while self._aborted and self._aborted[len(self._aborted) - 1][1] <= head.last_offset:
+                self._aborting.add(self._aborted.pop()[0])
         if head.attributes & CONTROL:
             if self._aborting:
                 self._aborting.discard(head.producer_id)

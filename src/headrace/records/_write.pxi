@@ -163,7 +163,7 @@ cdef class BatchBuilder:
 
     cdef inline int add(self, int64_t timestamp_ms, const Fields *fields) except -1:
         # 1 if it was added, 0 if it does not fit.
-        cdef int64_t delta = timestamp_ms - self._base_timestamp if self.count else 0
+        cdef int64_t delta = <int64_t> (<uint64_t> timestamp_ms - <uint64_t> self._base_timestamp) if self.count else 0
         cdef int64_t size = (
             1 + varint_size(delta) + varint_size(self.count) + varint_size(fields.key_size)
             + varint_size(fields.value_size) + varint_size(fields.header_count) + fields.headers_size

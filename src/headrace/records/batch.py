@@ -15,125 +15,31 @@ big-endian; a record's are zigzag varints. `_native.pyx` holds the same names in
     43  14     producer id, epoch, sequence
     57   4     count of records
 
-Attributes: bits 0-2 codec, 3 timestamps are the broker's, 4 transactional, 5 control. Bytes from the network are not
-trusted: every read is checked, and damage raises `CorruptRecordError` and nothing else.
+Attributes: bits 0-2 codec, 3 timestamps are the broker's, 4 transactional, 5 control, 6 the base timestamp is the
+delete horizon (KIP-534). Bytes from the network are not trusted: every read is checked, and damage raises
+`CorruptRecordError` and nothing else.
 
-It must not know partitions' state, sockets or time. This file reads; `headrace.records.builder` writes.
+It must not know partitions' state, sockets or time. This file reads records, `headrace.records.header` headers;
+`headrace.records.builder` writes.
 Read next on the way back: `headrace.client.consumer`.
 Source: KIP-98, Java's `DefaultRecordBatch` and `DefaultRecord`.
 """
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from headrace.errors import CorruptRecordError
 from headrace.records import legacy
 from headrace.records.compression import decompress
-from headrace.records.hashing import crc32c
+from headrace.records.header import HEADER_BYTES, BatchInfo, check_sum, read_info
 from headrace.records.message import Message
-from headrace.records.record import Record, read_record, read_varint
+from headrace.records.record import Record, read_record, read_varint, wrapped
 
-__all__ = ["HEADER_BYTES", "MAX_DECOMPRESSED_BYTES", "BatchInfo", "Cursor", "scan", "verify"]
+__all__ = ["MAX_DECOMPRESSED_BYTES", "Cursor"]
 
-HEADER_BYTES = 61
 MAX_DECOMPRESSED_BYTES = 1 << 28  # of one batch, unless the caller says otherwise
-HEADER = struct.Struct(">qiibIhiqqqhii")
-SUMMED_FROM = 21
-LOG_APPEND_TIME, TRANSACTIONAL, CONTROL = 0x08, 0x10, 0x20
-
-
-class BatchInfo(NamedTuple):
-    """What a batch's header says, and where in the scanned bytes the batch lies."""
-
-    base_offset: int
-    last_offset: int
-    magic: int
-    attributes: int
-    leader_epoch: int
-    base_timestamp: int
-    max_timestamp: int
-    producer_id: int
-    epoch: int
-    base_sequence: int
-    count: int  # type: ignore[assignment]  # hides tuple.count, which nobody needs here
-    position: int
-    size: int
-
-    @property
-    def codec(self) -> int:
-        """The compression codec's number."""
-        return self.attributes & 7
-
-    @property
-    def is_log_append_time(self) -> bool:
-        """True when the broker set the timestamps."""
-        return bool(self.attributes & LOG_APPEND_TIME)
-
-    @property
-    def is_transactional(self) -> bool:
-        """True when the batch belongs to a transaction."""
-        return bool(self.attributes & TRANSACTIONAL)
-
-    @property
-    def is_control(self) -> bool:
-        """True when the batch holds a transaction's marker, not the application's records."""
-        return bool(self.attributes & CONTROL)
-
-
-def read_info(view: memoryview, position: int, topic: str = "", partition: int = -1) -> BatchInfo | None:
-    """The batch at a position; None at the end, also where only the head of a batch is left.
-
-    Raises:
-        CorruptRecordError: the header can not be true.
-    """
-    if len(view) - position < 17:
-        return None
-    if view[position + 16] < 2:
-        return legacy.read_info(BatchInfo._make, view, position, topic, partition)
-    if len(view) - position < HEADER_BYTES:
-        return None
-    (base, length, leader_epoch, magic, _, attributes, delta, base_timestamp, max_timestamp, producer_id, epoch,
-     sequence, count) = HEADER.unpack_from(view, position)
-    size = length + 12
-    where = f"batch at offset {base} of {topic}[{partition}]"
-    if magic != 2:
-        raise CorruptRecordError(f"{where}: unknown format {magic}")
-    if size < HEADER_BYTES or base < 0 or delta < 0 or base + delta >= 1 << 63 or not 0 <= count <= delta + 1:
-        raise CorruptRecordError(f"{where}: bad header (length {length}, last offset delta {delta}, count {count})")
-    if position + size > len(view):
-        return None
-    return BatchInfo(base, base + delta, magic, attributes, leader_epoch, base_timestamp, max_timestamp, producer_id,
-                     epoch, sequence, count, position, size)
-
-
-def scan(data: Any, topic: str = "", partition: int = -1) -> list[BatchInfo]:
-    """The headers of all whole batches; raises `CorruptRecordError` where one can not be true."""
-    view, found, position = memoryview(data), [], 0
-    while (info := read_info(view, position, topic, partition)) is not None:
-        found.append(info)
-        position += info.size
-    return found
-
-
-def verify(data: Any, topic: str = "", partition: int = -1) -> None:
-    """Compare the checksum of every whole batch with its bytes; raises `CorruptRecordError`."""
-    view = memoryview(data)
-    for info in scan(data, topic, partition):
-        _check_sum(view, info, topic, partition)
-
-
-def _check_sum(view: memoryview, info: BatchInfo, topic: str, partition: int) -> None:
-    if info.magic < 2:
-        legacy.check_sum(view, info.position, info.size, topic, partition)
-        return
-    expected = int.from_bytes(view[info.position + 17 : info.position + 21], "big")
-    found = crc32c(view[info.position + SUMMED_FROM : info.position + info.size])
-    if found != expected:
-        raise CorruptRecordError(f"batch at offset {info.base_offset} of {topic}[{partition}]: checksum is "
-                                 f"{found:#010x}, header says {expected:#010x}")
 
 
 def read_records(data: memoryview, info: BatchInfo, topic: str, partition: int, limit: int) -> Iterator[Message]:
@@ -153,10 +59,10 @@ def read_records(data: memoryview, info: BatchInfo, topic: str, partition: int, 
 
 
 def _message(record: Record, info: BatchInfo, topic: str, partition: int) -> Message:
-    timestamp = info.base_timestamp + record.timestamp_delta
-    if not 0 <= record.offset_delta <= info.last_offset - info.base_offset or not -(1 << 63) <= timestamp < 1 << 63:
-        raise CorruptRecordError("a record's offset or timestamp is outside of its batch")
-    stamp = (2, info.max_timestamp) if info.is_log_append_time else (1, timestamp)
+    if not 0 <= record.offset_delta <= info.last_offset - info.base_offset:
+        raise CorruptRecordError("a record's offset is outside of its batch")
+    stamp = (2, info.max_timestamp) if info.is_log_append_time else (
+        1, wrapped(info.base_timestamp + record.timestamp_delta))
     return Message(topic, partition, info.base_offset + record.offset_delta, record.key, record.value, record.headers,
                    None, stamp, None, info.leader_epoch)
 
@@ -196,7 +102,7 @@ class Cursor:
         self._partition = partition
         self._fetch_offset = fetch_offset
         self._check_crcs = check_crcs
-        self._aborted = sorted(aborted or (), key=lambda entry: entry[1])
+        self._aborted = sorted(aborted or (), key=lambda entry: entry[1], reverse=True)
         self._aborting: set[int] = set()
         self._limit = max_decompressed_bytes
         self._at = 0
@@ -268,7 +174,7 @@ class Cursor:
                 if info.last_offset < self._fetch_offset:
                     continue
                 if self._check_crcs:
-                    _check_sum(self._view, info, self._topic, self._partition)
+                    check_sum(self._view, info, self._topic, self._partition)
                 if self._is_visible(info):
                     self._open(info)
                     return
@@ -277,8 +183,8 @@ class Cursor:
             self._error = error
 
     def _is_visible(self, info: BatchInfo) -> bool:
-        while self._aborted and self._aborted[0][1] <= info.last_offset:
-            self._aborting.add(self._aborted.pop(0)[0])
+        while self._aborted and self._aborted[-1][1] <= info.last_offset:
+            self._aborting.add(self._aborted.pop()[0])
         if info.is_control:
             self._aborting.discard(info.producer_id)
             return False
@@ -286,10 +192,10 @@ class Cursor:
 
     def _open(self, info: BatchInfo) -> None:
         if info.magic < 2:
-            records = legacy.read_records(self._view, info.position, self._limit)
-            self._left = len(records)
+            found = legacy.read_set(self._view, info.position, self._limit, self._check_crcs)
+            self._left = found.count
             self._records = (Message(self._topic, self._partition, r.offset, r.key, r.value, timestamp=r.timestamp)
-                             for r in records)
+                             for r in found.records)
         else:
             self._left = info.count
             self._records = read_records(self._view, info, self._topic, self._partition, self._limit)

@@ -8,19 +8,13 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterable, Iterator
 
-from headrace.records.batch import (
-    HEADER,
-    HEADER_BYTES,
-    LOG_APPEND_TIME,
-    SUMMED_FROM,
-    TRANSACTIONAL,
-    BatchInfo,
-    read_records,
-)
+from headrace.errors import CorruptRecordError
+from headrace.records.batch import read_records
 from headrace.records.compression import compress
 from headrace.records.hashing import crc32c
+from headrace.records.header import HEADER, HEADER_BYTES, LOG_APPEND_TIME, SUMMED_FROM, TRANSACTIONAL, BatchInfo
 from headrace.records.message import Message
-from headrace.records.record import encode_record
+from headrace.records.record import encode_record, wrapped
 
 __all__ = ["Batch", "BatchBuilder", "set_base_offset", "set_log_append_time"]
 
@@ -54,7 +48,7 @@ class BatchBuilder:
             False if it does not fit; nothing was added then.
         """
         base = self._base_timestamp if self.count else timestamp_ms
-        record = encode_record(timestamp_ms - base, self.count, key, value, headers)
+        record = encode_record(wrapped(timestamp_ms - base), self.count, key, value, headers)
         if self.count and (self.count >= self._max_count or self.size_bytes + len(record) > self._max_bytes):
             return False
         self._base_timestamp = base
@@ -112,6 +106,8 @@ class Batch:
 
 def set_base_offset(batch: bytearray | memoryview, base_offset: int, leader_epoch: int) -> None:
     """Write the two fields that a broker sets on append; the checksum does not cover them."""
+    if len(batch) < HEADER_BYTES:
+        raise CorruptRecordError("a batch is shorter than its header")
     struct.pack_into(">q", batch, 0, base_offset)
     struct.pack_into(">i", batch, 12, leader_epoch)
 
@@ -119,6 +115,8 @@ def set_base_offset(batch: bytearray | memoryview, base_offset: int, leader_epoc
 def set_log_append_time(batch: bytearray | memoryview, timestamp_ms: int) -> None:
     """Replace the timestamps of all records by the broker's; writes the checksum anew."""
     view = memoryview(batch)
+    if len(view) < HEADER_BYTES:
+        raise CorruptRecordError("a batch is shorter than its header")
     attributes, = struct.unpack_from(">h", view, 21)
     struct.pack_into(">h", view, 21, attributes | LOG_APPEND_TIME)
     struct.pack_into(">q", view, 35, timestamp_ms)

@@ -10,7 +10,13 @@ from typing import NamedTuple
 
 from headrace.errors import CorruptRecordError
 
-__all__ = ["Record", "encode_record", "read_record", "read_varint", "take_bytes", "write_bytes", "write_varint"]
+__all__ = ["Record", "encode_record", "read_record", "read_varint", "take_bytes", "wrapped", "write_bytes",
+           "write_varint"]
+
+
+def wrapped(value: int) -> int:
+    """A sum of timestamps in 64 bits, as Java and C count: the largest is followed by the smallest."""
+    return (value + (1 << 63)) % (1 << 64) - (1 << 63)
 
 
 def write_varint(out: bytearray, value: int) -> None:
