@@ -1,18 +1,33 @@
-"""Cost of the codecs: microseconds of CPU for messages as they pass in practice. Run: python benchmarks/wire.py"""
+"""Microseconds of CPU to write and to read messages: ours, kafka-python, aiokafka.
+
+    python -m benchmarks.wire --rounds 9
+
+Everybody handles the same bytes: a message is made and written by ours, read by the peers into what they use, and
+written by them again; whoever gives other bytes is not measured. Records are opaque here, 100 bytes a partition. The
+highest version that all three know comes first, then the highest of ours.
+"""
 
 from __future__ import annotations
 
-import subprocess
+import importlib
 import sys
-import time
 from collections.abc import Callable
+from typing import Any
 from uuid import UUID
 
-from headrace.wire.codec import encode
-from headrace.wire.frame import decode_response, encode_request, encode_response
-from headrace.wire.messages.fetch import FetchableTopicResponse, FetchRequest, FetchResponse, PartitionData
+from benchmarks.loops import OURS, Case, about, arguments_of, effort_of, measure, show, write
+from headrace.wire.codec import decode, encode
+from headrace.wire.messages.fetch import (
+    FetchableTopicResponse,
+    FetchPartition,
+    FetchRequest,
+    FetchResponse,
+    FetchTopic,
+    PartitionData,
+)
 from headrace.wire.messages.metadata import (
     MetadataRequest,
+    MetadataRequestTopic,
     MetadataResponse,
     MetadataResponseBroker,
     MetadataResponsePartition,
@@ -26,85 +41,118 @@ from headrace.wire.messages.produce import (
     TopicProduceData,
     TopicProduceResponse,
 )
-from headrace.wire.schema import Response
+from headrace.wire.schema import Message
 
-_TOPIC_ID = UUID(int=7)
-_RECORDS = bytes(1_000_000)
-_ROUNDS = 5
-
-
-def main() -> None:
-    """Print a table."""
-    for name, action in _cases():
-        print(f"{name:62} {_cost_us(action):10.1f} us")
-    print(f"{'import of every message':62} {_import_us():10.1f} us")
+RECORDS = bytes(100)
+KAFKA_PYTHON = {"Metadata": "kafka.protocol.metadata", "Fetch": "kafka.protocol.consumer",
+                "Produce": "kafka.protocol.producer"}
+SHAPES = {"Metadata": ((1, 1000), (100, 10)), "Fetch": ((1, 4), (10, 10)), "Produce": ((1, 4), (10, 10))}
+"""(topics, partitions of each) by API."""
 
 
-def _cases() -> list[tuple[str, Callable[[], object]]]:
-    produce = _produce_request()
-    parts = encode_request(produce, 13, 1, "bench")
-    assert sum(isinstance(part, memoryview) and part.obj is _RECORDS for part in parts) == 4
-    partitions = [PartitionProduceResponse(index=i, base_offset=i) for i in range(4)]
-    produced = ProduceResponse(responses=[TopicProduceResponse(topic_id=_TOPIC_ID, partition_responses=partitions)])
-    fetched = FetchResponse(responses=[FetchableTopicResponse(
-        topic_id=_TOPIC_ID, partitions=[PartitionData(partition_index=i, records=_RECORDS) for i in range(4)])])
-    metadata = _metadata_response(100, 10)
-    return [
-        ("make and write ProduceRequest, 4 partitions of 1 MB", lambda: encode_request(_produce_request(), 13, 1, "b")),
-        ("write ProduceRequest, 4 partitions of 1 MB", lambda: encode_request(produce, 13, 1, "bench")),
-        ("read ProduceResponse, 4 partitions", _reading(ProduceRequest, produced, 13)),
-        ("read FetchResponse, 4 partitions of 1 MB", _reading(FetchRequest, fetched, 17)),
-        ("read MetadataResponse, 100 topics of 10 partitions", _reading(MetadataRequest, metadata, 12)),
-        ("write MetadataResponse, 100 topics of 10 partitions", lambda: encode(metadata, 12)),
-    ]
+def main(argv: list[str]) -> int:
+    """Measure all messages and print a table for each version of each API."""
+    arguments = arguments_of("wire", __doc__, argv)
+    effort = effort_of(arguments)
+    tables = {f"{api} v{version}": _cases(api, version) for api in SHAPES for version in _versions(api)}
+    measure([case for cases in tables.values() for case in cases], effort)
+    about(effort)
+    for title, cases in tables.items():
+        show(title, cases, "us")
+    write("wire", tables, effort.rounds, arguments.json)
+    return 0
 
 
-def _reading(request_type: type, response: Response, version: int) -> Callable[[], object]:
-    frame = b"".join(encode_response(response, version, 1))[4:]
-    return lambda: decode_response(request_type, version, frame)
+def _versions(api: str) -> list[int]:
+    """The highest version that everybody knows, and our highest."""
+    ours = _request(api, 1, 1).max_version
+    theirs = [version for module in ("kafka-python", "aiokafka")
+              if (version := _highest_of(module, f"{api}Request", ours)) is not None]
+    return list(dict.fromkeys([min([ours, *theirs]), ours]))
 
 
-def _produce_request() -> ProduceRequest:
-    return ProduceRequest(acks=-1, timeout_ms=30_000, topic_data=[TopicProduceData(
-        name="events", topic_id=_TOPIC_ID,
-        partition_data=[PartitionProduceData(index=i, records=_RECORDS) for i in range(4)])])
+def _highest_of(peer: str, name: str, limit: int) -> int | None:
+    known = [version for version in range(limit + 1) if _peer_codec(peer, name, version)]
+    return known[-1] if known else None
 
 
-def _metadata_response(topic_count: int, partition_count: int) -> MetadataResponse:
-    def partition(index: int) -> MetadataResponsePartition:
-        return MetadataResponsePartition(partition_index=index, leader_id=1, leader_epoch=3, replica_nodes=[1, 2, 3],
-                                         isr_nodes=[1, 2, 3])
-
-    return MetadataResponse(
-        brokers=[MetadataResponseBroker(node_id=i, host=f"broker-{i}", port=9092) for i in range(3)],
-        topics=[MetadataResponseTopic(name=f"topic-{i}", topic_id=UUID(int=i),
-                                      partitions=[partition(p) for p in range(partition_count)])
-                for i in range(topic_count)])
+def _cases(api: str, version: int) -> list[Case]:
+    cases = []
+    for topics, partitions in SHAPES[api]:
+        for message in (_request(api, topics, partitions), _response(api, topics, partitions)):
+            of = f"{topics} topic{'s' if topics > 1 else ''} of {partitions:,}"
+            cases += _write_and_read(message, version, of)
+    return cases
 
 
-def _cost_us(action: Callable[[], object]) -> float:
-    """The least CPU of some rounds of about 50 ms."""
-    action()
-    start = time.process_time()
-    action()
-    count = max(1, int(0.05 / max(time.process_time() - start, 1e-6)))
-    return min(_round(action, count) for _ in range(_ROUNDS)) * 1e6
+def _write_and_read(message: Message, version: int, of: str) -> list[Case]:
+    name, data = type(message).__name__, encode(message, version)
+    writes: dict[str, Callable[[], object]] = {OURS: lambda: encode(message, version)}
+    reads: dict[str, Callable[[], object]] = {OURS: lambda: decode(type(message), data, version)}
+    notes = {}
+    for peer in ("kafka-python", "aiokafka"):
+        codec = _peer_codec(peer, name, version)
+        if codec is None:
+            continue
+        peers_encode, peers_decode = codec
+        theirs = peers_decode(data)
+        if peer == "kafka-python":
+            theirs._header = None  # as its constructor does and its reading does not; nothing is written without
+        if bytes(peers_encode(theirs)) != data:
+            notes[peer] = f"writes {name} v{version} in other bytes"
+            continue
+        writes[peer] = lambda peers_encode=peers_encode, theirs=theirs: peers_encode(theirs)  # type: ignore[misc]
+        reads[peer] = lambda peers_decode=peers_decode: peers_decode(data)  # type: ignore[misc]
+    return [Case(f"write {name}, {of}", writes, notes=notes), Case(f"read {name}, {of}", reads, notes=notes)]
 
 
-def _round(action: Callable[[], object], count: int) -> float:
-    start = time.process_time()
-    for _ in range(count):
-        action()
-    return (time.process_time() - start) / count
+def _peer_codec(peer: str, name: str, version: int) -> tuple[Callable[[Any], bytes], Callable[[bytes], Any]] | None:
+    """How a peer writes and reads a message of a version; None when it does not know it."""
+    api = name.removesuffix("Request").removesuffix("Response")
+    try:
+        if peer == "kafka-python":
+            cls = getattr(importlib.import_module(KAFKA_PYTHON[api]), name)
+            if version > cls.max_version:
+                return None
+            return lambda message: cls.encode(message, version=version), lambda data: cls.decode(data, version=version)
+        cls = getattr(importlib.import_module(f"aiokafka.protocol.{api.lower()}"), f"{name}_v{version}", None)
+        return cls and (cls.encode, cls.decode)
+    except (ImportError, AttributeError):
+        return None
 
 
-def _import_us() -> float:
-    code = ("import time, uuid, dataclasses, functools, headrace.errors; t = time.process_time();"
-            "from headrace.wire.api import API; len(API); print(time.process_time() - t)")
-    command = [sys.executable, "-c", code]
-    runs = [subprocess.run(command, capture_output=True, check=True) for _ in range(_ROUNDS)]
-    return min(float(run.stdout) for run in runs) * 1e6
+def _request(api: str, topics: int, partitions: int) -> Message:
+    names = [(f"topic-{number}", UUID(int=number + 1)) for number in range(topics)]
+    if api == "Metadata":
+        return MetadataRequest(topics=[MetadataRequestTopic(name=name) for name, _ in names])
+    if api == "Fetch":
+        asked = [FetchPartition(partition=i, current_leader_epoch=3, fetch_offset=1_000_000 + i,
+                                partition_max_bytes=1 << 20) for i in range(partitions)]
+        return FetchRequest(max_wait_ms=500, min_bytes=1, max_bytes=50 << 20, session_epoch=0, topics=[
+            FetchTopic(topic=name, topic_id=topic_id, partitions=asked) for name, topic_id in names])
+    sent = [PartitionProduceData(index=i, records=RECORDS) for i in range(partitions)]
+    return ProduceRequest(acks=-1, timeout_ms=30_000, topic_data=[
+        TopicProduceData(name=name, topic_id=topic_id, partition_data=sent) for name, topic_id in names])
+
+
+def _response(api: str, topics: int, partitions: int) -> Message:
+    names = [(f"topic-{number}", UUID(int=number + 1)) for number in range(topics)]
+    if api == "Metadata":
+        known = [MetadataResponsePartition(partition_index=i, leader_id=i % 3, leader_epoch=3, replica_nodes=[0, 1, 2],
+                                           isr_nodes=[0, 1, 2]) for i in range(partitions)]
+        brokers = [MetadataResponseBroker(node_id=i, host=f"broker-{i}", port=9092) for i in range(3)]
+        return MetadataResponse(brokers=brokers, cluster_id="cluster", controller_id=1, topics=[
+            MetadataResponseTopic(name=name, topic_id=topic_id, partitions=known) for name, topic_id in names])
+    if api == "Fetch":
+        read = [PartitionData(partition_index=i, high_watermark=1_000_000 + i, last_stable_offset=1_000_000 + i,
+                              log_start_offset=0, aborted_transactions=None, records=RECORDS)
+                for i in range(partitions)]
+        return FetchResponse(session_id=77, responses=[
+            FetchableTopicResponse(topic=name, topic_id=topic_id, partitions=read) for name, topic_id in names])
+    done = [PartitionProduceResponse(index=i, base_offset=1_000_000 + i, log_start_offset=0) for i in range(partitions)]
+    return ProduceResponse(responses=[
+        TopicProduceResponse(name=name, topic_id=topic_id, partition_responses=done) for name, topic_id in names])
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main(sys.argv[1:]))

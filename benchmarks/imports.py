@@ -1,0 +1,105 @@
+"""Milliseconds of CPU that importing costs over the bare interpreter: ours, confluent-kafka, kafka-python, aiokafka.
+
+    python -m benchmarks.imports --rounds 20
+
+Each measurement is a fresh process, its whole CPU from start to end, less that of `python -c pass`. Rounds are
+interleaved. Compiled files are kept in a directory of their own and are there before the first round. "Its part of the
+standard library" is the same process with only those of the standard library's modules that the row above loads.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping
+from statistics import median
+
+from benchmarks.loops import OURS, Case, arguments_of, write
+from benchmarks.measure import ROOT, version_of
+from benchmarks.report import table
+
+BARE, PROCESS = "the bare interpreter", "process"
+IMPORT, MESSAGES = f"import {OURS}", f"{OURS}, all messages"
+LIBRARY = "its part of the standard library"
+BARS_MS = {IMPORT: 5.0, MESSAGES: 15.0}
+ROWS = {
+    IMPORT: "import headrace",
+    f"{OURS}, Producer and Consumer": "from headrace import Consumer, Producer",
+    "confluent-kafka, Producer and Consumer": "from confluent_kafka import Consumer, Producer",
+    "kafka-python, Producer and Consumer": "from kafka import KafkaConsumer, KafkaProducer",
+    "aiokafka, Producer and Consumer": "from aiokafka import AIOKafkaConsumer, AIOKafkaProducer",
+    MESSAGES: "from headrace.wire.api import API; len(API)",
+    "kafka-python, all messages": "import " + ", ".join(f"kafka.protocol.{name}" for name in (
+        "admin", "consumer", "metadata", "producer", "sasl")),
+    "aiokafka, all messages": "import " + ", ".join(f"aiokafka.protocol.{name}" for name in (
+        "admin", "commit", "coordination", "fetch", "group", "metadata", "offset", "produce", "transaction")),
+}
+"""What is imported, by the name of its row. The peers import their `Producer` and `Consumer` whatever one asks for."""
+
+
+def main(argv: list[str]) -> int:
+    """Measure all rows; 1 when ours is above a bar."""
+    arguments = arguments_of("imports", __doc__, argv)
+    arguments.rounds = 1 if arguments.quick else arguments.rounds
+    installed = {name: code for name, code in ROWS.items() if version_of(name.split(",")[0].removeprefix("import "))}
+    with tempfile.TemporaryDirectory() as kept:
+        environment = {**os.environ, "PYTHONPYCACHEPREFIX": kept, "PYTHONPATH": str(ROOT / "src")}
+        environment.pop("PYTHONDONTWRITEBYTECODE", None)
+        rows = {BARE: "pass", **dict(_with_library(installed, environment))}
+        cases = {name: Case(name, {}) for name in rows}
+        for turn in range(-1, arguments.rounds):
+            for name, code in rows.items():
+                cost_ns = _cpu_ns(code, environment)
+                if turn >= 0:  # the round before the first one compiles
+                    cases[name].rounds_ns.setdefault(PROCESS, []).append(cost_ns)
+    _show(cases, arguments.rounds)
+    write("imports", {"milliseconds of whole processes": cases.values()}, arguments.rounds, arguments.json,
+          bars_ms=BARS_MS)
+    above = [name for name, bar_ms in BARS_MS.items() if _over_ms(cases, name)[0] > bar_ms]
+    return 1 if above and not arguments.quick else 0
+
+
+def _with_library(rows: Mapping[str, str], environment: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    """The rows, and behind those with a bar what they load of the standard library."""
+    for name, code in rows.items():
+        yield name, code
+        if name in BARS_MS:
+            show = f"{code}\nimport sys; print(*sys.modules)"
+            done = subprocess.run([sys.executable, "-c", show], env=environment, capture_output=True, check=True)
+            modules = set(done.stdout.decode().split()) & sys.stdlib_module_names - {"__main__"}
+            yield f"  {LIBRARY} ({OURS if name == IMPORT else 'messages'})", f"import {', '.join(sorted(modules))}"
+
+
+def _cpu_ns(code: str, environment: Mapping[str, str]) -> float:
+    """User and system time of a whole process."""
+    process = os.posix_spawn(sys.executable, [sys.executable, "-c", code], environment)
+    _, status, used = os.wait4(process, 0)
+    if status:
+        raise RuntimeError(f"python -c {code!r} failed with status {status}")
+    return (used.ru_utime + used.ru_stime) * 1e9
+
+
+def _over_ms(cases: Mapping[str, Case], name: str) -> tuple[float, float]:
+    """Milliseconds over the bare interpreter: of the best rounds and of the median ones."""
+    rounds, bare = cases[name].rounds_ns[PROCESS], cases[BARE].rounds_ns[PROCESS]
+    return (min(rounds) - min(bare)) / 1e6, (median(rounds) - median(bare)) / 1e6
+
+
+def _show(cases: Mapping[str, Case], rounds: int) -> None:
+    print(f"{rounds} fresh processes each, compiled files warm; the bare interpreter itself takes "
+          f"{min(cases[BARE].rounds_ns[PROCESS]) / 1e6:.1f} ms of CPU")
+    lines = []
+    for name in cases:
+        if name != BARE:
+            best_ms, median_ms = _over_ms(cases, name)
+            bar_ms = BARS_MS.get(name)
+            verdict = "" if bar_ms is None else "reached" if best_ms <= bar_ms else "MISSED"
+            lines.append((name, f"{best_ms:.1f}", f"{median_ms:.1f}", "" if bar_ms is None else f"<= {bar_ms:.0f}",
+                          verdict))
+    table("CPU over the bare interpreter", ("", "best, ms", "median, ms", "bar, ms", ""), lines)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
