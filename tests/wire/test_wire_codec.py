@@ -10,9 +10,15 @@ from hypothesis import strategies as st
 from wire_values import all_versions, random_message
 
 from headrace.errors import KafkaError, KafkaException, ProtocolError
-from headrace.wire.codec import decode, encode, encode_parts
+from headrace.wire.codec import decode, decode_prefixed, encode, encode_parts, encode_prefixed
+from headrace.wire.messages.control import EndTxnMarker
 from headrace.wire.messages.fetch import FetchableTopicResponse, FetchResponse, PartitionData
-from headrace.wire.messages.groups import HeartbeatRequest, JoinGroupRequest, JoinGroupRequestProtocol
+from headrace.wire.messages.groups import (
+    ConsumerProtocolSubscription,
+    HeartbeatRequest,
+    JoinGroupRequest,
+    JoinGroupRequestProtocol,
+)
 from headrace.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
 from headrace.wire.messages.produce import PartitionProduceData, ProduceRequest, ProduceResponse, TopicProduceData
 from headrace.wire.messages.session import ApiVersionsResponse, FinalizedFeatureKey
@@ -174,6 +180,25 @@ def test_a_version_that_does_not_exist_is_a_protocol_error() -> None:
         encode(ProduceRequest(), 14)
     with pytest.raises(ProtocolError, match="ProduceResponse has no version -1"):
         decode(ProduceResponse, b"", -1)
+
+
+def test_a_message_with_its_version_before_it_is_read_in_that_version() -> None:
+    for version in (0, 3):
+        data = encode_prefixed(ConsumerProtocolSubscription(topics=["t"]), version)
+        assert data.startswith(version.to_bytes(2, "big"))
+        assert decode_prefixed(ConsumerProtocolSubscription, data) == (
+            version, ConsumerProtocolSubscription(topics=["t"]))
+    assert decode_prefixed(EndTxnMarker, bytes.fromhex("0000 0000002a")) == (0, EndTxnMarker(coordinator_epoch=42))
+
+
+def test_a_newer_version_than_we_know_is_read_as_far_as_we_know() -> None:
+    assert decode_prefixed(EndTxnMarker, bytes.fromhex("0001 0000002a ff")) == (1, EndTxnMarker(coordinator_epoch=42))
+    with pytest.raises(ProtocolError, match="ends at byte 6, but 7"):
+        decode_prefixed(EndTxnMarker, bytes.fromhex("0000 0000002a ff"))
+    with pytest.raises(ProtocolError, match="1 bytes are too short"):
+        decode_prefixed(EndTxnMarker, b"\0")
+    with pytest.raises(ProtocolError, match="has no version -1"):
+        decode_prefixed(EndTxnMarker, b"\xff\xff\0\0\0\0")
 
 
 def test_long_strings_and_lists_take_longer_varints() -> None:

@@ -11,6 +11,7 @@ from wire_values import random_message
 
 from headrace.errors import ProtocolError
 from headrace.wire.api import API, Api
+from headrace.wire.codec import decode_from, encode
 from headrace.wire.frame import (
     FrameSplitter,
     UnsupportedRequest,
@@ -20,6 +21,8 @@ from headrace.wire.frame import (
     encode_response,
     peek_correlation_id,
 )
+from headrace.wire.layout import is_flexible
+from headrace.wire.messages.headers import RequestHeader, ResponseHeader
 from headrace.wire.messages.metadata import MetadataRequest, MetadataResponse
 from headrace.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from headrace.wire.messages.session import ApiVersionsRequest, ApiVersionsResponse
@@ -35,13 +38,31 @@ def test_requests_and_responses_of_every_version_travel_in_frames(api: Api) -> N
         frame = b"".join(encode_request(request, version, 77, "me"))
         assert int.from_bytes(frame[:4], "big") == len(frame) - 4
         read = decode_request(frame[4:])
-        assert (read.api_key, read.version, read.correlation_id, read.client_id) == (api.key, version, 77, "me")
+        client = None if (api.name, version) == ("ControlledShutdown", 0) else "me"
+        assert (read.api_key, read.version, read.correlation_id, read.client_id) == (api.key, version, 77, client)
         assert read.request == request
         response = random_message(api.response, version, random)
         frame = b"".join(encode_response(response, version, -5))
         assert int.from_bytes(frame[:4], "big") == len(frame) - 4
         assert peek_correlation_id(frame[4:]) == -5
         assert decode_response(api.request, version, memoryview(frame)[4:]) == (-5, response)
+
+
+@pytest.mark.parametrize("api", EVERY_API)
+def test_headers_are_the_bytes_of_their_messages(api: Api) -> None:
+    for version in range(api.min_version, api.max_version + 1):
+        flexible = is_flexible(api.request, version)
+        request_version = 0 if (api.key, version) == (7, 0) else 1 + flexible
+        for client in ("me", "", None):
+            frame = b"".join(encode_request(api.request(), version, 77, client))[4:]
+            header = decode_from(RequestHeader, frame, request_version, 0, to_the_end=False)
+            named = {"client_id": client} if request_version else {}
+            assert header == RequestHeader(
+                request_api_key=api.key, request_api_version=version, correlation_id=77, **named)
+            assert frame == encode(header, request_version) + encode(api.request(), version)
+        frame = b"".join(encode_response(api.response(), version, -5))[4:]
+        header_bytes = encode(ResponseHeader(correlation_id=-5), int(flexible and api.name != "ApiVersions"))
+        assert frame == header_bytes + encode(api.response(), version)
 
 
 def test_header_bytes_are_those_that_kafka_expects() -> None:

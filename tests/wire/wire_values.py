@@ -8,8 +8,8 @@ from uuid import UUID
 
 from headrace.wire.api import API
 from headrace.wire.layout import FIXED, Column, Type, columns
-from headrace.wire.messages.groups import ConsumerProtocolAssignment, ConsumerProtocolSubscription
-from headrace.wire.schema import Message, Struct
+from headrace.wire.messages import control, groups, headers
+from headrace.wire.schema import Message, Request, Response, Struct
 
 _BITS = {"b": 8, "h": 16, "i": 32, "q": 64}
 _TEXT = "abcXYZ-._ äß€漢😀"
@@ -18,7 +18,9 @@ _TEXT = "abcXYZ-._ äß€漢😀"
 def all_messages() -> list[type[Message]]:
     """Every message that has versions of its own."""
     pairs = [cls for api in API.values() for cls in (api.request, api.response)]
-    return [*pairs, ConsumerProtocolSubscription, ConsumerProtocolAssignment]
+    embedded = {cls for cls in Message.__subclasses__() if cls not in (Request, Response)}
+    assert {vars(control)["EndTxnMarker"], vars(groups)["ConsumerProtocolAssignment"], headers.RequestHeader} < embedded
+    return [*pairs, *sorted(embedded, key=lambda cls: cls.__name__)]
 
 
 def all_versions() -> list[tuple[type[Message], int]]:
@@ -68,6 +70,6 @@ def _primitive(name: str, random: Random) -> Any:
     if name == "Uuid":
         return UUID(int=random.getrandbits(128))
     length = random.choice([0, 1, 5, 200])
-    if name == "String":
+    if name in ("String", "ShortString"):
         return "".join(random.choice(_TEXT) for _ in range(length))
     return random.randbytes(length)

@@ -10,6 +10,7 @@ This module knows no headers and no frames: read next `wire.frame`. The generate
 from __future__ import annotations
 
 from collections.abc import Callable
+from struct import Struct as Packer
 from struct import error as StructError  # noqa: N812  it is a class
 from typing import Any, TypeVar, cast
 
@@ -19,7 +20,10 @@ from headrace.wire.reading import decoder_source
 from headrace.wire.schema import Message
 from headrace.wire.writing import encoder_source
 
-__all__ = ["Part", "assemble", "decode", "decode_from", "encode", "encode_into", "encode_parts"]
+__all__ = [
+    "Part", "assemble", "decode", "decode_from", "decode_prefixed", "encode", "encode_into", "encode_parts",
+    "encode_prefixed",
+]
 
 Part = bytes | memoryview
 Cuts = list[tuple[int, memoryview]]
@@ -27,6 +31,8 @@ Cuts = list[tuple[int, memoryview]]
 
 AnyMessage = TypeVar("AnyMessage", bound=Message)
 Writer = Callable[[Message, bytearray, Cuts], None]
+_PREFIX = Packer(">h")
+
 Reader = Callable[[bytes | memoryview, memoryview, int], tuple[Message, int]]
 
 _writers: dict[tuple[type[Message], int], Writer] = {}
@@ -101,6 +107,30 @@ def decode_from(
     if to_the_end and position != len(view):
         raise ProtocolError(f"{cls.__name__} v{version} ends at byte {position}, but {len(view)} bytes were received")
     return cast(AnyMessage, message)
+
+
+def encode_prefixed(message: Message, version: int) -> bytes:
+    """The bytes of a message behind its version as an int16, as parts of other messages and control records travel.
+
+    Source: Java's `MessageUtil.toVersionPrefixedBytes`.
+    """
+    return _PREFIX.pack(version) + encode(message, version)
+
+
+def decode_prefixed(cls: type[AnyMessage], data: bytes | bytearray | memoryview) -> tuple[int, AnyMessage]:
+    """Read a message behind its version. A newer version is read as far as the newest known one goes, as Java does.
+
+    Returns:
+        The version as it was sent, and the message.
+
+    Raises:
+        ProtocolError: the bytes are not such a message, or bytes of a known version are left over.
+    """
+    if len(data) < _PREFIX.size:
+        raise ProtocolError(f"{len(data)} bytes are too short for {cls.__name__} with its version")
+    version: int = _PREFIX.unpack_from(data)[0]
+    message = decode_from(cls, data, min(version, cls.max_version), _PREFIX.size, to_the_end=version <= cls.max_version)
+    return version, message
 
 
 def _compile_writer(cls: type[Message], version: int) -> Writer:

@@ -2,7 +2,9 @@
 
 A request header is version 1, or 2 when the request is flexible; a response header version 0, or 1 when flexible.
 ApiVersions responses always have header version 0, so that a client can read an answer in a version it did not ask for
-(KIP-511). Source: Java's `RequestHeader`, `ResponseHeader`, `ApiKeys.responseHeaderVersion`.
+(KIP-511); ControlledShutdown requests of version 0 are the only ones with header version 0, without a client id.
+`wire.messages.headers` has the headers as messages. Source: Java's `RequestHeader`, `ResponseHeader`,
+`ApiKeys.responseHeaderVersion`.
 
 This module is pure: it knows no sockets. Read next: `wire.api`, the list of all requests.
 """
@@ -30,7 +32,9 @@ _REQUEST_HEAD = Packer(">ihhih")
 _KEY_VERSION_ID_CLIENT = Packer(">hhih")
 _RESPONSE_HEAD = Packer(">ii")
 _LENGTH = Packer(">i")
+_HEAD_WITHOUT_CLIENT = Packer(">ihhi")
 _NO_CLIENT_ID = -1
+_CONTROLLED_SHUTDOWN = 7
 
 
 class RequestFrame(NamedTuple):
@@ -72,8 +76,11 @@ def encode_request(request: Request, version: int, correlation_id: int, client_i
     """
     name = None if client_id is None else client_id.encode()
     size = _NO_CLIENT_ID if name is None else len(name)
-    out = bytearray(_REQUEST_HEAD.pack(0, request.api_key, version, correlation_id, size))
-    out += name or b""
+    if version == 0 and request.api_key == _CONTROLLED_SHUTDOWN:
+        out = bytearray(_HEAD_WITHOUT_CLIENT.pack(0, request.api_key, version, correlation_id))
+    else:
+        out = bytearray(_REQUEST_HEAD.pack(0, request.api_key, version, correlation_id, size))
+        out += name or b""
     if is_flexible(type(request), version):
         out.append(0)
     return _framed(out, encode_into(out, request, version))
@@ -106,6 +113,8 @@ def decode_request(frame: bytes | bytearray | memoryview) -> RequestFrame:
     data = as_view(frame)
     try:
         key, version, correlation_id, size = _KEY_VERSION_ID_CLIENT.unpack_from(data)
+        if key == _CONTROLLED_SHUTDOWN and version == 0:
+            return _without_client_id(data, correlation_id)
         position = _KEY_VERSION_ID_CLIENT.size + max(size, 0)
         client_id = None if size < 0 else str(data[_KEY_VERSION_ID_CLIENT.size:position], "utf-8")
     except (StructError, ValueError) as error:
@@ -120,6 +129,13 @@ def decode_request(frame: bytes | bytearray | memoryview) -> RequestFrame:
     request = decode_from(api.request, frame if isinstance(frame, bytes) else data, version, position,
                           to_the_end=False)
     return RequestFrame(key, version, correlation_id, client_id, request)
+
+
+def _without_client_id(data: memoryview, correlation_id: int) -> RequestFrame:
+    request_type = API[_CONTROLLED_SHUTDOWN].request
+    start = _HEAD_WITHOUT_CLIENT.size - _LENGTH.size
+    request = decode_from(request_type, data, 0, start, to_the_end=False)
+    return RequestFrame(_CONTROLLED_SHUTDOWN, 0, correlation_id, None, request)
 
 
 def decode_response(

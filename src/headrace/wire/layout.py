@@ -15,7 +15,7 @@ from typing import Any, Final, NamedTuple
 from headrace.wire.versions import NEVER, Versions
 
 __all__ = [
-    "FIXED", "UNSET", "ZERO_UUID", "Column", "Field", "Type", "columns", "compile_init", "default_source",
+    "FIXED", "SIZED", "UNSET", "ZERO_UUID", "Column", "Field", "Type", "columns", "compile_init", "default_source",
     "is_flexible", "min_size",
 ]
 
@@ -29,9 +29,12 @@ FIXED = {"Bool": "?", "Int8": "b", "Int16": "h", "Int32": "i", "Int64": "q", "Ui
          "Float64": "d"}
 """Types of a fixed size, with their letter for the `struct` module."""
 
+SIZED = ("String", "ShortString", "Bytes", "Records")
+"""Types that begin with their length."""
+
 _SIZES = {"?": 1, "b": 1, "h": 2, "i": 4, "q": 8, "H": 2, "I": 4, "d": 8}
-_ZEROS: dict[str, Any] = {**dict.fromkeys(FIXED, 0), "Bool": False, "Float64": 0.0, "String": "", "Bytes": b"",
-                          "Records": b"", "Uuid": ZERO_UUID}
+_ZEROS: dict[str, Any] = {**dict.fromkeys(FIXED, 0), "Bool": False, "Float64": 0.0, "String": "", "ShortString": "",
+                          "Bytes": b"", "Records": b"", "Uuid": ZERO_UUID}
 _columns: dict[type[Any], tuple[Column, ...]] = {}
 
 
@@ -145,7 +148,9 @@ def compile_init(cls: type[Any]) -> Callable[..., None]:
 
 def min_size(type_: Type, version: int, flexible: bool) -> int:
     """The fewest bytes that one value can take, so that a count can be checked before a list is filled."""
-    if type_.is_array or type_.name in ("String", "Bytes", "Records"):
+    if type_.name == "ShortString" and not type_.is_array:
+        return 2
+    if type_.is_array or type_.name in SIZED:
         return 1 if flexible else 2 if type_.name == "String" and not type_.is_array else 4
     if type_.struct is None:
         return 16 if type_.name == "Uuid" else _SIZES[FIXED[type_.name]]

@@ -14,7 +14,7 @@ from struct import calcsize, unpack_from
 from typing import Any
 
 from headrace.errors import ProtocolError
-from headrace.wire.layout import FIXED, Column, Type, columns, default_source, min_size
+from headrace.wire.layout import FIXED, SIZED, Column, Type, columns, default_source, min_size
 from headrace.wire.primitives import read_uuid, read_uvarint
 from headrace.wire.source import Source
 
@@ -84,10 +84,10 @@ def _read_tags(source: Source, tagged: list[Column], target: str) -> None:
     source.indent(-2)
 
 
-def _read_length(source: Source, letter: str) -> str:
+def _read_length(source: Source, letter: str, compact: bool) -> str:
     """Read a length; -1 stands for null in both encodings."""
     length = source.fresh("n")
-    if source.flexible:
+    if compact:
         source.add(f"{length} = d[p]; p += 1", f"if {length} > 127: {length}, p = uvarint(d, p - 1)", f"{length} -= 1")
     else:
         source.add(f"{length}, = {source.unpacker(letter)}(d, p)", f"p += {calcsize('>' + letter)}")
@@ -99,7 +99,7 @@ def _read_value(source: Source, type_: Type, target: str, nullable: bool, name: 
         _read_array(source, type_, target, nullable, name)
     elif type_.struct is not None:
         _read_nested(source, type_.struct, target, nullable)
-    elif type_.name in ("String", "Bytes", "Records"):
+    elif type_.name in SIZED:
         _read_bytes(source, type_.name, target, nullable, name)
     elif type_.name == "Uuid":
         source.add("if p + 16 > end: short(p + 16, end)", f"{target} = read_uuid(bytes(d[p:p + 16]))", "p += 16")
@@ -127,18 +127,20 @@ def _read_none(source: Source, length: str, target: str, nullable: bool, name: s
 
 
 def _read_bytes(source: Source, type_name: str, target: str, nullable: bool, name: str) -> None:
-    length = _read_length(source, "h" if type_name == "String" else "i")
+    compact = source.flexible and type_name != "ShortString"
+    length = _read_length(source, "h" if type_name.endswith("String") else "i", compact)
     _read_none(source, length, target, nullable, name)
     stop = source.fresh("stop")
     source.indent(1)
     source.add(f"{stop} = p + {length}", f"if {stop} > end: short({stop}, end)")
-    made = {"String": f"str(d[p:{stop}], 'utf-8')", "Bytes": f"bytes(d[p:{stop}])", "Records": f"view[p:{stop}]"}
+    text = f"str(d[p:{stop}], 'utf-8')"
+    made = {"String": text, "ShortString": text, "Bytes": f"bytes(d[p:{stop}])", "Records": f"view[p:{stop}]"}
     source.add(f"{target} = {made[type_name]}", f"p = {stop}")
     source.indent(-1)
 
 
 def _read_array(source: Source, type_: Type, target: str, nullable: bool, name: str) -> None:
-    length = _read_length(source, "i")
+    length = _read_length(source, "i", source.flexible)
     _read_none(source, length, target, nullable, name)
     source.indent(1)
     least = max(1, min_size(type_.item, source.version, source.flexible))

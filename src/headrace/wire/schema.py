@@ -17,7 +17,7 @@ from headrace.wire.versions import ALL, Versions
 
 __all__ = [
     "ZERO_UUID", "Array", "Bool", "Bytes", "Float64", "Int16", "Int32", "Int64", "Int8", "Message", "Records",
-    "Request", "Response", "String", "Struct", "Uint16", "Uint32", "Uuid", "field",
+    "Request", "Response", "ShortString", "String", "Struct", "Uint16", "Uint32", "Uuid", "field",
 ]
 
 Int8: TypeAlias = int
@@ -29,6 +29,8 @@ Uint32: TypeAlias = int
 Float64: TypeAlias = float
 Bool: TypeAlias = bool
 String: TypeAlias = str
+ShortString: TypeAlias = str
+"""A string whose length is an int16 in flexible versions too: only the client id of a request's header."""
 Bytes: TypeAlias = bytes
 Records: TypeAlias = bytes | bytearray | memoryview
 """Record batches. Never copied: written as a part of its own, read as a view of the reply's bytes."""

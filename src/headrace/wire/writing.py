@@ -12,7 +12,7 @@ from __future__ import annotations
 from struct import pack
 from typing import Any
 
-from headrace.wire.layout import FIXED, UNSET, ZERO_UUID, Column, Type, columns
+from headrace.wire.layout import FIXED, SIZED, UNSET, ZERO_UUID, Column, Type, columns
 from headrace.wire.primitives import as_view, write_uvarint
 from headrace.wire.source import Source
 from headrace.wire.versions import NEVER
@@ -102,7 +102,7 @@ def _write_value(source: Source, type_: Type, here: str, out: str, column: Colum
         value = source.fresh("v")
         source.add(f"{value} = {here}")
     is_struct = type_.struct is not None and not type_.is_array
-    if not is_struct and (type_.is_array or type_.name in ("String", "Bytes", "Records")):
+    if not is_struct and (type_.is_array or type_.name in SIZED):
         _write_none(source, type_, value, out, column)
         source.indent(1)
         _write_body(source, type_, value, out, column)
@@ -119,19 +119,23 @@ def _write_value(source: Source, type_: Type, here: str, out: str, column: Colum
 
 def _write_none(source: Source, type_: Type, value: str, out: str, column: Column) -> None:
     if column.nullable.holds(source.version):
-        none = r"b'\0'" if source.flexible else repr(b"\xff" * (2 if _short(type_) else 4))
+        none = r"b'\0'" if _compact(source, type_) else repr(b"\xff" * (2 if _short(type_) else 4))
         source.add(f"if {value} is None: {out} += {none}", "else:")
     else:
         source.add(f"if {value} is None: refuse({column.name!r})", "else:")
 
 
 def _short(type_: Type) -> bool:
-    return type_.name == "String" and not type_.is_array
+    return type_.name in ("String", "ShortString") and not type_.is_array
 
 
-def _write_length(source: Source, size: str, out: str, letter: str) -> None:
-    if not source.flexible:
-        source.add(f"{out} += {source.packer(letter)}({size})")
+def _compact(source: Source, type_: Type) -> bool:
+    return source.flexible and (type_.is_array or type_.name != "ShortString")
+
+
+def _write_length(source: Source, type_: Type, size: str, out: str) -> None:
+    if not _compact(source, type_):
+        source.add(f"{out} += {source.packer('h' if _short(type_) else 'i')}({size})")
         return
     length = source.fresh("n")
     source.add(f"{length} = {size} + 1", f"if {length} < 128: {out}.append({length})",
@@ -143,17 +147,17 @@ def _write_body(source: Source, type_: Type, value: str, out: str, column: Colum
         _write_array(source, type_, value, out, column)
     elif type_.struct is not None:
         _write_struct(source, type_.struct, value, out)
-    elif type_.name == "String":
+    elif _short(type_):
         data = source.fresh("s")
         source.add(f"{data} = {value}.encode()")
-        _write_length(source, f"len({data})", out, "h")
+        _write_length(source, type_, f"len({data})", out)
         source.add(f"{out} += {data}")
     elif type_.name == "Records":
         source.add(f"{value} = as_view({value})")
-        _write_length(source, f"len({value})", out, "i")
+        _write_length(source, type_, f"len({value})", out)
         source.add(f"cuts.append((len({out}), {value}))")
     elif type_.name == "Bytes":
-        _write_length(source, f"len({value})", out, "i")
+        _write_length(source, type_, f"len({value})", out)
         source.add(f"{out} += {value}")
     elif type_.name == "Uuid":
         source.add(f"{out} += {value}.bytes")
@@ -162,7 +166,7 @@ def _write_body(source: Source, type_: Type, value: str, out: str, column: Colum
 
 
 def _write_array(source: Source, type_: Type, value: str, out: str, column: Column) -> None:
-    _write_length(source, f"len({value})", out, "i")
+    _write_length(source, type_, f"len({value})", out)
     letter = FIXED.get(type_.name)
     if letter:
         source.add(f"{out} += pack_many({letter!r}, {value})")

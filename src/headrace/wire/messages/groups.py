@@ -1,7 +1,8 @@
 """Coordinators and the classic group protocol; and the bytes that members send each other through it.
 
 The coordinator does not read subscriptions and assignments: `ConsumerProtocolSubscription` and
-`ConsumerProtocolAssignment` travel as bytes within JoinGroup and SyncGroup, their version in two bytes before them.
+`ConsumerProtocolAssignment` travel as bytes within JoinGroup and SyncGroup, their version in two bytes before them
+(`codec.encode_prefixed`); within a subscription, in turn, travels what Java's sticky assignors tell each other.
 Read next: `machines.group_classic`, `machines.assignors`.
 """
 
@@ -23,13 +24,14 @@ from headrace.wire.schema import (
 )
 
 __all__ = [
-    "AssignmentTopicPartition", "ConsumerProtocolAssignment", "ConsumerProtocolSubscription", "Coordinator",
-    "DeletableGroupResult", "DeleteGroupsRequest", "DeleteGroupsResponse", "DescribeGroupsRequest",
-    "DescribeGroupsResponse", "DescribedGroup", "DescribedGroupMember", "FindCoordinatorRequest",
-    "FindCoordinatorResponse", "HeartbeatRequest", "HeartbeatResponse", "JoinGroupRequest", "JoinGroupRequestProtocol",
-    "JoinGroupResponse", "JoinGroupResponseMember", "LeaveGroupRequest", "LeaveGroupResponse", "ListGroupsRequest",
-    "ListGroupsResponse", "ListedGroup", "MemberIdentity", "MemberResponse", "SubscriptionTopicPartition",
-    "SyncGroupRequest", "SyncGroupRequestAssignment", "SyncGroupResponse",
+    "AssignmentTopicPartition", "ConsumerProtocolAssignment", "ConsumerProtocolSubscription",
+    "CooperativeStickyAssignorUserData", "Coordinator", "DeletableGroupResult", "DeleteGroupsRequest",
+    "DeleteGroupsResponse", "DescribeGroupsRequest", "DescribeGroupsResponse", "DescribedGroup",
+    "DescribedGroupMember", "FindCoordinatorRequest", "FindCoordinatorResponse", "HeartbeatRequest",
+    "HeartbeatResponse", "JoinGroupRequest", "JoinGroupRequestProtocol", "JoinGroupResponse",
+    "JoinGroupResponseMember", "LeaveGroupRequest", "LeaveGroupResponse", "ListGroupsRequest", "ListGroupsResponse",
+    "ListedGroup", "MemberIdentity", "MemberResponse", "StickyAssignorUserData", "StickyTopicPartitions",
+    "SubscriptionTopicPartition", "SyncGroupRequest", "SyncGroupRequestAssignment", "SyncGroupResponse",
 ]
 
 
@@ -320,3 +322,31 @@ class ConsumerProtocolAssignment(Message, versions="0-3"):
     # partitions that the member is given, by topic
     assigned_partitions: Array[AssignmentTopicPartition] = field()
     user_data: Bytes | None = field(default=None)  # what the strategy wants to tell besides
+
+
+class StickyTopicPartitions(Struct):
+    """Partitions of a topic that a member held."""
+
+    topic: String = field()
+    """Name of the topic."""
+    partitions: Array[Int32] = field()
+    """Partition numbers."""
+
+
+class StickyAssignorUserData(Message, versions="0-1"):
+    """User data of Java's `StickyAssignor` in a subscription. Nothing tells the version: try 1, then 0 (KIP-54).
+
+    v1: generation (KIP-341).
+    """
+
+    previous_assignment: Array[StickyTopicPartitions] = field()
+    """Partitions that the member held, by topic."""
+    generation: Int32 = field("1+", default=-1, ignorable=True)
+    """Round of joining in which it got them; -1 when not known."""
+
+
+class CooperativeStickyAssignorUserData(Message, versions="0"):
+    """User data of Java's `CooperativeStickyAssignor` in a subscription (KIP-429), which has the partitions already."""
+
+    generation: Int32 = field()
+    """Round of joining in which the member got its partitions."""
