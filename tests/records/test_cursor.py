@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from headrace.errors import CorruptRecordError
+from headrace.records.batch_writer import write_end_marker
 from headrace.records.compression import compress
 from headrace.records.legacy import _xxh32
 
@@ -60,13 +61,16 @@ def test_control_batches_and_compacted_gaps_move_the_position_only(twin: Any) ->
 
 
 def test_aborted_transactions_are_passed_over_until_their_marker(twin: Any) -> None:
-    def of(producer: int, offset: int, value: bytes, control: bool = False, transactional: bool = True) -> bytes:
-        return simple([value], base_offset=offset, producer_id=producer, transactional=transactional, control=control)
+    def of(producer: int, offset: int, value: bytes, transactional: bool = True) -> bytes:
+        return simple([value], base_offset=offset, producer_id=producer, transactional=transactional)
+
+    def end(producer: int, offset: int, commit: bool) -> bytes:
+        return bytes(write_end_marker(commit, producer, 0, 3, 1000, offset=offset))
 
     data = b"".join([
-        of(1, 0, b"committed 1"), of(2, 1, b"aborted 2"), of(1, 2, b"m", control=True), of(1, 3, b"aborted 1"),
-        of(2, 4, b"m", control=True), of(2, 5, b"committed 2"), of(1, 6, b"plain", transactional=False),
-        of(1, 7, b"m", control=True), of(1, 8, b"again 1"),
+        of(1, 0, b"committed 1"), of(2, 1, b"aborted 2"), end(1, 2, True), of(1, 3, b"aborted 1"),
+        end(2, 4, False), of(2, 5, b"committed 2"), of(1, 6, b"plain", transactional=False),
+        end(1, 7, False), of(1, 8, b"again 1"),
     ])
     cursor = twin.Cursor(data, "t", 0, 0, aborted=[(1, 3), (2, 1)])
     assert values(cursor.take(99)) == [b"committed 1", b"committed 2", b"plain", b"again 1"]

@@ -37,6 +37,7 @@ from headrace.records.batch import MAX_DECOMPRESSED_BYTES
 from headrace.records.columns import MAX_COLUMN_BYTES, BinaryColumn, Columns, HeaderColumn
 from headrace.records.columns import read_columns as plain_read_columns
 from headrace.records.compression import compress, decompress
+from headrace.records.control import aborts
 from headrace.records.hashing import PARTITIONERS
 from headrace.records.header import BatchInfo
 from headrace.records.message import encode_headers, encode_text, rebuild

@@ -404,12 +404,15 @@ cdef class Cursor:
         return False
 
     cdef bint _is_visible(self, const Head *head) except -1:
+        cdef Py_ssize_t begin
         if self._aborted is not None:
             while self._aborted and self._aborted[len(self._aborted) - 1][1] <= head.last_offset:
                 self._aborting.add(self._aborted.pop()[0])
         if head.attributes & CONTROL:
-            if self._aborting:
-                self._aborting.discard(head.producer_id)
+            if self._aborting and head.producer_id in self._aborting:
+                begin = self._at - head.size
+                if aborts(memoryview(self._data).cast("B")[begin:self._at]):
+                    self._aborting.discard(head.producer_id)
             return False
         if head.count == 0:
             return False

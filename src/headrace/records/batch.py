@@ -33,9 +33,10 @@ from typing import Any
 from headrace.errors import CorruptRecordError
 from headrace.records import legacy
 from headrace.records.compression import decompress
+from headrace.records.control import aborts
 from headrace.records.header import HEADER_BYTES, BatchInfo, check_sum, read_info
 from headrace.records.message import Message
-from headrace.records.record import Record, read_record, read_varint, wrapped
+from headrace.records.record import Record, read_all, wrapped
 
 __all__ = ["MAX_DECOMPRESSED_BYTES", "Cursor"]
 
@@ -47,15 +48,8 @@ def read_records(data: memoryview, info: BatchInfo, topic: str, partition: int, 
     plain = data[info.position + HEADER_BYTES : info.position + info.size]
     if info.codec:
         plain = memoryview(decompress(info.codec, plain, limit))
-    at = 0
-    for _ in range(info.count):
-        size, at = read_varint(plain, at)
-        if not 0 < size <= len(plain) - at:
-            raise CorruptRecordError("a record's length passes the end of its batch")
-        yield _message(read_record(plain[at : at + size]), info, topic, partition)
-        at += size
-    if at != len(plain):
-        raise CorruptRecordError("bytes are left behind the last record of a batch")
+    for record in read_all(plain, info.count):
+        yield _message(record, info, topic, partition)
 
 
 def _message(record: Record, info: BatchInfo, topic: str, partition: int) -> Message:
@@ -186,7 +180,8 @@ class Cursor:
         while self._aborted and self._aborted[-1][1] <= info.last_offset:
             self._aborting.add(self._aborted.pop()[0])
         if info.is_control:
-            self._aborting.discard(info.producer_id)
+            if info.producer_id in self._aborting and aborts(self._view[info.position : info.position + info.size]):
+                self._aborting.discard(info.producer_id)
             return False
         return info.count != 0 and not (info.is_transactional and info.producer_id in self._aborting)
 

@@ -99,7 +99,11 @@ def read_columns(
                     max_decompressed_bytes=max_decompressed_bytes)
     messages: list[Message] = []
     size, next_offset = 0, cursor.position
-    while len(messages) < max_rows and next_offset < end_offset and (message := cursor.take_one()) is not None:
+    while len(messages) < max_rows and next_offset < end_offset:
+        message = cursor.take_one()
+        if message is None:
+            next_offset = cursor.position  # behind records that are not wanted, too
+            break
         offset = message.offset() or 0
         size += _ROW_COST + len(message.key() or b"") + len(message) + sum(
             _HEADER_COST + len(name) + len(value or b"") for name, value in message.headers() or ())

@@ -5,12 +5,12 @@ Every read is checked against the end. The layout is described in `headrace.reco
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from headrace.errors import CorruptRecordError
 
-__all__ = ["Record", "encode_record", "read_record", "read_varint", "take_bytes", "wrapped", "write_bytes",
+__all__ = ["Record", "encode_record", "read_all", "read_record", "read_varint", "take_bytes", "wrapped", "write_bytes",
            "write_varint"]
 
 
@@ -109,6 +109,23 @@ def read_record(body: memoryview) -> Record:
     if at != len(body):
         raise CorruptRecordError("a record's length does not fit its fields")
     return Record(timestamp, offset, key, value, headers)
+
+
+def read_all(plain: memoryview, count: int) -> Iterator[Record]:
+    """Decode the records of a batch, one by one.
+
+    Raises:
+        CorruptRecordError: one is damaged, or there are more bytes than records.
+    """
+    at = 0
+    for _ in range(count):
+        size, at = read_varint(plain, at)
+        if not 0 < size <= len(plain) - at:
+            raise CorruptRecordError("a record's length passes the end of its batch")
+        yield read_record(plain[at : at + size])
+        at += size
+    if at != len(plain):
+        raise CorruptRecordError("bytes are left behind the last record of a batch")
 
 
 def _read_headers(body: memoryview, at: int) -> tuple[list[tuple[str, bytes | None]] | None, int]:
