@@ -1,0 +1,121 @@
+"""Every client at every broker: five clients, the embedded broker and a real Kafka, each started once.
+
+A machine without Node.js, Go or a JDK skips the tests of that client and says why; with CI=true they fail instead.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+
+import confluent_kafka
+import confluent_kafka.admin
+import pytest
+
+import headrace
+import headrace.admin
+from headrace.testing import EmbeddedBroker
+from tools.foreign import MissingClientError, program
+from tools.kafka import KafkaCluster, MissingJavaError, RegistryError
+
+from .client import Client, ProcessClient
+from .python_client import PythonClient
+from .sites import EmbeddedSite, KafkaSite, Site
+
+OURS, LIBRDKAFKA, KAFKAJS, FRANZ_GO, JAVA = CLIENTS = ("headrace", "librdkafka", "kafkajs", "franz-go", "java")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark what lies here: it needs a JVM, and in a parallel run one worker with one cluster is enough."""
+    here = os.path.dirname(__file__)
+    for item in items:
+        if str(item.path).startswith(here + os.sep):
+            item.add_marker(pytest.mark.kafka)
+            item.add_marker(pytest.mark.xdist_group("foreign"))
+
+
+def unavailable(reason: str) -> None:
+    """Skip a test that this machine can not run; in CI it is a failure."""
+    (pytest.fail if os.environ.get("CI") == "true" else pytest.skip)(reason)
+
+
+class Clients:
+    """The clients by name, each begun when it is first needed."""
+
+    def __init__(self) -> None:
+        self._running: dict[str, Client] = {}
+
+    def __getitem__(self, name: str) -> Client:
+        if name not in self._running:
+            try:
+                self._running[name] = _start(name)
+            except MissingClientError as error:
+                unavailable(f"{name}: {error}")
+        return self._running[name]
+
+    def available(self) -> list[str]:
+        """Names of the clients that this machine has; in CI it must have all."""
+        found = []
+        for name in CLIENTS:
+            try:
+                self._running[name] = self._running.get(name) or _start(name)
+            except MissingClientError as error:
+                if os.environ.get("CI") == "true":
+                    pytest.fail(f"{name}: {error}")
+            else:
+                found.append(name)
+        return found
+
+    def close(self) -> None:
+        """End them all."""
+        for client in self._running.values():
+            client.close()
+
+
+def _start(name: str) -> Client:
+    if name == OURS:
+        return PythonClient(headrace, headrace.admin, {})
+    if name == LIBRDKAFKA:
+        return PythonClient(confluent_kafka, confluent_kafka.admin, {"log_level": 0, "client.id": "librdkafka"})
+    return ProcessClient(program(name))
+
+
+@pytest.fixture(scope="session")
+def clients() -> Iterator[Clients]:
+    """All clients."""
+    pool = Clients()
+    yield pool
+    pool.close()
+
+
+@pytest.fixture(scope="session")
+def embedded() -> Iterator[Site]:
+    """The embedded broker."""
+    with EmbeddedBroker() as broker:
+        yield EmbeddedSite(broker)
+
+
+@pytest.fixture(scope="session")
+def kafka() -> Iterator[Site]:
+    """The newest real Kafka."""
+    yield from running(KafkaCluster())
+
+
+def running(cluster: KafkaCluster) -> Iterator[Site]:
+    """Start a cluster for a fixture and close it after the tests."""
+    try:
+        cluster.start()
+    except (MissingJavaError, RegistryError) as error:
+        cluster.close()
+        unavailable(str(error))
+    try:
+        yield KafkaSite(cluster)
+    finally:
+        cluster.close()
+
+
+@pytest.fixture(scope="session", params=["embedded", "kafka"])
+def site(request: pytest.FixtureRequest) -> Site:
+    """Each of the two brokers in turn."""
+    found: Site = request.getfixturevalue(request.param)
+    return found

@@ -1,0 +1,265 @@
+"""The clients that Python has under confluent_kafka's names: librdkafka through confluent_kafka, and headrace."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
+from types import ModuleType
+from typing import Any
+
+from .client import ForeignError, Place, Record
+
+PATIENCE_S = 30.0
+
+
+class PythonClient:
+    """A client of one of the two modules.
+
+    Args:
+        kafka: `confluent_kafka` or `headrace`.
+        admin: its module `admin`.
+        properties: what all its clients are configured with.
+    """
+
+    def __init__(self, kafka: ModuleType, admin: ModuleType, properties: Mapping[str, Any]) -> None:
+        self._kafka = kafka
+        self._admin = admin
+        self._properties = dict(properties)
+        self._members: dict[str, Member] = {}
+        self._admins: dict[str, Any] = {}
+
+    def produce(self, servers: str, topic: str, records: Sequence[Record], *, codec: str = "none", acks: str = "all",
+                idempotent: bool = False) -> list[int]:
+        producer = self._kafka.Producer({
+            **self._properties, "bootstrap.servers": servers, "compression.type": codec, "acks": acks,
+            "enable.idempotence": idempotent, "linger.ms": 20, "message.max.bytes": 2 << 20,
+            "message.timeout.ms": int(PATIENCE_S * 500)})
+        reports: dict[int, Any] = {}
+
+        def report(index: int) -> Callable[[Any, Any], None]:
+            return lambda error, message: reports.update({index: error or message.offset()})
+
+        for index, record in enumerate(records):
+            producer.produce(topic, record.value, record.key, record.partition, on_delivery=report(index),
+                             timestamp=record.timestamp, headers=list(record.headers) or None)
+        left = producer.flush(PATIENCE_S)
+        if hasattr(producer, "close"):
+            producer.close()
+        if left:
+            raise ForeignError(None, f"{left} records were not delivered")
+        for outcome in reports.values():
+            if not isinstance(outcome, int | None):
+                raise ForeignError(outcome.code(), outcome.str())
+        return [reports[index] for index in range(len(records))]
+
+    def consume(self, servers: str, topics: Sequence[str], count: int, *,
+                group: str | None = None) -> dict[Place, Record]:
+        consumer = self._kafka.Consumer({
+            **self._properties, "bootstrap.servers": servers, "group.id": group or "none", "check.crcs": True,
+            "auto.offset.reset": "earliest", "enable.auto.commit": False, "fetch.wait.max.ms": 200})
+        with closing(consumer):
+            if group is None:
+                known = consumer.list_topics(timeout=PATIENCE_S).topics
+                consumer.assign([self._kafka.TopicPartition(topic, partition, self._kafka.OFFSET_BEGINNING)
+                                 for topic in topics for partition in known[topic].partitions])
+            else:
+                consumer.subscribe(list(topics))
+            found = _read(consumer, count)
+            if group is not None:
+                consumer.commit(asynchronous=False)
+        return found
+
+    def ask(self, op: str, **arguments: Any) -> Any:
+        try:
+            return getattr(self, f"_{op}")(**arguments)
+        except self._kafka.KafkaException as error:
+            reason = error.args[0]
+            raise ForeignError(reason.code() if reason.code() > 0 else None, reason.str()) from error
+
+    def close(self) -> None:
+        for member in self._members.values():
+            member.leave()
+        for admin in self._admins.values():
+            if hasattr(admin, "close"):
+                admin.close()
+
+    # Groups
+
+    def _join(self, servers: str, group: str, topics: Sequence[str], member: str, assignor: str) -> None:
+        self._members[member] = Member(self._kafka.Consumer({
+            **self._properties, "bootstrap.servers": servers, "group.id": group, "auto.offset.reset": "earliest",
+            "partition.assignment.strategy": assignor, "session.timeout.ms": 10_000, "heartbeat.interval.ms": 200,
+            "enable.auto.commit": True, "fetch.wait.max.ms": 200}), topics)
+
+    def _assignment(self, member: str) -> list[list[Any]]:
+        return self._members[member].assignment()
+
+    def _received(self, member: str) -> list[bytes]:
+        return self._members[member].received()
+
+    def _leave(self, member: str) -> None:
+        self._members.pop(member).leave()
+
+    # Administration
+
+    def _client(self, servers: str) -> Any:
+        """The one client for a cluster; it stays open, as a program's would."""
+        if servers not in self._admins:
+            self._admins[servers] = self._admin.AdminClient({**self._properties, "bootstrap.servers": servers})
+        return self._admins[servers]
+
+    def _create_topic(self, servers: str, topic: str, partitions: int, replicas: int = 1,
+                      configs: Mapping[str, str] | None = None) -> None:
+        new = self._admin.NewTopic(topic, partitions, replicas, config=dict(configs or {}))
+        self._client(servers).create_topics([new])[topic].result(PATIENCE_S)
+
+    def _list_topics(self, servers: str) -> list[str]:
+        return sorted(self._client(servers).list_topics(timeout=PATIENCE_S).topics)
+
+    def _describe_topic(self, servers: str, topic: str) -> dict[str, Any]:
+        found = self._client(servers).list_topics(topic, PATIENCE_S).topics[topic]
+        if found.error is not None:
+            raise ForeignError(found.error.code(), found.error.str())
+        return {"partitions": [
+            {"partition": number, "leader": each.leader, "replicas": sorted(each.replicas), "isr": sorted(each.isrs)}
+            for number, each in sorted(found.partitions.items())]}
+
+    def _delete_topic(self, servers: str, topic: str) -> None:
+        self._client(servers).delete_topics([topic])[topic].result(PATIENCE_S)
+
+    def _create_partitions(self, servers: str, topic: str, partitions: int) -> None:
+        self._client(servers).create_partitions([self._admin.NewPartitions(topic, partitions)])[topic].result(
+            PATIENCE_S)
+
+    def _resource(self, topic: str, **more: Any) -> Any:
+        return self._admin.ConfigResource(self._admin.ConfigResource.Type.TOPIC, topic, **more)
+
+    def _describe_configs(self, servers: str, topic: str) -> dict[str, Any]:
+        (future,) = self._client(servers).describe_configs([self._resource(topic)]).values()
+        return {name: {"value": each.value, "source": int(each.source), "sensitive": each.is_sensitive}
+                for name, each in future.result(PATIENCE_S).items()}
+
+    def _alter_configs(self, servers: str, topic: str, **changes: Any) -> None:
+        kinds = self._admin.AlterConfigOpType
+        entries = [self._admin.ConfigEntry(name, value, incremental_operation=kinds[kind.upper()])
+                   for kind in ("set", "append", "subtract") for name, value in changes.get(kind, {}).items()]
+        entries += [self._admin.ConfigEntry(name, None, incremental_operation=kinds.DELETE)
+                    for name in changes.get("delete", ())]
+        resource = self._resource(topic, incremental_configs=entries)
+        (future,) = self._client(servers).incremental_alter_configs([resource]).values()
+        future.result(PATIENCE_S)
+
+    def _replace_configs(self, servers: str, topic: str, configs: Mapping[str, str]) -> None:
+        (future,) = self._client(servers).alter_configs([self._resource(topic, set_config=dict(configs))]).values()
+        future.result(PATIENCE_S)
+
+    def _delete_records(self, servers: str, topic: str, offsets: Mapping[int, int]) -> dict[int, int]:
+        wanted = [self._kafka.TopicPartition(topic, partition, offset) for partition, offset in offsets.items()]
+        return {where.partition: future.result(PATIENCE_S).low_watermark
+                for where, future in self._client(servers).delete_records(wanted).items()}
+
+    def _list_offsets(self, servers: str, topic: str, at: str) -> dict[int, int]:
+        specs = self._admin.OffsetSpec
+        spec = getattr(specs, at)() if not at.isdigit() else specs.for_timestamp(int(at))
+        partitions = self._client(servers).list_topics(topic, PATIENCE_S).topics[topic].partitions
+        wanted = {self._kafka.TopicPartition(topic, number): spec for number in partitions}
+        return {where.partition: future.result(PATIENCE_S).offset
+                for where, future in self._client(servers).list_offsets(wanted).items()}
+
+    def _describe_cluster(self, servers: str) -> dict[str, Any]:
+        found = self._client(servers).describe_cluster().result(PATIENCE_S)
+        return {"brokers": sorted(node.id for node in found.nodes), "controller": found.controller.id,
+                "has_id": bool(found.cluster_id)}
+
+    def _list_groups(self, servers: str) -> list[str]:
+        return sorted(each.group_id for each in self._client(servers).list_consumer_groups().result(PATIENCE_S).valid)
+
+    def _describe_group(self, servers: str, group: str) -> dict[str, Any]:
+        found = self._client(servers).describe_consumer_groups([group])[group].result(PATIENCE_S)
+        return {"state": found.state.name, "protocol": found.partition_assignor, "members": [
+            {"client_id": each.client_id,
+             "assignment": sorted(f"{part.topic}-{part.partition}" for part in each.assignment.topic_partitions)}
+            for each in found.members]}
+
+    def _delete_group(self, servers: str, group: str) -> None:
+        self._client(servers).delete_consumer_groups([group])[group].result(PATIENCE_S)
+
+    def _fetch_offsets(self, servers: str, group: str, topic: str) -> dict[int, int]:
+        wanted = [self._kafka.ConsumerGroupTopicPartitions(group)]
+        found = self._client(servers).list_consumer_group_offsets(wanted)[group].result(PATIENCE_S)
+        return {each.partition: each.offset for each in found.topic_partitions
+                if each.topic == topic and each.offset >= 0}
+
+    def _alter_offsets(self, servers: str, group: str, topic: str, offsets: Mapping[int, int]) -> None:
+        wanted = [self._kafka.ConsumerGroupTopicPartitions(
+            group, [self._kafka.TopicPartition(topic, partition, offset) for partition, offset in offsets.items()])]
+        done = self._client(servers).alter_consumer_group_offsets(wanted)[group].result(PATIENCE_S)
+        for each in done.topic_partitions:
+            if each.error is not None:
+                raise ForeignError(each.error.code(), each.error.str())
+
+
+def _read(consumer: Any, count: int) -> dict[Place, Record]:
+    found: dict[Place, Record] = {}
+    deadline = time.monotonic() + PATIENCE_S
+    while len(found) < count:
+        if time.monotonic() > deadline:
+            raise ForeignError(None, f"{len(found)} records of {count}")
+        for message in consumer.consume(count - len(found), 0.2):
+            if message.error() is not None:
+                raise ForeignError(message.error().code(), message.error().str())
+            record = Record(message.partition(), message.timestamp()[1], message.key(), message.value(),
+                            tuple(message.headers() or ()))
+            found[message.topic(), message.partition(), message.offset()] = record.shown()
+    return found
+
+
+class Member:
+    """A member of a group, polled in a thread of its own until it leaves."""
+
+    def __init__(self, consumer: Any, topics: Sequence[str]) -> None:
+        self._consumer = consumer
+        self._held: list[list[Any]] = []
+        self._values: list[bytes] = []
+        self._error: Exception | None = None
+        self._leaving = threading.Event()
+        self._lock = threading.Lock()
+        consumer.subscribe(list(topics))
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread.start()
+
+    def _run(self) -> None:
+        try:
+            with closing(self._consumer) as consumer:
+                while not self._leaving.is_set():
+                    messages = consumer.consume(100, 0.1)
+                    held = sorted([part.topic, part.partition] for part in consumer.assignment())
+                    with self._lock:
+                        self._held = held
+                        self._values += [message.value() for message in messages if message.error() is None]
+        except Exception as error:
+            self._error = error
+
+    def assignment(self) -> list[list[Any]]:
+        """Topics and partitions that it holds."""
+        with self._lock:
+            self._complain()
+            return self._held
+
+    def received(self) -> list[bytes]:
+        """Values that it has read."""
+        with self._lock:
+            self._complain()
+            return list(self._values)
+
+    def leave(self) -> None:
+        """Commit and say goodbye."""
+        self._leaving.set()
+        self._thread.join(PATIENCE_S)
+        self._complain()
+
+    def _complain(self) -> None:
+        if self._error is not None:
+            raise self._error
