@@ -116,6 +116,11 @@ def downgrade(
 
 
 def _rows(cursor: records.Cursor) -> Iterator[tuple[int, int, bytes | None, bytes | None]]:
+    last = -1
     while not cursor.exhausted:
         for message in cursor.take(_AT_ONCE):
-            yield message.offset() or 0, message.timestamp()[1], message.key(), message.value()
+            offset = message.offset() or 0
+            if offset <= last:
+                raise CorruptRecordError(f"a record at offset {offset} follows one at offset {last}")
+            yield offset, message.timestamp()[1], message.key(), message.value()
+            last = offset
