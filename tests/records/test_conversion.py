@@ -14,6 +14,7 @@ from headrace import records
 from headrace.errors import CorruptRecordError, KafkaError, KafkaException
 from headrace.records.compression import GZIP, LZ4, ZSTD, compress
 from headrace.records.conversion import downgrade, upgrade
+from headrace.records.legacy import resum_lz4
 from headrace.records.legacy_writer import write_message_set
 
 from .samples import batch, contents, record_lists, resum, simple
@@ -196,3 +197,14 @@ def test_a_freshly_sealed_batch_of_an_idempotent_producer_can_be_sent_to_an_old_
     sealed = builder.seal(LZ4)
     sealed.stamp(77, 1, 5)
     assert [row[:2] for row in rows_of(downgrade(sealed.data, 1))] == [(0, (1, 5)), (1, (1, 6)), (2, (1, 7))]
+
+
+def test_lz4_frames_of_format_0_have_the_checksum_that_javas_have() -> None:
+    """Bytes of a set that Java 3.9.2 wrote: the sum of its frame's head covers the magic number (KAFKA-3160)."""
+    javas = bytes.fromhex("000000000000000000000032c616a6d50003ffffffff0000002404224d1860401a1500000016000100511119"
+                          "ecdc720f0080016100000002626200000000")
+    assert rows_of(javas) == [(0, (0, 0), b"a", b"bb", None)]
+    frame = javas[26 + 4 :]
+    assert resum_lz4(resum_lz4(frame), with_magic=True) == frame != resum_lz4(frame)
+    made = write_message_set(0, [(0, -1, b"a", b"bb")], LZ4)
+    assert made[30:] == resum_lz4(bytes(made[30:]), with_magic=True) != resum_lz4(bytes(made[30:]))
