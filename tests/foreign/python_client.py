@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from types import ModuleType
@@ -29,13 +30,11 @@ class PythonClient:
         self._properties = dict(properties)
         self._members: dict[str, Member] = {}
         self._admins: dict[str, Any] = {}
+        self._producers: dict[tuple[Any, ...], Any] = {}
 
     def produce(self, servers: str, topic: str, records: Sequence[Record], *, codec: str = "none", acks: str = "all",
                 idempotent: bool = False) -> list[int]:
-        producer = self._kafka.Producer({
-            **self._properties, "bootstrap.servers": servers, "compression.type": codec, "acks": acks,
-            "enable.idempotence": idempotent, "linger.ms": 20, "message.max.bytes": 2 << 20,
-            "message.timeout.ms": int(PATIENCE_S * 500)})
+        producer = self._producer(servers, codec, acks, idempotent)
         reports: dict[int, Any] = {}
 
         def report(index: int) -> Callable[[Any, Any], None]:
@@ -44,15 +43,22 @@ class PythonClient:
         for index, record in enumerate(records):
             producer.produce(topic, record.value, record.key, record.partition, on_delivery=report(index),
                              timestamp=record.timestamp, headers=list(record.headers) or None)
-        left = producer.flush(PATIENCE_S)
-        if hasattr(producer, "close"):
-            producer.close()
-        if left:
+        if left := producer.flush(PATIENCE_S):
             raise ForeignError(None, f"{left} records were not delivered")
         for outcome in reports.values():
             if not isinstance(outcome, int | None):
                 raise ForeignError(outcome.code(), outcome.str())
         return [reports[index] for index in range(len(records))]
+
+    def _producer(self, *how: Any) -> Any:
+        """The one producer for a cluster and a way to produce; librdkafka needs half a second to become idempotent."""
+        if how not in self._producers:
+            servers, codec, acks, idempotent = how
+            self._producers[how] = self._kafka.Producer({
+                **self._properties, "bootstrap.servers": servers, "compression.type": codec, "acks": acks,
+                "enable.idempotence": idempotent, "linger.ms": 20, "message.max.bytes": 2 << 20,
+                "message.timeout.ms": int(PATIENCE_S * 500)})
+        return self._producers[how]
 
     def consume(self, servers: str, topics: Sequence[str], count: int, *,
                 group: str | None = None) -> dict[Place, Record]:
@@ -81,9 +87,9 @@ class PythonClient:
     def close(self) -> None:
         for member in self._members.values():
             member.leave()
-        for admin in self._admins.values():
-            if hasattr(admin, "close"):
-                admin.close()
+        for client in (*self._admins.values(), *self._producers.values()):
+            if hasattr(client, "close"):
+                client.close()
 
     # Groups
 
@@ -138,8 +144,8 @@ class PythonClient:
 
     def _describe_configs(self, servers: str, topic: str) -> dict[str, Any]:
         (future,) = self._client(servers).describe_configs([self._resource(topic)]).values()
-        return {name: {"value": each.value, "source": int(each.source), "sensitive": each.is_sensitive}
-                for name, each in future.result(PATIENCE_S).items()}
+        return {name: {"value": each.value, "source": getattr(each.source, "value", each.source),
+                       "sensitive": each.is_sensitive} for name, each in future.result(PATIENCE_S).items()}
 
     def _alter_configs(self, servers: str, topic: str, **changes: Any) -> None:
         kinds = self._admin.AlterConfigOpType
@@ -152,7 +158,8 @@ class PythonClient:
         future.result(PATIENCE_S)
 
     def _replace_configs(self, servers: str, topic: str, configs: Mapping[str, str]) -> None:
-        (future,) = self._client(servers).alter_configs([self._resource(topic, set_config=dict(configs))]).values()
+        with warnings.catch_warnings(action="ignore", category=DeprecationWarning):
+            (future,) = self._client(servers).alter_configs([self._resource(topic, set_config=dict(configs))]).values()
         future.result(PATIENCE_S)
 
     def _delete_records(self, servers: str, topic: str, offsets: Mapping[int, int]) -> dict[int, int]:

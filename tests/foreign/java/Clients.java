@@ -53,6 +53,7 @@ public final class Clients {
         OPERATIONS.putAll(Administration.OPERATIONS);
         ObjectMapper json = new ObjectMapper();
         PrintStream answers = new PrintStream(System.out, false, StandardCharsets.UTF_8);
+        System.setOut(System.err);  // where the clients' log goes
         BufferedReader lines = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
         for (String line = lines.readLine(); line != null; line = lines.readLine()) {
             answers.println(json.writeValueAsString(answer(json.readTree(line))));

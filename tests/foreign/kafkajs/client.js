@@ -21,7 +21,7 @@ const members = new Map()
 
 const connect = (command) => new Kafka({
   clientId: 'kafkajs', brokers: command.servers.split(','), logLevel: logLevel.NOTHING,
-  retry: { initialRetryTime: 50, retries: 6 },
+  retry: { initialRetryTime: 50, retries: 5, factor: 0, multiplier: 1.5 },
 })
 
 const bytes = (text) => (text === null ? null : Buffer.from(text, 'base64'))
