@@ -1,15 +1,12 @@
 from __future__ import annotations
 
 import struct
-import zlib
 from typing import Any
 
 import pytest
 
 from headrace.errors import CorruptRecordError
 from headrace.records.batch_writer import write_end_marker
-from headrace.records.compression import compress
-from headrace.records.legacy import _xxh32
 
 from .samples import resum, simple
 
@@ -112,49 +109,3 @@ def test_messages_outlive_the_cursor_and_the_callers_reference_to_the_bytes(twin
         messages = twin.Cursor(memoryview(data), "t", 0, 0).take(50)
         del data
         assert values(messages) == [b"value %d" % n for n in range(50)]
-
-
-# Old formats
-
-def old(offset: int, magic: int, value: bytes | None, key: bytes | None = None, attributes: int = 0,
-        timestamp: int = 7) -> bytes:
-    body = struct.pack(">bb", magic, attributes) + (struct.pack(">q", timestamp) if magic else b"")
-    for part in (key, value):
-        body += struct.pack(">i", -1) if part is None else struct.pack(">i", len(part)) + part
-    return struct.pack(">qiI", offset, len(body) + 4, zlib.crc32(body)) + body
-
-
-@pytest.mark.parametrize("magic", [0, 1])
-def test_old_messages_are_read(twin: Any, magic: int) -> None:
-    data = old(3, magic, b"a", b"k") + old(4, magic, None) + simple([b"new"], base_offset=5)
-    messages = twin.Cursor(data, "t", 1, 3).take(10)
-    assert [(m.offset(), m.key(), m.value()) for m in messages] == [(3, b"k", b"a"), (4, None, None), (5, None, b"new")]
-    assert messages[0].timestamp() == ((1, 7) if magic else (0, 0))
-    assert [info.magic for info in twin.scan(data)] == [magic, magic, 2]
-    twin.verify(data)
-
-
-@pytest.mark.parametrize("codec", [1, 2, 3])
-@pytest.mark.parametrize("magic", [0, 1])
-def test_old_compressed_sets_are_read(twin: Any, magic: int, codec: int) -> None:
-    offsets = range(3) if magic else range(10, 13)
-    packed = compress(codec, b"".join(old(offset, magic, b"v%d" % offset) for offset in offsets))
-    if codec == 3 and magic == 0:  # old writers summed the magic number too
-        packed = packed[:6] + bytes([_xxh32(packed[:6]) >> 8 & 0xFF]) + packed[7:]
-    cursor = twin.Cursor(old(12, magic, packed, attributes=codec), "t", 0, 11)
-    assert [m.offset() for m in cursor.take(1)] == [11]
-    assert [m.offset() for m in cursor.take(9)] == [12]
-    assert (cursor.position, cursor.exhausted) == (13, True)
-
-
-def test_damaged_old_messages_raise_nothing_else(twin: Any) -> None:
-    whole = old(0, 1, b"value", b"key") + old(1, 0, compress(1, old(0, 0, b"x")), attributes=1)
-    for at in range(len(whole)):
-        for byte in (0, 1, 0x7F, 0xFF):
-            data = bytearray(whole)
-            data[at] = byte
-            for check in (True, False):
-                try:
-                    twin.Cursor(bytes(data), "t", 0, 0, check_crcs=check).take(100)
-                except CorruptRecordError:
-                    pass

@@ -45,7 +45,11 @@ class HeaderColumn(NamedTuple):
 
 
 class Columns(NamedTuple):
-    """What was read. Timestamps are microseconds; types are Java's: 0 the producer's, 1 the broker's, -1 none."""
+    """What was read.
+
+    Timestamps are microseconds; types are Java's: 0 the producer's, 1 the broker's, -1 none (format 0), which goes with
+    a timestamp of -1 ms.
+    """
 
     rows: int
     next_offset: int
@@ -118,13 +122,15 @@ def read_columns(
         _binary([m.key() for m in messages]) if want_key else None,
         _binary([m.value() for m in messages]) if want_value else None,
         struct.pack(f"<{len(messages)}q", *(m.offset() or 0 for m in messages)),
-        struct.pack(f"<{len(messages)}q", *(_micros(m.timestamp()[1]) for m in messages)),
+        struct.pack(f"<{len(messages)}q", *(_micros(*m.timestamp()) for m in messages)),
         struct.pack(f"<{len(messages)}i", *(m.timestamp()[0] - 1 for m in messages)),
         _headers([m.headers() for m in messages]) if want_headers else None,
     )
 
 
-def _micros(ms: int) -> int:
+def _micros(kind: int, ms: int) -> int:
+    if kind == 0:  # none: Java, and so Spark, says -1 ms then
+        return -1000
     return max(-(1 << 63), min((1 << 63) - 1, ms * 1000))
 
 
