@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from headrace.errors import ConfigError
+from headrace.security import MECHANISMS, settle_security
 
 __all__ = ["ADMIN", "CONSUMER", "PRODUCER", "PROPERTIES", "Config", "Property"]
 
@@ -65,18 +66,82 @@ _ROWS = (
     Property("client.id", "str", "headrace", "Name of this client in the brokers' logs, quotas and metrics."),
     Property("client.rack", "str", "", "Rack of this client; consumers may then read from the nearest replica.",
              kip="KIP-392"),
-    Property("security.protocol", "enum", "plaintext", "How to talk to brokers.", choices=("plaintext", "ssl")),
-    Property("ssl.ca.location", "str", "", "File of CA certificates in PEM that the brokers' certificates must chain "
-             "to; the system's own when empty.", aliases=("ssl.truststore.location",)),
+    Property("security.protocol", "enum", "plaintext", "How to talk to brokers: with TLS (ssl), with authentication "
+             "by SASL, or both.", choices=("plaintext", "ssl", "sasl_plaintext", "sasl_ssl")),
+    # TLS
+    Property("ssl.ca.location", "str", "", "File of CA certificates in PEM or PKCS#12 that the brokers' certificates "
+             "must chain to; the system's own when empty.", aliases=("ssl.truststore.location",)),
     Property("ssl.ca.pem", "str", "", "CA certificates as PEM text, instead of a file.",
              aliases=("ssl.truststore.certificates",)),
-    Property("ssl.certificate.location", "str", "", "File of this client's certificate chain in PEM, for mutual TLS.",
-             aliases=("ssl.keystore.location",)),
+    Property("ssl.truststore.password", "secret", "", "Password of ssl.ca.location, if that is a PKCS#12 file."),
+    Property("ssl.crl.location", "str", "", "File of certificate revocation lists in PEM; brokers' certificates are "
+             "then checked against them."),
+    Property("ssl.certificate.location", "str", "", "File of this client's certificate chain in PEM, for mutual TLS."),
+    Property("ssl.certificate.pem", "str", "", "This client's certificate chain as PEM text, instead of a file.",
+             aliases=("ssl.keystore.certificate.chain",)),
     Property("ssl.key.location", "str", "", "File of this client's private key in PEM."),
+    Property("ssl.key.pem", "secret", "", "This client's private key as PEM text, instead of a file.",
+             aliases=("ssl.keystore.key",)),
     Property("ssl.key.password", "secret", "", "Password of the private key."),
+    Property("ssl.keystore.location", "str", "", "File with both this client's certificate chain and key, in PKCS#12 "
+             "(needs headrace[tls]) or PEM, instead of the four above."),
+    Property("ssl.keystore.password", "secret", "", "Password of ssl.keystore.location."),
+    Property("ssl.keystore.type", "enum", "", "What ssl.keystore.location is; found out when empty.",
+             choices=("", "pkcs12", "pem", "jks")),
+    Property("ssl.truststore.type", "enum", "", "What ssl.ca.location is; found out when empty.",
+             choices=("", "pkcs12", "pem", "jks")),
     Property("ssl.endpoint.identification.algorithm", "enum", "https", "Check that the broker's certificate names the "
-             "host that was dialled; none switches the check off.", choices=("https", "none")),
+             "host that was dialled; none switches the check off.",
+             choices={"https": "https", "none": "none", "": "none"}),
     Property("enable.ssl.certificate.verification", "bool", True, "Check the brokers' certificates at all."),
+    Property("ssl.enabled.protocols", "list", ("TLSv1.2", "TLSv1.3"), "Versions of TLS that may be spoken."),
+    Property("ssl.protocol", "enum", "", "Highest version of TLS that may be spoken, if not the highest of "
+             "ssl.enabled.protocols.", choices=("", "tls", "tlsv1.2", "tlsv1.3")),
+    Property("ssl.cipher.suites", "str", "", "Ciphers for TLS 1.2, under OpenSSL's names separated by colons or "
+             "Java's separated by commas. TLS 1.3 always offers all of its own."),
+    # SASL
+    Property("sasl.mechanism", "enum", "GSSAPI", "How to authenticate.", aliases=("sasl.mechanisms",),
+             choices={name.lower(): name for name in MECHANISMS}),
+    Property("sasl.username", "str", "", "User for PLAIN and SCRAM."),
+    Property("sasl.password", "secret", "", "Password for PLAIN and SCRAM."),
+    Property("sasl.scram.tokenauth", "bool", False, "User and password for SCRAM are the id and key of a delegation "
+             "token.", kip="KIP-48"),
+    Property("sasl.jaas.config", "secret", "", "Java's way to give the credentials, for example "
+             "`PlainLoginModule required username=\"u\" password=\"p\";`. Understood of PlainLoginModule, "
+             "ScramLoginModule, OAuthBearerLoginModule and Krb5LoginModule.", kip="KIP-85"),
+    Property("sasl.kerberos.service.name", "str", "kafka", "First part of the brokers' Kerberos principal."),
+    Property("sasl.kerberos.principal", "str", "", "This client's Kerberos principal; that of the ticket cache or "
+             "keytab when empty."),
+    Property("sasl.kerberos.keytab", "str", "", "File of keys for the principal; the ticket cache of kinit is used "
+             "when empty."),
+    Property("oauth_cb", "callable", None, "Called as oauth_cb(sasl.oauthbearer.config) whenever OAUTHBEARER needs a "
+             "token; returns (token, expiry as seconds since the epoch[, principal[, extensions]]). It runs in a "
+             "thread of its own, a coroutine function on the client's loop."),
+    Property("sasl.oauthbearer.method", "enum", "", "default: oauth_cb or an unsecured token; oidc: client credentials "
+             "at sasl.oauthbearer.token.endpoint.url. Found out when empty.", choices=("", "default", "oidc"),
+             kip="KIP-768"),
+    Property("sasl.oauthbearer.token.endpoint.url", "str", "", "Where to get tokens with oidc.", kip="KIP-768"),
+    Property("sasl.oauthbearer.client.id", "str", "", "Id of this client at the token endpoint.",
+             aliases=("sasl.oauthbearer.client.credentials.client.id",)),
+    Property("sasl.oauthbearer.client.secret", "secret", "", "Secret of this client at the token endpoint.",
+             aliases=("sasl.oauthbearer.client.credentials.client.secret",)),
+    Property("sasl.oauthbearer.scope", "str", "", "Scope to ask for at the token endpoint."),
+    Property("sasl.oauthbearer.extensions", "str", "", "SASL extensions for the broker: name=value, separated by "
+             "commas.", kip="KIP-342"),
+    Property("sasl.oauthbearer.config", "secret", "", "Given to oauth_cb; or what an unsecured token shall say: "
+             "`principal=alice scope=a,b life=3600 extension_name=value`."),
+    Property("enable.sasl.oauthbearer.unsecure.jwt", "bool", False, "Make unsigned tokens, for tests only."),
+    Property("https.ca.location", "str", "", "File of CA certificates in PEM for the token endpoint; the system's own "
+             "when empty."),
+    Property("https.ca.pem", "str", "", "The same as PEM text."),
+    Property("sasl.login.refresh.window.factor", "float", 0.8, "Get a new token when this part of the old one's life "
+             "is over.", low=0.5, high=1.0),
+    Property("sasl.login.read.timeout.ms", "int", 10_000, "Longest wait for the token endpoint.",
+             aliases=("sasl.login.connect.timeout.ms",), unit="ms", low=10, high=300_000),
+    Property("sasl.login.retry.backoff.ms", "int", 100, "First wait before a token is asked for again.", unit="ms",
+             low=1, high=300_000),
+    Property("sasl.login.retry.backoff.max.ms", "int", 10_000, "Longest wait before a token is asked for again.",
+             unit="ms", low=1, high=300_000),
     Property("socket.connection.setup.timeout.ms", "int", 30_000, "Longest time for opening a connection, TLS and "
              "handshake included.", aliases=("socket.connection.setup.timeout.max.ms",), unit="ms", low=10,
              high=_INT32, kip="KIP-601"),
@@ -309,6 +374,7 @@ def _check_common(config: Config) -> None:
         if not host or not port.isdigit() or not 0 < int(port) < 65536:
             raise ConfigError(f'Invalid value {server!r} in "bootstrap.servers": expected host:port, for example '
                               "localhost:9092")
+    settle_security(config.given, config._values)
 
 
 def _check_producer(config: Config) -> None:

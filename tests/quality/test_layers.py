@@ -9,7 +9,7 @@ import pytest
 SOURCE = Path(__file__).parents[2] / "src"
 PACKAGE = SOURCE / "headrace"
 
-BASE = {"error_codes", "errors", "types", "config"}
+BASE = {"error_codes", "errors", "types", "security", "config"}
 FACES = {"aio", "admin", "serialization", "spark", "cli", "testing"}
 MAY_IMPORT = {
     "wire": BASE,

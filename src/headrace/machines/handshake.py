@@ -1,24 +1,26 @@
-"""What a new connection says first: ApiVersions, and later SASL, before any other request may be sent.
+"""What a new connection says first: ApiVersions, then SASL if there is to be any, before any other request may be sent.
 
 The broker's answer gives the version range of every API. A broker that does not know our version of ApiVersions says
 so in version 0 and is asked again; one whose answer can not be read at all is dialled again and asked in version 0
 (librdkafka's mock broker is such a one). Source: KIP-35, KIP-511 (Java: `NetworkClient.handleApiVersionsResponse`).
 
-This module knows no sockets. Read next: `net.connection`.
+This module knows no sockets. Read next: `machines.sasl.exchange` for SASL, `net.connection` for who speaks.
 """
 
 from __future__ import annotations
 
 from headrace.errors import KafkaError, KafkaException, ProtocolError
-from headrace.wire.frame import decode_response
+from headrace.machines.sasl.exchange import Mechanism, SaslExchange, Say
+from headrace.wire.frame import decode_response, encode_request
 from headrace.wire.messages.session import ApiVersionsRequest, ApiVersionsResponse
 from headrace.wire.schema import Request
 
-__all__ = ["FIRST_VERSION", "Handshake", "HandshakeRestartError"]
+__all__ = ["FIRST_VERSION", "Handshake", "HandshakeRestartError", "Say", "opening_frame"]
 
 FIRST_VERSION = 4
 """The version asked first. 4 shows features whose lowest level is 0; what 5 adds (KIP-1242) is not used."""
 _NAME = "headrace"
+_LENGTH_BYTES = 4
 
 
 class HandshakeRestartError(ProtocolError):
@@ -31,6 +33,7 @@ class Handshake:
     Args:
         software_version: version of this client, for the broker's metrics.
         first_version: version of ApiVersions to begin with; 0 after a `HandshakeRestartError`.
+        mechanism: how to authenticate; None when SASL is not wanted.
 
     Attributes:
         ready: other requests may be sent.
@@ -38,27 +41,58 @@ class Handshake:
         features: finalized level of each cluster feature, for example ``transaction.version``.
     """
 
-    def __init__(self, software_version: str, first_version: int = FIRST_VERSION) -> None:
+    def __init__(
+        self, software_version: str, first_version: int = FIRST_VERSION, mechanism: Mechanism | None = None
+    ) -> None:
         self._software_version = software_version
         self.version = first_version
         self.ready = False
         self.ranges: dict[int, tuple[int, int]] = {}
         self.features: dict[str, int] = {}
+        self._mechanism = mechanism
+        self._sasl: SaslExchange | None = None
 
-    def begin(self) -> tuple[Request, int]:
+    @property
+    def authenticating(self) -> bool:
+        """SASL has begun and has not ended."""
+        return self._sasl is not None and not self.ready
+
+    @property
+    def slow(self) -> bool:
+        """The next `on_frame()` may take milliseconds or more: call it off the event loop."""
+        return self._mechanism is not None and self._mechanism.slow and self.authenticating
+
+    @property
+    def session_s(self) -> float:
+        """Seconds after which the broker wants to be told again who the client is (KIP-368); 0 for never."""
+        return self._sasl.session_s if self._sasl is not None else 0.0
+
+    def renewed(self, mechanism: Mechanism) -> Handshake:
+        """The opening of the next session on the same connection: SASL alone."""
+        following = Handshake(self._software_version, self.version, mechanism)
+        following.ranges, following.features = self.ranges, self.features
+        following._sasl = SaslExchange(mechanism, self.ranges)
+        return following
+
+    def begin(self) -> Say:
         """The first request and the version to write it in."""
-        return self._request()
+        return self._request() if self._sasl is None else self._sasl.begin()
 
-    def on_frame(self, frame: bytes | memoryview) -> tuple[Request, int] | None:
+    def on_frame(self, frame: bytes | memoryview) -> Say | None:
         """Take the frame that answers the last request.
 
         Returns:
-            The next request and its version, or None when the connection is ready.
+            The next request and its version (or a bare token), or None when the connection is ready.
 
         Raises:
             HandshakeRestartError: the answer can not be read; version 0 may do better.
             KafkaException: the broker refuses the connection.
         """
+        following = self._on_versions(frame) if self._sasl is None else self._sasl.on_frame(frame)
+        self.ready = following is None
+        return following
+
+    def _on_versions(self, frame: bytes | memoryview) -> Say | None:
         refused = _error_code(frame) == KafkaError.UNSUPPORTED_VERSION
         version = 0 if refused else self.version  # a refusal is always written in version 0
         try:
@@ -74,12 +108,22 @@ class Handshake:
             raise KafkaException(KafkaError(reply.error_code))
         self.ranges = {api.api_key: (api.min_version, api.max_version) for api in reply.api_keys}
         self.features = {feature.name: feature.max_version_level for feature in reply.finalized_features}
-        self.ready = True
-        return None
+        if self._mechanism is None:
+            return None
+        self._sasl = SaslExchange(self._mechanism, self.ranges)
+        return self._sasl.begin()
 
     def _request(self) -> tuple[Request, int]:
         request = ApiVersionsRequest(client_software_name=_NAME, client_software_version=self._software_version)
         return request, self.version
+
+
+def opening_frame(say: Say, client_id: str) -> list[bytes | memoryview]:
+    """What the handshake says as it goes on the wire: a request, or a bare token behind its length."""
+    request, version = say
+    if isinstance(request, bytes):
+        return [len(request).to_bytes(_LENGTH_BYTES, "big") + request]
+    return encode_request(request, version, 0, client_id)
 
 
 def _error_code(frame: bytes | memoryview) -> int:

@@ -62,7 +62,7 @@ class ReplyReader:
         while self._end - self._start >= _PREFIX_BYTES:
             body = self._start + _PREFIX_BYTES
             size = int.from_bytes(self._view[self._start:body], "big", signed=True)
-            if not 0 < size <= self._max_bytes:
+            if not 0 <= size <= self._max_bytes:
                 raise self._bad_size(size)
             if self._end - body < size:
                 if size > _SHARED_BYTES - _PREFIX_BYTES:
@@ -97,7 +97,8 @@ class ReplyReader:
         first = bytes(self._view[self._start:self._start + _PREFIX_BYTES])
         if first[:2] in _TLS_RECORDS:
             return KafkaException(KafkaError(
-                KafkaError._SSL, 'the port speaks TLS, this client plaintext: set "security.protocol" to "ssl"'))
+                KafkaError._SSL, 'the port speaks TLS, this client plaintext: set "security.protocol" to "ssl", '
+                '"sasl_ssl" with SASL'))
         if first == b"HTTP":
             return ProtocolError("this is a web server, not a Kafka broker: correct the port")
         return ProtocolError(f"a reply of {size} bytes is beyond the limit of {self._max_bytes}: raise "

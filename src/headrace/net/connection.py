@@ -14,16 +14,16 @@ from collections import deque
 
 from headrace.errors import KafkaError, KafkaException
 from headrace.machines.backoff import backoff_s
-from headrace.machines.handshake import FIRST_VERSION, Handshake, HandshakeRestartError
+from headrace.machines.handshake import FIRST_VERSION, HandshakeRestartError
 from headrace.machines.machine import Send
 from headrace.machines.pipeline import Call, Pipeline
 from headrace.net.bytestream import ReplyReader, write_parts
 from headrace.net.clock import Alarms
 from headrace.net.dial import ConnectionOwner, ConnectionSettings, State
-from headrace.net.failures import connection_error, history, no_reply, setup_timeout
+from headrace.net.failures import Phase, connection_error, history, no_reply, setup_timeout
+from headrace.net.opening import Opening
 from headrace.types import NodeAddress
 from headrace.wire.api import negotiate
-from headrace.wire.frame import encode_request
 from headrace.wire.schema import Request
 
 __all__ = ["Connection"]
@@ -55,14 +55,14 @@ class Connection(asyncio.BufferedProtocol):
         self._loop = asyncio.get_running_loop()
         self._waiting: deque[Call] = deque()
         self._pipeline = Pipeline(settings.client_id)
-        self._handshake = Handshake(settings.software_version)
         self._first_version = FIRST_VERSION
+        self._opening = Opening(settings, node, FIRST_VERSION, self)
         self._versions: dict[tuple[type[Request], int | None], int] = {}
         self._transport: asyncio.Transport | None = None
         self._reader = ReplyReader(settings.max_reply_bytes)
         self._dialling: asyncio.Task[None] | None = None
         self._closing_for: KafkaException | None = None
-        self._failing_since = self._used_at = settings.clock()
+        self._failing_since = self._used_at = self._open_since = settings.clock()
         self._alarms = Alarms(self._loop)
         self._expires_at = float("inf")
 
@@ -110,20 +110,21 @@ class Connection(asyncio.BufferedProtocol):
         key = (type(send.request), send.max_version)
         version = self._versions.get(key)
         if version is None:
-            version = self._versions[key] = negotiate(key[0], self._handshake.ranges, key[1])
+            version = self._versions[key] = negotiate(key[0], self._opening.handshake.ranges, key[1])
         return version
 
     # Opening: dial, then let the handshake speak until it is ready.
 
     def _dial(self) -> None:
-        self.state, self._closing_for = State.DIALLING, None
+        self.state, self._closing_for, self._used_at = State.DIALLING, None, self._settings.clock()
         self._reader = ReplyReader(self._settings.max_reply_bytes)
-        self._handshake = Handshake(self._settings.software_version, self._first_version)
+        self._opening = Opening(self._settings, self.node, self._first_version, self)
         self._dialling = self._loop.create_task(self._connect())
         self._alarms.set(self._on_setup_timeout, self._settings.setup_timeout_s)
 
     async def _connect(self) -> None:
         try:
+            await self._opening.prepare()
             await self._settings.connector(self, self.node)
         except Exception as error:  # whatever the resolver, the socket or TLS raise ends this attempt
             if self.state is State.DIALLING:
@@ -134,26 +135,25 @@ class Connection(asyncio.BufferedProtocol):
         assert isinstance(transport, asyncio.Transport)
         self._transport = transport
         self.state = State.OPENING
-        self._say(*self._handshake.begin())
+        self._opening.begin(transport)
 
-    def _say(self, request: Request, version: int) -> None:
-        assert self._transport is not None
-        write_parts(self._transport, encode_request(request, version, 0, self._settings.client_id))
-
-    def _on_opening_frame(self, frame: bytes | memoryview) -> None:
-        following = self._handshake.on_frame(frame)
-        if following is not None:
-            self._say(*following)
-            return
+    def on_open(self) -> None:
+        """The broker and we know each other (called by the opening): write what has waited."""
         self.state, self.failures, self.last_error = State.READY, 0, None
-        self.features = self._handshake.features
+        self.features = self._opening.handshake.features
         self._versions.clear()
+        self._open_since = self._used_at
         self._alarms.cancel(self._on_setup_timeout)
-        self._alarms.set(self._on_idle, self._settings.idle_s)
+        self._on_idle()
         self._owner.on_ready()
         waiting, self._waiting = self._waiting, deque()
         for call in waiting:
             self._write(call)
+
+    def on_pause(self) -> None:
+        """SASL is renewed (called by the opening): what is written is still answered, the rest waits."""
+        self.state = State.OPENING
+        self._alarms.set(self._on_setup_timeout, self._settings.setup_timeout_s)
 
     # Back: from the socket to the driver.
 
@@ -163,13 +163,14 @@ class Connection(asyncio.BufferedProtocol):
 
     def buffer_updated(self, nbytes: int) -> None:
         """Bytes have arrived (called by asyncio): hand out the replies that are now complete."""
-        self._used_at = self._settings.clock()
+        if self.load:
+            self._used_at = self._settings.clock()
         try:
             for frame in self._reader.advance(nbytes):
-                if self.state is State.READY:
+                if self.state is State.READY or (self.state is State.OPENING and self._pipeline):
                     self._owner.on_reply(*self._pipeline.take(frame))
                 elif self.state is State.OPENING:
-                    self._on_opening_frame(frame)
+                    self._opening.on_frame(frame)
         except KafkaException as error:
             self.close(error)
         self._owner.on_input()
@@ -186,6 +187,7 @@ class Connection(asyncio.BufferedProtocol):
         if self._closing_for is not None:
             return
         self._closing_for = reason
+        self._opening.stop()
         if self._transport is not None:
             self.state = State.CLOSING
             self._transport.abort()
@@ -195,8 +197,10 @@ class Connection(asyncio.BufferedProtocol):
         self._lost(reason)
 
     def _lost(self, cause: BaseException | None) -> None:
-        opened = self._handshake.ready
+        opened = self._opening.handshake.ready
         quiet = opened and not self.load
+        phase = self._phase()
+        self._opening.stop()
         self._alarms.cancel_all()
         self.state, self._expires_at = State.IDLE, float("inf")
         if isinstance(cause, HandshakeRestartError):
@@ -205,7 +209,7 @@ class Connection(asyncio.BufferedProtocol):
             return
         if not opened:
             self._back_off()
-        error = connection_error(cause, self._name, opening=not opened, tls=self._settings.tls,
+        error = connection_error(cause, self._name, phase, tls=self._settings.tls,
                                  history=history(self.failures, self._settings.clock() - self._failing_since))
         lost, waiting, self._waiting = self._pipeline.drain(), self._waiting, deque()
         for call in lost:
@@ -216,6 +220,13 @@ class Connection(asyncio.BufferedProtocol):
             self.last_error = error
             self._owner.on_lost(self.node, error)
         self._owner.on_input()
+
+    def _phase(self) -> Phase:
+        handshake = self._opening.handshake
+        if not handshake.ready:
+            return Phase.SASL if handshake.authenticating else Phase.OPENING
+        no_reply_yet = self._used_at == self._open_since and self._settings.mechanism is None
+        return Phase.FIRST_REQUEST if no_reply_yet else Phase.OPEN
 
     def _back_off(self) -> None:
         self.failures += 1
@@ -231,11 +242,14 @@ class Connection(asyncio.BufferedProtocol):
             self._dial()
 
     def _on_setup_timeout(self) -> None:
-        self.close(setup_timeout(self._settings.setup_timeout_s, self.state.value))
+        if self._pipeline:  # SASL is renewed behind a request that the broker holds back
+            self._alarms.set(self._on_setup_timeout, self._settings.setup_timeout_s)
+        else:
+            self.close(setup_timeout(self._settings.setup_timeout_s, self.state.value))
 
     def _on_idle(self) -> None:
         left_s = self._used_at + self._settings.idle_s - self._settings.clock()
-        if left_s <= 0 and not self.load:
+        if left_s <= 0 and not self.load and self.state is State.READY:
             self.close(KafkaException(KafkaError(KafkaError._TRANSPORT, "closed because it was not used")))
         else:
             self._alarms.set(self._on_idle, max(left_s, 0.1))

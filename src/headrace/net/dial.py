@@ -17,6 +17,7 @@ from typing import Any, Protocol
 
 from headrace.errors import KafkaError
 from headrace.machines.pipeline import Call
+from headrace.net.authentication import MechanismSource, mechanism_source
 from headrace.net.clock import Clock
 from headrace.net.tls import tls_context
 from headrace.types import NodeAddress
@@ -56,6 +57,7 @@ class ConnectionSettings:
     idle_s: float
     max_reply_bytes: int
     tls: bool
+    mechanism: MechanismSource | None = None
 
 
 class ConnectionOwner(Protocol):
@@ -123,4 +125,5 @@ def connection_settings(
         idle_s=config["connections.max.idle.ms"] / 1000.0 or float("inf"),
         max_reply_bytes=config["receive.message.max.bytes"],
         tls=tls is not None,
+        mechanism=mechanism_source(config, clock, jitter),
     )

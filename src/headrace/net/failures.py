@@ -8,25 +8,36 @@ from __future__ import annotations
 import errno
 import socket
 import ssl
+from enum import Enum
 
 from headrace.errors import KafkaError, KafkaException
 from headrace.machines.pipeline import Call
 from headrace.types import NodeAddress
 
-__all__ = ["Outages", "connection_error", "history", "no_reply", "setup_timeout"]
+__all__ = ["Outages", "Phase", "connection_error", "history", "no_reply", "setup_timeout"]
 
+_OTHER_NAME = (62, 64)  # OpenSSL: X509_V_ERR_HOSTNAME_MISMATCH, X509_V_ERR_IP_ADDRESS_MISMATCH
 _LOST = (ConnectionResetError, BrokenPipeError, ConnectionAbortedError, EOFError)
 
 
+class Phase(Enum):
+    """How far a connection had come when it ended."""
+
+    OPENING = "before the broker's first answer"
+    SASL = "during authentication"
+    FIRST_REQUEST = "open, without SASL, but no request was answered"
+    OPEN = "open"
+
+
 def connection_error(
-    cause: BaseException | None, name: str, *, opening: bool, tls: bool, history: str = ""
+    cause: BaseException | None, name: str, phase: Phase, *, tls: bool, history: str = ""
 ) -> KafkaError:
     """Class what ended a connection, or kept it from opening.
 
     Args:
         cause: the exception; None when the broker closed the connection.
         name: host and port of the broker.
-        opening: it happened before the broker's first answer.
+        phase: how far the connection had come.
         tls: the connection is meant to speak TLS.
         history: since when and how often it failed.
     """
@@ -37,7 +48,7 @@ def connection_error(
         code = KafkaError._RESOLVE
     elif _is_tls_failure(cause):
         code = KafkaError._SSL
-    return KafkaError(code, f"{name}: {text or _describe(cause, opening, tls)}{history}")
+    return KafkaError(code, f"{name}: {text or _describe(cause, phase, tls)}{history}")
 
 
 def setup_timeout(timeout_s: float, state: str) -> KafkaException:
@@ -93,17 +104,21 @@ def _is_tls_failure(cause: BaseException | None) -> bool:
     return isinstance(cause, ssl.SSLError) and not isinstance(cause, (ssl.SSLEOFError, ssl.SSLZeroReturnError))
 
 
-def _describe(error: BaseException | None, opening: bool, tls: bool) -> str:
+def _describe(error: BaseException | None, phase: Phase, tls: bool) -> str:
     if isinstance(error, socket.gaierror):
         return 'the host name can not be resolved: correct it in "bootstrap.servers" or in the broker\'s ' \
                "advertised.listeners"
     if isinstance(error, ssl.SSLCertVerificationError):
+        if error.verify_code in _OTHER_NAME:
+            return f"the broker's certificate is for another host ({error.verify_message.rstrip('.')}): dial a name " \
+                   'that it contains, or change advertised.listeners; ' \
+                   '"ssl.endpoint.identification.algorithm": "none" gives the check up'
         return f"the broker's certificate is not trusted ({error.verify_message.rstrip('.')}): set " \
-               '"ssl.ca.location" to the CA that signed it, and dial a name that it contains'
+               '"ssl.ca.location" to the CA that signed it'
     if isinstance(error, ssl.SSLError) and _is_tls_failure(error):
         return f"TLS failed ({error.reason or error}): {_tls_hint(error)}"
     if error is None or isinstance(error, (*_LOST, ssl.SSLError)):
-        return _closed(opening, tls)
+        return _closed(phase, tls)
     if isinstance(error, TimeoutError):
         return "no answer to the attempt to connect: is the host up, and does a firewall let the port through?"
     if isinstance(error, ConnectionRefusedError) or _all_refused(error):
@@ -115,9 +130,16 @@ def _describe(error: BaseException | None, opening: bool, tls: bool) -> str:
     return f"{type(error).__name__}: {error}"
 
 
-def _closed(opening: bool, tls: bool) -> str:
-    if not opening:
+def _closed(phase: Phase, tls: bool) -> str:
+    if phase is Phase.OPEN:
         return "the broker closed the connection"
+    if phase is Phase.SASL:
+        return 'the broker closed the connection during SASL: check "sasl.mechanism" and the credentials; its log ' \
+               "tells why"
+    if phase is Phase.FIRST_REQUEST:
+        wanted = "sasl_ssl" if tls else "sasl_plaintext"
+        return "the broker closed the connection at its first request: the port may need SASL, with " \
+               f'"security.protocol": "{wanted}"'
     if tls:
         return 'the connection was closed during the TLS handshake: the port may be plaintext ("security.protocol")'
     return 'the broker closed the connection at its first request: the port may need TLS or SASL ("security.protocol")'

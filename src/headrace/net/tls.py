@@ -1,17 +1,30 @@
 """TLS as the ssl.* properties ask for it.
 
-Knows Python's ssl module and the configuration. Read next: `net.connection`.
+Knows Python's ssl module and the configuration; PKCS#12 files are read by the optional package cryptography.
+Read next: `net.connection`.
 """
 
 from __future__ import annotations
 
+import contextlib
+import os
+import re
+import secrets
 import ssl
-from collections.abc import Mapping
+import tempfile
+from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
-from headrace.errors import ConfigError
+from headrace.errors import ConfigError, DependencyError
 
-__all__ = ["tls_context"]
+__all__ = ["load_authorities", "tls_context"]
+
+_VERSIONS = {"tlsv1.2": ssl.TLSVersion.TLSv1_2, "tlsv1.3": ssl.TLSVersion.TLSv1_3}
+_PEM = b"-----BEGIN "
+_JKS = b"\xfe\xed\xfe\xed"
+_CIPHER_OF_TLS_13 = re.compile(r"TLS_(?!.*_WITH_)\w+")
+_CIPHER_OF_JAVA = re.compile(r"TLS_(\w+)_WITH_(\w+)")
 
 
 def tls_context(config: Mapping[str, Any]) -> ssl.SSLContext | None:
@@ -19,42 +32,190 @@ def tls_context(config: Mapping[str, Any]) -> ssl.SSLContext | None:
 
     Raises:
         ConfigError: a certificate or key can not be read, or they do not fit together.
+        DependencyError: a PKCS#12 file is given and the package cryptography is not installed.
     """
     if "ssl" not in config["security.protocol"]:
         return None
     context = ssl.create_default_context()
-    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    context.minimum_version, context.maximum_version = _versions(config)
     verify = config["enable.ssl.certificate.verification"]
     context.check_hostname = verify and config["ssl.endpoint.identification.algorithm"] == "https"
     context.verify_mode = ssl.CERT_REQUIRED if verify else ssl.CERT_NONE
-    _load_authorities(context, config["ssl.ca.location"], config["ssl.ca.pem"])
+    load_authorities(context, config, "ssl.ca.location", "ssl.ca.pem", "ssl.truststore.password")
+    _load_revocations(context, config["ssl.crl.location"])
+    _set_ciphers(context, config["ssl.cipher.suites"])
     _load_identity(context, config)
     return context
 
 
-def _load_authorities(context: ssl.SSLContext, path: str, pem: str) -> None:
+def load_authorities(
+    context: ssl.SSLContext, config: Mapping[str, Any], path_name: str, pem_name: str, password_name: str = ""
+) -> None:
+    """Trust the certificates that two properties name, a file and PEM text, besides those that are trusted already.
+
+    Raises:
+        ConfigError: they can not be loaded.
+    """
+    path, pem = config[path_name], config[pem_name]
     if not path and not pem:
         return
     try:
+        if path and not _read(path).lstrip().startswith(_PEM):
+            password = config[password_name] if password_name else ""
+            pem = "\n".join([pem, *(_pem(c) for c in _store(path_name, path, password)[1])])
+            path = ""
         context.load_verify_locations(cafile=path or None, cadata=pem or None)
+    except ConfigError:
+        raise
     except (OSError, ValueError) as error:  # ssl.SSLError is an OSError
-        name = f'"ssl.ca.location" ({path})' if path else '"ssl.ca.pem"'
+        name = f'"{path_name}" ({config[path_name]})' if path else f'"{pem_name}"'
         raise ConfigError(f"{name} can not be loaded ({_reason(error)}): expected CA certificates in PEM") from None
 
 
-def _load_identity(context: ssl.SSLContext, config: Mapping[str, Any]) -> None:
-    certificate, key = config["ssl.certificate.location"], config["ssl.key.location"]
-    if not certificate:
-        if key:
-            raise ConfigError('"ssl.key.location" needs "ssl.certificate.location": give the certificate as well')
+def _versions(config: Mapping[str, Any]) -> tuple[ssl.TLSVersion, ssl.TLSVersion]:
+    enabled = [_VERSIONS.get(name.lower()) for name in config["ssl.enabled.protocols"]]
+    allowed = sorted(version for version in enabled if version is not None)
+    if not allowed or None in enabled:
+        raise ConfigError('Invalid value for configuration property "ssl.enabled.protocols": expected TLSv1.2, TLSv1.3 '
+                          "or both; older versions are not spoken")
+    highest = _VERSIONS.get(config["ssl.protocol"], allowed[-1])
+    if highest < allowed[0]:
+        raise ConfigError('"ssl.protocol" is older than any version in "ssl.enabled.protocols"')
+    return allowed[0], min(highest, allowed[-1])
+
+
+def _load_revocations(context: ssl.SSLContext, path: str) -> None:
+    if not path:
         return
     try:
-        context.load_cert_chain(certificate, key or None, password=config["ssl.key.password"] or "")
+        context.load_verify_locations(path)
     except (OSError, ValueError) as error:
-        shown = certificate if not key else f"{certificate}, {key}"
-        raise ConfigError(f'"ssl.certificate.location" and "ssl.key.location" ({shown}) can not be loaded '
-                          f"({_reason(error)}): expected PEM files that belong together, and the right "
-                          '"ssl.key.password"') from None
+        raise ConfigError(f'"ssl.crl.location" ({path}) can not be loaded ({_reason(error)}): expected certificate '
+                          "revocation lists in PEM") from None
+    context.verify_flags |= ssl.VERIFY_CRL_CHECK_LEAF
+
+
+def _set_ciphers(context: ssl.SSLContext, text: str) -> None:
+    names = [name for name in re.split(r"[:,\s]+", text) if name and not _CIPHER_OF_TLS_13.fullmatch(name)]
+    if not names:
+        return  # all of TLS 1.3 or none at all: nothing to choose
+    try:
+        context.set_ciphers(":".join(map(_openssl_cipher, names)))
+    except ssl.SSLError:
+        raise ConfigError(f'Invalid value {text!r} for configuration property "ssl.cipher.suites": OpenSSL knows none '
+                          "of them") from None
+
+
+def _openssl_cipher(name: str) -> str:
+    """TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384 is ECDHE-RSA-AES256-GCM-SHA384 to OpenSSL."""
+    found = _CIPHER_OF_JAVA.fullmatch(name)
+    if found is None:
+        return name
+    exchange = "" if found[1] == "RSA" else f"{found[1]}-"
+    cipher = re.sub(r"AES_(\d+)(?:_CBC)?", r"AES\1", found[2]).removesuffix("_SHA256") \
+        if found[2].startswith("CHACHA20") else re.sub(r"AES_(\d+)(?:_CBC)?", r"AES\1", found[2])
+    return f"{exchange}{cipher}".replace("_", "-")
+
+
+def _load_identity(context: ssl.SSLContext, config: Mapping[str, Any]) -> None:
+    """This client's certificate chain and key, from whichever of the three ways they are given."""
+    ways = {
+        '"ssl.certificate.location" and "ssl.key.location"': ("ssl.certificate.location", "ssl.key.location"),
+        '"ssl.certificate.pem" and "ssl.key.pem"': ("ssl.certificate.pem", "ssl.key.pem"),
+        '"ssl.keystore.location"': ("ssl.keystore.location",),
+    }
+    used = [way for way, names in ways.items() if any(config[name] for name in names)]
+    if not used:
+        return
+    if len(used) > 1:
+        raise ConfigError(f"{' and '.join(used)} exclude each other: give one of them")
+    for certificate, key in (("ssl.certificate.location", "ssl.key.location"), ("ssl.certificate.pem", "ssl.key.pem")):
+        if config[key] and not config[certificate]:
+            raise ConfigError(f'"{key}" needs "{certificate}": give the certificate as well')
+    shown = ", ".join(filter(None, (config[name] for name in ways[used[0]] if name.endswith("location"))))
+    try:
+        with _identity_files(config) as (chain, key_path, password):
+            context.load_cert_chain(chain, key_path, password=password)
+    except ConfigError:
+        raise
+    except (OSError, ValueError) as error:
+        raise ConfigError(f"{used[0]} ({shown or 'hidden'}) can not be loaded ({_reason(error)}): expected PEM that "
+                          'belongs together, and the right "ssl.key.password"') from None
+
+
+@contextlib.contextmanager
+def _identity_files(config: Mapping[str, Any]) -> Iterator[tuple[str, str | None, str]]:
+    """Paths of the chain and the key, and the key's password: Python's ssl reads files only."""
+    password = config["ssl.key.password"]
+    if config["ssl.certificate.location"]:
+        yield config["ssl.certificate.location"], config["ssl.key.location"] or None, password
+        return
+    if config["ssl.certificate.pem"]:
+        text = f"{config['ssl.certificate.pem']}\n{config['ssl.key.pem']}\n".encode()
+    else:
+        path = config["ssl.keystore.location"]
+        text = _read(path)
+        if text.lstrip().startswith(_PEM):
+            password = password or config["ssl.keystore.password"]
+        else:
+            text, password = _keystore_pem(path, config["ssl.keystore.password"] or password)
+    with tempfile.TemporaryDirectory() as directory:  # readable by nobody else
+        both = Path(directory, "identity.pem")
+        both.write_bytes(text)
+        yield str(both), None, password
+
+
+def _keystore_pem(path: str, password: str) -> tuple[bytes, str]:
+    """A PKCS#12 file's chain and key as PEM; the key under a password that is made for the purpose."""
+    key, certificates = _store("ssl.keystore.location", path, password)
+    if key is None or not certificates:
+        raise ConfigError(f'"ssl.keystore.location" ({path}) has no private key with a certificate')
+    from cryptography.hazmat.primitives import serialization
+
+    once = secrets.token_urlsafe()
+    text: bytes = key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8,
+                                    serialization.BestAvailableEncryption(once.encode()))
+    return text + "".join(map(_pem, certificates)).encode(), once
+
+
+def _store(name: str, path: str, password: str) -> tuple[Any, list[Any]]:
+    """Key and certificates of a PKCS#12 file."""
+    data = _read(path)
+    if data.startswith(_JKS):
+        raise ConfigError(f'"{name}" ({path}) is a Java keystore (JKS), which only Java reads: convert it with keytool '
+                          f"-importkeystore -srckeystore {os.path.basename(path)} -destkeystore store.p12 "
+                          "-deststoretype pkcs12")
+    try:
+        from cryptography.hazmat.primitives.serialization import pkcs12
+    except ImportError:
+        raise DependencyError(f'"{name}" ({path}) is not PEM, and PKCS#12 needs the package cryptography: pip install '
+                              "'headrace[tls]'") from None
+    try:
+        found = pkcs12.load_pkcs12(data, password.encode() or None)
+    except ValueError as error:
+        raise ConfigError(f'"{name}" ({path}) can not be loaded ({error}): expected PKCS#12 or PEM, and the right '
+                          f'"{_PASSWORDS[name]}"') from None
+    certificates = [found.cert, *found.additional_certs] if found.cert is not None else found.additional_certs
+    return found.key, [entry.certificate for entry in certificates]
+
+
+_PASSWORDS = {"ssl.keystore.location": "ssl.keystore.password", "ssl.ca.location": "ssl.truststore.password",
+              "https.ca.location": "https.ca.location"}
+
+
+def _pem(certificate: Any) -> str:
+    text: str = ssl.DER_cert_to_PEM_cert(certificate.public_bytes(_der()))
+    return text
+
+
+def _der() -> Any:
+    from cryptography.hazmat.primitives.serialization import Encoding
+
+    return Encoding.DER
+
+
+def _read(path: str) -> bytes:
+    return Path(path).read_bytes()
 
 
 def _reason(error: Exception) -> str:

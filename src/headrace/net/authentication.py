@@ -1,0 +1,84 @@
+"""Where authentication comes from: the SASL mechanism that the properties ask for, made anew for each connection.
+
+Knows no sockets. Read next: `machines.sasl` for what is said, `net.tokens` for OAUTHBEARER, `net.kerberos`.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
+
+from headrace.machines.sasl.exchange import Mechanism
+from headrace.net.clock import Clock
+from headrace.types import NodeAddress
+
+__all__ = ["MechanismSource", "mechanism_source"]
+
+MechanismSource = Callable[[NodeAddress], Awaitable[Mechanism]]
+"""Gives what authenticates once at a broker, or raises KafkaException."""
+
+_NONCE_BYTES = 24
+
+
+def mechanism_source(config: Mapping[str, Any], clock: Clock, jitter: Callable[[], float]) -> MechanismSource | None:
+    """The source that a client's properties ask for; None without SASL. One serves all connections of a client.
+
+    Args:
+        config: the client's properties.
+        clock: monotonic seconds.
+        jitter: gives numbers in [0, 1).
+
+    Raises:
+        ConfigError: a property can not be used.
+        DependencyError: the mechanism needs a package that is not installed.
+    """
+    if not config["security.protocol"].startswith("sasl"):
+        return None
+    name = config["sasl.mechanism"]
+    if name == "OAUTHBEARER":
+        return _oauth(config, clock, jitter)
+    if name == "GSSAPI":
+        return _kerberos(config)
+    return _password(name, config)
+
+
+def _password(name: str, config: Mapping[str, Any]) -> MechanismSource:
+    username, password = config["sasl.username"], config["sasl.password"]
+    from headrace.machines.sasl.plain import Plain
+    from headrace.machines.sasl.scram import Scram
+
+    async def make(node: NodeAddress) -> Mechanism:
+        if name == Plain.name:
+            return Plain(username, password)
+        nonce = secrets.token_urlsafe(_NONCE_BYTES)
+        return Scram(name, username, password, nonce, delegation_token=config["sasl.scram.tokenauth"])
+
+    return make
+
+
+def _oauth(config: Mapping[str, Any], clock: Clock, jitter: Callable[[], float]) -> MechanismSource:
+    from headrace.machines.sasl.oauthbearer import OAuthBearer
+    from headrace.net.tokens import token_source
+
+    source = token_source(config, clock, jitter)
+
+    async def make(node: NodeAddress) -> Mechanism:
+        token = await source.get()
+        return OAuthBearer(token.value, token.extensions)
+
+    return make
+
+
+def _kerberos(config: Mapping[str, Any]) -> MechanismSource:
+    from headrace.net.kerberos import Kerberos, require_gssapi
+
+    require_gssapi()
+
+    async def make(node: NodeAddress) -> Mechanism:
+        return Kerberos(
+            config["sasl.kerberos.service.name"], node.host, config["sasl.kerberos.principal"],
+            config["sasl.kerberos.keytab"],
+        )
+
+    return make

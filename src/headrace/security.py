@@ -1,0 +1,137 @@
+"""How the properties of security belong together: Java's JAAS line taken apart, contradictions refused.
+
+Works on plain mappings. Read next: `headrace.config`, which calls it; `net.tls` and `net.authentication`, which act on
+the properties.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from headrace.errors import ConfigError
+
+__all__ = ["MECHANISMS", "settle_security"]
+
+MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER", "GSSAPI")
+_SASL_ONLY = ("sasl.mechanism", "sasl.username", "sasl.password", "sasl.jaas.config", "oauth_cb")
+_WITH_PASSWORD = MECHANISMS[:3]
+
+_OPTION = r'[\w.-]+\s*=\s*(?:"(?:[^"\\]|\\.)*"|[^\s;"]+)'
+_JAAS = re.compile(rf"\s*(?:([\w.$]+)\s+)?(?:required|requisite|sufficient|optional)((?:\s+{_OPTION})*)\s*;\s*",
+                   re.IGNORECASE | re.DOTALL)
+_EACH_OPTION = re.compile(r'([\w.-]+)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|([^\s;"]+))', re.DOTALL)
+_MODULES = {
+    "PlainLoginModule": ("PLAIN",),
+    "ScramLoginModule": ("SCRAM-SHA-256", "SCRAM-SHA-512"),
+    "OAuthBearerLoginModule": ("OAUTHBEARER",),
+    "Krb5LoginModule": ("GSSAPI",),
+}
+_MEANINGS = {
+    "username": "sasl.username", "password": "sasl.password", "clientId": "sasl.oauthbearer.client.id",
+    "clientSecret": "sasl.oauthbearer.client.secret", "scope": "sasl.oauthbearer.scope",
+    "serviceName": "sasl.kerberos.service.name", "keyTab": "sasl.kerberos.keytab",
+    "principal": "sasl.kerberos.principal",
+}
+"""Options of Java's login modules by the property that means the same."""
+
+
+def settle_security(given: Mapping[str, Any], values: dict[str, Any]) -> None:
+    """Fill in what ``sasl.jaas.config`` and other properties imply, and refuse what can not work.
+
+    Args:
+        given: what the user gave.
+        values: every property's value; completed here.
+
+    Raises:
+        ConfigError: the properties contradict each other, or one is missing.
+    """
+    protocol = values["security.protocol"]
+    if not protocol.startswith("sasl"):
+        for name in _SASL_ONLY:
+            if name in given:
+                wanted = "sasl_ssl" if protocol == "ssl" else 'sasl_ssl" (or "sasl_plaintext'
+                raise ConfigError(f'"{name}" is given, but "security.protocol" is "{protocol}", which is without SASL: '
+                                  f'set it to "{wanted}"' + ("" if protocol == "ssl" else ")"))
+        return
+    if "sasl.mechanism" not in given and any(name in given for name in _SASL_ONLY):
+        raise ConfigError(f'"sasl.mechanism" is missing: give one of {", ".join(MECHANISMS)}')
+    if values["sasl.jaas.config"]:
+        _read_jaas(values)
+    mechanism = values["sasl.mechanism"]
+    if mechanism in _WITH_PASSWORD:
+        _check_password(mechanism, values)
+    elif mechanism == "OAUTHBEARER":
+        _check_oauth(values)
+    elif not values["sasl.kerberos.service.name"]:
+        raise ConfigError('"sasl.kerberos.service.name" is empty: give the first part of the brokers\' principal')
+
+
+def _check_password(mechanism: str, values: Mapping[str, Any]) -> None:
+    for name in ("sasl.username", "sasl.password"):
+        if not values[name]:
+            raise ConfigError(f'"{name}" is missing: SASL mechanism {mechanism} needs it')
+        if "\0" in values[name]:
+            raise ConfigError(f'"{name}" must not contain a NUL character')
+
+
+def _check_oauth(values: dict[str, Any]) -> None:
+    callback, unsecured = values["oauth_cb"] is not None, values["enable.sasl.oauthbearer.unsecure.jwt"]
+    endpoint = values["sasl.oauthbearer.token.endpoint.url"]
+    if not values["sasl.oauthbearer.method"]:
+        values["sasl.oauthbearer.method"] = "oidc" if endpoint and not callback and not unsecured else "default"
+    if values["sasl.oauthbearer.method"] == "oidc":
+        if callback or unsecured:
+            other = "oauth_cb" if callback else "enable.sasl.oauthbearer.unsecure.jwt"
+            raise ConfigError(f'"{other}" and "sasl.oauthbearer.method": "oidc" exclude each other: give one of them')
+        for name in ("token.endpoint.url", "client.id", "client.secret"):
+            if not values[f"sasl.oauthbearer.{name}"]:
+                raise ConfigError(f'"sasl.oauthbearer.{name}" is missing: "sasl.oauthbearer.method": "oidc" needs it')
+        if not re.match(r"https?://[^/?#\s]+", endpoint):
+            raise ConfigError('"sasl.oauthbearer.token.endpoint.url" is no address: expected https://host/path')
+    elif callback and unsecured:
+        raise ConfigError('"oauth_cb" and "enable.sasl.oauthbearer.unsecure.jwt" exclude each other: give one of them')
+    elif not callback and not unsecured:
+        raise ConfigError('SASL mechanism OAUTHBEARER needs a source of tokens: "oauth_cb", or '
+                          '"sasl.oauthbearer.method": "oidc" with "sasl.oauthbearer.token.endpoint.url"')
+
+
+def _read_jaas(values: dict[str, Any]) -> None:
+    """Take the JAAS line's options over into the properties that they mean."""
+    found = _JAAS.fullmatch(values["sasl.jaas.config"])
+    if found is None:
+        raise ConfigError('"sasl.jaas.config" can not be read: expected one entry such as org.apache.kafka.common.'
+                          'security.plain.PlainLoginModule required username="..." password="...";')
+    mechanism = values["sasl.mechanism"]
+    if found[1] is not None:  # the module's name; some guides leave it out
+        module = found[1].rpartition(".")[2]
+        if module not in _MODULES:
+            raise ConfigError(f'"sasl.jaas.config" names {module}, which is not known: expected one of '
+                              f"{', '.join(_MODULES)}")
+        if mechanism not in _MODULES[module]:
+            raise ConfigError(f'"sasl.jaas.config" names {module}, which does not go with "sasl.mechanism": '
+                              f'"{mechanism}": expected {" or ".join(_MODULES[module])}')
+    options = {name: re.sub(r"\\(.)", r"\1", quoted) if quoted or not bare else bare
+               for name, quoted, bare in _EACH_OPTION.findall(found[2])}
+    for option, value in options.items():
+        name = _MEANINGS.get(option)
+        if name is not None:
+            if values[name] not in ("", "kafka", value):  # "kafka" is the default of sasl.kerberos.service.name
+                raise ConfigError(f'"sasl.jaas.config" and "{name}" have different values: give one of them')
+            values[name] = value
+    if options.get("tokenauth", "").lower() == "true":
+        values["sasl.scram.tokenauth"] = True
+    _read_oauth_options(options, values)
+
+
+def _read_oauth_options(options: Mapping[str, str], values: dict[str, Any]) -> None:
+    extensions = [f"{name.removeprefix('extension_')}={value}" for name, value in options.items()
+                  if name.startswith("extension_")]
+    if extensions and not values["sasl.oauthbearer.extensions"]:
+        values["sasl.oauthbearer.extensions"] = ",".join(extensions)
+    subject = options.get("unsecuredLoginStringClaim_sub")
+    if subject is not None:
+        values["enable.sasl.oauthbearer.unsecure.jwt"] = True
+        life = options.get("unsecuredLoginLifetimeSeconds")
+        values["sasl.oauthbearer.config"] = f"principal={subject}" + (f" life={life}" if life else "")
