@@ -19,6 +19,7 @@ MAY_IMPORT = {
     "client": BASE | {"wire", "records", "machines", "net"},
     "broker": BASE | {"wire", "records"},
     **{face: BASE | FACES | {"records", "client", "broker", "net", ""} for face in FACES},
+    "cli": BASE | FACES | {"wire", "records", "client", "broker", "net", ""},
     "": BASE | {"records", "client"},
 }
 IMPURE = {"asyncio", "socket", "ssl", "select", "selectors", "threading", "time", "random", "os", "concurrent",
