@@ -7,6 +7,7 @@ import os
 import re
 import zipfile
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -235,6 +236,7 @@ def current_name(jar: str, path: str, name: str) -> str:
     return OLD_FIELDS.get(jar, {}).get(f"{path.partition('.')[0]}.{name}", name)
 
 
+@cache
 def snake(name: str) -> str:
     """Kafka's name of a field as it is written here."""
     return re.sub(r"(?<=[A-Z])([A-Z][a-z])", r"_\1", re.sub(r"(?<=[a-z0-9])([A-Z])", r"_\1", name)).lower()

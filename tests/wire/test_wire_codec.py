@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
 from random import Random
 
 import pytest
@@ -150,14 +152,45 @@ def test_an_ignorable_field_is_dropped_in_silence() -> None:
     assert decode(JoinGroupRequest, encode(request, 8), 8).reason == "because"
 
 
-def test_unknown_tagged_fields_are_stepped_over() -> None:
+def test_unknown_tagged_fields_are_kept_and_written_again_among_the_known() -> None:
     response = ApiVersionsResponse(finalized_features=[FinalizedFeatureKey(name="f", max_version_level=2)])
-    known = encode(response, 3)[len(encode(ApiVersionsResponse(), 3)):]
     plain = encode(ApiVersionsResponse(), 3)
     assert plain.endswith(b"\0")
-    unknown = b"\x63\x03abc"
-    assert decode(ApiVersionsResponse, plain[:-1] + b"\x02" + known + unknown, 3) == response
-    assert decode(ApiVersionsResponse, plain[:-1] + b"\x01" + unknown, 3) == ApiVersionsResponse()
+    known = encode(response, 3)[len(plain):]
+    low, high = b"\x01\x08" + bytes(8), b"\x63\x03abc"
+    data = plain[:-1] + b"\x03" + low + known + high
+    read = decode(ApiVersionsResponse, data, 3)
+    assert read.unknown_tags == {99: b"abc"}
+    assert (read.finalized_features, read.finalized_features_epoch) == (response.finalized_features, 0)
+    assert encode(read, 3) == data
+    assert decode(ApiVersionsResponse, plain[:-1] + b"\x01\x63\x00", 3).unknown_tags == {99: b""}
+
+
+def test_unknown_tagged_fields_of_inner_structures_are_kept() -> None:
+    topics = [MetadataRequestTopic(name="t", unknown_tags={0: b"z", 2**31 - 1: b"x" * 20_000})]
+    request = MetadataRequest(topics=topics, unknown_tags={7: b""})
+    assert decode(MetadataRequest, encode(request, 12), 12) == request
+    assert "unknown_tags={7: b''}" in repr(request)
+    assert "unknown_tags" not in repr(MetadataRequest())
+
+
+def test_unknown_tagged_fields_are_part_of_what_a_message_is() -> None:
+    assert MetadataRequest(unknown_tags={7: b"a"}) != MetadataRequest(unknown_tags={7: b"b"}) != MetadataRequest()
+    assert MetadataRequest(unknown_tags={}) == MetadataRequest()
+    assert copy.deepcopy(MetadataRequest(unknown_tags={7: b"a"})) == MetadataRequest(unknown_tags={7: b"a"})
+    assert pickle.loads(pickle.dumps(MetadataRequest(unknown_tags={7: b"a"}))).unknown_tags == {7: b"a"}
+
+
+def test_a_version_without_tagged_fields_refuses_unknown_ones() -> None:
+    with pytest.raises(KafkaException, match="unknown_tags is set, which only versions with tagged fields carry"):
+        encode(MetadataRequest(unknown_tags={7: b"a"}), 8)
+    assert encode(MetadataRequest(unknown_tags={}), 8) == encode(MetadataRequest(), 8)
+
+
+@pytest.mark.parametrize("tag", [1, -1, 2**31])
+def test_an_unknown_tagged_field_can_not_have_the_number_of_a_known_one_or_none_at_all(tag: int) -> None:
+    with pytest.raises(ProtocolError, match=f"{tag} can not be the number of an unknown tagged field"):
+        encode(ApiVersionsResponse(unknown_tags={tag: b""}), 3)
 
 
 def test_a_tagged_field_that_lies_about_its_size_is_refused() -> None:

@@ -15,8 +15,8 @@ from typing import Any, Final, NamedTuple
 from headrace.wire.versions import NEVER, Versions
 
 __all__ = [
-    "FIXED", "SIZED", "UNSET", "ZERO_UUID", "Column", "Field", "Type", "columns", "compile_init", "default_source",
-    "is_flexible", "min_size",
+    "FIXED", "SIZED", "UNKNOWN", "UNSET", "ZERO_UUID", "Column", "Field", "Type", "columns", "compile_init",
+    "default_source", "is_flexible", "min_size",
 ]
 
 UNSET: Final[Any] = object()
@@ -28,6 +28,9 @@ ZERO_UUID: Final = uuid.UUID(int=0)
 FIXED = {"Bool": "?", "Int8": "b", "Int16": "h", "Int32": "i", "Int64": "q", "Uint16": "H", "Uint32": "I",
          "Float64": "d"}
 """Types of a fixed size, with their letter for the `struct` module."""
+
+UNKNOWN: Final = "unknown_tags"
+"""Attribute of every structure that keeps the tagged fields which were read but are not known."""
 
 SIZED = ("String", "ShortString", "Bytes", "Records")
 """Types that begin with their length."""
@@ -130,7 +133,7 @@ def default_source(column: Column, namespace: dict[str, Any]) -> str:
 def compile_init(cls: type[Any]) -> Callable[..., None]:
     """Make the keyword constructor of a class. A default that can be changed in place is made afresh."""
     namespace: dict[str, Any] = {"UNSET": UNSET}
-    parameters, body = [], []
+    parameters, body = [f"{UNKNOWN}=None"], [f"    self.{UNKNOWN} = {UNKNOWN}"]
     for column in columns(cls):
         name, source = column.name, default_source(column, namespace)
         if column.default is UNSET:
@@ -139,7 +142,7 @@ def compile_init(cls: type[Any]) -> Callable[..., None]:
         else:
             parameters.append(f"{name}={source}")
             body.append(f"    self.{name} = {name}")
-    head = f"def __init__(self, *, {', '.join(parameters)}):" if parameters else "def __init__(self):"
+    head = f"def __init__(self, *, {', '.join(parameters)}):"
     exec("\n".join([head, *body, "    return None"]), namespace)
     init: Callable[..., None] = namespace["__init__"]
     init.__qualname__ = f"{cls.__name__}.__init__"

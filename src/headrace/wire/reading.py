@@ -14,8 +14,8 @@ from struct import calcsize, unpack_from
 from typing import Any
 
 from headrace.errors import ProtocolError
-from headrace.wire.layout import FIXED, SIZED, Column, Type, columns, default_source, min_size
-from headrace.wire.primitives import read_uuid, read_uvarint
+from headrace.wire.layout import FIXED, SIZED, UNKNOWN, Column, Type, columns, default_source, min_size
+from headrace.wire.primitives import read_text_length, read_uuid, read_uvarint
 from headrace.wire.source import Source
 
 __all__ = ["decoder_source"]
@@ -27,7 +27,8 @@ def decoder_source(message: type[Any], version: int) -> tuple[str, dict[str, Any
     `d` is the data, `view` a memoryview of it, `p` where to begin; returned are the message and the position behind it.
     """
     names = {"uvarint": read_uvarint, "read_uuid": read_uuid, "unpack_many": _unpack_many, "new": object.__new__,
-             "short": _short_of_data, "null": _unexpected_null, "odd": _odd_tag}
+             "short": _short_of_data, "null": _unexpected_null, "odd": _odd_tag, "keep": _keep,
+             "text_length": read_text_length}
     source = Source(message, version, names)
     source.add("end = len(d)")
     _read_struct(source, message, "m")
@@ -37,7 +38,7 @@ def decoder_source(message: type[Any], version: int) -> tuple[str, dict[str, Any
 def _read_struct(source: Source, cls: type[Any], target: str) -> None:
     version = source.version
     source.names[cls.__name__] = cls
-    source.add(f"{target} = new({cls.__name__})")
+    source.add(f"{target} = new({cls.__name__})", f"{target}.{UNKNOWN} = None")
     run: list[tuple[str, str]] = []
     for column in columns(cls):
         place = f"{target}.{column.name}"
@@ -65,7 +66,10 @@ def _flush(source: Source, run: list[tuple[str, str]]) -> None:
 
 
 def _read_tags(source: Source, tagged: list[Column], target: str) -> None:
-    """Read the tagged fields of a structure; unknown tags are stepped over."""
+    """Read the tagged fields of a structure; unknown ones are kept as bytes.
+
+    As in Java they may come in any order and more than once: the last one counts.
+    """
     count, tag, stop = source.fresh("tags"), source.fresh("tag"), source.fresh("stop")
     source.add(f"{count} = d[p]; p += 1", f"if {count}:")
     source.indent(1)
@@ -80,7 +84,7 @@ def _read_tags(source: Source, tagged: list[Column], target: str) -> None:
         _read_value(source, column.type, f"{target}.{column.name}", nullable, column.name)
         source.add(f"if p != {stop}: odd({column.name!r}, p, {stop})")
         source.indent(-1)
-    source.add(f"else: p = {stop}" if tagged else f"p = {stop}", f"{count} -= 1")
+    source.add(f"{'else: ' if tagged else ''}p = keep({target}, {tag}, d, p, {stop})", f"{count} -= 1")
     source.indent(-2)
 
 
@@ -88,7 +92,8 @@ def _read_length(source: Source, letter: str, compact: bool) -> str:
     """Read a length; -1 stands for null in both encodings."""
     length = source.fresh("n")
     if compact:
-        source.add(f"{length} = d[p]; p += 1", f"if {length} > 127: {length}, p = uvarint(d, p - 1)", f"{length} -= 1")
+        read = "text_length" if letter == "h" else "uvarint"
+        source.add(f"{length} = d[p]; p += 1", f"if {length} > 127: {length}, p = {read}(d, p - 1)", f"{length} -= 1")
     else:
         source.add(f"{length}, = {source.unpacker(letter)}(d, p)", f"p += {calcsize('>' + letter)}")
     return length
@@ -160,6 +165,13 @@ def _read_array(source: Source, type_: Type, target: str, nullable: bool, name: 
 
 def _unpack_many(letter: str, count: int, data: bytes | memoryview, position: int) -> list[Any]:
     return list(unpack_from(f">{count}{letter}", data, position))
+
+
+def _keep(struct: Any, tag: int, data: bytes | memoryview, position: int, stop: int) -> int:
+    if struct.unknown_tags is None:
+        struct.unknown_tags = {}
+    struct.unknown_tags[tag] = bytes(data[position:stop])
+    return stop
 
 
 def _short_of_data(stop: int, end: int) -> None:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import uuid
 from typing import Any, ClassVar, TypeAlias, dataclass_transform
 
-from headrace.wire.layout import UNSET, ZERO_UUID, Field, compile_init
+from headrace.wire.layout import UNKNOWN, UNSET, ZERO_UUID, Field, compile_init
 from headrace.wire.versions import ALL, Versions
 
 __all__ = [
@@ -70,7 +70,8 @@ class StructType(type):
         fields = {key: value for key, value in namespace.items() if type(value) is Field}
         for key in fields:
             del namespace[key]
-        namespace["__slots__"] = tuple(fields)
+        namespace.pop(UNKNOWN, None)
+        namespace["__slots__"] = tuple(fields) if bases else (UNKNOWN,)
         namespace["fields"] = fields
         return super().__new__(mcs, name, bases, namespace, **keywords)
 
@@ -80,9 +81,12 @@ class Struct(metaclass=StructType):
 
     Attributes:
         fields: the class's fields in the order in which they travel.
+        unknown_tags: bytes of the tagged fields that were read but are not known here, by number; they are written
+            again, as in Java (KIP-482). None when there are none, as nearly always.
     """
 
     fields: ClassVar[dict[str, Field]]
+    unknown_tags: dict[int, bytes] | None = None
 
     def __init__(self, **values: Any) -> None:
         """The first instance of a class compiles the real `__init__` and puts it in the place of this one."""
@@ -93,12 +97,14 @@ class Struct(metaclass=StructType):
     def __eq__(self, other: object) -> bool:
         if type(other) is not type(self):
             return NotImplemented
-        return all(getattr(self, name) == getattr(other, name) for name in self.fields)
+        same = all(getattr(self, name) == getattr(other, name) for name in self.fields)
+        return same and (self.unknown_tags or None) == (other.unknown_tags or None)
 
     __hash__ = None  # type: ignore[assignment]
 
     def __repr__(self) -> str:
-        shown = ", ".join(f"{name}={_show(getattr(self, name))}" for name in self.fields)
+        names = [*self.fields, UNKNOWN] if self.unknown_tags else self.fields
+        shown = ", ".join(f"{name}={_show(getattr(self, name))}" for name in names)
         return f"{type(self).__name__}({shown})"
 
 

@@ -12,8 +12,8 @@ from __future__ import annotations
 from struct import pack
 from typing import Any
 
-from headrace.wire.layout import FIXED, SIZED, UNSET, ZERO_UUID, Column, Type, columns
-from headrace.wire.primitives import as_view, write_uvarint
+from headrace.wire.layout import FIXED, SIZED, UNKNOWN, UNSET, ZERO_UUID, Column, Type, columns
+from headrace.wire.primitives import as_view, write_tags, write_text_length, write_uvarint
 from headrace.wire.source import Source
 from headrace.wire.versions import NEVER
 
@@ -22,7 +22,8 @@ __all__ = ["encoder_source"]
 
 def encoder_source(message: type[Any], version: int) -> tuple[str, dict[str, Any]]:
     """Source of `write(message, out, cuts)` and the names that it needs."""
-    names = {"uvarint": write_uvarint, "as_view": as_view, "pack_many": _pack_many, "lacks": _lacks, "refuse": _refuse}
+    names = {"uvarint": write_uvarint, "text_length": write_text_length, "write_tags": write_tags, "as_view": as_view,
+             "pack_many": _pack_many, "lacks": _lacks, "refuse": _refuse}
     source = Source(message, version, names)
     _write_struct(source, message, "m", "out")
     return source.function("def write(m, out, cuts):", "None"), names
@@ -45,6 +46,8 @@ def _write_struct(source: Source, cls: type[Any], value: str, out: str) -> None:
     _flush(source, run, out)
     if source.flexible:
         _write_tags(source, [c for c in columns(cls) if c.versions.holds(version) and c.is_tagged(version)], value, out)
+    else:
+        source.add(f"if {value}.{UNKNOWN}: lacks({cls.__name__!r}, {UNKNOWN!r}, 'with tagged fields')")
 
 
 def _flush(source: Source, run: list[tuple[str, str]], out: str) -> None:
@@ -79,8 +82,9 @@ def _differs(source: Source, column: Column, here: str) -> str:
 
 
 def _write_tags(source: Source, tagged: list[Column], value: str, out: str) -> None:
+    unknown = f"{value}.{UNKNOWN}"
     if not tagged:
-        source.add(f"{out}.append(0)")
+        source.add(f"if {unknown}: write_tags({out}, [], {unknown}, ())", f"else: {out}.append(0)")
         return
     tags, buffer = source.fresh("tags"), source.fresh("tag")
     source.add(f"{tags} = []")
@@ -90,9 +94,10 @@ def _write_tags(source: Source, tagged: list[Column], value: str, out: str) -> N
         source.indent(1)
         source.add(f"{buffer} = bytearray()")
         _write_value(source, column.type, here, buffer, column)
-        source.add(f"{tags} += uvarint({column.tag}), uvarint(len({buffer})), {buffer}")
+        source.add(f"{tags}.append(({column.tag}, {buffer}))")
         source.indent(-1)
-    source.add(f"{out} += uvarint(len({tags}) // 3)", f"for {buffer} in {tags}: {out} += {buffer}")
+    reserved = tuple(column.tag for column in tagged)
+    source.add(f"if {tags} or {unknown}: write_tags({out}, {tags}, {unknown}, {reserved})", f"else: {out}.append(0)")
 
 
 def _write_value(source: Source, type_: Type, here: str, out: str, column: Column) -> None:
@@ -139,7 +144,7 @@ def _write_length(source: Source, type_: Type, size: str, out: str) -> None:
         return
     length = source.fresh("n")
     source.add(f"{length} = {size} + 1", f"if {length} < 128: {out}.append({length})",
-               f"else: {out} += uvarint({length})")
+               f"else: {out} += {'text_length' if _short(type_) else 'uvarint'}({length})")
 
 
 def _write_body(source: Source, type_: Type, value: str, out: str, column: Column) -> None:
