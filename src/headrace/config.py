@@ -179,6 +179,10 @@ _ROWS = (
              choices={"all": -1, "-1": -1, "0": 0, "1": 1}),
     Property("enable.idempotence", "bool", True, "Write each record exactly once and in order, whatever is retried. "
              "Needs acks=all and at most 5 requests in flight.", roles=_P, kip="KIP-98"),
+    Property("transactional.id", "str", "", "Name under which this producer writes transactions; whoever initialises it "
+             "last is the only one that may write. Needs enable.idempotence.", roles=_P, kip="KIP-98"),
+    Property("transaction.timeout.ms", "int", 60_000, "The coordinator aborts a transaction that stays open longer.",
+             roles=_P, unit="ms", low=1_000, high=_INT32, kip="KIP-98"),
     Property("max.in.flight.requests.per.connection", "int", 5, "Produce requests that may await an answer from one "
              "broker.", aliases=("max.in.flight",), roles=_P, low=1, high=1_000_000),
     Property("linger.ms", "float", 5.0, "Wait so long for more records before a batch that is not full is sent.",
@@ -379,7 +383,10 @@ def _check_common(config: Config) -> None:
 
 def _check_producer(config: Config) -> None:
     _check_common(config)
+    transactional = bool(config["transactional.id"])
     if not config["enable.idempotence"]:
+        if transactional:
+            raise ConfigError('"transactional.id" needs "enable.idempotence": true')
         return
     contradictions = (
         ("acks", config["acks"] != -1, "acks=all"),
@@ -390,6 +397,8 @@ def _check_producer(config: Config) -> None:
         if contradicts:
             if "enable.idempotence" in config.given:
                 raise ConfigError(f'"{name}" must be {needed} with "enable.idempotence": true')
+            if transactional:
+                raise ConfigError(f'"{name}" must be {needed} with "transactional.id"')
             config._values["enable.idempotence"] = False  # the user asked for less; KIP-679 does the same
             return
 

@@ -184,7 +184,7 @@ def test_after_a_batch_of_unknown_fate_is_given_up_numbered_ones_are_resolved_be
     queue.in_flight.clear()
     lost.uncertain = numbered.uncertain = True
     queue.requeue(numbered)
-    sequences.on_given_up(lost)
+    sequences.on_given_up(lost, KafkaError(KafkaError._MSG_TIMED_OUT))
     assert send(sequences, queue) is numbered
     assert numbered.sequence == 4
     assert not sequences.allows(queue, fresh)
@@ -201,7 +201,7 @@ def test_what_follows_a_batch_that_was_surely_not_stored_is_renumbered_even_if_u
     queue.in_flight.clear()
     queue.requeue(follower)
     follower.uncertain = True
-    sequences.on_given_up(rejected)
+    sequences.on_given_up(rejected, KafkaError(KafkaError.INVALID_RECORD))
     assert send(sequences, queue) is follower
     assert follower.sealed.stamps[-1] == (7, 1, 0)
 
@@ -212,7 +212,7 @@ def test_a_producer_id_whose_epochs_are_used_up_is_replaced(sequences, queue):
     rejected, after = batch(queue), batch(queue)
     send(sequences, queue)
     queue.in_flight.clear()
-    sequences.on_given_up(rejected)
+    sequences.on_given_up(rejected, KafkaError(KafkaError.INVALID_RECORD))
     assert not sequences.allows(queue, after)
     assert len(list(sequences.poll(1.0))) == 1
     sequences.on_reply(InitProducerIdResponse(producer_id=8, producer_epoch=0), 1.0)
@@ -225,7 +225,7 @@ def test_partitions_have_their_own_epochs(sequences, queue):
     rejected = batch(queue)
     send(sequences, queue)
     queue.in_flight.clear()
-    sequences.on_given_up(rejected)
+    sequences.on_given_up(rejected, KafkaError(KafkaError.INVALID_RECORD))
     batch(queue)
     send(sequences, queue)
     other = PartitionQueue("t", 1)

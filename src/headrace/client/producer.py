@@ -23,6 +23,7 @@ from uuid import UUID
 from headrace.client.base import ClientCore
 from headrace.client.deliveries import Deliveries
 from headrace.client.topic_buffers import FailedRecord, TopicBuffers
+from headrace.client.transactions import TransactionCalls
 from headrace.config import Config
 from headrace.errors import BufferFullError, ClientClosedError, FatalError, KafkaError
 from headrace.machines.accumulator import Accumulator, ProducerBatch
@@ -31,6 +32,8 @@ from headrace.machines.machine import Event
 from headrace.machines.metadata import MetadataChanged
 from headrace.machines.sender import BatchDone, Limits, ProducerFailed, Sender
 from headrace.machines.sequences import Sequences
+from headrace.machines.transactional_sequences import TransactionalSequences
+from headrace.machines.transactions import TransactionFailed
 from headrace.records import CODEC_NAMES, Budget, compress
 
 __all__ = ["Core"]
@@ -53,6 +56,7 @@ class Core:
         buffers: buffers by topic; its `open` is the fast way for `produce()`.
         budget: what waits, from `produce()` to the report.
         deliveries: reports to be served.
+        transactions: None without a `transactional.id`.
     """
 
     def __init__(self, config: Config, on_change: Callable[[], None], *, same_thread: bool = False) -> None:
@@ -75,8 +79,12 @@ class Core:
         self._topic_timer: asyncio.TimerHandle | None = None
         self._accumulator = Accumulator(
             self.buffers.all, config.seconds("linger.ms"), config.seconds("message.timeout.ms") or math.inf, self._seal)
+        self.transactions = (
+            TransactionCalls(config, self._client, self.buffers) if config["transactional.id"] else None)
         self._sender = self._make_sender()
         self._client.driver.add(self._sender)
+        if self.transactions is not None:
+            self.transactions.start(self._sender, lambda: self.purge(True, True))
         _CORES.add(self)
 
     def _make_sender(self) -> Sender:
@@ -94,8 +102,11 @@ class Core:
             config["retries"],
             config.seconds("message.timeout.ms") or math.inf,
         )
+        machine = self.transactions.machine if self.transactions is not None else None
         sequences = Sequences(config["enable.idempotence"], limits.request_timeout_s, backoff)
-        return Sender(self._accumulator, sequences, self._client.metadata, self._topic_id, limits, backoff)
+        return Sender(
+            self._accumulator, TransactionalSequences(machine) if machine is not None else sequences,
+            self._client.metadata, self._topic_id, limits, backoff, machine)
 
     def __len__(self) -> int:
         return self.budget.messages + len(self.deliveries)
@@ -172,6 +183,10 @@ class Core:
             self.buffers.refuse(FatalError(event.error))
             self._fail(self.buffers.drop(event.error))
             self._client.on_error(event.error)
+        elif self.transactions is not None and self.transactions.on_event(event):
+            if isinstance(event, TransactionFailed) and event.error.fatal():
+                self._sender.fail_on(event.error)
+                self._driver.wake()
 
     def _open_topics(self) -> None:
         """Records of topics that are known by now leave their waiting place; some fail; the rest is timed."""
@@ -227,6 +242,8 @@ class Core:
         self.purge(True, True)
         if self._topic_timer is not None:
             self._topic_timer.cancel()
+        if self.transactions is not None:
+            self.transactions.close(KafkaError(KafkaError._DESTROY, "the producer was closed"))
         await self._client.close()
         if self._sealers is not None:
             self._sealers.shutdown(wait=False)

@@ -160,6 +160,12 @@ class TopicBuffers:
             self._refusal = refusal
             self.open.clear()
 
+    def admit(self) -> None:
+        """Take records again after `refuse`."""
+        with self._lock:
+            self._refusal = None
+            self.open.update(self.all)
+
     def after_fork(self, refusal: KafkaException) -> None:
         """In a forked child: another thread may have held the lock, and nothing here will ever be sent."""
         self._lock = threading.Lock()

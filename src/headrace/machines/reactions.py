@@ -48,7 +48,10 @@ REACTIONS: Final[Mapping[int, Reaction]] = {
     KafkaError.OUT_OF_ORDER_SEQUENCE_NUMBER: Reaction.NUMBER,
     KafkaError.UNKNOWN_PRODUCER_ID: Reaction.NUMBER,  # as unsafe as out of order (KIP-360)
     KafkaError.INVALID_PRODUCER_EPOCH: Reaction.NUMBER,
+    KafkaError.CONCURRENT_TRANSACTIONS: Reaction.REJECTED,  # the markers of the transaction before are being written
     KafkaError.CLUSTER_AUTHORIZATION_FAILED: Reaction.FATAL,
+    KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED: Reaction.FATAL,
+    KafkaError.PRODUCER_FENCED: Reaction.FATAL,
 }
 """Codes that are not listed are retried when the table of error codes calls them retriable, and fail otherwise."""
 

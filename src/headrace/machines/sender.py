@@ -20,6 +20,7 @@ from headrace.machines.accumulator import Accumulator, PartitionQueue, ProducerB
 from headrace.machines.machine import Event, Send
 from headrace.machines.reactions import HOPELESS, Reaction, answer_error, answers_by_partition, reaction_to
 from headrace.machines.sequences import Sequences
+from headrace.machines.transactions import ANY_VERSION, Transactions
 from headrace.types import TIMESTAMP_CREATE_TIME, TIMESTAMP_LOG_APPEND_TIME, NodeAddress
 from headrace.wire.messages.produce import (
     InitProducerIdRequest,
@@ -36,6 +37,7 @@ __all__ = ["BatchDone", "Leaders", "Limits", "ProducerFailed", "Sender"]
 
 _NO_TOPIC_ID: Final = UUID(int=0)
 _REQUEST_OVERHEAD_BYTES: Final = 512  # header, topic name and lengths; generous
+_LAST_WITH_NAMES: Final = 12
 
 
 @dataclass(slots=True, eq=False)
@@ -100,6 +102,7 @@ class Sender:
         leaders, topic_id: who knows the leaders, and topics' ids (KIP-516; zero while not known).
         limits: settings.
         backoff_s: seconds to wait before retry n (0, 1, ...), jitter included.
+        transactions: the producer's transactions, None without a `transactional.id`.
     """
 
     def __init__(
@@ -110,6 +113,7 @@ class Sender:
         topic_id: Callable[[str], UUID],
         limits: Limits,
         backoff_s: Callable[[int], float],
+        transactions: Transactions | None = None,
     ) -> None:
         self.failed: KafkaError | None = None
         self._accumulator = accumulator
@@ -118,6 +122,7 @@ class Sender:
         self._topic_id = topic_id
         self._limits = limits
         self._backoff_s = backoff_s
+        self._transactions = transactions
         self._requests: dict[int, int] = {}  # produce requests in flight per broker
         self._throttled_until: dict[int, float] = {}
         self._polled_at = -math.inf
@@ -195,8 +200,12 @@ class Sender:
                 topics[name] = TopicProduceData(name=name, topic_id=self._topic_id(name), partition_data=[])
             data = batch.sealed.data if batch.sealed is not None else None
             topics[name].partition_data.append(PartitionProduceData(index=batch.queue.partition, records=data))
+        transactions = self._transactions
+        highest = ANY_VERSION if transactions is None else transactions.max_produce_version
+        if any(topic.topic_id == _NO_TOPIC_ID for topic in topics.values()):
+            highest = min(highest, _LAST_WITH_NAMES)
         request = ProduceRequest(
-            transactional_id=None,
+            transactional_id=None if transactions is None else transactions.transactional_id,
             acks=self._limits.acks,
             timeout_ms=int(self._limits.request_timeout_s * 1000),
             topic_data=list(topics.values()),
@@ -206,7 +215,7 @@ class Sender:
             leader,
             request,
             min(self._limits.request_timeout_s, max(oldest - now, 0.001)),
-            max_version=12 if any(t.topic_id == _NO_TOPIC_ID for t in topics.values()) else None,
+            max_version=highest,
             expects_reply=self._limits.acks != 0,
             context=batches,
         )
@@ -216,7 +225,7 @@ class Sender:
     def on_reply(self, send: Send, reply: Struct | None, now: float) -> None:
         """The broker answered, or with acks=0 the request was written."""
         if isinstance(reply, InitProducerIdResponse):
-            self._fail_on(self._sequences.on_reply(reply, now))
+            self.fail_on(self._sequences.on_reply(reply, now))
             return
         self._requests[send.destination] -= 1
         if not isinstance(reply, ProduceResponse):
@@ -236,7 +245,7 @@ class Sender:
     def on_error(self, send: Send, error: KafkaError, now: float) -> None:
         """No answer came."""
         if isinstance(send.request, InitProducerIdRequest):
-            self._fail_on(self._sequences.on_error(error, now))
+            self.fail_on(self._sequences.on_error(error, now))
             return
         self._requests[send.destination] -= 1
         self._leaders.refresh(now)
@@ -261,7 +270,7 @@ class Sender:
             hinted = self._follow_leader(batch.queue, answer, endpoints, now)
         if reaction is Reaction.FATAL:
             self._give_up(batch, error)
-            self._fail_on(error)
+            self.fail_on(error)
         elif reaction is Reaction.FAIL or (reaction is Reaction.NUMBER and not self._sequences.on_refused(batch)):
             self._give_up(batch, error)
         else:
@@ -290,7 +299,7 @@ class Sender:
         batch.uncertain |= uncertain and not batch.void
         batch.last_error = error
         if batch.reported:  # purged while in flight
-            self._sequences.on_given_up(batch)
+            self._sequences.on_given_up(batch, error)
         elif batch.attempts > self._limits.retries:
             self._give_up(batch, error)
         elif batch.deadline <= now:
@@ -300,9 +309,9 @@ class Sender:
             self._accumulator.requeue(batch, now + wait_s)
 
     def _give_up(self, batch: ProducerBatch, error: KafkaError) -> None:
-        self._sequences.on_given_up(batch)
         if batch.uncertain and not error.maybe_applied:
             error = KafkaError(error.code(), error.str(), error.fatal(), error.retriable(), maybe_applied=True)
+        self._sequences.on_given_up(batch, error)
         self._report(BatchDone(batch, error))
 
     def _report(self, done: BatchDone) -> None:
@@ -326,16 +335,23 @@ class Sender:
             for batch in self._accumulator.in_flight():
                 self._report(BatchDone(batch, in_flight))  # its number is settled when the answer comes
 
+    def unresolved(self) -> bool:
+        """True while a batch is neither stored nor given up."""
+        return bool(self._accumulator.waiting() or self._accumulator.in_flight())
+
     def fail(self, batch: ProducerBatch, error: KafkaError) -> None:
         """A waiting batch can not be sent at all."""
         if not batch.reported:
             self._accumulator.drop(batch)
             self._give_up(batch, error)
 
-    def _fail_on(self, error: KafkaError | None) -> None:
+    def fail_on(self, error: KafkaError | None) -> None:
+        """Stop for good; nothing happens without an error, or when it has stopped."""
         if error is None or self.failed is not None:
             return
         self.failed = KafkaError(error.code(), f"The producer can not go on: {error}", fatal=True, retriable=False)
+        if self._transactions is not None:
+            self._transactions.on_fatal(self.failed)
         self._events.append(ProducerFailed(self.failed))
         self.purge(self.failed, None)
 

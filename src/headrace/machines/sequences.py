@@ -34,7 +34,12 @@ class Sequences:
         enabled: False for `enable.idempotence=false`; then nothing is numbered and every rule says "go on".
         request_timeout_s: seconds for an InitProducerId request.
         backoff_s: seconds to wait before attempt n (0, 1, ...) of InitProducerId.
+
+    Attributes:
+        transactional: batches belong to transactions.
     """
+
+    transactional = False
 
     def __init__(self, enabled: bool, request_timeout_s: float, backoff_s: Callable[[int], float]) -> None:
         self.enabled = enabled
@@ -94,11 +99,17 @@ class Sequences:
             _restart(queue)
         if batch.sequence < 0 and not self._identify(queue):
             return False
+        return self.has_room(queue, batch)
+
+    def has_room(self, queue: PartitionQueue, batch: ProducerBatch) -> bool:
+        """May the batch follow those in flight?
+
+        A broker that holds nothing of this producer accepts any number: until the first batch is stored, a second one
+        could overtake it. And it recognises a repeated batch among the last five only: an unresolved one must not get
+        older than that.
+        """
         if not queue.in_flight:
             return True
-        # A broker that holds nothing of this producer accepts any number: until the first batch is stored, a
-        # second one could overtake it. And it recognises a repeated batch among the last five only: an unresolved
-        # one must not get older than that.
         oldest = min(other.ordinal for other in queue.in_flight)
         return queue.confirmed and batch.ordinal - oldest < _RECOGNISED
 
@@ -109,7 +120,7 @@ class Sequences:
         batch.sequence = queue.next_sequence
         queue.next_sequence = (queue.next_sequence + batch.count) & _SEQUENCE_MASK
         if batch.sealed is not None:
-            batch.sealed.stamp(queue.producer_id, queue.epoch, batch.sequence)
+            batch.sealed.stamp(queue.producer_id, queue.epoch, batch.sequence, self.transactional)
 
     def on_stored(self, queue: PartitionQueue) -> None:
         """The broker stored a batch, so it now knows this producer."""
@@ -130,7 +141,7 @@ class Sequences:
         self._close(batch)
         return True
 
-    def on_given_up(self, batch: ProducerBatch) -> None:
+    def on_given_up(self, batch: ProducerBatch, error: KafkaError) -> None:
         """A settled or waiting batch is reported as failed and will not be sent again."""
         if self.enabled and batch.sequence >= 0:
             self._close(batch)

@@ -77,6 +77,11 @@ class Driver:
         self._outages = Outages()
         self._scheduled = self._woken = self._stepping = self._closed = False
 
+    @property
+    def features(self) -> Mapping[str, int]:
+        """Finalized level of each cluster feature, as far as a broker told."""
+        return next((c.features for c in self._connections.values() if c.features), {})
+
     def add(self, machine: Machine) -> None:
         """Run a machine from now on."""
         self._machines = (*self._machines, machine)

@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from headrace.client.producer import Core
+from headrace.client.sync.transactions import Transactional
 from headrace.config import PRODUCER, Config
 from headrace.errors import ClientClosedError, KafkaError
 from headrace.net.thread import loop_thread
@@ -27,7 +28,7 @@ _SLICE_S = 0.1  # longest wait before signals are looked at
 DeliveryCallback = Callable[[KafkaError | None, Message], Any]
 
 
-class Producer:
+class Producer(Transactional):
     """Sends records to Kafka (confluent_kafka's names and behaviour).
 
     Close it, or use it in a `with` statement: records that wait are lost with a producer that is just let go.

@@ -1,0 +1,161 @@
+"""The transactional half of `Producer`: confluent_kafka's calls, and a context manager.
+
+    producer.init_transactions()
+    with producer.transaction() as transaction:
+        producer.produce("out", b"value")
+        transaction.send_offsets(consumer.position(consumer.assignment()), consumer.consumer_group_metadata())
+
+It must not decide anything: `machines.transactions` does. Read next: `client.transactions`.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Coroutine, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from headrace.client.producer import Core
+from headrace.client.transactions import TransactionCalls
+from headrace.errors import KafkaError, KafkaException
+from headrace.machines.transactions import GroupMember, Operation
+from headrace.net.thread import LoopThread
+from headrace.types import TopicPartition
+
+__all__ = ["Transaction", "Transactional"]
+
+
+class Transactional:
+    """What a `Producer` with a `transactional.id` can do.
+
+    Errors are `KafkaException`s whose `KafkaError` says what to do: `retriable()` call it again, `txn_requires_abort()`
+    call `abort_transaction()`, `fatal()` close the producer.
+    """
+
+    _core: Core
+    _thread: LoopThread
+
+    def init_transactions(self, timeout: float = -1) -> None:
+        """Take over the transactional id: older producers with it are fenced, what they left open is ended.
+
+        Args:
+            timeout: seconds; negative waits as long as it takes.
+
+        Raises:
+            KafkaException: `_TIMED_OUT` (retriable: call it again), or fatal.
+        """
+        calls = self._transactions("init_transactions")
+        self._wait("init_transactions", calls.run(Operation.INIT), _end(timeout))
+
+    def begin_transaction(self) -> None:
+        """Open a transaction: what is produced from now on belongs to it.
+
+        Raises:
+            KafkaException: this is not the time for it (`_STATE`), or fatal.
+        """
+        self._wait("begin_transaction", self._transactions("begin_transaction").begin(), math.inf)
+
+    def send_offsets_to_transaction(
+        self, positions: Sequence[TopicPartition], group_metadata: GroupMember, timeout: float = -1
+    ) -> None:
+        """Commit a consumer's offsets with the transaction, or not at all.
+
+        Args:
+            positions: next offset to read of each partition; those without an offset are left out.
+            group_metadata: `consumer_group_metadata()` of the consumer. Its `enable.auto.commit` must be off.
+            timeout: seconds; negative waits as long as it takes.
+
+        Raises:
+            KafkaException: `_TIMED_OUT` (retriable: call it again), the transaction must be aborted, or fatal.
+        """
+        calls = self._transactions("send_offsets_to_transaction")
+        offsets = [position for position in positions if position.offset >= 0]
+        if offsets:
+            self._wait("send_offsets_to_transaction", calls.add_offsets(offsets, group_metadata), _end(timeout))
+
+    def commit_transaction(self, timeout: float = -1) -> None:
+        """Deliver what was produced, call the callbacks, then commit.
+
+        Args:
+            timeout: seconds; negative waits as long as it takes.
+
+        Raises:
+            KafkaException: `_TIMED_OUT` (retriable: call it again), the transaction must be aborted, or fatal.
+        """
+        calls, end = self._transactions("commit_transaction"), _end(timeout)
+        calls.stop_taking()
+        if self._flush(end):
+            raise KafkaException(_late("commit_transaction"))
+        self._wait("commit_transaction", calls.run(Operation.COMMIT), end)
+
+    def abort_transaction(self, timeout: float = -1) -> None:
+        """Give up what was produced in the transaction; records that wait are reported as purged.
+
+        Args:
+            timeout: seconds; negative waits as long as it takes.
+
+        Raises:
+            KafkaException: `_TIMED_OUT` (retriable: call it again), or fatal.
+        """
+        calls = self._transactions("abort_transaction")
+        calls.stop_taking()
+        try:
+            self._wait("abort_transaction", calls.run(Operation.ABORT), _end(timeout))
+        finally:
+            self._core.deliveries.serve()
+
+    @contextmanager
+    def transaction(self, timeout: float = -1) -> Iterator[Transaction]:
+        """Begin a transaction; commit it at the end of the block, abort it if the block or the commit raises.
+
+        Args:
+            timeout: seconds for the commit, and for the abort; negative waits as long as they take.
+
+        Raises:
+            KafkaException: the transaction was aborted for this reason, or, if it is fatal, nothing can be done.
+        """
+        self.begin_transaction()
+        try:
+            yield Transaction(self)
+            self.commit_transaction(timeout)
+        except BaseException as raised:
+            if not (isinstance(raised, KafkaException) and raised.error.fatal()):
+                self.abort_transaction(timeout)
+            raise
+
+    def _flush(self, expires_at: float) -> int:
+        raise NotImplementedError
+
+    def _transactions(self, call: str) -> TransactionCalls:
+        calls = self._core.transactions
+        if calls is None:
+            raise KafkaException(KafkaError(
+                KafkaError._NOT_CONFIGURED, f'{call}() needs the property "transactional.id": give the producer one'))
+        return calls
+
+    def _wait(self, call: str, work: Coroutine[Any, Any, None], end: float) -> None:
+        try:
+            self._thread.call(work, None if end == math.inf else max(end - time.monotonic(), 0.0))
+        except TimeoutError:
+            raise KafkaException(_late(call)) from None
+
+
+class Transaction:
+    """An open transaction of a `with producer.transaction()` block."""
+
+    def __init__(self, producer: Transactional) -> None:
+        self._producer = producer
+
+    def send_offsets(self, positions: Sequence[TopicPartition], group_metadata: GroupMember) -> None:
+        """Commit a consumer's offsets with the transaction; see `Producer.send_offsets_to_transaction`."""
+        self._producer.send_offsets_to_transaction(positions, group_metadata)
+
+
+def _late(call: str) -> KafkaError:
+    return KafkaError(KafkaError._TIMED_OUT, f"{call}() is not done yet: call it again to go on waiting",
+                      retriable=True)
+
+
+def _end(timeout: float | None) -> float:
+    return math.inf if timeout is None or timeout < 0 else time.monotonic() + timeout

@@ -1,0 +1,59 @@
+"""Numbers of batches inside transactions: one producer id and epoch for all partitions, given by the coordinator.
+
+Where `machines.sequences` starts a partition again in its next epoch, here a batch that is given up dooms the
+transaction: after the abort everything starts at zero in an epoch that the coordinator gives.
+
+It must not know leaders or sockets. Read next: `machines.transactions`, which decides.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from headrace.errors import KafkaError
+from headrace.machines.accumulator import PartitionQueue, ProducerBatch
+from headrace.machines.machine import Send
+from headrace.machines.sequences import Sequences
+from headrace.machines.transactions import Transactions
+
+__all__ = ["TransactionalSequences"]
+
+
+class TransactionalSequences(Sequences):
+    """Gives batches their numbers inside a transaction.
+
+    Args:
+        transactions: knows the producer id, its epoch, and what may be sent.
+    """
+
+    transactional = True
+
+    def __init__(self, transactions: Transactions) -> None:
+        super().__init__(True, 0.0, lambda attempt: 0.0)
+        self._transactions = transactions
+
+    def poll(self, now: float) -> Iterator[Send]:
+        """Nothing: the coordinator gives the producer id."""
+        return iter(())
+
+    def deadline(self) -> float | None:
+        """Never."""
+        return None
+
+    def allows(self, queue: PartitionQueue, batch: ProducerBatch) -> bool:
+        """May this batch, the queue's first, be sent now?"""
+        numbers = self._transactions
+        if not numbers.admits(queue.topic, queue.partition):
+            return False
+        if (queue.producer_id, queue.epoch) != (numbers.producer_id, numbers.epoch):
+            queue.producer_id, queue.epoch = numbers.producer_id, numbers.epoch
+            queue.next_sequence, queue.confirmed = 0, False
+        return self.has_room(queue, batch)
+
+    def on_refused(self, batch: ProducerBatch) -> bool:
+        """The broker refused a number: those behind a missing batch wait for its fate, the first one is given up."""
+        return not batch.queue.is_first(batch)
+
+    def on_given_up(self, batch: ProducerBatch, error: KafkaError) -> None:
+        """A batch is reported as failed: the transaction can not be committed."""
+        self._transactions.on_batch_failed(error, sent=batch.sequence >= 0, uncertain=batch.uncertain)

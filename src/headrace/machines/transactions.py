@@ -1,0 +1,523 @@
+"""Transactions: one producer's conversation with its transaction coordinator (KIP-98, KIP-447, KIP-890).
+
+An operation (`INIT`, `OFFSETS`, `COMMIT`, `ABORT`) is begun by the client and ends with one `OperationDone`. One
+request is under way at a time, in this order: a producer id, partitions to add, offsets to add, the end.
+
+    UNINITIALIZED -> INITIALIZING -> READY -> OPEN -> COMMITTING -> READY
+                                               |  \\-> ABORTING ---> READY
+                                               \\-> DOOMED: only abort() helps       any -> FAILED: nothing helps
+
+With transactions version 2 (KIP-890) the coordinator learns of partitions by itself, and every transaction has an
+epoch of its own, so that nothing late can fall into the next one. With version 1 the same is reached by asking for a
+new epoch whenever the fate of a request was uncertain: else a late request could end, or fill, the next transaction.
+
+It must not know batches or sockets. It asks `Work` whether records are still on their way, and tells the numbers
+through `producer_id` and `epoch`. Read next: `machines.sequences`. Source: Java's `TransactionManager`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any, Final, Protocol
+
+from headrace.errors import KafkaError
+from headrace.machines.coordinator import CoordinatorFinder
+from headrace.machines.machine import Event, Send
+from headrace.machines.transaction_errors import ErrorClass, class_of
+from headrace.types import TopicPartition
+from headrace.wire.messages.produce import InitProducerIdRequest, InitProducerIdResponse
+from headrace.wire.messages.transactions import (
+    AddOffsetsToTxnRequest,
+    AddOffsetsToTxnResponse,
+    AddPartitionsToTxnRequest,
+    AddPartitionsToTxnResponse,
+    AddPartitionsToTxnTopic,
+    EndTxnRequest,
+    EndTxnResponse,
+    TxnOffsetCommitRequest,
+    TxnOffsetCommitRequestPartition,
+    TxnOffsetCommitRequestTopic,
+    TxnOffsetCommitResponse,
+)
+from headrace.wire.schema import Request, Struct
+
+__all__ = [
+    "ANY_VERSION", "GroupMember", "Operation", "OperationDone", "State", "TransactionFailed", "Transactions", "Work",
+]
+
+ANY_VERSION: Final = 32_767
+_LAST_PRODUCE_OF_VERSION_1: Final = 11
+_VERSION_2: Final = 2  # of the cluster feature transaction.version
+_CONCURRENT_WAIT_S: Final = 0.02  # the markers of the transaction before are still being written
+_NEVER: Final = float("inf")
+_LAST_VERSIONS: Final[dict[type[Request], tuple[int, int]]] = {
+    # Highest version allowed with transactions version 1, and with 2.
+    AddPartitionsToTxnRequest: (3, 3),  # from 4 on between brokers only
+    EndTxnRequest: (4, 5),
+    TxnOffsetCommitRequest: (4, 5),  # 6 names topics by id
+}
+
+
+class State(Enum):
+    """Where a transactional producer is in its life."""
+
+    UNINITIALIZED = "init_transactions() was not called"
+    INITIALIZING = "init_transactions() is under way"
+    READY = "no transaction is open"
+    OPEN = "a transaction is open"
+    COMMITTING = "commit_transaction() is under way"
+    ABORTING = "abort_transaction() is under way"
+    DOOMED = "the transaction must be aborted"
+    FAILED = "the producer can not go on"
+
+
+class Operation(Enum):
+    """What the application can ask for."""
+
+    INIT = "init_transactions"
+    OFFSETS = "send_offsets_to_transaction"
+    COMMIT = "commit_transaction"
+    ABORT = "abort_transaction"
+
+
+@dataclass(slots=True)
+class OperationDone(Event):
+    """An operation has ended; `error` is None when it did what it should."""
+
+    operation: Operation
+    error: KafkaError | None = None
+
+
+@dataclass(slots=True)
+class TransactionFailed(Event):
+    """No more records may be produced: the transaction must be aborted, or, if the error is fatal, never again."""
+
+    error: KafkaError
+
+
+@dataclass(slots=True, frozen=True)
+class GroupMember:
+    """A consumer's place in its group: offsets of a member that was replaced are refused (KIP-447)."""
+
+    group_id: str
+    generation: int = -1
+    member_id: str = ""
+    instance_id: str | None = None
+
+
+class Work(Protocol):
+    """What a transaction needs to know of the records in it."""
+
+    def unresolved(self) -> bool:
+        """True while a record of the transaction was neither stored nor given up."""
+        ...
+
+
+@dataclass(slots=True)
+class _Offsets:
+    """Offsets on their way into the transaction."""
+
+    member: GroupMember
+    left: dict[tuple[str, int], TopicPartition]
+    announced: bool = False  # the transaction coordinator knows of the group
+
+
+@dataclass(slots=True)
+class _Contents:
+    """What one transaction has touched."""
+
+    wanted: dict[tuple[str, int], None] = field(default_factory=dict)
+    added: set[tuple[str, int]] = field(default_factory=set)
+    groups: set[str] = field(default_factory=set)
+    started: bool = False  # the coordinator may know of it
+    uncertain: bool = False  # a request of it may still arrive somewhere
+    bump: bool = False  # its numbers can not be used any more
+    end_skipped: bool = False  # the coordinator would refuse to end it
+
+
+class Transactions:
+    """The machine of a producer with a `transactional.id`.
+
+    Args:
+        transactional_id: the producer's name for fencing: whoever initialises it last is the only one that may write.
+        timeout_ms: the coordinator aborts a transaction that stays open longer.
+        finder: finds the transaction coordinator; a machine of its own.
+        find_group: gives the machine that finds a group's coordinator; called once for each group.
+        features: finalized features of the cluster by name.
+        request_timeout_s: seconds for one request.
+        backoff_s: seconds to wait before attempt n (0, 1, ...), jitter included.
+
+    Attributes:
+        state: where the producer is in its life.
+        error: why it is DOOMED or FAILED, None otherwise.
+        producer_id, epoch: what batches are stamped with; -1 before `INIT` is done.
+        version: 1 or 2, of the transaction protocol; settled when a transaction begins.
+        work: told by the producer once both exist.
+    """
+
+    work: Work
+
+    def __init__(
+        self,
+        transactional_id: str,
+        timeout_ms: int,
+        finder: CoordinatorFinder,
+        find_group: Callable[[str], CoordinatorFinder],
+        features: Callable[[], Mapping[str, int]],
+        request_timeout_s: float,
+        backoff_s: Callable[[int], float],
+    ) -> None:
+        self.transactional_id = transactional_id
+        self.state = State.UNINITIALIZED
+        self.error: KafkaError | None = None
+        self.producer_id = self.epoch = -1
+        self.version = 1
+        self._timeout_ms = timeout_ms
+        self._finder = finder
+        self._find_group = find_group
+        self._groups: dict[str, CoordinatorFinder] = {}
+        self._features = features
+        self._request_timeout_s = request_timeout_s
+        self._backoff_s = backoff_s
+        self._contents = _Contents()
+        self._offsets: _Offsets | None = None
+        self._flying: Send | None = None
+        self._failures = 0
+        self._due = -_NEVER
+        self._recovering = False  # a new epoch is asked for before the next transaction may write
+        self._events: list[Event] = []
+
+    # What the application asks for. Wrong order is the application's mistake and told at once.
+
+    def begin(self, operation: Operation) -> KafkaError | None:
+        """Begin `INIT`, `COMMIT` or `ABORT`; an error if this is not the time for it. `OperationDone` follows else."""
+        if self.state is State.FAILED:
+            return self.error
+        if operation is Operation.INIT:
+            return self._move((State.UNINITIALIZED,), State.INITIALIZING, operation)
+        if operation is Operation.ABORT:
+            self._offsets = None
+            return self._move((State.OPEN, State.DOOMED), State.ABORTING, operation)
+        if self.state is State.DOOMED:
+            return self.error
+        return self._move((State.OPEN,), State.COMMITTING, operation)
+
+    def open(self) -> KafkaError | None:
+        """Open a transaction; an error if this is not the time for it. Takes no request."""
+        if self.state is State.FAILED:
+            return self.error
+        refused = self._move((State.READY,), State.OPEN, None)
+        if refused is None:
+            self._contents = _Contents()
+            self.version = 2 if self._features().get("transaction.version", 0) >= _VERSION_2 else 1
+        return refused
+
+    def add_offsets(self, offsets: Iterable[TopicPartition], member: GroupMember) -> KafkaError | None:
+        """Put a consumer's offsets into the transaction; an error if that can not be begun."""
+        if self.state in (State.DOOMED, State.FAILED):
+            return self.error
+        if self.state is not State.OPEN:
+            return self._wrong_state(Operation.OFFSETS.value)
+        if self._offsets is not None:
+            return KafkaError(KafkaError._CONFLICT, "send_offsets_to_transaction() is under way already")
+        self._offsets = _Offsets(member, {(tp.topic, tp.partition): tp for tp in offsets})
+        return None
+
+    def _move(self, allowed: tuple[State, ...], to: State, operation: Operation | None) -> KafkaError | None:
+        if self.state not in allowed:
+            return self._wrong_state(operation.value if operation else "begin_transaction")
+        self.state, self._due, self._failures = to, -_NEVER, 0
+        return None
+
+    def _wrong_state(self, call: str) -> KafkaError:
+        code = KafkaError._CONFLICT if self.state in _UNDER_WAY else KafkaError._STATE
+        return KafkaError(code, f"{call}() can not be called now: {self.state.value}")
+
+    # What the sender asks and tells.
+
+    def admits(self, topic: str, partition: int) -> bool:
+        """May batches for this partition be sent? With version 1 the coordinator must know of the partition first."""
+        if self.state not in (State.OPEN, State.COMMITTING) or self._recovering:
+            return False
+        key = (topic, partition)
+        if self.version >= _VERSION_2:
+            self._contents.started = True
+            return True
+        if key not in self._contents.added:
+            self._contents.wanted[key] = None
+        return key in self._contents.added
+
+    @property
+    def max_produce_version(self) -> int:
+        """Highest version for produce requests: from 12 on they add the partition by themselves."""
+        return ANY_VERSION if self.version >= _VERSION_2 else _LAST_PRODUCE_OF_VERSION_1
+
+    def on_batch_failed(self, error: KafkaError, *, sent: bool, uncertain: bool) -> None:
+        """A batch of the transaction was given up. `sent`: it has a number; `uncertain`: it may be stored, even later.
+
+        What was purged because the transaction is being aborted changes nothing but the numbers.
+        """
+        self._contents.bump |= sent
+        self._contents.uncertain |= uncertain
+        self._doom(error, bump=False)
+
+    def on_fatal(self, error: KafkaError) -> None:
+        """A broker said that this producer may not write any more."""
+        self._fail(error)
+
+    # The machine
+
+    def poll(self, now: float) -> Iterator[Send]:
+        """The next request, if one is due."""
+        if self._flying is not None or now < self._due or self.state is State.FAILED:
+            return
+        request, finder = self._next()
+        if request is None or finder is None:
+            return
+        if finder.error is not None:
+            self._on_lookup_failed(finder.error)
+        elif finder.node_id is not None:
+            last = _LAST_VERSIONS.get(type(request), (None, None))[self.version - 1]
+            self._flying = Send(finder.node_id, request, self._request_timeout_s, last, context=finder)
+            yield self._flying
+
+    def _next(self) -> tuple[Request | None, CoordinatorFinder | None]:
+        """What to ask next and of whom; also ends operations that need no request."""
+        contents = self._contents
+        if self.state is State.INITIALIZING or self._recovering:
+            return self._init_request(), self._finder
+        if self.state in (State.OPEN, State.COMMITTING):
+            if contents.wanted:
+                return self._partitions_request(), self._finder
+            if self._offsets is not None:
+                return self._offsets_step(self._offsets)
+        if self.state in (State.COMMITTING, State.ABORTING) and not self.work.unresolved():
+            if contents.started and not contents.end_skipped:
+                request = EndTxnRequest(
+                    transactional_id=self.transactional_id, producer_id=self.producer_id, producer_epoch=self.epoch,
+                    committed=self.state is State.COMMITTING)
+                return request, self._finder
+            self._ended()
+            return self._next()
+        return None, None
+
+    def _init_request(self) -> Request:
+        return InitProducerIdRequest(
+            transactional_id=self.transactional_id, transaction_timeout_ms=self._timeout_ms,
+            producer_id=self.producer_id, producer_epoch=self.epoch)
+
+    def _partitions_request(self) -> Request:
+        topics: dict[str, list[int]] = {}
+        for topic, partition in self._contents.wanted:
+            topics.setdefault(topic, []).append(partition)
+        self._contents.started = True
+        return AddPartitionsToTxnRequest(
+            v3_and_below_transactional_id=self.transactional_id, v3_and_below_producer_id=self.producer_id,
+            v3_and_below_producer_epoch=self.epoch,
+            v3_and_below_topics=[AddPartitionsToTxnTopic(name=name, partitions=ids) for name, ids in topics.items()])
+
+    def _offsets_step(self, offsets: _Offsets) -> tuple[Request, CoordinatorFinder]:
+        member, self._contents.started = offsets.member, True
+        if self.version < _VERSION_2 and not offsets.announced and member.group_id not in self._contents.groups:
+            return AddOffsetsToTxnRequest(
+                transactional_id=self.transactional_id, producer_id=self.producer_id, producer_epoch=self.epoch,
+                group_id=member.group_id), self._finder
+        topics: dict[str, list[TxnOffsetCommitRequestPartition]] = {}
+        for tp in offsets.left.values():
+            topics.setdefault(tp.topic, []).append(TxnOffsetCommitRequestPartition(
+                partition_index=tp.partition, committed_offset=tp.offset,
+                committed_leader_epoch=-1 if tp.leader_epoch is None else tp.leader_epoch,
+                committed_metadata=tp.metadata or ""))
+        return TxnOffsetCommitRequest(
+            transactional_id=self.transactional_id, group_id=member.group_id, producer_id=self.producer_id,
+            producer_epoch=self.epoch, generation_id_or_member_epoch=member.generation, member_id=member.member_id,
+            group_instance_id=member.instance_id,
+            topics=[TxnOffsetCommitRequestTopic(name=name, partitions=parts) for name, parts in topics.items()],
+        ), self.group_finder(member.group_id)
+
+    def group_finder(self, group_id: str) -> CoordinatorFinder:
+        """The machine that finds the coordinator of a group, made on first use."""
+        if group_id not in self._groups:
+            self._groups[group_id] = self._find_group(group_id)
+        return self._groups[group_id]
+
+    def deadline(self) -> float | None:
+        """When to try again after a failure."""
+        return self._due if self._flying is None and self._due > -_NEVER and self.state is not State.FAILED else None
+
+    def events(self) -> list[Event]:
+        """Operations that have ended."""
+        events, self._events = self._events, []
+        return events
+
+    # Answers
+
+    def on_reply(self, send: Send, reply: Struct | None, now: float) -> None:
+        """A coordinator answered."""
+        self._flying, self._due = None, -_NEVER
+        if isinstance(reply, InitProducerIdResponse):
+            self._on_code(send, reply.error_code, now, self._initialized, reply)
+        elif isinstance(reply, AddPartitionsToTxnResponse):
+            self._on_partitions(send, reply, now)
+        elif isinstance(reply, AddOffsetsToTxnResponse):
+            self._on_code(send, reply.error_code, now, self._announced, reply)
+        elif isinstance(reply, TxnOffsetCommitResponse):
+            self._on_offsets(send, reply, now)
+        elif isinstance(reply, EndTxnResponse):
+            self._on_code(send, reply.error_code, now, self._end_answered, reply)
+
+    def on_error(self, send: Send, error: KafkaError, now: float) -> None:
+        """No answer came: ask again, wherever the coordinator is by then."""
+        self._flying = None
+        if error.maybe_applied and not isinstance(send.request, InitProducerIdRequest):
+            self._contents.uncertain = True
+        if error.code() in (KafkaError._UNSUPPORTED_FEATURE, KafkaError._AUTHENTICATION, KafkaError._SSL):
+            self._fail(error)
+            return
+        send.context.invalidate(now)
+        self._again(now)
+
+    def _on_code(
+        self, send: Send, code: int, now: float, done: Callable[[Any], None], reply: Struct
+    ) -> None:
+        if code == KafkaError.NO_ERROR:
+            self._failures = 0
+            done(reply)
+        else:
+            self._on_refusal(send, code, now)
+
+    def _on_refusal(self, send: Send, code: int, now: float) -> None:
+        """A request was refused: the table says what that means."""
+        kind = class_of(type(send.request), code)
+        what = type(send.request).__name__.removesuffix("Request")
+        error = KafkaError(code, f"{what} of {self.transactional_id}: {KafkaError(code).str()}")
+        if kind is ErrorClass.MOVED:
+            send.context.invalidate(now)
+            self._again(now)
+        elif kind is ErrorClass.RETRY:
+            self._again(now, _CONCURRENT_WAIT_S if code == KafkaError.CONCURRENT_TRANSACTIONS else None)
+        elif kind is ErrorClass.FENCED and self._may_recover(send.request):
+            self._contents.bump = self._contents.end_skipped = True  # the coordinator ended it: its time was over
+        elif kind in (ErrorClass.FENCED, ErrorClass.FATAL) or isinstance(send.request, InitProducerIdRequest):
+            self._fail(error)
+        elif isinstance(send.request, EndTxnRequest) and self.state is State.ABORTING:
+            self._contents.bump = self._contents.end_skipped = True
+        else:
+            self._doom(error, bump=kind is ErrorClass.ABORT_AND_BUMP)
+
+    def _may_recover(self, request: Request) -> bool:
+        """An abort that comes too late, because the coordinator did it already, is cured by a new epoch (KIP-588).
+
+        If in truth another producer took over, the request for the epoch is refused and tells so.
+        """
+        return isinstance(request, EndTxnRequest) and self.state is State.ABORTING
+
+    def _again(self, now: float, wait_s: float | None = None) -> None:
+        self._due = now + (self._backoff_s(self._failures) if wait_s is None else wait_s)
+        self._failures += 1
+
+    def _initialized(self, reply: InitProducerIdResponse) -> None:
+        self.producer_id, self.epoch = reply.producer_id, reply.producer_epoch
+        if self.state is State.INITIALIZING:
+            self._finish(Operation.INIT)
+        self._recovering = False
+
+    def _on_partitions(self, send: Send, reply: AddPartitionsToTxnResponse, now: float) -> None:
+        contents, refused = self._contents, None
+        for topic in reply.results_by_topic_v3_and_below:
+            for result in topic.results_by_partition:
+                if result.partition_error_code == KafkaError.NO_ERROR:
+                    contents.added.add((topic.name, result.partition_index))
+                    contents.wanted.pop((topic.name, result.partition_index), None)
+                elif refused in (None, KafkaError.OPERATION_NOT_ATTEMPTED):
+                    refused = result.partition_error_code
+        if refused is not None:
+            self._on_refusal(send, refused, now)
+        elif contents.wanted and self.state in (State.OPEN, State.COMMITTING):
+            self._failures = 0
+
+    def _announced(self, reply: Struct) -> None:
+        if self._offsets is not None:
+            self._offsets.announced = True
+            self._contents.groups.add(self._offsets.member.group_id)
+
+    def _on_offsets(self, send: Send, reply: TxnOffsetCommitResponse, now: float) -> None:
+        offsets = self._offsets
+        if offsets is None:
+            return  # aborted meanwhile
+        refused = None
+        for topic in reply.topics:
+            for part in topic.partitions:
+                if part.error_code == KafkaError.NO_ERROR:
+                    offsets.left.pop((topic.name, part.partition_index), None)
+                else:
+                    refused = refused or part.error_code
+        if refused is not None:
+            self._on_refusal(send, refused, now)
+        elif not offsets.left:
+            self._offsets = None
+            self._events.append(OperationDone(Operation.OFFSETS))
+        else:
+            self._again(now)  # an answer that leaves partitions out
+
+    def _end_answered(self, reply: EndTxnResponse) -> None:
+        if reply.producer_id >= 0:
+            self.producer_id, self.epoch = reply.producer_id, reply.producer_epoch
+            self._contents.bump = self._contents.uncertain = False
+        elif self.version >= _VERSION_2:  # a coordinator of before
+            self._contents.bump = True
+        self._ended()
+
+    def _ended(self) -> None:
+        """The transaction is over. With version 1 what may still arrive late is shut out by a new epoch."""
+        self._recovering = self._contents.bump or self._contents.uncertain
+        self._finish(Operation.COMMIT if self.state is State.COMMITTING else Operation.ABORT)
+
+    def _finish(self, operation: Operation) -> None:
+        self.state, self.error, self._due = State.READY, None, -_NEVER
+        self._failures = 0
+        self._events.append(OperationDone(operation))
+
+    def _on_lookup_failed(self, error: KafkaError) -> None:
+        if self._offsets is not None and self._offsets.announced:
+            self._doom(error, bump=False)  # the group's coordinator; another group may do
+        else:
+            self._fail(error)
+
+    def _doom(self, error: KafkaError, *, bump: bool) -> None:
+        """Only an abort helps; what is under way ends with the error."""
+        self._contents.bump |= bump
+        if self.state not in (State.OPEN, State.COMMITTING):
+            return
+        under_way = Operation.COMMIT if self.state is State.COMMITTING else None
+        self.state = State.DOOMED
+        self.error = KafkaError(error.code(), error.str(), retriable=False, txn_requires_abort=True,
+                                maybe_applied=error.maybe_applied)
+        self._contents.wanted.clear()
+        self._end_with_error(under_way, self.error)
+
+    def _fail(self, error: KafkaError) -> None:
+        """Nothing helps any more; what is under way ends with the error."""
+        if self.state is State.FAILED:
+            return
+        under_way = _UNDER_WAY.get(self.state)
+        fenced = error.code() in (KafkaError.INVALID_PRODUCER_EPOCH, KafkaError.PRODUCER_FENCED)
+        code = KafkaError._FENCED if fenced else error.code()
+        self.state = State.FAILED
+        self.error = KafkaError(code, error.str(), fatal=True, retriable=False)
+        self._end_with_error(under_way, self.error)
+
+    def _end_with_error(self, under_way: Operation | None, error: KafkaError) -> None:
+        self._events.append(TransactionFailed(error))
+        if self._offsets is not None:
+            self._offsets = None
+            self._events.append(OperationDone(Operation.OFFSETS, error))
+        if under_way is not None:
+            self._events.append(OperationDone(under_way, error))
+
+
+_UNDER_WAY: Final = {
+    State.INITIALIZING: Operation.INIT, State.COMMITTING: Operation.COMMIT, State.ABORTING: Operation.ABORT,
+}
