@@ -337,7 +337,7 @@ def append_columns(TopicBuffer buffer not None, int64_t start, int64_t stop, key
     cdef Source header_sources[3]
     cdef Fields fields
     cdef Pinned partition_view = None, timestamp_view = None
-    cdef int64_t row, size, timestamp
+    cdef int64_t row, size, timestamp, since = headrace_now_ms()
     cdef Py_ssize_t partition
     cdef list pins = []
     cdef Block block = Block()
@@ -360,6 +360,10 @@ def append_columns(TopicBuffer buffer not None, int64_t start, int64_t stop, key
     cdef Budget budget = buffer._budget
     with cython.critical_section(buffer, budget):
         for row in range(start, stop):
+            if row & 63 == 63 and headrace_now_ms() - since >= TURN_MS:
+                with nogil:  # others have their turn, as between the lines of a Python program
+                    pass
+                since = headrace_now_ms()
             cell(&key_source, row, &fields.key, &fields.key_size)
             cell(&value_source, row, &fields.value, &fields.value_size)
             size = max(fields.key_size, 0) + max(fields.value_size, 0)

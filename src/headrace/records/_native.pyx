@@ -13,7 +13,8 @@ cost nothing where the GIL does the same.
     _columns.pxi       bytes into Arrow's buffers, and back
 
 The GIL is released while columns are filled and round sums of more than `GIL_BYTES`. A smaller sum takes less time
-than getting the GIL back from a busy thread would (5 ms), and snappy, lz4 and zstd release it themselves.
+than getting the GIL back from a busy thread would (5 ms), and snappy, lz4 and zstd release it themselves. Others have a
+turn every `TURN_MS` while columns are appended.
 """
 
 import os
@@ -72,6 +73,7 @@ cdef enum:
     TRANSACTIONAL = 0x10
     CONTROL = 0x20
     GIL_BYTES = 4194304
+    TURN_MS = 5
     OVERHEAD = 16
     WOKEN = 1
 

@@ -148,11 +148,11 @@ def append_columns(
 
     Args:
         topic_buffer: where to.
-        key: (large) binary or string; None for no keys.
-        value: (large) binary or string; null is a tombstone.
+        key: binary or string of whatever layout (large, view, dictionary, chunked); None for no keys.
+        value: the same; null is a tombstone.
         partition: integers; null and None leave it to the partitioner.
         timestamp: timestamps, or integers in milliseconds since the epoch; null and None stand for now.
-        headers: lists of structs (name, value).
+        headers: lists of structs (name, value), or maps.
 
     Returns:
         Rows appended, counted from the front; fewer than given when the budget is used up.
@@ -195,7 +195,7 @@ def _binary_input(array: Any, name: str) -> BinaryInput | None:
     kinds = {pa.binary(): False, pa.string(): False, pa.large_binary(): True, pa.large_string(): True}
     if array.type not in kinds:
         try:
-            array = array.cast(pa.binary())  # views, fixed sizes, nulls
+            array = array.cast(pa.large_binary())  # views, fixed sizes, nulls
         except (pa.ArrowNotImplementedError, pa.ArrowInvalid):
             raise TypeError(f"column {name} must be binary or string, not {array.type}") from None
     validity, offsets, data = array.buffers()
@@ -231,17 +231,14 @@ def _header_input(array: Any) -> tuple[BinaryInput, BinaryInput, BinaryInput] | 
     array = _flat(array)
     if pa.types.is_null(array.type):
         return None
-    if not (pa.types.is_list(array.type) or pa.types.is_large_list(array.type) or pa.types.is_map(array.type)):
-        raise TypeError(f"column headers must be a list of structs of a name and a value, not {array.type}")
     if pa.types.is_map(array.type):
         names, values = array.keys, array.items
     else:
+        array = _as_list(array)
         entries = array.values
         if not pa.types.is_struct(entries.type) or entries.type.num_fields != 2:
-            raise TypeError(f"column headers must be a list of structs of a name and a value, not {array.type}")
-        names, values = entries.field(0), entries.field(1)
-        if entries.offset:  # `field` does not look at the struct's own offset
-            names, values = names.slice(entries.offset), values.slice(entries.offset)
+            raise _no_headers(array.type)
+        names, values = entries.flatten()
     validity, offsets = array.buffers()[:2]
     lists = BinaryInput(validity, offsets if offsets is not None and offsets.size else b"\0" * 16, None, array.offset,
                         pa.types.is_large_list(array.type))
@@ -249,3 +246,22 @@ def _header_input(array: Any) -> tuple[BinaryInput, BinaryInput, BinaryInput] | 
     assert name_input is not None
     assert value_input is not None
     return lists, name_input, value_input
+
+
+def _as_list(array: Any) -> Any:
+    """A (large) list of whatever is like one: list views, lists of a fixed size."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if pa.types.is_list(array.type) or pa.types.is_large_list(array.type):
+        return array
+    try:  # not by `cast`, which makes too few offsets of views that end with empty lists
+        sizes = pc.list_value_length(array).cast(pa.int64()).fill_null(0)
+    except (pa.ArrowNotImplementedError, pa.ArrowInvalid):
+        raise _no_headers(array.type) from None
+    ends = pa.concat_arrays([pa.array([0], pa.int64()), pc.cumulative_sum(sizes)])
+    return pa.LargeListArray.from_arrays(ends, array.flatten(), mask=array.is_null())
+
+
+def _no_headers(kind: pyarrow.DataType) -> TypeError:
+    return TypeError(f"column headers must be a list of structs of a name and a value, not {kind}")
