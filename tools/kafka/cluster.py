@@ -30,7 +30,10 @@ from tools.kafka.security import (
     LISTENERS,
     USERS,
     Certificates,
+    Issuer,
     make_certificates,
+    make_issuer,
+    oidc_properties,
     sasl_properties,
     scram_arguments,
     tls_properties,
@@ -49,8 +52,7 @@ class KafkaCluster:
     Args:
         version: "4.4.0", "4.3.1" or "3.9.2".
         nodes: number of brokers, 1 or 3 as a rule.
-        listeners: listeners of each broker, out of PLAINTEXT, SSL, SASL_PLAINTEXT and SASL_SSL. PLAINTEXT is always
-            there.
+        listeners: listeners of each broker, names of `tools.kafka.security.LISTENERS`. PLAINTEXT is always there.
         properties: further broker properties, or others than the chosen ones.
         directory: where everything is kept; a temporary directory, removed by `close`, when None.
         heap_mb: heap of each broker, in MiB.
@@ -72,6 +74,7 @@ class KafkaCluster:
         self.version = version
         self.listeners = tuple(dict.fromkeys(("PLAINTEXT", *listeners)))
         self.certificates: Certificates | None = None
+        self.issuer: Issuer | None = None
         self._temporary = directory is None
         self.directory = directory if directory is not None else Path(tempfile.mkdtemp(prefix="headrace-kafka-"))
         self._overrides = dict(properties or {})
@@ -92,12 +95,19 @@ class KafkaCluster:
 
     def client_properties(self, listener: str = "PLAINTEXT", mechanism: str = "SCRAM-SHA-256") -> dict[str, str]:
         """Properties, under librdkafka's names, with which a client reaches one of the listeners."""
-        properties = {"bootstrap.servers": self.bootstrap(listener), "security.protocol": listener.lower()}
-        if listener.endswith("SSL") and self.certificates is not None:
+        protocol = LISTENERS[listener]
+        properties = {"bootstrap.servers": self.bootstrap(listener), "security.protocol": protocol.lower()}
+        if protocol.endswith("SSL") and self.certificates is not None:
             properties["ssl.ca.location"] = str(self.certificates.ca)
-        if listener.startswith("SASL"):
+            if listener == "MTLS":
+                properties |= {"ssl.certificate.location": str(self.certificates.client_chain),
+                               "ssl.key.location": str(self.certificates.client_key)}
+        if protocol.startswith("SASL"):
             name, password = next(iter(USERS.items()))
-            properties |= {"sasl.mechanism": mechanism, "sasl.username": name, "sasl.password": password}
+            properties["sasl.mechanism"] = mechanism
+            properties |= {"enable.sasl.oauthbearer.unsecure.jwt": "true", "sasl.oauthbearer.config":
+                           f"principal={name}"} if mechanism == "OAUTHBEARER" else \
+                          {"sasl.username": name, "sasl.password": password}
         return properties
 
     def start(self, *, outlive: bool = False) -> Self:
@@ -190,8 +200,10 @@ class KafkaCluster:
         # Never with a dash in front: the formatting tool would take it for an option.
         cluster_id = "K" + base64.urlsafe_b64encode(uuid.uuid4().bytes).decode()[1:].rstrip("=")
         sasl = any(name.startswith("SASL") for name in self.listeners)
-        if any(name.endswith("SSL") for name in self.listeners):
+        if any(LISTENERS[name].endswith("SSL") for name in self.listeners):
             self.certificates = make_certificates(self.directory)
+        if "OIDC" in self.listeners:
+            self.issuer = make_issuer(self.directory)
 
         def format_one(node: Node) -> None:
             node.format(cluster_id, self._properties(node.node_id), scram_arguments() if sasl else ())
@@ -211,7 +223,7 @@ class KafkaCluster:
             "listeners": ",".join(addresses.values()),
             "advertised.listeners": advertised,
             "listener.security.protocol.map": ",".join(
-                f"{name}:{name}" for name in self.listeners) + ",CONTROLLER:PLAINTEXT",
+                f"{name}:{LISTENERS[name]}" for name in self.listeners) + ",CONTROLLER:PLAINTEXT",
             "inter.broker.listener.name": "PLAINTEXT",
             "offsets.topic.replication.factor": replicas,
             "transaction.state.log.replication.factor": replicas,
@@ -227,6 +239,8 @@ class KafkaCluster:
         }
         if self.certificates is not None:
             properties |= tls_properties(self.certificates)
+        if self.issuer is not None:
+            properties |= oidc_properties(self.issuer)
         return properties | sasl_properties(self.listeners) | self._overrides
 
 

@@ -18,6 +18,7 @@ from typing import Final
 from tools.kafka.java import java_command
 
 _STOP_TIMEOUT_S: Final = 30.0
+_ALLOWED_URLS: Final = "org.apache.kafka.sasl.oauthbearer.allowed.urls"
 _LOG4J: Final = """\
 status = error
 appender.console.type = Console
@@ -88,7 +89,9 @@ class Node:
         self._log4j_file.write_text(_LOG4J)
         command = self._java("kafka.tools.StorageTool", "format", "-t", cluster_id, "-c", str(self._properties_file),
                              *arguments, options=("-XX:TieredStopAtLevel=1",))
-        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
+        # Java takes its arguments apart in the locale's encoding; users' names need not be ASCII.
+        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120,
+                              env={**os.environ, "LC_ALL": "C.UTF-8"})
         if done.returncode:
             raise KafkaStartError(f"node {self.node_id} can not be formatted: {done.stdout}{done.stderr}")
 
@@ -100,7 +103,8 @@ class Node:
         """
         if self.pid is not None:
             return
-        options = (f"-Xmx{self.heap_mb}m", f"-Xms{self.heap_mb // 2}m", "-Djava.awt.headless=true")
+        options = (f"-Xmx{self.heap_mb}m", f"-Xms{self.heap_mb // 2}m", "-Djava.awt.headless=true",
+                   f"-D{_ALLOWED_URLS}={(self.directory.parent / 'jwks.json').as_uri()}")
         command = self._java("kafka.Kafka", str(self._properties_file), options=options)
         with self.log.open("ab") as log:
             # In a session of its own: Ctrl-C goes to the clients, which then find the broker still there.

@@ -10,7 +10,7 @@ This module knows no sockets. Read next: `machines.sasl.exchange` for SASL, `net
 from __future__ import annotations
 
 from headrace.errors import KafkaError, KafkaException, ProtocolError
-from headrace.machines.sasl.exchange import Mechanism, SaslExchange, Say
+from headrace.machines.sasl.exchange import Later, Mechanism, SaslExchange, Say
 from headrace.wire.frame import decode_response, encode_request
 from headrace.wire.messages.session import ApiVersionsRequest, ApiVersionsResponse
 from headrace.wire.schema import Request
@@ -58,11 +58,6 @@ class Handshake:
         return self._sasl is not None and not self.ready
 
     @property
-    def slow(self) -> bool:
-        """The next `on_frame()` may take milliseconds or more: call it off the event loop."""
-        return self._mechanism is not None and self._mechanism.slow and self.authenticating
-
-    @property
     def session_s(self) -> float:
         """Seconds after which the broker wants to be told again who the client is (KIP-368); 0 for never."""
         return self._sasl.session_s if self._sasl is not None else 0.0
@@ -78,17 +73,24 @@ class Handshake:
         """The first request and the version to write it in."""
         return self._request() if self._sasl is None else self._sasl.begin()
 
-    def on_frame(self, frame: bytes | memoryview) -> Say | None:
+    def on_frame(self, frame: bytes | memoryview) -> Say | Later | None:
         """Take the frame that answers the last request.
 
         Returns:
-            The next request and its version (or a bare token), or None when the connection is ready.
+            The next request and its version (or a bare token), or None when the connection is ready. Or a slow function
+            that gives one of these, to be called off the event loop; the result goes to `settle()`.
 
         Raises:
             HandshakeRestartError: the answer can not be read; version 0 may do better.
             KafkaException: the broker refuses the connection.
         """
         following = self._on_versions(frame) if self._sasl is None else self._sasl.on_frame(frame)
+        if following is None:
+            self.ready = True
+        return following
+
+    def settle(self, following: Say | None) -> Say | None:
+        """Take what a slow function gave."""
         self.ready = following is None
         return following
 

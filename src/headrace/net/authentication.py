@@ -59,9 +59,23 @@ def _password(name: str, config: Mapping[str, Any]) -> MechanismSource:
 
 def _oauth(config: Mapping[str, Any], clock: Clock, jitter: Callable[[], float]) -> MechanismSource:
     from headrace.machines.sasl.oauthbearer import OAuthBearer
-    from headrace.net.tokens import token_source
+    from headrace.net.tokens import TokenSource, from_callback, parse_extensions, unsecured
 
-    source = token_source(config, clock, jitter)
+    extensions = parse_extensions(config["sasl.oauthbearer.extensions"])
+    OAuthBearer("t", extensions)  # what can not be sent shows now
+    if config["sasl.oauthbearer.method"] == "oidc":
+        from headrace.net.oidc import token_endpoint
+
+        fetch = token_endpoint(config, extensions)
+    elif config["oauth_cb"] is not None:
+        fetch = from_callback(config["oauth_cb"], config["sasl.oauthbearer.config"], extensions)
+    else:
+        fetch = unsecured(config["sasl.oauthbearer.config"], extensions)
+    source = TokenSource(
+        fetch, clock, jitter,
+        refresh_factor=config["sasl.login.refresh.window.factor"],
+        backoff_s=(config["sasl.login.retry.backoff.ms"] / 1000.0, config["sasl.login.retry.backoff.max.ms"] / 1000.0),
+    )
 
     async def make(node: NodeAddress) -> Mechanism:
         token = await source.get()

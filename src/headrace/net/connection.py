@@ -62,9 +62,10 @@ class Connection(asyncio.BufferedProtocol):
         self._reader = ReplyReader(settings.max_reply_bytes)
         self._dialling: asyncio.Task[None] | None = None
         self._closing_for: KafkaException | None = None
-        self._failing_since = self._used_at = self._open_since = settings.clock()
+        self._failing_since = self._used_at = settings.clock()
         self._alarms = Alarms(self._loop)
         self._expires_at = float("inf")
+        self._proved = False  # a request was answered on the present socket
 
     @property
     def load(self) -> int:
@@ -116,7 +117,8 @@ class Connection(asyncio.BufferedProtocol):
     # Opening: dial, then let the handshake speak until it is ready.
 
     def _dial(self) -> None:
-        self.state, self._closing_for, self._used_at = State.DIALLING, None, self._settings.clock()
+        self.state, self._closing_for, self._proved = State.DIALLING, None, False
+        self._used_at = self._settings.clock()
         self._reader = ReplyReader(self._settings.max_reply_bytes)
         self._opening = Opening(self._settings, self.node, self._first_version, self)
         self._dialling = self._loop.create_task(self._connect())
@@ -139,13 +141,11 @@ class Connection(asyncio.BufferedProtocol):
 
     def on_open(self) -> None:
         """The broker and we know each other (called by the opening): write what has waited."""
-        self.state, self.failures, self.last_error = State.READY, 0, None
+        self.state = State.READY
         self.features = self._opening.handshake.features
         self._versions.clear()
-        self._open_since = self._used_at
         self._alarms.cancel(self._on_setup_timeout)
         self._on_idle()
-        self._owner.on_ready()
         waiting, self._waiting = self._waiting, deque()
         for call in waiting:
             self._write(call)
@@ -165,6 +165,8 @@ class Connection(asyncio.BufferedProtocol):
         """Bytes have arrived (called by asyncio): hand out the replies that are now complete."""
         if self.load:
             self._used_at = self._settings.clock()
+        if self.state is State.READY and not self._proved:
+            self._prove()
         try:
             for frame in self._reader.advance(nbytes):
                 if self.state is State.READY or (self.state is State.OPENING and self._pipeline):
@@ -174,6 +176,11 @@ class Connection(asyncio.BufferedProtocol):
         except KafkaException as error:
             self.close(error)
         self._owner.on_input()
+
+    def _prove(self) -> None:
+        """The first reply is here. A port that wants SASL lets us come this far and then hangs up."""
+        self._proved, self.failures, self.last_error = True, 0, None
+        self._owner.on_ready()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """The socket is gone (called by asyncio)."""
@@ -197,9 +204,8 @@ class Connection(asyncio.BufferedProtocol):
         self._lost(reason)
 
     def _lost(self, cause: BaseException | None) -> None:
-        opened = self._opening.handshake.ready
-        quiet = opened and not self.load
         phase = self._phase()
+        quiet = self._opening.handshake.ready and not self.load
         self._opening.stop()
         self._alarms.cancel_all()
         self.state, self._expires_at = State.IDLE, float("inf")
@@ -207,9 +213,9 @@ class Connection(asyncio.BufferedProtocol):
             self._first_version = 0
             self._dial()
             return
-        if not opened:
+        if phase is not Phase.OPEN and not quiet:
             self._back_off()
-        error = connection_error(cause, self._name, phase, tls=self._settings.tls,
+        error = connection_error(cause, self._name, phase, self._settings.protocol,
                                  history=history(self.failures, self._settings.clock() - self._failing_since))
         lost, waiting, self._waiting = self._pipeline.drain(), self._waiting, deque()
         for call in lost:
@@ -225,8 +231,7 @@ class Connection(asyncio.BufferedProtocol):
         handshake = self._opening.handshake
         if not handshake.ready:
             return Phase.SASL if handshake.authenticating else Phase.OPENING
-        no_reply_yet = self._used_at == self._open_since and self._settings.mechanism is None
-        return Phase.FIRST_REQUEST if no_reply_yet else Phase.OPEN
+        return Phase.OPEN if self._proved else Phase.FIRST_REQUEST
 
     def _back_off(self) -> None:
         self.failures += 1

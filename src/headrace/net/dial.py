@@ -56,7 +56,7 @@ class ConnectionSettings:
     backoff_max_s: float
     idle_s: float
     max_reply_bytes: int
-    tls: bool
+    protocol: str
     mechanism: MechanismSource | None = None
 
 
@@ -124,6 +124,6 @@ def connection_settings(
         backoff_max_s=config["reconnect.backoff.max.ms"] / 1000.0,
         idle_s=config["connections.max.idle.ms"] / 1000.0 or float("inf"),
         max_reply_bytes=config["receive.message.max.bytes"],
-        tls=tls is not None,
+        protocol=config["security.protocol"],
         mechanism=mechanism_source(config, clock, jitter),
     )

@@ -25,12 +25,12 @@ class Phase(Enum):
 
     OPENING = "before the broker's first answer"
     SASL = "during authentication"
-    FIRST_REQUEST = "open, without SASL, but no request was answered"
+    FIRST_REQUEST = "open, but no request was answered"
     OPEN = "open"
 
 
 def connection_error(
-    cause: BaseException | None, name: str, phase: Phase, *, tls: bool, history: str = ""
+    cause: BaseException | None, name: str, phase: Phase, protocol: str, *, history: str = ""
 ) -> KafkaError:
     """Class what ended a connection, or kept it from opening.
 
@@ -38,7 +38,7 @@ def connection_error(
         cause: the exception; None when the broker closed the connection.
         name: host and port of the broker.
         phase: how far the connection had come.
-        tls: the connection is meant to speak TLS.
+        protocol: the client's security.protocol.
         history: since when and how often it failed.
     """
     code, text = KafkaError._TRANSPORT, None
@@ -48,7 +48,7 @@ def connection_error(
         code = KafkaError._RESOLVE
     elif _is_tls_failure(cause):
         code = KafkaError._SSL
-    return KafkaError(code, f"{name}: {text or _describe(cause, phase, tls)}{history}")
+    return KafkaError(code, f"{name}: {text or _describe(cause, phase, protocol)}{history}")
 
 
 def setup_timeout(timeout_s: float, state: str) -> KafkaException:
@@ -104,7 +104,7 @@ def _is_tls_failure(cause: BaseException | None) -> bool:
     return isinstance(cause, ssl.SSLError) and not isinstance(cause, (ssl.SSLEOFError, ssl.SSLZeroReturnError))
 
 
-def _describe(error: BaseException | None, phase: Phase, tls: bool) -> str:
+def _describe(error: BaseException | None, phase: Phase, protocol: str) -> str:
     if isinstance(error, socket.gaierror):
         return 'the host name can not be resolved: correct it in "bootstrap.servers" or in the broker\'s ' \
                "advertised.listeners"
@@ -118,7 +118,7 @@ def _describe(error: BaseException | None, phase: Phase, tls: bool) -> str:
     if isinstance(error, ssl.SSLError) and _is_tls_failure(error):
         return f"TLS failed ({error.reason or error}): {_tls_hint(error)}"
     if error is None or isinstance(error, (*_LOST, ssl.SSLError)):
-        return _closed(phase, tls)
+        return _closed(phase, protocol)
     if isinstance(error, TimeoutError):
         return "no answer to the attempt to connect: is the host up, and does a firewall let the port through?"
     if isinstance(error, ConnectionRefusedError) or _all_refused(error):
@@ -130,17 +130,17 @@ def _describe(error: BaseException | None, phase: Phase, tls: bool) -> str:
     return f"{type(error).__name__}: {error}"
 
 
-def _closed(phase: Phase, tls: bool) -> str:
-    if phase is Phase.OPEN:
+def _closed(phase: Phase, protocol: str) -> str:
+    if phase is Phase.OPEN or (phase is Phase.FIRST_REQUEST and protocol.startswith("sasl")):
         return "the broker closed the connection"
     if phase is Phase.SASL:
         return 'the broker closed the connection during SASL: check "sasl.mechanism" and the credentials; its log ' \
                "tells why"
     if phase is Phase.FIRST_REQUEST:
-        wanted = "sasl_ssl" if tls else "sasl_plaintext"
+        wanted = "sasl_ssl" if protocol == "ssl" else "sasl_plaintext"
         return "the broker closed the connection at its first request: the port may need SASL, with " \
                f'"security.protocol": "{wanted}"'
-    if tls:
+    if protocol.endswith("ssl"):
         return 'the connection was closed during the TLS handshake: the port may be plaintext ("security.protocol")'
     return 'the broker closed the connection at its first request: the port may need TLS or SASL ("security.protocol")'
 

@@ -13,6 +13,7 @@ from typing import Protocol
 
 from headrace.errors import KafkaError, KafkaException
 from headrace.machines.handshake import Handshake, Say, opening_frame
+from headrace.machines.sasl.exchange import Later
 from headrace.net.bytestream import write_parts
 from headrace.net.dial import ConnectionSettings
 from headrace.types import NodeAddress
@@ -81,10 +82,11 @@ class Opening:
         Raises:
             KafkaException: the broker refuses.
         """
-        if self.handshake.slow:
-            self._thinking = self._loop.create_task(self._think(frame))
+        following = self.handshake.on_frame(frame)
+        if callable(following):
+            self._thinking = self._loop.create_task(self._think(following))
         else:
-            self._go_on(self.handshake.on_frame(frame))
+            self._go_on(following)
 
     def stop(self) -> None:
         """The socket is gone, or will be."""
@@ -106,9 +108,9 @@ class Opening:
             self._renewal = self._loop.call_later(wait_s, self._renew)
         self._owner.on_open()
 
-    async def _think(self, frame: bytes | memoryview) -> None:
+    async def _think(self, slow: Later) -> None:
         try:
-            self._go_on(await self._loop.run_in_executor(None, self.handshake.on_frame, frame))
+            self._go_on(self.handshake.settle(await self._loop.run_in_executor(None, slow)))
         except Exception as error:  # whatever a mechanism's library raises ends this attempt
             self._owner.close(_failure(error))
 

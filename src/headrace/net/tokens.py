@@ -25,7 +25,9 @@ from headrace.machines.backoff import backoff_s
 from headrace.machines.sasl.exchange import one_line, refused
 from headrace.net.clock import Clock
 
-__all__ = ["Token", "TokenSource", "jwt_expiry", "parse_extensions", "token_source", "unsecured_token"]
+__all__ = [
+    "Token", "TokenSource", "from_callback", "jwt_expiry", "parse_extensions", "unsecured", "unsecured_token",
+]
 
 _JWT_PARTS = 3
 _UNSECURED_LIFE_S = 3600
@@ -110,29 +112,6 @@ class TokenSource:
             raise self._error
 
 
-def token_source(config: Mapping[str, Any], clock: Clock, jitter: Callable[[], float]) -> TokenSource:
-    """The source that a client's properties ask for.
-
-    Raises:
-        ConfigError: a property can not be used.
-    """
-    extensions = parse_extensions(config["sasl.oauthbearer.extensions"])
-    fetch: Callable[[], Awaitable[Token]]
-    if config["sasl.oauthbearer.method"] == "oidc":
-        from headrace.net.oidc import token_endpoint
-
-        fetch = token_endpoint(config, extensions)
-    elif config["oauth_cb"] is not None:
-        fetch = _from_callback(config["oauth_cb"], config["sasl.oauthbearer.config"], extensions)
-    else:
-        fetch = _unsecured(config["sasl.oauthbearer.config"], extensions)
-    return TokenSource(
-        fetch, clock, jitter,
-        refresh_factor=config["sasl.login.refresh.window.factor"],
-        backoff_s=(config["sasl.login.retry.backoff.ms"] / 1000.0, config["sasl.login.retry.backoff.max.ms"] / 1000.0),
-    )
-
-
 def parse_extensions(text: str) -> dict[str, str]:
     """``name=value,name=value`` as a mapping.
 
@@ -145,9 +124,10 @@ def parse_extensions(text: str) -> dict[str, str]:
     return {name.strip(): value.strip() for name, _, value in pairs}
 
 
-def _from_callback(
+def from_callback(
     callback: Callable[[str], Any], argument: str, extensions: Mapping[str, str]
 ) -> Callable[[], Awaitable[Token]]:
+    """What gets one token from the application's ``oauth_cb``."""
     async def fetch() -> Token:
         try:
             if inspect.iscoroutinefunction(callback):
@@ -172,7 +152,12 @@ def _checked(answer: Any, extensions: Mapping[str, str]) -> Token:
     return Token(value, float(expires_at), {**extensions, **own})
 
 
-def _unsecured(config: str, extensions: Mapping[str, str]) -> Callable[[], Awaitable[Token]]:
+def unsecured(config: str, extensions: Mapping[str, str]) -> Callable[[], Awaitable[Token]]:
+    """What makes one unsigned token after the other.
+
+    Raises:
+        ConfigError: `config` can not be read.
+    """
     unsecured_token(config, extensions, 0.0)  # what is wrong with it shows now
 
     async def fetch() -> Token:

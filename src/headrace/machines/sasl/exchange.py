@@ -9,7 +9,8 @@ This module knows no mechanism and no socket. Read next: `machines.sasl.scram`.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Protocol
 
 from headrace.errors import KafkaError, KafkaException, ProtocolError
@@ -23,10 +24,13 @@ from headrace.wire.messages.session import (
 )
 from headrace.wire.schema import Request
 
-__all__ = ["Mechanism", "SaslExchange", "Say", "one_line", "refused"]
+__all__ = ["Later", "Mechanism", "SaslExchange", "Say", "one_line", "refused"]
 
 Say = tuple[Request | bytes, int]
 """What to say next: a request and its version, or a bare token."""
+
+Later = Callable[[], Say | None]
+"""Finds out what to say next, and takes milliseconds or more for it."""
 
 _MOST_TOKEN_BYTES = 65_536
 _MOST_TEXT = 300
@@ -38,7 +42,7 @@ class Mechanism(Protocol):
 
     Attributes:
         name: the mechanism's name in SaslHandshake.
-        slow: its answers take milliseconds or more, so they should not be made on an event loop.
+        slow: its next answer takes milliseconds or more, so it should not be made on an event loop.
         done: it is satisfied; the broker, too, has proved what the mechanism wants it to prove.
         remedy: what to do when the broker refuses, in a few words.
     """
@@ -96,17 +100,29 @@ class SaslExchange:
         """Choose the mechanism."""
         return SaslHandshakeRequest(mechanism=self._mechanism.name), self._choice_version
 
-    def on_frame(self, frame: bytes | memoryview) -> Say | None:
-        """Take the frame that answers what was said last. Returns what to say next, None when all is well.
+    def on_frame(self, frame: bytes | memoryview) -> Say | Later | None:
+        """Take the frame that answers what was said last. A refusal is raised at once, however slow the mechanism is.
+
+        Returns:
+            What to say next, or what finds it out if that is slow; None when all is well.
 
         Raises:
             KafkaException: `_AUTHENTICATION`; the text says why and what to do.
         """
-        if not self._chosen:
+        following: Later
+        if self._chosen:
+            following = partial(self._answer, self._token_of(frame))
+        else:
             self._check_choice(frame)
             self._chosen = True
-            return self._say(self._mechanism.first())
-        token = self._mechanism.step(self._token_of(frame))
+            following = self._begin
+        return following if self._mechanism.slow else following()
+
+    def _begin(self) -> Say:
+        return self._say(self._mechanism.first())
+
+    def _answer(self, challenge: bytes) -> Say | None:
+        token = self._mechanism.step(challenge)
         if token is not None:
             return self._say(token)
         if not self._mechanism.done:

@@ -55,7 +55,6 @@ class OAuthBearer:
             raise refused(f"SASL {self.name} authentication failed: {self._complaint}: {self.remedy}")
         if challenge:
             self._complaint = _complaint(challenge)
-            self.remedy = f"the broker says {self._complaint}; {type(self).remedy}"
             return _GIVE_IN
         self.done = True
         return None

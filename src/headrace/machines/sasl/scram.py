@@ -37,12 +37,11 @@ class Scram:
         delegation_token: the credentials are a delegation token's id and key.
     """
 
-    slow = True
     remedy = 'check "sasl.username" and "sasl.password", and that the user has credentials for this mechanism'
 
     def __init__(self, name: str, username: str, password: str, nonce: str, *, delegation_token: bool = False) -> None:
         self.name = name
-        self.done = False
+        self.done = self.slow = False
         self._hash = _HASHES[name]
         self._password = password.encode()
         self._nonce = nonce
@@ -52,6 +51,7 @@ class Scram:
 
     def first(self) -> bytes:
         """Who the client is, and its nonce."""
+        self.slow = True  # thousands of hashes come next
         return f"{_NO_CHANNEL_BINDING}{self._said}".encode()
 
     def step(self, challenge: bytes) -> bytes | None:
@@ -83,6 +83,7 @@ class Scram:
         client_key = self._mac(salted, b"Client Key")
         signature = self._mac(hashlib.new(self._hash, client_key).digest(), signed)
         proof = bytes(a ^ b for a, b in zip(client_key, signature, strict=True))
+        self.slow = False
         self._signature = self._mac(self._mac(salted, b"Server Key"), signed)
         return f"{final},p={_encode(proof)}".encode()
 
