@@ -6,9 +6,12 @@ not know sockets or asyncio. Read next: `client.sync.producer`, which serves the
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from operator import length_hint
 from typing import Any
 
 from headrace.client.topic_buffers import FailedRecord
@@ -39,17 +42,17 @@ class Deliveries:
         self._on_change = on_change
         self.lost: KafkaError | None = None
         self._batches: deque[tuple[BatchDone, float]] = deque()
-        self._calls: deque[tuple[Callback, tuple[KafkaError | None, Message]]] = deque()
+        self._runs: deque[_Run] = deque()
         self._notices: deque[tuple[Callable[..., Any], tuple[Any, ...]]] = deque()
 
     def __len__(self) -> int:
         """Records whose callback is to be called and that the budget does not count any more."""
-        return len(self._calls)
+        return sum(length_hint(run.pairs) for run in self._runs)
 
     @property
     def pending(self) -> bool:
         """True when `serve` has something to do."""
-        return bool(self._calls or self._batches or self._notices)
+        return bool(self._batches or self._runs or self._notices)
 
     def add(self, done: BatchDone) -> None:
         """A batch is done. Called on the loop."""
@@ -65,7 +68,7 @@ class Deliveries:
     def add_failed(self, failed: FailedRecord) -> None:
         """A record never got into a batch. Called on the loop."""
         if failed.callback is not None:
-            self._calls.append((failed.callback, (failed.message.error(), failed.message)))
+            self._runs.append(_Run(failed.message.error(), iter([(failed.callback, failed.message)])))
         else:
             self.lost = self.lost or failed.message.error()
         if failed.cost_bytes is not None:
@@ -80,26 +83,39 @@ class Deliveries:
     def serve(self) -> int:
         """Call the callbacks that are due; returns how many. What a callback raises passes through; the rest stays."""
         served = 0
-        while (due := self._next()) is not None:
-            callback, arguments = due
-            served += 1
-            callback(*arguments)
-        return served
-
-    def _next(self) -> tuple[Callable[..., Any], tuple[Any, ...]] | None:
         while self.pending:
             try:
                 if self._notices:
-                    return self._notices.popleft()
-                if not self._calls:
+                    callback, arguments = self._notices.popleft()
+                    served += 1
+                    callback(*arguments)
+                    continue
+                if not self._runs:
                     self._expand(*self._batches.popleft())
-                return self._calls.popleft()
+                run = self._runs[0]
             except IndexError:  # another thread serves as well and was faster
                 continue
-        return None
+            error = run.error
+            for call, message in run.pairs:  # an iterator: where it stops, whoever serves next goes on
+                served += 1
+                call(error, message)
+            self._end(run)
+        return served
+
+    def _end(self, run: _Run) -> None:
+        with contextlib.suppress(ValueError):  # another thread has served it
+            self._runs.remove(run)
 
     def _expand(self, done: BatchDone, at_s: float) -> None:
         opened: Any = done.batch.open
         reports = opened.messages(done.base_offset, done.timestamp_type, done.timestamp_ms, done.error, at_s)
-        self._calls.extend((callback, (done.error, message)) for callback, message in reports)
+        self._runs.append(_Run(done.error, iter(reports)))
         self._budget.release(opened.count, opened.cost_bytes)
+
+
+@dataclass(slots=True, eq=False)
+class _Run:
+    """The reports of one batch that are left."""
+
+    error: KafkaError | None
+    pairs: Iterator[tuple[Callback, Message]]
