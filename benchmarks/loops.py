@@ -70,14 +70,15 @@ QUICK = Effort(1, 0.0)
 
 
 def arguments_of(name: str, about: str | None, argv: Sequence[str],
-                 extend: Callable[[argparse.ArgumentParser], object] = id) -> argparse.Namespace:
+                 extend: Callable[[argparse.ArgumentParser], object] | None = None) -> argparse.Namespace:
     """Read the options that all benchmarks of this kind have; `extend` adds further ones."""
     parser = argparse.ArgumentParser(prog=f"python -m benchmarks.{name}", description=about,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=9, help="measurements of each; 9 unless told")
     parser.add_argument("--quick", action="store_true", help="see that it runs; the figures mean nothing")
     parser.add_argument("--json", type=Path, help="file for the result")
-    extend(parser)
+    if extend is not None:
+        extend(parser)
     return parser.parse_args(argv)
 
 

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from typing import Any
 from uuid import UUID
 
-from benchmarks.loops import OURS, Case, about, arguments_of, effort_of, measure, show, write
+from benchmarks.loops import OURS, PEERS, Case, about, arguments_of, effort_of, measure, show, write
 from headrace.wire.codec import decode, encode
 from headrace.wire.messages.fetch import (
     FetchableTopicResponse,
@@ -66,8 +66,8 @@ def main(argv: list[str]) -> int:
 def _versions(api: str) -> list[int]:
     """The highest version that everybody knows, and our highest."""
     ours = _request(api, 1, 1).max_version
-    theirs = [version for module in ("kafka-python", "aiokafka")
-              if (version := _highest_of(module, f"{api}Request", ours)) is not None]
+    theirs = [version for peer in PEERS
+              if (version := _highest_of(peer, f"{api}Request", ours)) is not None]
     return list(dict.fromkeys([min([ours, *theirs]), ours]))
 
 
@@ -90,7 +90,7 @@ def _write_and_read(message: Message, version: int, of: str) -> list[Case]:
     writes: dict[str, Callable[[], object]] = {OURS: lambda: encode(message, version)}
     reads: dict[str, Callable[[], object]] = {OURS: lambda: decode(type(message), data, version)}
     notes = {}
-    for peer in ("kafka-python", "aiokafka"):
+    for peer in PEERS:
         codec = _peer_codec(peer, name, version)
         if codec is None:
             continue
