@@ -23,7 +23,7 @@ from types import TracebackType
 from typing import Any, NamedTuple
 
 from headrace.errors import KafkaError, KafkaException
-from headrace.records import MAX_DECOMPRESSED_BYTES, _native, decompress, set_base_offset
+from headrace.records import MAX_DECOMPRESSED_BYTES, _native, arrow, decompress, set_base_offset
 from headrace.records.batch_writer import write_batch, write_end_marker
 from headrace.records.compression import ZSTD
 from headrace.records.control import CONTROL_NAMES, MARKER_KEY, MARKER_VALUE, control_records
@@ -137,6 +137,22 @@ def _record_words(cursor: Any) -> Iterator[str]:
                    f"{headers}")
 
 
+def tabled(data: bytes) -> list[str]:
+    """The records as Arrow's columns hold them, in Java's words but with microseconds."""
+    table, _ = arrow.to_arrow(data, "t", 0, 0, headers=True)
+    times = table["timestamp"].cast("int64").to_pylist()
+    return [f"{offset}:{micros}:{_hex(key)}:{_hex(value)}:"
+            + ",".join(f"{pair['key'].encode().hex()}={_hex(pair['value'])}" for pair in headers or ())
+            for offset, micros, key, value, headers in zip(
+                table["offset"].to_pylist(), times, *(table[name].to_pylist() for name in ("key", "value", "headers")),
+                strict=True)]
+
+
+def _in_micros(word: str) -> str:
+    offset, timestamp, rest = word.split(":", 2)
+    return f"{offset}:{min(int(timestamp) * 1000, (1 << 63) - 1)}:{rest}"
+
+
 def _control_words(batch: bytes) -> Iterator[str]:
     for record in control_records(batch):
         yield (f"{record.offset}:{record.timestamp_ms}:{CONTROL_NAMES[record.type]}:{record.coordinator_epoch}:"
@@ -164,7 +180,8 @@ class Kind(NamedTuple):
 
 def kinds() -> list[Kind]:
     """Every kind of batch that there can be."""
-    old = [Kind(*fields) for fields in itertools.product((0, 1), range(4), (False, True))]
+    old = [Kind(magic, codec, by_broker) for magic, codec, by_broker in itertools.product(
+        (0, 1), range(4), (False, True))]
     new = [Kind(2, *fields) for fields in itertools.product(range(5), *[(False, True)] * 5)]
     return old + [kind for kind in new if kind.idempotent or not kind.transactional]
 
@@ -292,6 +309,8 @@ class Comparison:
         for twin in _TWINS:
             self._equal(f"{what} read by {twin}", described(twin, data), expected)
         words = expected.split(" ") if expected else []
+        rows = [_in_micros(word) for word in words if word.count(":") == 4 and word.split(":")[2] not in CONTROL_NAMES]
+        self._equal(f"{what} as columns", tabled(data), rows)
         batches = sum(word.startswith("B,") for word in words)
         self.counts[f"{what}: batches"] += batches
         self.counts[f"{what}: records"] += len(words) - batches
@@ -310,8 +329,8 @@ class Comparison:
 
     def _built(self, kind: Kind, fields: Fields, rows: Sequence[Row]) -> bytes:
         """A batch from both, compared; one of the two."""
-        made = [ours(kind, fields, rows), javas(self._java, kind, fields, rows)]
-        self._same("built", *made, packed=kind.codec != 0)
+        made = ours(kind, fields, rows), javas(self._java, kind, fields, rows)
+        self._same("built", made[0], made[1], packed=kind.codec != 0)
         if kind.magic == 2 and not (kind.control or kind.horizon or kind.by_broker) and [row[0] for row in rows] == [
                 fields.base_offset + index for index in range(len(rows))]:
             for twin in _TWINS:
