@@ -29,7 +29,8 @@ COPIES = 3  # of what the limit allows: zlib gathers blocks and joins them
 CHILD = """
 import pickle, resource, sys
 from headrace.errors import CorruptRecordError
-from headrace.records import batch, columns, conversion, _native
+from headrace import records
+from headrace.records import batch, columns, conversion
 bombs, limit = pickle.load(sys.stdin.buffer)
 how = {"max_decompressed_bytes": limit}
 def peak(): return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
@@ -37,7 +38,7 @@ before, refused = peak(), 0
 for data, old in bombs:
     acts = [lambda: conversion.upgrade(data, now_ms=0, **how)] if old else [
         lambda: conversion.downgrade(data, 1, **how)]
-    for twin, table in ((_native, _native), (batch, columns)):
+    for twin, table in ((records, records), (batch, columns)):
         acts += [lambda twin=twin: twin.Cursor(data, "t", 0, 0, **how).take(1),
                  lambda table=table: table.read_columns(data, "t", 0, 0, 1 << 60, **how)]
     for act in acts:
