@@ -1,0 +1,73 @@
+"""Sets up what `python -m tests.fuzz` needs: needs clang, and PyPI for the first time.
+
+The native module is compiled with AddressSanitizer, UndefinedBehaviorSanitizer and libFuzzer's coverage. Its runtime
+is the library that Atheris brings, which must be loaded before Python is (`LD_PRELOAD`).
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import sysconfig
+from pathlib import Path
+from typing import NamedTuple
+
+__all__ = ["ROOT", "Workshop", "prepare"]
+
+ROOT = Path(__file__).parents[2]
+_PACKAGES = ("atheris==3.0.0", "cython>=3.1", "cramjam>=2.10", "pytest>=8", "hypothesis>=6.100")
+_RECORDS = ROOT / "src/headrace/records"
+_FLAGS = (
+    "-shared", "-fPIC", "-g", "-O1", "-fwrapv", "-fno-omit-frame-pointer", "-fno-strict-aliasing",
+    "-fsanitize=address,undefined,fuzzer-no-link", "-fno-sanitize-recover=undefined",
+    # Cython's own helpers call functions through pointers of other types, as all of CPython does.
+    "-fno-sanitize=function",
+)
+
+
+class Workshop(NamedTuple):
+    """Where things are."""
+
+    python: Path  # of the environment
+    runtime: Path  # the sanitizers and libFuzzer, to be loaded first
+    native: Path  # the native module
+
+
+def prepare(cache: Path = ROOT / ".cache/fuzz") -> Workshop:
+    """Make what is missing or older than its sources.
+
+    Raises:
+        RuntimeError: there is no clang, or Atheris has no build for this Python.
+    """
+    python = cache / "venv/bin/python"
+    if not python.exists():
+        _run(sys.executable, "-m", "venv", str(python.parents[1]))
+    packages = cache / "venv/lib" / f"python{sys.version_info.major}.{sys.version_info.minor}" / "site-packages"
+    runtime = packages / "asan_with_fuzzer.so"
+    if not runtime.exists():
+        _run(str(python), "-m", "pip", "install", "--quiet", *_PACKAGES)
+    if not runtime.exists():
+        raise RuntimeError("Atheris was installed without asan_with_fuzzer.so: use a Python for which it has a wheel")
+    native = cache / "native" / f"_native{sysconfig.get_config_var('EXT_SUFFIX')}"
+    sources = [_RECORDS / "_native.pyx", *_RECORDS.glob("_*.pxi"), _RECORDS / "_native.h", Path(__file__)]
+    if not native.exists() or native.stat().st_mtime < max(source.stat().st_mtime for source in sources):
+        _build(python, native)
+    return Workshop(python, runtime, native)
+
+
+def _build(python: Path, native: Path) -> None:
+    clang = os.environ.get("CC", "clang")
+    if shutil.which(clang) is None:
+        raise RuntimeError(f"{clang} is needed to build the native module with sanitizers: install it, or set CC")
+    native.parent.mkdir(parents=True, exist_ok=True)
+    source = native.parent / "_native.c"
+    _run(str(python), "-m", "cython", "-3", str(_RECORDS / "_native.pyx"), "-o", str(source))
+    include = sysconfig.get_path("include")
+    _run(clang, *_FLAGS, f"-I{include}", f"-I{_RECORDS}", str(source), "-o", str(native))
+
+
+def _run(*command: str) -> None:
+    print("+", " ".join(command), file=sys.stderr, flush=True)
+    subprocess.run(command, check=True)
