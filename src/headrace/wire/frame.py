@@ -116,6 +116,8 @@ def decode_request(frame: bytes | bytearray | memoryview) -> RequestFrame:
         if key == _CONTROLLED_SHUTDOWN and version == 0:
             return _without_client_id(data, correlation_id)
         position = _KEY_VERSION_ID_CLIENT.size + max(size, 0)
+        if position > len(data):
+            raise ValueError(f"the client id ends at byte {position}, the frame at byte {len(data)}")
         client_id = None if size < 0 else str(data[_KEY_VERSION_ID_CLIENT.size:position], "utf-8")
     except (StructError, ValueError) as error:
         raise ProtocolError(f"a request header can not be read: {error}") from None
@@ -181,6 +183,8 @@ def _skip_tags(data: memoryview, position: int) -> int:
             _, position = read_uvarint(data, position)
             size, position = read_uvarint(data, position)
             position += size
+        if position > len(data):
+            raise IndexError
     except IndexError:
         raise ProtocolError("a header ends within its tagged fields") from None
     return position
