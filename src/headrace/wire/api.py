@@ -19,8 +19,8 @@ __all__ = ["API", "Api", "negotiate"]
 _PACKAGE: Final = "headrace.wire.messages"
 _MODULES: Final = (
     "session", "metadata", "produce", "fetch", "offsets", "groups", "groups_next", "share", "transactions",
-    "admin_topics", "admin_configs", "admin_security", "admin_cluster", "telemetry", "streams", "share_state", "quorum",
-    "brokers", "brokers_before_4",
+    "admin_topics", "admin_configs", "admin_security", "admin_cluster", "admin_nodes", "telemetry", "streams",
+    "share_state", "quorum", "brokers", "brokers_before_4",
 )
 _PRODUCE: Final = 0
 _FIRST_PRODUCE_OF_KAFKA_4: Final = 12

@@ -255,7 +255,7 @@ class TopologyDescriptionGlobalStore(Struct):
     """A store that every instance holds in full."""
 
     source: TopologyDescriptionNode = field()
-    """Where its records come from."""
+    """Node that its records come from."""
     processor: TopologyDescriptionNode = field()
     """What fills it."""
 
