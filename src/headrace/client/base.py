@@ -12,6 +12,7 @@ import os
 import random
 import weakref
 from collections.abc import Callable
+from typing import Any
 
 from headrace.client.cluster import ClusterMetadata, cluster_metadata
 from headrace.config import Config
@@ -19,7 +20,7 @@ from headrace.errors import ClientClosedError, KafkaError, KafkaException
 from headrace.machines.backoff import backoff_s
 from headrace.machines.coordinator import coordinator_of, find_coordinator
 from headrace.machines.machine import ANY_NODE, ErrorEvent, Event, Machine
-from headrace.machines.metadata import Cluster, Metadata, MetadataChanged
+from headrace.machines.metadata import Cluster, Metadata, MetadataChanged, MetadataFailed
 from headrace.net.clock import Clock, monotonic
 from headrace.net.dial import Connector
 from headrace.net.driver import Driver
@@ -83,6 +84,7 @@ class ClientCore:
         self._clock = clock
         self._hand_out = on_event
         self._watchers: list[tuple[Callable[[Cluster], bool], asyncio.Future[None]]] = []
+        self._waiting: set[asyncio.Future[Any]] = set()
         self._unusable: str | None = None
         self.driver = Driver(config, self.metadata, on_event=self._on_event, clock=clock, connector=connector)
         self.driver.wake()
@@ -175,7 +177,7 @@ class ClientCore:
         self.check_open()
         known = self.metadata.updates > 0
         if not (known and enough(self.metadata.cluster)):
-            waiting: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            waiting: asyncio.Future[None] = self.future()
             self._watchers.append((enough, waiting))
             try:
                 async with asyncio.timeout(timeout_s):
@@ -186,6 +188,13 @@ class ClientCore:
             finally:
                 self._watchers = [watcher for watcher in self._watchers if watcher[1] is not waiting]
         return self.metadata.cluster
+
+    def future(self) -> asyncio.Future[Any]:
+        """A future that fails at once when brokers refuse to speak to this client, for calls that wait for brokers."""
+        made: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+        self._waiting.add(made)
+        made.add_done_callback(self._waiting.discard)
+        return made
 
     async def coordinator(self, kind: int, key: str, timeout_s: float) -> int:
         """Broker id of the coordinator of a group or transactional id. Rides out elections.
@@ -229,6 +238,9 @@ class ClientCore:
     def _on_event(self, event: Event) -> None:
         if isinstance(event, ErrorEvent):
             self._report(event.error)
+        elif isinstance(event, MetadataFailed):
+            for waiting in [future for future in self._waiting if not future.done()]:
+                waiting.set_exception(KafkaException(event.error))
         elif isinstance(event, MetadataChanged) and self._watchers:
             for enough, waiting in self._watchers:
                 if not waiting.done() and self.metadata.updates and enough(event.cluster):

@@ -22,7 +22,7 @@ from headrace.machines.coordinator import GROUP, CoordinatorFinder
 from headrace.machines.fetcher import Fetcher, RecordsReady
 from headrace.machines.group_classic import Change, ClassicGroup, GroupFailed, Left, Rebalance, State
 from headrace.machines.machine import Event
-from headrace.machines.metadata import MetadataChanged
+from headrace.machines.metadata import MetadataChanged, MetadataFailed
 from headrace.machines.offsets import GroupOffsets, OffsetLookup, PositionFailed
 from headrace.machines.subscription import Key, Subscription
 from headrace.net.clock import monotonic
@@ -92,6 +92,7 @@ class ConsumerCore:
         self._rebalance_callbacks: dict[Change, RebalanceCallback | None] = {}
         self._left: asyncio.Future[None] | None = None
         self._reported_topics: set[str] = set()
+        self._refused = False
         self._commit_timer: asyncio.TimerHandle | None = None
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -198,7 +199,7 @@ class ConsumerCore:
 
     async def commit_and_wait(self, offsets: Partitions, timeout_s: float = _COMMIT_TIMEOUT_S) -> Partitions:
         """Commit and say how it went; raises `KafkaException` when no partition was committed."""
-        outcome: asyncio.Future[tuple[Partitions, KafkaError | None]] = asyncio.get_running_loop().create_future()
+        outcome: asyncio.Future[tuple[Partitions, KafkaError | None]] = self.client.future()
         self.offsets.commit(
             offsets, monotonic() + timeout_s, lambda done, error: _resolve(outcome, (done, error)))
         self.client.driver.wake()
@@ -224,11 +225,10 @@ class ConsumerCore:
         ask: Callable[[TopicPartition, float, Callable[[TopicPartition], None]], None],
     ) -> Partitions:
         self.check_open()
-        loop = asyncio.get_running_loop()
         expires_at = _FOREVER if timeout is None or timeout < 0 else monotonic() + timeout
         answers = []
         for tp in partitions:
-            answer: asyncio.Future[TopicPartition] = loop.create_future()
+            answer: asyncio.Future[TopicPartition] = self.client.future()
             answers.append(answer)
             ask(tp, expires_at, _resolver(answer))
         self.client.driver.wake()
@@ -311,7 +311,12 @@ class ConsumerCore:
         elif isinstance(event, Rebalance):
             self._on_rebalance(event)
         elif isinstance(event, MetadataChanged):
+            self._refused = False
             self._report_topics(event)
+        elif isinstance(event, MetadataFailed):
+            if not self._refused:  # once, until a broker answers again
+                self._tell(None, -1, event.error)
+            self._refused = True
         elif isinstance(event, PositionFailed):
             self._tell(event.topic, event.partition, event.error)
         elif isinstance(event, GroupFailed):

@@ -29,7 +29,7 @@ from headrace.errors import BufferFullError, ClientClosedError, FatalError, Kafk
 from headrace.machines.accumulator import Accumulator, ProducerBatch
 from headrace.machines.backoff import backoff_s
 from headrace.machines.machine import Event
-from headrace.machines.metadata import MetadataChanged
+from headrace.machines.metadata import MetadataChanged, MetadataFailed
 from headrace.machines.sender import BatchDone, Limits, ProducerFailed, Sender
 from headrace.machines.sequences import Sequences
 from headrace.machines.transactional_sequences import TransactionalSequences
@@ -179,6 +179,8 @@ class Core:
             self.deliveries.add(event)
         elif isinstance(event, MetadataChanged):
             self._open_topics()
+        elif isinstance(event, MetadataFailed):
+            self._fail(self.buffers.drop(event.error))
         elif isinstance(event, ProducerFailed):
             self.buffers.refuse(FatalError(event.error))
             self._fail(self.buffers.drop(event.error))

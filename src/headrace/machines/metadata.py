@@ -21,11 +21,12 @@ from headrace.types import NodeAddress
 from headrace.wire.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
 from headrace.wire.schema import Struct
 
-__all__ = ["Cluster", "Metadata", "MetadataChanged", "PartitionInfo", "TopicInfo"]
+__all__ = ["Cluster", "Metadata", "MetadataChanged", "MetadataFailed", "PartitionInfo", "TopicInfo"]
 
 _NO_UUID = UUID(int=0)
 _FIRST_BOOTSTRAP_ID = -1000
 _REQUEST_TIMEOUT_S = 30.0
+_REFUSALS = (KafkaError._AUTHENTICATION, KafkaError._SSL)
 _FAILED_ROUNDS_BEFORE_REBOOTSTRAP = 2
 
 
@@ -73,6 +74,16 @@ class MetadataChanged(Event):
     """A new picture of the cluster has come."""
 
     cluster: Cluster
+
+
+@dataclass(slots=True)
+class MetadataFailed(Event):
+    """A broker refuses to speak to this client: it can not authenticate, or TLS fails. It is asked again all the same.
+
+    Whoever waits for metadata should wait no longer.
+    """
+
+    error: KafkaError
 
 
 class Metadata:
@@ -210,6 +221,8 @@ class Metadata:
     def on_error(self, send: Send, error: KafkaError, now: float) -> None:
         """No answer: try another broker after the backoff, and in the end the bootstrap servers."""
         self._in_flight = None
+        if error.code() in _REFUSALS:
+            self._events.append(MetadataFailed(error))
         self._on_failure(now)
 
     def _on_failure(self, now: float, at_bootstrap: bool = False) -> None:
