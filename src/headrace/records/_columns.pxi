@@ -226,7 +226,7 @@ def read_columns(data, topic, int32_t partition, int64_t fetch_offset, int64_t e
             cursor._finish()
             to.position = max(to.position, cursor.position)
     if cursor._error is not None and to.rows < max_rows and to.position < end_offset and not to.full:
-        raise cursor._error
+        raise CorruptRecordError(cursor._error)
     return Columns(
         to.rows,
         min(to.position, end_offset),

@@ -211,7 +211,8 @@ def verify(data, topic="", partition=-1):
 cdef class Cursor:
     """Hands out the records of fetched bytes, batch by batch. See the plain twin in `headrace.records.batch`."""
 
-    cdef object _data, _topic, _aborting, _error
+    cdef object _data, _topic, _aborting
+    cdef object _error  # text: an exception would keep alive what was decompressed
     cdef list _aborted
     cdef object _legacy  # records of a message set still to come
     cdef Pinned _pinned
@@ -260,7 +261,7 @@ cdef class Cursor:
         if taken is None:
             return []
         if self._error is not None and not taken:
-            raise self._error
+            raise CorruptRecordError(self._error)
         return taken
 
     @cython.critical_section
@@ -271,7 +272,7 @@ cdef class Cursor:
             if taken:
                 return taken[0]
         if self._error is not None:
-            raise self._error
+            raise CorruptRecordError(self._error)
         return None
 
     cdef list _take_run(self, Py_ssize_t count):
@@ -337,8 +338,7 @@ cdef class Cursor:
         return 0
 
     cdef int _fail(self, reason) except -1:
-        self._error = CorruptRecordError(
-            f"batch up to offset {self._last_offset} of {self._topic}[{self._partition}]: {reason}")
+        self._error = f"batch up to offset {self._last_offset} of {self._topic}[{self._partition}]: {reason}"
         return 0
 
     cdef int _unpack(self) except -1:
@@ -365,7 +365,7 @@ cdef class Cursor:
             while self._step():
                 pass
         except CorruptRecordError as error:
-            self._error = error
+            self._error = str(error)
         return 0
 
     cdef bint _step(self) except -1:

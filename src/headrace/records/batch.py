@@ -103,7 +103,7 @@ class Cursor:
         self._last_offset = -1
         self._left = 0
         self._records: Iterator[Message] = iter(())
-        self._error: CorruptRecordError | None = None
+        self._error: str | None = None  # an exception would keep alive what was decompressed
         self.position = fetch_offset
         self._advance()
 
@@ -146,7 +146,7 @@ class Cursor:
                 self.position = max(self.position, offset + 1)
                 return message
         if self._error is not None and raises:
-            raise self._error
+            raise CorruptRecordError(self._error)
         return None
 
     def _finish(self) -> None:
@@ -174,7 +174,7 @@ class Cursor:
                     return
                 self.position = max(self.position, info.last_offset + 1)
         except CorruptRecordError as error:
-            self._error = error
+            self._error = str(error)
 
     def _is_visible(self, info: BatchInfo) -> bool:
         while self._aborted and self._aborted[-1][1] <= info.last_offset:
@@ -196,5 +196,4 @@ class Cursor:
             self._records = read_records(self._view, info, self._topic, self._partition, self._limit)
 
     def _fail(self, reason: str) -> None:
-        self._error = CorruptRecordError(
-            f"batch up to offset {self._last_offset} of {self._topic}[{self._partition}]: {reason}")
+        self._error = f"batch up to offset {self._last_offset} of {self._topic}[{self._partition}]: {reason}"
