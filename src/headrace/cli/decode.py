@@ -146,6 +146,8 @@ class _Session:
         try:
             kind = self._options.kind or source.kind()
             self._decode(source, kind)
+            if not source.was_read:
+                self._output.show(Item("note", "there is nothing in it", {"note": "there is nothing in it"}))
         except Damage as damage:
             where = "" if damage.position is None else f" at byte {damage.position}"
             sys.stdout.flush()

@@ -151,7 +151,7 @@ def _partly(
     header: type[Message], header_version: int, cls: type[Message], version: int, frame: bytes, missing: int
 ) -> tuple[Message | None, str]:
     """What can be read of a damaged message, and the damage."""
-    cut = f"{missing} bytes are missing" if missing else ""
+    cut = f"only the first {len(frame)} of {len(frame) + missing} bytes are there" if missing else ""
     view = memoryview(frame)
     head = read_partly(header, view, header_version, 0)
     if head.problem:

@@ -105,6 +105,8 @@ class CaptureReader:
         room = len(self._buffer) - at
         if not self._order or (self._is_ng and self._is_section(at)):
             return self._opening_size(at, room)
+        if not self._is_ng and not self._interfaces:
+            return _FILE_HEAD
         if self._is_ng:
             if room < _BLOCK_HEAD:
                 return None

@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterator
 
-from headrace.cli._decode.bodies import is_request, looks_like_request
+from headrace.cli._decode.bodies import looks_like_request
 from headrace.cli._decode.capture import Packet
-from headrace.cli._decode.exchange import Event, Exchange, Trouble
+from headrace.cli._decode.exchange import Event, Exchange, Trouble, find_request
 from headrace.cli._decode.packets import ACK, FIN, RST, SYN, Address, Segment, Skipped, read_packet
 from headrace.cli._decode.tcp import Piece, Stamp, Stream
 
@@ -21,6 +21,7 @@ __all__ = ["Connections"]
 
 _HEAD_BYTES = 14
 _DECIDED_WITHIN = 256 << 10
+_LOOKED_THROUGH = 32 << 10
 _TLS_HANDSHAKE, _TLS_MAJOR = 0x16, 3
 _MAX_CONNECTIONS = 20_000
 
@@ -150,7 +151,7 @@ class _Connection:
         """Find out who the client is and whether this is Kafka, with as little as is there."""
         if self._client is None:
             source, piece = self._early[-1]
-            if piece.data is not None and _begins_request(piece.data):
+            if piece.data is not None and _holds_request(piece.data):
                 self._client = source
         if self._client is not None:
             yield from self._decide_by(self._head())
@@ -166,7 +167,7 @@ class _Connection:
             self.foreign = "encrypted with TLS, which can not be read"
             yield self._trouble("this connection is encrypted with TLS and can not be read")
         elif looks_like_request(head) or (self._is_forced and len(head) >= _HEAD_BYTES) or (
-                not is_whole and any(data is not None and _begins_request(data) for data in own)):
+                not is_whole and _holds_request(b"".join(data or b"" for data in own)[-_LOOKED_THROUGH:])):
             yield from self._begin()
         elif is_whole and len(head) >= _HEAD_BYTES:
             self.foreign = "that are not Kafka's"
@@ -195,8 +196,7 @@ class _Connection:
         return Trouble(text, str(self._client), str(broker), self._early[-1][1].stamp, is_damage=False)
 
 
-def _begins_request(data: bytes) -> bool:
-    size = int.from_bytes(data[:4], "big")
-    if not looks_like_request(data, known_only=True):
-        return False
-    return len(data) < 4 + size or is_request(data[4:4 + size])
+def _holds_request(data: bytes) -> bool:
+    """True when a whole request is somewhere in the bytes, or the first part of one begins them."""
+    place, found = find_request(bytearray(data), 0)
+    return found or (place == 0 and looks_like_request(data, known_only=True))

@@ -27,7 +27,7 @@ from headrace.cli._decode.names import topics_of
 from headrace.cli._decode.tcp import Piece, Stamp
 from headrace.wire.messages.produce import ProduceRequest
 
-__all__ = ["Event", "Exchange", "Frame", "Trouble"]
+__all__ = ["Event", "Exchange", "Frame", "Trouble", "find_request"]
 
 _SASL_HANDSHAKE: Final = 17
 _MAX_PENDING: Final = 10_000
@@ -105,22 +105,25 @@ class _Pending:
             while at >= 0 and len(candidates) < _MAX_PENDING:
                 candidates.add(at - 4)
                 at = buffer.find(packed, at + 1)
+        held_back = max(start, len(buffer) - _REPLY_HEAD + 1)
+        for at in sorted(candidates, reverse=True):
+            size = int.from_bytes(buffer[at:at + 4], "big", signed=True)
+            if 4 <= size <= _MAX_HELD_BACK_BYTES and at + 4 + size > len(buffer):
+                held_back = at
         for at in sorted(candidates):
             size = int.from_bytes(buffer[at:at + 4], "big", signed=True)
-            if not 4 <= size <= _MAX_HELD_BACK_BYTES:
+            if size < 4 or at + 4 + size > len(buffer):
                 continue
-            if at + 4 + size > len(buffer):
-                return at, False
             frame = bytes(buffer[at + 4:at + 4 + size])
             asked = self.by_id[int.from_bytes(frame[:4], "big", signed=True)]
             if not read_reply(asked.api_key, asked.version, frame).damage:
                 return at, True
-        return max(start, len(buffer) - _REPLY_HEAD + 1), False
+        return held_back, False
 
 
-def _find_request(buffer: bytearray, start: int) -> tuple[int, bool]:
+def find_request(buffer: bytearray, start: int) -> tuple[int, bool]:
     """Where a request begins that can be read; a `Finder`."""
-    at = start
+    at, held_back = start, -1
     while (match := _REQUEST.search(buffer, at)) is not None:
         at = match.start()
         if looks_like_request(buffer, at, known_only=True):
@@ -128,16 +131,16 @@ def _find_request(buffer: bytearray, start: int) -> tuple[int, bool]:
             if at + 4 + size <= len(buffer):
                 if is_request(bytes(buffer[at + 4:at + 4 + size])):
                     return at, True
-            elif size <= _MAX_HELD_BACK_BYTES:
-                return at, False
+            elif size <= _MAX_HELD_BACK_BYTES and held_back < 0:
+                held_back = at  # it may be one when the rest has come; one that is there already is better
         at += 1
-    return max(start, len(buffer) - _REQUEST_HEAD + 1), False
+    return held_back if held_back >= 0 else max(start, len(buffer) - _REQUEST_HEAD + 1), False
 
 
 def _cut(raw: RawFrame, body: Body) -> Body:
     """The end of the connection, or of the capture, is no damage."""
-    missing = raw.size - len(raw.data)
-    return body._replace(damage="", note=f"{missing} bytes had not come at the end") if raw.is_last else body
+    note = f"only the first {len(raw.data)} of {raw.size} bytes had come at the end"
+    return body._replace(damage="", note=note) if raw.is_last else body
 
 
 class Exchange:
@@ -153,7 +156,7 @@ class Exchange:
         self._client = client
         self._broker = broker
         self._pending = _Pending()
-        self._requests = Framer(_find_request, in_step=in_step)
+        self._requests = Framer(find_request, in_step=in_step)
         self._replies = Framer(self._pending.find, in_step=in_step)
         self._held: list[RawFrame] = []
         self._raw_tokens = False

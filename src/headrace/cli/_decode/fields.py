@@ -120,7 +120,7 @@ class MessageView:
         if isinstance(content, UUID):
             text = uuid_text(content)
             topic = self._topics.name(text)
-            return value(name, text, f"{text} ({topic})", topic_name=topic) if topic else value(name, text)
+            return value(name, text, f"{text} ({topic})", topic_name=topic) if topic else value(name, text, text)
         if isinstance(content, (bool, str, bytes, float)):
             return value(name, content)
         if name.endswith("error_code"):
@@ -128,7 +128,7 @@ class MessageView:
         if name == "api_key":
             return value(name, content, f"{content} {api_name(content)}", api_name=api_name(content))
         if _TIMES.search(name):
-            return moment(name, content, _LISTED_TIMES.get(content, "none"))
+            return moment(name, content, _LISTED_TIMES.get(content, "none") if name == "timestamp" else "none")
         meaning = MEANINGS.get(name, {}).get(content)
         return value(name, content, f"{content} ({meaning})") if meaning else value(name, content)
 

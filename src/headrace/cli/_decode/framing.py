@@ -21,6 +21,7 @@ Finder = Callable[[bytearray, int], tuple[int, bool]]
 place can be thrown away and more bytes are needed."""
 
 _PREFIX = 4
+_OFTEN = 1 << 16  # up to this size the buffer is looked through whenever bytes come; after that, ever more rarely
 
 
 class RawFrame(NamedTuple):
@@ -61,6 +62,7 @@ class Framer:
         self._buffer = bytearray()
         self._skip = 0  # bytes of a frame with a gap that are still to come
         self._passed = 0  # bytes that were looked through for a frame
+        self._look_at = 0  # size of the buffer at which to look again
         self._stamp = Stamp(None, 0, 0)
 
     def push(self, piece: Piece) -> list[RawFrame | Lost]:
@@ -78,7 +80,9 @@ class Framer:
 
     def flush(self) -> list[RawFrame | Lost]:
         """Nothing more comes."""
-        found = self._unfinished(is_last=True) if self._in_step else []
+        self._look_at = 0
+        found = self._frames()
+        found += self._unfinished(is_last=True) if self._in_step else []
         self._passed += len(self._buffer) if not self._in_step else 0
         self._buffer.clear()
         return found + self._told()
@@ -88,10 +92,14 @@ class Framer:
         buffer, at = self._buffer, 0
         while len(buffer) - at >= _PREFIX:
             if not self._in_step:
+                if len(buffer) < self._look_at:
+                    break
                 place, self._in_step = self._find(buffer, at)
                 self._passed += place - at
                 at = place
                 if not self._in_step:
+                    left = len(buffer) - at
+                    self._look_at = left + left // 2 if left > _OFTEN else 0
                     break
                 found += self._told()
             size = int.from_bytes(buffer[at:at + _PREFIX], "big", signed=True)

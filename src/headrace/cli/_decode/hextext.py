@@ -24,10 +24,11 @@ _LITERAL: Final = re.compile(r"""b('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")""", re.D
 _GROUP: Final = re.compile(r"(?P<space>\s*)(?P<hex>(?:[0-9a-fA-F]{2})+)(?=\s|$|\||>)")
 _TIME: Final = re.compile(r"^(?:(\d{4})-(\d\d)-(\d\d) )?(\d\d):(\d\d):(\d\d)\.(\d{6,9}) ")
 _ALL_BYTES: Final = re.compile(r"[^0-9a-fA-F]+")
+_HEX_LINE: Final = re.compile(r"[0-9a-fA-F]+")
 _COMMENT: Final = re.compile(r"/\*.*?\*/|//[^\n]*|#[^\n]*", re.DOTALL)
 _ARRAY: Final = re.compile(r"char\s+peer(\d)_\d+\[\]\s*=\s*\{(?:\s*/\*.*?\*/)?(?P<bytes>[^}]*)\}", re.DOTALL)
 _MAX_BYTES: Final = 256 << 20
-_WORDS_OFFSET: Final = 7
+_SHORT_OFFSET: Final = 7  # digits: od in bytes or words, and hexdump in words
 
 
 class Block(NamedTuple):
@@ -63,7 +64,7 @@ def read_hex(text: str) -> list[Block]:
     Raises:
         Damage: it is in no known form.
     """
-    for read in (_arrays, _literals, _dumps, _plain):
+    for read in (_arrays, _literals, _followed, _dumps, _plain):
         blocks = [block for block in read(text) if block.data]
         if blocks:
             if sum(len(block.data) for block in blocks) > _MAX_BYTES:
@@ -77,6 +78,16 @@ def _arrays(text: str) -> Iterator[Block]:
     for match in _ARRAY.finditer(text):
         yield Block(bytes(int(number, 16) for number in re.findall(r"0x([0-9a-fA-F]{1,2})\b", match["bytes"])),
                     int(match[1]) & 1)
+
+
+def _followed(text: str) -> Iterator[Block]:
+    """Tshark's ``-z follow,tcp,raw``: a line for each piece, the second side's indented."""
+    if "Follow: tcp,raw" not in text:
+        return
+    for line in text.splitlines():
+        digits = line.strip()
+        if len(digits) % 2 == 0 and _HEX_LINE.fullmatch(digits):
+            yield Block(bytes.fromhex(digits), int(line.startswith("\t")))
 
 
 def _literals(text: str) -> Iterator[Block]:
@@ -151,7 +162,7 @@ def _row(number: int, match: re.Match[str]) -> _Line | None:
         return None
     if groups and not match["colon"] and len(groups[0]) > 4:
         return None  # words of eight digits and more are plain hex in lines
-    is_word_dump = len(match["offset"]) == _WORDS_OFFSET and bool(groups) and all(len(g) == 4 for g in groups)
+    is_word_dump = len(match["offset"]) == _SHORT_OFFSET and bool(groups) and all(len(g) == 4 for g in groups)
     return _Line(number, bool(match["indent"]), match["offset"], groups, is_word_dump and not match["colon"])
 
 
@@ -220,23 +231,31 @@ def _room(lines: list[_Line | None], index: int, radix: int, side: bool, two_sid
 
 
 def _radix(rows: list[_Line], two_sides: bool) -> int | None:
-    """Whether offsets are hex, octal (od) or decimal: steps must fit the bytes of their lines."""
-    for radix in (16, 8, 10):
-        try:
-            offsets = [int(row.offset, radix) for row in rows]
-        except ValueError:
-            continue
-        if all(_fits(rows, offsets, index, two_sides) for index in range(len(rows) - 1)):
-            return radix
+    """Whether offsets are hex, octal (od) or decimal: steps must be the sizes of their lines.
+
+    A text column that looks like hex makes a line seem longer; steps may be smaller then.
+    """
+    is_od = len(rows[0].offset) == _SHORT_OFFSET and not rows[0].is_word_dump
+    for exact in (True, False):
+        for radix in (8, 16, 10) if is_od else (16, 8, 10):
+            try:
+                offsets = [int(row.offset, radix) for row in rows]
+            except ValueError:
+                continue
+            if all(_fits(rows, offsets, index, two_sides, exact) for index in range(len(rows) - 1)):
+                return radix
     return None
 
 
-def _fits(rows: list[_Line], offsets: list[int], index: int, two_sides: bool) -> bool:
+def _fits(rows: list[_Line], offsets: list[int], index: int, two_sides: bool, exact: bool) -> bool:
     later = index + 1
     if two_sides:
         later = next((i for i in range(index + 1, len(rows)) if rows[i].indent == rows[index].indent), index)
     step = offsets[later] - offsets[index]
-    size = sum(len(group) for group in rows[index].groups) // 2
     if step <= 0:
         return later == index or offsets[later] == 0
-    return step <= size or (rows[later].number > rows[index].number + 1 and not two_sides and step % 16 == 0)
+    size = sum(len(group) for group in rows[index].groups) // 2
+    if rows[later].number > rows[index].number + 1 and not two_sides:
+        return step % 16 == 0 or step <= size  # a line with a star is between
+    is_cut_word = rows[index].is_word_dump and step == size - 1
+    return step == size or is_cut_word if exact else step <= size

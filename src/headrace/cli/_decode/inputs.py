@@ -36,12 +36,16 @@ class Input:
     Args:
         stream: its bytes.
         path: of the file; None for standard input and for hex from the command line.
+
+    Attributes:
+        was_read: it has at least one byte.
     """
 
     def __init__(self, stream: BinaryIO, path: Path | None) -> None:
         self.path = path
         self._stream = stream
         self._head = b""
+        self.was_read = False
 
     def head(self) -> bytes:
         """Its first bytes; they are read again with the rest."""
@@ -87,7 +91,9 @@ class Input:
 
     def _some(self, count: int) -> bytes:
         read = getattr(self._stream, "read1", self._stream.read)
-        return bytes(read(count))
+        found = bytes(read(count))
+        self.was_read = self.was_read or bool(found)
+        return found
 
     def kind(self) -> str:
         """What it is, one of `KINDS`, from its name and its first bytes.

@@ -14,11 +14,15 @@ from headrace.cli._decode.exchange import Frame
 from headrace.cli._decode.guess import Guess, guess_reply
 from headrace.cli._decode.names import topics_of
 from headrace.cli._decode.tcp import Stamp
+from headrace.errors import KafkaException, ProtocolError
 from headrace.wire.api import Api
+from headrace.wire.frame import encode_request
+from headrace.wire.schema import Request
 
 __all__ = ["Hint", "loose_frames"]
 
 _SHOWN_GUESSES = 8
+_LEFT_BEHIND = 3
 
 
 class Hint(NamedTuple):
@@ -97,7 +101,22 @@ def _reads_as_request(raw: _Raw, hint: Hint) -> bool:
     if raw.size > len(raw.data):
         return looks_like_request(prefixed, known_only=True)
     # A reply can look like a request: its correlation id is an API and a version then.
-    return is_request(raw.data) or not guess_reply(raw.data)
+    return _fills_frame(raw.data) or not guess_reply(raw.data)
+
+
+def _fills_frame(frame: bytes) -> bool:
+    """True when a request can be read that takes all of its frame; librdkafka may leave three bytes behind it."""
+    if not is_request(frame):
+        return False
+    body = read_request(frame)
+    assert isinstance(body.message, Request)
+    assert body.version is not None
+    assert body.correlation_id is not None
+    try:
+        parts = encode_request(body.message, body.version, body.correlation_id, body.client_id)
+    except (ProtocolError, KafkaException):
+        return False
+    return 0 <= len(frame) + 4 - sum(map(len, parts)) <= _LEFT_BEHIND
 
 
 def _reply(raw: _Raw, known: tuple[int, int] | None, hint: Hint) -> Body:
@@ -109,7 +128,7 @@ def _reply(raw: _Raw, known: tuple[int, int] | None, hint: Hint) -> Body:
     guesses = guess_reply(raw.data) if not missing else []
     if not guesses:
         correlation_id = int.from_bytes(raw.data[:4], "big", signed=True) if len(raw.data) >= 4 else None
-        cut = f"{missing} bytes are missing" if missing else ""
+        cut = f"only the first {len(raw.data)} of {raw.size} bytes are there" if missing else ""
         return Body(None, None, correlation_id, None, None, damage=cut or "it fits neither a request nor any reply",
                     note="--api NAME says what it is" if missing else "")
     best, *others = guesses

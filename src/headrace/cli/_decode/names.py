@@ -35,6 +35,8 @@ MEANINGS: Final[dict[str, dict[int, str]]] = {
     "permission_type": {1: "any", 2: "deny", 3: "allow"},
     "pattern_type": _PATTERNS, "pattern_type_filter": _PATTERNS, "resource_pattern_type": _PATTERNS,
     "resource_type_filter": _RESOURCES,
+    "transaction_status": dict(enumerate(("empty", "ongoing", "prepare commit", "prepare abort", "complete commit",
+                                          "complete abort", "dead", "prepare epoch fence"))),
     "mechanism": {1: "SCRAM-SHA-256", 2: "SCRAM-SHA-512"},
 }
 """What the numbers of fields mean, by the field's name."""

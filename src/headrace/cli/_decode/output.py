@@ -201,11 +201,11 @@ class JsonOutput:
         self.damaged += item.damaged
         head = chain([("kind", item.kind)], item.head.items())
         self._write("{" + ", ".join(f"{_json(name)}: {_json(content)}" for name, content in head))
-        if item.label and self._fields:
+        if item.label and self._fields and item.parts:
             self._write(f", {_json(item.label)}: {{")
             self._members(item.parts, "")
             self._write("}")
-        elif not item.label:
+        if not item.label:
             flat = item.parts if self._fields else (p for p in item.parts if p.form in (Form.VALUE, Form.DAMAGE))
             self._members(flat, ", ")
         self._write("}\n")
