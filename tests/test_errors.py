@@ -42,3 +42,7 @@ def test_every_code_has_a_name_and_a_meaning() -> None:
             assert CODES[code].name == name
             assert len(CODES[code].about) > 8
             assert CODES[code].about.endswith(".")
+
+
+def test_every_code_that_travels_is_known() -> None:
+    assert set(range(-1, 137)) == {code for code in CODES if code >= -1}
