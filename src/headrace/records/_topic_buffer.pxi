@@ -56,6 +56,9 @@ cdef class OpenBatch:
     cdef readonly double opened_at
     cdef readonly int64_t cost_bytes
 
+    def __cinit__(self, Py_ssize_t max_bytes=0, Py_ssize_t max_count=0):
+        self._builder = BatchBuilder.__new__(BatchBuilder, max_bytes, max_count)
+
     def __dealloc__(self):
         free(self._appended_at)
 
@@ -226,8 +229,7 @@ cdef class TopicBuffer:
         return woken
 
     cdef OpenBatch open(self, Py_ssize_t partition):
-        cdef OpenBatch batch = OpenBatch.__new__(OpenBatch)
-        batch._builder = BatchBuilder.__new__(BatchBuilder, self._batch_bytes, self._batch_count)
+        cdef OpenBatch batch = OpenBatch.__new__(OpenBatch, self._batch_bytes, self._batch_count)
         batch.topic = self.topic
         batch.partition = partition
         batch.opened_at = monotonic()

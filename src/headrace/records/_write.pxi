@@ -232,8 +232,14 @@ cdef class Batch:
     cdef readonly Py_ssize_t count
     cdef readonly int64_t max_timestamp
 
+    cdef uint8_t *start(self) except NULL:
+        # Where the bytes are now, whoever has had them in hand.
+        if type(self._data) is not bytearray or len(self._data) < HEADER:
+            raise ValueError("a batch is shorter than its header")
+        return <uint8_t *> PyByteArray_AS_STRING(self._data)
+
     cdef int write_header(self, int codec, Py_ssize_t count, int64_t base_timestamp, int64_t max_timestamp) except -1:
-        cdef uint8_t *p = <uint8_t *> PyByteArray_AS_STRING(self._data)
+        cdef uint8_t *p = self.start()
         self._codec = codec
         self.count = count
         self.max_timestamp = max_timestamp
@@ -258,13 +264,13 @@ cdef class Batch:
     def data(self):
         cdef uint8_t *p
         if not self._summed:
-            p = <uint8_t *> PyByteArray_AS_STRING(self._data)
+            p = self.start()
             headrace_put(p + 17, 4, sum_bytes(p + SUMMED_FROM, len(self._data) - SUMMED_FROM))
             self._summed = True
         return self._data
 
     def stamp(self, int64_t producer_id, int epoch, int base_sequence, bint transactional=False):
-        cdef uint8_t *p = <uint8_t *> PyByteArray_AS_STRING(self._data)
+        cdef uint8_t *p = self.start()
         headrace_put(p + 21, 2, self._codec | (TRANSACTIONAL if transactional else 0))
         headrace_put(p + 43, 8, producer_id)
         headrace_put(p + 51, 2, epoch)
