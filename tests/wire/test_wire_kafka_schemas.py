@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 from typing import Any
 
+import conformance
 import pytest
 from kafka_schemas import (
     JARS,
@@ -78,3 +79,14 @@ def test_every_stable_version_is_known_and_no_other(schemas: dict[str, dict[str,
         versions = stable_versions(api.request.__name__, schemas["4.4.0"])
         if api.key not in (4, 5, 6, 7):
             assert api.max_version == versions[-1]
+
+
+def test_the_command_counts_and_tells_by_its_status(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert conformance.main(["fields", "--jar", "4.4.0"]) == 0
+    assert "195 messages, 533 structs, 1756 fields compared, 0 differences" in capsys.readouterr().out
+    fewer = [cls for cls in all_messages() if cls is not ProduceRequest]
+    monkeypatch.setattr(conformance, "all_messages", lambda: fewer)
+    assert conformance.main(["fields", "--jar", "4.4.0"]) == 1
+    assert "4.4.0: ProduceRequest: is missing" in capsys.readouterr().out
