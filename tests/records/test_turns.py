@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -11,6 +10,9 @@ from typing import Any
 import pytest
 
 from headrace.records.columns import BinaryInput
+
+AROUND = 2
+"""Turns that another thread may have just before and just after an action that lets it have none."""
 
 
 class Turns:
@@ -22,13 +24,10 @@ class Turns:
         self._thread = threading.Thread(target=self._run)
 
     def __enter__(self) -> Turns:
-        self._interval = sys.getswitchinterval()
         self._thread.start()
-        sys.setswitchinterval(1000)  # from here on a thread has the GIL until it gives it up
         return self
 
     def __exit__(self, *_: object) -> None:
-        sys.setswitchinterval(self._interval)
         self._ended = True
         self._thread.join()
 
@@ -50,14 +49,14 @@ def turns() -> Iterator[Turns]:
         yield counted
 
 
-def had_one(turns: Turns, action: Callable[[], object]) -> bool:
-    """Whether another thread has a turn in one of some calls: a busy machine may need more than one to wake it."""
-    return any(turns.during(action) for _ in range(20))
+def had_some(turns: Turns, action: Callable[[], object]) -> bool:
+    """Whether another thread has turns in one of some calls: a busy machine may need more than one to wake it."""
+    return any(turns.during(action) > AROUND for _ in range(20))
 
 
 def test_a_function_that_keeps_the_gil_leaves_no_turn(turns: Turns) -> None:
-    data = bytes(1 << 25)
-    assert turns.during(lambda: [data.count(b"x") for _ in range(3)]) == 0
+    numbers = range(3_000_000)
+    assert min(turns.during(lambda: sum(numbers)) for _ in range(3)) <= AROUND
 
 
 def test_while_columns_are_filled(native: Any, turns: Turns) -> None:
@@ -65,23 +64,23 @@ def test_while_columns_are_filled(native: Any, turns: Turns) -> None:
     for _ in range(3000):
         builder.append(1, None, bytes(10_000))
     data = bytes(builder.seal().data)
-    assert had_one(turns, lambda: native.read_columns(data, "t", 0, 0, 1 << 30, check_crcs=False))
+    assert had_some(turns, lambda: native.read_columns(data, "t", 0, 0, 1 << 30, check_crcs=False))
 
 
 def test_while_columns_are_appended(native: Any, turns: Turns) -> None:
-    rows = 300_000
-    values = BinaryInput(None, b"".join((100 * row).to_bytes(4, "little") for row in range(rows + 1)),
-                         bytes(100 * rows), 0, False)
+    rows = 1_000_000
+    values = BinaryInput(None, b"".join((50 * row).to_bytes(4, "little") for row in range(rows + 1)),
+                         bytes(50 * rows), 0, False)
 
     def append() -> None:
         buffer = native.TopicBuffer("t", 1, native.Budget(rows, 1 << 40))
         assert native.append_columns(buffer, 0, rows, None, values, None, None, None) == rows
 
-    assert had_one(turns, append)
+    assert had_some(turns, append)
 
 
 def test_while_a_large_batch_is_summed(native: Any, turns: Turns) -> None:
     builder = native.BatchBuilder(1 << 30, 1 << 30)
     builder.append(1, None, bytes(60_000_000))
     data = bytes(builder.seal().data)
-    assert had_one(turns, lambda: native.verify(data))
+    assert had_some(turns, lambda: native.verify(data))

@@ -73,7 +73,7 @@ cdef enum:
     TRANSACTIONAL = 0x10
     CONTROL = 0x20
     GIL_BYTES = 4194304
-    TURN_MS = 5
+    TURN_MS = 10  # longer than the switch interval, 5 ms, after which whoever waits has asked for the GIL
     OVERHEAD = 16
     WOKEN = 1
 
