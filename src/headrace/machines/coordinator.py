@@ -11,7 +11,7 @@ from typing import Final
 
 from headrace.errors import KafkaError
 from headrace.machines.backoff import backoff_s
-from headrace.machines.machine import ANY_NODE, ErrorEvent, Event, Send
+from headrace.machines.machine import ANY_NODE, REFUSALS, ErrorEvent, Event, Send
 from headrace.wire.messages.groups import FindCoordinatorRequest, FindCoordinatorResponse
 from headrace.wire.schema import Struct
 
@@ -114,7 +114,9 @@ class CoordinatorFinder:
         self._fail(error, now)
 
     def _fail(self, error: KafkaError, now: float) -> None:
-        if not error.retriable() and error.code() > 0 and error.code() not in _PASSING and self.error != error:
+        if error.code() in REFUSALS:
+            self.error = error  # the connection has reported it
+        elif not error.retriable() and error.code() > 0 and error.code() not in _PASSING and self.error != error:
             self.error = error
             self._events.append(ErrorEvent(error))
         self._failures += 1

@@ -15,12 +15,14 @@ from typing import Any, Final, Protocol
 from headrace.errors import KafkaError
 from headrace.wire.schema import Request, Struct
 
-__all__ = ["ANY_NODE", "CONTROLLER", "ErrorEvent", "Event", "Machine", "Send"]
+__all__ = ["ANY_NODE", "CONTROLLER", "REFUSALS", "ErrorEvent", "Event", "Machine", "Send"]
 
 ANY_NODE: Final = -1
 """Destination: any broker, the least loaded one that is connected."""
 CONTROLLER: Final = -2
 """Destination: the broker that the metadata names as controller (any broker forwards in KRaft)."""
+REFUSALS: Final = (KafkaError._AUTHENTICATION, KafkaError._SSL)
+"""Errors of a broker that does not let this client in. It is dialled again with backoff, but nobody should wait."""
 
 
 @dataclass(slots=True, eq=False)

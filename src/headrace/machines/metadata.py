@@ -16,7 +16,7 @@ from uuid import UUID
 
 from headrace.errors import KafkaError
 from headrace.machines.backoff import backoff_s
-from headrace.machines.machine import ANY_NODE, Event, Send
+from headrace.machines.machine import ANY_NODE, REFUSALS, Event, Send
 from headrace.types import NodeAddress
 from headrace.wire.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
 from headrace.wire.schema import Struct
@@ -26,7 +26,6 @@ __all__ = ["Cluster", "Metadata", "MetadataChanged", "MetadataFailed", "Partitio
 _NO_UUID = UUID(int=0)
 _FIRST_BOOTSTRAP_ID = -1000
 _REQUEST_TIMEOUT_S = 30.0
-_REFUSALS = (KafkaError._AUTHENTICATION, KafkaError._SSL)
 _FAILED_ROUNDS_BEFORE_REBOOTSTRAP = 2
 
 
@@ -221,7 +220,7 @@ class Metadata:
     def on_error(self, send: Send, error: KafkaError, now: float) -> None:
         """No answer: try another broker after the backoff, and in the end the bootstrap servers."""
         self._in_flight = None
-        if error.code() in _REFUSALS:
+        if error.code() in REFUSALS:
             self._events.append(MetadataFailed(error))
         self._on_failure(now)
 

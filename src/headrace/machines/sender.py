@@ -17,7 +17,7 @@ from uuid import UUID
 
 from headrace.errors import KafkaError
 from headrace.machines.accumulator import Accumulator, PartitionQueue, ProducerBatch
-from headrace.machines.machine import Event, Send
+from headrace.machines.machine import REFUSALS, Event, Send
 from headrace.machines.reactions import HOPELESS, Reaction, answer_error, answers_by_partition, reaction_to
 from headrace.machines.sequences import Sequences
 from headrace.machines.transactions import ANY_VERSION, Transactions
@@ -245,6 +245,8 @@ class Sender:
     def on_error(self, send: Send, error: KafkaError, now: float) -> None:
         """No answer came."""
         if isinstance(send.request, InitProducerIdRequest):
+            if error.code() in REFUSALS:  # it may let us in later; these records do not wait for that
+                self.purge(error, None)
             self.fail_on(self._sequences.on_error(error, now))
             return
         self._requests[send.destination] -= 1

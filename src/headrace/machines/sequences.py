@@ -16,7 +16,7 @@ from typing import Final
 
 from headrace.errors import KafkaError
 from headrace.machines.accumulator import PartitionQueue, ProducerBatch
-from headrace.machines.machine import ANY_NODE, Send
+from headrace.machines.machine import ANY_NODE, REFUSALS, Send
 from headrace.wire.messages.produce import InitProducerIdRequest, InitProducerIdResponse
 
 __all__ = ["MAX_EPOCH", "Sequences"]
@@ -83,7 +83,7 @@ class Sequences:
         self._asking = False
         self._ask_at = now + self._backoff_s(self._attempts)
         self._attempts += 1
-        return None if error.retriable() else error
+        return None if error.retriable() or error.code() in REFUSALS else error
 
     # The numbers of a partition
 

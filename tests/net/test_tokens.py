@@ -1,0 +1,246 @@
+"""Tokens for OAUTHBEARER: how long they are kept, where they come from, and what a failing source does."""
+
+import asyncio
+import base64
+import json
+import ssl
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from typing import Any
+from urllib.parse import parse_qs
+
+import pytest
+import trustme
+
+from headrace.config import ADMIN, Config
+from headrace.errors import ConfigError, KafkaError, KafkaException
+from headrace.net.authentication import mechanism_source
+from headrace.net.tokens import Token, TokenSource, from_callback, jwt_expiry, unsecured_token
+from headrace.types import NodeAddress
+
+NODE = NodeAddress(1, "broker", 9092)
+
+
+def jwt(**claims: Any) -> str:
+    parts = (base64.urlsafe_b64encode(json.dumps(part).encode()).decode().rstrip("=") for part in ({}, claims))
+    return ".".join((*parts, "sig"))
+
+
+class Provider:
+    """Gives numbered tokens that live 100 s, or fails."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+        self.asked = 0
+        self.failure: KafkaException | None = None
+        self.source = TokenSource(self.fetch, lambda: self.now, lambda: 0.5, wall=lambda: self.now,
+                                  backoff_s=(1.0, 4.0))
+
+    async def fetch(self) -> Token:
+        await asyncio.sleep(0)
+        self.asked += 1
+        if self.failure is not None:
+            raise self.failure
+        return Token(f"t{self.asked}", self.now + 100)
+
+    def get(self) -> str:
+        return asyncio.run(self.source.get()).value
+
+
+def refusal(code: int = KafkaError._AUTHENTICATION) -> KafkaException:
+    return KafkaException(KafkaError(code, "no"))
+
+
+def test_a_token_is_shared_until_80_percent_of_its_life_is_over() -> None:
+    provider = Provider()
+    assert provider.get() == "t1"
+    provider.now = 79.9
+    assert provider.get() == "t1"
+    provider.now = 80
+    assert provider.get() == "t2"
+
+
+def test_many_who_ask_at_once_cause_one_request() -> None:
+    provider = Provider()
+
+    async def run() -> list[Token]:
+        return await asyncio.gather(*(provider.source.get() for _ in range(10)))
+
+    assert {token.value for token in asyncio.run(run())} == {"t1"}
+
+
+def test_an_old_token_serves_while_the_source_fails_and_it_still_lives() -> None:
+    provider = Provider()
+    provider.get()
+    provider.failure, provider.now = refusal(), 90
+    assert provider.get() == "t1"
+    provider.now = 100
+    with pytest.raises(KafkaException):
+        provider.get()
+
+
+def test_a_source_that_fails_is_left_alone_for_a_while_and_everybody_gets_its_error() -> None:
+    provider = Provider()
+    provider.failure = refusal()
+    asked = []
+    for provider.now in (0, 0.5, 1.0, 2.0, 3.0, 10.0):
+        with pytest.raises(KafkaException):
+            provider.get()
+        asked.append(provider.asked)
+    assert asked == [1, 1, 2, 2, 3, 4]
+    provider.failure, provider.now = None, 14.0
+    assert provider.get() == "t5"
+
+
+def test_a_token_that_has_expired_already_is_an_error_that_names_the_clocks() -> None:
+    async def run() -> None:
+        source = TokenSource(from_callback(lambda config: ("t", 3600), "", {}), lambda: 0.0, lambda: 0.5)
+        with pytest.raises(KafkaException, match="seconds since the epoch"):
+            await source.get()
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("answer", [None, "secret", ("secret",), ("secret", "soon"), (1, 2), ("secret", 9e9, "p", 7),
+                                    ("secret", 9e9, "p", {"a": 1}), ("secret", 9e9, "p", {}, 5)])
+def test_a_callback_that_returns_something_else_is_told_what_is_expected_and_the_token_is_not_shown(
+    answer: Any
+) -> None:
+    with pytest.raises(KafkaException, match="must return") as failed:
+        asyncio.run(from_callback(lambda config: answer, "", {})())
+    assert "secret" not in failed.value.error.str()
+
+
+def test_a_token_does_not_show_itself() -> None:
+    assert "secret" not in repr(Token("secret", 1.0, {"key": "secret"}))
+
+
+def test_an_unsecured_token_says_what_its_description_says() -> None:
+    token = unsecured_token("principal='a b' scope=x,y life=60 extension_traceId=7", {"more": "8"}, 1000.0)
+    head, claims, signature = token.value.split(".")
+    assert json.loads(base64.urlsafe_b64decode(head + "==")) == {"alg": "none"}
+    assert json.loads(base64.urlsafe_b64decode(claims + "==")) == {
+        "sub": "a b", "iat": 1000.0, "exp": 1060.0, "scope": ["x", "y"]}
+    assert signature == ""
+    assert (token.expires_at, token.extensions) == (1060.0, {"more": "8", "traceId": "7"})
+
+
+@pytest.mark.parametrize("config", ["", "scope=x", "principal=a life=soon", "principal=a life=0", "principal=a colour=b",
+                                    "principal='a"])
+def test_a_description_that_can_not_be_read_is_refused(config: str) -> None:
+    with pytest.raises(ConfigError, match=r"sasl\.oauthbearer\.config"):
+        unsecured_token(config, {}, 0.0)
+
+
+@pytest.mark.parametrize(("token", "expected"), [
+    (jwt(exp=12), 12.0), (jwt(exp=12.5), 12.5), (jwt(), None), (jwt(exp="12"), None), (jwt(exp=True), None),
+    ("opaque", None), ("a.b.c", None), ("a.W10.c", None), ("..", None), ("a.\xff.c", None),
+])
+def test_the_expiry_of_a_jwt_is_read_and_nothing_else_is(token: str, expected: float | None) -> None:
+    assert jwt_expiry(token) == expected
+
+
+# A token endpoint
+
+
+class Endpoint(BaseHTTPRequestHandler):
+    """Answers as the test says; notes what it was asked."""
+
+    status, body = 200, b"{}"
+    seen: list[tuple[str, str, dict[str, list[str]]]] = []
+
+    def do_POST(self) -> None:
+        form = self.rfile.read(int(self.headers["Content-Length"])).decode()
+        self.seen.append((self.path, self.headers["Authorization"], parse_qs(form)))
+        self.send_response(self.status)
+        self.end_headers()
+        self.wfile.write(self.body)
+
+    def log_message(self, *arguments: Any) -> None:
+        pass
+
+
+@pytest.fixture(scope="module")
+def authority() -> trustme.CA:
+    return trustme.CA()
+
+
+@pytest.fixture
+def endpoint(authority: trustme.CA) -> Iterator[int]:
+    """An HTTPS server on a free port."""
+    Endpoint.status, Endpoint.body, Endpoint.seen = 200, b"{}", []
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    authority.issue_cert("127.0.0.1").configure_cert(context)
+    server = HTTPServer(("127.0.0.1", 0), Endpoint)
+    server.socket = context.wrap_socket(server.socket, server_side=True)
+    server.handle_error = lambda *arguments: None  # type: ignore[method-assign]
+    thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+    thread.start()
+    yield server.server_address[1]
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+def first_words(port: int, **properties: Any) -> bytes:
+    """What a broker would be told first by a client that gets its tokens from the endpoint."""
+    async def run() -> bytes:
+        source = mechanism_source(Config(ADMIN, {
+            "bootstrap.servers": "broker:9092", "security.protocol": "sasl_ssl", "sasl.mechanism": "OAUTHBEARER",
+            "sasl.oauthbearer.token.endpoint.url": f"https://127.0.0.1:{port}/realms/r/token?x=1",
+            "sasl.oauthbearer.client.id": "me", "sasl.oauthbearer.client.secret": "hunter2", **properties,
+        }), lambda: 0.0, lambda: 0.5)
+        assert source is not None
+        return (await source(NODE)).first()
+
+    return asyncio.run(run())
+
+
+def pem(authority: trustme.CA) -> str:
+    return authority.cert_pem.bytes().decode()
+
+
+def test_a_token_is_got_with_client_credentials(endpoint: int, authority: trustme.CA) -> None:
+    Endpoint.body = json.dumps({"access_token": jwt(exp=9e9), "expires_in": 60}).encode()
+    words = first_words(endpoint, **{"https.ca.pem": pem(authority), "sasl.oauthbearer.scope": "kafka:read x",
+                                     "sasl.oauthbearer.extensions": "traceId=7"})
+    assert words == f"n,,\x01auth=Bearer {jwt(exp=9e9)}\x01traceId=7\x01\x01".encode()
+    [(path, credentials, form)] = Endpoint.seen
+    assert path == "/realms/r/token?x=1"
+    assert base64.b64decode(credentials.removeprefix("Basic ")) == b"me:hunter2"
+    assert form == {"grant_type": ["client_credentials"], "scope": ["kafka:read x"]}
+
+
+@pytest.mark.parametrize(("status", "body", "code", "text"), [
+    (401, b'{"error":"invalid_client","error_description":"wrong\\nsecret"}', KafkaError._AUTHENTICATION,
+     r'HTTP status 401 \(invalid_client wrong secret\): check "sasl\.oauthbearer\.client\.id"'),
+    (503, b"busy", KafkaError._TRANSPORT, "HTTP status 503"),
+    (429, b"", KafkaError._TRANSPORT, "HTTP status 429"),
+    (200, b"{}", KafkaError._AUTHENTICATION, "gave no access_token"),
+    (200, b"<html>", KafkaError._AUTHENTICATION, "gave no access_token"),
+    (200, b'{"access_token":"a b"}', KafkaError._AUTHENTICATION, "characters"),
+    (200, b"[" * 100_000, KafkaError._AUTHENTICATION, "gave no access_token"),
+])
+def test_what_the_endpoint_says_instead_of_a_token_is_one_clear_line(
+    endpoint: int, authority: trustme.CA, status: int, body: bytes, code: int, text: str
+) -> None:
+    Endpoint.status, Endpoint.body = status, body
+    with pytest.raises(KafkaException, match=text) as failed:
+        first_words(endpoint, **{"https.ca.pem": pem(authority)})
+    assert failed.value.error == code
+    assert "\n" not in failed.value.error.str()
+    assert "hunter2" not in failed.value.error.str()
+
+
+def test_an_endpoint_with_an_unknown_certificate_is_refused_and_the_property_named(endpoint: int) -> None:
+    with pytest.raises(KafkaException, match=r'"https\.ca\.location"') as failed:
+        first_words(endpoint)
+    assert failed.value.error == KafkaError._SSL
+    assert Endpoint.seen == []
+
+
+def test_an_endpoint_that_is_not_there_is_a_passing_error() -> None:
+    with pytest.raises(KafkaException, match="no OAuth token from 127.0.0.1:1/realms/r/token") as failed:
+        first_words(1)
+    assert failed.value.error == KafkaError._TRANSPORT
