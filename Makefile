@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 SOURCES := $(wildcard src/headrace/records/_*.p*) src/headrace/records/_native.h setup.py pyproject.toml
 
-.PHONY: demo test long check bench wheel clean help
+.PHONY: demo test long fuzz check bench wheel clean help
 
 help:  ## Show this list
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
@@ -16,9 +16,13 @@ demo: $(READY)  ## The main job on the embedded broker: 336,776 flights through 
 test: $(READY)  ## All tests but the long ones, real Kafka and real Spark included
 	$(BIN)/python -m pytest -m "not slow" $(PYTEST_ARGS)
 
-long: $(READY)  ## The long tests: clusters of three brokers, killed and frozen; older Kafkas; 100,000 simulated schedules
+long: $(READY)  ## The long tests: clusters of three brokers, older Kafkas, simulated schedules, a million hostile inputs
 	$(BIN)/python -m pytest -m slow $(PYTEST_ARGS)
 	$(BIN)/python -m tests.sim.produce --schedules 100000 --jobs 2
+	$(BIN)/python -m tests.hostile --frames 1000000 --jobs 2
+
+fuzz: $(READY)  ## Ten minutes of coverage-guided fuzzing for each of the native module, message codecs and compression
+	$(BIN)/python -m tests.fuzz --seconds 600 --jobs 2 $(FUZZ_ARGS)
 
 check: $(READY)  ## Lint, types, layers, docstrings
 	$(BIN)/ruff check .

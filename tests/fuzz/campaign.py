@@ -40,6 +40,7 @@ class Outcome(NamedTuple):
     kept: int
     kept_bytes: int
     peak_mb: int
+    failed: bool
     findings: list[Path]
 
 
@@ -59,10 +60,10 @@ def main(argv: list[str] | None = None) -> int:
     for each in outcomes:
         print(f"{each.target}: {each.executions} executions, {each.edges} edges, {each.features} features, "
               f"{each.kept} inputs of {each.kept_bytes >> 10} KiB kept, peak {each.peak_mb} MiB, "
-              f"{len(each.findings)} findings")
+              f"{len(each.findings)} findings{', FAILED' * each.failed}")
         for finding in each.findings:
             print(f"  FINDING {finding}")
-    return 1 if any(each.findings for each in outcomes) else 0
+    return 1 if any(each.failed or each.findings for each in outcomes) else 0
 
 
 def fuzz(workshop: Workshop, target: str, seconds: int) -> Outcome:
@@ -76,12 +77,14 @@ def fuzz(workshop: Workshop, target: str, seconds: int) -> Outcome:
     kept.mkdir(parents=True, exist_ok=True)
     log = place / "log"
     # A finding ends libFuzzer's process; `-fork=1` would go on, but can not with a runtime loaded in front of Python.
-    _harness(workshop, target, f"-max_total_time={seconds}", f"-max_len={MAX_BYTES}", "-print_final_stats=1",
-             f"-artifact_prefix={place}/findings/", str(place / "work"), str(kept), str(place / "seeds"), log=log)
+    status = _harness(
+        workshop, target, f"-max_total_time={seconds}", f"-max_len={MAX_BYTES}", "-print_final_stats=1",
+        f"-artifact_prefix={place}/findings/", str(place / "work"), str(kept), str(place / "seeds"), log=log)
     # By the code that is reached, and not by how often: the smallest corpus that is worth keeping.
-    _harness(workshop, target, "-merge=1", "-use_counters=0", f"-max_len={MAX_BYTES}",
-             f"-artifact_prefix={place}/findings/merge-", str(place / "merged"), str(kept), str(place / "work"),
-             log=place / "merge-log")
+    status |= _harness(
+        workshop, target, "-merge=1", "-use_counters=0", f"-max_len={MAX_BYTES}",
+        f"-artifact_prefix={place}/findings/merge-", str(place / "merged"), str(kept), str(place / "work"),
+        log=place / "merge-log")
     findings = sorted((place / "findings").iterdir())
     merged = list((place / "merged").iterdir())
     if merged and not findings:
@@ -90,8 +93,9 @@ def fuzz(workshop: Workshop, target: str, seconds: int) -> Outcome:
     text = log.read_text(errors="replace")
     done = re.findall(r"cov: (\d+) ft: (\d+)", text)
     edges, features = map(int, done[-1]) if done else (0, 0)
-    return Outcome(target, _stat(text, "number_of_executed_units"), edges, features, len(merged),
-                   sum(each.stat().st_size for each in kept.iterdir()), _stat(text, "peak_rss_mb"), findings)
+    kept_bytes = sum(each.stat().st_size for each in kept.iterdir())
+    return Outcome(target, _stat(text, "number_of_executed_units"), edges, features, len(merged), kept_bytes,
+                   _stat(text, "peak_rss_mb"), status != 0, findings)
 
 
 def _stat(text: str, name: str) -> int:

@@ -50,7 +50,7 @@ def prepare(cache: Path = ROOT / ".cache/fuzz") -> Workshop:
         _run(str(python), "-m", "pip", "install", "--quiet", *_PACKAGES)
     if not runtime.exists():
         raise RuntimeError("Atheris was installed without asan_with_fuzzer.so: use a Python for which it has a wheel")
-    native = cache / "native" / f"_native{sysconfig.get_config_var('EXT_SUFFIX')}"
+    native = cache / "build" / f"_native{sysconfig.get_config_var('EXT_SUFFIX')}"
     sources = [_RECORDS / "_native.pyx", *_RECORDS.glob("_*.pxi"), _RECORDS / "_native.h", Path(__file__)]
     if not native.exists() or native.stat().st_mtime < max(source.stat().st_mtime for source in sources):
         _build(python, native)
