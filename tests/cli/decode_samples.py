@@ -160,7 +160,8 @@ def talk(said: Iterable[Said], *, step: int = 1 << 20, opened: bool = True, clos
     for by_client, data in said:
         for at in range(0, len(data), step):
             part = data[at:at + step]
-            packets.append(tcp(*sides[by_client], sequence[by_client], part, acknowledged=sequence[not by_client], **ip))
+            packets.append(tcp(*sides[by_client], sequence[by_client], part, acknowledged=sequence[not by_client],
+                               **ip))
             sequence[by_client] += len(part)
     if closed:
         packets += [tcp(*sides[side], sequence[side], flags=FIN | ACK, **ip) for side in (True, False)]

@@ -270,7 +270,8 @@ def test_sidecars_are_shown_and_compared_with_their_segment(decode, tmp_path):
     assert "timestamp 1600000000000 follows on 1700000000000" in told.text
     assert "an entry of 12 bytes is cut after 2" in told.text
     aborted = tmp_path / "00000000000000000010.txnindex"
-    aborted.write_bytes(encode_prefixed(AbortedTxn(producer_id=7, first_offset=1, last_offset=5, last_stable_offset=6), 0))
+    entry = AbortedTxn(producer_id=7, first_offset=1, last_offset=5, last_stable_offset=6)
+    aborted.write_bytes(encode_prefixed(entry, 0))
     assert decode(aborted, "--json").objects() == [
         {"kind": "entry", "producer_id": 7, "first_offset": 1, "last_offset": 5, "last_stable_offset": 6}]
 

@@ -49,7 +49,7 @@ examples:
   headrace decode --errors-only capture.pcap                     replies with error codes, and damage
   tcpdump -i any -U -w - port 9092 | headrace decode -           live
   headrace decode --json capture.pcap | jq 'select(.latency_ms > 100)'
-  headrace decode 0000001200120004000000070004746573740000000000
+  headrace decode 00000012001200040000000700047465737400010100
   xxd reply.bin | headrace decode --api Fetch --version 13 -
 
 Passwords, SASL bytes, delegation tokens and SCRAM secrets are never shown. Exit status: 0 all was read, 1 something is

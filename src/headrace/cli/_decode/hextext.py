@@ -64,7 +64,7 @@ def read_hex(text: str) -> list[Block]:
     Raises:
         Damage: it is in no known form.
     """
-    for read in (_arrays, _literals, _followed, _dumps, _plain):
+    for read in (_arrays, _followed, _dumps, _literals, _plain):
         blocks = [block for block in read(text) if block.data]
         if blocks:
             if sum(len(block.data) for block in blocks) > _MAX_BYTES:
@@ -162,8 +162,10 @@ def _row(number: int, match: re.Match[str]) -> _Line | None:
         return None
     if groups and not match["colon"] and len(groups[0]) > 4:
         return None  # words of eight digits and more are plain hex in lines
-    is_word_dump = len(match["offset"]) == _SHORT_OFFSET and bool(groups) and all(len(g) == 4 for g in groups)
-    return _Line(number, bool(match["indent"]), match["offset"], groups, is_word_dump and not match["colon"])
+    is_word_dump = not match["colon"] and bool(groups) and len(groups[0]) == 4
+    if is_word_dump and len(match["offset"]) != _SHORT_OFFSET:
+        return None  # words, the first of which only looks like an offset
+    return _Line(number, bool(match["indent"]), match["offset"], groups, is_word_dump)
 
 
 def _blocks(lines: list[_Line | None], time: int | None) -> Iterator[Block]:

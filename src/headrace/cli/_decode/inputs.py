@@ -103,7 +103,7 @@ class Input:
         """
         named = sidecar_of(self.path.name) if self.path is not None else ""
         head = self.head()
-        if named and not begins_batch(head):
+        if named:
             return named
         if is_capture(head):
             return "pcap"

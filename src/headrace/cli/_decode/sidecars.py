@@ -47,10 +47,10 @@ class ProducerSnapshot(Message, versions="1"):
 
 def sidecar_of(name: str) -> str:
     """What the name of a file says that it is; empty when it says nothing."""
-    path = Path(name)
-    if path.suffix[1:] in SIDECARS:
-        return path.suffix[1:]
-    return "checkpoint" if path.name.endswith("-checkpoint") else ""
+    if name.endswith("-checkpoint"):
+        return "checkpoint"
+    ending = Path(name).suffix[1:]
+    return ending if ending in SIDECARS and ending != "checkpoint" else ""  # NNN.checkpoint holds batches
 
 
 def _entry(text: str, parts: list[Node]) -> Item:
