@@ -262,13 +262,15 @@ func fetchOffsets(ctx context.Context, c command) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	all, err := client.FetchOffsets(ctx, c.Group)
+	all, err := client.FetchOffsetsForTopics(ctx, c.Group, c.Topic)
 	found := map[int32]int64{}
 	for _, each := range all[c.Topic] {
 		if each.Err != nil {
 			return nil, each.Err
 		}
-		found[each.Partition] = each.At
+		if each.At >= 0 {
+			found[each.Partition] = each.At
+		}
 	}
 	return found, err
 }
