@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import struct
 from collections.abc import Callable
 from functools import cache
@@ -84,15 +85,16 @@ def places(cls: type[Message], version: int, data: bytes, start: int) -> list[Pl
 
 
 def _noting(value: Any, name: str, notes: list[Place]) -> Any:
-    if not name.startswith("unpack_") or name == "unpack_many":
+    if not name.startswith("unpack_"):
         return value
     unpack: Callable[..., Any] = value
-    widths = [struct.calcsize(">" + letter.replace("o", "?")) for letter in name.removeprefix("unpack_")]
+    letters = re.findall(r"\d*[a-zA-Z?]", name.removeprefix("unpack_").replace("o", "?"))
 
     def noted(data: bytes, position: int) -> Any:
         at = position
-        for width in widths:
-            notes.append((at, width))
+        for letter in letters:
+            width = struct.calcsize(">" + letter)
+            notes.append((at, 0 if letter == "B" else width))  # a single byte begins a compact length
             at += width
         return unpack(data, position)
 

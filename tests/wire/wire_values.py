@@ -11,7 +11,7 @@ from uuid import UUID
 from headrace.wire.api import API
 from headrace.wire.layout import FIXED, ZERO_UUID, Column, Type, columns, is_flexible
 from headrace.wire.messages import control, groups, headers
-from headrace.wire.schema import Message, Request, Response, Struct
+from headrace.wire.schema import Message, Struct
 from headrace.wire.versions import NEVER
 
 _BITS = {"b": 8, "h": 16, "i": 32, "q": 64}
@@ -24,7 +24,7 @@ _LAST_TAG = 2**31 - 2  # Java reads one more, but can not write it
 def all_messages() -> list[type[Message]]:
     """Every message that has versions of its own."""
     pairs = [cls for api in API.values() for cls in (api.request, api.response)]
-    embedded = {cls for cls in Message.__subclasses__() if cls not in (Request, Response)}
+    embedded = {cls for cls in Message.__subclasses__() if cls.__module__.startswith("headrace.wire.messages.")}
     assert {control.EndTxnMarker, groups.ConsumerProtocolAssignment, headers.RequestHeader} < embedded
     return [*pairs, *sorted(embedded, key=lambda cls: cls.__name__)]
 

@@ -27,7 +27,7 @@ __all__ = [
 
 Part = bytes | memoryview
 Cuts = list[tuple[int, memoryview]]
-"""Where in the written bytes which records belong."""
+"""Where in the written bytes which records belong; none are empty."""
 
 AnyMessage = TypeVar("AnyMessage", bound=Message)
 Writer = Callable[[Message, bytearray, Cuts], None]
@@ -77,10 +77,13 @@ def assemble(out: bytearray, cuts: Cuts) -> list[Part]:
     view, start = memoryview(out), 0
     parts: list[Part] = []
     for position, records in cuts:
-        parts += (view[start:position], records)
-        start = position
-    parts.append(view[start:])
-    return [part for part in parts if len(part)]
+        if position > start:
+            parts.append(view[start:position])
+            start = position
+        parts.append(records)
+    if start < len(out):
+        parts.append(view[start:])
+    return parts
 
 
 def decode(cls: type[AnyMessage], data: bytes | bytearray | memoryview, version: int) -> AnyMessage:

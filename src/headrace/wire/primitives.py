@@ -121,4 +121,6 @@ def read_uuid(data: bytes) -> UUID:
 def as_view(data: bytes | bytearray | memoryview) -> memoryview:
     """`data` as a view of single bytes, without a copy."""
     view = memoryview(data)
+    if type(data) is bytes:
+        return view
     return view if view.format == "B" and view.ndim == 1 and view.contiguous else view.cast("B")

@@ -10,11 +10,11 @@ Read next: `wire.codec`, which compiles and keeps these functions.
 
 from __future__ import annotations
 
-from struct import calcsize, unpack_from
+from struct import calcsize
 from typing import Any
 
 from headrace.errors import ProtocolError
-from headrace.wire.layout import FIXED, SIZED, UNKNOWN, Column, Type, columns, default_source, min_size
+from headrace.wire.layout import FIXED, SIZED, UNKNOWN, UNSET, Column, Type, columns, default_source, min_size
 from headrace.wire.primitives import read_text_length, read_uuid, read_uvarint
 from headrace.wire.source import Source
 
@@ -26,9 +26,8 @@ def decoder_source(message: type[Any], version: int) -> tuple[str, dict[str, Any
 
     `d` is the data, `view` a memoryview of it, `p` where to begin; returned are the message and the position behind it.
     """
-    names = {"uvarint": read_uvarint, "read_uuid": read_uuid, "unpack_many": _unpack_many, "new": object.__new__,
-             "short": _short_of_data, "null": _unexpected_null, "odd": _odd_tag, "keep": _keep,
-             "text_length": read_text_length}
+    names = {"uvarint": read_uvarint, "text_length": read_text_length, "read_uuid": read_uuid, "new": object.__new__,
+             "short": _short_of_data, "null": _unexpected_null, "odd": _odd_tag, "keep": _keep}
     source = Source(message, version, names)
     source.add("end = len(d)")
     _read_struct(source, message, "m")
@@ -37,32 +36,42 @@ def decoder_source(message: type[Any], version: int) -> tuple[str, dict[str, Any
 
 def _read_struct(source: Source, cls: type[Any], target: str) -> None:
     version = source.version
-    source.names[cls.__name__] = cls
-    source.add(f"{target} = new({cls.__name__})", f"{target}.{UNKNOWN} = None")
-    run: list[tuple[str, str]] = []
+    _make(source, cls, target)
     for column in columns(cls):
         place = f"{target}.{column.name}"
         if not column.versions.holds(version) or column.is_tagged(version):
-            source.add(f"{place} = {default_source(column, source.names)}")
-            continue
-        letter = None if column.type.is_array else FIXED.get(column.type.name)
-        if letter:
-            run.append((letter, place))
-            continue
-        _flush(source, run)
-        _read_value(source, column.type, place, column.nullable.holds(version), column.name)
-    _flush(source, run)
+            _default(source, column, place)
+        else:
+            _read_value(source, column.type, place, column.nullable.holds(version), column.name)
     if source.flexible:
         _read_tags(source, [c for c in columns(cls) if c.versions.holds(version) and c.is_tagged(version)], target)
+    _flush(source)
 
 
-def _flush(source: Source, run: list[tuple[str, str]]) -> None:
-    if run:
-        letters = "".join(letter for letter, _ in run)
-        places = ", ".join(place for _, place in run)
-        source.add(f"{places}{',' if len(run) == 1 else ''} = {source.unpacker(letters)}(d, p)",
-                   f"p += {calcsize('>' + letters)}")
-        run.clear()
+def _make(source: Source, cls: type[Any], target: str) -> None:
+    source.names[cls.__name__] = cls
+    source.add(f"{target} = new({cls.__name__})", f"{target}.{UNKNOWN} = None")
+
+
+def _default(source: Source, column: Column, place: str) -> None:
+    """Give a field that is not read its default; a structure's are written out, which is cheaper than its class."""
+    struct = column.type.struct
+    if struct is None or column.type.is_array or column.default is not UNSET:
+        source.add(f"{place} = {default_source(column, source.names)}")
+        return
+    value = source.fresh("o")
+    _make(source, struct, value)
+    for inner in columns(struct):
+        _default(source, inner, f"{value}.{inner.name}")
+    source.add(f"{place} = {value}")
+
+
+def _flush(source: Source) -> None:
+    """Read the fixed-size values that have come together."""
+    if source.run:
+        letters, places, after = source.take_run()
+        source.add(f"{', '.join(places)}{',' if len(places) == 1 else ''} = {source.unpacker(letters)}(d, p)",
+                   f"p += {calcsize('>' + letters)}", *after)
 
 
 def _read_tags(source: Source, tagged: list[Column], target: str) -> None:
@@ -71,7 +80,8 @@ def _read_tags(source: Source, tagged: list[Column], target: str) -> None:
     As in Java they may come in any order and more than once: the last one counts.
     """
     count, tag, stop = source.fresh("tags"), source.fresh("tag"), source.fresh("stop")
-    source.add(f"{count} = d[p]; p += 1", f"if {count}:")
+    _read_byte(source, count)
+    source.add(f"if {count}:")
     source.indent(1)
     source.add(f"if {count} > 127: {count}, p = uvarint(d, p - 1)", f"while {count}:")
     source.indent(1)
@@ -82,10 +92,20 @@ def _read_tags(source: Source, tagged: list[Column], target: str) -> None:
         source.indent(1)
         nullable = column.nullable.holds(source.version)
         _read_value(source, column.type, f"{target}.{column.name}", nullable, column.name)
+        _flush(source)
         source.add(f"if p != {stop}: odd({column.name!r}, p, {stop})")
         source.indent(-1)
     source.add(f"{'else: ' if tagged else ''}p = keep({target}, {tag}, d, p, {stop})", f"{count} -= 1")
     source.indent(-2)
+
+
+def _read_byte(source: Source, place: str) -> None:
+    """Read an unsigned byte, together with the fixed-size values before it if there are any."""
+    if source.run:
+        source.run.append(("B", place, ""))
+        _flush(source)
+    else:
+        source.add(f"{place} = d[p]; p += 1")
 
 
 def _read_length(source: Source, letter: str, compact: bool) -> str:
@@ -93,9 +113,11 @@ def _read_length(source: Source, letter: str, compact: bool) -> str:
     length = source.fresh("n")
     if compact:
         read = "text_length" if letter == "h" else "uvarint"
-        source.add(f"{length} = d[p]; p += 1", f"if {length} > 127: {length}, p = {read}(d, p - 1)", f"{length} -= 1")
+        _read_byte(source, length)
+        source.add(f"if {length} > 127: {length}, p = {read}(d, p - 1)", f"{length} -= 1")
     else:
-        source.add(f"{length}, = {source.unpacker(letter)}(d, p)", f"p += {calcsize('>' + letter)}")
+        source.run.append((letter, length, ""))
+        _flush(source)
     return length
 
 
@@ -107,14 +129,15 @@ def _read_value(source: Source, type_: Type, target: str, nullable: bool, name: 
     elif type_.name in SIZED:
         _read_bytes(source, type_.name, target, nullable, name)
     elif type_.name == "Uuid":
-        source.add("if p + 16 > end: short(p + 16, end)", f"{target} = read_uuid(bytes(d[p:p + 16]))", "p += 16")
+        raw = source.fresh("u")
+        source.run.append(("16s", raw, f"{target} = read_uuid({raw})"))
     else:
-        letter = FIXED[type_.name]
-        source.add(f"{target}, = {source.unpacker(letter)}(d, p)", f"p += {calcsize('>' + letter)}")
+        source.run.append((FIXED[type_.name], target, ""))
 
 
 def _read_nested(source: Source, cls: type[Any], target: str, nullable: bool) -> None:
     if nullable:
+        _flush(source)
         source.add("p += 1", f"if d[p - 1] > 127: {target} = None", "else:")
         source.indent(1)
     if target.isidentifier():
@@ -126,45 +149,47 @@ def _read_nested(source: Source, cls: type[Any], target: str, nullable: bool) ->
     source.indent(-1 if nullable else 0)
 
 
-def _read_none(source: Source, length: str, target: str, nullable: bool, name: str) -> None:
-    source.add(f"if {length} < 0:")
-    source.add(f"    {target} = None" if nullable else f"    null({name!r})", "else:")
+def _read_none(source: Source, length: str, target: str, nullable: bool, name: str) -> int:
+    """Read null; what follows is for values that are not. Returns how much deeper that stands."""
+    if not nullable:
+        source.add(f"if {length} < 0: null({name!r})")
+        return 0
+    source.add(f"if {length} < 0: {target} = None", "else:")
+    source.indent(1)
+    return 1
 
 
 def _read_bytes(source: Source, type_name: str, target: str, nullable: bool, name: str) -> None:
     compact = source.flexible and type_name != "ShortString"
     length = _read_length(source, "h" if type_name.endswith("String") else "i", compact)
-    _read_none(source, length, target, nullable, name)
+    deeper = _read_none(source, length, target, nullable, name)
     stop = source.fresh("stop")
-    source.indent(1)
     source.add(f"{stop} = p + {length}", f"if {stop} > end: short({stop}, end)")
     text = f"str(d[p:{stop}], 'utf-8')"
     made = {"String": text, "ShortString": text, "Bytes": f"bytes(d[p:{stop}])", "Records": f"view[p:{stop}]"}
     source.add(f"{target} = {made[type_name]}", f"p = {stop}")
-    source.indent(-1)
+    source.indent(-deeper)
 
 
 def _read_array(source: Source, type_: Type, target: str, nullable: bool, name: str) -> None:
     length = _read_length(source, "i", source.flexible)
-    _read_none(source, length, target, nullable, name)
-    source.indent(1)
-    least = max(1, min_size(type_.item, source.version, source.flexible))
-    source.add(f"if {length} * {least} > end - p: short(p + {length} * {least}, end)")
     letter = FIXED.get(type_.name)
     if letter:
-        source.add(f"{target} = unpack_many({letter!r}, {length}, d, p)", f"p += {length} * {calcsize('>' + letter)}")
-    else:
-        items, item = source.fresh("list"), source.fresh("e")
-        source.add(f"{target} = {items} = []", f"for _ in range({length}):")
-        source.indent(1)
-        _read_value(source, type_.item, item, False, name)
-        source.add(f"{items}.append({item})")
-        source.indent(-1)
-    source.indent(-1)
-
-
-def _unpack_many(letter: str, count: int, data: bytes | memoryview, position: int) -> list[Any]:
-    return list(unpack_from(f">{count}{letter}", data, position))
+        size = calcsize(">" + letter)
+        source.add(f"if {length} > 0:", f"    if {length} * {size} > end - p: short(p + {length} * {size}, end)",
+                   f"    {target} = list({source.unpackers(letter)}[{length}](d, p))", f"    p += {length} * {size}",
+                   f"elif {length}: {f'{target} = None' if nullable else f'null({name!r})'}", f"else: {target} = []")
+        return
+    deeper = _read_none(source, length, target, nullable, name)
+    least = max(1, min_size(type_.item, source.version, source.flexible))
+    items, item = source.fresh("list"), source.fresh("e")
+    source.add(f"if {length} * {least} > end - p: short(p + {length} * {least}, end)", f"{target} = {items} = []",
+               f"for _ in range({length}):")
+    source.indent(1)
+    _read_value(source, type_.item, item, False, name)
+    _flush(source)
+    source.add(f"{items}.append({item})")
+    source.indent(-1 - deeper)
 
 
 def _keep(struct: Any, tag: int, data: bytes | memoryview, position: int, stop: int) -> int:

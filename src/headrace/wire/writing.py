@@ -9,7 +9,6 @@ Read next: `wire.reading`, the mirror image.
 
 from __future__ import annotations
 
-from struct import pack
 from typing import Any
 
 from headrace.wire.layout import FIXED, SIZED, UNKNOWN, UNSET, ZERO_UUID, Column, Type, columns
@@ -23,7 +22,7 @@ __all__ = ["encoder_source"]
 def encoder_source(message: type[Any], version: int) -> tuple[str, dict[str, Any]]:
     """Source of `write(message, out, cuts)` and the names that it needs."""
     names = {"uvarint": write_uvarint, "text_length": write_text_length, "write_tags": write_tags, "as_view": as_view,
-             "pack_many": _pack_many, "lacks": _lacks, "refuse": _refuse}
+             "lacks": _lacks, "refuse": _refuse}
     source = Source(message, version, names)
     _write_struct(source, message, "m", "out")
     return source.function("def write(m, out, cuts):", "None"), names
@@ -31,30 +30,31 @@ def encoder_source(message: type[Any], version: int) -> tuple[str, dict[str, Any
 
 def _write_struct(source: Source, cls: type[Any], value: str, out: str) -> None:
     version = source.version
-    run: list[tuple[str, str]] = []
     for column in columns(cls):
         here = f"{value}.{column.name}"
         if not column.versions.holds(version):
             _refuse_unsendable(source, cls, column, here)
         elif not column.is_tagged(version):
-            letter = None if column.type.is_array else FIXED.get(column.type.name)
-            if letter:
-                run.append((letter, here))
-                continue
-            _flush(source, run, out)
             _write_value(source, column.type, here, out, column)
-    _flush(source, run, out)
     if source.flexible:
         _write_tags(source, [c for c in columns(cls) if c.versions.holds(version) and c.is_tagged(version)], value, out)
     else:
         source.add(f"if {value}.{UNKNOWN}: lacks({cls.__name__!r}, {UNKNOWN!r}, 'with tagged fields')")
+    _flush(source, out)
 
 
-def _flush(source: Source, run: list[tuple[str, str]], out: str) -> None:
-    if run:
-        pack = source.packer("".join(letter for letter, _ in run))
-        source.add(f"{out} += {pack}({', '.join(value for _, value in run)})")
-        run.clear()
+def _flush(source: Source, out: str) -> None:
+    """Write the fixed-size values that have come together."""
+    if source.run:
+        source.add(_packed(source, out))
+        source.run.clear()
+
+
+def _packed(source: Source, out: str, *further: tuple[str, str]) -> str:
+    """Source that writes the run and, in the same call, further values."""
+    together = [*((letter, value) for letter, value, _ in source.run), *further]
+    packer = source.packer("".join(letter for letter, _ in together))
+    return f"{out} += {packer}({', '.join(value for _, value in together)})"
 
 
 def _refuse_unsendable(source: Source, cls: type[Any], column: Column, here: str) -> None:
@@ -73,8 +73,8 @@ def _differs(source: Source, column: Column, here: str) -> str:
         if column.type.is_array:
             return f"{here} or {here} is None" if column.nullable != NEVER else here
         assert column.type.struct is not None
-        source.names[column.type.struct.__name__] = column.type.struct
-        return f"{here} != {column.type.struct.__name__}()"
+        parts = [_differs(source, inner, f"{here}.{inner.name}") for inner in columns(column.type.struct)]
+        return " or ".join([*parts, f"{here}.{UNKNOWN}"])
     if isinstance(default, (bool, int, float, str, bytes)):
         return f"{here} != {default!r}"
     source.names["ZERO_UUID"] = ZERO_UUID
@@ -84,8 +84,9 @@ def _differs(source: Source, column: Column, here: str) -> str:
 def _write_tags(source: Source, tagged: list[Column], value: str, out: str) -> None:
     unknown = f"{value}.{UNKNOWN}"
     if not tagged:
-        source.add(f"if {unknown}: write_tags({out}, [], {unknown}, ())", f"else: {out}.append(0)")
+        _write_no_tags(source, unknown, out)
         return
+    _flush(source, out)
     tags, buffer = source.fresh("tags"), source.fresh("tag")
     source.add(f"{tags} = []")
     for column in sorted(tagged, key=lambda c: c.tag or 0):
@@ -94,40 +95,51 @@ def _write_tags(source: Source, tagged: list[Column], value: str, out: str) -> N
         source.indent(1)
         source.add(f"{buffer} = bytearray()")
         _write_value(source, column.type, here, buffer, column)
+        _flush(source, buffer)
         source.add(f"{tags}.append(({column.tag}, {buffer}))")
         source.indent(-1)
     reserved = tuple(column.tag for column in tagged)
     source.add(f"if {tags} or {unknown}: write_tags({out}, {tags}, {unknown}, {reserved})", f"else: {out}.append(0)")
 
 
+def _write_no_tags(source: Source, unknown: str, out: str) -> None:
+    """Write the tagged fields of a structure that has none of its own."""
+    write = f"write_tags({out}, [], {unknown}, ())"
+    if source.run:
+        source.add(f"if {unknown}: {_packed(source, out)}; {write}", f"else: {_packed(source, out, ('B', '0'))}")
+        source.run.clear()
+    else:
+        source.add(f"if {unknown}: {write}", f"else: {out}.append(0)")
+
+
 def _write_value(source: Source, type_: Type, here: str, out: str, column: Column) -> None:
     """Write one value; `column` says whether it may be None (elements of an array may not)."""
+    struct = None if type_.is_array else type_.struct
+    if struct is None and not type_.is_array and type_.name not in SIZED:
+        if type_.name == "Uuid":  # by itself: as a part of a pack it would be copied twice
+            _flush(source, out)
+            source.add(f"{out} += {here}.bytes")
+        else:
+            source.run.append((FIXED[type_.name], here, ""))
+        return
     value = here
     if not here.isidentifier():
         value = source.fresh("v")
         source.add(f"{value} = {here}")
-    is_struct = type_.struct is not None and not type_.is_array
-    if not is_struct and (type_.is_array or type_.name in SIZED):
-        _write_none(source, type_, value, out, column)
-        source.indent(1)
-        _write_body(source, type_, value, out, column)
-        source.indent(-1)
-    elif is_struct and column.nullable.holds(source.version):
+    nullable = column.nullable.holds(source.version)
+    if struct is None:
+        if not nullable:
+            source.add(f"if {value} is None: refuse({column.name!r})")
+        _write_sized(source, type_, value, out, column, nullable)
+    elif not nullable:
+        _write_struct(source, struct, value, out)
+    else:
+        _flush(source, out)
         source.add(f"if {value} is None: {out}.append(255)", "else:")
         source.indent(1)
         source.add(f"{out}.append(1)")
-        _write_body(source, type_, value, out, column)
+        _write_struct(source, struct, value, out)
         source.indent(-1)
-    else:
-        _write_body(source, type_, value, out, column)
-
-
-def _write_none(source: Source, type_: Type, value: str, out: str, column: Column) -> None:
-    if column.nullable.holds(source.version):
-        none = r"b'\0'" if _compact(source, type_) else repr(b"\xff" * (2 if _short(type_) else 4))
-        source.add(f"if {value} is None: {out} += {none}", "else:")
-    else:
-        source.add(f"if {value} is None: refuse({column.name!r})", "else:")
 
 
 def _short(type_: Type) -> bool:
@@ -138,53 +150,53 @@ def _compact(source: Source, type_: Type) -> bool:
     return source.flexible and (type_.is_array or type_.name != "ShortString")
 
 
-def _write_length(source: Source, type_: Type, size: str, out: str) -> None:
+def _write_sized(source: Source, type_: Type, value: str, out: str, column: Column, nullable: bool) -> None:
+    """Write a value behind its length; null has a length only."""
+    data, made = value, ""
+    if _short(type_):
+        data, made = source.fresh("s"), f"{value}.encode()"
+    elif type_.name == "Records":
+        made = f"as_view({value})"
+    if made:
+        source.add(f"{data} = {f'None if {value} is None else ' if nullable else ''}{made}")
+    _write_length(source, type_, data, out, nullable)
+    if type_.is_array:
+        _write_items(source, type_, data, out, column, nullable)
+    elif type_.name == "Records":
+        source.add(f"if {data}: cuts.append((len({out}), {data}))")
+    else:
+        source.add(f"{f'if {data}: ' if nullable else ''}{out} += {data}")
+
+
+def _write_length(source: Source, type_: Type, data: str, out: str, nullable: bool) -> None:
+    """Write the length of `data`, together with the fixed-size values before it."""
     if not _compact(source, type_):
-        source.add(f"{out} += {source.packer('h' if _short(type_) else 'i')}({size})")
+        size = f"-1 if {data} is None else len({data})" if nullable else f"len({data})"
+        source.run.append(("h" if _short(type_) else "i", size, ""))
+        _flush(source, out)
         return
     length = source.fresh("n")
-    source.add(f"{length} = {size} + 1", f"if {length} < 128: {out}.append({length})",
-               f"else: {out} += {'text_length' if _short(type_) else 'uvarint'}({length})")
-
-
-def _write_body(source: Source, type_: Type, value: str, out: str, column: Column) -> None:
-    if type_.is_array:
-        _write_array(source, type_, value, out, column)
-    elif type_.struct is not None:
-        _write_struct(source, type_.struct, value, out)
-    elif _short(type_):
-        data = source.fresh("s")
-        source.add(f"{data} = {value}.encode()")
-        _write_length(source, type_, f"len({data})", out)
-        source.add(f"{out} += {data}")
-    elif type_.name == "Records":
-        source.add(f"{value} = as_view({value})")
-        _write_length(source, type_, f"len({value})", out)
-        source.add(f"cuts.append((len({out}), {value}))")
-    elif type_.name == "Bytes":
-        _write_length(source, type_, f"len({value})", out)
-        source.add(f"{out} += {value}")
-    elif type_.name == "Uuid":
-        source.add(f"{out} += {value}.bytes")
+    large = f"{out} += {'text_length' if _short(type_) else 'uvarint'}({length})"
+    source.add(f"{length} = {f'0 if {data} is None else ' if nullable else ''}len({data}) + 1")
+    if source.run:
+        source.add(f"if {length} < 128: {_packed(source, out, ('B', length))}",
+                   f"else: {_packed(source, out)}; {large}")
+        source.run.clear()
     else:
-        source.add(f"{out} += {source.packer(FIXED[type_.name])}({value})")
+        source.add(f"if {length} < 128: {out}.append({length})", f"else: {large}")
 
 
-def _write_array(source: Source, type_: Type, value: str, out: str, column: Column) -> None:
-    _write_length(source, type_, f"len({value})", out)
+def _write_items(source: Source, type_: Type, data: str, out: str, column: Column, nullable: bool) -> None:
     letter = FIXED.get(type_.name)
     if letter:
-        source.add(f"{out} += pack_many({letter!r}, {value})")
+        source.add(f"if {data}: {out} += {source.packers(letter)}[len({data})](*{data})")
         return
     item = source.fresh("e")
-    source.add(f"for {item} in {value}:")
+    source.add(f"for {item} in {data}{' or ()' if nullable else ''}:")
     source.indent(1)
     _write_value(source, type_.item, item, out, column._replace(nullable=NEVER))
+    _flush(source, out)
     source.indent(-1)
-
-
-def _pack_many(letter: str, values: list[Any]) -> bytes:
-    return pack(f">{len(values)}{letter}", *values)
 
 
 def _lacks(cls: str, name: str, versions: str) -> None:
