@@ -121,7 +121,7 @@ def test_a_broker_that_hangs_up_during_sasl_is_recognised(request_type: type) ->
         broker = SaslBroker()
         broker.on(request_type, HANG_UP)
         core = client(broker, PLAIN)
-        with pytest.raises(KafkaException, match='closed the connection during SASL: check "sasl.mechanism"') as failed:
+        with pytest.raises(KafkaException, match='closed the connection during SASL: check') as failed:
             await core.list_topics(None, 0.3)
         assert failed.value.error == KafkaError._TRANSPORT
         await core.close()
@@ -136,7 +136,7 @@ def test_a_port_that_hangs_up_at_the_first_request_may_need_sasl_and_is_reported
         errors: list[KafkaError] = []
         core = client(broker, {})
         core.on_error = errors.append
-        with pytest.raises(KafkaException, match='may need SASL, with "security.protocol": "sasl_plaintext"'):
+        with pytest.raises(KafkaException, match=r'may need SASL, with "security\.protocol": "sasl_plain'):
             await core.list_topics(None, 0.4)
         assert [error.code() for error in errors] == [KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN]
         await core.close()
@@ -147,7 +147,7 @@ def test_a_port_that_hangs_up_at_the_first_request_may_need_sasl_and_is_reported
 # Renewal (KIP-368)
 
 
-def test_a_session_is_renewed_on_the_same_connection_before_it_ends() -> None:
+def test_a_session_is_renewed_on_the_same_connection_but_not_twice_within_a_second_which_kafka_refuses() -> None:
     async def run() -> None:
         broker = SaslBroker(lifetime_ms=100)
         broker.on(HeartbeatRequest, HeartbeatResponse())
@@ -156,11 +156,11 @@ def test_a_session_is_renewed_on_the_same_connection_before_it_ends() -> None:
         await core.driver.request(1, HEARTBEAT, 5)
         connections, started = broker.connections, len(broker.tokens)
         loop = asyncio.get_running_loop()
-        ends_at = loop.time() + 0.5
+        ends_at = loop.time() + 1.3
         while loop.time() < ends_at:
             await core.driver.request(1, HEARTBEAT, 5)
         assert broker.connections == connections
-        assert 4 <= len(broker.tokens) - started <= 6
+        assert len(broker.tokens) - started == 2  # after 0.09 s and 1.14 s
         await core.close()
 
     asyncio.run(run())
@@ -277,7 +277,7 @@ def test_a_callback_that_raises_is_an_authentication_error_with_its_reason() -> 
 
     async def run() -> None:
         core = client(SaslBroker(), OAUTH, oauth_cb=broken)
-        with pytest.raises(KafkaException, match="oauth_cb raised OSError: the provider is closed on sundays") as failed:
+        with pytest.raises(KafkaException, match="oauth_cb raised OSError: the provider is closed") as failed:
             await asyncio.wait_for(core.list_topics(None, 30), 2)
         assert failed.value.error == KafkaError._AUTHENTICATION
         await core.close()

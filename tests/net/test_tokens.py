@@ -126,7 +126,7 @@ def test_an_unsecured_token_says_what_its_description_says() -> None:
     assert (token.expires_at, token.extensions) == (1060.0, {"more": "8", "traceId": "7"})
 
 
-@pytest.mark.parametrize("config", ["", "scope=x", "principal=a life=soon", "principal=a life=0", "principal=a colour=b",
+@pytest.mark.parametrize("config", ["", "scope=x", "principal=a life=soon", "principal=a life=0", "principal=a x=y",
                                     "principal='a"])
 def test_a_description_that_can_not_be_read_is_refused(config: str) -> None:
     with pytest.raises(ConfigError, match=r"sasl\.oauthbearer\.config"):
@@ -241,6 +241,6 @@ def test_an_endpoint_with_an_unknown_certificate_is_refused_and_the_property_nam
 
 
 def test_an_endpoint_that_is_not_there_is_a_passing_error() -> None:
-    with pytest.raises(KafkaException, match="no OAuth token from 127.0.0.1:1/realms/r/token") as failed:
+    with pytest.raises(KafkaException, match=r"no OAuth token from 127\.0\.0\.1:1/realms/r/token") as failed:
         first_words(1)
     assert failed.value.error == KafkaError._TRANSPORT

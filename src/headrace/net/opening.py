@@ -22,6 +22,8 @@ __all__ = ["Opening", "OpeningOwner"]
 
 _EARLIEST, _SPREAD = 0.85, 0.1
 """A session is renewed after 85 to 95 % of its life, so that connections do not all do it at once (as Java does)."""
+_LEAST_S = 1.05
+"""Kafka refuses a renewal less than a second after the one before (`KafkaChannel`, KIP-368)."""
 
 
 class OpeningOwner(Protocol):
@@ -58,6 +60,7 @@ class Opening:
         self._transport: asyncio.Transport | None = None
         self._renewal: asyncio.TimerHandle | None = None
         self._thinking: asyncio.Task[None] | None = None
+        self._wait_s = 0.0  # least time until the next renewal
         self.handshake = Handshake(settings.software_version, first_version)
 
     async def prepare(self) -> None:
@@ -105,7 +108,7 @@ class Opening:
         session_s = self.handshake.session_s
         if session_s:
             wait_s = session_s * (_EARLIEST + _SPREAD * self._settings.jitter())
-            self._renewal = self._loop.call_later(wait_s, self._renew)
+            self._renewal = self._loop.call_later(max(wait_s, self._wait_s), self._renew)
         self._owner.on_open()
 
     async def _think(self, slow: Later) -> None:
@@ -124,6 +127,7 @@ class Opening:
         except Exception as error:
             self._owner.close(_failure(error))
             return
+        self._wait_s = _LEAST_S
         self._owner.on_pause()
         self._say(self.handshake.begin())
 
