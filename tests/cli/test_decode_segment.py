@@ -326,7 +326,7 @@ print(status, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, file=sys.stder
 """
 
 
-@pytest.mark.parametrize("megabytes", [48, pytest.param(320, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("megabytes", [160, pytest.param(700, marks=pytest.mark.slow)])
 def test_memory_does_not_grow_with_the_segment(tmp_path, megabytes):
     path = tmp_path / LOG
     values = [bytes([65 + n % 26]) * 64_000 for n in range(16)]

@@ -170,6 +170,8 @@ def show_snapshot(data: bytes, path: Path | None) -> Iterator[Item]:
 
 def show_checkpoint(data: bytes, path: Path | None) -> Iterator[Item]:
     """Lines of a checkpoint: a version, a count, then so many lines of numbers, the topic's name before some."""
+    if not data:
+        return
     lines = data.decode(errors="replace").splitlines()
     if len(lines) < 2 or not lines[1].strip().isdigit():
         yield _trouble("a checkpoint begins with its version and its count of lines", 0)
