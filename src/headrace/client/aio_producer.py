@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from headrace.client.aio_transactions import AIOTransactional
 from headrace.client.producer import Core
 from headrace.config import PRODUCER, Config
 from headrace.errors import BufferFullError, ClientClosedError, KafkaError, KafkaException
@@ -20,7 +21,7 @@ from headrace.types import Headers
 __all__ = ["AIOProducer"]
 
 
-class AIOProducer:
+class AIOProducer(AIOTransactional):
     """A producer for asyncio (confluent_kafka.aio's names).
 
     `produce()` waits only while the buffer is full; it returns a future of the delivered message:
@@ -137,12 +138,14 @@ class AIOProducer:
         return await self._core.list_topics(topic, timeout)
 
     async def close(self) -> None:
-        """Deliver what waits, then stop. Closing twice does nothing."""
+        """Deliver what waits, then stop. Closing twice does nothing. An open transaction is aborted."""
         core, self._closed = self._core_if_started, True
         if core is None or core.closed:
             return
         core.refuse()
         try:
+            if core.transactions is not None:
+                await core.transactions.leave()
             await self.flush()
         finally:
             await core.close()

@@ -84,7 +84,7 @@ class Core:
         self._sender = self._make_sender()
         self._client.driver.add(self._sender)
         if self.transactions is not None:
-            self.transactions.start(self._sender, lambda: self.purge(True, True))
+            self.transactions.start(self._sender, self.purge)
         _CORES.add(self)
 
     def _make_sender(self) -> Sender:
@@ -185,9 +185,11 @@ class Core:
             self.buffers.refuse(FatalError(event.error))
             self._fail(self.buffers.drop(event.error))
             self._client.on_error(event.error)
-        elif self.transactions is not None and self.transactions.on_event(event):
-            if isinstance(event, TransactionFailed) and event.error.fatal():
-                self._sender.fail_on(event.error)
+        elif self.transactions is not None:
+            self.transactions.on_event(event)
+            if isinstance(event, TransactionFailed):
+                self._fail(self.buffers.drop(event.error))
+                self._sender.fail_on(event.error if event.error.fatal() else None)
                 self._driver.wake()
 
     def _open_topics(self) -> None:
@@ -208,6 +210,8 @@ class Core:
     def _fail(self, records: list[FailedRecord]) -> None:
         for record in records:
             self.deliveries.add_failed(record)
+        if records and self.transactions is not None:
+            self.transactions.on_record_failed(records[0].error)
 
     def _tell(self, error: KafkaError) -> None:
         self.deliveries.add_notice(self.config["error_cb"], error)

@@ -35,6 +35,13 @@ class FailedRecord:
     message: Message
     cost_bytes: int | None
 
+    @property
+    def error(self) -> KafkaError:
+        """Why."""
+        error = self.message.error()
+        assert error is not None
+        return error
+
 
 @dataclass(slots=True)
 class _Waiting:

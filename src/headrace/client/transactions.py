@@ -10,11 +10,12 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 
 from headrace.client.base import ClientCore
 from headrace.client.topic_buffers import TopicBuffers
 from headrace.config import Config
-from headrace.errors import FatalError, KafkaError, KafkaException
+from headrace.errors import ClientClosedError, FatalError, KafkaError, KafkaException
 from headrace.machines.backoff import backoff_s
 from headrace.machines.coordinator import GROUP, TRANSACTION, CoordinatorFinder
 from headrace.machines.machine import Event
@@ -22,13 +23,14 @@ from headrace.machines.transactions import (
     GroupMember,
     Operation,
     OperationDone,
+    State,
     TransactionFailed,
     Transactions,
     Work,
 )
 from headrace.types import TopicPartition
 
-__all__ = ["TransactionCalls"]
+__all__ = ["TransactionCalls", "late", "not_configured"]
 
 _OUTSIDE = KafkaError(KafkaError._STATE, "a transactional producer takes records between begin_transaction() and "
                       "commit_transaction() or abort_transaction() only")
@@ -46,13 +48,16 @@ class TransactionCalls:
         machine: decides; the sender asks it as well.
     """
 
-    _purge: Callable[[], None]
+    _purge: Callable[[bool, bool], None]
 
     def __init__(self, config: Config, client: ClientCore, buffers: TopicBuffers) -> None:
         self._client = client
         self._buffers = buffers
         self._backoff = (config.seconds("retry.backoff.ms"), config.seconds("retry.backoff.max.ms"))
+        self._timeout_s = config.seconds("transaction.timeout.ms")
         self._running: dict[Operation, asyncio.Future[None]] = {}
+        self._asked_offsets: object = None
+        self._leaving = False
         finder = CoordinatorFinder(TRANSACTION, config["transactional.id"], jitter=random.random)
         client.add(finder)
         self.machine = Transactions(
@@ -60,8 +65,8 @@ class TransactionCalls:
             lambda: client.driver.features, config.seconds("socket.timeout.ms"), self._wait_s)
         buffers.refuse(KafkaException(_OUTSIDE))
 
-    def start(self, work: Work, purge: Callable[[], None]) -> None:
-        """The sender exists: begin to run. `purge` gives up all records."""
+    def start(self, work: Work, purge: Callable[[bool, bool], None]) -> None:
+        """The sender exists: begin to run. `purge` gives up records that wait, and those in flight."""
         self.machine.work, self._purge = work, purge
         self._client.add(self.machine)
 
@@ -84,31 +89,76 @@ class TransactionCalls:
     def _begin(self, operation: Operation) -> KafkaError | None:
         error = self.machine.begin(operation)
         if error is None and operation is Operation.ABORT:
-            self._purge()
+            self._buffers.refuse(KafkaException(_OUTSIDE))
+            self._purge(True, True)
         return error
 
-    async def add_offsets(self, offsets: Iterable[TopicPartition], member: GroupMember) -> None:
-        """Make a consumer's offsets part of the transaction.
+    async def add_offsets(self, positions: Iterable[TopicPartition], member: GroupMember) -> None:
+        """Make a consumer's offsets part of the transaction; positions without an offset are left out.
 
         Raises:
-            KafkaException: it failed; its error says whether to abort, or to give up (fatal).
+            KafkaException: it failed; its error says whether to abort, or to give up (fatal). `_CONFLICT`: other
+                offsets are still on their way.
         """
-        await self._wait_for(Operation.OFFSETS, lambda: self.machine.add_offsets(offsets, member))
+        if not isinstance(member, GroupMember):
+            raise TypeError("group_metadata must be what consumer_group_metadata() of a consumer with a group.id "
+                            f"returns, not {type(member).__name__}")
+        offsets = [tp for tp in positions if tp.offset >= 0]
+        asked = (member, [(tp.topic, tp.partition, tp.offset) for tp in offsets])
+        if Operation.OFFSETS in self._running and asked != self._asked_offsets:
+            raise KafkaException(KafkaError(KafkaError._CONFLICT, "send_offsets_to_transaction() is under way with "
+                                            "other offsets: call it again with those first"))
+        self._asked_offsets = asked
+        if offsets:
+            await self._wait_for(Operation.OFFSETS, lambda: self.machine.add_offsets(offsets, member))
 
     async def begin(self) -> None:
         """Open a transaction: records are taken from now on.
 
         Raises:
+            ClientClosedError: the producer is closed.
             KafkaException: this is not the time for it.
         """
+        if self._leaving:
+            raise ClientClosedError("Producer has been closed: make a new one")
         error = self.machine.open()
         if error is not None:
             raise _raised(error)
         self._buffers.admit()
 
     def stop_taking(self) -> None:
-        """The transaction is about to end: no more records. From any thread."""
-        self._buffers.refuse(KafkaException(_OUTSIDE))
+        """The transaction is about to be committed: no more records. From any thread.
+
+        Raises:
+            KafkaException: it can not be committed any more.
+        """
+        if self.machine.error is not None:
+            raise _raised(self.machine.error)
+        if self.machine.state is State.OPEN:
+            self._buffers.refuse(KafkaException(_OUTSIDE))
+
+    @property
+    def can_abort(self) -> bool:
+        """True when a transaction is open and not about to be committed. From any thread."""
+        return self.machine.state in (State.OPEN, State.DOOMED)
+
+    async def leave(self) -> None:
+        """The producer is about to be closed: abort what is open, so that readers need not wait for it.
+
+        Takes `transaction.timeout.ms` at most: after that the coordinator has aborted it by itself.
+        """
+        self._leaving = True
+        under_way = Operation.COMMIT if self.machine.state is State.COMMITTING else Operation.ABORT
+        if self.can_abort or under_way in self._running:
+            with suppress(KafkaException, TimeoutError):
+                async with asyncio.timeout(self._timeout_s):
+                    await self.run(under_way)
+        self._purge(True, True)  # what came too late for it
+
+    def on_record_failed(self, error: KafkaError) -> None:
+        """A record failed before it was in a batch."""
+        self.machine.on_record_failed(error)
+        self._client.wake()
 
     async def _wait_for(self, operation: Operation, begin: Callable[[], KafkaError | None]) -> None:
         running = self._running.get(operation)
@@ -121,26 +171,36 @@ class TransactionCalls:
             self._client.wake()
         await asyncio.shield(running)
 
-    def on_event(self, event: Event) -> bool:
-        """Take an event of the machine; True if it was one."""
-        if isinstance(event, OperationDone):
-            running = self._running.pop(event.operation, None)
-            if running is None or running.done():
-                return True
-            if event.error is None:
-                running.set_result(None)
-            else:
-                running.set_exception(_raised(event.error))
-            return True
+    def on_event(self, event: Event) -> None:
+        """Take an event, if it is one of the machine's."""
         if isinstance(event, TransactionFailed):
             self._buffers.refuse(_raised(event.error))
-            return True
-        return False
+        if not isinstance(event, OperationDone):
+            return
+        running = self._running.pop(event.operation, None)
+        if running is None or running.done():
+            return
+        if event.error is None:
+            running.set_result(None)
+        else:
+            running.set_exception(_raised(event.error))
 
     def close(self, error: KafkaError) -> None:
         """The producer is gone: what is under way ends with the error."""
         for operation in list(self._running):
             self.on_event(OperationDone(operation, error))
+
+
+def late(call: str) -> KafkaError:
+    """A call ran out of time; what it began goes on."""
+    return KafkaError(KafkaError._TIMED_OUT, f"{call}() is not done yet: call it again to go on waiting",
+                      retriable=True)
+
+
+def not_configured(call: str) -> KafkaError:
+    """A call that only a transactional producer has."""
+    return KafkaError(
+        KafkaError._NOT_CONFIGURED, f'{call}() needs the property "transactional.id": give the producer one')
 
 
 def _raised(error: KafkaError) -> KafkaException:

@@ -132,8 +132,8 @@ class Sender:
         """Requests to send now."""
         self._polled_at = now
         self._accumulator.collect(now)
-        if self.failed is not None:
-            self.purge(self.failed, None)
+        if (lost := self.failed or (self._transactions.error if self._transactions is not None else None)) is not None:
+            self.purge(lost, None)
             return []
         for batch in self._accumulator.expired(now):
             self._accumulator.drop(batch)
@@ -336,6 +336,8 @@ class Sender:
         if in_flight is not None:
             for batch in self._accumulator.in_flight():
                 self._report(BatchDone(batch, in_flight))  # its number is settled when the answer comes
+                if self._transactions is not None:
+                    self._transactions.on_record_failed(in_flight)
 
     def unresolved(self) -> bool:
         """True while a batch is neither stored nor given up."""

@@ -5,7 +5,7 @@ Source: Java's `TransactionManager` handlers, KIP-360, KIP-447, KIP-588, KIP-890
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from enum import Enum
 from typing import Final
 
@@ -19,11 +19,11 @@ from headrace.wire.messages.transactions import (
 )
 from headrace.wire.schema import Request
 
-__all__ = ["ErrorClass", "class_of"]
+__all__ = ["ErrorClass", "class_of", "gravest"]
 
 
 class ErrorClass(Enum):
-    """What to do about a refusal."""
+    """What to do about a refusal; the later in this list, the graver."""
 
     RETRY = "a passing state: ask again after a backoff"
     MOVED = "another broker is the coordinator: look for it, then ask again"
@@ -83,3 +83,9 @@ def class_of(request: type[Request], code: int) -> ErrorClass:
     if KafkaError(code).retriable():
         return ErrorClass.RETRY
     return ErrorClass.FATAL if request in (InitProducerIdRequest, EndTxnRequest) else ErrorClass.ABORT
+
+
+def gravest(request: type[Request], codes: Iterable[int]) -> int:
+    """The error code that decides when an answer has several: the rest was not even attempted, or heals with time."""
+    order = list(ErrorClass)
+    return max(codes, key=lambda code: (code != _K.OPERATION_NOT_ATTEMPTED, order.index(class_of(request, code))))

@@ -11,6 +11,9 @@ With transactions version 2 (KIP-890) the coordinator learns of partitions by it
 epoch of its own, so that nothing late can fall into the next one. With version 1 the same is reached by asking for a
 new epoch whenever the fate of a request was uncertain: else a late request could end, or fill, the next transaction.
 
+Whoever is fenced asks for nothing more. A request for a new epoch would make the coordinator abort what is open, and
+that may be the transaction of the producer that took over.
+
 It must not know batches or sockets. It asks `Work` whether records are still on their way, and tells the numbers
 through `producer_id` and `epoch`. Read next: `machines.sequences`. Source: Java's `TransactionManager`.
 """
@@ -25,7 +28,7 @@ from typing import Any, Final, Protocol
 from headrace.errors import KafkaError
 from headrace.machines.coordinator import CoordinatorFinder
 from headrace.machines.machine import Event, Send
-from headrace.machines.transaction_errors import ErrorClass, class_of
+from headrace.machines.transaction_errors import ErrorClass, class_of, gravest
 from headrace.types import TopicPartition
 from headrace.wire.messages.produce import InitProducerIdRequest, InitProducerIdResponse
 from headrace.wire.messages.transactions import (
@@ -51,6 +54,8 @@ ANY_VERSION: Final = 32_767
 _LAST_PRODUCE_OF_VERSION_1: Final = 11
 _VERSION_2: Final = 2  # of the cluster feature transaction.version
 _CONCURRENT_WAIT_S: Final = 0.02  # the markers of the transaction before are still being written
+_CONCURRENT_TRIES: Final = 10
+_WITHOUT_RECOVERY: Final = (0, 1, 2)  # versions of InitProducerId that know no epoch to go on from (KIP-360)
 _NEVER: Final = float("inf")
 _LAST_VERSIONS: Final[dict[type[Request], tuple[int, int]]] = {
     # Highest version allowed with transactions version 1, and with 2.
@@ -134,7 +139,8 @@ class _Contents:
     started: bool = False  # the coordinator may know of it
     uncertain: bool = False  # a request of it may still arrive somewhere
     bump: bool = False  # its numbers can not be used any more
-    end_skipped: bool = False  # the coordinator would refuse to end it
+    ending: bool = False  # the coordinator was asked to end it: nothing more can get in
+    end_uncertain: bool = False  # it may have done so
 
 
 class Transactions:
@@ -187,6 +193,8 @@ class Transactions:
         self._failures = 0
         self._due = -_NEVER
         self._recovering = False  # a new epoch is asked for before the next transaction may write
+        self._can_recover = True  # the broker can give a new epoch to this producer alone
+        self._opened = False  # there was a transaction
         self._events: list[Event] = []
 
     # What the application asks for. Wrong order is the application's mistake and told at once.
@@ -198,8 +206,11 @@ class Transactions:
         if operation is Operation.INIT:
             return self._move((State.UNINITIALIZED,), State.INITIALIZING, operation)
         if operation is Operation.ABORT:
-            self._offsets = None
-            return self._move((State.OPEN, State.DOOMED), State.ABORTING, operation)
+            refused = self._move((State.OPEN, State.DOOMED), State.ABORTING, operation)
+            if refused is None:
+                self._contents.wanted.clear()
+                self._end_offsets(KafkaError(KafkaError._STATE, "the transaction was aborted meanwhile"))
+            return refused
         if self.state is State.DOOMED:
             return self.error
         return self._move((State.OPEN,), State.COMMITTING, operation)
@@ -211,8 +222,18 @@ class Transactions:
         refused = self._move((State.READY,), State.OPEN, None)
         if refused is None:
             self._contents = _Contents()
-            self.version = 2 if self._features().get("transaction.version", 0) >= _VERSION_2 else 1
+            self._settle_version()
         return refused
+
+    def _settle_version(self) -> None:
+        """Which protocol the transaction follows. Between two protocols lies a new epoch, as with Java's producer."""
+        features = self._features()
+        if not features and self._opened:
+            return  # no broker is connected that tells them
+        version = 2 if features.get("transaction.version", 0) >= _VERSION_2 else 1
+        if self._opened and version != self.version:
+            self._recovering = True
+        self.version, self._opened = version, True
 
     def add_offsets(self, offsets: Iterable[TopicPartition], member: GroupMember) -> KafkaError | None:
         """Put a consumer's offsets into the transaction; an error if that can not be begun."""
@@ -239,7 +260,7 @@ class Transactions:
 
     def admits(self, topic: str, partition: int) -> bool:
         """May batches for this partition be sent? With version 1 the coordinator must know of the partition first."""
-        if self.state not in (State.OPEN, State.COMMITTING) or self._recovering:
+        if self.state not in (State.OPEN, State.COMMITTING) or self._recovering or self._contents.ending:
             return False
         key = (topic, partition)
         if self.version >= _VERSION_2:
@@ -261,7 +282,12 @@ class Transactions:
         """
         self._contents.bump |= sent
         self._contents.uncertain |= uncertain
-        self._doom(error, bump=False)
+        self.on_record_failed(error)
+
+    def on_record_failed(self, error: KafkaError) -> None:
+        """A record was reported as failed: what it belongs to can not be committed."""
+        if not self._contents.ending:  # else it came too late, and belongs to no transaction
+            self._doom(error, bump=False)
 
     def on_fatal(self, error: KafkaError) -> None:
         """A broker said that this producer may not write any more."""
@@ -273,13 +299,15 @@ class Transactions:
         """The next request, if one is due."""
         if self._flying is not None or now < self._due or self.state is State.FAILED:
             return
+        self._due = -_NEVER
         request, finder = self._next()
         if request is None or finder is None:
             return
         if finder.error is not None:
-            self._on_lookup_failed(finder.error)
+            self._on_lookup_failed(finder, finder.error)
         elif finder.node_id is not None:
             last = _LAST_VERSIONS.get(type(request), (None, None))[self.version - 1]
+            self._contents.ending |= isinstance(request, EndTxnRequest)
             self._flying = Send(finder.node_id, request, self._request_timeout_s, last, context=finder)
             yield self._flying
 
@@ -294,7 +322,7 @@ class Transactions:
             if self._offsets is not None:
                 return self._offsets_step(self._offsets)
         if self.state in (State.COMMITTING, State.ABORTING) and not self.work.unresolved():
-            if contents.started and not contents.end_skipped:
+            if contents.started:
                 request = EndTxnRequest(
                     transactional_id=self.transactional_id, producer_id=self.producer_id, producer_epoch=self.epoch,
                     committed=self.state is State.COMMITTING)
@@ -357,7 +385,10 @@ class Transactions:
     def on_reply(self, send: Send, reply: Struct | None, now: float) -> None:
         """A coordinator answered."""
         self._flying, self._due = None, -_NEVER
+        if self.state is State.FAILED:
+            return
         if isinstance(reply, InitProducerIdResponse):
+            self._can_recover = send.version not in _WITHOUT_RECOVERY
             self._on_code(send, reply.error_code, now, self._initialized, reply)
         elif isinstance(reply, AddPartitionsToTxnResponse):
             self._on_partitions(send, reply, now)
@@ -373,6 +404,7 @@ class Transactions:
         self._flying = None
         if error.maybe_applied and not isinstance(send.request, InitProducerIdRequest):
             self._contents.uncertain = True
+            self._contents.end_uncertain |= isinstance(send.request, EndTxnRequest)
         if error.code() in (KafkaError._UNSUPPORTED_FEATURE, KafkaError._AUTHENTICATION, KafkaError._SSL):
             self._fail(error)
             return
@@ -397,22 +429,25 @@ class Transactions:
             send.context.invalidate(now)
             self._again(now)
         elif kind is ErrorClass.RETRY:
-            self._again(now, _CONCURRENT_WAIT_S if code == KafkaError.CONCURRENT_TRANSACTIONS else None)
-        elif kind is ErrorClass.FENCED and self._may_recover(send.request):
-            self._contents.bump = self._contents.end_skipped = True  # the coordinator ended it: its time was over
+            short = code == KafkaError.CONCURRENT_TRANSACTIONS and self._failures < _CONCURRENT_TRIES
+            self._again(now, _CONCURRENT_WAIT_S if short else None)
         elif kind in (ErrorClass.FENCED, ErrorClass.FATAL) or isinstance(send.request, InitProducerIdRequest):
             self._fail(error)
-        elif isinstance(send.request, EndTxnRequest) and self.state is State.ABORTING:
-            self._contents.bump = self._contents.end_skipped = True
+        elif isinstance(send.request, EndTxnRequest):
+            self._on_end_refused(error, kind)
         else:
             self._doom(error, bump=kind is ErrorClass.ABORT_AND_BUMP)
 
-    def _may_recover(self, request: Request) -> bool:
-        """An abort that comes too late, because the coordinator did it already, is cured by a new epoch (KIP-588).
-
-        If in truth another producer took over, the request for the epoch is refused and tells so.
-        """
-        return isinstance(request, EndTxnRequest) and self.state is State.ABORTING
+    def _on_end_refused(self, error: KafkaError, kind: ErrorClass) -> None:
+        """The coordinator knows of nothing that could be ended like this."""
+        if self.state is State.ABORTING:  # so nothing is left to abort
+            self._contents.bump = True
+            self._ended()
+        elif self._contents.end_uncertain:  # an earlier attempt may have committed it: to abort would be a lie
+            self._fail(error)
+        else:
+            self._contents.ending = False
+            self._doom(error, bump=kind is ErrorClass.ABORT_AND_BUMP)
 
     def _again(self, now: float, wait_s: float | None = None) -> None:
         self._due = now + (self._backoff_s(self._failures) if wait_s is None else wait_s)
@@ -425,17 +460,17 @@ class Transactions:
         self._recovering = False
 
     def _on_partitions(self, send: Send, reply: AddPartitionsToTxnResponse, now: float) -> None:
-        contents, refused = self._contents, None
+        contents, refusals = self._contents, []
         for topic in reply.results_by_topic_v3_and_below:
             for result in topic.results_by_partition:
                 if result.partition_error_code == KafkaError.NO_ERROR:
                     contents.added.add((topic.name, result.partition_index))
                     contents.wanted.pop((topic.name, result.partition_index), None)
-                elif refused in (None, KafkaError.OPERATION_NOT_ATTEMPTED):
-                    refused = result.partition_error_code
-        if refused is not None:
-            self._on_refusal(send, refused, now)
-        elif contents.wanted and self.state in (State.OPEN, State.COMMITTING):
+                else:
+                    refusals.append(result.partition_error_code)
+        if refusals:
+            self._on_refusal(send, gravest(AddPartitionsToTxnRequest, refusals), now)
+        else:
             self._failures = 0
 
     def _announced(self, reply: Struct) -> None:
@@ -447,18 +482,18 @@ class Transactions:
         offsets = self._offsets
         if offsets is None:
             return  # aborted meanwhile
-        refused = None
+        refusals = []
         for topic in reply.topics:
             for part in topic.partitions:
                 if part.error_code == KafkaError.NO_ERROR:
                     offsets.left.pop((topic.name, part.partition_index), None)
                 else:
-                    refused = refused or part.error_code
-        if refused is not None:
-            self._on_refusal(send, refused, now)
+                    refusals.append(part.error_code)
+        if refusals:
+            self._on_refusal(send, gravest(TxnOffsetCommitRequest, refusals), now)
         elif not offsets.left:
-            self._offsets = None
-            self._events.append(OperationDone(Operation.OFFSETS))
+            self._failures = 0
+            self._end_offsets(None)
         else:
             self._again(now)  # an answer that leaves partitions out
 
@@ -472,19 +507,22 @@ class Transactions:
 
     def _ended(self) -> None:
         """The transaction is over. With version 1 what may still arrive late is shut out by a new epoch."""
-        self._recovering = self._contents.bump or self._contents.uncertain
+        self._recovering |= self._contents.bump or self._contents.uncertain
         self._finish(Operation.COMMIT if self.state is State.COMMITTING else Operation.ABORT)
+        if self._recovering and not self._can_recover:
+            self._fail(KafkaError(KafkaError.UNSUPPORTED_VERSION, "a late request of the last transaction could not be "
+                                  "told from the next one's before Kafka 2.5: close this producer and make another"))
 
     def _finish(self, operation: Operation) -> None:
         self.state, self.error, self._due = State.READY, None, -_NEVER
         self._failures = 0
         self._events.append(OperationDone(operation))
 
-    def _on_lookup_failed(self, error: KafkaError) -> None:
-        if self._offsets is not None and self._offsets.announced:
-            self._doom(error, bump=False)  # the group's coordinator; another group may do
-        else:
+    def _on_lookup_failed(self, finder: CoordinatorFinder, error: KafkaError) -> None:
+        if finder is self._finder:
             self._fail(error)
+        else:
+            self._doom(error, bump=False)  # another group may do
 
     def _doom(self, error: KafkaError, *, bump: bool) -> None:
         """Only an abort helps; what is under way ends with the error."""
@@ -505,17 +543,22 @@ class Transactions:
         under_way = _UNDER_WAY.get(self.state)
         fenced = error.code() in (KafkaError.INVALID_PRODUCER_EPOCH, KafkaError.PRODUCER_FENCED)
         code = KafkaError._FENCED if fenced else error.code()
+        committed = self.state is State.COMMITTING and self._contents.end_uncertain
         self.state = State.FAILED
-        self.error = KafkaError(code, error.str(), fatal=True, retriable=False)
+        self.error = KafkaError(code, error.str(), fatal=True, retriable=False,
+                                maybe_applied=error.maybe_applied or committed)
         self._end_with_error(under_way, self.error)
 
     def _end_with_error(self, under_way: Operation | None, error: KafkaError) -> None:
         self._events.append(TransactionFailed(error))
+        self._end_offsets(error)
+        if under_way is not None:
+            self._events.append(OperationDone(under_way, error))
+
+    def _end_offsets(self, error: KafkaError | None) -> None:
         if self._offsets is not None:
             self._offsets = None
             self._events.append(OperationDone(Operation.OFFSETS, error))
-        if under_way is not None:
-            self._events.append(OperationDone(under_way, error))
 
 
 _UNDER_WAY: Final = {

@@ -165,7 +165,7 @@ class Producer(Transactional):
         return self._thread.call(self._core.list_topics(topic, timeout))
 
     def close(self) -> bool:
-        """Deliver what waits, call the callbacks, and stop. Closing twice does nothing.
+        """Deliver what waits, call the callbacks, and stop. Closing twice does nothing. An open transaction is aborted.
 
         If the wait is interrupted, or a callback raises, the rest is given up and the producer is closed all the same.
 
@@ -176,6 +176,7 @@ class Producer(Transactional):
             return True
         self._core.refuse()
         try:
+            self._leave()
             self._flush(math.inf)
         finally:
             self._thread.call(self._core.close())

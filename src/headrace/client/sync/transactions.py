@@ -17,8 +17,8 @@ from contextlib import contextmanager
 from typing import Any
 
 from headrace.client.producer import Core
-from headrace.client.transactions import TransactionCalls
-from headrace.errors import KafkaError, KafkaException
+from headrace.client.transactions import TransactionCalls, late, not_configured
+from headrace.errors import ClientClosedError, KafkaException
 from headrace.machines.transactions import GroupMember, Operation
 from headrace.net.thread import LoopThread
 from headrace.types import TopicPartition
@@ -70,23 +70,24 @@ class Transactional:
             KafkaException: `_TIMED_OUT` (retriable: call it again), the transaction must be aborted, or fatal.
         """
         calls = self._transactions("send_offsets_to_transaction")
-        offsets = [position for position in positions if position.offset >= 0]
-        if offsets:
-            self._wait("send_offsets_to_transaction", calls.add_offsets(offsets, group_metadata), _end(timeout))
+        self._wait("send_offsets_to_transaction", calls.add_offsets(positions, group_metadata), _end(timeout))
 
     def commit_transaction(self, timeout: float = -1) -> None:
         """Deliver what was produced, call the callbacks, then commit.
+
+        A record that was reported as failed, or purged, makes the commit fail: it is all or nothing.
 
         Args:
             timeout: seconds; negative waits as long as it takes.
 
         Raises:
-            KafkaException: `_TIMED_OUT` (retriable: call it again), the transaction must be aborted, or fatal.
+            KafkaException: `_TIMED_OUT` (retriable: call it again), the transaction must be aborted, or fatal. Only if
+                `error.maybe_applied` is set it may have been committed.
         """
         calls, end = self._transactions("commit_transaction"), _end(timeout)
         calls.stop_taking()
         if self._flush(end):
-            raise KafkaException(_late("commit_transaction"))
+            raise KafkaException(late("commit_transaction"))
         self._wait("commit_transaction", calls.run(Operation.COMMIT), end)
 
     def abort_transaction(self, timeout: float = -1) -> None:
@@ -99,7 +100,6 @@ class Transactional:
             KafkaException: `_TIMED_OUT` (retriable: call it again), or fatal.
         """
         calls = self._transactions("abort_transaction")
-        calls.stop_taking()
         try:
             self._wait("abort_transaction", calls.run(Operation.ABORT), _end(timeout))
         finally:
@@ -108,6 +108,8 @@ class Transactional:
     @contextmanager
     def transaction(self, timeout: float = -1) -> Iterator[Transaction]:
         """Begin a transaction; commit it at the end of the block, abort it if the block or the commit raises.
+
+        A commit that is under way when it is interrupted, or out of time, can not be aborted and goes on.
 
         Args:
             timeout: seconds for the commit, and for the abort; negative waits as long as they take.
@@ -119,26 +121,32 @@ class Transactional:
         try:
             yield Transaction(self)
             self.commit_transaction(timeout)
-        except BaseException as raised:
-            if not (isinstance(raised, KafkaException) and raised.error.fatal()):
+        except BaseException:
+            if not self._core.closed and self._transactions("transaction").can_abort:
                 self.abort_transaction(timeout)
             raise
+
+    def _leave(self) -> None:
+        """Before the producer is closed: abort what is open."""
+        if self._core.transactions is not None:
+            self._thread.call(self._core.transactions.leave())
 
     def _flush(self, expires_at: float) -> int:
         raise NotImplementedError
 
     def _transactions(self, call: str) -> TransactionCalls:
         calls = self._core.transactions
+        if self._core.closed:
+            raise ClientClosedError("Producer has been closed: make a new one")
         if calls is None:
-            raise KafkaException(KafkaError(
-                KafkaError._NOT_CONFIGURED, f'{call}() needs the property "transactional.id": give the producer one'))
+            raise KafkaException(not_configured(call))
         return calls
 
     def _wait(self, call: str, work: Coroutine[Any, Any, None], end: float) -> None:
         try:
             self._thread.call(work, None if end == math.inf else max(end - time.monotonic(), 0.0))
         except TimeoutError:
-            raise KafkaException(_late(call)) from None
+            raise KafkaException(late(call)) from None
 
 
 class Transaction:
@@ -150,11 +158,6 @@ class Transaction:
     def send_offsets(self, positions: Sequence[TopicPartition], group_metadata: GroupMember) -> None:
         """Commit a consumer's offsets with the transaction; see `Producer.send_offsets_to_transaction`."""
         self._producer.send_offsets_to_transaction(positions, group_metadata)
-
-
-def _late(call: str) -> KafkaError:
-    return KafkaError(KafkaError._TIMED_OUT, f"{call}() is not done yet: call it again to go on waiting",
-                      retriable=True)
 
 
 def _end(timeout: float | None) -> float:
