@@ -78,7 +78,7 @@ class KafkaCluster:
         self._temporary = directory is None
         self.directory = directory if directory is not None else Path(tempfile.mkdtemp(prefix="headrace-kafka-"))
         self._overrides = dict(properties or {})
-        self._ports = _free_ports(nodes * (len(self.listeners) + 1))
+        self._ports = free_ports(nodes * (len(self.listeners) + 1))
         self.nodes = {
             i: Node(i, version, self.directory / f"node-{i}", heap_mb, keep=not self._temporary)
             for i in range(1, nodes + 1)
@@ -244,7 +244,7 @@ class KafkaCluster:
         return properties | sasl_properties(self.listeners) | self._overrides
 
 
-def _free_ports(count: int) -> list[int]:
+def free_ports(count: int) -> list[int]:
     """Ports that nothing listens on; the sockets are held open until all are found, so that they differ."""
     with contextlib.ExitStack() as stack:
         found: list[int] = []

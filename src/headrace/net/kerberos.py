@@ -58,7 +58,9 @@ class Kerberos:
         gssapi = require_gssapi()
         try:
             name = gssapi.Name(self._principal, gssapi.NameType.kerberos_principal) if self._principal else None
-            store = {"client_keytab": self._keytab, "ccache": "MEMORY:"} if self._keytab else None
+            # Tickets got with a keytab are kept in memory, apart from those of other keytabs and of kinit.
+            cache = f"MEMORY:headrace {self._keytab} {self._principal}"
+            store = {"client_keytab": self._keytab, "ccache": cache} if self._keytab else None
             credentials = gssapi.Credentials(name=name, usage="initiate", store=store) if name or store else None
             flags = gssapi.RequirementFlag.mutual_authentication | gssapi.RequirementFlag.integrity
             self._context = gssapi.SecurityContext(
