@@ -49,8 +49,16 @@ class Written:
 
 
 @pytest.fixture(scope="session")
-def written(site: Site, clients: Clients) -> Written:
-    return Written(site, clients)
+def all_written() -> dict[str, Written]:
+    return {}
+
+
+@pytest.fixture
+def written(site: Site, clients: Clients, all_written: dict[str, Written]) -> Written:
+    """Written once for each site, in whatever order the tests run."""
+    if site.name not in all_written:
+        all_written[site.name] = Written(site, clients)
+    return all_written[site.name]
 
 
 @pytest.mark.parametrize("reader", CLIENTS)

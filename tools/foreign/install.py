@@ -62,7 +62,7 @@ def _kafkajs() -> Program:
     def build(target: Path) -> None:
         for name in ("package.json", "package-lock.json"):
             shutil.copy(source / name, target)
-        _run([npm, "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--omit-lockfile-registry-resolved"], target)
+        _run([npm, "ci", "--ignore-scripts", "--no-audit", "--no-fund"], target)
 
     made = _made("kafkajs", sorted(source.glob("package*.json")), build)
     return Program([node, str(source / "client.js")], {"NODE_PATH": str(made / "node_modules")})
