@@ -15,7 +15,10 @@ from headrace.wire.messages.produce import (
     ProduceRequest,
     TopicProduceData,
 )
+from headrace.wire.messages.session import ApiVersionsRequest
 from headrace.wire.schema import Request
+
+ASK_VERSIONS = ApiVersionsRequest(client_software_name="raw", client_software_version="1.0")
 
 
 class RawClient:

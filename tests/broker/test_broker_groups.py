@@ -72,6 +72,7 @@ class Peer:
     def sync(self, assignments: dict[str, bytes] | None = None) -> SyncGroupResponse:
         reply = self.call(SyncGroupRequest(
             group_id="g", generation_id=self.generation, member_id=self.member_id, group_instance_id=self.instance,
+            protocol_type="consumer", protocol_name="range",
             assignments=[SyncGroupRequestAssignment(member_id=each, assignment=data)
                          for each, data in (assignments or {}).items()]))
         assert isinstance(reply, SyncGroupResponse)

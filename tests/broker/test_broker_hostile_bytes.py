@@ -5,18 +5,17 @@ import random
 import struct
 
 import pytest
-from raw_client import RawClient, batch_of, produce_request
+from raw_client import ASK_VERSIONS, RawClient, batch_of, produce_request
 
 from headrace.testing import BrokerSettings, EmbeddedBroker
 from headrace.wire.frame import encode_request
 from headrace.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from headrace.wire.messages.metadata import MetadataRequest
-from headrace.wire.messages.session import ApiVersionsRequest
 
 
 def still_serves(broker: EmbeddedBroker) -> bool:
     with RawClient(broker) as client:
-        return bool(client.call(ApiVersionsRequest()).error_code == 0)
+        return bool(client.call(ASK_VERSIONS).error_code == 0)
 
 
 @pytest.mark.parametrize("data", [
@@ -56,7 +55,7 @@ def test_mutated_requests_never_harm_others(broker: EmbeddedBroker, caplog: pyte
                 data[dice.randrange(4, len(data))] = dice.randrange(256)
             with RawClient(broker) as client:
                 client.socket.sendall(bytes(data))
-            assert bystander.call(ApiVersionsRequest()).error_code == 0
+            assert bystander.call(ASK_VERSIONS).error_code == 0
     assert not [record for record in caplog.records if record.levelname == "ERROR"]
 
 

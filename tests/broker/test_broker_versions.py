@@ -3,13 +3,26 @@
 from collections.abc import Iterator
 
 import pytest
-from raw_client import RawClient, batch_of, produce_request
+from raw_client import ASK_VERSIONS, RawClient, batch_of, produce_request
 
 from headrace.broker.services import SERVED, SERVICES
 from headrace.errors import KafkaError
-from headrace.testing import EmbeddedBroker
+from headrace.records.conversion import downgrade
+from headrace.testing import BrokerSettings, EmbeddedBroker
 from headrace.wire.frame import decode_response
-from headrace.wire.messages import admin_configs, admin_topics, fetch, groups, metadata, offsets, produce, session
+from headrace.wire.messages import (
+    admin_cluster,
+    admin_configs,
+    admin_security,
+    admin_topics,
+    fetch,
+    groups,
+    groups_next,
+    metadata,
+    offsets,
+    produce,
+    session,
+)
 from headrace.wire.schema import Request
 
 
@@ -29,7 +42,9 @@ def request_of(kind: type[Request], version: int, broker: EmbeddedBroker) -> Req
     topic = topic_id(broker)
     match kind.__name__.removesuffix("Request"):
         case "Produce":
-            request = produce_request("t", 0, batch_of([b"c"]))
+            batch = batch_of([b"c"])
+            records = batch if version >= 3 else downgrade(batch, 0 if version < 2 else 1)
+            request = produce_request("t", 0, records)
             request.topic_data[0].topic_id = topic  # type: ignore[assignment]
             return request
         case "Fetch":
@@ -96,6 +111,18 @@ def request_of(kind: type[Request], version: int, broker: EmbeddedBroker) -> Req
             return admin_configs.IncrementalAlterConfigsRequest(validate_only=True, resources=[])
         case "DescribeTopicPartitions":
             return metadata.DescribeTopicPartitionsRequest(topics=[metadata.TopicRequest(name="t")])
+        case "ApiVersions":
+            return ASK_VERSIONS
+        case "OffsetDelete":
+            return groups_next.OffsetDeleteRequest(group_id="g", topics=[])
+        case "DescribeLogDirs":
+            return admin_cluster.DescribeLogDirsRequest(topics=None)
+        case "ElectLeaders":
+            return admin_cluster.ElectLeadersRequest(topic_partitions=None)
+        case "DescribeAcls":
+            return admin_security.DescribeAclsRequest(
+                resource_type_filter=1, resource_name_filter=None, principal_filter=None, host_filter=None,
+                operation=1, permission_type=1)
         case _:
             return kind()
 
@@ -107,24 +134,29 @@ def test_every_advertised_version_is_answered(served: EmbeddedBroker, kind: type
     with RawClient(served) as client:
         reply = client.call(request_of(kind, version, served), version)
     code = getattr(reply, "error_code", 0)
-    assert code in (0, KafkaError.UNKNOWN_MEMBER_ID, KafkaError.MEMBER_ID_REQUIRED)
+    assert code in (0, KafkaError.UNKNOWN_MEMBER_ID, KafkaError.MEMBER_ID_REQUIRED,
+                    KafkaError.INCONSISTENT_GROUP_PROTOCOL, KafkaError.SECURITY_DISABLED)
 
 
-def test_the_versions_are_those_of_kafka_4() -> None:
+def test_all_versions_from_0_up_are_served() -> None:
     assert {kind.__name__.removesuffix("Request"): SERVED[kind.api_key] for kind in SERVICES} == {
         "ApiVersions": (0, 5), "Metadata": (0, 13), "DescribeCluster": (0, 2), "DescribeTopicPartitions": (0, 0),
-        "Produce": (3, 13), "InitProducerId": (0, 5), "Fetch": (4, 18), "ListOffsets": (1, 11),
-        "OffsetForLeaderEpoch": (2, 4), "FindCoordinator": (0, 6), "JoinGroup": (0, 9), "SyncGroup": (0, 5),
-        "Heartbeat": (0, 4), "LeaveGroup": (0, 5), "OffsetCommit": (2, 10), "OffsetFetch": (1, 10),
-        "DescribeGroups": (0, 6), "ListGroups": (0, 5), "DeleteGroups": (0, 3), "CreateTopics": (2, 7),
-        "DeleteTopics": (1, 6), "CreatePartitions": (0, 3), "DeleteRecords": (0, 2), "DescribeConfigs": (1, 4),
+        "Produce": (0, 13), "InitProducerId": (0, 5), "Fetch": (0, 18), "ListOffsets": (0, 11),
+        "OffsetForLeaderEpoch": (0, 4), "FindCoordinator": (0, 6), "JoinGroup": (0, 9), "SyncGroup": (0, 5),
+        "Heartbeat": (0, 4), "LeaveGroup": (0, 5), "OffsetCommit": (0, 10), "OffsetFetch": (0, 10),
+        "DescribeGroups": (0, 6), "ListGroups": (0, 5), "DeleteGroups": (0, 3), "CreateTopics": (0, 7),
+        "DeleteTopics": (0, 6), "CreatePartitions": (0, 3), "DeleteRecords": (0, 2), "DescribeConfigs": (0, 4),
         "AlterConfigs": (0, 2), "IncrementalAlterConfigs": (0, 1),
+        "ListConfigResources": (0, 1), "OffsetDelete": (0, 0), "DescribeProducers": (0, 0), "DescribeLogDirs": (0, 5),
+        "ElectLeaders": (0, 2), "ListPartitionReassignments": (0, 0), "DescribeAcls": (0, 3), "CreateAcls": (0, 3),
+        "DeleteAcls": (0, 3),
     }
 
 
-def test_produce_is_listed_from_zero_as_kafka_4_does_and_refused_below_three(served: EmbeddedBroker) -> None:
-    with RawClient(served) as client:
-        reply = client.call(session.ApiVersionsRequest())
+def test_a_broker_like_kafka_4_lists_produce_from_zero_and_refuses_it_below_three() -> None:
+    with (EmbeddedBroker(topics={"t": 1}, settings=BrokerSettings.of_kafka("4.4")) as broker,
+          RawClient(broker) as client):
+        reply = client.call(ASK_VERSIONS)
         assert next((each.min_version, each.max_version) for each in reply.api_keys if each.api_key == 0) == (0, 13)
         client.send(produce_request("t", 0, batch_of([b"x"])), 2)
         assert client.is_closed()
@@ -137,11 +169,12 @@ def test_an_unknown_version_of_api_versions_is_answered_in_version_0(served: Emb
         assert correlation == 7
         assert isinstance(reply, session.ApiVersionsResponse)
         assert reply.error_code == KafkaError.UNSUPPORTED_VERSION
-        assert {each.api_key for each in reply.api_keys} == set(SERVED)
-        assert client.call(session.ApiVersionsRequest(), 0).error_code == 0
+        assert [(each.api_key, each.max_version) for each in reply.api_keys] == [(18, 5)]
+        assert client.call(ASK_VERSIONS, 0).error_code == 0
 
 
 def test_a_client_of_another_cluster_is_told_to_bootstrap_again(served: EmbeddedBroker) -> None:
     with RawClient(served) as client:
-        reply = client.call(session.ApiVersionsRequest(cluster_id="another", node_id=1), 5)
+        reply = client.call(session.ApiVersionsRequest(
+            client_software_name="raw", client_software_version="1.0", cluster_id="another", node_id=1), 5)
     assert reply.error_code == KafkaError.REBOOTSTRAP_REQUIRED

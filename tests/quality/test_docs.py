@@ -5,14 +5,19 @@ from pathlib import Path
 
 import pytest
 
-from tools.configuration_page import PAGE, page
+from tools import broker_page, configuration_page
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", ROOT / "ARCHITECTURE.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
 
 def test_the_configuration_page_is_what_the_table_says() -> None:
-    assert PAGE.read_text() == page(), "run python -m tools.configuration_page"
+    written = configuration_page.PAGE.read_text()
+    assert written == configuration_page.page(), "run python -m tools.configuration_page"
+
+
+def test_the_page_of_the_broker_is_what_its_tables_say() -> None:
+    assert broker_page.PAGE.read_text() == broker_page.page(), "run python -m tools.broker_page"
 
 
 def test_every_test_that_a_page_names_exists() -> None:

@@ -15,6 +15,7 @@ from typing import IO
 
 from headrace.broker.cluster import Cluster, Node
 from headrace.broker.server import Connection, Listener
+from headrace.broker.services import served_by
 from headrace.broker.settings import BrokerSettings
 
 __all__ = ["Broker"]
@@ -34,6 +35,10 @@ class Broker:
         data_dir: where to keep the data; None keeps it in memory.
         settings: how the broker behaves.
         advertised_host: the name that clients are told; `host` when None.
+
+    Raises:
+        ValueError: `settings.api_versions` names what is not served.
+        OSError: another broker has the data directory.
     """
 
     def __init__(
@@ -46,7 +51,8 @@ class Broker:
         if self._directory is not None:
             self._lock = _lock(self._directory)
         known = [Node(number + 1, advertised_host or host, port + number if port else 0) for number in range(nodes)]
-        self.cluster = Cluster(known, settings or BrokerSettings(), self._directory)
+        settings = settings or BrokerSettings()
+        self.cluster = Cluster(known, settings, served_by(settings), self._directory)
         self._open: dict[int, tuple[asyncio.Server, Listener]] = {}
 
     @property

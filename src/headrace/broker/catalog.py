@@ -19,10 +19,10 @@ from typing import Any
 
 from headrace.broker.log import Log
 from headrace.broker.partition import Partition, Refused
-from headrace.broker.settings import default_configs, invalid_config
+from headrace.broker.topic_configs import default_configs, invalid_config
 from headrace.errors import KafkaError
 
-__all__ = ["Catalog", "Topic"]
+__all__ = ["Catalog", "Topic", "check_name"]
 
 _LEGAL_NAME = re.compile(r"[a-zA-Z0-9._-]{1,249}")
 _PRODUCER_ID_BLOCK = 1000
@@ -113,12 +113,15 @@ class Catalog:
         """Give a topic more partitions.
 
         Raises:
-            Refused: there would not be more than now.
+            Refused: there would not be more than now, or the assignment does not fit.
         """
         present = len(topic.partitions)
         if count <= present:
             raise Refused(KafkaError.INVALID_PARTITIONS, f"The topic currently has {present} partition(s); {count} "
                           "would not be an increase.")
+        if assignment is not None and len(assignment) != count - present:
+            raise Refused(KafkaError.INVALID_REPLICA_ASSIGNMENT, f"{count - present} partition(s) more need as many "
+                          f"assignments; {len(assignment)} are given")
         factor = len(topic.partitions[0].replicas)
         placed = self._placed(count - present, factor, assignment, first=present)
         if not validate_only:
@@ -194,10 +197,20 @@ class Catalog:
     def _folder(self, name: str, index: int) -> Path | None:
         return None if self._directory is None else self._directory / "topics" / f"{name}-{index}"
 
+    @property
+    def place(self) -> str:
+        """Where the data lies, for those who ask."""
+        return "memory" if self._directory is None else str(self._directory)
+
+    def volume_bytes(self) -> tuple[int, int]:
+        """Size and free bytes of the volume with the data; -1 for memory."""
+        if self._directory is None:
+            return -1, -1
+        usage = shutil.disk_usage(self._directory)
+        return usage.total, usage.free
+
     def _check_new(self, name: str, overrides: dict[str, str]) -> None:
-        if not _LEGAL_NAME.fullmatch(name) or name in (".", ".."):
-            raise Refused(KafkaError.TOPIC_EXCEPTION, f"Topic name {name[:260]!r} is illegal: 1 to 249 letters, "
-                          "digits, '.', '_' and '-' are allowed, and not '.' or '..'")
+        check_name(name)
         if name in self.topics:
             raise Refused(KafkaError.TOPIC_ALREADY_EXISTS, f"Topic '{name}' already exists.")
         if wrong := invalid_config(overrides):
@@ -205,10 +218,7 @@ class Catalog:
 
     def _placed(self, count: int, factor: int, assignment: list[list[int]] | None, first: int = 0) -> list[list[int]]:
         if assignment is not None:
-            known = set(self._node_ids)
-            if not assignment or any(not nodes or not set(nodes) <= known for nodes in assignment):
-                raise Refused(KafkaError.INVALID_REPLICA_ASSIGNMENT, "The assignment names no or unknown nodes")
-            return assignment
+            return self._assigned(assignment)
         if not 1 <= count <= _MAX_PARTITIONS:
             raise Refused(KafkaError.INVALID_PARTITIONS, f"Number of partitions was {count}; 1 to {_MAX_PARTITIONS} "
                           "are possible")
@@ -217,9 +227,26 @@ class Catalog:
                           f"{len(self._node_ids)} node(s)")
         return [self._place(index, factor) for index in range(first, first + count)]
 
+    def _assigned(self, assignment: list[list[int]]) -> list[list[int]]:
+        known, sizes = set(self._node_ids), {len(nodes) for nodes in assignment}
+        if not assignment or any(not nodes or not set(nodes) <= known or len(set(nodes)) < len(nodes)
+                                 for nodes in assignment):
+            raise Refused(KafkaError.INVALID_REPLICA_ASSIGNMENT, "The assignment names no, unknown or repeated nodes")
+        if len(sizes) > 1:
+            raise Refused(KafkaError.INVALID_REPLICA_ASSIGNMENT, f"Partitions would have {sorted(sizes)} replicas; all "
+                          "must have the same number")
+        return assignment
+
     def _place(self, index: int, factor: int) -> list[int]:
         nodes = self._node_ids
         return [nodes[(index + step) % len(nodes)] for step in range(factor)]
+
+
+def check_name(name: str) -> None:
+    """Refuse what can not be a topic's name."""
+    if not _LEGAL_NAME.fullmatch(name) or name in (".", ".."):
+        raise Refused(KafkaError.TOPIC_EXCEPTION, f"Topic name {name[:260]!r} is illegal: 1 to 249 letters, digits, "
+                      "'.', '_' and '-' are allowed, and not '.' or '..'")
 
 
 def _topic_state(topic: Topic) -> dict[str, Any]:

@@ -6,6 +6,7 @@ It knows no sockets. Read next: any `broker.handlers_*` module for what is done 
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from zlib import crc32
@@ -17,9 +18,12 @@ from headrace.broker.offsets import OffsetStore
 from headrace.broker.partition import NO_LEADER, Partition, Refused
 from headrace.broker.settings import BrokerSettings
 from headrace.errors import KafkaError
-from headrace.wire.schema import ZERO_UUID, Uuid
+from headrace.wire.schema import Uuid
 
-__all__ = ["Call", "Cluster", "Node"]
+__all__ = ["CLUSTER_OPERATIONS", "GROUP_OPERATIONS", "TOPIC_OPERATIONS", "Call", "Cluster", "Node"]
+
+CLUSTER_OPERATIONS, GROUP_OPERATIONS, TOPIC_OPERATIONS = 8096, 3400, 3576
+"""Everything that may be done with a cluster, a group and a topic, a bit for each operation: here nobody is refused."""
 
 
 @dataclass(slots=True)
@@ -38,10 +42,13 @@ class Cluster:
     Args:
         nodes: the cluster's nodes.
         settings: how the broker behaves.
+        served: lowest and highest version of each API that is offered, by key.
         directory: where data is kept; None keeps it in memory.
     """
 
-    def __init__(self, nodes: list[Node], settings: BrokerSettings, directory: Path | None = None) -> None:
+    def __init__(self, nodes: list[Node], settings: BrokerSettings, served: Mapping[int, tuple[int, int]],
+                 directory: Path | None = None) -> None:
+        self.served = served
         self.nodes = {node.id: node for node in nodes}
         self.settings = settings
         self.catalog = Catalog([node.id for node in nodes], directory)
@@ -132,7 +139,7 @@ class Call:
             Refused: there is none.
         """
         catalog = self.cluster.catalog
-        by_id = self.version >= ids_from and topic_id != ZERO_UUID
+        by_id = self.version >= ids_from
         found = catalog.by_id.get(topic_id) if by_id else catalog.topics.get(name)
         if found is None:
             raise Refused(KafkaError.UNKNOWN_TOPIC_ID if by_id else KafkaError.UNKNOWN_TOPIC_OR_PART)

@@ -11,6 +11,7 @@ Source: KIP-62, KIP-345 (static members), KIP-394 (member ids first), Java's `Cl
 from __future__ import annotations
 
 import asyncio
+import struct
 import uuid
 from collections import Counter
 from collections.abc import Awaitable, Callable
@@ -29,10 +30,11 @@ from headrace.wire.messages.groups import (
     SyncGroupResponse,
 )
 
-__all__ = ["Group", "Groups", "Member", "State"]
+__all__ = ["Group", "Groups", "Member", "State", "join_refusal"]
 
 Reply = TypeVar("Reply", JoinGroupResponse, SyncGroupResponse)
 _MEMBER_ID_FROM = 4
+_NO_NAME_FROM = 7
 _SKIP_ASSIGNMENT_FROM = 9
 
 
@@ -51,6 +53,7 @@ class Member:
 
     Attributes:
         protocols: the assignors it can use, best first, each with its metadata.
+        version: of the JoinGroup request that it sent last.
         joining: set while it waits for the next generation.
         syncing: set while it waits for its assignment.
         expires_at: loop time at which it is given up, unless it is heard before.
@@ -63,6 +66,7 @@ class Member:
     session_s: float
     rebalance_s: float
     protocols: dict[str, bytes]
+    version: int = 0
     assignment: bytes = b""
     joining: asyncio.Future[JoinGroupResponse] | None = None
     syncing: asyncio.Future[SyncGroupResponse] | None = None
@@ -120,9 +124,9 @@ class Group:
             return self._join_new(request, version, client, protocols)
         if (timer := self._pending.pop(request.member_id, None)) is not None:
             timer.cancel()
-            return self._rebalance_with(self._add(request.member_id, request, client, protocols))
+            return self._rebalance_with(self._add(request.member_id, request, version, client, protocols))
         member = self.member(request.member_id, request.group_instance_id)
-        return self._join_again(member, request, protocols)
+        return self._join_again(member, request, version, protocols)
 
     def _join_new(
         self, request: JoinGroupRequest, version: int, client: tuple[str, str], protocols: dict[str, bytes]
@@ -135,15 +139,14 @@ class Group:
             loop = asyncio.get_running_loop()
             self._pending[member_id] = loop.call_later(request.session_timeout_ms / 1000, self._forget_pending,
                                                        member_id)
-            return _ready(loop, JoinGroupResponse(error_code=KafkaError.MEMBER_ID_REQUIRED, protocol_name="",
-                                                  leader="", member_id=member_id, members=[]))
-        return self._rebalance_with(self._add(member_id, request, client, protocols))
+            return _ready(loop, join_refusal(KafkaError.MEMBER_ID_REQUIRED, member_id, version))
+        return self._rebalance_with(self._add(member_id, request, version, client, protocols))
 
     def _join_again(
-        self, member: Member, request: JoinGroupRequest, protocols: dict[str, bytes]
+        self, member: Member, request: JoinGroupRequest, version: int, protocols: dict[str, bytes]
     ) -> Awaitable[JoinGroupResponse]:
         is_same = protocols == member.protocols
-        self._update(member, request, protocols)
+        self._update(member, request, version, protocols)
         if is_same and (self.state is State.COMPLETING
                         or (self.state is State.STABLE and member.id != self.leader)):
             return _ready(asyncio.get_running_loop(), self._joined(member))
@@ -160,7 +163,7 @@ class Group:
         self._instances[str(member.instance_id)] = member_id
         if was_leader:
             self.leader = member_id
-        self._update(member, request, protocols)
+        self._update(member, request, version, protocols)
         # As in Kafka only another assignor counts: a member that comes back no longer knows what it owned.
         if self.state is not State.STABLE or self._vote() != self.protocol_name:
             return self._rebalance_with(member)
@@ -172,18 +175,19 @@ class Group:
         return _ready(asyncio.get_running_loop(), reply)
 
     def _add(
-        self, member_id: str, request: JoinGroupRequest, client: tuple[str, str], protocols: dict[str, bytes]
+        self, member_id: str, request: JoinGroupRequest, version: int, client: tuple[str, str],
+        protocols: dict[str, bytes]
     ) -> Member:
         member = Member(member_id, request.group_instance_id, *client, session_s=0, rebalance_s=0, protocols=protocols)
         self.members[member_id] = member
         if member.instance_id is not None:
             self._instances[member.instance_id] = member_id
         self.protocol_type = request.protocol_type
-        self._update(member, request, protocols)
+        self._update(member, request, version, protocols)
         return member
 
-    def _update(self, member: Member, request: JoinGroupRequest, protocols: dict[str, bytes]) -> None:
-        member.protocols = protocols
+    def _update(self, member: Member, request: JoinGroupRequest, version: int, protocols: dict[str, bytes]) -> None:
+        member.protocols, member.version = protocols, version
         member.session_s = request.session_timeout_ms / 1000
         timeout_ms = request.rebalance_timeout_ms
         member.rebalance_s = (timeout_ms if timeout_ms >= 0 else request.session_timeout_ms) / 1000
@@ -326,6 +330,11 @@ class Group:
         self._prepare()
         self._complete_join_if_all_are_here()
 
+    def subscribed_topics(self) -> set[str]:
+        """The topics that the members read, as far as their metadata tells."""
+        return {topic for member in self.members.values() for metadata in member.protocols.values()
+                for topic in _topics_of(metadata)}
+
     # -- staying and going
 
     def member(self, member_id: str, instance_id: str | None) -> Member:
@@ -335,8 +344,9 @@ class Group:
             Refused: there is none of this id, or its place was taken by another of the same instance id.
         """
         if instance_id is not None:
-            current = self._instances.get(instance_id)
-            if current is not None and current != member_id:
+            if instance_id not in self._instances:
+                raise Refused(KafkaError.UNKNOWN_MEMBER_ID)
+            if self._instances[instance_id] != member_id:
                 raise Refused(KafkaError.FENCED_INSTANCE_ID)
         if member_id not in self.members:
             raise Refused(KafkaError.UNKNOWN_MEMBER_ID)
@@ -483,11 +493,31 @@ class Groups:
         self._groups.clear()
 
 
+def join_refusal(code: int, member_id: str, version: int) -> JoinGroupResponse:
+    """The reply to a member that is not let in."""
+    return JoinGroupResponse(error_code=code, protocol_name=None if version >= _NO_NAME_FROM else "", leader="",
+                             member_id=member_id, members=[])
+
+
+def _topics_of(subscription: bytes) -> list[str]:
+    """The topics in a consumer's metadata: version, count, names; none where it is something else."""
+    topics = []
+    try:
+        (count,) = struct.unpack_from(">i", subscription, 2)
+        position = 6
+        for _ in range(count):
+            (size,) = struct.unpack_from(">H", subscription, position)
+            position += 2 + size
+            topics.append(subscription[position - size:position].decode())
+    except (struct.error, UnicodeDecodeError):
+        return []
+    return topics
+
+
 def _fail(member: Member, code: int) -> None:
     """Answer what a member waits for with an error."""
     if member.joining is not None and not member.joining.done():
-        member.joining.set_result(JoinGroupResponse(error_code=code, protocol_name="", leader="", member_id=member.id,
-                                                    members=[]))
+        member.joining.set_result(join_refusal(code, member.id, member.version))
     if member.syncing is not None and not member.syncing.done():
         member.syncing.set_result(SyncGroupResponse(error_code=code, assignment=b""))
     member.joining = member.syncing = None

@@ -11,8 +11,10 @@ from collections.abc import Awaitable
 
 from headrace.broker.catalog import Topic
 from headrace.broker.cluster import Call
+from headrace.broker.log import Log
 from headrace.broker.partition import Partition, Refused
-from headrace.errors import KafkaError
+from headrace.errors import CorruptRecordError, KafkaError, KafkaException
+from headrace.records.conversion import downgrade
 from headrace.wire.messages.fetch import (
     FetchableTopicResponse,
     FetchPartition,
@@ -26,15 +28,25 @@ from headrace.wire.messages.fetch import (
 
 __all__ = ["fetch"]
 
+_FIRST_OF_SESSION, _NO_SESSION = 0, -1
 _IDS_FROM = 13
 _LEADERS_FROM = 12
 _ENDPOINTS_FROM = 16
+_FORMAT_1_FROM = 2
+_WHOLE_FIRST_FROM = 3
+_BATCHES_FROM = 4
+_ZSTD_FROM = 10
+_OF_LOG = (KafkaError.OFFSET_OUT_OF_RANGE, KafkaError.NOT_LEADER_FOR_PARTITION, KafkaError.FENCED_LEADER_EPOCH,
+           KafkaError.UNKNOWN_LEADER_EPOCH)
 _LARGEST_REPLY_BYTES = 64 << 20
+_LARGEST_CONVERTED_BYTES = 8 << 20
+"""Most bytes of batches that are converted for one reply: as messages of the old formats they may be several times
+larger."""
 
 
 def fetch(call: Call, request: FetchRequest) -> FetchResponse | Awaitable[FetchResponse]:
     """Answer at once when `min_bytes` are there, something is wrong, or the client does not wait; else wait."""
-    if request.session_id != 0:
+    if request.session_epoch not in (_FIRST_OF_SESSION, _NO_SESSION):
         return FetchResponse(error_code=KafkaError.FETCH_SESSION_ID_NOT_FOUND, responses=[])
     reply, count = _read(call, request)
     if count >= request.min_bytes or request.max_wait_ms <= 0 or _has_error(reply):
@@ -78,15 +90,17 @@ def _has_error(reply: FetchResponse) -> bool:
 
 
 def _read(call: Call, request: FetchRequest) -> tuple[FetchResponse, int]:
-    """The reply as it would be now, and how many bytes of records it carries."""
-    room = min(request.max_bytes, _LARGEST_REPLY_BYTES)
+    """The reply as it would be now, and how many bytes of the logs it carries."""
+    room = min(request.max_bytes, _LARGEST_REPLY_BYTES if call.version >= _BATCHES_FROM else _LARGEST_CONVERTED_BYTES)
     reply, total = FetchResponse(error_code=0, responses=[]), 0
     for wanted in request.topics:
         parts: list[PartitionData] = []
         for part in wanted.partitions:
             # A batch that is larger than all limits comes whole when it is the reply's first, so that readers get on.
-            parts.append(_read_partition(call, wanted, part, room - total, whole_first=total == 0))
-            total += len(parts[-1].records or b"")
+            data, stored_bytes = _read_partition(call, request.isolation_level, wanted, part, room - total,
+                                                 whole_first=total == 0)
+            parts.append(data)
+            total += stored_bytes
         reply.responses.append(FetchableTopicResponse(topic=wanted.topic, topic_id=wanted.topic_id, partitions=parts))
     if call.version >= _ENDPOINTS_FROM and any(
             part.error_code == KafkaError.NOT_LEADER_FOR_PARTITION for topic in reply.responses
@@ -97,8 +111,8 @@ def _read(call: Call, request: FetchRequest) -> tuple[FetchResponse, int]:
 
 
 def _read_partition(
-    call: Call, wanted: FetchTopic, part: FetchPartition, room: int, *, whole_first: bool
-) -> PartitionData:
+    call: Call, isolation_level: int, wanted: FetchTopic, part: FetchPartition, room: int, *, whole_first: bool
+) -> tuple[PartitionData, int]:
     topic: Topic | None = None
     try:
         topic = call.topic(wanted.topic, wanted.topic_id, _IDS_FROM)
@@ -106,22 +120,45 @@ def _read_partition(
         log = partition.log
         if not log.start_offset <= part.fetch_offset <= log.end_offset:
             raise Refused(KafkaError.OFFSET_OUT_OF_RANGE)
+        batches = _batches(call, topic, log, part, room, whole_first=whole_first)
+        records = batches if call.version >= _BATCHES_FROM else _message_set(call, batches, part)
     except Refused as refused:
-        return _refusal(topic if call.version >= _LEADERS_FROM else None, part, refused)
-    limit = min(part.partition_max_bytes, room)
-    records = log.read(part.fetch_offset, limit) if limit > 0 or whole_first else b""
-    if len(records) > limit and not whole_first:
-        records = b""
-    return PartitionData(
+        return _refusal(topic if call.version >= _LEADERS_FROM else None, part, refused), 0
+    data = PartitionData(
         partition_index=part.partition, error_code=0, high_watermark=log.end_offset,
         last_stable_offset=log.end_offset, log_start_offset=log.start_offset,
-        aborted_transactions=[] if call.version >= 4 else None, records=records,
+        aborted_transactions=[] if isolation_level else None, records=records,
     )
+    return data, len(batches)
+
+
+def _batches(
+    call: Call, topic: Topic, log: Log, part: FetchPartition, room: int, *, whole_first: bool
+) -> bytes | memoryview:
+    """Batches from the asked offset on, as they lie in the log."""
+    limit = min(part.partition_max_bytes, room)
+    if call.version < _ZSTD_FROM and topic.configs["compression.type"] == "zstd":
+        raise Refused(KafkaError.UNSUPPORTED_COMPRESSION_TYPE)
+    batches = log.read(part.fetch_offset, limit) if limit > 0 or whole_first else b""
+    return batches if whole_first or len(batches) <= limit or call.version < _WHOLE_FIRST_FROM else b""
+
+
+def _message_set(call: Call, batches: bytes | memoryview, part: FetchPartition) -> bytes:
+    """Batches as messages of the format that the version knows. Before version 3 a reply is cut off at the limit,
+    wherever that is: so a reader learns that its limit is too small for a message.
+    """
+    try:
+        messages = downgrade(batches, 0 if call.version < _FORMAT_1_FROM else 1, first_offset=part.fetch_offset)
+    except CorruptRecordError as error:
+        raise Refused(KafkaError.INVALID_MSG, str(error)) from None
+    except KafkaException as error:
+        raise Refused(error.args[0].code(), error.args[0].str()) from None
+    return messages[:max(part.partition_max_bytes, 0)] if call.version < _WHOLE_FIRST_FROM else messages
 
 
 def _refusal(topic: Topic | None, part: FetchPartition, refused: Refused) -> PartitionData:
     data = PartitionData(partition_index=part.partition, error_code=refused.code, high_watermark=-1,
-                         aborted_transactions=None, records=b"")
+                         aborted_transactions=None if refused.code in _OF_LOG else [], records=b"")
     if topic is not None and 0 <= part.partition < len(topic.partitions):
         partition = topic.partitions[part.partition]
         if refused.code in (KafkaError.NOT_LEADER_FOR_PARTITION, KafkaError.FENCED_LEADER_EPOCH):

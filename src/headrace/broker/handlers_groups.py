@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Iterator
 
-from headrace.broker.cluster import Call, Node
-from headrace.broker.groups import Group, State
+from headrace.broker.cluster import GROUP_OPERATIONS, Call, Node
+from headrace.broker.groups import Group, State, join_refusal
 from headrace.broker.offsets import Committed
 from headrace.broker.partition import Refused
 from headrace.errors import KafkaError
@@ -34,6 +34,12 @@ from headrace.wire.messages.groups import (
     SyncGroupRequest,
     SyncGroupResponse,
 )
+from headrace.wire.messages.groups_next import (
+    OffsetDeleteRequest,
+    OffsetDeleteResponse,
+    OffsetDeleteResponsePartition,
+    OffsetDeleteResponseTopic,
+)
 from headrace.wire.messages.offsets import (
     OffsetCommitRequest,
     OffsetCommitRequestTopic,
@@ -53,15 +59,19 @@ from headrace.wire.messages.offsets import (
 from headrace.wire.schema import ZERO_UUID
 
 __all__ = ["delete_groups", "describe_groups", "find_coordinator", "heartbeat", "join_group", "leave_group",
-           "list_groups", "offset_commit", "offset_fetch", "sync_group"]
+           "list_groups", "offset_commit", "offset_delete", "offset_fetch", "sync_group"]
 
 _BATCHED_KEYS_FROM = 4
+_PROTOCOL_FROM = 5
 _BATCHED_LEAVE_FROM = 3
 _BATCHED_FETCH_FROM = 8
 _IDS_FROM = 10
 _NOT_FOUND_FROM = 6
 _GROUP_KEY, _TRANSACTION_KEY = 0, 1
+_CONSUMERS = "consumer"
 _MAX_METADATA_BYTES = 4096
+_NO_ERROR = "NONE"
+"""What Kafka says in FindCoordinator when all is well."""
 _NONE = Committed(-1)
 
 
@@ -84,19 +94,25 @@ def _coordinator(call: Call, key: str, key_type: int) -> Coordinator:
     if node is None:
         return Coordinator(key=key, node_id=-1, host="", port=-1, error_code=code,
                            error_message=KafkaError(code).str())
-    return Coordinator(key=key, node_id=node.id, host=node.host, port=node.port, error_code=0, error_message=None)
+    return Coordinator(key=key, node_id=node.id, host=node.host, port=node.port, error_code=0,
+                       error_message="" if call.version >= _BATCHED_KEYS_FROM else _NO_ERROR)
 
 
 def _check_coordinator(call: Call, group_id: str) -> None:
-    if not group_id:
-        raise Refused(KafkaError.INVALID_GROUP_ID)
+    """Refuse what is for another node. Groups without members may have the empty name, as ever."""
     node = call.cluster.coordinator(group_id)
     if node is None or node.id != call.node_id:
         raise Refused(KafkaError.NOT_COORDINATOR)
 
 
-def _present_group(call: Call, group_id: str) -> Group:
+def _check_name(call: Call, group_id: str) -> None:
+    if not group_id:
+        raise Refused(KafkaError.INVALID_GROUP_ID)
     _check_coordinator(call, group_id)
+
+
+def _present_group(call: Call, group_id: str) -> Group:
+    _check_name(call, group_id)
     group = call.cluster.groups.get(group_id)
     if group is None:
         raise Refused(KafkaError.UNKNOWN_MEMBER_ID)
@@ -107,19 +123,20 @@ def join_group(call: Call, request: JoinGroupRequest) -> JoinGroupResponse | Awa
     """Become a member of the next generation."""
     settings = call.cluster.settings
     try:
-        _check_coordinator(call, request.group_id)
+        _check_name(call, request.group_id)
         if not settings.min_session_timeout_ms <= request.session_timeout_ms <= settings.max_session_timeout_ms:
             raise Refused(KafkaError.INVALID_SESSION_TIMEOUT)
         group = call.cluster.groups.get_or_make(request.group_id)
         return group.join(request, call.version, (call.client_id, call.client_host))
     except Refused as refused:
-        return JoinGroupResponse(error_code=refused.code, protocol_name="", leader="", member_id=request.member_id,
-                                 members=[])
+        return join_refusal(refused.code, request.member_id, call.version)
 
 
 def sync_group(call: Call, request: SyncGroupRequest) -> SyncGroupResponse | Awaitable[SyncGroupResponse]:
     """Bring the assignments, or ask for one's own."""
     try:
+        if call.version >= _PROTOCOL_FROM and None in (request.protocol_type, request.protocol_name):
+            raise Refused(KafkaError.INCONSISTENT_GROUP_PROTOCOL)
         return _present_group(call, request.group_id).sync(request)
     except Refused as refused:
         return SyncGroupResponse(error_code=refused.code, assignment=b"")
@@ -140,7 +157,7 @@ def leave_group(call: Call, request: LeaveGroupRequest) -> LeaveGroupResponse:
     is_batched = call.version >= _BATCHED_LEAVE_FROM
     leaving = request.members if is_batched else [MemberIdentity(member_id=request.member_id)]
     try:
-        _check_coordinator(call, request.group_id)
+        _check_name(call, request.group_id)
     except Refused as refused:
         return LeaveGroupResponse(error_code=refused.code, members=[])
     members = [MemberResponse(member_id=each.member_id, group_instance_id=each.group_instance_id,
@@ -178,23 +195,24 @@ def _check_commit(call: Call, request: OffsetCommitRequest) -> None:
     if group is not None:
         group.check_commit(request.member_id, request.group_instance_id, generation)
     elif generation >= 0:
-        raise Refused(KafkaError.ILLEGAL_GENERATION)
+        is_known = bool(call.cluster.offsets.fetch(request.group_id))
+        raise Refused(KafkaError.UNKNOWN_MEMBER_ID if is_known else KafkaError.ILLEGAL_GENERATION)
 
 
 def _commit_topic(
     call: Call, data: OffsetCommitRequestTopic, code: int, entries: list[tuple[tuple[str, int], Committed]]
 ) -> OffsetCommitResponseTopic:
-    count, name = 0, data.name
+    count, name, missing = 0, data.name, KafkaError.UNKNOWN_TOPIC_OR_PART
     try:
         topic = call.topic(data.name, data.topic_id, _IDS_FROM)
         count, name = len(topic.partitions), topic.name
     except Refused as refused:
-        code = code or refused.code
+        missing = refused.code
     parts = []
     for part in data.partitions:
         error, metadata = code, part.committed_metadata or ""
-        if not error and not 0 <= part.partition_index < count:
-            error = KafkaError.UNKNOWN_TOPIC_OR_PART
+        if not 0 <= part.partition_index < count:
+            error = missing
         elif not error and len(metadata) > _MAX_METADATA_BYTES:
             error = KafkaError.OFFSET_METADATA_TOO_LARGE
         elif not error:
@@ -217,9 +235,14 @@ def offset_fetch(call: Call, request: OffsetFetchRequest) -> OffsetFetchResponse
             OffsetFetchResponsePartition(
                 partition_index=part.partition_index, committed_offset=part.committed_offset,
                 committed_leader_epoch=part.committed_leader_epoch, metadata=part.metadata,
-                error_code=part.error_code or found.error_code)
+                error_code=part.error_code or found.error_code or _of_no_offset(call, part))
             for part in topic.partitions])
         for topic in found.topics])
+
+
+def _of_no_offset(call: Call, part: OffsetFetchResponsePartitions) -> int:
+    """In version 0, that of offsets in ZooKeeper, an offset that was never committed is an error."""
+    return KafkaError.UNKNOWN_TOPIC_OR_PART if call.version == 0 and part.committed_offset < 0 else 0
 
 
 def _fetch_group(call: Call, wanted: OffsetFetchRequestGroup) -> OffsetFetchResponseGroup:
@@ -257,9 +280,44 @@ def _fetch_topic(
         for index, each in found])
 
 
+def offset_delete(call: Call, request: OffsetDeleteRequest) -> OffsetDeleteResponse:
+    """Forget offsets of a group, but for topics that its members read (KIP-496)."""
+    cluster = call.cluster
+    group, offsets = cluster.groups.get(request.group_id), cluster.offsets.fetch(request.group_id)
+    try:
+        _check_name(call, request.group_id)
+        if not offsets and group is None:
+            raise Refused(KafkaError.GROUP_ID_NOT_FOUND)
+        if group is not None and group.members and group.protocol_type != _CONSUMERS:
+            raise Refused(KafkaError.NON_EMPTY_GROUP)
+    except Refused as refused:
+        return OffsetDeleteResponse(error_code=refused.code, topics=[])
+    in_use = group.subscribed_topics() if group is not None else set()
+    reply = OffsetDeleteResponse(error_code=0, topics=[])
+    gone: list[tuple[str, int]] = []
+    for wanted in request.topics:
+        topic = cluster.catalog.topics.get(wanted.name)
+        count = len(topic.partitions) if topic else 0
+        parts = []
+        for part in wanted.partitions:
+            code = 0 if 0 <= part.partition_index < count else KafkaError.UNKNOWN_TOPIC_OR_PART
+            if not code and wanted.name in in_use:
+                code = KafkaError.GROUP_SUBSCRIBED_TO_TOPIC
+            if not code:
+                gone.append((wanted.name, part.partition_index))
+            parts.append(OffsetDeleteResponsePartition(partition_index=part.partition_index, error_code=code))
+        reply.topics.append(OffsetDeleteResponseTopic(name=wanted.name, partitions=parts))
+    cluster.offsets.forget(request.group_id, gone)
+    return reply
+
+
 def describe_groups(call: Call, request: DescribeGroupsRequest) -> DescribeGroupsResponse:
     """State and members of groups."""
-    return DescribeGroupsResponse(groups=[_described(call, group_id) for group_id in request.groups])
+    reply = DescribeGroupsResponse(groups=[_described(call, group_id) for group_id in request.groups])
+    for each in reply.groups:
+        if request.include_authorized_operations and not each.error_code:
+            each.authorized_operations = GROUP_OPERATIONS
+    return reply
 
 
 def _described(call: Call, group_id: str) -> DescribedGroup:
@@ -279,17 +337,19 @@ def _described(call: Call, group_id: str) -> DescribedGroup:
             blank.error_message = f"Group {group_id} not found."
         return blank
     blank.group_state, blank.protocol_type = group.state.value, group.protocol_type
-    blank.protocol_data = group.protocol_name or ""
-    blank.members = _described_members(group)
+    # What the members can and what they were given is shown once it is settled.
+    protocol = group.protocol_name if group.state is State.STABLE else None
+    blank.protocol_data = protocol or ""
+    blank.members = _described_members(group, protocol)
     return blank
 
 
-def _described_members(group: Group) -> list[DescribedGroupMember]:
+def _described_members(group: Group, protocol: str | None) -> list[DescribedGroupMember]:
     return [
         DescribedGroupMember(
             member_id=each.id, group_instance_id=each.instance_id, client_id=each.client_id,
-            client_host=f"/{each.client_host}", member_metadata=each.protocols.get(group.protocol_name or "", b""),
-            member_assignment=each.assignment)
+            client_host=f"/{each.client_host}", member_metadata=each.protocols.get(protocol or "", b""),
+            member_assignment=each.assignment if protocol else b"")
         for each in group.members.values()
     ]
 

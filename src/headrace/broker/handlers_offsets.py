@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 from headrace.broker.cluster import Call
+from headrace.broker.log import Log
 from headrace.broker.partition import Partition, Refused
 from headrace.errors import CorruptRecordError, KafkaError
 from headrace.records import Cursor
@@ -18,6 +21,7 @@ from headrace.wire.messages.offsets import (
     ListOffsetsPartitionResponse,
     ListOffsetsRequest,
     ListOffsetsResponse,
+    ListOffsetsTopic,
     ListOffsetsTopicResponse,
 )
 from headrace.wire.schema import ZERO_UUID
@@ -25,29 +29,63 @@ from headrace.wire.schema import ZERO_UUID
 __all__ = ["list_offsets", "offset_for_leader_epoch"]
 
 _EPOCH_FROM = 4
+_NEVER = 1 << 15
 LATEST, EARLIEST, MAX_TIMESTAMP, EARLIEST_LOCAL, LATEST_TIERED, EARLIEST_PENDING_UPLOAD = -1, -2, -3, -4, -5, -6
+_SPECIAL_FROM = {LATEST: 0, EARLIEST: 0, MAX_TIMESTAMP: 7, EARLIEST_LOCAL: 8, LATEST_TIERED: 9,
+                 EARLIEST_PENDING_UPLOAD: 11}
+"""The first version that knows each of them."""
 
 
 def list_offsets(call: Call, request: ListOffsetsRequest) -> ListOffsetsResponse:
     """The offset of each partition's start, end, or first record at or after a time."""
-    return ListOffsetsResponse(topics=[
-        ListOffsetsTopicResponse(name=topic.name, partitions=[_listed(call, topic.name, each)
-                                                              for each in topic.partitions])
-        for topic in request.topics
-    ])
+    return ListOffsetsResponse(topics=[ListOffsetsTopicResponse(name=topic.name, partitions=_listed_topic(call, topic))
+                                       for topic in request.topics])
+
+
+def _listed_topic(call: Call, wanted: ListOffsetsTopic) -> list[ListOffsetsPartitionResponse]:
+    """One answer for each partition; one that is asked for twice gets none, but for version 0."""
+    counts = Counter(each.partition_index for each in wanted.partitions)
+    if call.version == 0 or max(counts.values(), default=0) <= 1:
+        return [_listed(call, wanted.name, each) for each in wanted.partitions]
+    return [_listed(call, wanted.name, each) if counts[each.partition_index] == 1 else ListOffsetsPartitionResponse(
+                partition_index=each.partition_index, error_code=KafkaError.INVALID_REQUEST, old_style_offsets=[])
+            for each in {each.partition_index: each for each in wanted.partitions}.values()]
 
 
 def _listed(call: Call, name: str, wanted: ListOffsetsPartition) -> ListOffsetsPartitionResponse:
     reply = ListOffsetsPartitionResponse(partition_index=wanted.partition_index, error_code=0, old_style_offsets=[])
     try:
-        topic = call.topic(name, ZERO_UUID, 1 << 15)
+        topic = call.topic(name, ZERO_UUID, _NEVER)
         partition = call.led_partition(topic, wanted.partition_index, wanted.current_leader_epoch)
+        if call.version < _SPECIAL_FROM.get(wanted.timestamp, 0 if wanted.timestamp >= 0 else _NEVER):
+            raise Refused(KafkaError.UNSUPPORTED_VERSION)
+        if call.version == 0:
+            reply.old_style_offsets = _segment_offsets(call, partition.log, wanted)
+            return reply
         reply.offset, reply.timestamp = _offset_at(name, partition, wanted.timestamp)
         if call.version >= _EPOCH_FROM and reply.offset >= 0:
             reply.leader_epoch = partition.leader_epoch
     except Refused as refused:
         reply.error_code = refused.code
     return reply
+
+
+def _segment_offsets(call: Call, log: Log, wanted: ListOffsetsPartition) -> list[int]:
+    """Version 0 knew no offsets of times: where segments begin that were last written to before the time, the newest
+    first, and before them the log's end.
+
+    Source: `UnifiedLog.legacyFetchOffsetsBefore`.
+    """
+    starts = log.segment_starts() or [(log.start_offset, call.now_ms())]
+    if log.segment_starts():
+        starts.append((log.end_offset, call.now_ms()))
+    if wanted.timestamp == EARLIEST:
+        starts = starts[:1]
+    elif wanted.timestamp != LATEST:
+        while starts and starts[-1][1] > wanted.timestamp:
+            starts.pop()
+    newest_first = [offset for offset, _ in reversed(starts)]
+    return newest_first[:max(wanted.max_num_offsets, 0)]
 
 
 def _offset_at(topic: str, partition: Partition, timestamp_ms: int) -> tuple[int, int]:
@@ -62,8 +100,6 @@ def _offset_at(topic: str, partition: Partition, timestamp_ms: int) -> tuple[int
     if timestamp_ms == MAX_TIMESTAMP:
         timestamp_ms = log.max_timestamp_ms()
         return _first_at(topic, partition, timestamp_ms) if timestamp_ms >= 0 else (-1, -1)
-    if timestamp_ms < 0:
-        raise Refused(KafkaError.UNSUPPORTED_VERSION)
     return _first_at(topic, partition, timestamp_ms)
 
 
@@ -94,7 +130,7 @@ def offset_for_leader_epoch(call: Call, request: OffsetForLeaderEpochRequest) ->
 def _epoch_end(call: Call, name: str, wanted: OffsetForLeaderPartition) -> EpochEndOffset:
     reply = EpochEndOffset(error_code=0, partition=wanted.partition)
     try:
-        topic = call.topic(name, ZERO_UUID, 1 << 15)
+        topic = call.topic(name, ZERO_UUID, _NEVER)
         partition = call.led_partition(topic, wanted.partition, wanted.current_leader_epoch)
         reply.leader_epoch, reply.end_offset = partition.epoch_end(wanted.leader_epoch)
     except Refused as refused:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from headrace.broker.catalog import Topic
 from headrace.broker.cluster import Call
 from headrace.broker.partition import Appended, Refused
-from headrace.errors import KafkaError
+from headrace.errors import CorruptRecordError, KafkaError
+from headrace.records.conversion import upgrade
 from headrace.wire.messages.produce import (
     InitProducerIdRequest,
     InitProducerIdResponse,
@@ -21,9 +22,13 @@ from headrace.wire.messages.produce import (
 
 __all__ = ["init_producer_id", "produce"]
 
+_BATCHES_FROM = 3
 _IDS_FROM = 13
 _LEADERS_FROM = 10
 _ZSTD_FROM = 7
+_OF_SEQUENCE = (KafkaError.OUT_OF_ORDER_SEQUENCE_NUMBER, KafkaError.INVALID_PRODUCER_EPOCH,
+                KafkaError.INVALID_TXN_STATE)
+"""Errors that are found when the log was looked at, so that the reply says where it starts."""
 _ZSTD = 4
 _ATTRIBUTES_AT = 22
 
@@ -51,9 +56,9 @@ def produce(call: Call, request: ProduceRequest) -> ProduceResponse | None:
 
 def _produce_topic(call: Call, request: ProduceRequest, data: TopicProduceData) -> TopicProduceResponse:
     try:
+        topic = call.topic(data.name, data.topic_id, _IDS_FROM)
         if request.acks not in (-1, 0, 1):
             raise Refused(KafkaError.INVALID_REQUIRED_ACKS)
-        topic = call.topic(data.name, data.topic_id, _IDS_FROM)
     except Refused as refused:
         parts = [_refusal(part.index, refused) for part in data.partition_data]
     else:
@@ -67,6 +72,8 @@ def _produce_partition(call: Call, topic: Topic, data: PartitionProduceData) -> 
         stored = _append(call, topic, data)
     except Refused as refused:
         refusal = _refusal(data.index, refused)
+        if refused.code in _OF_SEQUENCE:
+            refusal.log_start_offset = topic.partitions[data.index].log.start_offset
         return _led_elsewhere(topic, refusal) if call.version >= _LEADERS_FROM else refusal
     return PartitionProduceResponse(index=data.index, error_code=0, base_offset=stored.base_offset,
                                     log_append_time_ms=stored.log_append_time_ms,
@@ -74,12 +81,27 @@ def _produce_partition(call: Call, topic: Topic, data: PartitionProduceData) -> 
 
 
 def _append(call: Call, topic: Topic, data: PartitionProduceData) -> Appended:
+    if call.version < _BATCHES_FROM:
+        return _append_message_set(call, topic, data)
     if not data.records:
         raise Refused(KafkaError.INVALID_RECORD, "A partition without records")
     batch = memoryview(data.records)
     if call.version < _ZSTD_FROM and len(batch) > _ATTRIBUTES_AT and batch[_ATTRIBUTES_AT] & 7 == _ZSTD:
         raise Refused(KafkaError.UNSUPPORTED_COMPRESSION_TYPE)
     return topic.partitions[data.index].append(batch, topic.configs, call.now_ms())
+
+
+def _append_message_set(call: Call, topic: Topic, data: PartitionProduceData) -> Appended:
+    """Store what a client from before Kafka 0.11 sends; as there, nothing is no error."""
+    if not data.records:
+        return Appended(-1, -1)
+    now_ms = call.now_ms()
+    by_broker = topic.configs["message.timestamp.type"] == "LogAppendTime"
+    try:
+        batch = bytearray(upgrade(data.records, now_ms=now_ms, log_append_time=by_broker))
+    except CorruptRecordError as error:
+        raise Refused(KafkaError.INVALID_MSG, str(error)) from None
+    return topic.partitions[data.index].append(memoryview(batch), topic.configs, now_ms)
 
 
 def _refusal(index: int, refused: Refused) -> PartitionProduceResponse:

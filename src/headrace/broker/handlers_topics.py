@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 from headrace.broker.catalog import Topic
 from headrace.broker.cluster import Call
 from headrace.broker.partition import Refused
-from headrace.broker.settings import TOPIC_CONFIGS
+from headrace.broker.topic_configs import TOPIC_CONFIGS
 from headrace.errors import KafkaError
 from headrace.wire.messages.admin_topics import (
     CreatableTopic,
@@ -32,6 +34,7 @@ from headrace.wire.schema import ZERO_UUID
 __all__ = ["create_partitions", "create_topics", "delete_records", "delete_topics"]
 
 _IDS_FROM = 6
+_NEVER = 1 << 15
 _DEFAULT = -1
 _HIGH_WATERMARK = -1
 _FROM_TOPIC, _FROM_DEFAULT = 1, 5
@@ -47,7 +50,7 @@ def create_topics(call: Call, request: CreateTopicsRequest) -> CreateTopicsRespo
             if names.count(wanted.name) > 1:
                 raise Refused(KafkaError.INVALID_REQUEST, f"Topic '{wanted.name}' stands more than once in the request")
             topic = _create(call, wanted, request.validate_only)
-            replies[wanted.name] = _created(topic, request.validate_only)
+            replies[wanted.name] = _created(topic)
         except Refused as refused:
             replies[wanted.name] = CreatableTopicResult(
                 name=wanted.name, topic_id=ZERO_UUID, error_code=refused.code, error_message=refused.reason, configs=[])
@@ -56,7 +59,7 @@ def create_topics(call: Call, request: CreateTopicsRequest) -> CreateTopicsRespo
 
 def _create(call: Call, wanted: CreatableTopic, validate_only: bool) -> Topic:
     cluster = call.cluster
-    assignment = [each.broker_ids for each in sorted(wanted.assignments, key=lambda each: each.partition_index)]
+    assignment = _assignment(wanted)
     count = cluster.settings.default_partitions if wanted.num_partitions == _DEFAULT else wanted.num_partitions
     factor = (cluster.default_replication_factor if wanted.replication_factor == _DEFAULT
               else wanted.replication_factor)
@@ -64,13 +67,24 @@ def _create(call: Call, wanted: CreatableTopic, validate_only: bool) -> Topic:
     if missing := [name for name, value in overrides.items() if value is None]:
         raise Refused(KafkaError.INVALID_CONFIG, f"Null value not supported for topic configs: {', '.join(missing)}")
     return cluster.catalog.create(
-        wanted.name, count, factor, {name: str(value) for name, value in overrides.items()}, assignment or None,
+        wanted.name, count, factor, {name: str(value) for name, value in overrides.items()}, assignment,
         validate_only=validate_only)
 
 
-def _created(topic: Topic, validate_only: bool) -> CreatableTopicResult:
+def _assignment(wanted: CreatableTopic) -> list[list[int]] | None:
+    if not wanted.assignments:
+        return None
+    if wanted.num_partitions != _DEFAULT or wanted.replication_factor != _DEFAULT:
+        raise Refused(KafkaError.INVALID_REQUEST, "With an assignment, partitions and replication factor must be -1")
+    placed = {each.partition_index: each.broker_ids for each in wanted.assignments}
+    if sorted(each.partition_index for each in wanted.assignments) != list(range(len(placed))):
+        raise Refused(KafkaError.INVALID_REPLICA_ASSIGNMENT, "Partitions must be numbered from 0 on, each once")
+    return [placed[index] for index in range(len(placed))]
+
+
+def _created(topic: Topic) -> CreatableTopicResult:
     return CreatableTopicResult(
-        name=topic.name, topic_id=ZERO_UUID if validate_only else topic.id, error_code=0, error_message=None,
+        name=topic.name, topic_id=topic.id, error_code=0, error_message=None,
         num_partitions=len(topic.partitions), replication_factor=len(topic.partitions[0].replicas),
         configs=[CreatableTopicConfigs(name=name, value=topic.configs[name], read_only=False, is_sensitive=False,
                                        config_source=_FROM_TOPIC if name in topic.overrides else _FROM_DEFAULT)
@@ -81,12 +95,17 @@ def delete_topics(call: Call, request: DeleteTopicsRequest) -> DeleteTopicsRespo
     """Remove topics by name or id, and what groups committed for them."""
     wanted = request.topics if call.version >= _IDS_FROM else [DeleteTopicState(name=name, topic_id=ZERO_UUID)
                                                               for name in request.topic_names]
-    return DeleteTopicsResponse(responses=[_delete(call, each) for each in wanted])
+    counts = Counter((each.name, each.topic_id) for each in wanted)
+    each_once = {(each.name, each.topic_id): each for each in wanted}
+    return DeleteTopicsResponse(responses=[_delete(call, each, is_repeated=counts[key] > 1)
+                                           for key, each in each_once.items()])
 
 
-def _delete(call: Call, wanted: DeleteTopicState) -> DeletableTopicResult:
+def _delete(call: Call, wanted: DeleteTopicState, *, is_repeated: bool) -> DeletableTopicResult:
     try:
-        topic = call.topic(wanted.name or "", wanted.topic_id, _IDS_FROM)
+        if is_repeated or (wanted.name is None) == (wanted.topic_id == ZERO_UUID):
+            raise Refused(KafkaError.INVALID_REQUEST, "A topic is named once, either by name or by id")
+        topic = call.topic(wanted.name or "", wanted.topic_id, _IDS_FROM if wanted.name is None else _NEVER)
     except Refused as refused:
         return DeletableTopicResult(name=wanted.name, topic_id=wanted.topic_id, error_code=refused.code,
                                     error_message=refused.reason)
@@ -97,13 +116,20 @@ def _delete(call: Call, wanted: DeleteTopicState) -> DeletableTopicResult:
 
 def create_partitions(call: Call, request: CreatePartitionsRequest) -> CreatePartitionsResponse:
     """Give topics more partitions."""
-    return CreatePartitionsResponse(results=[_grow(call, each, request.validate_only) for each in request.topics])
+    counts = Counter(each.name for each in request.topics)
+    return CreatePartitionsResponse(results=[
+        _grow(call, each, request.validate_only, is_repeated=counts[each.name] > 1)
+        for each in {each.name: each for each in request.topics}.values()])
 
 
-def _grow(call: Call, wanted: CreatePartitionsTopic, validate_only: bool) -> CreatePartitionsTopicResult:
+def _grow(
+    call: Call, wanted: CreatePartitionsTopic, validate_only: bool, *, is_repeated: bool
+) -> CreatePartitionsTopicResult:
     assignment = None if wanted.assignments is None else [each.broker_ids for each in wanted.assignments]
     try:
-        topic = call.topic(wanted.name, ZERO_UUID, _IDS_FROM)
+        if is_repeated:
+            raise Refused(KafkaError.INVALID_REQUEST, "The topic stands more than once in the request")
+        topic = call.topic(wanted.name, ZERO_UUID, _NEVER)
         call.cluster.catalog.grow(topic, wanted.count, assignment, validate_only=validate_only)
     except Refused as refused:
         return CreatePartitionsTopicResult(name=wanted.name, error_code=refused.code, error_message=refused.reason)
@@ -123,7 +149,10 @@ def delete_records(call: Call, request: DeleteRecordsRequest) -> DeleteRecordsRe
 
 def _delete_records(call: Call, name: str, wanted: DeleteRecordsPartition) -> DeleteRecordsPartitionResult:
     try:
-        log = call.led_partition(call.topic(name, ZERO_UUID, _IDS_FROM), wanted.partition_index).log
+        topic = call.topic(name, ZERO_UUID, _NEVER)
+        log = call.led_partition(topic, wanted.partition_index).log
+        if "delete" not in topic.configs["cleanup.policy"]:
+            raise Refused(KafkaError.POLICY_VIOLATION)
         offset = log.end_offset if wanted.offset == _HIGH_WATERMARK else wanted.offset
         if not 0 <= offset <= log.end_offset:
             raise Refused(KafkaError.OFFSET_OUT_OF_RANGE)

@@ -11,6 +11,7 @@ The log knows no topics, leaders or clients. Read next: `broker.partition`, whic
 from __future__ import annotations
 
 import struct
+import time
 from array import array
 from bisect import bisect_right
 from collections.abc import Iterator
@@ -30,7 +31,7 @@ _SEGMENT_BYTES = 128 << 20
 class _Indexed:
     """A segment and where each of its batches starts."""
 
-    __slots__ = ("base_offset", "base_offsets", "max_timestamps", "positions", "segment")
+    __slots__ = ("base_offset", "base_offsets", "max_timestamps", "modified_ms", "positions", "segment")
 
     def __init__(self, base_offset: int, segment: Segment) -> None:
         self.base_offset = base_offset
@@ -39,6 +40,8 @@ class _Indexed:
         self.positions = array("q", [0])
         """Start of each batch, and at the end that of the next."""
         self.max_timestamps = array("q")
+        self.modified_ms = time.time_ns() // 1_000_000
+        """When something was last written into it."""
 
     def note(self, base_offset: int, max_timestamp_ms: int, end: int) -> None:
         self.base_offsets.append(base_offset)
@@ -81,6 +84,7 @@ class Log:
         indexed = self._segment_for(len(batch))
         indexed.segment.append(batch)
         indexed.note(self.end_offset, max_timestamp_ms, indexed.segment.size)
+        indexed.modified_ms = time.time_ns() // 1_000_000
         self.end_offset = last_offset + 1
         self.size_bytes += len(batch)
 
@@ -113,6 +117,10 @@ class Log:
         """The highest timestamp in the log, milliseconds; -1 when it is empty."""
         return max((max(indexed.max_timestamps) for indexed in self._segments if indexed.max_timestamps), default=-1)
 
+    def segment_starts(self) -> list[tuple[int, int]]:
+        """First offset of each segment and when it was last written to (milliseconds), the oldest first."""
+        return [(max(each.base_offset, self.start_offset), each.modified_ms) for each in self._segments]
+
     def advance_start(self, offset: int) -> None:
         """Drop what lies before `offset`: its records are no longer served, whole segments are removed."""
         self.start_offset = max(self.start_offset, offset)
@@ -135,6 +143,7 @@ class Log:
         paths = sorted(self._directory.glob("*.log"))
         for number, path in enumerate(paths):
             indexed = _Indexed(int(path.stem), FileSegment(path, self._segment_bytes))
+            indexed.modified_ms = path.stat().st_mtime_ns // 1_000_000
             self._segments.append(indexed)
             yield from self._recover_segment(indexed)
             self.size_bytes += indexed.positions[-1]

@@ -60,6 +60,12 @@ class OffsetStore:
         if self._groups.pop(group, None) is not None:
             self._append([json.dumps([group])])
 
+    def forget(self, group: str, where: Iterable[TopicIndex]) -> None:
+        """Remove single offsets of a group."""
+        entries = self._groups.get(group, {})
+        gone = [each for each in where if entries.pop(each, None) is not None]
+        self._append([json.dumps([group, *each]) for each in gone])
+
     def forget_topic(self, topic: str) -> None:
         """Remove the offsets of a topic that was deleted."""
         for group, entries in self._groups.items():

@@ -85,7 +85,7 @@ class Partition:
         if info.producer_id >= 0:
             repeated = self.producers.duplicate(info)
             if repeated is not None:
-                return Appended(repeated.base_offset, -1)
+                return Appended(repeated.base_offset, repeated.timestamp_ms)  # the time, too, as Kafka does
             if code := self.producers.check(info):
                 raise Refused(code)
         by_broker = configs["message.timestamp.type"] == "LogAppendTime"

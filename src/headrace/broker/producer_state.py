@@ -31,11 +31,16 @@ class Remembered(NamedTuple):
 
 
 class _Producer:
-    __slots__ = ("batches", "epoch")
+    __slots__ = ("batches", "epoch", "id")
 
-    def __init__(self, epoch: int) -> None:
+    def __init__(self, producer_id: int, epoch: int) -> None:
+        self.id = producer_id
         self.epoch = epoch
         self.batches: deque[Remembered] = deque(maxlen=_REMEMBERED_BATCHES)
+
+    @property
+    def last(self) -> Remembered:
+        return self.batches[-1]
 
 
 class ProducerStates:
@@ -43,6 +48,10 @@ class ProducerStates:
 
     def __init__(self) -> None:
         self._producers: dict[int, _Producer] = {}
+
+    def known(self) -> list[_Producer]:
+        """Every producer that has written here."""
+        return list(self._producers.values())
 
     def duplicate(self, info: BatchInfo) -> Remembered | None:
         """The batch that `info` repeats, if it is one of the producer's last five."""
@@ -77,7 +86,7 @@ class ProducerStates:
         """Remember a batch that was stored at `base_offset`."""
         producer = self._producers.get(info.producer_id)
         if producer is None or producer.epoch != info.epoch:
-            producer = self._producers[info.producer_id] = _Producer(info.epoch)
+            producer = self._producers[info.producer_id] = _Producer(info.producer_id, info.epoch)
         producer.batches.append(Remembered(info.base_sequence, last_sequence(info), base_offset, info.max_timestamp))
 
 

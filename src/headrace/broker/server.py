@@ -21,7 +21,7 @@ from headrace.broker.faults import Action, Fault
 from headrace.broker.handlers_session import unsupported_api_versions
 from headrace.broker.partition import Refused
 from headrace.broker.refusals import refusal_of
-from headrace.broker.services import SERVED, SERVICES
+from headrace.broker.services import SERVICES
 from headrace.errors import KafkaException, ProtocolError
 from headrace.wire.frame import RequestFrame, UnsupportedRequest, decode_request, encode_response
 from headrace.wire.messages.session import ApiVersionsRequest
@@ -205,7 +205,7 @@ class Connection(asyncio.BufferedProtocol):
     def _serve(self, frame: bytearray) -> None:
         try:
             received = decode_request(memoryview(frame))
-            low, high = SERVED.get(received.api_key, (0, -1))
+            low, high = self._cluster.served.get(received.api_key, (0, -1))
             if not low <= received.version <= high:
                 raise UnsupportedRequest(received.api_key, received.version, received.correlation_id,
                                          received.client_id)
@@ -277,10 +277,11 @@ class Connection(asyncio.BufferedProtocol):
             self._transport.write(part)
 
     def _refuse_version(self, unsupported: UnsupportedRequest) -> None:
-        if unsupported.api_key != ApiVersionsRequest.api_key:
+        served = self._cluster.served
+        if unsupported.api_key != ApiVersionsRequest.api_key or unsupported.api_key not in served:
             self._hang_up(str(unsupported))
             return
-        self._write(encode_response(unsupported_api_versions(SERVED), 0, unsupported.correlation_id))
+        self._write(encode_response(unsupported_api_versions(served), 0, unsupported.correlation_id))
 
     def _misbehave(self, fault: Fault, received: RequestFrame) -> None:
         if fault.effect is not None:

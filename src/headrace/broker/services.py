@@ -1,7 +1,10 @@
 """The table of what is served: request type to handler, and the versions of each.
 
-Versions are those of Kafka 4 (KIP-896 removed the older ones): record batches of format 2 only. Transactions, ACLs,
-SASL, the new consumer protocol and share groups are not listed, so clients know before they try.
+All versions from 0 on are served, those too that Kafka 4 took away (KIP-896): message sets of old producers become
+record batches, and old consumers get message sets. Settings can narrow this down to what an older broker offered.
+Transactions, SASL, the new consumer protocol and share groups are not listed, so clients know before they try.
+
+Read next: any `broker.handlers_*` module; `broker.profiles` for the versions of Kafka's releases.
 """
 
 from __future__ import annotations
@@ -10,7 +13,21 @@ from collections.abc import Callable
 from typing import Any
 
 from headrace.broker.cluster import Call
-from headrace.broker.handlers_configs import alter_configs, describe_configs, incremental_alter_configs
+from headrace.broker.handlers_cluster import (
+    create_acls,
+    delete_acls,
+    describe_acls,
+    describe_log_dirs,
+    describe_producers,
+    elect_leaders,
+    list_partition_reassignments,
+)
+from headrace.broker.handlers_configs import (
+    alter_configs,
+    describe_configs,
+    incremental_alter_configs,
+    list_config_resources,
+)
 from headrace.broker.handlers_fetch import fetch
 from headrace.broker.handlers_groups import (
     delete_groups,
@@ -21,6 +38,7 @@ from headrace.broker.handlers_groups import (
     leave_group,
     list_groups,
     offset_commit,
+    offset_delete,
     offset_fetch,
     sync_group,
 )
@@ -29,11 +47,19 @@ from headrace.broker.handlers_offsets import list_offsets, offset_for_leader_epo
 from headrace.broker.handlers_produce import init_producer_id, produce
 from headrace.broker.handlers_session import api_versions
 from headrace.broker.handlers_topics import create_partitions, create_topics, delete_records, delete_topics
+from headrace.broker.settings import BrokerSettings
+from headrace.wire.messages.admin_cluster import (
+    DescribeLogDirsRequest,
+    ElectLeadersRequest,
+    ListConfigResourcesRequest,
+    ListPartitionReassignmentsRequest,
+)
 from headrace.wire.messages.admin_configs import (
     AlterConfigsRequest,
     DescribeConfigsRequest,
     IncrementalAlterConfigsRequest,
 )
+from headrace.wire.messages.admin_security import CreateAclsRequest, DeleteAclsRequest, DescribeAclsRequest
 from headrace.wire.messages.admin_topics import (
     CreatePartitionsRequest,
     CreateTopicsRequest,
@@ -51,19 +77,21 @@ from headrace.wire.messages.groups import (
     ListGroupsRequest,
     SyncGroupRequest,
 )
+from headrace.wire.messages.groups_next import OffsetDeleteRequest
 from headrace.wire.messages.metadata import DescribeClusterRequest, DescribeTopicPartitionsRequest, MetadataRequest
 from headrace.wire.messages.offsets import ListOffsetsRequest, OffsetCommitRequest, OffsetFetchRequest
 from headrace.wire.messages.produce import InitProducerIdRequest, ProduceRequest
 from headrace.wire.messages.session import ApiVersionsRequest
+from headrace.wire.messages.transactions import DescribeProducersRequest
 from headrace.wire.schema import Request
 
-__all__ = ["SERVED", "SERVICES"]
+__all__ = ["GENERAL_LIMITS", "LIMITS", "SERVED", "SERVICES", "served_by"]
 
 Handler = Callable[[Call, Any], Any]
 """Answers with a response, with an awaitable of one where it must wait, or with None where there is none."""
 
 SERVICES: dict[type[Request], Handler] = {
-    ApiVersionsRequest: lambda call, request: api_versions(call, request, SERVED),
+    ApiVersionsRequest: api_versions,
     MetadataRequest: metadata,
     DescribeClusterRequest: describe_cluster,
     DescribeTopicPartitionsRequest: describe_topic_partitions,
@@ -89,22 +117,85 @@ SERVICES: dict[type[Request], Handler] = {
     DescribeConfigsRequest: describe_configs,
     AlterConfigsRequest: alter_configs,
     IncrementalAlterConfigsRequest: incremental_alter_configs,
+    ListConfigResourcesRequest: list_config_resources,
+    OffsetDeleteRequest: offset_delete,
+    DescribeProducersRequest: describe_producers,
+    DescribeLogDirsRequest: describe_log_dirs,
+    ElectLeadersRequest: elect_leaders,
+    ListPartitionReassignmentsRequest: list_partition_reassignments,
+    DescribeAclsRequest: describe_acls,
+    CreateAclsRequest: create_acls,
+    DeleteAclsRequest: delete_acls,
 }
 
-_OLDEST: dict[type[Request], int] = {
-    ProduceRequest: 3,
-    FetchRequest: 4,
-    ListOffsetsRequest: 1,
-    OffsetCommitRequest: 2,
-    OffsetFetchRequest: 1,
-    OffsetForLeaderEpochRequest: 2,
-    CreateTopicsRequest: 2,
-    DeleteTopicsRequest: 1,
-    DescribeConfigsRequest: 1,
+GENERAL_LIMITS = (
+    "There is one copy of the data, whatever the replication factor: all replicas of a partition are in one process, "
+    "share one log and are always in sync. `acks=1` and `acks=all` are the same.",
+    "There is no authentication, no TLS, no access rules and no quotas; throttle times are 0.",
+    "Settings of topics other than `max.message.bytes`, `message.timestamp.type`, `cleanup.policy` (for DeleteRecords) "
+    "and `compression.type` (only whether it is `zstd`) are checked, kept and shown, but nothing follows from them: "
+    "nothing is compacted, and nothing is deleted because of its age or size.",
+    "Transactions, the consumer protocol of KIP-848, share groups, Streams groups, SASL, delegation tokens, quotas, "
+    "features, moving replicas and telemetry are not offered.",
+    "Record batches of format 2 are checked by header and checksum and stored as they are; their records are not "
+    "looked into. Message sets of formats 0 and 1 are read whole.",
+    "Error messages are in this broker's own words, and there may be one where Kafka has none.",
+)
+"""What this broker does not do, or does otherwise than Kafka, whatever the request."""
+
+LIMITS: dict[type[Request], str] = {
+    ProduceRequest: "Versions 0-2 carry message sets; each becomes one batch of format 2. Transactional batches are "
+                    "refused.",
+    InitProducerIdRequest: "For idempotent producers only: a transactional id is refused with INVALID_REQUEST.",
+    FetchRequest: "Every fetch is answered in full: no sessions are kept (KIP-227 leaves that to the broker). Versions "
+                  "0 and 1 get messages of format 0, versions 2 and 3 of format 1, at most 8 MiB of batches in one "
+                  "reply; zstd batches are refused there, as are zstd topics before version 10.",
+    ListOffsetsRequest: "Nothing is ever in remote storage.",
+    MetadataRequest: "A topic that is made because it was asked for is there in the first reply.",
+    FindCoordinatorRequest: "Coordinators of transactions are named, but do not serve them.",
+    JoinGroupRequest: "Sessions may be as short as 100 ms, unless the broker's settings say otherwise.",
+    OffsetCommitRequest: "Version 0 commits to the group, not to ZooKeeper. Commits never expire.",
+    OffsetFetchRequest: "No transaction is ever open, so `RequireStable` changes nothing.",
+    CreateTopicsRequest: "At most 10,000 partitions.",
+    DescribeConfigsRequest: "Of a broker, only what this one can be started with. Broker loggers, client metrics and "
+                            "groups have no settings.",
+    AlterConfigsRequest: "Topics only.",
+    IncrementalAlterConfigsRequest: "Topics only.",
+    ListConfigResourcesRequest: "Topics and brokers only.",
+    DescribeLogDirsRequest: "One directory, or `memory`.",
+    ElectLeadersRequest: "No election is unclean: all replicas are in sync.",
+    ListPartitionReassignmentsRequest: "Always empty.",
+    DescribeProducersRequest: "Idempotent producers only.",
+    DescribeAclsRequest: "Always SECURITY_DISABLED, as in Kafka without an authorizer.",
+    CreateAclsRequest: "Always SECURITY_DISABLED.",
+    DeleteAclsRequest: "Always SECURITY_DISABLED.",
+    ApiVersionsRequest: "No features are named, and cluster and node ids are checked as in KIP-1242.",
 }
-"""First version served, where it is not the first that the wire knows."""
+"""What this broker does not do, or does otherwise than Kafka, by request."""
 
 SERVED: dict[int, tuple[int, int]] = {
-    request.api_key: (_OLDEST.get(request, request.min_version), request.max_version) for request in SERVICES
+    request.api_key: (request.min_version, request.max_version) for request in SERVICES
 }
 """Lowest and highest version served, by key."""
+
+
+def served_by(settings: BrokerSettings) -> dict[int, tuple[int, int]]:
+    """Lowest and highest version that a broker of these settings offers, by key.
+
+    Raises:
+        ValueError: the settings name an API or versions that are not served.
+    """
+    named = {request.__name__.removesuffix("Request"): request.api_key for request in SERVICES}
+    served = dict(SERVED)
+    for name, wanted in (settings.api_versions or {}).items():
+        if name not in named:
+            raise ValueError(f"api_versions names {name!r}, which is not served; there are {', '.join(sorted(named))}")
+        key = named[name]
+        if wanted is None:
+            del served[key]
+            continue
+        low, high = SERVED[key]
+        if not low <= wanted[0] <= wanted[1] <= high:
+            raise ValueError(f"api_versions asks for {name} {wanted[0]} to {wanted[1]}; {low} to {high} are served")
+        served[key] = wanted
+    return served
