@@ -6,7 +6,12 @@ import pytest
 
 from headrace.errors import ProtocolError
 from headrace.wire.frame import decode_request, decode_response
+from headrace.wire.messages.admin_topics import CreatePartitionsRequest
+from headrace.wire.messages.offsets import OffsetFetchRequest
 from headrace.wire.messages.session import ApiVersionsRequest
+from headrace.wire.schema import Request
+from tests.hostile.fattest import dense_messages, memory_multiple
+from tests.hostile.readers import MEMORY_MULTIPLE
 
 
 def test_a_client_id_that_passes_the_end_is_no_request() -> None:
@@ -24,3 +29,11 @@ def test_a_response_that_is_shorter_than_its_correlation_id_is_none() -> None:
     for size in range(4):
         with pytest.raises(ProtocolError):
             decode_response(ApiVersionsRequest, 0, bytes(size))
+
+
+@pytest.mark.parametrize("cls", [CreatePartitionsRequest, OffsetFetchRequest])
+def test_a_decoded_message_takes_a_bounded_multiple_of_its_frame(cls: type[Request]) -> None:
+    """The densest messages that there are (`python -m tests.hostile` measures all of them)."""
+    version = cls.max_version
+    for message in dense_messages(cls, version):
+        assert memory_multiple(cls, version, message) < MEMORY_MULTIPLE
