@@ -124,12 +124,12 @@ def test_splits_reorderings_and_retransmissions_of_a_stream_give_the_same_frames
     chance = random.Random(seed)
     expected = bodies(frames_of(talk(conversation())))
     packets = talk(conversation(), step=step, first=(first, first ^ 0x8000_0000))
-    start, end, middle = packets[:2], packets[-2:], packets[2:-2]
+    start, middle = packets[:2], packets[2:]
     if again:
         middle += [chance.choice(middle) for _ in range(len(middle) // 3)]
     # Anything may overtake anything, but a request comes before the reply to it by more than a few packets.
     order = sorted(range(len(middle)), key=lambda place: place + chance.uniform(0, 12))
-    assert bodies(frames_of(start + [middle[place] for place in order] + end)) == expected
+    assert bodies(frames_of(start + [middle[place] for place in order])) == expected
 
 
 @settings(max_examples=200, deadline=None)
@@ -143,7 +143,7 @@ def test_a_stream_is_the_same_bytes_however_they_were_cut_doubled_and_mixed(seed
     stream = Stream(first)
     pieces = [piece for a, b in cuts for piece in stream.push((first + a) % 2**32, data[a:b], 0, Stamp(0, 0, 0))]
     assert b"".join(piece.data for piece in pieces) == data
-    assert not stream.is_waiting
+    assert stream.waiting == 0
 
 
 def test_a_lost_packet_inside_of_a_frame_costs_that_frame_only(decode):

@@ -281,3 +281,12 @@ def test_every_frame_of_a_kept_capture_is_the_one_that_wireshark_saw(decode):
     assert "damaged" not in told.text
     assert "codec lz4" in told.text
     assert "control_type ABORT, coordinator_epoch 0" in told.text
+
+
+def test_the_how_to_page_shows_what_the_command_says(decode):
+    text = decode(DATA / "confluent_kafka.pcapng").text
+    page = (DATA.parents[2] / "docs/how-to/decode.md").read_text()
+    examples = re.findall(r"```text\n(.*?)```", page, re.DOTALL)
+    assert len(examples) == 2
+    for line in "".join(examples).splitlines():
+        assert line in text

@@ -178,7 +178,7 @@ def test_an_empty_segment_is_no_damage(decode):
 def test_records_are_limited_and_left_out_as_asked(decode):
     data = batch([b"%d" % n for n in range(600)])
     assert decode(data, "--records", "3", name=LOG).text.count("record offset") == 3
-    assert "597 more records" in decode(data, "--records", "3", name=LOG).text
+    assert "more_records: 597" in decode(data, "--records", "3", name=LOG).text
     assert "record offset" not in decode(data, "--no-records", name=LOG).text
     assert decode(data, name=LOG).text.count("record offset") == 600
 
@@ -318,14 +318,15 @@ def test_a_segment_of_the_embedded_broker_is_read(decode, tmp_path):
 
 
 LARGE = """
-import resource, sys
+import re, sys
 from headrace.cli.decode import main
 status = main(sys.argv[1:])
 sys.stdout.flush()
-print(status, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, file=sys.stderr)
+print(status, re.search(r"VmHWM:\\s+(\\d+)", open("/proc/self/status").read())[1], file=sys.stderr)
 """
 
 
+@pytest.mark.skipif(not os.path.exists("/proc/self/status"), reason="the peak of memory is read from /proc")
 @pytest.mark.parametrize("megabytes", [160, pytest.param(700, marks=pytest.mark.slow)])
 def test_memory_does_not_grow_with_the_segment(tmp_path, megabytes):
     path = tmp_path / LOG
@@ -339,4 +340,4 @@ def test_memory_does_not_grow_with_the_segment(tmp_path, megabytes):
     status, peak_kib = map(int, done.stderr.split())
     last = json.loads(done.stdout.splitlines()[-1])
     assert (status, last["last_offset"]) == (0, 16 * count - 1)
-    assert peak_kib < 110_000, "KiB, of which Python and the modules take 50,000"
+    assert peak_kib < 60_000, "of which Python and the modules take 24,000"

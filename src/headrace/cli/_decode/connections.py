@@ -20,14 +20,17 @@ from headrace.cli._decode.tcp import Piece, Stamp, Stream
 __all__ = ["Connections"]
 
 _HEAD_BYTES = 14
-_DECIDED_WITHIN = 256 << 10
+_DECIDED_WITHIN = 64 << 10
 _LOOKED_THROUGH = 32 << 10
 _TLS_HANDSHAKE, _TLS_MAJOR = 0x16, 3
 _MAX_CONNECTIONS = 20_000
+_MAX_BYTES = 256 << 20
 
 
 class Connections:
     """All connections of a capture.
+
+    At most 20,000 are kept, and of all of them 256 MiB; the oldest is given up for a new one, as if it had ended.
 
     Args:
         ports: ports of brokers; connections with none of these are passed over. None takes any.
@@ -40,6 +43,7 @@ class Connections:
     def __init__(self, ports: Collection[int] = ()) -> None:
         self._ports = frozenset(ports)
         self._open: dict[tuple[Address, Address], _Connection] = {}
+        self._bytes = 0
         self.skipped: Counter[str] = Counter()
         self.foreign: Counter[str] = Counter()
 
@@ -57,15 +61,21 @@ class Connections:
         if connection is not None and connection.is_reopened_by(segment):
             yield from self._end(key)
             connection = None
+        if connection is not None and connection.is_closed:
+            return  # what comes after the end was sent again; the connection is remembered for that
         if connection is None:
             if segment.flags & RST or not (segment.data or segment.missing or segment.flags & SYN):
                 return
             while len(self._open) >= _MAX_CONNECTIONS:
                 yield from self._end(next(iter(self._open)))
             connection = self._open[key] = _Connection(*key, self._ports)
+        before = connection.buffered
         yield from connection.push(segment, stamp)
+        self._bytes += connection.buffered - before
         if connection.is_closed:
-            yield from self._end(key)
+            yield from self._finish(connection)
+        while self._bytes > _MAX_BYTES:
+            yield from self._end(next(iter(self._open)))
 
     def flush(self) -> Iterator[Event]:
         """The capture has ended."""
@@ -74,7 +84,13 @@ class Connections:
 
     def _end(self, key: tuple[Address, Address]) -> Iterator[Event]:
         connection = self._open.pop(key)
+        if not connection.is_closed:
+            yield from self._finish(connection)
+
+    def _finish(self, connection: _Connection) -> Iterator[Event]:
+        before = connection.buffered
         yield from connection.flush()
+        self._bytes += connection.buffered - before
         if connection.foreign:
             self.foreign[connection.foreign] += 1
 
@@ -85,7 +101,7 @@ class _Connection:
     def __init__(self, one: Address, other: Address, ports: Collection[int]) -> None:
         self._streams = {one: Stream(), other: Stream()}
         self._opened: dict[Address, int] = {}  # first sequence numbers, as far as they were seen
-        self._finished: set[Address] = set()
+        self._ends: dict[Address, int] = {}  # sequence numbers behind the last bytes, as far as they were seen
         self._early: list[tuple[Address, Piece]] = []
         self._early_bytes = 0
         self._exchange: Exchange | None = None
@@ -96,10 +112,18 @@ class _Connection:
         self.foreign = ""
         self.is_closed = False
 
+    @property
+    def buffered(self) -> int:
+        """Bytes that are kept for later."""
+        waiting = sum(stream.waiting for stream in self._streams.values())
+        return waiting + (self._early_bytes if self._exchange is None else self._exchange.buffered)
+
     def is_reopened_by(self, segment: Segment) -> bool:
         """True when a segment begins another connection between the same two ports."""
         first = self._opened.get(segment.source)
-        return bool(segment.flags & SYN) and first is not None and first != segment.sequence
+        if not segment.flags & SYN or first == segment.sequence:
+            return False
+        return first is not None or self.is_closed
 
     def push(self, segment: Segment, stamp: Stamp) -> Iterator[Event]:
         """Take a segment and give what it completes."""
@@ -111,9 +135,9 @@ class _Connection:
             pieces += [(segment.target, piece) for piece in acknowledged]
         yield from self._deliver(pieces)
         if segment.flags & FIN:
-            self._finished.add(segment.source)
-        waits = any(stream.is_waiting for stream in self._streams.values())
-        self.is_closed = bool(segment.flags & RST) or (len(self._finished) == 2 and not waits)
+            self._ends[segment.source] = segment.sequence + len(segment.data) + segment.missing
+        has_ended = len(self._ends) == 2 and all(self._streams[one].has_all(end) for one, end in self._ends.items())
+        self.is_closed = has_ended or bool(segment.flags & RST)
 
     def flush(self) -> Iterator[Event]:
         """No more segments come."""
@@ -123,6 +147,7 @@ class _Connection:
             yield from self._exchange.flush()
         elif not self.foreign and self._early:
             self.foreign = "that are not Kafka's"
+        self._early, self._early_bytes = [], 0
 
     def _open_stream(self, segment: Segment) -> None:
         if segment.source not in self._opened:
@@ -159,6 +184,8 @@ class _Connection:
             self.foreign = self.foreign or "that are not Kafka's"
         if self.foreign:
             self._early.clear()
+            self._early_bytes = 0
+            self._streams = {address: Stream() for address in self._streams}
 
     def _decide_by(self, head: bytes) -> Iterator[Event]:
         own = [piece.data for source, piece in self._early if source == self._client]

@@ -161,6 +161,12 @@ class Exchange:
         self._held: list[RawFrame] = []
         self._raw_tokens = False
 
+    @property
+    def buffered(self) -> int:
+        """Bytes that are kept for later."""
+        held = sum(len(raw.data) for raw in self._held)
+        return self._requests.buffered + self._replies.buffered + held
+
     def push(self, from_client: bool, piece: Piece) -> Iterator[Event]:
         """Take the next bytes of one direction."""
         found = (self._requests if from_client else self._replies).push(piece)

@@ -65,6 +65,11 @@ class Framer:
         self._look_at = 0  # size of the buffer at which to look again
         self._stamp = Stamp(None, 0, 0)
 
+    @property
+    def buffered(self) -> int:
+        """Bytes that wait for the rest of their frame."""
+        return len(self._buffer)
+
     def push(self, piece: Piece) -> list[RawFrame | Lost]:
         """Take the next bytes, or the news that some are missing."""
         self._stamp = piece.stamp

@@ -15,7 +15,7 @@ from headrace.errors import ProtocolError
 from headrace.wire.codec import decode_from, decode_prefixed
 from headrace.wire.schema import Array, Bytes, Int8, Int16, Int32, Int64, Message, String, Struct, Uuid, field
 
-__all__ = ["INTERNAL_TOPICS", "ConfigRecord", "UserScramCredentialRecord", "metadata_record", "read_internal"]
+__all__ = ["ConfigRecord", "UserScramCredentialRecord", "metadata_record", "read_internal"]
 
 
 class OffsetCommitKey(Message, versions="0-1"):
@@ -116,7 +116,6 @@ class ConfigRecord(Message, versions="0", flexible="0+"):
     value: String | None = field()
 
 
-INTERNAL_TOPICS: Final = ("__consumer_offsets", "__transaction_state")
 _KEYS: Final[dict[str, dict[int, tuple[type[Message], type[Message]]]]] = {
     "__consumer_offsets": {
         0: (OffsetCommitKey, OffsetCommitValue), 1: (OffsetCommitKey, OffsetCommitValue),

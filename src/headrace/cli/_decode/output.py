@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from itertools import chain
 from typing import Final, Protocol
 
@@ -264,11 +264,3 @@ def _plain(content: Value) -> object:
     if isinstance(content, float) and not math.isfinite(content):
         return str(content)
     return content
-
-
-def lines(parts: Iterable[Node]) -> Iterator[str]:
-    """The text of some nodes, for tests and error messages."""
-    found: list[str] = []
-    output = TextOutput(found.append, width=0, colour=False, fields=True)
-    output.show(Item("", "", {}, parts))
-    yield from found[1:]

@@ -154,7 +154,7 @@ def _records(
         while not cursor.exhausted:
             wanted = _TAKEN_AT_ONCE if limit is None else min(_TAKEN_AT_ONCE, limit - shown)
             if wanted == 0:
-                yield Node("more", f"{info.count - shown} more records", form=Form.VALUE, quiet=False)
+                yield value("more_records", info.count - shown)
                 return
             messages = cursor.take(wanted)
             shown += len(messages)

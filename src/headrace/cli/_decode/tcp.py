@@ -16,6 +16,7 @@ __all__ = ["Piece", "Stamp", "Stream"]
 
 _HALF, _FULL = 1 << 31, 1 << 32
 _PATIENCE_NS = 10**9
+_MAX_EARLY = 1 << 14
 
 
 class Stamp(NamedTuple):
@@ -48,20 +49,22 @@ class Stream:
     Args:
         first: sequence number of the first byte; None takes that of the first segment.
         max_waiting: most bytes that may wait for one that is missing.
+
+    Attributes:
+        waiting: bytes that wait now.
     """
 
     def __init__(self, first: int | None = None, max_waiting: int = 8 << 20) -> None:
         self._next = first  # sequence number of the next byte, counted on beyond 32 bits
         self._early: list[_Early] = []
-        self._waiting = 0
+        self.waiting = 0
         self._count = 0
         self._max_waiting = max_waiting
         self._acknowledged = -1
 
-    @property
-    def is_waiting(self) -> bool:
-        """True while segments wait for bytes in front of them."""
-        return bool(self._early)
+    def has_all(self, end: int) -> bool:
+        """True when everything in front of a sequence number has come."""
+        return self._next is None or self._unwrapped(end % _FULL) <= self._next
 
     def push(self, sequence: int, data: bytes, missing: int, stamp: Stamp) -> list[Piece]:
         """Take a segment.
@@ -80,7 +83,7 @@ class Stream:
         if missing:
             self._add(start + len(data), start + len(data) + missing, None, stamp)
         pieces = self._ready()
-        while self._waiting > self._max_waiting:
+        while self.waiting > self._max_waiting or len(self._early) > _MAX_EARLY:
             pieces += self._skip()
         return pieces
 
@@ -113,7 +116,7 @@ class Stream:
         if end > self._next:
             self._count += 1
             insort(self._early, _Early(start, self._count, end, data, stamp))
-            self._waiting += end - start
+            self.waiting += end - start
 
     def _ready(self) -> list[Piece]:
         assert self._next is not None
@@ -123,7 +126,7 @@ class Stream:
             if start > self._next:
                 break
             done += 1
-            self._waiting -= end - start
+            self.waiting -= end - start
             if end > self._next:
                 pieces.append(Piece(end - self._next, None if data is None else data[self._next - start:], stamp))
                 self._next = end
