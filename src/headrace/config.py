@@ -86,9 +86,10 @@ _ROWS = (
     Property("ssl.keystore.location", "str", "", "File with both this client's certificate chain and key, in PKCS#12 "
              "(needs headrace[tls]) or PEM, instead of the four above."),
     Property("ssl.keystore.password", "secret", "", "Password of ssl.keystore.location."),
-    Property("ssl.keystore.type", "enum", "", "What ssl.keystore.location is; found out when empty.",
+    Property("ssl.keystore.type", "enum", "", "Taken for Java's sake: what ssl.keystore.location is shows in the "
+             "file.",
              choices=("", "pkcs12", "pem", "jks")),
-    Property("ssl.truststore.type", "enum", "", "What ssl.ca.location is; found out when empty.",
+    Property("ssl.truststore.type", "enum", "", "The same for ssl.ca.location.",
              choices=("", "pkcs12", "pem", "jks")),
     Property("ssl.endpoint.identification.algorithm", "enum", "https", "Check that the broker's certificate names the "
              "host that was dialled; none switches the check off.",

@@ -1,6 +1,7 @@
 """Properties of security: Java's and librdkafka's spellings, what contradicts what, and every way to give a key."""
 
 import ssl
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.serialization import pkcs12
 
 from headrace.config import ADMIN, Config
-from headrace.errors import ConfigError
+from headrace.errors import ConfigError, DependencyError
 from headrace.net.tls import tls_context
 
 SASL = {"security.protocol": "SASL_SSL"}
@@ -178,6 +179,14 @@ def test_what_can_not_be_used_is_refused_and_named(given: dict[str, str], text: 
         context(**{name: files.get(value, value) for name, value in given.items()})
     assert text in str(refused.value)
     assert "hunter2" not in str(refused.value)
+
+
+def test_pkcs_12_without_its_package_says_what_to_install(
+    files: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "cryptography.hazmat.primitives.serialization", None)
+    with pytest.raises(DependencyError, match=r"pip install 'headrace\[tls\]'"):
+        context(**{"ssl.keystore.location": files["store.p12"]})
 
 
 def test_a_java_truststore_is_trusted(files: dict[str, str]) -> None:
