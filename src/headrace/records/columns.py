@@ -19,7 +19,7 @@ from headrace.records.topic_buffer import TopicBuffer
 __all__ = ["MAX_COLUMN_BYTES", "BinaryColumn", "BinaryInput", "Columns", "HeaderColumn", "append_columns",
            "read_columns"]
 
-MAX_COLUMN_BYTES = (1 << 31) - 1
+MAX_COLUMN_BYTES = 1 << 28  # of all columns; Arrow's 32-bit offsets would allow eight times as much
 _ROW_COST = 28  # bytes of a row in the columns of a fixed size and of offsets, so that empty records cost as well
 _HEADER_COST = 8  # offsets of a header's name and value
 Buffer = Any
