@@ -12,6 +12,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kerr"
@@ -130,7 +131,7 @@ func codeOf(err error) any {
 func versions(context.Context, command) (any, error) { return kversion.VersionStrings(), nil }
 
 func options(c command, more ...kgo.Opt) ([]kgo.Opt, error) {
-	all := append([]kgo.Opt{kgo.SeedBrokers(c.Servers), kgo.ClientID("franz-go"), kgo.RetryTimeout(patience / 2)}, more...)
+	all := append([]kgo.Opt{kgo.SeedBrokers(strings.Split(c.Servers, ",")...), kgo.ClientID("franz-go"), kgo.RetryTimeout(patience / 2)}, more...)
 	if c.Version != "" {
 		most := kversion.FromString(c.Version)
 		if most == nil {
