@@ -70,8 +70,8 @@ def to_arrow(
         max_rows: most rows.
 
     Returns:
-        The batch, and the offset to go on from. That is less than what the bytes hold after `max_rows`, or when a
-        column is as large as Arrow's 32-bit offsets allow: call again then.
+        The batch, and the offset to go on from. That is less than what the bytes hold after `max_rows`, or when
+        the columns take as much memory as one call may (`columns.MAX_COLUMN_BYTES`): call again then.
 
     Raises:
         CorruptRecordError: the bytes are damaged.
