@@ -122,7 +122,8 @@ def test_a_damaged_batch_takes_no_memory_of_the_limits_size() -> None:
 
 
 @both
-@pytest.mark.parametrize(("start", "stop"), [(-5, 0), (0, 1 << 62), (-(1 << 62), 1 << 62), (0, 3)])
+@pytest.mark.parametrize(("start", "stop"), [
+    (-5, 0), (0, 1 << 62), (-(1 << 62), 1 << 62), (0, 3), (3, 1), (3632716049429893909, -6815635086069656811)])
 def test_rows_outside_of_columns_are_refused(twin: Any, start: int, stop: int) -> None:
     buffer = twin.TopicBuffer("t", 2, twin.Budget(100, 10_000))
     with pytest.raises(Exception) as raised:

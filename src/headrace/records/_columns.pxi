@@ -346,8 +346,8 @@ def append_columns(TopicBuffer buffer not None, int64_t start, int64_t stop, key
     if headers is not None:
         for row in range(3):
             source_of(headers[row], &header_sources[row], pins)
-    if start < 0:
-        raise IndexError("rows are counted from 0")
+    if not 0 <= start <= stop:
+        raise IndexError(f"there are no rows {start} to {stop}")
     if partitions is not None:
         partition_view = Pinned(partitions)
         if partition_view.size // 4 < stop:

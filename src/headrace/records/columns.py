@@ -187,7 +187,10 @@ def append_columns(
 
     Raises:
         KafkaException: a row is too large or names a partition that does not exist; rows before it are appended.
+        IndexError: there are no such rows.
     """
+    if not 0 <= start <= stop:
+        raise IndexError(f"there are no rows {start} to {stop}")
     for row in range(start, stop):
         try:
             buffer.append(
