@@ -34,7 +34,8 @@ def _range(row: Property) -> str:
         return ", ".join(row.choices)
     if row.low is not None:
         return f"{row.low:g} to {row.high:.10g} {row.unit}".strip()
-    return {"bool": "true, false", "list": "list", "callable": "function", "object": "object"}.get(row.kind, "text")
+    return {"bool": "true, false", "list": "list", "callable": "function", "object": "object",
+            "objects": "list"}.get(row.kind, "text")
 
 
 def _default(row: Property) -> str:

@@ -11,7 +11,14 @@ TYPE_CHECKING = False  # as typing.TYPE_CHECKING, without the cost of importing 
 if TYPE_CHECKING:
     from typing import Any
 
+    from headrace.client.interceptors import ProducerInterceptor
     from headrace.client.sync.consumer import Consumer
+    from headrace.client.sync.kafka_producers import (
+        EventsPollingOption,
+        KafkaAsyncProducer,
+        KafkaSyncProducer,
+        SendOption,
+    )
     from headrace.client.sync.producer import Producer
     from headrace.errors import KafkaError, KafkaException
     from headrace.records import Message
@@ -23,6 +30,8 @@ if TYPE_CHECKING:
         TIMESTAMP_CREATE_TIME,
         TIMESTAMP_LOG_APPEND_TIME,
         TIMESTAMP_NOT_AVAILABLE,
+        ProducerRecord,
+        RecordMetadata,
         ThrottleEvent,
         TopicPartition,
     )
@@ -30,13 +39,18 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _HOMES = {
+    "headrace.client.interceptors": ("ProducerInterceptor",),
+    "headrace.client.sync.kafka_producers": (
+        "EventsPollingOption", "KafkaAsyncProducer", "KafkaSyncProducer", "SendOption",
+    ),
     "headrace.client.sync.producer": ("Producer",),
     "headrace.client.sync.consumer": ("Consumer",),
     "headrace.errors": ("KafkaError", "KafkaException"),
     "headrace.records": ("Message",),
     "headrace.types": (
         "OFFSET_BEGINNING", "OFFSET_END", "OFFSET_INVALID", "OFFSET_STORED", "TIMESTAMP_CREATE_TIME",
-        "TIMESTAMP_LOG_APPEND_TIME", "TIMESTAMP_NOT_AVAILABLE", "ThrottleEvent", "TopicPartition",
+        "TIMESTAMP_LOG_APPEND_TIME", "TIMESTAMP_NOT_AVAILABLE", "ProducerRecord", "RecordMetadata", "ThrottleEvent",
+        "TopicPartition",
     ),
 }
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
@@ -50,10 +64,17 @@ __all__ = [
     "TIMESTAMP_LOG_APPEND_TIME",
     "TIMESTAMP_NOT_AVAILABLE",
     "Consumer",
+    "EventsPollingOption",
+    "KafkaAsyncProducer",
     "KafkaError",
     "KafkaException",
+    "KafkaSyncProducer",
     "Message",
     "Producer",
+    "ProducerInterceptor",
+    "ProducerRecord",
+    "RecordMetadata",
+    "SendOption",
     "ThrottleEvent",
     "TopicPartition",
     "libversion",

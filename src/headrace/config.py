@@ -34,7 +34,7 @@ class Property:
 
     Attributes:
         name: librdkafka's name, the one that code uses.
-        kind: "int", "float", "bool", "str", "enum", "list", "callable", "object" or "secret".
+        kind: "int", "float", "bool", "str", "enum", "list", "callable", "object", "objects" or "secret".
         default: value when the property is not given; already converted.
         doc: what it does, in one or two sentences.
         aliases: other accepted names: Java's, and librdkafka's own aliases.
@@ -180,8 +180,8 @@ _ROWS = (
              choices={"all": -1, "-1": -1, "0": 0, "1": 1}),
     Property("enable.idempotence", "bool", True, "Write each record exactly once and in order, whatever is retried. "
              "Needs acks=all and at most 5 requests in flight.", roles=_P, kip="KIP-98"),
-    Property("transactional.id", "str", "", "Name under which this producer writes transactions; whoever initialises it "
-             "last is the only one that may write. Needs enable.idempotence.", roles=_P, kip="KIP-98"),
+    Property("transactional.id", "str", "", "Name under which this producer writes transactions; whoever initialises "
+             "it last is the only one that may write. Needs enable.idempotence.", roles=_P, kip="KIP-98"),
     Property("transaction.timeout.ms", "int", 60_000, "The coordinator aborts a transaction that stays open longer.",
              roles=_P, unit="ms", low=1_000, high=_INT32, kip="KIP-98"),
     Property("max.in.flight.requests.per.connection", "int", 5, "Produce requests that may await an answer from one "
@@ -210,9 +210,16 @@ _ROWS = (
              low=-1, high=22, kip="KIP-390"),
     Property("partitioner", "enum", "consistent_random", "How a record without a partition finds one. "
              "consistent_random: CRC32 of the key; without a key a random partition for each batch (librdkafka's "
-             "default). murmur2_random: Java's hash of the key.", roles=_P,
+             "default). murmur2_random: Java's hash of the key. round_robin: one after the other, whatever the key. "
+             "Or a function, called as partitioner(topic, key, value, partition_count), with key and value as bytes "
+             "or None; it returns a partition number.", roles=_P,
              choices=("random", "consistent", "consistent_random", "murmur2", "murmur2_random", "fnv1a",
-                      "fnv1a_random")),
+                      "fnv1a_random", "round_robin")),
+    Property("interceptor.classes", "objects", (), "`ProducerInterceptor`s, called in this order: classes, objects, or "
+             "import paths (`package.module.Class`), which may be text with commas. Properties with a part "
+             "`interceptor` in their name are theirs and not checked.", roles=_P, kip="KIP-42"),
+    Property("max.block.ms", "int", 60_000, "Longest time that `send()` waits for room in the buffer, or for a topic "
+             "that is not known yet. `produce()` never waits.", roles=_P, unit="ms", low=0, high=_INT32),
     Property("on_delivery", "callable", None, "Called as on_delivery(KafkaError | None, Message) for each record that "
              "was given no callback of its own, from `poll()` or `flush()`.", roles=_P),
     Property("delivery.report.only.error", "bool", False, "Call back for failed records only.", roles=_P),
@@ -270,6 +277,10 @@ class Config(Mapping[str, Any]):
         role: `PRODUCER`, `CONSUMER` or `ADMIN`.
         properties: what the user gave; None as a value means "not given".
 
+    Attributes:
+        given: the properties that were given, by their first name, converted.
+        original: the same as they were given, those of interceptors included.
+
     Raises:
         ConfigError: unknown name, malformed or out-of-range value, or a contradiction.
     """
@@ -277,9 +288,12 @@ class Config(Mapping[str, Any]):
     def __init__(self, role: str, properties: Mapping[str, Any]) -> None:
         self.role = role
         self.given: dict[str, Any] = {}
+        self.original = {name: value for name, value in _flatten(properties) if value is not None}
         source: dict[str, str] = {}
         for name, value in _flatten(properties):
             row = _BY_ANY_NAME.get(name)
+            if row is None and "interceptor" in name.split(".") and self.original.get("interceptor.classes"):
+                continue  # an interceptor's own
             if row is None:
                 raise ConfigError(_unknown(name))
             if value is None:
@@ -309,6 +323,20 @@ class Config(Mapping[str, Any]):
     def seconds(self, name: str) -> float:
         """The value of a property in milliseconds, as seconds."""
         return float(self._values[name]) / 1000.0
+
+    def set_sasl_credentials(self, username: str, password: str) -> None:
+        """Replace user and password for the connections, and renewed authentications, that come after this.
+
+        Raises:
+            ConfigError: one is empty, or has a NUL character.
+            TypeError: one is not str.
+        """
+        for name, value in (("sasl.username", username), ("sasl.password", password)):
+            if not isinstance(value, str):
+                raise TypeError(f"{name} must be str, not {type(value).__name__}")
+            if not value or "\0" in value:
+                raise ConfigError(f'"{name}" must not be empty, and have no NUL character')
+        self._values.update({"sasl.username": username, "sasl.password": password})
 
 
 def _flatten(properties: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
@@ -349,6 +377,8 @@ def _convert(row: Property, name: str, value: Any) -> Any:
             raise bad("true or false")
         return text in _TRUE
     if row.kind == "enum":
+        if row.name == "partitioner" and callable(value):
+            return value
         text = str(value).strip().lower()
         if text not in row.choices:
             close = difflib.get_close_matches(text, list(row.choices), n=1)
@@ -365,6 +395,10 @@ def _convert(row: Property, name: str, value: Any) -> Any:
         return value
     if row.kind == "object":
         return value
+    if row.kind == "objects":
+        parts = value.split(",") if isinstance(value, str) else value if isinstance(value, (list, tuple)) else (value,)
+        parts = [part.strip() if isinstance(part, str) else part for part in parts]
+        return tuple(part for part in parts if part != "")
     if not isinstance(value, (str, int, float)):
         raise bad("text")
     return str(value)

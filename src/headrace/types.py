@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 from headrace.errors import KafkaError
 
@@ -112,9 +112,9 @@ class ProducerRecord:
 
     Args:
         topic: topic name.
-        value: payload; None is a tombstone.
-        key: key for partitioning and compaction.
-        partition: partition number; None lets the partitioner choose.
+        value: payload: bytes, str or None; None is a tombstone.
+        key: key for partitioning and compaction: bytes, str or None.
+        partition: partition number; None or -1 lets the partitioner choose.
         headers: names and values.
         timestamp_ms: milliseconds since the epoch; None takes the time of `send()`.
         record_id: the caller's own mark, handed back in the record's `RecordMetadata`.
@@ -131,16 +131,39 @@ class ProducerRecord:
 
 @dataclass(slots=True, frozen=True)
 class RecordMetadata:
-    """Where a record was stored (Java: `RecordMetadata`). Offset is -1 when it is not known (acks=0, errors)."""
+    """Where a record was stored (Java: `RecordMetadata`), or, beside an error, what is known of it.
+
+    Attributes:
+        topic: topic name.
+        partition: partition number, `NO_PARTITION` when none was chosen.
+        offset: offset in the partition, -1 when it is not known (acks=0, errors).
+        timestamp_ms: milliseconds since the epoch, -1 when it is not known.
+        timestamp_type: one of the `TIMESTAMP_` constants.
+        key_size, value_size: bytes, -1 for none.
+        record_id: the mark of its `ProducerRecord`.
+        headers: names and values as they were written, None without headers.
+        latency_s: seconds from `send()` to the answer, None when the record was not accepted.
+    """
+
+    NO_PARTITION: ClassVar[int] = PARTITION_UA
 
     topic: str
-    partition: int
+    partition: int = NO_PARTITION
     offset: int = -1
     timestamp_ms: int = -1
     timestamp_type: int = TIMESTAMP_NOT_AVAILABLE
     key_size: int = -1
     value_size: int = -1
     record_id: int | None = None
+    headers: Sequence[tuple[str, bytes | None]] | None = field(default=None, hash=False)
+    latency_s: float | None = None
+
+    def has_offset(self) -> bool:
+        """True when the offset is known."""
+        return self.offset >= 0
+
+    def __str__(self) -> str:
+        return f"{self.topic}[{self.partition}]@{self.offset if self.offset >= 0 else '?'}"
 
 
 @dataclass(slots=True, frozen=True)

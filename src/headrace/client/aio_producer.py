@@ -11,8 +11,11 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from headrace.client.aio_sending import AIOSending
 from headrace.client.aio_transactions import AIOTransactional
+from headrace.client.interceptors import InterceptorChain
 from headrace.client.producer import Core
+from headrace.client.sending import Entrance
 from headrace.config import PRODUCER, Config
 from headrace.errors import BufferFullError, ClientClosedError, KafkaError, KafkaException
 from headrace.records import Message
@@ -21,7 +24,7 @@ from headrace.types import Headers
 __all__ = ["AIOProducer"]
 
 
-class AIOProducer(AIOTransactional):
+class AIOProducer(AIOSending, AIOTransactional):
     """A producer for asyncio (confluent_kafka.aio's names).
 
     `produce()` waits only while the buffer is full; it returns a future of the delivered message:
@@ -36,6 +39,7 @@ class AIOProducer(AIOTransactional):
 
     def __init__(self, conf: Mapping[str, Any]) -> None:
         self._config = Config(PRODUCER, conf)
+        self._chain = InterceptorChain.of(self._config)
         self._core_if_started: Core | None = None
         self._changed = asyncio.Event()
         self._closed = False
@@ -45,7 +49,9 @@ class AIOProducer(AIOTransactional):
         if self._core_if_started is None:
             if self._closed:
                 raise ClientClosedError("Producer has been closed: make a new one")
-            self._core_if_started = Core(self._config, self._on_change, same_thread=True)
+            self._core_if_started = core = Core(self._config, self._on_change, same_thread=True)
+            core.deliveries.only_errors = False  # futures are to be resolved in any case
+            self._entrance = Entrance(core, self._chain)
         return self._core_if_started
 
     def _on_change(self) -> None:
@@ -89,14 +95,16 @@ class AIOProducer(AIOTransactional):
         """
         core = self._core
         future: asyncio.Future[Message] = asyncio.get_running_loop().create_future()
-        report = _Report(future, on_delivery or self._config["on_delivery"])
+        report = _Report(future, self._wanted(on_delivery or self._config["on_delivery"]))
+        if self._chain is not None:
+            await self._produce((topic, value, key, partition, timestamp, headers), report)
+            return future
         while True:
             try:
                 core.produce(topic, value, key, partition, timestamp, headers, report)
                 return future
             except BufferFullError:
-                self._changed.clear()
-                await self._changed.wait()
+                await self._change(math.inf)
 
     async def flush(self, timeout: float = -1) -> int:
         """Send everything now and wait for the reports.
@@ -111,12 +119,8 @@ class AIOProducer(AIOTransactional):
         expires_at = math.inf if timeout is None or timeout < 0 else time.monotonic() + timeout
         core.flush(True)
         try:
-            while len(core) and (left_s := expires_at - time.monotonic()) > 0:
-                self._changed.clear()
-                try:
-                    await asyncio.wait_for(self._changed.wait(), None if left_s == math.inf else left_s)
-                except TimeoutError:
-                    break
+            while len(core) and time.monotonic() < expires_at:
+                await self._change(expires_at)
         finally:
             core.flush(False)
         return len(core)
@@ -141,6 +145,8 @@ class AIOProducer(AIOTransactional):
         """Deliver what waits, then stop. Closing twice does nothing. An open transaction is aborted."""
         core, self._closed = self._core_if_started, True
         if core is None or core.closed:
+            if self._chain is not None:
+                self._chain.close()
             return
         core.refuse()
         try:
@@ -149,6 +155,15 @@ class AIOProducer(AIOTransactional):
             await self.flush()
         finally:
             await core.close()
+            self._entrance.close()
+
+    async def _change(self, expires_at: float) -> None:
+        self._changed.clear()
+        left_s = expires_at - time.monotonic()
+        try:
+            await asyncio.wait_for(self._changed.wait(), None if left_s == math.inf else max(left_s, 0.0))
+        except TimeoutError:
+            pass
 
     def __len__(self) -> int:
         return 0 if self._core_if_started is None else len(self._core_if_started)

@@ -1,5 +1,7 @@
 """Delivery reports on their way back: queued per batch by the loop, expanded and called where the caller serves them.
 
+Callbacks that are `AtOnce` do not wait for that: the loop calls them when their batch is done.
+
 A record counts against the budget until its report is served, or, without a callback, until its batch is done. It must
 not know sockets or asyncio. Read next: `client.sync.producer`, which serves them in `poll()`.
 """
@@ -19,9 +21,22 @@ from headrace.errors import KafkaError
 from headrace.machines.sender import BatchDone
 from headrace.records import Budget, Message
 
-__all__ = ["Deliveries"]
+__all__ = ["AtOnce", "Deliveries"]
 
 Callback = Callable[[KafkaError | None, Message], Any]
+
+
+class AtOnce:
+    """Base class of callbacks that the loop calls by itself, whatever `delivery.report.only.error` says.
+
+    They must not wait and must not raise.
+    """
+
+    __slots__ = ()
+
+    def __call__(self, error: KafkaError | None, message: Message | None) -> None:
+        """The record is done; or, without a message, what was waited for has come."""
+        raise NotImplementedError
 
 
 class Deliveries:
@@ -33,12 +48,15 @@ class Deliveries:
         on_change: called on the loop when a report came or the budget shrank.
 
     Attributes:
+        only_errors: drop the reports of delivered records.
+        has_at_once: some callbacks are `AtOnce`; to be set before the first such record is appended.
         lost: why records without a callback were not delivered, the first time that it happened; None so far.
     """
 
     def __init__(self, budget: Budget, only_errors: bool, on_change: Callable[[], None]) -> None:
         self._budget = budget
-        self._only_errors = only_errors
+        self.only_errors = only_errors
+        self.has_at_once = False
         self._on_change = on_change
         self.lost: KafkaError | None = None
         self._batches: deque[tuple[BatchDone, float]] = deque()
@@ -57,17 +75,34 @@ class Deliveries:
     def add(self, done: BatchDone) -> None:
         """A batch is done. Called on the loop."""
         opened: Any = done.batch.open
+        now = time.monotonic()
+        waits = opened.reports is not None and not (self.only_errors and done.error is None)
         if opened.reports is None:
             self.lost = self.lost or done.error
-        if opened.reports is None or (self._only_errors and done.error is None):
-            self._budget.release(opened.count, opened.cost_bytes)
+        elif self.has_at_once:
+            waits = self._report_at_once(done, now) and waits
+        if waits:
+            self._batches.append((done, now))
         else:
-            self._batches.append((done, time.monotonic()))
+            self._budget.release(opened.count, opened.cost_bytes)
         self._on_change()
+
+    def _report_at_once(self, done: BatchDone, now: float) -> bool:
+        """Call what must not wait; True if other callbacks are left."""
+        opened: Any = done.batch.open
+        callbacks = opened.reports
+        if not any(isinstance(callback, AtOnce) for callback in callbacks):
+            return True
+        for callback, message in _reports(done, now):
+            if isinstance(callback, AtOnce):
+                callback(done.error, message)
+        return any(callback is not None and not isinstance(callback, AtOnce) for callback in callbacks)
 
     def add_failed(self, failed: FailedRecord) -> None:
         """A record never got into a batch. Called on the loop."""
-        if failed.callback is not None:
+        if isinstance(failed.callback, AtOnce):
+            failed.callback(failed.message.error(), failed.message)
+        elif failed.callback is not None:
             self._runs.append(_Run(failed.message.error(), iter([(failed.callback, failed.message)])))
         else:
             self.lost = self.lost or failed.message.error()
@@ -108,9 +143,18 @@ class Deliveries:
 
     def _expand(self, done: BatchDone, at_s: float) -> None:
         opened: Any = done.batch.open
-        reports = opened.messages(done.base_offset, done.timestamp_type, done.timestamp_ms, done.error, at_s)
+        reports = _reports(done, at_s)
+        if self.has_at_once:
+            reports = [report for report in reports if not isinstance(report[0], AtOnce)]
         self._runs.append(_Run(done.error, iter(reports)))
         self._budget.release(opened.count, opened.cost_bytes)
+
+
+def _reports(done: BatchDone, at_s: float) -> list[tuple[Callback, Message]]:
+    opened: Any = done.batch.open
+    reports: list[tuple[Callback, Message]] = opened.messages(
+        done.base_offset, done.timestamp_type, done.timestamp_ms, done.error, at_s)
+    return reports
 
 
 @dataclass(slots=True, eq=False)

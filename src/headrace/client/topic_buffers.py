@@ -15,6 +15,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from headrace.client.partitioning import choice_of
 from headrace.config import Config
 from headrace.errors import BufferFullError, KafkaError, KafkaException
 from headrace.machines.metadata import Cluster, TopicInfo
@@ -45,15 +46,18 @@ class FailedRecord:
 
 @dataclass(slots=True)
 class _Waiting:
-    """A record of a topic that is not known yet; the arguments of `TopicBuffer.append`."""
+    """A record of a topic that is not known yet; the arguments of `TopicBuffer.append`, copied.
 
-    value: Any
-    key: Any
+    Or, without a cost, no record at all: only its callback waits for the topic.
+    """
+
+    value: bytes | None
+    key: bytes | None
     partition: int
     timestamp_ms: int
-    headers: Any
+    headers: list[tuple[str, bytes | None]] | None
     callback: Callable[..., Any] | None
-    cost_bytes: int
+    cost_bytes: int | None
     since: float
 
     def failed(self, topic: str, error: KafkaError) -> FailedRecord:
@@ -71,7 +75,8 @@ class TopicBuffers:
         want_topic: called, in the thread of `produce()`, for each topic that is not known yet.
 
     Attributes:
-        open: buffers by topic that take records; empty once the producer is closed.
+        open: buffers by topic that take records from anybody; empty once the producer is closed, and always when a
+            Python function chooses the partitions.
         all: buffers by topic that may hold records.
     """
 
@@ -84,6 +89,7 @@ class TopicBuffers:
         self._waiting: dict[str, deque[_Waiting]] = {}
         self._lock = threading.Lock()
         self._refusal: KafkaException | None = None
+        self._choose = choice_of(config["partitioner"])
         self._wait_s = min(_TOPIC_WAIT_S, config.seconds("message.timeout.ms") or _TOPIC_WAIT_S)
 
     def append(
@@ -99,17 +105,35 @@ class TopicBuffers:
         with self._lock:
             if self._refusal is not None:
                 raise self._refusal
-            buffer = self.open.get(topic)
-            if buffer is not None:
-                return buffer.append(value, key, partition, timestamp_ms, headers, callback)
-            record = self._accept(topic, value, key, partition, timestamp_ms, headers, callback)
-            queue = self._waiting.get(topic)
-            if queue is not None:
-                queue.append(record)
-            else:
-                self._waiting[topic] = deque([record])
-                self._want_topic(topic)
-            return 0
+            buffer = self.all.get(topic)
+            if buffer is None:
+                self._wait(topic, self._accept(topic, value, key, partition, timestamp_ms, headers, callback))
+                return 0
+        if partition < 0 and self._choose is not None:
+            partition = self._choose(topic, key, value, buffer.partition_count)
+        return buffer.append(value, key, partition, timestamp_ms, headers, callback)
+
+    def await_topic(self, topic: str, callback: Callable[[KafkaError | None, Message | None], Any]) -> bool:
+        """Have something called, on the loop, as soon as a topic is known, or can not be used.
+
+        Returns:
+            False if the topic is known already; nothing is called then.
+        """
+        with self._lock:
+            if self._refusal is not None:
+                raise self._refusal
+            if topic in self.all:
+                return False
+            self._wait(topic, _Waiting(None, None, -1, 0, None, callback, None, time.monotonic()))
+            return True
+
+    def _wait(self, topic: str, record: _Waiting) -> None:
+        queue = self._waiting.get(topic)
+        if queue is not None:
+            queue.append(record)
+        else:
+            self._waiting[topic] = deque([record])
+            self._want_topic(topic)
 
     def _accept(
         self, topic: str, value: Any, key: Any, partition: int, timestamp_ms: int, headers: Any, callback: Any
@@ -117,8 +141,9 @@ class TopicBuffers:
         """Check a record as `TopicBuffer.append` would, and count it."""
         if timestamp_ms < 0:
             raise ValueError(f"timestamp must not be negative: {timestamp_ms}")
-        raw = [encode_text(key, "key"), encode_text(value, "value")]
-        raw += [part for header in encode_headers(headers) for part in header]
+        raw_key, raw_value = encode_text(key, "key"), encode_text(value, "value")
+        pairs = encode_headers(headers)
+        raw = [raw_key, raw_value, *(part for pair in pairs for part in pair)]
         size = sum(len(part) for part in raw if part is not None)
         if size > self._config["message.max.bytes"]:
             raise KafkaException(KafkaError(
@@ -130,7 +155,8 @@ class TopicBuffers:
                 f"Local: Queue full: {self._budget.messages} messages wait for delivery, topic {topic} is not known "
                 "yet; call poll() and try again, or raise queue.buffering.max.messages")
         stamp = timestamp_ms or time.time_ns() // 1_000_000
-        return _Waiting(value, key, partition, stamp, headers, callback, cost, time.monotonic())
+        copied = [(name.decode(), content) for name, content in pairs] or None
+        return _Waiting(raw_value, raw_key, partition, stamp, copied, callback, cost, time.monotonic())
 
     def on_cluster(self, cluster: Cluster) -> list[FailedRecord]:
         """New metadata came: give known topics their buffers. Returns the records that can not be stored."""
@@ -171,7 +197,8 @@ class TopicBuffers:
         """Take records again after `refuse`."""
         with self._lock:
             self._refusal = None
-            self.open.update(self.all)
+            if self._choose is None:
+                self.open.update(self.all)
 
     def after_fork(self, refusal: KafkaException) -> None:
         """In a forked child: another thread may have held the lock, and nothing here will ever be sent."""
@@ -199,23 +226,34 @@ class TopicBuffers:
             info.name,
             len(info.partitions),
             self._budget,
-            partitioner=self._config["partitioner"],
+            partitioner="consistent_random" if self._choose is not None else self._config["partitioner"],
             batch_bytes=self._config["batch.size"],
             batch_count=self._config["batch.num.messages"],
             message_bytes=self._config["message.max.bytes"],
         )
-        failed = []
+        failed, watchers = [], []
         with self._lock:
             for record in self._waiting.pop(info.name):
+                if record.cost_bytes is None:
+                    watchers.append(record.callback)
+                    continue
                 self._budget.release(1, record.cost_bytes)  # `append` counts it again
                 try:
-                    buffer.append(record.value, record.key, record.partition, record.timestamp_ms, record.headers,
-                                  record.callback)
+                    self._append(buffer, record)
                 except KafkaException as refused:  # no such partition; or full, because another thread was faster
                     dead = record.failed(info.name, refused.error)
                     dead.cost_bytes = record.cost_bytes if self._budget.take(1, record.cost_bytes) else None
                     failed.append(dead)
             self.all[info.name] = buffer
-            if self._refusal is None:
+            if self._refusal is None and self._choose is None:
                 self.open[info.name] = buffer
+        for watcher in watchers:
+            assert watcher is not None
+            watcher(None, None)
         return failed
+
+    def _append(self, buffer: TopicBuffer, record: _Waiting) -> None:
+        partition = record.partition
+        if partition < 0 and self._choose is not None:
+            partition = self._choose(buffer.topic, record.key, record.value, buffer.partition_count)
+        buffer.append(record.value, record.key, partition, record.timestamp_ms, record.headers, record.callback)

@@ -44,11 +44,11 @@ def mechanism_source(config: Mapping[str, Any], clock: Clock, jitter: Callable[[
 
 
 def _password(name: str, config: Mapping[str, Any]) -> MechanismSource:
-    username, password = config["sasl.username"], config["sasl.password"]
     from headrace.machines.sasl.plain import Plain
     from headrace.machines.sasl.scram import Scram
 
     async def make(node: NodeAddress) -> Mechanism:
+        username, password = config["sasl.username"], config["sasl.password"]  # they may be replaced
         if name == Plain.name:
             return Plain(username, password)
         nonce = secrets.token_urlsafe(_NONCE_BYTES)

@@ -13,7 +13,10 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from headrace.client.interceptors import InterceptorChain
 from headrace.client.producer import Core
+from headrace.client.sending import Entrance
+from headrace.client.sync.sending import Sending
 from headrace.client.sync.transactions import Transactional
 from headrace.config import PRODUCER, Config
 from headrace.errors import ClientClosedError, KafkaError
@@ -28,7 +31,7 @@ _SLICE_S = 0.1  # longest wait before signals are looked at
 DeliveryCallback = Callable[[KafkaError | None, Message], Any]
 
 
-class Producer(Transactional):
+class Producer(Sending, Transactional):
     """Sends records to Kafka (confluent_kafka's names and behaviour).
 
     Close it, or use it in a `with` statement: records that wait are lost with a producer that is just let go.
@@ -48,8 +51,15 @@ class Producer(Transactional):
         checked = Config(PRODUCER, given)
         self._change = _Change()
         self._thread = loop_thread()
-        self._core: Core = self._thread.call(_make(checked, self._change.tell))
-        intake = Intake(self._core.buffers.open, self._core.produce, self._core.wake, checked["on_delivery"])
+        chain = InterceptorChain.of(checked)
+        try:
+            self._core: Core = self._thread.call(_make(checked, self._change.tell))
+        except BaseException:
+            if chain is not None:
+                chain.close()
+            raise
+        self._entrance = Entrance(self._core, chain)
+        intake = Intake(self._entrance.open, self._entrance.produce, self._core.wake, checked["on_delivery"])
         self._produce = intake.produce
         if type(self).produce is Producer.produce:
             self.__dict__["produce"] = intake.produce  # saves a Python frame for each record
@@ -180,12 +190,22 @@ class Producer(Transactional):
             self._flush(math.inf)
         finally:
             self._thread.call(self._core.close())
-            self._core.deliveries.serve()
+            try:
+                self._serve_last()
+            finally:
+                self._entrance.close()
         return True
+
+    def _serve_last(self) -> None:
+        """Nothing more will come: call the callbacks that are left."""
+        self._core.deliveries.serve()
 
     def _check_open(self) -> None:
         if self._core.closed:
             raise ClientClosedError("Producer has been closed: make a new one")
+
+    def _wait_until(self, happened: Callable[[], Any], expires_at: float) -> None:
+        self._change.wait(happened, expires_at)
 
     def __del__(self) -> None:
         core = getattr(self, "_core", None)  # the constructor may have failed
@@ -213,13 +233,13 @@ class _Change:
         self._condition = threading.Condition()
         self._waiters = 0
 
-    def wait(self, happened: Callable[[], Any], expires_at: float) -> None:
-        """Sleep until something has happened; wakes up for signals in between."""
+    def wait(self, happened: Callable[[], Any], expires_at: float, slice_s: float = _SLICE_S) -> None:
+        """Sleep until something has happened; wakes up for signals in between, every `slice_s` seconds."""
         with self._condition:
             self._waiters += 1
             try:
                 while not happened() and (left_s := expires_at - time.monotonic()) > 0:
-                    self._condition.wait(min(left_s, _SLICE_S))
+                    self._condition.wait(min(left_s, slice_s))
             finally:
                 self._waiters -= 1
 

@@ -1,0 +1,184 @@
+"""What `Producer` has beyond `produce()`: `send()` as in Java, batches, the cluster's id, new credentials.
+
+`send()` waits, up to `max.block.ms`, for room and for its topic; the loop's thread tells what became of the record.
+It must not decide anything: `client.producer` does. Read next: `client.sending`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import concurrent.futures
+import time
+from collections.abc import Callable
+from concurrent.futures import Future
+from typing import Any
+
+from headrace.client.cluster import ClusterMetadata
+from headrace.client.producer import Core
+from headrace.client.sending import (
+    Callback,
+    Entrance,
+    FutureReport,
+    TopicWatch,
+    arguments_of,
+    batch_arguments,
+    check_topic,
+    produce_all,
+    still_full,
+    unknown_topic,
+)
+from headrace.errors import BufferFullError, KafkaError, KafkaException
+from headrace.net.thread import LoopThread
+from headrace.records import Message
+from headrace.types import ProducerRecord, RecordMetadata
+
+__all__ = ["Sending"]
+
+_SLICE_S = 0.1  # longest wait before signals, and a producer that was closed meanwhile, are looked at
+
+
+class Sending:
+    """The half of `Producer` that is not confluent_kafka's oldest."""
+
+    _core: Core
+    _entrance: Entrance
+    _thread: LoopThread
+
+    def send(self, record: ProducerRecord, callback: Callback | None = None) -> Future[RecordMetadata]:
+        """Put a record on its way (Java: `KafkaProducer.send`). `poll()` need not be called.
+
+        Waits while the buffer is full, or the topic not known yet, up to `max.block.ms`. On the thread that calls
+        callbacks it never waits: there a full buffer is an error at once.
+
+        Args:
+            record: what to send.
+            callback: called as callback(metadata, error) when the record is stored (error is None) or given up, on the
+                thread that all producers of the process share: it must not wait. What it raises is logged.
+
+        Returns:
+            A future of where the record was stored; it raises `KafkaException` when it was not. The callback has been
+            called before it is done.
+
+        Raises:
+            BufferFullError: there was no room in `max.block.ms`.
+            ClientClosedError: the producer is closed.
+            KafkaException: the record was not accepted: too large, an invalid topic (`_INVALID_ARG`), one that was not
+                known in `max.block.ms` (`_UNKNOWN_TOPIC`), or a partition that it does not have. Neither the
+                callback nor a future tells of it then.
+            TypeError: not a `ProducerRecord`, or its key, value or headers are of a wrong type.
+        """
+        accepted = self._entrance.accept(record)
+        report = FutureReport(self._entrance.chain, accepted, callback)
+        expires_at = time.monotonic() + self._core.config.seconds("max.block.ms")
+        with self._entrance.refusals(arguments_of(accepted), accepted.record_id):
+            check_topic(accepted.topic)
+            if accepted.topic not in self._core.buffers.all and not self._on_loop():
+                self._await_topic(accepted.topic, expires_at)
+            self._put(accepted, report, expires_at)
+        return report.future
+
+    def _put(self, record: ProducerRecord, report: Callable[..., None], expires_at: float) -> None:
+        """Append a record as soon as there is room. Ctrl-C ends the wait."""
+        began_at = time.monotonic()
+        while True:
+            before = self._load()
+            try:
+                return self._entrance.put(record, report)
+            except BufferFullError:
+                now = time.monotonic()
+                if now < expires_at and not self._on_loop():
+                    self._wait_for_room(before, min(expires_at, now + _SLICE_S))  # it may be closed meanwhile
+                elif now - began_at < _SLICE_S:
+                    raise
+                else:
+                    raise still_full(before[0], now - began_at) from None
+
+    def _wait_for_room(self, before: tuple[int, int], expires_at: float) -> None:
+        self._wait_until(lambda: self._load() != before, expires_at)
+
+    def _load(self) -> tuple[int, int]:
+        return self._core.budget.messages, self._core.budget.bytes
+
+    def _await_topic(self, topic: str, expires_at: float) -> None:
+        last: KafkaException | None = None
+        while True:
+            known: Future[None] = Future()
+            if not self._core.buffers.await_topic(topic, TopicWatch(known)):
+                return
+            while not known.done() and (left_s := expires_at - time.monotonic()) > 0:
+                concurrent.futures.wait([known], min(left_s, _SLICE_S))
+            if not known.done():
+                raise last or unknown_topic(topic, self._core.config.seconds("max.block.ms"))
+            failed = known.exception()
+            if failed is None:
+                return
+            assert isinstance(failed, KafkaException)
+            if failed.error != KafkaError._UNKNOWN_TOPIC or time.monotonic() >= expires_at:
+                raise failed
+            last = failed
+
+    def _on_loop(self) -> bool:
+        try:
+            return asyncio.get_running_loop() is self._thread.loop
+        except RuntimeError:
+            return False
+
+    def produce_batch(
+        self,
+        topic: str,
+        messages: list[dict[str, Any]],
+        partition: int = -1,
+        callback: Callable[[KafkaError | None, Message], Any] | None = None,
+        on_delivery: Callable[[KafkaError | None, Message], Any] | None = None,
+    ) -> int:
+        """Put many records of one topic on their way; returns at once.
+
+        Args:
+            topic: topic name.
+            messages: one dict for each record, with any of `value`, `key`, `partition`, `timestamp` (milliseconds),
+                `headers`, and `callback` (or `on_delivery`). A record that is not accepted gets a `KafkaError` as
+                `_error`. Once the buffer is full no more are tried: none overtakes another.
+            partition: of records that name none; -1 lets the partitioner choose.
+            callback: for records that have none of their own, as in `produce()`.
+            on_delivery: the same as `callback`.
+
+        Returns:
+            How many records were accepted.
+
+        Raises:
+            ClientClosedError: the producer is closed.
+            TypeError: something is of a wrong type; no record was accepted.
+        """
+        report = callback or on_delivery or self._core.config["on_delivery"]
+        return produce_all(batch_arguments(topic, messages, partition, report), self._entrance.produce)
+
+    def cluster_id(self, timeout: float = -1) -> str | None:
+        """Id of the cluster (KIP-78).
+
+        Args:
+            timeout: seconds; negative waits as long as it takes.
+
+        Raises:
+            KafkaException: no broker answered in time.
+        """
+        listed: ClusterMetadata = self.list_topics(timeout=timeout)
+        return listed.cluster_id
+
+    def set_sasl_credentials(self, username: str, password: str) -> None:
+        """Replace user and password of PLAIN or SCRAM, for connections and authentications that come after this.
+
+        Raises:
+            ConfigError: one is empty, or has a NUL character.
+        """
+        self._check_open()
+        self._core.config.set_sasl_credentials(username, password)
+
+    def list_topics(self, topic: str | None = None, timeout: float = -1) -> Any:
+        """Ask the cluster for its brokers and topics."""
+        raise NotImplementedError
+
+    def _check_open(self) -> None:
+        raise NotImplementedError
+
+    def _wait_until(self, happened: Callable[[], Any], expires_at: float) -> None:
+        raise NotImplementedError
