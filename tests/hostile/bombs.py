@@ -33,6 +33,7 @@ def payloads() -> list[tuple[str, int, bytes]]:
         ("gzip of many members, the last cut", GZIP, small * 500 + small[:-3]),
         ("zstd of many frames", ZSTD, frame * 500),
         ("zstd behind frames to skip", ZSTD, (b"\x50\x2a\x4d\x18" + struct.pack("<I", 4) + b"skip") * 200 + frame),
+        ("zstd behind a frame to skip that looks like one", ZSTD, _disguised(compress(ZSTD, big))),
         ("zstd with a huge window", ZSTD, b"\x28\xb5\x2f\xfd\x00\xff" + b"\x03\x00\x10" + b"a" * 9),
         ("zstd that claims 2^62 bytes", ZSTD, b"\x28\xb5\x2f\xfd\xe0" + struct.pack("<Q", 1 << 62) + b"\x01\x00\x00"),
         ("zstd runs", ZSTD, b"\x28\xb5\x2f\xfd\x00\x58" + b"\x02\x00\x10a" * 300 + b"\x03\x00\x10a"),
@@ -46,6 +47,15 @@ def payloads() -> list[tuple[str, int, bytes]]:
         ("lz4 of many frames", LZ4, compress(LZ4, b"x" * 100) * 500),
     ]
     return found
+
+
+def _disguised(frame: bytes) -> bytes:
+    """A frame behind one to skip, which in turn looks like a frame whose only block reaches to the end of all."""
+    flags = 0xE3  # a dictionary's id and a length of eight bytes: the block's head stands at byte 17
+    skipped = bytearray(flags)
+    size = 8 + len(skipped) + len(frame) - 20
+    skipped[9:12] = (size << 3 | 1).to_bytes(3, "little")
+    return b"\x50\x2a\x4d\x18" + struct.pack("<I", flags) + bytes(skipped) + frame
 
 
 def _lz4_claim(size: int) -> bytes:

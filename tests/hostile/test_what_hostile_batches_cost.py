@@ -121,6 +121,30 @@ def test_a_damaged_batch_takes_no_memory_of_the_limits_size() -> None:
     assert time.thread_time() - began < 1.0  # 40 times 256 MiB would take several
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux counts the peak in KiB")
+def test_no_bomb_takes_more_memory_than_its_limit() -> None:
+    code = """
+import resource
+from headrace.errors import CorruptRecordError
+from headrace.records import decompress
+from tests.hostile import bombs
+
+bombs.payloads()
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+warm = b"x" * (before << 10)  # the peak is as high as what is there now, so that whatever comes next is seen
+for name, codec, packed in bombs.payloads():
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    try:
+        decompress(codec, packed, 1 << 20)
+    except CorruptRecordError:
+        pass
+    grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
+    assert grown < 8 << 10, (name, grown)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+
+
 @both
 @pytest.mark.parametrize(("start", "stop"), [
     (-5, 0), (0, 1 << 62), (-(1 << 62), 1 << 62), (0, 3), (3, 1), (3632716049429893909, -6815635086069656811)])

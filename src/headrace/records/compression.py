@@ -21,6 +21,7 @@ CODEC_NAMES = ("none", "gzip", "snappy", "lz4", "zstd")
 
 _XERIAL = b"\x82SNAPPY\x00" + struct.pack(">ii", 1, 1)
 _XERIAL_BLOCK = 32 * 1024
+_ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
 _ZSTD_BLOCK = 128 * 1024
 _FIRST_STEP = 512
 
@@ -167,8 +168,11 @@ def _unzstd(data: Any, limit: int) -> bytes:
 
 
 def _zstd_bound(data: Any) -> int:
-    """Most bytes that one zstd frame can make, from the headers of its blocks; huge when in doubt."""
-    if len(data) < 6:
+    """Most bytes that one zstd frame can make, from the headers of its blocks; huge when in doubt.
+
+    Frames to skip are in doubt: what is in them may look like anything, and more frames follow them.
+    """
+    if len(data) < 6 or data[:4] != _ZSTD_MAGIC:
         return 1 << 62
     flags = data[4]
     single = flags >> 5 & 1
