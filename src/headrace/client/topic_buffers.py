@@ -78,6 +78,7 @@ class TopicBuffers:
         open: buffers by topic that take records from anybody; empty once the producer is closed, and always when a
             Python function chooses the partitions.
         all: buffers by topic that may hold records.
+        by_function: a Python function chooses the partitions; it must see each record.
     """
 
     def __init__(self, config: Config, budget: Budget, want_topic: Callable[[str], None]) -> None:
@@ -90,6 +91,7 @@ class TopicBuffers:
         self._lock = threading.Lock()
         self._refusal: KafkaException | None = None
         self._choose = choice_of(config["partitioner"])
+        self.by_function = self._choose is not None
         self._wait_s = min(_TOPIC_WAIT_S, config.seconds("message.timeout.ms") or _TOPIC_WAIT_S)
 
     def append(

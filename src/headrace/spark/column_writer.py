@@ -1,18 +1,23 @@
 """Arrow columns into topics through our producer, without a Python object per record.
 
 `ColumnWriter` fills the producer's buffers, waits while they are full, and says at the end whether every record was
-acknowledged. It belongs to one task of an executor. This module does not import pyspark.
+acknowledged. It belongs to one task of an executor. Interceptors, and partitioners written in Python, must see records:
+with them rows become `ProducerRecord`s one by one, at the cost of the columns' speed. This module does not import
+pyspark.
 Read next: `records.arrow.append_columns`.
 """
 
 from __future__ import annotations
 
+import itertools
 import threading
 from collections.abc import Mapping
 from types import TracebackType
 from typing import Any, Final
 
+from headrace.client.interceptors import InterceptorChain
 from headrace.client.producer import Core
+from headrace.client.sending import Entrance
 from headrace.config import PRODUCER, Config
 from headrace.errors import BufferFullError, KafkaError, KafkaException
 from headrace.net.thread import loop_thread
@@ -35,15 +40,18 @@ class ColumnWriter:
         client: a producer's properties.
 
     Raises:
-        ConfigError: an unknown property or a bad value.
+        ConfigError: an unknown property or a bad value, or an interceptor that can not be imported here.
     """
 
     def __init__(self, client: Mapping[str, str]) -> None:
         self._config = Config(PRODUCER, {**_DEFAULTS, **client})
+        chain = InterceptorChain.of(self._config)
         self._changed = threading.Event()
         self._thread = loop_thread()
         self._failure: KafkaError | None = None
         self._core = self._thread.call(self._make())
+        self._entrance = Entrance(self._core, chain)
+        self._by_rows = chain is not None or self._core.buffers.by_function
 
     async def _make(self) -> Core:
         return Core(self._config, self._changed.set)
@@ -61,9 +69,15 @@ class ColumnWriter:
         Raises:
             KafkaException: records were lost, or the topic does not exist.
         """
+        if self._by_rows:
+            columns = [itertools.repeat(None) if each is None else each.to_pylist() for each in
+                       (key, partition, headers)]
+            for row in zip(value.to_pylist(), *columns, strict=False):
+                self._append_row(topic, *row)
+            return
         done, count = 0, len(value)
         if count and topic not in self._core.buffers.open:
-            self._open(topic, *(None if each is None else each[0].as_py() for each in (key, value, partition, headers)))
+            self._open(topic, *(None if each is None else each[0].as_py() for each in (value, key, partition, headers)))
             done = 1
         while done < count:
             self._changed.clear()
@@ -75,20 +89,26 @@ class ColumnWriter:
                 self._core.relieve()
                 self._changed.wait(_WAIT_S)
 
-    def _open(self, topic: str, key: Any, value: Any, partition: int | None, headers: Any) -> None:
+    def _open(self, topic: str, value: Any, key: Any, partition: int | None, headers: Any) -> None:
         """Send a topic's first row by itself: the producer opens a buffer for the columns when the topic is known."""
-        pairs = [(each["key"], each["value"]) for each in headers or ()]
-        chosen = PARTITION_UA if partition is None else partition
-        while True:
-            self._changed.clear()
-            try:
-                self._core.produce(topic, value, key, chosen, 0, pairs, self._on_lost)
-                break
-            except BufferFullError:
-                self._changed.wait(_WAIT_S)
+        self._append_row(topic, value, key, partition, headers)
         while topic not in self._core.buffers.open:
             self._changed.wait(_OPENING_S)
             self._check()
+
+    def _append_row(self, topic: str, value: Any, key: Any, partition: int | None, headers: Any) -> None:
+        pairs = [(each["key"], each["value"]) for each in headers or ()]
+        arguments, record_id = self._entrance.intercept(
+            (topic, value, key, PARTITION_UA if partition is None else partition, 0, pairs))
+        report = self._entrance.reporting(self._on_lost, record_id)
+        with self._entrance.refusals(arguments, record_id):
+            while True:
+                self._changed.clear()
+                try:
+                    return self._core.produce(*arguments, report)
+                except BufferFullError:
+                    self._check()
+                    self._changed.wait(_WAIT_S)
 
     def finish(self) -> None:
         """Wait until every record is acknowledged.
@@ -113,8 +133,12 @@ class ColumnWriter:
         self._failure = self._failure or error
 
     def close(self) -> None:
-        """Close the connections; what was not acknowledged is given up."""
-        self._thread.call(self._core.close())
+        """Close the connections and interceptors; what was not acknowledged is given up."""
+        try:
+            self._thread.call(self._core.close())
+            self._core.deliveries.serve()
+        finally:
+            self._entrance.close()
 
     def __enter__(self) -> ColumnWriter:
         return self

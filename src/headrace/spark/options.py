@@ -39,7 +39,7 @@ _REFUSED: Final = {
     "value.deserializer": "values are read as binary; cast them in Spark SQL",
     "key.serializer": "keys are written as they are; cast them to string or binary",
     "value.serializer": "values are written as they are; cast them to string or binary",
-    "interceptor.classes": "interceptors are Java classes",
+    "interceptor.classes": "records are read as columns, which interceptors do not see; a write has them",
 }
 _SECONDS: Final = {"ms": 0.001, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
 
@@ -206,7 +206,7 @@ def _unknown(name: str, spelled: Mapping[str, str], use: str) -> str:
 def _client(options: _Options, role: str) -> Mapping[str, str]:
     client = {name[6:]: value for name, value in options.values.items() if name.startswith("kafka.")}
     for name, why in _REFUSED.items():
-        if name in client:
+        if name in client and not (name == "interceptor.classes" and role == PRODUCER):
             raise ConfigError(f"option kafka.{name} is not supported: {why}")
     if "bootstrap.servers" not in client:
         raise ConfigError("option kafka.bootstrap.servers is missing: give at least one broker as host:port")
