@@ -89,7 +89,7 @@ async function consume(command) {
     await consumer.subscribe({ topics: command.topics, fromBeginning: true })
     await new Promise((resolve, reject) => {
       const timer = setTimeout(() => reject(new Error(`${found.length} records of ${command.count}`)), PATIENCE_MS)
-      consumer.on(consumer.events.CRASH, ({ payload }) => reject(payload.error))
+      consumer.on(consumer.events.CRASH, ({ payload }) => { if (!payload.restart) reject(payload.error) })
       consumer.run({
         eachBatch: async ({ batch }) => {
           found.push(...batch.messages.map((message) => shown(batch.topic, batch.partition, message)))
@@ -117,7 +117,8 @@ async function join(command) {
   members.set(command.member, member)
   consumer.on(consumer.events.GROUP_JOIN, ({ payload }) => { member.held = payload.memberAssignment })
   consumer.on(consumer.events.REBALANCING, () => { member.held = {} })
-  consumer.on(consumer.events.CRASH, ({ payload }) => { member.failed = payload.error })
+  // It begins again by itself after what may pass, such as a coordinator that is still loading.
+  consumer.on(consumer.events.CRASH, ({ payload }) => { if (!payload.restart) member.failed = payload.error })
   await consumer.connect()
   await consumer.subscribe({ topics: command.topics, fromBeginning: true })
   consumer.run({
