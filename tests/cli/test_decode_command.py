@@ -42,7 +42,7 @@ from headrace.wire.messages.groups import (
     JoinGroupRequestProtocol,
 )
 from headrace.wire.messages.metadata import MetadataRequest, MetadataResponse, MetadataResponseTopic
-from headrace.wire.messages.session import SaslAuthenticateRequest, SaslAuthenticateResponse
+from headrace.wire.messages.session import ApiVersionsRequest, SaslAuthenticateRequest, SaslAuthenticateResponse
 
 COMMAND = [sys.executable, "-c", "import sys; from headrace.cli import main; sys.exit(main())", "decode"]
 CAPTURE = pcap(talk(conversation()))
@@ -286,3 +286,16 @@ def test_a_negative_size_and_an_empty_frame_are_damage_not_errors(decode):
     told = decode(pcap(talk([*conversation()[:2], empty, *conversation()[2:4]])), "--json")
     assert told.status == 1
     assert [o["api"] for o in told.objects() if o["kind"] == "reply"] == ["ApiVersions", "Metadata"]
+
+
+def test_tagged_fields_that_are_not_known_are_shown_by_their_number(decode):
+    asked = ApiVersionsRequest(client_software_name="test", client_software_version="1")
+    asked.unknown_tags = {77: b"later"}
+    data = request(asked, 3, 1).data
+    assert decode(data, "--json").objects()[0]["fields"]["unknown_tags"] == {"77": "later"}
+    assert 'unknown_tags: 77 "later"' in decode(data).text
+    token = SaslAuthenticateRequest(auth_bytes=b"x")
+    token.unknown_tags = {77: b"SECRET"}
+    assert "SECRET" not in decode(request(token, 2, 1).data).text
+    cut = decode(data[:-1], "--json")
+    assert cut.objects()[0]["fields"]["client_software_name"] == "test"

@@ -17,7 +17,7 @@ from headrace.wire.messages.headers import RequestHeader, ResponseHeader
 from headrace.wire.schema import Message
 
 __all__ = ["MAX_FRAME_BYTES", "Body", "api_name", "find_api", "is_request", "looks_like_request", "read_reply",
-           "read_request"]
+           "read_request", "whole_reply"]
 
 MAX_FRAME_BYTES: Final = 128 << 20
 """Longer frames are taken for damage: brokers refuse requests above 100 MiB."""
@@ -82,8 +82,24 @@ def looks_like_request(data: bytes | bytearray, at: int = 0, known_only: bool = 
 
 def is_request(frame: bytes) -> bool:
     """True when a frame without its prefix is a request that can be read whole."""
-    return looks_like_request(len(frame).to_bytes(4, "big") + frame[:64 + _LONGEST_CLIENT_ID], known_only=True) and (
-        not read_request(frame).damage)
+    if not looks_like_request(len(frame).to_bytes(4, "big") + frame[:64 + _LONGEST_CLIENT_ID], known_only=True):
+        return False
+    try:
+        decode_request(frame)
+    except ProtocolError:
+        return False
+    return True
+
+
+def whole_reply(key: int, version: int, frame: bytes) -> Message | None:
+    """The reply to a request of an API and version, when a frame is one without any damage. Cheap when it is not."""
+    api = API.get(key)
+    if api is None or not api.min_version <= version <= api.max_version:
+        return None
+    try:
+        return decode_response(api.request, version, frame)[1]
+    except ProtocolError:
+        return None
 
 
 def read_request(frame: bytes, missing: int = 0) -> Body:

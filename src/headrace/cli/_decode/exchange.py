@@ -21,6 +21,7 @@ from headrace.cli._decode.bodies import (
     looks_like_request,
     read_reply,
     read_request,
+    whole_reply,
 )
 from headrace.cli._decode.framing import Framer, Lost, RawFrame
 from headrace.cli._decode.names import topics_of
@@ -116,7 +117,7 @@ class _Pending:
                 continue
             frame = bytes(buffer[at + 4:at + 4 + size])
             asked = self.by_id[int.from_bytes(frame[:4], "big", signed=True)]
-            if not read_reply(asked.api_key, asked.version, frame).damage:
+            if whole_reply(asked.api_key, asked.version, frame) is not None:
                 return at, True
         return held_back, False
 

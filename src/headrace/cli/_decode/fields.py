@@ -84,6 +84,10 @@ class MessageView:
             if content is not _MISSING and column.versions.holds(version):
                 node = self._node(message, column, content, version, topic)
                 yield node._replace(quiet=True) if column.is_tagged(version) and _is_default(column, content) else node
+        if message.unknown_tags:
+            is_secret = not _SECRET_FIELDS.isdisjoint(message.fields)
+            yield struct("unknown_tags", [value(str(tag), Hidden(len(data)) if is_secret else data)
+                                          for tag, data in message.unknown_tags.items()])
 
     def _topic_of(self, part: Struct) -> str:
         for name in ("topic", "name"):

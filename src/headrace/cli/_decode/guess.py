@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from headrace.cli._decode.bodies import read_reply
+from headrace.cli._decode.bodies import whole_reply
 from headrace.cli._decode.fields import holds_secret
 from headrace.error_codes import CODES
 from headrace.errors import CorruptRecordError, KafkaException, ProtocolError
@@ -20,7 +20,7 @@ from headrace.wire.schema import Message, Response, Struct
 
 __all__ = ["Guess", "guess_reply"]
 
-_SOUND_BATCHES, _SAME_BYTES, _ODD = 10_000, 1_000, -2_000
+_SOUND_BATCHES, _SAME_BYTES, _ODD, _UNKNOWN_TAG = 10_000, 1_000, -2_000, -500
 
 
 class Guess(NamedTuple):
@@ -41,7 +41,7 @@ def guess_reply(frame: bytes) -> list[Guess]:
     found: list[tuple[int, Guess]] = []
     for api in API.values():
         scored = [(score, version, message) for version in range(api.min_version, api.max_version + 1)
-                  if (message := _read(api.key, version, frame)) is not None
+                  if (message := whole_reply(api.key, version, frame)) is not None
                   for score in [_score(message, version, frame)]]
         if scored:
             best = max(scored, key=lambda entry: entry[:2])
@@ -51,11 +51,6 @@ def guess_reply(frame: bytes) -> list[Guess]:
     # A secret must not come out because its reply was taken for another: what may hold one goes first.
     found.sort(key=lambda entry: not holds_secret(entry[1].message))
     return [guess for _, guess in found]
-
-
-def _read(key: int, version: int, frame: bytes) -> Message | None:
-    body = read_reply(key, version, frame)
-    return body.message if not body.damage and body.version == version else None
 
 
 def _score(message: Message, version: int, frame: bytes) -> int:
@@ -69,7 +64,8 @@ def _score(message: Message, version: int, frame: bytes) -> int:
 
 
 def _worth(part: Struct) -> int:
-    return sum(_worth_of(column.name, getattr(part, column.name, None)) for column in columns(type(part)))
+    fields = sum(_worth_of(column.name, getattr(part, column.name, None)) for column in columns(type(part)))
+    return fields + _UNKNOWN_TAG * len(part.unknown_tags or ())
 
 
 def _worth_of(name: str, content: Any) -> int:

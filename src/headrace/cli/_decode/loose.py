@@ -9,7 +9,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from headrace.cli._decode.bodies import Body, api_name, is_request, looks_like_request, read_reply, read_request
+from headrace.cli._decode.bodies import (
+    MAX_FRAME_BYTES,
+    Body,
+    api_name,
+    is_request,
+    looks_like_request,
+    read_reply,
+    read_request,
+)
 from headrace.cli._decode.exchange import Frame
 from headrace.cli._decode.guess import Guess, guess_reply
 from headrace.cli._decode.names import topics_of
@@ -23,6 +31,8 @@ __all__ = ["Hint", "loose_frames"]
 
 _SHOWN_GUESSES = 8
 _LEFT_BEHIND = 3
+_SMALLEST = 4  # bytes of a reply
+_MAX_GUESSED = 1000  # replies of one input: all APIs are tried on each
 
 
 class Hint(NamedTuple):
@@ -46,7 +56,7 @@ def loose_frames(data: bytes, hint: Hint) -> Iterator[Frame]:
         hint: what replies are.
     """
     asked: dict[int, tuple[int, int]] = {}
-    for raw in _split(data):
+    for number, raw in enumerate(_split(data)):
         stamp = Stamp(None, 0, raw.position)
         if _reads_as_request(raw, hint):
             body = read_request(raw.data, raw.size - len(raw.data))
@@ -55,7 +65,7 @@ def loose_frames(data: bytes, hint: Hint) -> Iterator[Frame]:
             yield Frame("request", "", "", stamp, raw.size, body, topics=topics_of(body.message))
         else:
             known = asked.pop(int.from_bytes(raw.data[:4], "big", signed=True), None)
-            body = _reply(raw, known, hint)
+            body = _reply(raw, known, hint, may_guess=number < _MAX_GUESSED)
             yield Frame("reply", "", "", stamp, raw.size, body, topics=topics_of(body.message))
 
 
@@ -68,11 +78,11 @@ def _split(data: bytes) -> list[_Raw]:
     found, at = [], 0
     while at + 4 <= len(data):
         size = int.from_bytes(data[at:at + 4], "big", signed=True)
-        if size < 0:
+        if size < _SMALLEST:
             break
         found.append(_Raw(data[at + 4:at + 4 + size], size, at))
         at += 4 + size
-    return found
+    return found + ([_Raw(data[at:], len(data) - at, at)] if at < len(data) else [])
 
 
 def _chain_fits(data: bytes) -> bool:
@@ -80,7 +90,7 @@ def _chain_fits(data: bytes) -> bool:
     at = frames = 0
     while at + 4 <= len(data):
         size = int.from_bytes(data[at:at + 4], "big", signed=True)
-        if not 4 <= size <= 128 << 20:
+        if not _SMALLEST <= size <= MAX_FRAME_BYTES:
             return False
         at += 4 + size
         frames += 1
@@ -119,13 +129,13 @@ def _fills_frame(frame: bytes) -> bool:
     return 0 <= len(frame) + 4 - sum(map(len, parts)) <= _LEFT_BEHIND
 
 
-def _reply(raw: _Raw, known: tuple[int, int] | None, hint: Hint) -> Body:
+def _reply(raw: _Raw, known: tuple[int, int] | None, hint: Hint, *, may_guess: bool) -> Body:
     missing = raw.size - len(raw.data)
     if known is not None:
         return read_reply(*known, raw.data, missing)
     if hint.api is not None:
         return _hinted(raw.data, missing, hint.api, hint.version)
-    guesses = guess_reply(raw.data) if not missing else []
+    guesses = guess_reply(raw.data) if not missing and may_guess else []
     if not guesses:
         correlation_id = int.from_bytes(raw.data[:4], "big", signed=True) if len(raw.data) >= 4 else None
         cut = f"only the first {len(raw.data)} of {raw.size} bytes are there" if missing else ""

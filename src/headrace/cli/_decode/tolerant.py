@@ -47,7 +47,7 @@ def read_partly(cls: type[Message], data: memoryview, version: int, start: int) 
         start: byte of the frame at which the message begins.
     """
     reader = _Reader(data, version, is_flexible(cls, version), start)
-    message: Message = object.__new__(cls)
+    message: Message = _blank(cls)
     problem = ""
     try:
         reader.fill(message)
@@ -55,6 +55,13 @@ def read_partly(cls: type[Message], data: memoryview, version: int, start: int) 
         where = "".join(reader.path).lstrip(".")
         problem = f"{stop} (at byte {reader.position} of the frame, in {where or cls.__name__})"
     return Partial(message, reader.position, problem)
+
+
+def _blank(cls: type[Any]) -> Any:
+    """A structure none of whose fields is set yet."""
+    made = object.__new__(cls)
+    made.unknown_tags = None
+    return made
 
 
 class _Reader:
@@ -90,7 +97,9 @@ class _Reader:
             self._field(target, tagged[tag])
             if self.position != stop:
                 raise _Stop(f"a tagged field ends at byte {self.position} and should end at {stop}")
-        self.position = stop
+        else:
+            target.unknown_tags = target.unknown_tags or {}
+            target.unknown_tags[tag] = self._take(size)
 
     def _field(self, target: Any, column: Column) -> None:
         self.path.append(f".{column.name}")
@@ -122,7 +131,7 @@ class _Reader:
             else:
                 # Kept before it is read: what there is of it shall be seen.
                 self._need(least)
-                found.append(object.__new__(column.type.struct))
+                found.append(_blank(column.type.struct))
                 self.fill(found[-1])
             self.path.pop()
 
@@ -131,7 +140,7 @@ class _Reader:
         if nullable and self._fixed("b") < 0:
             setattr(target, column.name, None)
             return
-        inner = object.__new__(column.type.struct)
+        inner = _blank(column.type.struct)
         setattr(target, column.name, inner)
         self.fill(inner)
 
