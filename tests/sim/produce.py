@@ -9,14 +9,11 @@ is stored twice, order holds, each record is reported once) and progress (the he
 
 from __future__ import annotations
 
-import argparse
 import heapq
 import itertools
 import math
-import multiprocessing
 import random
 import sys
-import time
 from collections.abc import Callable, Collection
 from typing import Any
 from uuid import UUID
@@ -34,14 +31,11 @@ from headrace.wire.messages.produce import (
     TopicProduceResponse,
 )
 
+from .campaign import Violation, run_campaign
 from .model_broker import ModelCluster
 
 TOPIC = "t"
 TOPIC_ID = UUID(int=7)
-
-
-class Violation(AssertionError):
-    """A property does not hold; the text names the seed."""
 
 
 class ModelSealed:
@@ -355,41 +349,5 @@ def run_schedule(seed: int) -> None:
     Simulation(seed).run()
 
 
-def _run_seed(seed: int) -> str | None:
-    try:
-        run_schedule(seed)
-    except Violation as violation:
-        return str(violation)
-    except Exception as error:
-        return f"seed {seed}: {error!r}"
-    return None
-
-
-def main(argv: list[str] | None = None) -> int:
-    """Run many schedules with a progress line; the exit code says whether all held."""
-    parser = argparse.ArgumentParser(description="Simulate the produce path.")
-    parser.add_argument("--schedules", type=int, default=100_000)
-    parser.add_argument("--first-seed", type=int, default=0)
-    parser.add_argument("--jobs", type=int, default=multiprocessing.cpu_count())
-    options = parser.parse_args(argv)
-    seeds = range(options.first_seed, options.first_seed + options.schedules)
-    started, failures = time.monotonic(), 0
-    with multiprocessing.get_context("fork").Pool(options.jobs) as pool:
-        for done, failure in enumerate(pool.imap_unordered(_run_seed, seeds, chunksize=50), 1):
-            if failure is not None:
-                failures += 1
-                print(f"\r{failure}", file=sys.stderr)
-            if done % 500 == 0 or done == len(seeds):
-                _show_progress(done, len(seeds), failures, time.monotonic() - started)
-    print()
-    return 1 if failures else 0
-
-
-def _show_progress(done: int, total: int, failures: int, elapsed_s: float) -> None:
-    bar = "#" * (40 * done // total)
-    left_s = elapsed_s / done * (total - done)
-    print(f"\r[{bar:<40}] {done}/{total} schedules, {failures} failed, {left_s:.0f} s left ", end="", flush=True)
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run_campaign(run_schedule, "Simulate the produce path."))

@@ -19,6 +19,7 @@ from headrace.client.consumer_core import Callback, ConsumerCore, Partitions, Re
 from headrace.errors import KafkaError, KafkaException
 from headrace.machines.group_classic import Change
 from headrace.machines.subscription import EARLIEST, LATEST
+from headrace.machines.transactions import GroupMember
 from headrace.records import Message
 from headrace.types import OFFSET_END, OFFSET_INVALID, TopicPartition
 
@@ -273,6 +274,10 @@ class AIOConsumer:
         """This consumer's id in the group; None outside of one."""
         self._core.check_open()
         return (self._core.group.member_id or None) if self._core.group else None
+
+    async def consumer_group_metadata(self) -> GroupMember | None:
+        """This consumer's place in its group, for `send_offsets_to_transaction()`; None without a "group.id"."""
+        return self._core.group_member()
 
     async def list_topics(self, topic: str | None = None, timeout: float | None = -1) -> ClusterMetadata:
         """Brokers, topics and partitions as the cluster knows them; of one topic only when it is named."""

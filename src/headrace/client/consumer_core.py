@@ -25,6 +25,7 @@ from headrace.machines.machine import Event
 from headrace.machines.metadata import MetadataChanged, MetadataFailed
 from headrace.machines.offsets import GroupOffsets, OffsetLookup, PositionFailed
 from headrace.machines.subscription import Key, Subscription
+from headrace.machines.transactions import GroupMember
 from headrace.net.clock import monotonic
 from headrace.records import Message
 from headrace.types import TopicPartition
@@ -39,6 +40,7 @@ RebalanceCallback = Callable[[Any, Partitions], Any]
 _FOREVER = float("inf")
 _MOST_MESSAGES = 1_000_000
 _LEAVE_TIMEOUT_S = 5.0
+_NO_GENERATION = -1
 _COMMIT_TIMEOUT_S = 60.0
 
 
@@ -92,6 +94,7 @@ class ConsumerCore:
         self._rebalance_callbacks: dict[Change, RebalanceCallback | None] = {}
         self._left: asyncio.Future[None] | None = None
         self._reported_topics: set[str] = set()
+        self._read_as = (_NO_GENERATION, "")
         self._refused = False
         self._commit_timer: asyncio.TimerHandle | None = None
         self._tasks: set[asyncio.Task[None]] = set()
@@ -121,8 +124,22 @@ class ConsumerCore:
 
     def leave(self) -> None:
         """The application goes to work on what it got."""
-        if self.group is not None:
-            self.group.application_at = monotonic()
+        group = self.group
+        if group is not None:
+            group.application_at = monotonic()
+            if group.generation not in (self._read_as[0], _NO_GENERATION):
+                self._read_as = (group.generation, group.member_id)
+
+    def group_member(self) -> GroupMember | None:
+        """The member that this consumer was when the application last read; None without a "group.id".
+
+        A rebalance may have come since, in the background. Offsets of what was read before it must not pass as those
+        of the new generation: another consumer may have the partitions by now (KIP-447).
+        """
+        self.check_open()
+        if self.group is None:
+            return None
+        return GroupMember(self.config["group.id"], *self._read_as, self.group.instance_id)
 
     def give_back(self, messages: list[Message]) -> None:
         """The call that took these was interrupted: hand them out again (loop's thread)."""

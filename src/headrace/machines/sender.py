@@ -132,7 +132,7 @@ class Sender:
         """Requests to send now."""
         self._polled_at = now
         self._accumulator.collect(now)
-        if (lost := self.failed or (self._transactions.error if self._transactions is not None else None)) is not None:
+        if (lost := self.failed or (self._transactions.lost if self._transactions is not None else None)) is not None:
             self.purge(lost, None)
             return []
         for batch in self._accumulator.expired(now):

@@ -50,6 +50,11 @@ class TransactionalSequences(Sequences):
             queue.next_sequence, queue.confirmed = 0, False
         return self.has_room(queue, batch)
 
+    def on_stored(self, queue: PartitionQueue) -> None:
+        """The broker stored a batch: its number, and its place in the transaction, are settled."""
+        super().on_stored(queue)
+        self._transactions.on_batch_stored()
+
     def on_refused(self, batch: ProducerBatch) -> bool:
         """The broker refused a number: those behind a missing batch wait for its fate, the first one is given up."""
         return not batch.queue.is_first(batch)

@@ -29,19 +29,16 @@ from headrace.errors import KafkaError
 from headrace.machines.coordinator import CoordinatorFinder
 from headrace.machines.machine import Event, Send
 from headrace.machines.transaction_errors import ErrorClass, class_of, gravest
+from headrace.machines.transaction_requests import LAST_VERSIONS, GroupMember, Identity, offset_keys
 from headrace.types import TopicPartition
 from headrace.wire.messages.produce import InitProducerIdRequest, InitProducerIdResponse
 from headrace.wire.messages.transactions import (
-    AddOffsetsToTxnRequest,
     AddOffsetsToTxnResponse,
     AddPartitionsToTxnRequest,
     AddPartitionsToTxnResponse,
-    AddPartitionsToTxnTopic,
     EndTxnRequest,
     EndTxnResponse,
     TxnOffsetCommitRequest,
-    TxnOffsetCommitRequestPartition,
-    TxnOffsetCommitRequestTopic,
     TxnOffsetCommitResponse,
 )
 from headrace.wire.schema import Request, Struct
@@ -55,14 +52,10 @@ _LAST_PRODUCE_OF_VERSION_1: Final = 11
 _VERSION_2: Final = 2  # of the cluster feature transaction.version
 _CONCURRENT_WAIT_S: Final = 0.02  # the markers of the transaction before are still being written
 _CONCURRENT_TRIES: Final = 10
+_EARLY_TRIES: Final = 10
 _WITHOUT_RECOVERY: Final = (0, 1, 2)  # versions of InitProducerId that know no epoch to go on from (KIP-360)
 _NEVER: Final = float("inf")
-_LAST_VERSIONS: Final[dict[type[Request], tuple[int, int]]] = {
-    # Highest version allowed with transactions version 1, and with 2.
-    AddPartitionsToTxnRequest: (3, 3),  # from 4 on between brokers only
-    EndTxnRequest: (4, 5),
-    TxnOffsetCommitRequest: (4, 5),  # 6 names topics by id
-}
+_PURGED: Final = KafkaError(KafkaError._PURGE_QUEUE)
 
 
 class State(Enum):
@@ -102,16 +95,6 @@ class TransactionFailed(Event):
     error: KafkaError
 
 
-@dataclass(slots=True, frozen=True)
-class GroupMember:
-    """A consumer's place in its group: offsets of a member that was replaced are refused (KIP-447)."""
-
-    group_id: str
-    generation: int = -1
-    member_id: str = ""
-    instance_id: str | None = None
-
-
 class Work(Protocol):
     """What a transaction needs to know of the records in it."""
 
@@ -136,7 +119,9 @@ class _Contents:
     wanted: dict[tuple[str, int], None] = field(default_factory=dict)
     added: set[tuple[str, int]] = field(default_factory=set)
     groups: set[str] = field(default_factory=set)
+    doubtful: set[tuple[str, str, int]] = field(default_factory=set)  # group, topic, partition: an answer is missing
     started: bool = False  # the coordinator may know of it
+    confirmed: bool = False  # something of it is stored, so the transaction before is over
     uncertain: bool = False  # a request of it may still arrive somewhere
     bump: bool = False  # its numbers can not be used any more
     ending: bool = False  # the coordinator was asked to end it: nothing more can get in
@@ -158,7 +143,6 @@ class Transactions:
     Attributes:
         state: where the producer is in its life.
         error: why it is DOOMED or FAILED, None otherwise.
-        producer_id, epoch: what batches are stamped with; -1 before `INIT` is done.
         version: 1 or 2, of the transaction protocol; settled when a transaction begins.
         work: told by the producer once both exist.
     """
@@ -175,10 +159,9 @@ class Transactions:
         request_timeout_s: float,
         backoff_s: Callable[[int], float],
     ) -> None:
-        self.transactional_id = transactional_id
         self.state = State.UNINITIALIZED
         self.error: KafkaError | None = None
-        self.producer_id = self.epoch = -1
+        self._identity = Identity(transactional_id)
         self.version = 1
         self._timeout_ms = timeout_ms
         self._finder = finder
@@ -243,7 +226,13 @@ class Transactions:
             return self._wrong_state(Operation.OFFSETS.value)
         if self._offsets is not None:
             return KafkaError(KafkaError._CONFLICT, "send_offsets_to_transaction() is under way already")
-        self._offsets = _Offsets(member, {(tp.topic, tp.partition): tp for tp in offsets})
+        wanted = {(tp.topic, tp.partition): tp for tp in offsets}
+        if any((member.group_id, *key) in self._contents.doubtful for key in wanted):
+            self._doom(KafkaError(
+                KafkaError._INCONSISTENT, "an earlier request with offsets of these partitions may still arrive, and "
+                "would take them back: abort the transaction and do its work again"), bump=False)
+            return self.error
+        self._offsets = _Offsets(member, wanted)
         return None
 
     def _move(self, allowed: tuple[State, ...], to: State, operation: Operation | None) -> KafkaError | None:
@@ -258,6 +247,21 @@ class Transactions:
 
     # What the sender asks and tells.
 
+    @property
+    def transactional_id(self) -> str:
+        """The producer's name for fencing."""
+        return self._identity.transactional_id
+
+    @property
+    def producer_id(self) -> int:
+        """What batches are stamped with, -1 before `INIT` is done; so is `epoch`."""
+        return self._identity.producer_id
+
+    @property
+    def epoch(self) -> int:
+        """It goes up whenever nothing older may be accepted any more."""
+        return self._identity.epoch
+
     def admits(self, topic: str, partition: int) -> bool:
         """May batches for this partition be sent? With version 1 the coordinator must know of the partition first."""
         if self.state not in (State.OPEN, State.COMMITTING) or self._recovering or self._contents.ending:
@@ -269,6 +273,11 @@ class Transactions:
         if key not in self._contents.added:
             self._contents.wanted[key] = None
         return key in self._contents.added
+
+    @property
+    def lost(self) -> KafkaError | None:
+        """Why records that still wait will not be sent in this transaction; None if they may be."""
+        return _PURGED if self.state is State.ABORTING else self.error
 
     @property
     def max_produce_version(self) -> int:
@@ -283,6 +292,10 @@ class Transactions:
         self._contents.bump |= sent
         self._contents.uncertain |= uncertain
         self.on_record_failed(error)
+
+    def on_batch_stored(self) -> None:
+        """A batch of the transaction is stored."""
+        self._contents.confirmed = True
 
     def on_record_failed(self, error: KafkaError) -> None:
         """A record was reported as failed: what it belongs to can not be committed."""
@@ -306,7 +319,7 @@ class Transactions:
         if finder.error is not None:
             self._on_lookup_failed(finder, finder.error)
         elif finder.node_id is not None:
-            last = _LAST_VERSIONS.get(type(request), (None, None))[self.version - 1]
+            last = LAST_VERSIONS.get(type(request), (None, None))[self.version - 1]
             self._contents.ending |= isinstance(request, EndTxnRequest)
             self._flying = Send(finder.node_id, request, self._request_timeout_s, last, context=finder)
             yield self._flying
@@ -315,55 +328,25 @@ class Transactions:
         """What to ask next and of whom; also ends operations that need no request."""
         contents = self._contents
         if self.state is State.INITIALIZING or self._recovering:
-            return self._init_request(), self._finder
+            return self._identity.initialise(self._timeout_ms), self._finder
         if self.state in (State.OPEN, State.COMMITTING):
             if contents.wanted:
-                return self._partitions_request(), self._finder
+                contents.started = True
+                return self._identity.add_partitions(contents.wanted), self._finder
             if self._offsets is not None:
                 return self._offsets_step(self._offsets)
-        if self.state in (State.COMMITTING, State.ABORTING) and not self.work.unresolved():
+        if self.state in (State.COMMITTING, State.ABORTING) and (contents.ending or not self.work.unresolved()):
             if contents.started:
-                request = EndTxnRequest(
-                    transactional_id=self.transactional_id, producer_id=self.producer_id, producer_epoch=self.epoch,
-                    committed=self.state is State.COMMITTING)
-                return request, self._finder
+                return self._identity.end(commit=self.state is State.COMMITTING), self._finder
             self._ended()
             return self._next()
         return None, None
 
-    def _init_request(self) -> Request:
-        return InitProducerIdRequest(
-            transactional_id=self.transactional_id, transaction_timeout_ms=self._timeout_ms,
-            producer_id=self.producer_id, producer_epoch=self.epoch)
-
-    def _partitions_request(self) -> Request:
-        topics: dict[str, list[int]] = {}
-        for topic, partition in self._contents.wanted:
-            topics.setdefault(topic, []).append(partition)
-        self._contents.started = True
-        return AddPartitionsToTxnRequest(
-            v3_and_below_transactional_id=self.transactional_id, v3_and_below_producer_id=self.producer_id,
-            v3_and_below_producer_epoch=self.epoch,
-            v3_and_below_topics=[AddPartitionsToTxnTopic(name=name, partitions=ids) for name, ids in topics.items()])
-
     def _offsets_step(self, offsets: _Offsets) -> tuple[Request, CoordinatorFinder]:
         member, self._contents.started = offsets.member, True
         if self.version < _VERSION_2 and not offsets.announced and member.group_id not in self._contents.groups:
-            return AddOffsetsToTxnRequest(
-                transactional_id=self.transactional_id, producer_id=self.producer_id, producer_epoch=self.epoch,
-                group_id=member.group_id), self._finder
-        topics: dict[str, list[TxnOffsetCommitRequestPartition]] = {}
-        for tp in offsets.left.values():
-            topics.setdefault(tp.topic, []).append(TxnOffsetCommitRequestPartition(
-                partition_index=tp.partition, committed_offset=tp.offset,
-                committed_leader_epoch=-1 if tp.leader_epoch is None else tp.leader_epoch,
-                committed_metadata=tp.metadata or ""))
-        return TxnOffsetCommitRequest(
-            transactional_id=self.transactional_id, group_id=member.group_id, producer_id=self.producer_id,
-            producer_epoch=self.epoch, generation_id_or_member_epoch=member.generation, member_id=member.member_id,
-            group_instance_id=member.instance_id,
-            topics=[TxnOffsetCommitRequestTopic(name=name, partitions=parts) for name, parts in topics.items()],
-        ), self.group_finder(member.group_id)
+            return self._identity.add_offsets(member.group_id), self._finder
+        return self._identity.commit_offsets(member, offsets.left.values()), self.group_finder(member.group_id)
 
     def group_finder(self, group_id: str) -> CoordinatorFinder:
         """The machine that finds the coordinator of a group, made on first use."""
@@ -405,6 +388,8 @@ class Transactions:
         if error.maybe_applied and not isinstance(send.request, InitProducerIdRequest):
             self._contents.uncertain = True
             self._contents.end_uncertain |= isinstance(send.request, EndTxnRequest)
+            if isinstance(send.request, TxnOffsetCommitRequest):
+                self._contents.doubtful |= offset_keys(send.request)
         if error.code() in (KafkaError._UNSUPPORTED_FEATURE, KafkaError._AUTHENTICATION, KafkaError._SSL):
             self._fail(error)
             return
@@ -425,12 +410,16 @@ class Transactions:
         kind = class_of(type(send.request), code)
         what = type(send.request).__name__.removesuffix("Request")
         error = KafkaError(code, f"{what} of {self.transactional_id}: {KafkaError(code).str()}")
+        if kind in (ErrorClass.MOVED, ErrorClass.RETRY):
+            self._contents.end_uncertain |= isinstance(send.request, EndTxnRequest)  # it may be in the log all the same
         if kind is ErrorClass.MOVED:
             send.context.invalidate(now)
             self._again(now)
         elif kind is ErrorClass.RETRY:
             short = code == KafkaError.CONCURRENT_TRANSACTIONS and self._failures < _CONCURRENT_TRIES
             self._again(now, _CONCURRENT_WAIT_S if short else None)
+        elif kind is ErrorClass.FENCED and self._may_be_early(send.request):
+            self._again(now)
         elif kind in (ErrorClass.FENCED, ErrorClass.FATAL) or isinstance(send.request, InitProducerIdRequest):
             self._fail(error)
         elif isinstance(send.request, EndTxnRequest):
@@ -438,12 +427,20 @@ class Transactions:
         else:
             self._doom(error, bump=kind is ErrorClass.ABORT_AND_BUMP)
 
+    def _may_be_early(self, request: Request) -> bool:
+        """With version 2 the coordinator says "fenced" as well while the transaction before is being completed.
+
+        Only an abort can be that early: all else has to wait for records or offsets to be stored first.
+        """
+        early = isinstance(request, EndTxnRequest) and self.version >= _VERSION_2 and not self._contents.confirmed
+        return early and self._failures < _EARLY_TRIES
+
     def _on_end_refused(self, error: KafkaError, kind: ErrorClass) -> None:
         """The coordinator knows of nothing that could be ended like this."""
         if self.state is State.ABORTING:  # so nothing is left to abort
             self._contents.bump = True
             self._ended()
-        elif self._contents.end_uncertain:  # an earlier attempt may have committed it: to abort would be a lie
+        elif self._contents.end_uncertain:  # an earlier attempt may have committed it: "aborted" could be a lie
             self._fail(error)
         else:
             self._contents.ending = False
@@ -454,10 +451,13 @@ class Transactions:
         self._failures += 1
 
     def _initialized(self, reply: InitProducerIdResponse) -> None:
-        self.producer_id, self.epoch = reply.producer_id, reply.producer_epoch
+        self._take_numbers(reply)
         if self.state is State.INITIALIZING:
             self._finish(Operation.INIT)
         self._recovering = False
+
+    def _take_numbers(self, reply: InitProducerIdResponse | EndTxnResponse) -> None:
+        self._identity.producer_id, self._identity.epoch = reply.producer_id, reply.producer_epoch
 
     def _on_partitions(self, send: Send, reply: AddPartitionsToTxnResponse, now: float) -> None:
         contents, refusals = self._contents, []
@@ -493,13 +493,14 @@ class Transactions:
             self._on_refusal(send, gravest(TxnOffsetCommitRequest, refusals), now)
         elif not offsets.left:
             self._failures = 0
+            self._contents.confirmed = True
             self._end_offsets(None)
         else:
             self._again(now)  # an answer that leaves partitions out
 
     def _end_answered(self, reply: EndTxnResponse) -> None:
         if reply.producer_id >= 0:
-            self.producer_id, self.epoch = reply.producer_id, reply.producer_epoch
+            self._take_numbers(reply)
             self._contents.bump = self._contents.uncertain = False
         elif self.version >= _VERSION_2:  # a coordinator of before
             self._contents.bump = True

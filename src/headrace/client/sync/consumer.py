@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 from headrace.client.cluster import ClusterMetadata
 from headrace.client.consumer import AIOConsumer
 from headrace.client.consumer_core import Callback, ConsumerCore, RebalanceCallback
+from headrace.machines.transactions import GroupMember
 from headrace.net.thread import loop_thread
 from headrace.records import Message
 from headrace.types import TopicPartition
@@ -272,6 +273,10 @@ class Consumer:
     def memberid(self) -> str | None:
         """This consumer's id in the group; None outside of one."""
         return self._call(self._aio.memberid())
+
+    def consumer_group_metadata(self) -> GroupMember | None:
+        """This consumer's place in its group, for `send_offsets_to_transaction()`; None without a "group.id"."""
+        return self._core.group_member()
 
     def list_topics(self, topic: str | None = None, timeout: float | None = -1) -> ClusterMetadata:
         """Brokers, topics and partitions as the cluster knows them; of one topic only when it is named."""

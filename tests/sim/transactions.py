@@ -1,0 +1,242 @@
+"""Seeded simulation of transactions: the producer's machines against a model of coordinators and leaders.
+
+One seed is one schedule: an application that writes, commits offsets, commits and aborts; a second one that may take
+its transactional id over; lost, late and repeated requests; coordinators and leaders that move; transactions that time
+out; a cluster that changes between transactions versions 1 and 2. Afterwards everything heals. Checked are safety (a
+committed transaction is seen whole, once and in order, with its offsets; any other not at all; what was reported is
+true) and progress (the healed cluster commits).
+
+    python -m tests.sim.transactions --schedules 100000 --jobs 2
+"""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+import math
+import random
+import sys
+from collections.abc import Callable
+from typing import Any
+
+from headrace.errors import KafkaError as K
+from headrace.machines.machine import Machine, Send
+from headrace.wire.messages.produce import InitProducerIdRequest
+
+from .campaign import Violation, run_campaign
+from .model_transactions import ModelTransactions
+from .transactional_producer import Producer, Txn
+from .transactional_replies import NEWEST, OLDER, answer, ends_well, says_fenced
+
+
+class Simulation:
+    """One schedule. `run` raises `Violation` if a property does not hold."""
+
+    def __init__(self, seed: int) -> None:
+        self.seed = seed
+        self.random = rng = random.Random(seed)
+        self.now = 100.0
+        self.heal_at = 100.0 + rng.choice([0.5, 2.0, 5.0])
+        self.faults = rng.choice([0.0, 0.02, 0.1, 0.3])
+        self.bounded = rng.random() < 0.1
+        self.partitions = rng.choice([1, 2, 3])
+        self.request_timeout_s = rng.choice([0.2, 1.0])
+        self.offsets_rate = rng.choice([0.0, 0.0, 0.2])
+        self.level = rng.choice([0, 2])
+        self.newest = NEWEST if self.level or rng.random() < 0.7 else OLDER
+        self._events: list[tuple[float, int, Callable[[], None]]] = []
+        self._order = itertools.count()
+        self._records = itertools.count()
+        self._links: dict[tuple[Producer, int], _Link] = {}
+        self._slowest_s = rng.choice([0.05, 0.4, 1.5])
+        timeout_s = rng.choice([0.7, 60.0, 60.0, 60.0])
+        self.cluster = ModelTransactions(
+            rng, self.at, rng.choice([1, 2, 3]), self.partitions, ("g1", "g2"),
+            rng.choice([4, 32_767, 32_767]), timeout_s)
+        self.cluster.marker_delay_s = lambda: rng.uniform(0, self._slowest_s) if self.faulty else 0.0005
+        self.owner: Producer | None = None  # who took the transactional id over last
+        rival = rng.random() < 0.25
+        self.producers = [Producer(self, rng.choice([1, 3, 6]), last=not rival)]
+        if rival:
+            self.at(rng.uniform(0, self.heal_at - 100.0),
+                    lambda: self.producers.append(Producer(self, rng.choice([0, 2]), last=True)))
+
+    def backoff(self, attempt: int) -> float:
+        return float(min(0.01 * 2**attempt, 0.2) * (0.8 + 0.4 * self.random.random()))
+
+    def new_record(self) -> int:
+        return next(self._records)
+
+    def hold(self, holds: bool, text: str) -> None:
+        if not holds:
+            raise Violation(f"seed {self.seed}: {text}")
+
+    # Time
+
+    def at(self, delay_s: float, action: Callable[[], None]) -> None:
+        heapq.heappush(self._events, (self.now + delay_s, next(self._order), action))
+
+    @property
+    def faulty(self) -> bool:
+        return self.now < self.heal_at and self.random.random() < self.faults
+
+    def run(self) -> None:
+        rng, span = self.random, self.heal_at - 100.0
+        for _ in range(rng.choice([0, 1, 3]) if self.faults else 0):
+            self.at(rng.uniform(0, span), self.cluster.move_coordinator)
+            self.at(rng.uniform(0, span), self.cluster.move_leader)
+            self.at(rng.uniform(0, span), self._restart_broker)
+            self.at(rng.uniform(0, span), self._cut_any)
+        for _ in range(rng.choice([0, 0, 1, 2]) if self.newest is NEWEST else 0):
+            self.at(rng.uniform(0, span), self._change_level)
+        self._loop()
+        self._check()
+
+    def _change_level(self) -> None:
+        self.level = 2 - self.level
+
+    def _loop(self) -> None:
+        polled_for = -1.0
+        for _ in range(50_000):
+            deadline = self._step()
+            if not self._events and all(p.finished for p in self.producers):
+                return
+            event_at = self._events[0][0] if self._events else math.inf
+            self.hold(deadline > self.now or polled_for != self.now, "a deadline stays in the past: a loop would spin")
+            moment = min(event_at, deadline)
+            if moment == math.inf or moment > self.heal_at + 90:
+                break
+            polled_for = self.now
+            self.now = max(self.now, moment)
+            while self._events and self._events[0][0] <= self.now:
+                heapq.heappop(self._events)[2]()
+        self.hold(all(p.finished for p in self.producers), "no progress: an operation never ended")
+
+    def _step(self) -> float:
+        deadlines = []
+        for producer in self.producers:
+            going = True
+            while going:  # the application may have changed something
+                before = (producer.waits_for, len(producer.machines))
+                for machine in list(producer.machines):
+                    for send in list(machine.poll(self.now)):
+                        self._transmit(producer, machine, send)
+                events = [event for machine in producer.machines for event in machine.events()]
+                for event in events:
+                    producer.on_event(event)
+                producer.resume()
+                going = bool(events) or (producer.waits_for, len(producer.machines)) != before
+            deadlines += [d for machine in producer.machines if (d := machine.deadline()) is not None]
+        return min(deadlines, default=math.inf)
+
+    # The network
+
+    def _transmit(self, producer: Producer, machine: Machine, send: Send) -> None:
+        if producer.fenced and isinstance(send.request, InitProducerIdRequest):  # it would end the other's transaction
+            self.hold(send.request.producer_id != self.cluster.transaction.producer_id,
+                      "a new epoch was asked for although the coordinator said that another producer took over")
+        node = send.destination if send.destination >= 0 else self.random.choice(self.cluster.nodes)
+        if node in self.cluster.down:
+            refused = K(K._TRANSPORT, "refused")
+            self.at(0.005, lambda: machine.on_error(send, refused, self.now))
+            return
+        link = self._links.get((producer, node))
+        if link is None or link.cut:
+            link = self._links[producer, node] = _Link(producer)
+        link.outstanding[id(send)] = (machine, send)
+        slow = self.random.choice([0.0005, 0.0005, 0.02, self._slowest_s]) if self.faulty else 0.0005
+        link.arrives_at = max(self.now + slow, link.arrives_at)
+        self.at(link.arrives_at - self.now, lambda: self._arrive(node, link, send))
+        self.at(send.timeout_s, lambda: self._time_out(link, send))
+        if self.faulty:
+            self.at(self.random.uniform(0, 0.05), lambda: self._cut(link))
+
+    def _arrive(self, node: int, link: _Link, send: Send) -> None:
+        late = id(send) not in link.outstanding
+        if node in self.cluster.down or (late and self.random.random() < 0.4):
+            return
+        reply = answer(self, link.producer, node, send, late=late)
+        slow = self.random.choice([0.0005, 0.05, self._slowest_s]) if self.faulty else 0.0005
+        link.answers_at = max(self.now + slow, link.answers_at)
+        self.at(link.answers_at - self.now, lambda: self._deliver(link, send, reply))
+
+    def _deliver(self, link: _Link, send: Send, reply: Any) -> None:
+        if id(send) in link.outstanding:
+            machine, _ = link.outstanding.pop(id(send))
+            link.producer.fenced = says_fenced(reply) or (link.producer.fenced and not ends_well(reply))
+            machine.on_reply(send, reply, self.now)
+
+    def _time_out(self, link: _Link, send: Send) -> None:
+        if id(send) in link.outstanding:
+            self._cut(link, K(K._TIMED_OUT, "no answer", maybe_applied=True))
+
+    def _cut(self, link: _Link, error: K | None = None) -> None:
+        link.cut = True
+        lost, link.outstanding = link.outstanding, {}
+        for machine, send in lost.values():
+            machine.on_error(send, error or K(K._TRANSPORT, "cut", maybe_applied=True), self.now)
+
+    def _cut_any(self) -> None:
+        if self._links:
+            self._cut(self.random.choice(list(self._links.values())))
+
+    def _restart_broker(self) -> None:
+        node = self.random.choice(self.cluster.nodes)
+        self.cluster.down.add(node)
+        for (_, other), link in self._links.items():
+            if other == node:
+                self._cut(link)
+        self.at(self.random.uniform(0.01, 1.0), lambda: self.cluster.down.discard(node))
+
+    # The properties
+
+    def _check(self) -> None:
+        logs = {key: partition.committed() for key, partition in self.cluster.partitions.items()}
+        for key, partition in self.cluster.partitions.items():
+            self.hold(not partition.undecided(), f"{key} has a transaction that nobody ends")
+            order = sorted(logs[key] if key[0] == "offsets" else set(logs[key]))  # the same offset may come twice
+            self.hold(logs[key] == order, f"{key} has something twice or out of order: {logs[key]}")
+        seen = {item for log in logs.values() for item in log}
+        for producer in self.producers:
+            for txn in producer.txns:
+                self._check_transaction(producer, txn, seen)
+            self._check_end(producer)
+
+    def _check_transaction(self, producer: Producer, txn: Txn, seen: set[int]) -> None:
+        items = {*txn.records, *txn.offsets.values()}
+        visible = items & seen
+        if txn.outcome == "committed":
+            failed = [record for record in txn.records if producer.reports.get(record) is not None]
+            self.hold(not failed, f"committed, although the records {failed} were reported as failed")
+            self.hold(visible == items, f"committed, but {items - visible} is missing")
+        elif txn.outcome == "aborted":
+            self.hold(not visible, f"aborted, but {visible} can be read")
+        else:
+            self.hold(not visible or visible == items, f"torn: {visible} of {items} can be read")
+
+    def _check_end(self, producer: Producer) -> None:
+        error = producer.machine.error
+        if error is not None and producer is self.owner and not self.cluster.fences:
+            raise Violation(f"seed {self.seed}: no progress, the healed cluster can not be written to: {error!r}")
+        for record in itertools.chain.from_iterable(txn.records for txn in producer.txns):
+            self.hold(record in producer.reports, f"record {record} was never reported")
+
+
+class _Link:
+    """A producer's requests to one broker, in order. When it is cut, what is on the way may still arrive."""
+
+    def __init__(self, producer: Producer) -> None:
+        self.producer = producer
+        self.cut = False
+        self.outstanding: dict[int, tuple[Machine, Send]] = {}
+        self.arrives_at = 0.0
+        self.answers_at = 0.0
+
+
+def run_schedule(seed: int) -> None:
+    """Run one schedule; raises `Violation`."""
+    Simulation(seed).run()
+
+
+if __name__ == "__main__":
+    sys.exit(run_campaign(run_schedule, "Simulate transactions."))
