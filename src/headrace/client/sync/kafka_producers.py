@@ -122,9 +122,14 @@ class KafkaSyncProducer(_KafkaProducer):
         Raises:
             KafkaException: it was not stored; `error` says why. `BufferFullError`: threads that send at the same time
                 left no room in `max.block.ms`.
+            RuntimeError: called on the thread that its answer comes from, in a callback of `Producer.send()`.
             TypeError: not a `ProducerRecord`, or its key, value or headers are of a wrong type.
         """
-        producer, accepted = self._producer, self._accept(record)
+        producer = self._producer
+        if producer._on_loop():
+            raise RuntimeError("KafkaSyncProducer.send() was called on the thread that its answer comes from: use "
+                               "Producer.send() in callbacks")
+        accepted = self._accept(record)
         report = FutureReport(producer._entrance.chain, accepted, None)
         expires_at = time.monotonic() + producer._core.config.seconds("max.block.ms")
         with producer._entrance.refusals(arguments_of(accepted), accepted.record_id):

@@ -1,0 +1,140 @@
+"""Partitioners that are Python functions, and `round_robin`."""
+
+import asyncio
+import threading
+from collections.abc import Iterator
+
+import pytest
+
+from headrace import KafkaError, KafkaException, KafkaSyncProducer, Producer, ProducerRecord
+from headrace.aio import AIOProducer
+from headrace.errors import ConfigError
+from headrace.testing import EmbeddedBroker
+
+
+@pytest.fixture(scope="module")
+def broker() -> Iterator[EmbeddedBroker]:
+    with EmbeddedBroker(topics={"four": 4, "three": 3}) as made:
+        yield made
+
+
+def making(broker, partitioner, **properties):
+    return Producer({"bootstrap.servers": broker.bootstrap_servers, "partitioner": partitioner,
+                     "on_delivery": lambda error, message: None, **properties})
+
+
+def test_a_function_gets_topic_key_and_value_as_bytes_and_the_number_of_partitions(broker):
+    seen = []
+
+    def choose(topic, key, value, partition_count):
+        seen.append((topic, key, value, partition_count, threading.current_thread() is threading.main_thread()))
+        return partition_count - 1
+
+    with making(broker, choose) as producer:
+        assert producer.send(ProducerRecord("four", "v", "k")).result(10).partition == 3
+        assert producer.send(ProducerRecord("three", bytearray(b"w"))).result(10).partition == 2
+        assert producer.send(ProducerRecord("four", None, partition=0)).result(10).partition == 0  # not asked
+        got = []
+        producer.produce("four", b"x", callback=lambda error, message: got.append(message.partition()))
+        producer.flush(10)
+    assert seen == [("four", b"k", b"v", 4, True), ("three", None, b"w", 3, True), ("four", None, b"x", 4, True)]
+    assert got == [3]
+
+
+def test_records_that_wait_for_their_topic_are_asked_about_when_it_is_known(broker):
+    got, counts = [], []
+
+    def choose(topic, key, value, partition_count):
+        counts.append(partition_count)
+        return int(value)
+
+    with making(broker, choose) as producer:
+        for value in ("1", "3", "2"):
+            producer.produce("four", value, callback=lambda error, message: got.append(message.partition()))
+        assert counts == []
+    assert sorted(got) == [1, 2, 3]
+    assert counts == [4, 4, 4]
+
+
+class Chooser:
+    def __init__(self, result):
+        self.result = result
+
+    def __call__(self, topic, key, value, partition_count):
+        if isinstance(self.result, Exception):
+            raise self.result
+        return self.result
+
+
+@pytest.mark.parametrize(("result", "code", "text"), [
+    (4, KafkaError._UNKNOWN_PARTITION, r'the partitioner Chooser returned 4, where 0 to 3 exist \(topic "four"\)'),
+    (-1, KafkaError._UNKNOWN_PARTITION, "returned -1"),
+    ("1", KafkaError._INVALID_ARG, "the partitioner Chooser returned '1', not the number of a partition"),
+    (None, KafkaError._INVALID_ARG, "returned None"),
+    (1.0, KafkaError._INVALID_ARG, r"returned 1\.0"),
+    (ZeroDivisionError("mine"), KafkaError._FAIL, "the partitioner Chooser raised ZeroDivisionError: mine"),
+])
+def test_its_mistakes_are_raised_by_produce_and_name_it(broker, result, code, text):
+    reports = []
+    with making(broker, Chooser(result)) as producer:
+        producer.produce("four", b"v", callback=lambda error, message: reports.append(error))
+        producer.flush(10)  # the topic was not known: the report says it
+        for call in (lambda: producer.produce("four", b"v"), lambda: producer.send(ProducerRecord("four", b"v"))):
+            with pytest.raises(KafkaException, match=text) as caught:
+                call()
+            assert caught.value.error == code
+        assert len(producer) == 0
+        assert producer.send(ProducerRecord("four", b"v", partition=1)).result(10).has_offset()
+    assert reports == [code]
+
+
+def test_the_names_of_functions_are_told(broker):
+    def by_region(topic, key, value, partition_count):
+        return 99
+
+    with making(broker, by_region) as producer, pytest.raises(KafkaException, match=r"the partitioner .*by_region"):
+        producer.send(ProducerRecord("four", b"v"))
+
+
+def test_round_robin_takes_turns_whatever_the_key(broker):
+    got = []
+    with making(broker, "round_robin") as producer:
+        for number in range(12):
+            producer.produce("four", str(number), "same", callback=lambda e, m: got.append((m.value(), m.partition())))
+            producer.produce("three", b"-")
+    assert sorted((int(value), partition) for value, partition in got) == [(n, n % 4) for n in range(12)]
+
+
+def test_a_producer_with_a_function_keeps_order_refuses_and_closes_as_any_other(broker):
+    got = []
+    producer = making(broker, lambda topic, key, value, partition_count: 1, **{"queue.buffering.max.messages": 50})
+    for number in range(200):
+        while True:
+            try:
+                producer.produce("four", str(number), callback=lambda error, message: got.append(int(message.value())))
+                break
+            except BufferError:
+                producer.poll(1)
+    producer.close()
+    assert got == list(range(200))
+    with pytest.raises(RuntimeError, match="closed"):
+        producer.produce("four", b"v")
+
+
+def test_the_other_faces_use_it_as_well(broker):
+    conf = {"bootstrap.servers": broker.bootstrap_servers, "partitioner": lambda *of: 2}
+    with KafkaSyncProducer(conf) as producer:
+        assert producer.send(ProducerRecord("four", b"v")).partition == 2
+
+    async def main():
+        async with AIOProducer(conf) as producer:
+            return (await (await producer.produce("four", b"v"))).partition()
+
+    assert asyncio.run(main()) == 2
+
+
+def test_what_is_neither_a_name_nor_a_function_is_refused(broker):
+    with pytest.raises(ConfigError, match=r'"partitioner": expected one of .*round_robin; did you mean "random"'):
+        making(broker, "randon")
+    with pytest.raises(ConfigError, match='"partitioner"'):
+        making(broker, 5)
