@@ -83,8 +83,7 @@ def configs_are_replaced(talk: Talk) -> None:
                    {"retention.ms": None}, {"cleanup.policy": "burn"}, {"cleanup.policy": ""}):
         talk.ask(alter(name, values, check=True))
         note_configs(talk)
-        talk.ask(alter(name, values))
-        talk.pause()
+        talk.catch_up(talk.ask(alter(name, values)))
         note_configs(talk)
     talk.ask(alter("nowhere", {"retention.ms": "5"}))
     talk.ask(alter("a b", {"retention.ms": "5"}))
@@ -117,8 +116,7 @@ def configs_are_changed(talk: Talk) -> None:
     for each in changes:
         talk.ask(change(name, *each, check=True))
         note_configs(talk)
-        talk.ask(change(name, *each))
-        talk.pause()
+        talk.catch_up(talk.ask(change(name, *each)))
         note_configs(talk)
     talk.ask(change("nowhere", ("retention.ms", SET, "5")))
     talk.ask(change(name, ("retention.ms", SET, "5"), kind=77))

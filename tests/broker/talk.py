@@ -59,6 +59,7 @@ class Talk:
         self.version = version
         self.name = name
         self.said: list[Any] = []
+        self._later = 0
         self._servers = servers
         self._client = RawClient(servers)
         self._ids: dict[UUID, str] = {}
@@ -140,9 +141,11 @@ class Talk:
             time.sleep(0.01)
         raise AssertionError(f"{name} does not come to {partitions} partitions")
 
-    def pause(self) -> None:
-        """Give a real cluster the time to hand a changed configuration from its controller to its broker."""
-        time.sleep(0.03)
+    def catch_up(self, reply: Any) -> None:
+        """Wait until a change that was accepted is known to the broker: a topic that is made after it is, then, too."""
+        if not any(_codes(reply)):
+            self._later += 1
+            self.topic(f"-later-{self._later}")
 
     def _is_led(self, topic: MetadataResponseTopic) -> bool:
         """Whether the leaders know of it, too."""

@@ -18,7 +18,7 @@ from talk import LIMITS, Conversation, Talk, differences, wait_for_coordinators
 
 from headrace.broker.profiles import versions_of_kafka
 from headrace.broker.services import SERVED, SERVICES
-from headrace.testing import EmbeddedBroker
+from headrace.testing import BrokerSettings, EmbeddedBroker
 from headrace.wire.messages.session import ApiVersionsRequest
 from headrace.wire.schema import Request
 from tools.kafka import KafkaCluster, MissingJavaError, RegistryError
@@ -34,28 +34,52 @@ each = pytest.mark.parametrize(("kind", "conversation"), CONVERSATIONS,
 pytestmark = [pytest.mark.kafka, pytest.mark.xdist_group("kafka-answers")]
 
 
-@pytest.fixture(scope="module", params=RELEASES)
-def kafka(request: pytest.FixtureRequest) -> Iterator[KafkaCluster]:
-    """One broker of each release, one after the other."""
-    cluster = KafkaCluster(request.param)
+@pytest.fixture(scope="module")
+def clusters() -> Iterator[dict[str, KafkaCluster]]:
+    """One broker of each release, from the first test that asks for it to the last of all."""
+    started: dict[str, KafkaCluster] = {}
+    yield started
+    for cluster in started.values():
+        cluster.close()
+
+
+@pytest.fixture(params=RELEASES)
+def kafka(request: pytest.FixtureRequest, clusters: dict[str, KafkaCluster]) -> KafkaCluster:
+    """The broker of a release."""
+    if request.param not in clusters:
+        clusters[request.param] = started(KafkaCluster(request.param, heap_mb=384))
+    return clusters[request.param]
+
+
+def started(cluster: KafkaCluster) -> KafkaCluster:
     try:
         cluster.start()
+        wait_for_coordinators(cluster.bootstrap_servers)
     except (MissingJavaError, RegistryError) as error:
         cluster.close()
         if os.environ.get("CI") == "true":
             pytest.fail(f"real Kafka is part of CI: {error}")
         pytest.skip(str(error))
-    try:
-        wait_for_coordinators(cluster.bootstrap_servers)
-        yield cluster
-    finally:
+    except BaseException:
         cluster.close()
+        raise
+    return cluster
 
 
 @pytest.fixture(scope="module")
-def ours() -> Iterator[EmbeddedBroker]:
-    with EmbeddedBroker() as broker:
-        yield broker
+def embedded() -> Iterator[dict[str, EmbeddedBroker]]:
+    """One of ours for each of theirs, so that both have heard the same."""
+    brokers = {release: EmbeddedBroker() for release in RELEASES}
+    for broker in brokers.values():
+        broker.start()
+    yield brokers
+    for broker in brokers.values():
+        broker.stop()
+
+
+@pytest.fixture
+def ours(kafka: KafkaCluster, embedded: dict[str, EmbeddedBroker]) -> EmbeddedBroker:
+    return embedded[kafka.version]
 
 
 def versions_of_both(kind: type[Request], conversation: Conversation, release: str) -> list[int]:
@@ -69,11 +93,13 @@ def versions_of_both(kind: type[Request], conversation: Conversation, release: s
 
 
 def telling_versions(kind: type[Request], conversation: Conversation, release: str) -> list[int]:
-    """Few of them: the last, the first that is flexible, one in the middle; those that Kafka 4 dropped."""
+    """Few of them: the first, the last and the first that is flexible; of an older Kafka those that the newest dropped,
+    and the last.
+    """
     found = versions_of_both(kind, conversation, release)
     dropped = (versions_of_kafka(RELEASES[0])[kind.__name__.removesuffix("Request")] or (0, 0))[0]
-    telling = {found[-1], found[len(found) // 2], kind.flexible_version, *range(dropped)} if found else set()
-    return [version for version in found if version in telling]
+    telling = {*found[:1], kind.flexible_version} if release == RELEASES[0] else set(range(dropped))
+    return [version for version in found if version in telling or version == found[-1]]
 
 
 def held(conversation: Conversation, servers: str, name: str, version: int) -> list[object]:
@@ -108,6 +134,16 @@ def test_both_say_the_same_in_every_version(
     kafka: KafkaCluster, ours: EmbeddedBroker, kind: type[Request], conversation: Conversation
 ) -> None:
     compare(kafka, ours, conversation, versions_of_both(kind, conversation, kafka.version))
+
+
+def test_api_versions_of_a_version_that_is_not_known_is_answered_alike(kafka: KafkaCluster) -> None:
+    with EmbeddedBroker(settings=BrokerSettings.of_kafka(kafka.version)) as narrowed:
+        replies = []
+        for servers in (narrowed.bootstrap_servers, kafka.bootstrap_servers):
+            with RawClient(servers) as client:
+                client.socket.sendall(bytes.fromhex("0000000b 0012 0063 00000007 ffff 00"))
+                replies.append(client.read_frame())
+    assert replies[0] == replies[1]
 
 
 def test_every_api_that_is_served_has_a_conversation_about_it() -> None:

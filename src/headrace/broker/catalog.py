@@ -117,8 +117,8 @@ class Catalog:
         """
         present = len(topic.partitions)
         if count <= present:
-            raise Refused(KafkaError.INVALID_PARTITIONS, f"The topic currently has {present} partition(s); {count} "
-                          "would not be an increase.")
+            raise Refused(KafkaError.INVALID_PARTITIONS, f"{count} partition(s) would be no more than the {present} "
+                          "that there are")
         if assignment is not None and len(assignment) != count - present:
             raise Refused(KafkaError.INVALID_REPLICA_ASSIGNMENT, f"{count - present} partition(s) more need as many "
                           f"assignments; {len(assignment)} are given")
@@ -212,7 +212,7 @@ class Catalog:
     def _check_new(self, name: str, overrides: dict[str, str]) -> None:
         check_name(name)
         if name in self.topics:
-            raise Refused(KafkaError.TOPIC_ALREADY_EXISTS, f"Topic '{name}' already exists.")
+            raise Refused(KafkaError.TOPIC_ALREADY_EXISTS, f"There is a topic '{name}' already")
         if wrong := invalid_config(overrides):
             raise Refused(KafkaError.INVALID_CONFIG, wrong)
 

@@ -5,7 +5,7 @@ broker's.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from headrace.broker.catalog import Topic, check_name
@@ -45,6 +45,9 @@ _LISTED_TYPES_FROM = 1
 _FROM_TOPIC, _FROM_FILE, _FROM_DEFAULT = 1, 4, 5
 _SET, _DELETE, _APPEND, _SUBTRACT = range(4)
 _NO_IDS = 1 << 15
+
+Resource = AlterConfigsResource | IncrementalAlterConfigsResource
+ValuesOf = Callable[[Topic, Any], dict[str, str]]
 
 
 def describe_configs(call: Call, request: DescribeConfigsRequest) -> DescribeConfigsResponse:
@@ -141,16 +144,21 @@ def incremental_alter_configs(call: Call, request: IncrementalAlterConfigsReques
 
 
 def _alter_all(
-    call: Call, resources: Iterable[Any], values_of: Any, *, validate_only: bool
-) -> list[tuple[Any, int, str | None]]:
-    """Change each resource; one that is named twice is changed by neither.
+    call: Call, resources: Sequence[Resource], values_of: ValuesOf, *, validate_only: bool
+) -> list[tuple[Resource, int, str | None]]:
+    """Change each resource but those that are named twice.
+
+    Args:
+        call: of the request.
+        resources: what to change.
+        values_of: gives all settings that a topic shall have.
+        validate_only: check, and change nothing.
 
     Returns:
         Each resource with its error code and the error in words.
     """
-    resources = list(resources)
     counts = Counter((each.resource_type, each.resource_name) for each in resources)
-    done: list[tuple[Any, int, str | None]] = []
+    done: list[tuple[Resource, int, str | None]] = []
     for each in resources:
         try:
             if counts[each.resource_type, each.resource_name] > 1:
@@ -162,7 +170,7 @@ def _alter_all(
     return done
 
 
-def _alter(call: Call, resource: Any, values_of: Any, *, validate_only: bool) -> None:
+def _alter(call: Call, resource: Resource, values_of: ValuesOf, *, validate_only: bool) -> None:
     if resource.resource_type != _TOPIC:
         raise Refused(KafkaError.INVALID_REQUEST, "Only settings of topics can be changed here")
     names = [entry.name for entry in resource.configs]
@@ -170,7 +178,7 @@ def _alter(call: Call, resource: Any, values_of: Any, *, validate_only: bool) ->
         raise Refused(KafkaError.INVALID_REQUEST, "A setting stands more than once in the request")
     check_name(resource.resource_name)
     topic = call.topic(resource.resource_name, ZERO_UUID, _NO_IDS)
-    values: dict[str, str] = values_of(topic, resource)
+    values = values_of(topic, resource)
     if wrong := invalid_config(values):
         raise Refused(KafkaError.INVALID_CONFIG, wrong)
     if not validate_only:

@@ -12,7 +12,7 @@ from collections.abc import Awaitable
 from headrace.broker.catalog import Topic
 from headrace.broker.cluster import Call
 from headrace.broker.log import Log
-from headrace.broker.partition import Partition, Refused
+from headrace.broker.partition import MAX_CONVERTED_BYTES, Partition, Refused
 from headrace.errors import CorruptRecordError, KafkaError, KafkaException
 from headrace.records.conversion import downgrade
 from headrace.wire.messages.fetch import (
@@ -148,7 +148,8 @@ def _message_set(call: Call, batches: bytes | memoryview, part: FetchPartition) 
     wherever that is: so a reader learns that its limit is too small for a message.
     """
     try:
-        messages = downgrade(batches, 0 if call.version < _FORMAT_1_FROM else 1, first_offset=part.fetch_offset)
+        messages = downgrade(batches, 0 if call.version < _FORMAT_1_FROM else 1, first_offset=part.fetch_offset,
+                             max_decompressed_bytes=MAX_CONVERTED_BYTES)
     except CorruptRecordError as error:
         raise Refused(KafkaError.INVALID_MSG, str(error)) from None
     except KafkaException as error:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from headrace.broker.catalog import Topic
 from headrace.broker.cluster import Call
-from headrace.broker.partition import Appended, Refused
+from headrace.broker.partition import MAX_CONVERTED_BYTES, Appended, Refused
 from headrace.errors import CorruptRecordError, KafkaError
 from headrace.records.conversion import upgrade
 from headrace.wire.messages.produce import (
@@ -98,7 +98,8 @@ def _append_message_set(call: Call, topic: Topic, data: PartitionProduceData) ->
     now_ms = call.now_ms()
     by_broker = topic.configs["message.timestamp.type"] == "LogAppendTime"
     try:
-        batch = bytearray(upgrade(data.records, now_ms=now_ms, log_append_time=by_broker))
+        batch = bytearray(upgrade(data.records, now_ms=now_ms, log_append_time=by_broker,
+                                  max_decompressed_bytes=MAX_CONVERTED_BYTES))
     except CorruptRecordError as error:
         raise Refused(KafkaError.INVALID_MSG, str(error)) from None
     return topic.partitions[data.index].append(memoryview(batch), topic.configs, now_ms)

@@ -65,7 +65,7 @@ def _create(call: Call, wanted: CreatableTopic, validate_only: bool) -> Topic:
               else wanted.replication_factor)
     overrides = {each.name: each.value for each in wanted.configs}
     if missing := [name for name, value in overrides.items() if value is None]:
-        raise Refused(KafkaError.INVALID_CONFIG, f"Null value not supported for topic configs: {', '.join(missing)}")
+        raise Refused(KafkaError.INVALID_CONFIG, f"No value is given for {', '.join(missing)}")
     return cluster.catalog.create(
         wanted.name, count, factor, {name: str(value) for name, value in overrides.items()}, assignment,
         validate_only=validate_only)

@@ -1,17 +1,19 @@
-"""Committed offsets of groups, and the journal that keeps them.
+"""Committed offsets of groups, those that wait for the end of a transaction, and the journal that keeps both.
 
-The journal is a file of one JSON line per commit, written through to the operating system before the commit is
-acknowledged; reading it from the start gives the state, and a torn last line is a commit that nobody was told of. It is
-rewritten without history when the broker starts.
+Offsets of a transaction become the group's when it commits, unless the group has committed the same partition after
+them. Until then they are unstable: who asks for stable offsets has to wait.
+
+The journal has one line per commit (see `broker.journal`) and is rewritten without history when the broker starts.
+Source: KIP-98, KIP-447, Java's `OffsetMetadataManager`.
 """
 
 from __future__ import annotations
 
-import json
-import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
+
+from headrace.broker.journal import Journal
 
 __all__ = ["Committed", "OffsetStore"]
 
@@ -25,6 +27,8 @@ class Committed(NamedTuple):
 
 
 TopicIndex = tuple[str, int]
+Waiting = dict[str, dict[TopicIndex, Committed | None]]
+"""By group: offsets that a transaction has brought; None where the group committed another one after it."""
 
 
 class OffsetStore:
@@ -36,94 +40,115 @@ class OffsetStore:
 
     def __init__(self, path: Path | None = None) -> None:
         self._groups: dict[str, dict[TopicIndex, Committed]] = {}
-        self._fd = -1
-        if path is not None:
-            self._read(path)
-            self._fd = self._rewrite(path)
+        self._pending: dict[int, Waiting] = {}
+        """By producer id."""
+        self._journal = Journal(path)
+        for entry in self._journal.read():
+            self._replay(entry)
+        self._journal.begin(self._entries())
 
     def commit(self, group: str, entries: Iterable[tuple[TopicIndex, Committed]]) -> None:
         """Store offsets of one group, durably before it returns."""
         entries = list(entries)
-        self._append([_line(group, where, committed) for where, committed in entries])
-        self._groups.setdefault(group, {}).update(entries)
+        self._journal.append([group, *where, *committed] for where, committed in entries)
+        self._put(group, entries)
 
     def fetch(self, group: str) -> dict[TopicIndex, Committed]:
         """All offsets of a group."""
         return self._groups.get(group, {})
 
     def groups(self) -> list[str]:
-        """Every group that has committed."""
-        return list(self._groups)
+        """Every group that has committed, or is about to."""
+        waiting = (group for each in self._pending.values() for group in each)
+        return list(dict.fromkeys([*self._groups, *waiting]))
+
+    def stage(self, producer_id: int, group: str, entries: Iterable[tuple[TopicIndex, Committed]]) -> None:
+        """Keep offsets until the producer's transaction ends, durably before it returns."""
+        entries = list(entries)
+        self._journal.append([group, *where, *committed, producer_id] for where, committed in entries)
+        self._pending.setdefault(producer_id, {}).setdefault(group, {}).update(entries)
+
+    def settle(self, producer_id: int, *, commit: bool) -> None:
+        """A producer's transaction has ended: its offsets become the groups', or are forgotten."""
+        if producer_id in self._pending:
+            self._journal.append([{"producer_id": producer_id, "commit": commit}])
+            self._settle(producer_id, commit)
+
+    def unstable(self, group: str) -> set[TopicIndex]:
+        """The partitions of a group whose offsets an open transaction may change."""
+        return {where for each in self._pending.values() for where in each.get(group, {})}
 
     def forget_group(self, group: str) -> None:
         """Remove a group's offsets."""
-        if self._groups.pop(group, None) is not None:
-            self._append([json.dumps([group])])
+        if group in self.groups():
+            self._journal.append([[group]])
+            self._drop_group(group)
 
     def forget(self, group: str, where: Iterable[TopicIndex]) -> None:
         """Remove single offsets of a group."""
-        entries = self._groups.get(group, {})
-        gone = [each for each in where if entries.pop(each, None) is not None]
-        self._append([json.dumps([group, *each]) for each in gone])
+        known = self.unstable(group) | self.fetch(group).keys()
+        gone = [each for each in where if each in known]
+        self._journal.append([group, *each] for each in gone)
+        for each in gone:
+            self._drop(group, each)
 
     def forget_topic(self, topic: str) -> None:
         """Remove the offsets of a topic that was deleted."""
-        for group, entries in self._groups.items():
-            gone = [where for where in entries if where[0] == topic]
-            for where in gone:
-                del entries[where]
-            self._append([json.dumps([group, *where]) for where in gone])
+        for group in self.groups():
+            self.forget(group, [where for where in self.unstable(group) | self.fetch(group).keys()
+                                if where[0] == topic])
 
     def close(self) -> None:
         """Close the journal."""
-        if self._fd >= 0:
-            os.close(self._fd)
-            self._fd = -1
+        self._journal.close()
 
-    def _append(self, lines: list[str]) -> None:
-        """Write lines through; a full disk leaves the journal as it was, so that no line is torn in its middle."""
-        if self._fd < 0 or not lines:
+    def _put(self, group: str, entries: Iterable[tuple[TopicIndex, Committed]]) -> None:
+        offsets = self._groups.setdefault(group, {})
+        for where, committed in entries:
+            offsets[where] = committed
+            for each in self._pending.values():
+                if where in each.get(group, {}):
+                    each[group][where] = None
+
+    def _settle(self, producer_id: int, commit: bool) -> None:
+        for group, entries in self._pending.pop(producer_id, {}).items():
+            if commit:
+                self._put(group, [(where, found) for where, found in entries.items() if found is not None])
+
+    def _drop_group(self, group: str) -> None:
+        self._groups.pop(group, None)
+        for each in self._pending.values():
+            each.pop(group, None)
+
+    def _drop(self, group: str, where: TopicIndex) -> None:
+        for entries in (self._groups.get(group, {}), *(each.get(group, {}) for each in self._pending.values())):
+            entries.pop(where, None)
+
+    def _replay(self, entry: Any) -> None:
+        if isinstance(entry, dict):
+            self._settle(entry["producer_id"], entry["commit"])
             return
-        data = memoryview("".join(f"{line}\n" for line in lines).encode())
-        size = os.fstat(self._fd).st_size
-        try:
-            while data:
-                data = data[os.write(self._fd, data):]
-        except OSError:
-            os.ftruncate(self._fd, size)
-            raise
-
-    def _read(self, path: Path) -> None:
-        if not path.exists():
-            return
-        for line in path.read_bytes().split(b"\n")[:-1]:
-            try:
-                self._replay(json.loads(line))
-            except ValueError:
-                continue  # a line torn by a sudden end, with a later one behind it
-
-    def _replay(self, entry: list[str | int]) -> None:
         group, *rest = entry
         if not rest:
-            self._groups.pop(str(group), None)
+            self._drop_group(group)
             return
         topic, partition, *value = rest
-        offsets = self._groups.setdefault(str(group), {})
-        if value:
-            offset, epoch, metadata = value
-            offsets[str(topic), int(partition)] = Committed(int(offset), int(epoch), str(metadata))
+        if not value:
+            self._drop(group, (topic, partition))
+            return
+        offset, epoch, metadata, *producer_id = value
+        found = (topic, partition), Committed(offset, epoch, metadata)
+        if producer_id:
+            self._pending.setdefault(producer_id[0], {}).setdefault(group, {}).update([found])
         else:
-            offsets.pop((str(topic), int(partition)), None)
+            self._put(group, [found])
 
-    def _rewrite(self, path: Path) -> int:
-        draft = path.with_suffix(".draft")
-        fd = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND, 0o644)
-        self._fd = fd
-        for group, entries in self._groups.items():
-            self._append([_line(group, where, committed) for where, committed in entries.items()])
-        os.replace(draft, path)
-        return fd
-
-
-def _line(group: str, where: TopicIndex, committed: Committed) -> str:
-    return json.dumps([group, *where, *committed])
+    def _entries(self) -> Iterator[Any]:
+        """What the journal must say for the present state: pending offsets first, so that later commits win."""
+        for producer_id, waiting in self._pending.items():
+            for group, entries in waiting.items():
+                for where, found in entries.items():
+                    yield [group, *where, *(found or Committed(-1)), producer_id]
+        for group, offsets in self._groups.items():
+            for where, committed in offsets.items():
+                yield [group, *where, *committed]

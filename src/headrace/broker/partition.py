@@ -20,9 +20,11 @@ from headrace.broker.producer_state import ProducerStates
 from headrace.errors import CorruptRecordError, KafkaError
 from headrace.records import BatchInfo, scan, set_base_offset, set_log_append_time, verify
 
-__all__ = ["NO_LEADER", "Appended", "EpochStart", "Partition", "Refused"]
+__all__ = ["MAX_CONVERTED_BYTES", "NO_LEADER", "Appended", "EpochStart", "Partition", "Refused"]
 
 NO_LEADER = -1
+MAX_CONVERTED_BYTES = 64 << 20
+"""Most bytes that a message set or batch may have, uncompressed, that is converted to another format."""
 
 
 class Refused(Exception):

@@ -138,7 +138,8 @@ GENERAL_LIMITS = (
     "Transactions, the consumer protocol of KIP-848, share groups, Streams groups, SASL, delegation tokens, quotas, "
     "features, moving replicas and telemetry are not offered.",
     "Record batches of format 2 are checked by header and checksum and stored as they are; their records are not "
-    "looked into. Message sets of formats 0 and 1 are read whole.",
+    "looked into. Message sets of formats 0 and 1 are read whole. What is converted from one to the other may have "
+    "64 MiB uncompressed.",
     "Error messages are in this broker's own words, and there may be one where Kafka has none.",
 )
 """What this broker does not do, or does otherwise than Kafka, whatever the request."""

@@ -41,7 +41,7 @@ class BrokerSettings:
         """Settings under which the broker offers no more than a release of Kafka did.
 
         Args:
-            release: "0.9", "0.10.0" to "0.10.2", "0.11", "1.0" and so on to "4.4".
+            release: one of `broker.profiles.RELEASES`: "0.8.0" to "4.4". A patch number behind it is ignored.
             settings: further attributes.
 
         Raises:

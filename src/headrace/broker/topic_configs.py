@@ -103,9 +103,9 @@ def invalid_config(configs: Mapping[str, str | None] | Iterable[tuple[str, str |
     for name, value in dict(configs).items():
         row = TOPIC_CONFIGS.get(name)
         if row is None:
-            return f"Unknown topic config name: {name}"
+            return f"Topics have no setting {name!r}"
         if value is not None and (wrong := _wrong(row, value.strip())):
-            return f"Invalid value {value} for configuration {name}: {wrong}"
+            return f"{name} can not be {value!r}: {wrong}"
     return None
 
 
