@@ -157,6 +157,7 @@ def test_hex_on_the_command_line_is_decoded(capsys):
 def test_frames_are_read_with_and_without_their_lengths_and_several_in_a_row(decode):
     assert decode(FRAME[4:], "--json").objects()[0]["api"] == "Produce"
     found = decode(b"".join(said.data for said in SAID), "--json").objects()
+    assert found[1]["position"] == len(SAID[0].data)
     assert [(o["kind"], o["api"]) for o in found] == [
         (kind, api) for api in ("ApiVersions", "Metadata", "Produce", "Fetch") for kind in ("request", "reply")]
 

@@ -56,8 +56,10 @@ def _tcpdump(port, path):
     program = shutil.which("tcpdump")
     if program is None:
         return None
-    process = subprocess.Popen([program, "-i", "lo", "-U", "-Z", "root" if os.geteuid() == 0 else "", "-B", "16384",
-                                "-w", str(path), "tcp", "port", str(port)], stderr=subprocess.PIPE, text=True)
+    user = ["-Z", "root"] if os.geteuid() == 0 else []  # or it would give up the right to write there
+    process = subprocess.Popen([program, "-i", "lo", "-U", "-B", "16384", *user, "-w", str(path), "tcp", "port",
+                                str(port)],
+                               stderr=subprocess.PIPE, text=True)
     assert process.stderr is not None
     while line := process.stderr.readline():
         if "listening on" in line:

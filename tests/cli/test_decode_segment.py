@@ -327,7 +327,7 @@ print(status, re.search(r"VmHWM:\\s+(\\d+)", open("/proc/self/status").read())[1
 
 
 @pytest.mark.skipif(not os.path.exists("/proc/self/status"), reason="the peak of memory is read from /proc")
-@pytest.mark.parametrize("megabytes", [160, pytest.param(700, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("megabytes", [96, pytest.param(700, marks=pytest.mark.slow)])
 def test_memory_does_not_grow_with_the_segment(tmp_path, megabytes):
     path = tmp_path / LOG
     values = [bytes([65 + n % 26]) * 64_000 for n in range(16)]

@@ -6,6 +6,7 @@ Read next: `headrace.cli._decode`, which lists the parts.
 from __future__ import annotations
 
 import argparse
+import io
 import os
 import sys
 from collections.abc import Iterator
@@ -104,7 +105,7 @@ def _run(parser: argparse.ArgumentParser, given: argparse.Namespace) -> int:
         given.colour == "auto" and sys.stdout.isatty() and not os.environ.get("NO_COLOR"))
     output: Output = JsonOutput(sys.stdout.write, fields=given.fields) if given.json else TextOutput(
         sys.stdout.write, width=given.width, colour=colour, fields=given.fields)
-    session = _Session(options, output, None if given.records is None else given.records)
+    session = _Session(options, output, given.records)
     names = [name for given_name in given.input or ["-"] for name in expand(given_name)]
     if not names:
         parser.error("there is no segment (*.log) in this directory")
@@ -230,8 +231,6 @@ class _Session:
     def _bytes(self, data: bytes) -> None:
         """Bytes that stood in a text: a capture, batches or frames."""
         if is_capture(data):
-            import io
-
             self._capture(Input(io.BytesIO(data), None))
         elif begins_batch(data):
             parts = iter([data])

@@ -60,6 +60,9 @@ def _place(stamp: Stamp, source: str, target: str) -> tuple[str, dict[str, Value
     if stamp.packet:
         head["packet"] = stamp.packet
         words.append(f"#{stamp.packet}")
+    elif stamp.position:
+        head["position"] = stamp.position
+        words.append(f"at byte {stamp.position}:")
     if source:
         head |= {"source": source, "target": target}
         words.append(f"{source} -> {target}")
