@@ -6,7 +6,9 @@ A machine without Node.js, Go or a JDK skips the tests of that client and says w
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Iterator
+from typing import Any
 
 import confluent_kafka
 import confluent_kafka.admin
@@ -18,7 +20,7 @@ from headrace.testing import EmbeddedBroker
 from tools.foreign import MissingClientError, program
 from tools.kafka import KafkaCluster, MissingJavaError, RegistryError
 
-from .client import Client, ProcessClient
+from .client import Client, ForeignError, ProcessClient
 from .python_client import PythonClient
 from .sites import EmbeddedSite, KafkaSite, Site
 
@@ -72,6 +74,25 @@ class Clients:
         """End them all."""
         for client in self._running.values():
             client.close()
+
+
+def make_topic(clients: Clients, site: Site, topic: str, partitions: int) -> None:
+    """Make a topic that keeps records whose times lie years ago, and wait until the broker knows it."""
+    client = clients[LIBRDKAFKA]
+    client.ask("create_topic", servers=site.servers, topic=topic, partitions=partitions,
+               configs={"retention.ms": "-1"})
+    deadline = time.monotonic() + 20
+    while len(_partitions(client, site, topic)) < partitions:
+        assert time.monotonic() < deadline, f"{topic} does not come"
+        time.sleep(0.02)
+
+
+def _partitions(client: Client, site: Site, topic: str) -> list[Any]:
+    try:
+        partitions: list[Any] = client.ask("describe_topic", servers=site.servers, topic=topic)["partitions"]
+        return partitions
+    except ForeignError:
+        return []
 
 
 def _start(name: str) -> Client:

@@ -12,7 +12,7 @@ import pytest
 from headrace.admin import AdminClient
 
 from .client import Client, ForeignError, Record
-from .conftest import CLIENTS, FRANZ_GO, JAVA, KAFKAJS, LIBRDKAFKA, OURS, Clients
+from .conftest import CLIENTS, FRANZ_GO, JAVA, KAFKAJS, LIBRDKAFKA, OURS, Clients, make_topic
 from .samples import TIME_MS
 from .sites import Site
 
@@ -201,7 +201,7 @@ def test_groups_are_listed_shown_moved_and_deleted(clients: Clients, embedded: S
 @pytest.mark.slow  # kafkajs moves offsets as a consumer that waits five seconds for records
 def test_kafkajs_moves_the_offsets_of_a_group(clients: Clients, site: Site) -> None:
     servers, topic, client = site.servers, "moved", clients[KAFKAJS]
-    client.ask("create_topic", servers=servers, topic=topic, partitions=2, replicas=1, configs={"retention.ms": "-1"})
+    make_topic(clients, site, topic, 2)
     clients[OURS].produce(servers, topic, [Record(index % 2, TIME_MS, None, b"v") for index in range(10)])
     clients[LIBRDKAFKA].consume(servers, [topic], 10, group=topic)
     client.ask("alter_offsets", servers=servers, group=topic, topic=topic, offsets={0: 2, 1: 3})

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from .client import Record
-from .conftest import FRANZ_GO, JAVA, KAFKAJS, LIBRDKAFKA, OURS, Clients
+from .conftest import FRANZ_GO, JAVA, KAFKAJS, LIBRDKAFKA, OURS, Clients, make_topic
 from .samples import TIME_MS
 from .sites import Site
 
@@ -39,8 +39,7 @@ class Group:
         self._clients = clients
         self._servers = site.servers
         self._assignor = assignor
-        clients[LIBRDKAFKA].ask("create_topic", servers=self._servers, topic=self.name, partitions=PARTITIONS,
-                                replicas=1, configs={"retention.ms": "-1"})
+        make_topic(clients, site, self.name, PARTITIONS)
 
     def join(self, client: str) -> None:
         """A member more, and wait until all have their share."""
@@ -131,8 +130,7 @@ def test_members_of_different_clients_share_a_topic(
 @pytest.mark.parametrize(("one", "other"), [*pairwise((OURS, LIBRDKAFKA, KAFKAJS, FRANZ_GO, JAVA, OURS))])
 def test_a_client_goes_on_where_another_has_committed(clients: Clients, site: Site, one: str, other: str) -> None:
     topic = group = f"resumed-{next(_NUMBERS)}"
-    clients[LIBRDKAFKA].ask("create_topic", servers=site.servers, topic=topic, partitions=1, replicas=1,
-                            configs={"retention.ms": "-1"})
+    make_topic(clients, site, topic, 1)
     for client in (one, other):
         records = [Record(0, TIME_MS, None, f"{client}-{number}".encode()) for number in range(EACH)]
         clients[OURS].produce(site.servers, topic, records)

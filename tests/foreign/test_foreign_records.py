@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from .client import Place, Record
-from .conftest import CLIENTS, KAFKAJS, LIBRDKAFKA, OURS, Clients
+from .conftest import CLIENTS, KAFKAJS, OURS, Clients, make_topic
 from .samples import PARTITIONS, large, many, one, squeezable, that_kafkajs_can_write, with_grouped_headers
 from .sites import CODECS, Batch, Site, batches
 
@@ -14,9 +14,6 @@ HOW = {
     "snappy": {"acks": "all", "idempotent": False}, "lz4": {"acks": "all", "idempotent": True},
     "zstd": {"acks": "1", "idempotent": False},
 }
-FOREVER = {"retention.ms": "-1"}
-"""The records' times lie years ago, and the broker shall keep them."""
-
 
 class Written:
     """What each client has written to a site, in a topic for each client and codec."""
@@ -32,8 +29,7 @@ class Written:
 
     def _write(self, clients: Clients, writer: str, codec: str) -> None:
         topic = f"{writer}-{codec}"
-        clients[LIBRDKAFKA].ask("create_topic", servers=self.site.servers, topic=topic, partitions=PARTITIONS,
-                                  replicas=1, configs=FOREVER)
+        make_topic(clients, self.site, topic, PARTITIONS)
         for records in (one(), many(), large(), squeezable()):
             if writer == KAFKAJS:
                 records = list(map(that_kafkajs_can_write, records))
@@ -100,8 +96,7 @@ def test_each_codec_of_each_client_makes_batches_smaller(written: Written, clien
 def test_records_arrive_without_acknowledgement(site: Site, clients: Clients, writer: str) -> None:
     topic = f"{writer}-unacknowledged"
     client = clients[writer]
-    clients[LIBRDKAFKA].ask("create_topic", servers=site.servers, topic=topic, partitions=1, replicas=1,
-                              configs=FOREVER)
+    make_topic(clients, site, topic, 1)
     records = [that_kafkajs_can_write(record) for record in one() * 50]
     client.produce(site.servers, topic, records, acks="0")
     assert list(clients[OURS].consume(site.servers, [topic], 50).values()) == records

@@ -11,7 +11,7 @@ import pytest
 
 from tools.kafka import KafkaCluster
 
-from .conftest import FRANZ_GO, LIBRDKAFKA, OURS, Clients, running
+from .conftest import FRANZ_GO, LIBRDKAFKA, OURS, Clients, make_topic, running
 from .history import COUNT, GROUPS_FROM, PARTITIONS, TIMES_FROM, Exchanging, administer, codecs, exchange, number, share
 from .kafka_python import KafkaPythonClient
 from .python_client import PythonClient
@@ -33,16 +33,15 @@ def old_kafka() -> Iterator[Site]:
     yield from running(KafkaCluster("3.9.2"))
 
 
-def make_topic(clients: Clients, site: Site) -> str:
+def new_topic(clients: Clients, site: Site) -> str:
     topic = f"versions-{next(_NUMBERS)}"
-    clients[LIBRDKAFKA].ask("create_topic", servers=site.servers, topic=topic, partitions=PARTITIONS, replicas=1,
-                            configs={"retention.ms": "-1"})
+    make_topic(clients, site, topic, PARTITIONS)
     return topic
 
 
 def franz_go_of(release: str, clients: Clients, site: Site) -> list[tuple[str, object]]:
     """franz-go as of a release: it writes, reads, shares and administers; the answers of the last."""
-    topic, numbers, client = make_topic(clients, site), number(release), clients[FRANZ_GO]
+    topic, numbers, client = new_topic(clients, site), number(release), clients[FRANZ_GO]
     exchange(client, clients[OURS], site, topic, numbers, codecs(numbers), version=release)
     if numbers >= GROUPS_FROM:
         share(client, site, topic, 2 * COUNT * len(codecs(numbers)), version=release)
@@ -88,7 +87,7 @@ def test_a_client_that_expects_an_old_broker_is_served(
     request: pytest.FixtureRequest, clients: Clients, where: str, name: str, release: str
 ) -> None:
     site: Site = request.getfixturevalue(where)
-    topic, numbers, client = make_topic(clients, site), number(release), old_client(name, release)
+    topic, numbers, client = new_topic(clients, site), number(release), old_client(name, release)
     # librdkafka writes LZ4 for brokers before 0.10 too, with the wrong checksum of those days.
     names = codecs(numbers) + (("lz4",) if name == LIBRDKAFKA and numbers < TIMES_FROM else ())
     exchange(client, clients[OURS], site, topic, numbers, names)
