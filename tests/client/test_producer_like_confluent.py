@@ -245,20 +245,14 @@ def test_a_batch_says_how_many_were_accepted_and_each_has_its_callback(make):
 
 
 @BOTH
-def test_messages_of_a_batch_go_to_its_partition_or_to_their_own(kafka, make):
+def test_messages_of_a_batch_go_to_its_partition(make):
     got = []
     producer = make()
     warm(producer, "four")
-
-    def note(error, message):
-        got.append((message.value(), message.partition()))
-
-    producer.produce_batch("four", [{"value": b"a"}, {"value": b"b"}], partition=1, on_delivery=note)
-    producer.produce_batch("four", [{"value": b"c", "partition": 2}, {"value": b"d", "partition": 3}], callback=note)
-    producer.produce_batch("four", [{"value": b"e", "partition": 3}], partition=1, on_delivery=note)
+    producer.produce_batch("four", [{"value": b"a"}, {"value": b"b"}], partition=1,
+                           on_delivery=lambda e, m: got.append((m.value(), m.partition())))
     producer.flush(10)
-    documented = 3 if kafka is headrace else 1  # "overrides batch partition"; it does not in confluent_kafka 2.16
-    assert sorted(got) == [(b"a", 1), (b"b", 1), (b"c", 2), (b"d", 3), (b"e", documented)]
+    assert sorted(got) == [(b"a", 1), (b"b", 1)]
 
 
 @BOTH
@@ -272,6 +266,14 @@ def test_messages_beyond_the_queue_have_their_error_and_the_rest_is_accepted(kaf
 
 def only_headrace(**properties):
     return {"bootstrap.servers": "127.0.0.1:1", "error_cb": lambda error: None, **properties}
+
+
+def test_messages_of_a_batch_go_to_their_own_partition_first(broker):
+    got = []  # as confluent_kafka documents it; 2.16 does not do so
+    with headrace.Producer({"bootstrap.servers": broker.bootstrap_servers}) as producer:
+        producer.produce_batch("four", [{"value": b"a"}, {"value": b"b", "partition": 3}], partition=1,
+                               on_delivery=lambda e, m: got.append((m.value(), m.partition())))
+    assert sorted(got) == [(b"a", 1), (b"b", 3)]
 
 
 def test_batches_carry_headers_and_timestamps(broker):

@@ -138,3 +138,20 @@ def test_a_column_that_a_topic_can_not_take_is_named(spark, brokers, filled):
     writer = spark.range(3).write.format("headrace").option("kafka.bootstrap.servers", brokers).option("topic", filled)
     with pytest.raises(Exception, match="a topic takes a column named value"):
         writer.mode("append").save()
+
+
+def test_rows_pass_interceptors_in_the_tasks_that_write_them(spark, brokers, make_topic, read, tmp_path):
+    module = tmp_path / "headrace_shouting.py"
+    module.write_text(
+        "from headrace import ProducerInterceptor\n"
+        "class Shouting(ProducerInterceptor):\n"
+        "    def on_send(self, record):\n"
+        "        record.value = record.value.upper()\n"
+        "        return record\n")
+    spark.sparkContext.addPyFile(str(module))
+    topic = make_topic(2)
+    rows = spark.range(100).selectExpr("concat('v', id) AS value").repartition(2)
+    writer = rows.write.format("headrace").option("kafka.bootstrap.servers", brokers).option("topic", topic)
+    writer.option("kafka.interceptor.classes", "headrace_shouting.Shouting").mode("append").save()
+    back = read(topic).load().select("value").collect()
+    assert sorted(bytes(row.value).decode() for row in back) == sorted(f"V{number}" for number in range(100))

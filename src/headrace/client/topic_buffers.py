@@ -8,6 +8,7 @@ It must not know the sender or the wire. Read next: `client.producer`.
 
 from __future__ import annotations
 
+import operator
 import threading
 import time
 from collections import deque
@@ -25,6 +26,7 @@ from headrace.types import TIMESTAMP_CREATE_TIME
 
 __all__ = ["FailedRecord", "TopicBuffers"]
 
+_INT32, _INT64 = 1 << 31, 1 << 63
 _TOPIC_WAIT_S = 30.0  # librdkafka's topic.metadata.propagation.max.ms
 
 
@@ -143,6 +145,8 @@ class TopicBuffers:
         """Check a record as `TopicBuffer.append` would, and count it."""
         if timestamp_ms < 0:
             raise ValueError(f"timestamp must not be negative: {timestamp_ms}")
+        if operator.index(partition) >= _INT32 or operator.index(timestamp_ms) >= _INT64:
+            raise OverflowError(f"partition {partition} or timestamp {timestamp_ms} is out of range")
         raw_key, raw_value = encode_text(key, "key"), encode_text(value, "value")
         pairs = encode_headers(headers)
         raw = [raw_key, raw_value, *(part for pair in pairs for part in pair)]

@@ -104,10 +104,10 @@ class ColumnWriter:
         with self._entrance.refusals(arguments, record_id):
             while True:
                 self._changed.clear()
+                self._check()  # makes room
                 try:
                     return self._core.produce(*arguments, report)
                 except BufferFullError:
-                    self._check()
                     self._changed.wait(_WAIT_S)
 
     def finish(self) -> None:
