@@ -8,8 +8,6 @@ This module knows nothing else of the package.
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 __all__ = ["CODES", "ErrorCode", "ErrorCodes"]
 
 
@@ -219,14 +217,25 @@ class ErrorCodes:
     CONTROLLER_ID_NOT_REGISTERED = 136
 
 
-class ErrorCode(NamedTuple):
-    """One row of the table."""
+class ErrorCode:
+    """One row of the table.
 
-    code: int
-    name: str  # librdkafka's name
-    kafka_name: str  # the name in Java's Errors; the same as `name` for the client's own codes
-    retriable: bool
-    about: str
+    Attributes:
+        code: the number.
+        name: librdkafka's name.
+        kafka_name: the name in Java's Errors; the same as `name` for the client's own codes.
+        retriable: the same call may succeed when it is tried again.
+        about: what the code means, in one sentence.
+    """
+
+    __slots__ = ("about", "code", "kafka_name", "name", "retriable")
+
+    def __init__(self, code: int, name: str, kafka_name: str, retriable: bool, about: str) -> None:
+        self.code = code
+        self.name = name
+        self.kafka_name = kafka_name
+        self.retriable = retriable
+        self.about = about
 
 
 _ROWS: tuple[tuple[str, bool, str] | tuple[str, bool, str, str], ...] = (

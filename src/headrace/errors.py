@@ -10,9 +10,12 @@ This module must not know anything above it: no wire format, no clients. Read ne
 from __future__ import annotations
 
 import builtins
-from typing import Any
 
 from headrace.error_codes import CODES, ErrorCode, ErrorCodes
+
+TYPE_CHECKING = False  # as in `headrace`
+if TYPE_CHECKING:
+    from typing import Any
 
 __all__ = [
     "BufferFullError",

@@ -5,65 +5,121 @@ Read next: `wire.messages`, one module for each group of APIs.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from functools import cached_property
-from importlib import import_module
-from types import ModuleType
-from typing import Final, NamedTuple
-
 from headrace.errors import KafkaError, KafkaException
-from headrace.wire.schema import Request, Response
+
+TYPE_CHECKING = False  # as in `headrace`
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Final
+
+    from headrace.wire.schema import Request, Response
 
 __all__ = ["API", "Api", "negotiate"]
 
 _PACKAGE: Final = "headrace.wire.messages"
-_MODULES: Final = (
-    "session", "metadata", "produce", "fetch", "offsets", "groups", "groups_next", "share", "transactions",
-    "admin_topics", "admin_configs", "admin_security", "admin_cluster", "admin_nodes", "telemetry", "streams",
-    "share_state", "quorum", "brokers", "brokers_before_4",
-)
+_NAMES: Final[dict[str, dict[int, str]]] = {
+    "session": {17: "SaslHandshake", 18: "ApiVersions", 36: "SaslAuthenticate"},
+    "metadata": {3: "Metadata", 60: "DescribeCluster", 75: "DescribeTopicPartitions"},
+    "produce": {0: "Produce", 22: "InitProducerId"},
+    "fetch": {1: "Fetch", 23: "OffsetForLeaderEpoch"},
+    "offsets": {2: "ListOffsets", 8: "OffsetCommit", 9: "OffsetFetch"},
+    "groups": {
+        10: "FindCoordinator", 11: "JoinGroup", 12: "Heartbeat", 13: "LeaveGroup", 14: "SyncGroup",
+        15: "DescribeGroups", 16: "ListGroups", 42: "DeleteGroups",
+    },
+    "groups_next": {
+        47: "OffsetDelete", 68: "ConsumerGroupHeartbeat", 69: "ConsumerGroupDescribe", 89: "StreamsGroupDescribe",
+    },
+    "share": {
+        76: "ShareGroupHeartbeat", 77: "ShareGroupDescribe", 78: "ShareFetch", 79: "ShareAcknowledge",
+        90: "DescribeShareGroupOffsets", 91: "AlterShareGroupOffsets", 92: "DeleteShareGroupOffsets",
+    },
+    "transactions": {
+        24: "AddPartitionsToTxn", 25: "AddOffsetsToTxn", 26: "EndTxn", 27: "WriteTxnMarkers", 28: "TxnOffsetCommit",
+        61: "DescribeProducers", 65: "DescribeTransactions", 66: "ListTransactions",
+    },
+    "admin_topics": {19: "CreateTopics", 20: "DeleteTopics", 21: "DeleteRecords", 37: "CreatePartitions"},
+    "admin_configs": {32: "DescribeConfigs", 33: "AlterConfigs", 44: "IncrementalAlterConfigs"},
+    "admin_security": {
+        29: "DescribeAcls", 30: "CreateAcls", 31: "DeleteAcls", 38: "CreateDelegationToken", 39: "RenewDelegationToken",
+        40: "ExpireDelegationToken", 41: "DescribeDelegationToken", 50: "DescribeUserScramCredentials",
+        51: "AlterUserScramCredentials",
+    },
+    "admin_cluster": {
+        34: "AlterReplicaLogDirs", 35: "DescribeLogDirs", 43: "ElectLeaders", 45: "AlterPartitionReassignments",
+        46: "ListPartitionReassignments", 48: "DescribeClientQuotas", 49: "AlterClientQuotas",
+        74: "ListConfigResources",
+    },
+    "admin_nodes": {
+        55: "DescribeQuorum", 57: "UpdateFeatures", 64: "UnregisterBroker", 80: "AddRaftVoter", 81: "RemoveRaftVoter",
+        94: "UnregisterController",
+    },
+    "telemetry": {71: "GetTelemetrySubscriptions", 72: "PushTelemetry"},
+    "streams": {88: "StreamsGroupHeartbeat", 93: "StreamsGroupTopologyDescriptionUpdate"},
+    "share_state": {
+        83: "InitializeShareGroupState", 84: "ReadShareGroupState", 85: "WriteShareGroupState",
+        86: "DeleteShareGroupState", 87: "ReadShareGroupStateSummary",
+    },
+    "quorum": {52: "Vote", 53: "BeginQuorumEpoch", 54: "EndQuorumEpoch", 59: "FetchSnapshot", 82: "UpdateRaftVoter"},
+    "brokers": {
+        56: "AlterPartition", 58: "Envelope", 62: "BrokerRegistration", 63: "BrokerHeartbeat",
+        67: "AllocateProducerIds", 70: "ControllerRegistration", 73: "AssignReplicasToDirs",
+    },
+    "brokers_before_4": {4: "LeaderAndIsr", 5: "StopReplica", 6: "UpdateMetadata", 7: "ControlledShutdown"},
+}
+"""Kafka's names of the APIs by key, for each module of `wire.messages`."""
+
 _PRODUCE: Final = 0
 _FIRST_PRODUCE_OF_KAFKA_4: Final = 12
 _LOWEST_PRODUCE_OF_KAFKA_4: Final = 3
 
 
-class Api(NamedTuple):
-    """One API: its key, Kafka's name for it, its two messages and the versions known here."""
+class Api:
+    """One API. Its messages are imported when they are asked for, or the versions: a client needs few of them.
 
-    key: int
-    name: str
-    request: type[Request]
-    response: type[Response]
-    min_version: int
-    max_version: int
+    Attributes:
+        key: Kafka's number of it.
+        name: Kafka's name for it.
+    """
+
+    __slots__ = ("_module", "_request", "key", "name")
+
+    def __init__(self, key: int, name: str, module: str) -> None:
+        self.key = key
+        self.name = name
+        self._module = module
+        self._request: type[Request] | None = None
+
+    @property
+    def request(self) -> type[Request]:
+        """Class of the request."""
+        if self._request is None:
+            from importlib import import_module
+
+            self._request = getattr(import_module(f"{_PACKAGE}.{self._module}"), f"{self.name}Request")
+        return self._request
+
+    @property
+    def response(self) -> type[Response]:
+        """Class of the response."""
+        return self.request.response_type
+
+    @property
+    def min_version(self) -> int:
+        """Lowest version that is known here."""
+        return self.request.min_version
+
+    @property
+    def max_version(self) -> int:
+        """Highest version that is known here."""
+        return self.request.max_version
+
+    def __repr__(self) -> str:
+        return f"Api({self.key}, {self.name!r})"
 
 
-class Apis(Mapping[int, Api]):
-    """The APIs by key. All messages are imported on first use: a client that only sends needs few of them."""
-
-    @cached_property
-    def _table(self) -> dict[int, Api]:
-        modules = (import_module(f"{_PACKAGE}.{name}") for name in _MODULES)
-        return dict(sorted((api.key, api) for module in modules for api in _apis(module)))
-
-    def __getitem__(self, key: int) -> Api:
-        return self._table[key]
-
-    def __iter__(self) -> Iterator[int]:
-        return iter(self._table)
-
-    def __len__(self) -> int:
-        return len(self._table)
-
-
-def _apis(module: ModuleType) -> Iterator[Api]:
-    for cls in vars(module).values():
-        if isinstance(cls, type) and issubclass(cls, Request) and cls is not Request:
-            name = cls.__name__.removesuffix("Request")
-            yield Api(cls.api_key, name, cls, cls.response_type, cls.min_version, cls.max_version)
-
-
-API: Final[Mapping[int, Api]] = Apis()
+API: Final[Mapping[int, Api]] = dict(sorted(
+    (key, Api(key, name, module)) for module, names in _NAMES.items() for key, name in names.items()))
 """Every API known here, by key."""
 
 

@@ -12,15 +12,13 @@ import uuid
 from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
+from headrace.wire.field import UNKNOWN, UNSET, Field
 from headrace.wire.versions import NEVER, Versions
 
 __all__ = [
     "FIXED", "SIZED", "UNKNOWN", "UNSET", "ZERO_UUID", "Column", "Field", "Type", "columns", "compile_init",
     "default_source", "is_flexible", "min_size",
 ]
-
-UNSET: Final[Any] = object()
-"""Stands for "no default given": the type's zero, or a fresh list or structure."""
 
 ZERO_UUID: Final = uuid.UUID(int=0)
 """Kafka's "no id"."""
@@ -29,9 +27,6 @@ FIXED = {"Bool": "?", "Int8": "b", "Int16": "h", "Int32": "i", "Int64": "q", "Ui
          "Float64": "d"}
 """Types of a fixed size, with their letter for the `struct` module."""
 
-UNKNOWN: Final = "unknown_tags"
-"""Attribute of every structure that keeps the tagged fields which were read but are not known."""
-
 SIZED = ("String", "ShortString", "Bytes", "Records")
 """Types that begin with their length."""
 
@@ -39,17 +34,6 @@ _SIZES = {"?": 1, "b": 1, "h": 2, "i": 4, "q": 8, "H": 2, "I": 4, "d": 8}
 _ZEROS: dict[str, Any] = {**dict.fromkeys(FIXED, 0), "Bool": False, "Float64": 0.0, "String": "", "ShortString": "",
                           "Bytes": b"", "Records": b"", "Uuid": ZERO_UUID}
 _columns: dict[type[Any], tuple[Column, ...]] = {}
-
-
-class Field(NamedTuple):
-    """How one field of a message travels; made by `schema.field()`, which explains the parts."""
-
-    versions: str
-    default: Any
-    nullable: str
-    tag: int | None
-    tagged: str
-    ignorable: bool
 
 
 class Type(NamedTuple):

@@ -2,18 +2,32 @@
 
 A message class reads like Kafka's own schema: one line a field, the field's type as annotation, and `field()` with the
 versions in which it exists. Nothing is computed when a class is made beyond the list of its fields, so that importing
-every message stays cheap; the codecs are compiled on first use.
+every message stays cheap; annotations are read and codecs compiled on first use.
 
 This module must not know how a value is written. Read next: `wire.messages.produce` for an example, then `wire.codec`.
 """
 
 from __future__ import annotations
 
-import uuid
-from typing import Any, ClassVar, TypeAlias, dataclass_transform
+from headrace.wire.field import UNKNOWN, Field, bounds, field
 
-from headrace.wire.layout import UNKNOWN, UNSET, ZERO_UUID, Field, compile_init
-from headrace.wire.versions import ALL, Versions
+TYPE_CHECKING = False  # as in `headrace`: importing messages loads neither `typing` nor `uuid`
+if TYPE_CHECKING:
+    from typing import Any, ClassVar, TypeAlias, dataclass_transform
+    from uuid import UUID
+
+    from headrace.wire.layout import ZERO_UUID
+else:
+    def dataclass_transform(**_):
+        return lambda cls: cls
+
+    def __getattr__(name):  # for type checkers it would make every name one of this module
+        if name != "ZERO_UUID":
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        from headrace.wire.layout import ZERO_UUID
+
+        return ZERO_UUID
+
 
 __all__ = [
     "ZERO_UUID", "Array", "Bool", "Bytes", "Float64", "Int16", "Int32", "Int64", "Int8", "Message", "Records",
@@ -34,32 +48,10 @@ ShortString: TypeAlias = str
 Bytes: TypeAlias = bytes
 Records: TypeAlias = bytes | bytearray | memoryview
 """Record batches. Never copied: written as a part of its own, read as a view of the reply's bytes."""
-Uuid: TypeAlias = uuid.UUID
+Uuid: TypeAlias = "UUID"
 Array = list
 
 _SHOWN_BYTES = 32
-
-
-def field(
-    versions: str = ALL,
-    *,
-    default: Any = UNSET,
-    nullable: str = "",
-    tag: int | None = None,
-    tagged: str = "",
-    ignorable: bool = False,
-) -> Any:
-    """Describe a field of a message.
-
-    Args:
-        versions: message versions that have the field: ``"3+"``, ``"0-12"``, ``"2"``.
-        default: its value when it is not given or not sent; the type's zero when left out.
-        nullable: versions in which None may be sent; those of the field when left out and the annotation allows None.
-        tag: number of a tagged field (KIP-482); a tagged field is sent only when it differs from its default.
-        tagged: versions in which the field is tagged; those of the field when left out.
-        ignorable: a value may be dropped in silence when the negotiated version lacks the field.
-    """
-    return Field(versions, default, nullable, tag, tagged, ignorable)
 
 
 @dataclass_transform(kw_only_default=True)
@@ -67,9 +59,10 @@ class StructType(type):
     """Turns the `field()` lines of a class into slots."""
 
     def __new__(mcs, name: str, bases: tuple[type, ...], namespace: dict[str, Any], **keywords: Any) -> StructType:
-        fields = {key: value for key, value in namespace.items() if type(value) is Field}
-        for key in fields:
-            del namespace[key]
+        fields: dict[str, Field] = {}
+        for key in namespace.get("__annotations__", ()):
+            if type(namespace.get(key)) is Field:
+                fields[key] = namespace.pop(key)
         namespace.pop(UNKNOWN, None)
         namespace["__slots__"] = tuple(fields) if bases else (UNKNOWN,)
         namespace["fields"] = fields
@@ -90,6 +83,8 @@ class Struct(metaclass=StructType):
 
     def __init__(self, **values: Any) -> None:
         """The first instance of a class compiles the real `__init__` and puts it in the place of this one."""
+        from headrace.wire.layout import compile_init
+
         cls = type(self)
         setattr(cls, "__init__", compile_init(cls))  # noqa: B010  mypy forbids the plain assignment
         cls.__init__(self, **values)
@@ -129,9 +124,9 @@ class Message(Struct):
 
     def __init_subclass__(cls, *, versions: str = "", flexible: str = "") -> None:
         if versions:
-            cls.min_version, cls.max_version = Versions.parse(versions)
+            cls.min_version, cls.max_version = bounds(versions)
         if flexible:
-            cls.flexible_version = Versions.parse(flexible).low
+            cls.flexible_version = bounds(flexible)[0]
 
 
 class Response(Message):

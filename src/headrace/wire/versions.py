@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-__all__ = ["ALL", "NEVER", "Versions"]
+from headrace.wire.field import NO_END, bounds
 
-ALL: Final = "0+"
-_NO_END: Final = 0x7FFF
+__all__ = ["NEVER", "Versions"]
 
 
 class Versions(NamedTuple):
@@ -19,13 +18,10 @@ class Versions(NamedTuple):
     @classmethod
     def parse(cls, text: str) -> Versions:
         """Read ``"0-13"``, ``"3+"`` or ``"2"``."""
-        if text.endswith("+"):
-            return cls(int(text[:-1]), _NO_END)
-        low, _, high = text.partition("-")
-        return cls(int(low), int(high or low))
+        return cls(*bounds(text))
 
     def __str__(self) -> str:
-        return f"{self.low}+" if self.high == _NO_END else f"{self.low}-{self.high}"
+        return f"{self.low}+" if self.high == NO_END else f"{self.low}-{self.high}"
 
     def holds(self, version: int) -> bool:
         """True when `version` lies in the range."""
