@@ -42,7 +42,7 @@ def test_the_corpus_raises_nothing_but_damage(target: str, part: int) -> None:
         try:
             run_one(target, path.read_bytes())
         except Exception as error:
-            raise AssertionError(f"{path.relative_to(Path.cwd())}: {error}") from error
+            raise AssertionError(f"{path.relative_to(campaign.CORPUS)}: {error}") from error
 
 
 def test_the_corpus_is_small() -> None:
