@@ -30,7 +30,8 @@ ROWS = {
     "confluent-kafka, Producer and Consumer": "from confluent_kafka import Consumer, Producer",
     "kafka-python, Producer and Consumer": "from kafka import KafkaConsumer, KafkaProducer",
     "aiokafka, Producer and Consumer": "from aiokafka import AIOKafkaConsumer, AIOKafkaProducer",
-    MESSAGES: "from headrace.wire.api import API; len(API)",
+    MESSAGES: "import headrace.wire.api, " + ", ".join(f"headrace.wire.messages.{path.stem}" for path in sorted(
+        (ROOT / "src/headrace/wire/messages").glob("[!_]*.py"))),
     "kafka-python, all messages": "import " + ", ".join(f"kafka.protocol.{name}" for name in (
         "admin", "consumer", "metadata", "producer", "sasl")),
     "aiokafka, all messages": "import " + ", ".join(f"aiokafka.protocol.{name}" for name in (

@@ -2,18 +2,31 @@
 
 from __future__ import annotations
 
+from importlib import import_module
+from pkgutil import iter_modules
+
 import pytest
 
 from headrace.errors import KafkaError, KafkaException
+from headrace.wire import messages
 from headrace.wire.api import API, negotiate
 from headrace.wire.messages.fetch import FetchRequest
 from headrace.wire.messages.produce import InitProducerIdRequest, ProduceRequest
+from headrace.wire.schema import Request
 
 
 def test_the_table_holds_the_apis_by_key() -> None:
     assert list(API) == sorted(API)
     assert (API[0].name, API[0].min_version, API[0].max_version) == ("Produce", 0, 13)
     assert API[18].request.__name__ == "ApiVersionsRequest"
+
+
+def test_the_table_names_every_request_under_its_own_key() -> None:
+    modules = [import_module(f"{messages.__name__}.{found.name}") for found in iter_modules(messages.__path__)]
+    requests = {cls.api_key: cls for module in modules for cls in vars(module).values()
+                if isinstance(cls, type) and issubclass(cls, Request) and cls is not Request}
+    assert {key: api.request for key, api in API.items()} == requests
+    assert {key: api.key for key, api in API.items()} == {key: key for key in requests}
 
 
 def test_the_highest_version_of_both_sides_is_chosen() -> None:

@@ -12,11 +12,12 @@ from pathlib import Path
 import pytest
 
 from headrace.error_codes import CODES
+from headrace.wire import schema
 from headrace.wire.api import API
 from headrace.wire.layout import ZERO_UUID, columns
 from headrace.wire.messages.fetch import FetchRequest, PartitionData
 from headrace.wire.messages.produce import PartitionProduceResponse, ProduceRequest, ProduceResponse, TopicProduceData
-from headrace.wire.schema import Struct
+from headrace.wire.schema import Struct, field
 from headrace.wire.versions import NEVER, Versions
 
 MESSAGES = sorted(path for path in (Path(__file__).parents[2] / "src/headrace/wire/messages").glob("*.py")
@@ -84,6 +85,19 @@ def test_every_message_and_structure_says_what_it_is() -> None:
         assert cls.__doc__.strip().endswith((".", ")"))
         waiting += [c.type.struct for c in columns(cls) if c.type.struct and c.type.struct not in seen]
     assert len(seen) > 100
+
+
+def test_equal_fields_are_one_object_and_unequal_defaults_are_not() -> None:
+    assert field("3+", default=-1) is field("3+", default=-1)
+    kinds = [field(), field(default=0), field(default=0.0), field(default=False), field(default=""), field("1+")]
+    assert len({id(kind) for kind in kinds}) == len(kinds)
+    assert [type(kind.default) for kind in kinds[1:4]] == [int, float, bool]
+
+
+def test_the_schema_has_no_names_but_its_own() -> None:
+    assert schema.ZERO_UUID is ZERO_UUID
+    with pytest.raises(AttributeError, match="no attribute 'ONE_UUID'"):
+        schema.ONE_UUID  # type: ignore[attr-defined]  # noqa: B018
 
 
 def test_a_range_of_versions_reads_as_kafka_writes_it() -> None:
