@@ -207,6 +207,25 @@ def test_callbacks_come_from_a_background_thread_each_exactly_once_with_the_reco
     assert sorted(told) == [(number, None, True, CALLBACKS) for number in waiting]
 
 
+def test_callbacks_come_exactly_once_whatever_happens_to_requests(broker, props):
+    told = []
+    for after, action in enumerate((Action.LOSE_REPLY, Action.DROP, Action.CUT, Action.SILENCE, Action.DROP)):
+        broker.add_fault(Fault(action=action, request=ProduceRequest, after=3 * after))
+    conf = {**props, "message.timeout.ms": 20_000, "request.timeout.ms": 300, "retry.backoff.ms": 10,
+            "reconnect.backoff.ms": 5, "batch.num.messages": 20, "queue.buffering.max.messages": 200,
+            "error_cb": lambda error: None}
+    before = sum(broker.end_offsets("four"))
+    with KafkaAsyncProducer(conf) as producer:
+        for number in range(2000):
+            partition = 9 if number % 100 == 99 else number % 4
+            producer.send(ProducerRecord("four", b"v", partition=partition, record_id=number),
+                          lambda metadata, error: told.append((metadata.record_id, error and error.name())))
+    assert sorted(number for number, _ in told) == list(range(2000))
+    assert {number for number, error in told if error == "_UNKNOWN_PARTITION"} == set(range(99, 2000, 100))
+    assert [each for each in told if each[1] not in (None, "_UNKNOWN_PARTITION")] == []
+    assert sum(broker.end_offsets("four")) == before + 1980
+
+
 def test_records_without_an_id_are_numbered(props):
     told = []
     with KafkaAsyncProducer(props) as producer:
