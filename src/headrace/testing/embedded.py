@@ -31,6 +31,7 @@ class EmbeddedBroker:
 
     Raises:
         OSError: a port or the data directory is in use.
+        ValueError: `settings.api_versions` names what is not served.
     """
 
     def __init__(
