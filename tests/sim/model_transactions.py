@@ -46,6 +46,7 @@ class Transaction:
     partitions: set[Key] = field(default_factory=set)
     bumped: bool = False  # the phase came with a new epoch (version 2, or fencing)
     started: int = 0
+    opened_late: bool = False  # by a request that nobody waits for any more
 
 
 @dataclass
@@ -143,6 +144,7 @@ class ModelTransactions:
         }
         self.transaction = Transaction()
         self.fences: list[str] = []  # why a producer may be fenced without a rival
+        self.late = False  # nobody waits any more for the answer to what is being carried out
         self.completes_first = rng.random() < 0.5  # as Kafka since 4.1; 4.0 looks at the epoch first
         self.marker_delay_s: Callable[[], float] = lambda: 0.0005
         self._ids = itertools.count(1000)
@@ -171,12 +173,15 @@ class ModelTransactions:
         ):
             return K.PRODUCER_FENCED
         if known.phase is Phase.ONGOING:
-            self._fence("InitProducerId in an open transaction")
+            if self.late or takes_over or known.opened_late or epoch != known.epoch:
+                self.fences.append("InitProducerId in an open transaction")
+            self._fence()
             return K.CONCURRENT_TRANSACTIONS
-        if known.epoch >= self._max_epoch - 1 and (takes_over or epoch == known.epoch):
+        current = (producer_id, epoch) == (known.producer_id, known.epoch)
+        if known.epoch >= self._max_epoch - 1 and (takes_over or current):
             known.previous_id, known.producer_id = known.producer_id, next(self._ids)
             known.last_epoch, known.epoch = (-1 if takes_over else known.epoch), 0
-        elif takes_over or known.epoch == -1 or epoch == known.epoch:
+        elif takes_over or known.epoch == -1 or current:
             known.last_epoch, known.epoch = (-1 if takes_over else known.epoch), known.epoch + 1
         elif epoch != known.last_epoch:
             return K.PRODUCER_FENCED
@@ -195,6 +200,7 @@ class ModelTransactions:
         if known.phase is not Phase.ONGOING:
             known.phase, known.partitions, known.bumped = Phase.ONGOING, set(), False
             known.started = started = next(self._starts)
+            known.opened_late = self.late
             self._later(self._timeout_s, lambda: self._time_out(started))
         known.partitions |= wanted
         return 0
@@ -258,10 +264,10 @@ class ModelTransactions:
 
     def _time_out(self, started: int) -> None:
         if self.transaction.phase is Phase.ONGOING and self.transaction.started == started:
-            self._fence("a transaction was open for too long")
+            self.fences.append("a transaction was open for too long")
+            self._fence()
 
-    def _fence(self, why: str) -> None:
-        self.fences.append(why)
+    def _fence(self) -> None:
         known = self.transaction
         known.epoch, known.last_epoch = known.epoch + 1, -1
         self._prepare(False, bump=False)

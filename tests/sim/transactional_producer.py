@@ -57,6 +57,7 @@ class Producer:
         self.txns: list[Txn] = []
         self.results: dict[Operation, K | None] = {}
         self.fenced = False
+        self.final: list[Txn] = []  # begun when the cluster had healed
         self.finished = False
         self._late: list[int] = []
         self._refreshing = False
@@ -141,7 +142,8 @@ class Producer:
         if self._last:  # the cluster has healed by then: all must go well
             yield max(self.sim.heal_at - self.sim.now, 0.0) + 3.0
             for _ in range(2):
-                if not (yield from self._transaction(Txn(), final=True)):
+                self.final.append(txn := Txn())
+                if not (yield from self._transaction(txn, final=True)):
                     return
 
     def _pause(self) -> float:
@@ -178,8 +180,9 @@ class Producer:
         error: K | None = None
         if wants_commit:
             yield from self._flush(txn)
-            if self._rng.random() < 0.1 and not final:
-                self.sim.at(self._rng.choice([0.0, 0.0007, 0.002]), self._produce_late)
+        if self._rng.random() < 0.1 and not final:
+            self.sim.at(self._rng.choice([0.0, 0.0007, 0.002]), self._produce_late)
+        if wants_commit:
             error = yield from self._do(Operation.COMMIT)
             if error is None:
                 txn.outcome = "committed"

@@ -53,7 +53,8 @@ class Simulation:
         self.cluster = ModelTransactions(
             rng, self.at, rng.choice([1, 2, 3]), self.partitions, ("g1", "g2"),
             rng.choice([4, 32_767, 32_767]), timeout_s)
-        self.cluster.marker_delay_s = lambda: rng.uniform(0, self._slowest_s) if self.faulty else 0.0005
+        self._slow_markers = rng.random() < 0.3
+        self.cluster.marker_delay_s = self._marker_delay_s
         self.owner: Producer | None = None  # who took the transactional id over last
         rival = rng.random() < 0.25
         self.producers = [Producer(self, rng.choice([1, 3, 6]), last=not rival)]
@@ -66,6 +67,10 @@ class Simulation:
 
     def new_record(self) -> int:
         return next(self._records)
+
+    def _marker_delay_s(self) -> float:
+        slow = self.faulty or (self._slow_markers and self.now < self.heal_at)
+        return self.random.uniform(0, min(self._slowest_s, 0.4)) if slow else 0.0005
 
     def hold(self, holds: bool, text: str) -> None:
         if not holds:
@@ -150,11 +155,15 @@ class Simulation:
         self.at(send.timeout_s, lambda: self._time_out(link, send))
         if self.faulty:
             self.at(self.random.uniform(0, 0.05), lambda: self._cut(link))
+        if self.faulty:  # the connection breaks at once, and the request lingers somewhere
+            self.at(0.0001, lambda: self._cut(link))
+            self.at(self.random.uniform(0.002, 0.2), lambda: self._arrive(node, link, send))
 
     def _arrive(self, node: int, link: _Link, send: Send) -> None:
         late = id(send) not in link.outstanding
         if node in self.cluster.down or (late and self.random.random() < 0.4):
             return
+        self.cluster.late = late
         reply = answer(self, link.producer, node, send, late=late)
         slow = self.random.choice([0.0005, 0.05, self._slowest_s]) if self.faulty else 0.0005
         link.answers_at = max(self.now + slow, link.answers_at)
@@ -218,6 +227,8 @@ class Simulation:
         error = producer.machine.error
         if error is not None and producer is self.owner and not self.cluster.fences:
             raise Violation(f"seed {self.seed}: no progress, the healed cluster can not be written to: {error!r}")
+        self.hold(error is not None or all(txn.outcome == "committed" for txn in producer.final) or bool(
+            self.cluster.fences), "no progress, the healed cluster does not commit")
         for record in itertools.chain.from_iterable(txn.records for txn in producer.txns):
             self.hold(record in producer.reports, f"record {record} was never reported")
 

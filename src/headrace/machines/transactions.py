@@ -175,9 +175,10 @@ class Transactions:
         self._flying: Send | None = None
         self._failures = 0
         self._due = -_NEVER
+        self._known_version = 0
+        self._used_by_version_1 = False  # the epoch: with version 2 records could fall into a transaction before
         self._recovering = False  # a new epoch is asked for before the next transaction may write
         self._can_recover = True  # the broker can give a new epoch to this producer alone
-        self._opened = False  # there was a transaction
         self._events: list[Event] = []
 
     # What the application asks for. Wrong order is the application's mistake and told at once.
@@ -205,18 +206,15 @@ class Transactions:
         refused = self._move((State.READY,), State.OPEN, None)
         if refused is None:
             self._contents = _Contents()
-            self._settle_version()
+            fresh = self._recovering or not self._used_by_version_1
+            self.version = 2 if fresh and self._cluster_version() >= _VERSION_2 else 1
         return refused
 
-    def _settle_version(self) -> None:
-        """Which protocol the transaction follows. Between two protocols lies a new epoch, as with Java's producer."""
+    def _cluster_version(self) -> int:
         features = self._features()
-        if not features and self._opened:
-            return  # no broker is connected that tells them
-        version = 2 if features.get("transaction.version", 0) >= _VERSION_2 else 1
-        if self._opened and version != self.version:
-            self._recovering = True
-        self.version, self._opened = version, True
+        if features:  # else no broker is connected that tells them, or all are old
+            self._known_version = features.get("transaction.version", 0)
+        return self._known_version
 
     def add_offsets(self, offsets: Iterable[TopicPartition], member: GroupMember) -> KafkaError | None:
         """Put a consumer's offsets into the transaction; an error if that can not be begun."""
@@ -458,6 +456,7 @@ class Transactions:
 
     def _take_numbers(self, reply: InitProducerIdResponse | EndTxnResponse) -> None:
         self._identity.producer_id, self._identity.epoch = reply.producer_id, reply.producer_epoch
+        self._used_by_version_1 = False
 
     def _on_partitions(self, send: Send, reply: AddPartitionsToTxnResponse, now: float) -> None:
         contents, refusals = self._contents, []
@@ -507,8 +506,14 @@ class Transactions:
         self._ended()
 
     def _ended(self) -> None:
-        """The transaction is over. With version 1 what may still arrive late is shut out by a new epoch."""
-        self._recovering |= self._contents.bump or self._contents.uncertain
+        """The transaction is over. With version 1 what may still arrive late is shut out by a new epoch.
+
+        It is asked for at once, for the longer this waits the likelier another producer has taken over, and then the
+        coordinator would abort what that one has open. This holds for the change to version 2 too.
+        """
+        self._used_by_version_1 |= self._contents.started and self.version < _VERSION_2
+        upgrade = self._used_by_version_1 and self._cluster_version() >= _VERSION_2
+        self._recovering |= self._contents.bump or self._contents.uncertain or upgrade
         self._finish(Operation.COMMIT if self.state is State.COMMITTING else Operation.ABORT)
         if self._recovering and not self._can_recover:
             self._fail(KafkaError(KafkaError.UNSUPPORTED_VERSION, "a late request of the last transaction could not be "
