@@ -19,6 +19,7 @@ test: $(READY)  ## All tests but the long ones, real Kafka and real Spark includ
 long: $(READY)  ## The long tests: clusters of three brokers, older Kafkas, simulated schedules, a million hostile inputs
 	$(BIN)/python -m pytest -m slow $(PYTEST_ARGS)
 	$(BIN)/python -m tests.sim.produce --schedules 100000 --jobs 2
+	$(BIN)/python -m tests.sim.transactions --schedules 100000 --jobs 2
 	$(BIN)/python -m tests.hostile --frames 1000000 --jobs 2
 
 fuzz: $(READY)  ## Ten minutes of coverage-guided fuzzing for each of the native module, message codecs and compression
