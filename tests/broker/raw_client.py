@@ -85,10 +85,10 @@ def produce_request(topic: str, partition: int, batch: bytes, acks: int = -1) ->
 
 
 def batch_of(values: list[bytes], producer_id: int = -1, epoch: int = -1, sequence: int = -1,
-             codec: int = NONE, timestamp_ms: int = 1_700_000_000_000) -> bytes:
+             codec: int = NONE, timestamp_ms: int = 1_700_000_000_000, *, transactional: bool = False) -> bytes:
     builder = BatchBuilder(1 << 20, len(values))
     for value in values:
         assert builder.append(timestamp_ms, None, value, [])
     batch = builder.seal(codec)
-    batch.stamp(producer_id, epoch, sequence)
+    batch.stamp(producer_id, epoch, sequence, transactional)
     return bytes(batch.data)

@@ -13,7 +13,8 @@ from uuid import UUID
 
 from raw_client import RawClient
 
-from headrace.records import Cursor, scan
+from headrace.records import BatchInfo, Cursor, scan
+from headrace.records.control import control_records
 from headrace.wire.frame import decode_response
 from headrace.wire.layout import columns
 from headrace.wire.messages.admin_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
@@ -27,6 +28,7 @@ from headrace.wire.messages.offsets import (
     OffsetFetchRequestGroup,
 )
 from headrace.wire.messages.produce import InitProducerIdRequest
+from headrace.wire.messages.transactions import TransactionTopic
 from headrace.wire.schema import ZERO_UUID, Request, Struct
 
 HUNG_UP = "the broker hung up"
@@ -39,7 +41,9 @@ _OF_ONE_RELEASE = {
 _OF_MACHINE = {"host", "port", "cluster_id", "log_dir", "total_bytes", "usable_bytes", "rack"}
 _MEMBERS = {"member_id", "leader"}
 _TEXTS = {"error_message", "batch_index_error_message", "documentation"}
-_CLOCKS = {"log_append_time_ms"}
+_CLOCKS = {"log_append_time_ms", "transaction_start_time_ms", "last_timestamp", "timestamp"}
+_LONG_AGO_MS = 1_750_000_000_000
+"""Later times are those of the brokers' clocks."""
 
 Conversation = Callable[["Talk"], None]
 LIMITS: dict[Conversation, tuple[str, int]] = {}
@@ -161,6 +165,8 @@ class Talk:
         return next(key for key, value in self._ids.items() if value == name)
 
     def _plain(self, value: Any, version: int) -> Any:
+        if isinstance(value, TransactionTopic) and value.topic == "__consumer_offsets":
+            return "offsets of a group"  # in one of more or fewer partitions
         if isinstance(value, Struct):
             return dict(self._fields(value, version))
         if isinstance(value, list):
@@ -183,7 +189,7 @@ class Talk:
             return None if getattr(value, "error_code", 0) else "there" if found else found
         if name in _MEMBERS and found:
             return self._members.setdefault(found, f"member {len(self._members)}")
-        if name in _CLOCKS and found >= 0:
+        if name in _CLOCKS and found > _LONG_AGO_MS:
             return "now"
         if name == "topic_id":
             return found if found == ZERO_UUID else self._ids.get(found, "an id")
@@ -232,10 +238,15 @@ def records_of(data: Any) -> list[Any]:
     shown: list[Any] = []
     for info in scan(view):
         batch = view[info.position:info.position + info.size]
-        shown.append(("format", info.magic, "codec", info.codec))
+        shown.append(("format", info.magic, "codec", info.codec, *_transaction_of(info)))
+        shown += [("marker", each.offset, each.type, each.coordinator_epoch) for each in control_records(batch)]
         shown += [(each.offset(), each.key(), each.value(), each.headers(), each.timestamp())
                   for each in Cursor(batch, "", 0, 0).take(1 << 20)]
     return shown
+
+
+def _transaction_of(info: BatchInfo) -> tuple[str | int, ...]:
+    return ("transaction of epoch", info.epoch, info.base_sequence) if info.is_transactional else ()
 
 
 def _end_of_messages(view: memoryview) -> int:

@@ -8,10 +8,12 @@ import os
 from collections.abc import Iterator
 from itertools import count
 
+import conversations_committed
 import conversations_configs
 import conversations_groups
 import conversations_records
 import conversations_topics
+import conversations_transactions
 import pytest
 from raw_client import RawClient
 from talk import LIMITS, Conversation, Talk, differences, wait_for_coordinators
@@ -26,7 +28,8 @@ from tools.kafka import KafkaCluster, MissingJavaError, RegistryError
 RELEASES = ("4.4.0", "3.9.2")
 CONVERSATIONS = [
     (kind, conversation)
-    for module in (conversations_records, conversations_groups, conversations_topics, conversations_configs)
+    for module in (conversations_records, conversations_groups, conversations_topics, conversations_configs,
+                   conversations_transactions, conversations_committed)
     for kind, conversations in module.CONVERSATIONS.items() for conversation in conversations]
 NUMBERS = count()
 each = pytest.mark.parametrize(("kind", "conversation"), CONVERSATIONS,
@@ -69,7 +72,9 @@ def started(cluster: KafkaCluster) -> KafkaCluster:
 @pytest.fixture(scope="module")
 def embedded() -> Iterator[dict[str, EmbeddedBroker]]:
     """One of ours for each of theirs, so that both have heard the same."""
-    brokers = {release: EmbeddedBroker() for release in RELEASES}
+    levels = {release: BrokerSettings.of_kafka(release).transaction_version for release in RELEASES}
+    brokers = {release: EmbeddedBroker(settings=BrokerSettings(transaction_version=level))
+               for release, level in levels.items()}
     for broker in brokers.values():
         broker.start()
     yield brokers

@@ -22,6 +22,7 @@ from headrace.wire.messages import (
     offsets,
     produce,
     session,
+    transactions,
 )
 from headrace.wire.schema import Request
 
@@ -97,6 +98,10 @@ def request_of(kind: type[Request], version: int, broker: EmbeddedBroker) -> Req
                 admin_topics.CreatePartitionsTopic(name="none", count=3, assignments=None)])
         case "InitProducerId":
             return produce.InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=0)
+        case "AddOffsetsToTxn":
+            return transactions.AddOffsetsToTxnRequest(transactional_id="nobody", group_id="g")
+        case "EndTxn":
+            return transactions.EndTxnRequest(transactional_id="nobody")
         case "OffsetForLeaderEpoch":
             return fetch.OffsetForLeaderEpochRequest(topics=[fetch.OffsetForLeaderTopic(topic="t", partitions=[
                 fetch.OffsetForLeaderPartition(partition=0, leader_epoch=0)])])
@@ -135,7 +140,8 @@ def test_every_advertised_version_is_answered(served: EmbeddedBroker, kind: type
         reply = client.call(request_of(kind, version, served), version)
     code = getattr(reply, "error_code", 0)
     assert code in (0, KafkaError.UNKNOWN_MEMBER_ID, KafkaError.MEMBER_ID_REQUIRED,
-                    KafkaError.INCONSISTENT_GROUP_PROTOCOL, KafkaError.SECURITY_DISABLED)
+                    KafkaError.INCONSISTENT_GROUP_PROTOCOL, KafkaError.SECURITY_DISABLED,
+                    KafkaError.INVALID_PRODUCER_ID_MAPPING)
 
 
 def test_all_versions_from_0_up_are_served() -> None:
@@ -149,7 +155,8 @@ def test_all_versions_from_0_up_are_served() -> None:
         "AlterConfigs": (0, 2), "IncrementalAlterConfigs": (0, 1),
         "ListConfigResources": (0, 1), "OffsetDelete": (0, 0), "DescribeProducers": (0, 0), "DescribeLogDirs": (0, 5),
         "ElectLeaders": (0, 2), "ListPartitionReassignments": (0, 0), "DescribeAcls": (0, 3), "CreateAcls": (0, 3),
-        "DeleteAcls": (0, 3),
+        "DeleteAcls": (0, 3), "AddPartitionsToTxn": (0, 5), "AddOffsetsToTxn": (0, 4), "TxnOffsetCommit": (0, 6),
+        "EndTxn": (0, 5), "WriteTxnMarkers": (0, 2), "DescribeTransactions": (0, 0), "ListTransactions": (0, 2),
     }
 
 

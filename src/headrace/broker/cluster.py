@@ -1,4 +1,5 @@
-"""What all nodes of an embedded cluster share: topics, nodes, groups, faults. Handlers get it with every request.
+"""What all nodes of an embedded cluster share: topics, nodes, groups, transactions, faults. Handlers get it with every
+request.
 
 It knows no sockets. Read next: any `broker.handlers_*` module for what is done with it.
 """
@@ -17,11 +18,16 @@ from headrace.broker.groups import Groups
 from headrace.broker.offsets import OffsetStore
 from headrace.broker.partition import NO_LEADER, Partition, Refused
 from headrace.broker.settings import BrokerSettings
+from headrace.broker.transaction_coordinator import TransactionCoordinator
 from headrace.errors import KafkaError
+from headrace.wire.messages.produce import ProduceRequest
+from headrace.wire.messages.transactions import EndTxnRequest, TxnOffsetCommitRequest
 from headrace.wire.schema import Uuid
 
 __all__ = ["CLUSTER_OPERATIONS", "GROUP_OPERATIONS", "TOPIC_OPERATIONS", "Call", "Cluster", "Node"]
 
+_OWN_EPOCHS_FROM = {ProduceRequest.api_key: 12, EndTxnRequest.api_key: 5, TxnOffsetCommitRequest.api_key: 5}
+"""Versions from which on every transaction has an epoch of its own (KIP-890), by key."""
 CLUSTER_OPERATIONS, GROUP_OPERATIONS, TOPIC_OPERATIONS = 8096, 3400, 3576
 """Everything that may be done with a cluster, a group and a topic, a bit for each operation: here nobody is refused."""
 
@@ -54,6 +60,10 @@ class Cluster:
         self.catalog = Catalog([node.id for node in nodes], directory)
         self.offsets = OffsetStore(None if directory is None else directory / "offsets.journal")
         self.groups = Groups(settings)
+        self.transaction_version = _transaction_version(settings, served)
+        self.transactions = TransactionCoordinator(
+            self.catalog, self.offsets, settings, self.transaction_version,
+            None if directory is None else directory / "transactions.journal")
         self.faults = Faults()
 
     @property
@@ -67,7 +77,7 @@ class Cluster:
         return next((node.id for node in self.nodes.values() if node.is_up), NO_LEADER)
 
     def coordinator(self, key: str) -> Node | None:
-        """The node that coordinates a group: always the same one of those that are up."""
+        """The node that coordinates a group or a transactional id: always the same one of those that are up."""
         up = self.up_nodes
         return up[crc32(key.encode()) % len(up)] if up else None
 
@@ -106,6 +116,7 @@ class Cluster:
             for partition in topic.partitions:
                 self._elect(partition)
         self.catalog.save()
+        self.transactions.resume()
 
     def _elect(self, partition: Partition) -> None:
         if not self.is_up(partition.leader_id):
@@ -117,9 +128,16 @@ class Cluster:
         return node is not None and node.is_up
 
     def close(self) -> None:
-        """Close the files."""
+        """Close the files, and stop the clocks of transactions."""
+        self.transactions.close()
         self.catalog.close()
         self.offsets.close()
+
+
+def _transaction_version(settings: BrokerSettings, served: Mapping[int, tuple[int, int]]) -> int:
+    """The level of transactions that clients are told: no higher than the versions allow that are offered."""
+    allows_own_epochs = all(key in served and served[key][1] >= version for key, version in _OWN_EPOCHS_FROM.items())
+    return settings.transaction_version if allows_own_epochs else min(settings.transaction_version, 1)
 
 
 @dataclass(slots=True)
@@ -166,6 +184,12 @@ class Call:
         if leader_epoch > partition.leader_epoch:
             raise Refused(KafkaError.UNKNOWN_LEADER_EPOCH)
         return partition
+
+    def check_coordinator(self, key: str) -> None:
+        """Refuse what is for another node: a group or a transactional id that this one does not coordinate."""
+        node = self.cluster.coordinator(key)
+        if node is None or node.id != self.node_id:
+            raise Refused(KafkaError.NOT_COORDINATOR)
 
     @staticmethod
     def now_ms() -> int:

@@ -369,6 +369,18 @@ class Group:
         if self.state is State.PREPARING:
             raise Refused(KafkaError.REBALANCE_IN_PROGRESS)
 
+    def check_transactional_commit(self, member_id: str, instance_id: str | None, generation: int) -> None:
+        """Whether offsets may be committed in a transaction: by a present member, or by who names none, as old clients
+        do (KIP-447).
+
+        Raises:
+            Refused: the member is not, or no longer, one.
+        """
+        is_member = bool(generation >= 0 or member_id or instance_id is not None)
+        if is_member and (generation >= 0 or self.members):
+            self.member(member_id, instance_id)
+            self.check_generation(generation)
+
     def check_commit(self, member_id: str, instance_id: str | None, generation: int) -> None:
         """Whether offsets may be committed: by a present member, or, without members, by anyone outside of a group.
 

@@ -121,7 +121,7 @@ def list_partition_reassignments(
 
 
 def describe_producers(call: Call, request: DescribeProducersRequest) -> DescribeProducersResponse:
-    """The idempotent producers that partitions know (KIP-664)."""
+    """The producers that partitions know, and their open transactions (KIP-664)."""
     return DescribeProducersResponse(topics=[ProducersTopicResponse(name=topic.name, partitions=[
         _producers(call, topic, index) for index in topic.partition_indexes]) for topic in request.topics])
 
@@ -134,8 +134,9 @@ def _producers(call: Call, wanted: ProducersTopicRequest, index: int) -> Produce
         reply.error_code, reply.error_message = refused.code, refused.reason
         return reply
     reply.active_producers = [
-        ProducerState(producer_id=each.id, producer_epoch=each.epoch, last_sequence=each.last.last_sequence,
-                      last_timestamp=each.last.timestamp_ms, coordinator_epoch=-1)
+        ProducerState(producer_id=each.id, producer_epoch=each.epoch, last_sequence=each.last_sequence,
+                      last_timestamp=each.timestamp_ms, coordinator_epoch=each.coordinator_epoch,
+                      current_txn_start_offset=each.open_since)
         for each in partition.producers.known()]
     return reply
 

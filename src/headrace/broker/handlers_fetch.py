@@ -11,11 +11,12 @@ from collections.abc import Awaitable
 
 from headrace.broker.catalog import Topic
 from headrace.broker.cluster import Call
-from headrace.broker.log import Log
+from headrace.broker.log import Slice
 from headrace.broker.partition import MAX_CONVERTED_BYTES, Partition, Refused
 from headrace.errors import CorruptRecordError, KafkaError, KafkaException
 from headrace.records.conversion import downgrade
 from headrace.wire.messages.fetch import (
+    AbortedTransaction,
     FetchableTopicResponse,
     FetchPartition,
     FetchRequest,
@@ -28,6 +29,8 @@ from headrace.wire.messages.fetch import (
 
 __all__ = ["fetch"]
 
+_COMMITTED = 1
+_NOTHING = Slice(b"", 0)
 _FIRST_OF_SESSION, _NO_SESSION = 0, -1
 _IDS_FROM = 13
 _LEADERS_FROM = 12
@@ -97,8 +100,8 @@ def _read(call: Call, request: FetchRequest) -> tuple[FetchResponse, int]:
         parts: list[PartitionData] = []
         for part in wanted.partitions:
             # A batch that is larger than all limits comes whole when it is the reply's first, so that readers get on.
-            data, stored_bytes = _read_partition(call, request.isolation_level, wanted, part, room - total,
-                                                 whole_first=total == 0)
+            data, stored_bytes = _read_partition(call, request.isolation_level == _COMMITTED, wanted, part,
+                                                 room - total, whole_first=total == 0)
             parts.append(data)
             total += stored_bytes
         reply.responses.append(FetchableTopicResponse(topic=wanted.topic, topic_id=wanted.topic_id, partitions=parts))
@@ -111,7 +114,7 @@ def _read(call: Call, request: FetchRequest) -> tuple[FetchResponse, int]:
 
 
 def _read_partition(
-    call: Call, isolation_level: int, wanted: FetchTopic, part: FetchPartition, room: int, *, whole_first: bool
+    call: Call, is_committed: bool, wanted: FetchTopic, part: FetchPartition, room: int, *, whole_first: bool
 ) -> tuple[PartitionData, int]:
     topic: Topic | None = None
     try:
@@ -120,27 +123,39 @@ def _read_partition(
         log = partition.log
         if not log.start_offset <= part.fetch_offset <= log.end_offset:
             raise Refused(KafkaError.OFFSET_OUT_OF_RANGE)
-        batches = _batches(call, topic, log, part, room, whole_first=whole_first)
-        records = batches if call.version >= _BATCHES_FROM else _message_set(call, batches, part)
+        stable = partition.last_stable_offset
+        found = _batches(call, topic, partition, part, room, stable if is_committed else log.end_offset,
+                         whole_first=whole_first)
+        records = found.data if call.version >= _BATCHES_FROM else _message_set(call, found.data, part)
     except Refused as refused:
         return _refusal(topic if call.version >= _LEADERS_FROM else None, part, refused), 0
     data = PartitionData(
         partition_index=part.partition, error_code=0, high_watermark=log.end_offset,
-        last_stable_offset=log.end_offset, log_start_offset=log.start_offset,
-        aborted_transactions=[] if isolation_level else None, records=records,
+        last_stable_offset=stable, log_start_offset=log.start_offset, records=records,
+        aborted_transactions=_aborted(partition, part.fetch_offset, found) if is_committed else None,
     )
-    return data, len(batches)
+    return data, len(found.data)
+
+
+def _aborted(partition: Partition, offset: int, found: Slice) -> list[AbortedTransaction]:
+    """The aborted transactions with records in what was read, so that the reader leaves these out."""
+    if not found.data:
+        return []
+    return [AbortedTransaction(producer_id=each.producer_id, first_offset=each.first_offset)
+            for each in partition.producers.aborted(offset, found.end_offset)]
 
 
 def _batches(
-    call: Call, topic: Topic, log: Log, part: FetchPartition, room: int, *, whole_first: bool
-) -> bytes | memoryview:
-    """Batches from the asked offset on, as they lie in the log."""
+    call: Call, topic: Topic, partition: Partition, part: FetchPartition, room: int, before: int, *, whole_first: bool
+) -> Slice:
+    """Batches from the asked offset on, as they lie in the log, up to those that begin at `before`."""
     limit = min(part.partition_max_bytes, room)
     if call.version < _ZSTD_FROM and topic.configs["compression.type"] == "zstd":
         raise Refused(KafkaError.UNSUPPORTED_COMPRESSION_TYPE)
-    batches = log.read(part.fetch_offset, limit) if limit > 0 or whole_first else b""
-    return batches if whole_first or len(batches) <= limit or call.version < _WHOLE_FIRST_FROM else b""
+    if limit <= 0 and not whole_first:
+        return _NOTHING
+    found = partition.log.read(part.fetch_offset, limit, before)
+    return found if whole_first or len(found.data) <= limit or call.version < _WHOLE_FIRST_FROM else _NOTHING
 
 
 def _message_set(call: Call, batches: bytes | memoryview, part: FetchPartition) -> bytes:

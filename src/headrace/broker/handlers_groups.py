@@ -58,8 +58,8 @@ from headrace.wire.messages.offsets import (
 )
 from headrace.wire.schema import ZERO_UUID
 
-__all__ = ["delete_groups", "describe_groups", "find_coordinator", "heartbeat", "join_group", "leave_group",
-           "list_groups", "offset_commit", "offset_delete", "offset_fetch", "sync_group"]
+__all__ = ["MAX_METADATA_BYTES", "delete_groups", "describe_groups", "find_coordinator", "heartbeat", "join_group",
+           "leave_group", "list_groups", "offset_commit", "offset_delete", "offset_fetch", "sync_group"]
 
 _BATCHED_KEYS_FROM = 4
 _PROTOCOL_FROM = 5
@@ -69,7 +69,7 @@ _IDS_FROM = 10
 _NOT_FOUND_FROM = 6
 _GROUP_KEY, _TRANSACTION_KEY = 0, 1
 _CONSUMERS = "consumer"
-_MAX_METADATA_BYTES = 4096
+MAX_METADATA_BYTES = 4096
 _NO_ERROR = "NONE"
 """What Kafka says in FindCoordinator when all is well."""
 _NONE = Committed(-1)
@@ -98,17 +98,10 @@ def _coordinator(call: Call, key: str, key_type: int) -> Coordinator:
                        error_message="" if call.version >= _BATCHED_KEYS_FROM else _NO_ERROR)
 
 
-def _check_coordinator(call: Call, group_id: str) -> None:
-    """Refuse what is for another node. Groups without members may have the empty name, as ever."""
-    node = call.cluster.coordinator(group_id)
-    if node is None or node.id != call.node_id:
-        raise Refused(KafkaError.NOT_COORDINATOR)
-
-
 def _check_name(call: Call, group_id: str) -> None:
     if not group_id:
         raise Refused(KafkaError.INVALID_GROUP_ID)
-    _check_coordinator(call, group_id)
+    call.check_coordinator(group_id)
 
 
 def _present_group(call: Call, group_id: str) -> Group:
@@ -190,7 +183,7 @@ def offset_commit(call: Call, request: OffsetCommitRequest) -> OffsetCommitRespo
 
 
 def _check_commit(call: Call, request: OffsetCommitRequest) -> None:
-    _check_coordinator(call, request.group_id)
+    call.check_coordinator(request.group_id)
     group, generation = call.cluster.groups.get(request.group_id), request.generation_id_or_member_epoch
     if group is not None:
         group.check_commit(request.member_id, request.group_instance_id, generation)
@@ -213,7 +206,7 @@ def _commit_topic(
         error, metadata = code, part.committed_metadata or ""
         if not 0 <= part.partition_index < count:
             error = missing
-        elif not error and len(metadata) > _MAX_METADATA_BYTES:
+        elif not error and len(metadata) > MAX_METADATA_BYTES:
             error = KafkaError.OFFSET_METADATA_TOO_LARGE
         elif not error:
             committed = Committed(part.committed_offset, part.committed_leader_epoch, metadata)
@@ -225,11 +218,12 @@ def _commit_topic(
 def offset_fetch(call: Call, request: OffsetFetchRequest) -> OffsetFetchResponse:
     """A group's offsets; from version 8 on those of several groups."""
     if call.version >= _BATCHED_FETCH_FROM:
-        return OffsetFetchResponse(groups=[_fetch_group(call, each) for each in request.groups])
+        return OffsetFetchResponse(groups=[_fetch_group(call, each, request.require_stable) for each in request.groups])
     topics = None if request.topics is None else [
         OffsetFetchRequestTopics(name=each.name, topic_id=ZERO_UUID, partition_indexes=each.partition_indexes)
         for each in request.topics]
-    found = _fetch_group(call, OffsetFetchRequestGroup(group_id=request.group_id, topics=topics))
+    found = _fetch_group(call, OffsetFetchRequestGroup(group_id=request.group_id, topics=topics),
+                         request.require_stable)
     return OffsetFetchResponse(error_code=found.error_code, topics=[
         OffsetFetchResponseTopic(name=topic.name, partitions=[
             OffsetFetchResponsePartition(
@@ -245,16 +239,17 @@ def _of_no_offset(call: Call, part: OffsetFetchResponsePartitions) -> int:
     return KafkaError.UNKNOWN_TOPIC_OR_PART if call.version == 0 and part.committed_offset < 0 else 0
 
 
-def _fetch_group(call: Call, wanted: OffsetFetchRequestGroup) -> OffsetFetchResponseGroup:
+def _fetch_group(call: Call, wanted: OffsetFetchRequestGroup, require_stable: bool) -> OffsetFetchResponseGroup:
     code = 0
     try:
-        _check_coordinator(call, wanted.group_id)
+        call.check_coordinator(wanted.group_id)
     except Refused as refused:
         code = refused.code
     offsets = call.cluster.offsets.fetch(wanted.group_id) if not code else {}
+    unstable = call.cluster.offsets.unstable(wanted.group_id) if require_stable and not code else set()
     topics = wanted.topics if wanted.topics is not None else list(_all_topics(call, offsets))
     return OffsetFetchResponseGroup(group_id=wanted.group_id, error_code=code,
-                                    topics=[_fetch_topic(call, each, offsets) for each in topics])
+                                    topics=[_fetch_topic(call, each, offsets, unstable) for each in topics])
 
 
 def _all_topics(call: Call, offsets: dict[tuple[str, int], Committed]) -> Iterator[OffsetFetchRequestTopics]:
@@ -265,7 +260,8 @@ def _all_topics(call: Call, offsets: dict[tuple[str, int], Committed]) -> Iterat
 
 
 def _fetch_topic(
-    call: Call, wanted: OffsetFetchRequestTopics, offsets: dict[tuple[str, int], Committed]
+    call: Call, wanted: OffsetFetchRequestTopics, offsets: dict[tuple[str, int], Committed],
+    unstable: set[tuple[str, int]]
 ) -> OffsetFetchResponseTopics:
     name, code = wanted.name, 0
     if call.version >= _IDS_FROM:
@@ -273,10 +269,13 @@ def _fetch_topic(
             name = call.topic(wanted.name, wanted.topic_id, _IDS_FROM).name
         except Refused as refused:
             code = refused.code
-    found = [(index, offsets.get((name, index), _NONE)) for index in wanted.partition_indexes]
+    found = [(index, _NONE if (name, index) in unstable else offsets.get((name, index), _NONE))
+             for index in wanted.partition_indexes]
     return OffsetFetchResponseTopics(name=name, topic_id=wanted.topic_id, partitions=[
-        OffsetFetchResponsePartitions(partition_index=index, committed_offset=each.offset,
-                                      committed_leader_epoch=each.leader_epoch, metadata=each.metadata, error_code=code)
+        OffsetFetchResponsePartitions(
+            partition_index=index, committed_offset=each.offset, committed_leader_epoch=each.leader_epoch,
+            metadata=each.metadata,
+            error_code=KafkaError.UNSTABLE_OFFSET_COMMIT if (name, index) in unstable else code)
         for index, each in found])
 
 
@@ -324,7 +323,7 @@ def _described(call: Call, group_id: str) -> DescribedGroup:
     blank = DescribedGroup(error_code=0, group_id=group_id, group_state="Dead", protocol_type="", protocol_data="",
                            members=[])
     try:
-        _check_coordinator(call, group_id)
+        call.check_coordinator(group_id)
     except Refused as refused:
         blank.error_code = refused.code
         return blank
@@ -379,7 +378,7 @@ def delete_groups(call: Call, request: DeleteGroupsRequest) -> DeleteGroupsRespo
 def _delete(call: Call, group_id: str) -> int:
     cluster = call.cluster
     try:
-        _check_coordinator(call, group_id)
+        call.check_coordinator(group_id)
     except Refused as refused:
         return refused.code
     group = cluster.groups.get(group_id)

@@ -1,15 +1,15 @@
-"""Produce and InitProducerId: batches into logs, ids for idempotent producers."""
+"""Produce: batches into logs."""
 
 from __future__ import annotations
 
 from headrace.broker.catalog import Topic
 from headrace.broker.cluster import Call
+from headrace.broker.handlers_transactions import verification_code
 from headrace.broker.partition import MAX_CONVERTED_BYTES, Appended, Refused
+from headrace.broker.transactions import Identity
 from headrace.errors import CorruptRecordError, KafkaError
 from headrace.records.conversion import upgrade
 from headrace.wire.messages.produce import (
-    InitProducerIdRequest,
-    InitProducerIdResponse,
     LeaderIdAndEpoch,
     NodeEndpoint,
     PartitionProduceData,
@@ -20,7 +20,7 @@ from headrace.wire.messages.produce import (
     TopicProduceResponse,
 )
 
-__all__ = ["init_producer_id", "produce"]
+__all__ = ["produce"]
 
 _BATCHES_FROM = 3
 _IDS_FROM = 13
@@ -31,6 +31,11 @@ _OF_SEQUENCE = (KafkaError.OUT_OF_ORDER_SEQUENCE_NUMBER, KafkaError.INVALID_PROD
 """Errors that are found when the log was looked at, so that the reply says where it starts."""
 _ZSTD = 4
 _ATTRIBUTES_AT = 22
+_TRANSACTIONAL = 0x10
+_PRODUCER_ID = slice(43, 51)
+_NO_PRODUCER = b"\xff" * 8
+_ABORTABLE_FROM = 11
+_OWN_EPOCHS_FROM = 12
 
 
 def produce(call: Call, request: ProduceRequest) -> ProduceResponse | None:
@@ -42,7 +47,8 @@ def produce(call: Call, request: ProduceRequest) -> ProduceResponse | None:
     Raises:
         Refused: a batch of an acks=0 request was refused, which only closing the connection can tell.
     """
-    reply = ProduceResponse(responses=[_produce_topic(call, request, data) for data in request.topic_data])
+    refused = _transactional_refusal(call, request)
+    reply = ProduceResponse(responses=[_produce_topic(call, request, data, refused) for data in request.topic_data])
     errors = [part for topic in reply.responses for part in topic.partition_responses if part.error_code]
     if request.acks == 0:
         if errors:
@@ -54,25 +60,75 @@ def produce(call: Call, request: ProduceRequest) -> ProduceResponse | None:
     return reply
 
 
-def _produce_topic(call: Call, request: ProduceRequest, data: TopicProduceData) -> TopicProduceResponse:
+def _transactional_refusal(call: Call, request: ProduceRequest) -> Refused | None:
+    """Why a request with batches of transactions is refused as a whole."""
+    if call.version < _BATCHES_FROM:
+        return None
+    producers = {bytes(part.records[_PRODUCER_ID]) for topic in request.topic_data for part in topic.partition_data
+                 if part.records and len(part.records) > _ATTRIBUTES_AT
+                 and part.records[_ATTRIBUTES_AT] & _TRANSACTIONAL}
+    if producers and request.transactional_id is None:
+        return Refused(KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, "Batches of a transaction need its name")
+    if len(producers - {_NO_PRODUCER}) > 1:
+        return Refused(KafkaError.INVALID_PRODUCER_ID_MAPPING, "A request can have one producer's transaction only")
+    return None
+
+
+class _NotAdmittedError(Refused):
+    """The coordinator refused; the log was not looked at."""
+
+
+class _Gate:
+    """Asks the coordinator before a partition takes the first batch of a transaction; from version 12 on the partition
+    is added by that.
+    """
+
+    def __init__(self, call: Call, transactional_id: str, topic: str, index: int) -> None:
+        self.own_epochs = call.version >= _OWN_EPOCHS_FROM
+        self._call = call
+        self._id = transactional_id
+        self._place = topic, index
+
+    def admit(self, producer_id: int, epoch: int) -> None:
+        transactions, who = self._call.cluster.transactions, Identity(producer_id, epoch)
+        try:
+            if self.own_epochs:
+                transactions.add(self._id, who, [self._place], [], 2)
+            else:
+                transactions.verify(self._id, who, self._place)
+        except Refused as refused:
+            code = verification_code(refused, knows_abortable=self._call.version >= _ABORTABLE_FROM)
+            if code == KafkaError.CONCURRENT_TRANSACTIONS and not self.own_epochs:
+                code = KafkaError.NOT_ENOUGH_REPLICAS  # which clients of that time send again
+            raise _NotAdmittedError(code) from None
+
+
+def _produce_topic(
+    call: Call, request: ProduceRequest, data: TopicProduceData, refused: Refused | None
+) -> TopicProduceResponse:
     try:
+        if refused is not None:
+            raise refused
         topic = call.topic(data.name, data.topic_id, _IDS_FROM)
         if request.acks not in (-1, 0, 1):
             raise Refused(KafkaError.INVALID_REQUIRED_ACKS)
     except Refused as refused:
         parts = [_refusal(part.index, refused) for part in data.partition_data]
     else:
-        parts = [_produce_partition(call, topic, part) for part in data.partition_data]
+        parts = [_produce_partition(call, request, topic, part) for part in data.partition_data]
     return TopicProduceResponse(name=data.name, topic_id=data.topic_id, partition_responses=parts)
 
 
-def _produce_partition(call: Call, topic: Topic, data: PartitionProduceData) -> PartitionProduceResponse:
+def _produce_partition(
+    call: Call, request: ProduceRequest, topic: Topic, data: PartitionProduceData
+) -> PartitionProduceResponse:
     try:
         partition = call.led_partition(topic, data.index)
-        stored = _append(call, topic, data)
+        name = request.transactional_id
+        stored = _append(call, topic, data, None if name is None else _Gate(call, name, topic.name, data.index))
     except Refused as refused:
         refusal = _refusal(data.index, refused)
-        if refused.code in _OF_SEQUENCE:
+        if refused.code in _OF_SEQUENCE and not isinstance(refused, _NotAdmittedError):
             refusal.log_start_offset = topic.partitions[data.index].log.start_offset
         return _led_elsewhere(topic, refusal) if call.version >= _LEADERS_FROM else refusal
     return PartitionProduceResponse(index=data.index, error_code=0, base_offset=stored.base_offset,
@@ -80,7 +136,7 @@ def _produce_partition(call: Call, topic: Topic, data: PartitionProduceData) -> 
                                     log_start_offset=partition.log.start_offset, record_errors=[])
 
 
-def _append(call: Call, topic: Topic, data: PartitionProduceData) -> Appended:
+def _append(call: Call, topic: Topic, data: PartitionProduceData, gate: _Gate | None) -> Appended:
     if call.version < _BATCHES_FROM:
         return _append_message_set(call, topic, data)
     if not data.records:
@@ -88,7 +144,7 @@ def _append(call: Call, topic: Topic, data: PartitionProduceData) -> Appended:
     batch = memoryview(data.records)
     if call.version < _ZSTD_FROM and len(batch) > _ATTRIBUTES_AT and batch[_ATTRIBUTES_AT] & 7 == _ZSTD:
         raise Refused(KafkaError.UNSUPPORTED_COMPRESSION_TYPE)
-    return topic.partitions[data.index].append(batch, topic.configs, call.now_ms())
+    return topic.partitions[data.index].append(batch, topic.configs, call.now_ms(), gate)
 
 
 def _append_message_set(call: Call, topic: Topic, data: PartitionProduceData) -> Appended:
@@ -116,10 +172,3 @@ def _led_elsewhere(topic: Topic, part: PartitionProduceResponse) -> PartitionPro
         partition = topic.partitions[part.index]
         part.current_leader = LeaderIdAndEpoch(leader_id=partition.leader_id, leader_epoch=partition.leader_epoch)
     return part
-
-
-def init_producer_id(call: Call, request: InitProducerIdRequest) -> InitProducerIdResponse:
-    """A new producer id. Transactional ids are not served."""
-    if request.transactional_id is not None:
-        return InitProducerIdResponse(error_code=KafkaError.INVALID_REQUEST, producer_id=-1, producer_epoch=-1)
-    return InitProducerIdResponse(error_code=0, producer_id=call.cluster.catalog.new_producer_id(), producer_epoch=0)

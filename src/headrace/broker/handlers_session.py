@@ -7,7 +7,13 @@ from collections.abc import Mapping
 
 from headrace.broker.cluster import Call
 from headrace.errors import KafkaError
-from headrace.wire.messages.session import ApiVersion, ApiVersionsRequest, ApiVersionsResponse
+from headrace.wire.messages.session import (
+    ApiVersion,
+    ApiVersionsRequest,
+    ApiVersionsResponse,
+    FinalizedFeatureKey,
+    SupportedFeatureKey,
+)
 
 __all__ = ["api_versions", "unsupported_api_versions"]
 
@@ -15,6 +21,9 @@ _PRODUCE = 0
 _LOWEST_PRODUCE_OF_KAFKA_4 = 3
 _RANGE_IN_REFUSAL_FROM = 3
 _NAMES_FROM = 3
+_FROM_ZERO_FROM = 4
+"""Version from which on clients can read of a feature that begins with 0 (KIP-1022)."""
+_TRANSACTIONS = "transaction.version"
 _NAME = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9.-]*[a-zA-Z0-9])?")
 """What a client may call itself (KIP-511)."""
 
@@ -30,7 +39,15 @@ def api_versions(call: Call, request: ApiVersionsRequest) -> ApiVersionsResponse
     if request.cluster_id is not None and (request.cluster_id != call.cluster.catalog.cluster_id
                                            or request.node_id not in (-1, call.node_id)):
         error = KafkaError.REBOOTSTRAP_REQUIRED
-    return ApiVersionsResponse(error_code=error, api_keys=_ranges(call.cluster.served))
+    reply = ApiVersionsResponse(error_code=error, api_keys=_ranges(call.cluster.served))
+    level = call.cluster.transaction_version
+    if level > 0:
+        reply.finalized_features_epoch = 0
+        reply.finalized_features = [FinalizedFeatureKey(name=_TRANSACTIONS, max_version_level=level,
+                                                        min_version_level=level)]
+        if call.version >= _FROM_ZERO_FROM:
+            reply.supported_features = [SupportedFeatureKey(name=_TRANSACTIONS, min_version=0, max_version=2)]
+    return reply
 
 
 def unsupported_api_versions(served: Ranges) -> ApiVersionsResponse:

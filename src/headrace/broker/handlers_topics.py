@@ -150,7 +150,8 @@ def delete_records(call: Call, request: DeleteRecordsRequest) -> DeleteRecordsRe
 def _delete_records(call: Call, name: str, wanted: DeleteRecordsPartition) -> DeleteRecordsPartitionResult:
     try:
         topic = call.topic(name, ZERO_UUID, _NEVER)
-        log = call.led_partition(topic, wanted.partition_index).log
+        partition = call.led_partition(topic, wanted.partition_index)
+        log = partition.log
         if "delete" not in topic.configs["cleanup.policy"]:
             raise Refused(KafkaError.POLICY_VIOLATION)
         offset = log.end_offset if wanted.offset == _HIGH_WATERMARK else wanted.offset
@@ -159,6 +160,6 @@ def _delete_records(call: Call, name: str, wanted: DeleteRecordsPartition) -> De
     except Refused as refused:
         return DeleteRecordsPartitionResult(partition_index=wanted.partition_index, low_watermark=-1,
                                             error_code=refused.code)
-    log.advance_start(offset)
+    partition.advance_start(offset)
     return DeleteRecordsPartitionResult(partition_index=wanted.partition_index, low_watermark=log.start_offset,
                                         error_code=0)

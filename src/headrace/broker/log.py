@@ -13,19 +13,27 @@ from __future__ import annotations
 import struct
 import time
 from array import array
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 from headrace.broker.segments import FileSegment, MemorySegment, Segment
 from headrace.errors import CorruptRecordError
 from headrace.records import BatchInfo, scan, verify
 
-__all__ = ["Log"]
+__all__ = ["Log", "Slice"]
 
 _BATCH_LENGTH = struct.Struct(">qi")
 """Base offset, and the count of the bytes that follow it."""
 _SEGMENT_BYTES = 128 << 20
+
+
+class Slice(NamedTuple):
+    """What was read, and an offset behind all of it and before all that follows."""
+
+    data: bytes | memoryview
+    end_offset: int
 
 
 class _Indexed:
@@ -88,23 +96,27 @@ class Log:
         self.end_offset = last_offset + 1
         self.size_bytes += len(batch)
 
-    def read(self, offset: int, max_bytes: int) -> bytes | memoryview:
+    def read(self, offset: int, max_bytes: int, before: int | None = None) -> Slice:
         """Whole batches from the one that holds `offset` on.
 
         Args:
             offset: from `start_offset` to `end_offset`; at the end there is nothing to read.
             max_bytes: upper bound in bytes, but the first batch always comes whole (KIP-74).
+            before: begin of the first batch that is not to be read; None reads to the end.
 
         Returns:
             The batches' bytes. The first may begin with records before `offset`.
         """
-        if offset >= self.end_offset:
-            return b""
+        end = self.end_offset if before is None else min(before, self.end_offset)
+        if offset >= end:
+            return Slice(b"", end)
         indexed = self._segment_at(offset)
         first = max(bisect_right(indexed.base_offsets, offset) - 1, 0)
         start = indexed.positions[first]
         last = max(bisect_right(indexed.positions, start + max_bytes) - 1, first + 1)
-        return indexed.segment.read(start, indexed.positions[last])
+        last = min(last, bisect_left(indexed.base_offsets, end))
+        after = indexed.base_offsets[last] if last < len(indexed.base_offsets) else end
+        return Slice(indexed.segment.read(start, indexed.positions[last]), min(after, end))
 
     def batches_by_time(self, timestamp_ms: int) -> Iterator[bytes | memoryview]:
         """The batches that may hold a record of `timestamp_ms` or later, in the order of offsets."""

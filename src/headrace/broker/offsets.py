@@ -19,16 +19,18 @@ __all__ = ["Committed", "OffsetStore"]
 
 
 class Committed(NamedTuple):
-    """A committed offset: the next one to read, its leader epoch (-1 unknown) and the application's note."""
+    """A committed offset: the next one to read, its leader epoch (-1 unknown), the application's note, and how many
+    were committed before it.
+    """
 
     offset: int
     leader_epoch: int = -1
     metadata: str = ""
+    order: int = 0
 
 
 TopicIndex = tuple[str, int]
-Waiting = dict[str, dict[TopicIndex, Committed | None]]
-"""By group: offsets that a transaction has brought; None where the group committed another one after it."""
+Offsets = dict[TopicIndex, Committed]
 
 
 class OffsetStore:
@@ -39,9 +41,10 @@ class OffsetStore:
     """
 
     def __init__(self, path: Path | None = None) -> None:
-        self._groups: dict[str, dict[TopicIndex, Committed]] = {}
-        self._pending: dict[int, Waiting] = {}
-        """By producer id."""
+        self._groups: dict[str, Offsets] = {}
+        self._pending: dict[int, dict[str, Offsets]] = {}
+        """By producer id and group."""
+        self._order = 0
         self._journal = Journal(path)
         for entry in self._journal.read():
             self._replay(entry)
@@ -50,10 +53,10 @@ class OffsetStore:
     def commit(self, group: str, entries: Iterable[tuple[TopicIndex, Committed]]) -> None:
         """Store offsets of one group, durably before it returns."""
         entries = list(entries)
-        self._journal.append([group, *where, *committed] for where, committed in entries)
-        self._put(group, entries)
+        self._journal.append([group, *where, *committed[:3]] for where, committed in entries)
+        self._groups.setdefault(group, {}).update(self._numbered(entries))
 
-    def fetch(self, group: str) -> dict[TopicIndex, Committed]:
+    def fetch(self, group: str) -> Offsets:
         """All offsets of a group."""
         return self._groups.get(group, {})
 
@@ -65,8 +68,8 @@ class OffsetStore:
     def stage(self, producer_id: int, group: str, entries: Iterable[tuple[TopicIndex, Committed]]) -> None:
         """Keep offsets until the producer's transaction ends, durably before it returns."""
         entries = list(entries)
-        self._journal.append([group, *where, *committed, producer_id] for where, committed in entries)
-        self._pending.setdefault(producer_id, {}).setdefault(group, {}).update(entries)
+        self._journal.append([group, *where, *committed[:3], producer_id] for where, committed in entries)
+        self._pending.setdefault(producer_id, {}).setdefault(group, {}).update(self._numbered(entries))
 
     def settle(self, producer_id: int, *, commit: bool) -> None:
         """A producer's transaction has ended: its offsets become the groups', or are forgotten."""
@@ -102,18 +105,17 @@ class OffsetStore:
         """Close the journal."""
         self._journal.close()
 
-    def _put(self, group: str, entries: Iterable[tuple[TopicIndex, Committed]]) -> None:
-        offsets = self._groups.setdefault(group, {})
+    def _numbered(self, entries: Iterable[tuple[TopicIndex, Committed]]) -> Iterator[tuple[TopicIndex, Committed]]:
         for where, committed in entries:
-            offsets[where] = committed
-            for each in self._pending.values():
-                if where in each.get(group, {}):
-                    each[group][where] = None
+            self._order += 1
+            yield where, committed._replace(order=self._order)
 
     def _settle(self, producer_id: int, commit: bool) -> None:
         for group, entries in self._pending.pop(producer_id, {}).items():
-            if commit:
-                self._put(group, [(where, found) for where, found in entries.items() if found is not None])
+            offsets = self._groups.setdefault(group, {}) if commit else {}
+            for where, found in entries.items():
+                if where not in offsets or offsets[where].order < found.order:
+                    offsets[where] = found
 
     def _drop_group(self, group: str) -> None:
         self._groups.pop(group, None)
@@ -137,18 +139,14 @@ class OffsetStore:
             self._drop(group, (topic, partition))
             return
         offset, epoch, metadata, *producer_id = value
-        found = (topic, partition), Committed(offset, epoch, metadata)
-        if producer_id:
-            self._pending.setdefault(producer_id[0], {}).setdefault(group, {}).update([found])
-        else:
-            self._put(group, [found])
+        groups = self._pending.setdefault(producer_id[0], {}) if producer_id else self._groups
+        groups.setdefault(group, {}).update(self._numbered([((topic, partition), Committed(offset, epoch, metadata))]))
 
-    def _entries(self) -> Iterator[Any]:
-        """What the journal must say for the present state: pending offsets first, so that later commits win."""
-        for producer_id, waiting in self._pending.items():
-            for group, entries in waiting.items():
-                for where, found in entries.items():
-                    yield [group, *where, *(found or Committed(-1)), producer_id]
-        for group, offsets in self._groups.items():
-            for where, committed in offsets.items():
-                yield [group, *where, *committed]
+    def _entries(self) -> list[Any]:
+        """What the journal must say for the present state, in the order in which it came about."""
+        found = [(each.order, [group, *where, *each[:3]])
+                 for group, offsets in self._groups.items() for where, each in offsets.items()]
+        found += [(each.order, [group, *where, *each[:3], producer_id])
+                  for producer_id, groups in self._pending.items()
+                  for group, offsets in groups.items() for where, each in offsets.items()]
+        return [line for _, line in sorted(found)]

@@ -37,6 +37,11 @@ _HIGHEST = {
     "DeleteTopics": "0.10.1=0 0.11=1 2.0=2 2.1=3 2.4=4 2.7=5 2.8=6",
     "DeleteRecords": "0.11=0 2.0=1 2.6=2",
     "InitProducerId": "0.11=0 2.0=1 2.4=2 2.5=3 2.7=4 3.8=5",
+    "AddPartitionsToTxn": "0.11=0 2.0=1 2.7=2 2.8=3 3.5=4 3.8=5",
+    "AddOffsetsToTxn": "0.11=0 2.0=1 2.7=2 2.8=3 3.8=4",
+    "EndTxn": "0.11=0 2.0=1 2.7=2 2.8=3 3.8=4 4.0=5",
+    "WriteTxnMarkers": "0.11=0 2.8=1 4.2=2",
+    "TxnOffsetCommit": "0.11=0 2.0=1 2.1=2 2.5=3 3.8=4 4.0=5 4.4=6",
     "OffsetForLeaderEpoch": "0.11=0 2.0=1 2.1=2 2.3=3 2.8=4",
     "DescribeAcls": "0.11=0 2.0=1 2.5=2 3.3=3",
     "CreateAcls": "0.11=0 2.0=1 2.5=2 3.3=3",
@@ -52,6 +57,8 @@ _HIGHEST = {
     "OffsetDelete": "2.4=0",
     "DescribeCluster": "2.8=0 3.7=1 4.0=2",
     "DescribeProducers": "2.8=0",
+    "DescribeTransactions": "3.0=0",
+    "ListTransactions": "3.0=0 3.8=1 4.1=2",
     "DescribeTopicPartitions": "3.8=0",
     "ListConfigResources": "3.7=0 4.1=1",
 }
@@ -59,7 +66,7 @@ _HIGHEST = {
 _LOWEST_OF_KAFKA_4 = {
     "Produce": 3, "Fetch": 4, "ListOffsets": 1, "OffsetCommit": 2, "OffsetFetch": 1, "CreateTopics": 2,
     "DeleteTopics": 1, "OffsetForLeaderEpoch": 2, "DescribeConfigs": 1, "DescribeAcls": 1, "CreateAcls": 1,
-    "DeleteAcls": 1, "DescribeLogDirs": 1,
+    "DeleteAcls": 1, "DescribeLogDirs": 1, "WriteTxnMarkers": 1,
 }
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from headrace.wire.messages import admin_topics, fetch, groups, metadata, offsets, produce, session
+from headrace.wire.messages import admin_topics, fetch, groups, metadata, offsets, produce, session, transactions
 from headrace.wire.schema import Request, Response
 
 __all__ = ["refusal_of"]
@@ -90,6 +90,53 @@ def _epochs(request: fetch.OffsetForLeaderEpochRequest, code: int) -> Response:
         for topic in request.topics])
 
 
+def _add_partitions(request: transactions.AddPartitionsToTxnRequest, code: int) -> Response:
+    def results(topics: list[transactions.AddPartitionsToTxnTopic]) -> list[transactions.AddPartitionsToTxnTopicResult]:
+        return [transactions.AddPartitionsToTxnTopicResult(name=topic.name, results_by_partition=[
+            transactions.AddPartitionsToTxnPartitionResult(partition_index=index, partition_error_code=code)
+            for index in topic.partitions]) for topic in topics]
+
+    return transactions.AddPartitionsToTxnResponse(
+        error_code=code, results_by_topic_v3_and_below=results(request.v3_and_below_topics),
+        results_by_transaction=[transactions.AddPartitionsToTxnResult(
+            transactional_id=each.transactional_id, topic_results=results(each.topics))
+            for each in request.transactions])
+
+
+def _txn_offset_commit(request: transactions.TxnOffsetCommitRequest, code: int) -> Response:
+    return transactions.TxnOffsetCommitResponse(topics=[
+        transactions.TxnOffsetCommitResponseTopic(name=topic.name, topic_id=topic.topic_id, partitions=[
+            transactions.TxnOffsetCommitResponsePartition(partition_index=part.partition_index, error_code=code)
+            for part in topic.partitions])
+        for topic in request.topics])
+
+
+def _markers(request: transactions.WriteTxnMarkersRequest, code: int) -> Response:
+    return transactions.WriteTxnMarkersResponse(markers=[
+        transactions.WritableTxnMarkerResult(producer_id=each.producer_id, topics=[
+            transactions.WritableTxnMarkerTopicResult(name=topic.name, partitions=[
+                transactions.WritableTxnMarkerPartitionResult(partition_index=index, error_code=code)
+                for index in topic.partition_indexes])
+            for topic in each.topics])
+        for each in request.markers])
+
+
+def _describe_transactions(request: transactions.DescribeTransactionsRequest, code: int) -> Response:
+    return transactions.DescribeTransactionsResponse(transaction_states=[
+        transactions.DescribedTransaction(
+            error_code=code, transactional_id=name, transaction_state="", transaction_timeout_ms=0,
+            transaction_start_time_ms=0, producer_id=0, producer_epoch=0, topics=[])
+        for name in request.transactional_ids])
+
+
+def _describe_producers(request: transactions.DescribeProducersRequest, code: int) -> Response:
+    return transactions.DescribeProducersResponse(topics=[
+        transactions.ProducersTopicResponse(name=topic.name, partitions=[
+            transactions.ProducersPartitionResponse(partition_index=index, error_code=code, active_producers=[])
+            for index in topic.partition_indexes])
+        for topic in request.topics])
+
+
 _REFUSALS: dict[type[Request], Callable[[Any, int], Response]] = {
     session.ApiVersionsRequest: lambda _, code: session.ApiVersionsResponse(error_code=code, api_keys=[]),
     metadata.MetadataRequest: _metadata,
@@ -108,4 +155,13 @@ _REFUSALS: dict[type[Request], Callable[[Any, int], Response]] = {
     groups.LeaveGroupRequest: lambda _, code: groups.LeaveGroupResponse(error_code=code, members=[]),
     groups.ListGroupsRequest: lambda _, code: groups.ListGroupsResponse(error_code=code, groups=[]),
     admin_topics.CreateTopicsRequest: _create_topics,
+    transactions.AddPartitionsToTxnRequest: _add_partitions,
+    transactions.AddOffsetsToTxnRequest: lambda _, code: transactions.AddOffsetsToTxnResponse(error_code=code),
+    transactions.TxnOffsetCommitRequest: _txn_offset_commit,
+    transactions.EndTxnRequest: lambda _, code: transactions.EndTxnResponse(error_code=code),
+    transactions.WriteTxnMarkersRequest: _markers,
+    transactions.DescribeTransactionsRequest: _describe_transactions,
+    transactions.ListTransactionsRequest: lambda _, code: transactions.ListTransactionsResponse(
+        error_code=code, unknown_state_filters=[], transaction_states=[]),
+    transactions.DescribeProducersRequest: _describe_producers,
 }

@@ -2,7 +2,7 @@
 
 All versions from 0 on are served, those too that Kafka 4 took away (KIP-896): message sets of old producers become
 record batches, and old consumers get message sets. Settings can narrow this down to what an older broker offered.
-Transactions, SASL, the new consumer protocol and share groups are not listed, so clients know before they try.
+SASL, the new consumer protocol and share groups are not listed, so clients know before they try.
 
 Read next: any `broker.handlers_*` module; `broker.profiles` for the versions of Kafka's releases.
 """
@@ -44,9 +44,19 @@ from headrace.broker.handlers_groups import (
 )
 from headrace.broker.handlers_metadata import describe_cluster, describe_topic_partitions, metadata
 from headrace.broker.handlers_offsets import list_offsets, offset_for_leader_epoch
-from headrace.broker.handlers_produce import init_producer_id, produce
+from headrace.broker.handlers_produce import produce
 from headrace.broker.handlers_session import api_versions
 from headrace.broker.handlers_topics import create_partitions, create_topics, delete_records, delete_topics
+from headrace.broker.handlers_transactions import (
+    add_offsets_to_txn,
+    add_partitions_to_txn,
+    describe_transactions,
+    end_txn,
+    init_producer_id,
+    list_transactions,
+    txn_offset_commit,
+    write_txn_markers,
+)
 from headrace.broker.settings import BrokerSettings
 from headrace.wire.messages.admin_cluster import (
     DescribeLogDirsRequest,
@@ -82,7 +92,16 @@ from headrace.wire.messages.metadata import DescribeClusterRequest, DescribeTopi
 from headrace.wire.messages.offsets import ListOffsetsRequest, OffsetCommitRequest, OffsetFetchRequest
 from headrace.wire.messages.produce import InitProducerIdRequest, ProduceRequest
 from headrace.wire.messages.session import ApiVersionsRequest
-from headrace.wire.messages.transactions import DescribeProducersRequest
+from headrace.wire.messages.transactions import (
+    AddOffsetsToTxnRequest,
+    AddPartitionsToTxnRequest,
+    DescribeProducersRequest,
+    DescribeTransactionsRequest,
+    EndTxnRequest,
+    ListTransactionsRequest,
+    TxnOffsetCommitRequest,
+    WriteTxnMarkersRequest,
+)
 from headrace.wire.schema import Request
 
 __all__ = ["GENERAL_LIMITS", "LIMITS", "SERVED", "SERVICES", "served_by"]
@@ -97,6 +116,13 @@ SERVICES: dict[type[Request], Handler] = {
     DescribeTopicPartitionsRequest: describe_topic_partitions,
     ProduceRequest: produce,
     InitProducerIdRequest: init_producer_id,
+    AddPartitionsToTxnRequest: add_partitions_to_txn,
+    AddOffsetsToTxnRequest: add_offsets_to_txn,
+    TxnOffsetCommitRequest: txn_offset_commit,
+    EndTxnRequest: end_txn,
+    WriteTxnMarkersRequest: write_txn_markers,
+    DescribeTransactionsRequest: describe_transactions,
+    ListTransactionsRequest: list_transactions,
     FetchRequest: fetch,
     ListOffsetsRequest: list_offsets,
     OffsetForLeaderEpochRequest: offset_for_leader_epoch,
@@ -135,7 +161,7 @@ GENERAL_LIMITS = (
     "Settings of topics other than `max.message.bytes`, `message.timestamp.type`, `cleanup.policy` (for DeleteRecords) "
     "and `compression.type` (only whether it is `zstd`) are checked, kept and shown, but nothing follows from them: "
     "nothing is compacted, and nothing is deleted because of its age or size.",
-    "Transactions, the consumer protocol of KIP-848, share groups, Streams groups, SASL, delegation tokens, quotas, "
+    "The consumer protocol of KIP-848, share groups, Streams groups, SASL, delegation tokens, quotas, "
     "features, moving replicas and telemetry are not offered.",
     "Record batches of format 2 are checked by header and checksum and stored as they are; their records are not "
     "looked into. Message sets of formats 0 and 1 are read whole. What is converted from one to the other may have "
@@ -145,18 +171,14 @@ GENERAL_LIMITS = (
 """What this broker does not do, or does otherwise than Kafka, whatever the request."""
 
 LIMITS: dict[type[Request], str] = {
-    ProduceRequest: "Versions 0-2 carry message sets; each becomes one batch of format 2. Transactional batches are "
-                    "refused.",
-    InitProducerIdRequest: "For idempotent producers only: a transactional id is refused with INVALID_REQUEST.",
+    ProduceRequest: "Versions 0-2 carry message sets; each becomes one batch of format 2.",
     FetchRequest: "Every fetch is answered in full: no sessions are kept (KIP-227 leaves that to the broker). Versions "
                   "0 and 1 get messages of format 0, versions 2 and 3 of format 1, at most 8 MiB of batches in one "
                   "reply; zstd batches are refused there, as are zstd topics before version 10.",
     ListOffsetsRequest: "Nothing is ever in remote storage.",
     MetadataRequest: "A topic that is made because it was asked for is there in the first reply.",
-    FindCoordinatorRequest: "Coordinators of transactions are named, but do not serve them.",
     JoinGroupRequest: "Sessions may be as short as 100 ms, unless the broker's settings say otherwise.",
     OffsetCommitRequest: "Version 0 commits to the group, not to ZooKeeper. Commits never expire.",
-    OffsetFetchRequest: "No transaction is ever open, so `RequireStable` changes nothing.",
     CreateTopicsRequest: "At most 10,000 partitions.",
     DescribeConfigsRequest: "Of a broker, only what this one can be started with. Broker loggers, client metrics and "
                             "groups have no settings.",
@@ -166,11 +188,18 @@ LIMITS: dict[type[Request], str] = {
     DescribeLogDirsRequest: "One directory, or `memory`.",
     ElectLeadersRequest: "No election is unclean: all replicas are in sync.",
     ListPartitionReassignmentsRequest: "Always empty.",
-    DescribeProducersRequest: "Idempotent producers only.",
+    EndTxnRequest: "Markers are written before the reply, unless the broker's settings say otherwise or a partition "
+                   "has no leader: then they are written when it has one.",
+    WriteTxnMarkersRequest: "Into topics only: offsets of groups have no partition of their own.",
+    DescribeTransactionsRequest: "Offsets of groups are shown as partitions of `__consumer_offsets`, which is no topic "
+                                 "here.",
+    ListTransactionsRequest: "Patterns are RE2's, without flags, word boundaries and Unicode classes.",
+    DescribeProducersRequest: "Producers never expire.",
     DescribeAclsRequest: "Always SECURITY_DISABLED, as in Kafka without an authorizer.",
     CreateAclsRequest: "Always SECURITY_DISABLED.",
     DeleteAclsRequest: "Always SECURITY_DISABLED.",
-    ApiVersionsRequest: "No features are named, and cluster and node ids are checked as in KIP-1242.",
+    ApiVersionsRequest: "`transaction.version` is the only feature that is named. Cluster and node ids are checked as "
+                        "in KIP-1242.",
 }
 """What this broker does not do, or does otherwise than Kafka, by request."""
 

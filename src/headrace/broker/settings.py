@@ -10,6 +10,9 @@ from headrace.broker.profiles import versions_of_kafka
 
 __all__ = ["BrokerSettings"]
 
+_OWN_EPOCHS_FROM = 5
+"""Version of EndTxn from which on every transaction has an epoch of its own."""
+
 
 @dataclass(slots=True, kw_only=True)
 class BrokerSettings:
@@ -23,6 +26,12 @@ class BrokerSettings:
         initial_rebalance_delay_ms: how long an empty group waits for more members before its first generation.
         min_session_timeout_ms: shortest group session that is allowed.
         max_session_timeout_ms: longest one.
+        max_transaction_timeout_ms: longest time that a producer may ask for (`transaction.max.timeout.ms`).
+        transactional_id_expiration_ms: a transactional id is forgotten when it was not used for so long.
+        transaction_version: 2 as in Kafka 4, where a transaction needs no request to add partitions and each has an
+            epoch of its own (KIP-890); 1 or 0 as before.
+        marker_delay_ms: how long after the reply to EndTxn markers are written, so that clients meet a transaction
+            that is still being ended.
         api_versions: narrower ranges of versions than are served, by Kafka's name of the API: (lowest, highest), or
             None for an API that shall not be there. APIs that are not named stay as they are.
     """
@@ -34,7 +43,15 @@ class BrokerSettings:
     initial_rebalance_delay_ms: int = 0
     min_session_timeout_ms: int = 100
     max_session_timeout_ms: int = 1_800_000
+    max_transaction_timeout_ms: int = 900_000
+    transactional_id_expiration_ms: int = 604_800_000
+    transaction_version: int = 2
+    marker_delay_ms: int = 0
     api_versions: Mapping[str, tuple[int, int] | None] | None = None
+
+    def __post_init__(self) -> None:
+        if self.transaction_version not in (0, 1, 2):
+            raise ValueError(f"transaction_version is {self.transaction_version!r}; it can be 0, 1 or 2")
 
     @classmethod
     def of_kafka(cls, release: str, **settings: Any) -> Self:
@@ -47,4 +64,6 @@ class BrokerSettings:
         Raises:
             ValueError: the release is not known.
         """
-        return cls(api_versions=versions_of_kafka(release), **settings)
+        own_epochs = versions_of_kafka(release)["EndTxn"]
+        version = 2 if own_epochs is not None and own_epochs[1] >= _OWN_EPOCHS_FROM else 0
+        return cls(**{"api_versions": versions_of_kafka(release), "transaction_version": version, **settings})
