@@ -231,6 +231,51 @@ def test_batches_without_callbacks_keep_nothing(twin: Any) -> None:
     assert opened.messages(0, 1, 0, None, 0.0) == []
 
 
+def divided(twin: Any, parts: list[int], codec: int = 0) -> tuple[Any, list[Any]]:
+    buffer, budget = make(twin, 2)
+    for number in range(4):
+        headers = [("h", b"x"), ("n", None)] if number == 2 else None
+        buffer.append(f"v{number}", b"k" * number or None, 1, 100 - 7 * number, headers, number if number % 2 else None)
+    opened, = buffer.ready(math.inf)
+    opened.seal(codec)
+    assert opened.cost_bytes == budget.bytes
+    return opened, opened.divide(parts)
+
+
+@pytest.mark.parametrize("codec", [0, 4])
+def test_a_batch_is_divided_into_batches_that_keep_the_order_and_all_that_a_record_has(twin: Any, codec: int) -> None:
+    opened, parts = divided(twin, [0, 1, 0, 1], codec)
+    found = [[(m.value(), m.key(), m.headers(), m.timestamp()) for m in
+              twin.Cursor(part.seal(codec).data, "topic", 1, 0).take(9)] for part in parts]
+    assert found == [
+        [(b"v0", None, None, (1, 100)), (b"v2", b"kk", [("h", b"x"), ("n", None)], (1, 86))],
+        [(b"v1", b"k", None, (1, 93)), (b"v3", b"kkk", None, (1, 79))],
+    ]
+    assert [(part.topic, part.partition, part.opened_at, part.count) for part in parts] == [
+        ("topic", 1, opened.opened_at, 2)] * 2
+    assert sum(part.cost_bytes for part in parts) == opened.cost_bytes
+
+
+def test_the_parts_of_a_divided_batch_report_its_records_with_their_latencies(twin: Any) -> None:
+    opened, parts = divided(twin, [1, 0, 0, 1])
+    now = time.monotonic() + 1
+    whole = dict(opened.messages(0, 1, -1, None, now))
+    shown = [(callback, message.value(), message.offset(), message.latency())
+             for part in parts for callback, message in part.messages(50, 1, -1, None, now)]
+    assert shown == [(1, b"v1", 50, whole[1].latency()), (3, b"v3", 51, whole[3].latency())]
+
+
+def test_a_part_whose_records_have_no_callback_keeps_nothing(twin: Any) -> None:
+    _, parts = divided(twin, [0, 1, 0, 1])
+    assert [part.reports for part in parts] == [None, [1, 3]]
+
+
+@pytest.mark.parametrize("parts", [[0, 0, 0], [0] * 5, [0, 0, 2, 2], [1, 1, 1, 1], [-1, 0, 0, 0]])
+def test_a_division_that_leaves_a_record_or_a_part_out_is_refused(twin: Any, parts: list[int]) -> None:
+    with pytest.raises(ValueError, match="4 records"):
+        divided(twin, parts)
+
+
 def test_threads_may_append_while_another_takes(twin: Any) -> None:
     buffer, budget = make(twin, 4, batch_bytes=2000)
     taken: list[Any] = []

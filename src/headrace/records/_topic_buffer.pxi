@@ -73,7 +73,38 @@ cdef class OpenBatch:
     def seal(self, int codec=0, int level=-1):
         return self._builder.seal(codec, level)
 
-    cdef int report_to(self, callback) except -1:
+    def divide(self, parts):
+        cdef list made = [self.sibling() for _ in range(count_parts(parts, self._builder.count))]
+        cdef BatchBuilder builder = self._builder
+        cdef OpenBatch batch
+        cdef Record record
+        cdef Fields fields
+        cdef Py_ssize_t index = 0
+        cdef Pinned pinned = Pinned(builder._data)
+        cdef const uint8_t *p = pinned.start + min(HEADER, pinned.size)
+        cdef const uint8_t *end = pinned.start + min(builder._used, pinned.size)
+        for part in parts:
+            if read_record(&p, end, builder.count, builder._base_timestamp, &record):
+                raise SystemError("a batch in memory was overwritten")
+            batch = <OpenBatch> made[part]
+            fields = Fields(record.key, record.key_size, record.value, record.value_size,
+                            record.headers, record.end - record.headers, record.header_count)
+            batch._builder.add(record.timestamp, &fields)
+            batch.cost_bytes += OVERHEAD + max(record.key_size, 0) + max(record.value_size, 0) + headers_bytes(&record)
+            if self.reports is not None and index < len(self.reports) and self.reports[index] is not None:
+                batch.report_to(self.reports[index], self._appended_at[index])
+            index += 1
+        return made
+
+    cdef OpenBatch sibling(self):
+        # An empty batch of any size beside this one.
+        cdef OpenBatch batch = OpenBatch.__new__(OpenBatch, INT32_MAX, INT32_MAX)
+        batch.topic = self.topic
+        batch.partition = self.partition
+        batch.opened_at = self.opened_at
+        return batch
+
+    cdef int report_to(self, callback, double appended_at) except -1:
         # Keep the callback of the last record.
         cdef Py_ssize_t index = self._builder.count - 1
         cdef double *grown
@@ -88,7 +119,7 @@ cdef class OpenBatch:
             self._times = max(2 * self._times, index + 1, 64)
         while PyList_GET_SIZE(reports) < index:
             reports.append(None)
-        self._appended_at[index] = monotonic()
+        self._appended_at[index] = appended_at
         reports.append(callback)
         return 0
 
@@ -122,6 +153,20 @@ cdef class OpenBatch:
             message._latency = max(now_s - self._appended_at[index], 0.0)
             made.append((callback, message))
         return made
+
+
+cdef int64_t headers_bytes(const Record *record) noexcept:
+    # Names and values of a record's headers, without their lengths.
+    cdef const uint8_t *p = record.headers
+    cdef const uint8_t *data = NULL
+    cdef int64_t total = 0, size = 0, index
+    cdef int code = FINE
+    for index in range(2 * record.header_count):
+        p = read_field(p, record.end, &data, &size, &code)
+        if p == NULL:
+            return total
+        total += max(size, 0)
+    return total
 
 
 @cython.final
@@ -222,7 +267,7 @@ cdef class TopicBuffer:
             woken = WOKEN
         batch.cost_bytes += OVERHEAD + size
         if callback is not None:
-            batch.report_to(callback)
+            batch.report_to(callback, monotonic())
         if batch._builder.count >= self._batch_count:
             self.close(batch)
             woken = WOKEN

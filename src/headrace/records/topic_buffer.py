@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import math
 import os
+import sys
 import threading
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 from headrace.errors import BufferFullError, KafkaError, KafkaException
@@ -27,6 +28,7 @@ OVERHEAD_BYTES = 16
 """What a record costs of a `Budget` beyond its key, value and headers."""
 
 _MASK = (1 << 64) - 1
+_ANY_SIZE = sys.maxsize
 
 
 class Budget:
@@ -127,13 +129,33 @@ class OpenBatch:
                                            stamp, max(now_s - since, 0.0))))
         return made
 
-    def _report_to(self, callback: Any) -> None:
+    def divide(self, parts: Sequence[int]) -> list[OpenBatch]:
+        """The records in new batches, with their callbacks, times and costs; in each they keep their order.
+
+        Args:
+            parts: for each record the number of its new batch: 0, 1, ...
+
+        Raises:
+            ValueError: there is not one number for each record, or a new batch would be empty.
+        """
+        made = [OpenBatch(self.topic, self.partition, self.opened_at, BatchBuilder(_ANY_SIZE, _ANY_SIZE))
+                for _ in range(count_parts(parts, self.count))]
+        records = self._builder.read_back(self.topic, self.partition)
+        for index, (part, m) in enumerate(zip(parts, records, strict=True)):
+            batch, headers = made[part], encode_headers(m.headers())
+            batch._builder.append(m.timestamp()[1], m.key(), m.value(), headers)
+            batch.cost_bytes += cost_of(m.key(), m.value(), headers)
+            if self.reports is not None and index < len(self.reports) and self.reports[index] is not None:
+                batch._report_to(self.reports[index], self._appended_at[index])
+        return made
+
+    def _report_to(self, callback: Any, appended_at: float) -> None:
         """Keep the callback of the last record."""
         if self.reports is None:
             self.reports = []
         without = self.count - 1 - len(self.reports)
         self.reports += [None] * without + [callback]
-        self._appended_at += [0.0] * without + [time.monotonic()]
+        self._appended_at += [0.0] * without + [appended_at]
 
 
 class TopicBuffer:
@@ -209,8 +231,7 @@ class TopicBuffer:
         """
         raw_key, raw_value = encode_text(key, "key"), encode_text(value, "value")
         raw_headers = encode_headers(headers)
-        cost = OVERHEAD_BYTES + len(raw_key or b"") + len(raw_value or b"") + sum(
-            len(name) + len(content or b"") for name, content in raw_headers)
+        cost = cost_of(raw_key, raw_value, raw_headers)
         self._check(cost, partition, timestamp_ms)
         with self._lock:
             if not self._budget.take(1, cost):
@@ -221,7 +242,7 @@ class TopicBuffer:
             batch, woken = self._put(partition, timestamp_ms, raw_key, raw_value, raw_headers)
             batch.cost_bytes += cost
             if callback is not None:
-                batch._report_to(callback)
+                batch._report_to(callback, time.monotonic())
             if batch.count >= self._batch_count:
                 self._close(batch)
                 woken = WAKE
@@ -358,6 +379,24 @@ class Intake:
         except BufferFullError:
             pass
         self._otherwise(topic, value, key, partition, timestamp, headers, report_to)
+
+
+def cost_of(key: bytes | None, value: bytes | None, headers: list[tuple[bytes, bytes | None]]) -> int:
+    """What a record costs of the budget, in bytes."""
+    return OVERHEAD_BYTES + len(key or b"") + len(value or b"") + sum(
+        len(name) + len(content or b"") for name, content in headers)
+
+
+def count_parts(parts: Sequence[int], count: int) -> int:
+    """How many batches `OpenBatch.divide` is to make.
+
+    Raises:
+        ValueError: see there.
+    """
+    numbers = set(parts)
+    if len(parts) != count or numbers != set(range(len(numbers))):
+        raise ValueError(f"{len(parts)} numbers of parts for {count} records; each part from 0 on needs a record")
+    return len(numbers)
 
 
 def queue_full(budget: Budget) -> BufferFullError:
