@@ -29,10 +29,10 @@ class _Attempt:
         return None
 
 
-def violation_within(run_schedule: Callable[[int], None], schedules: int) -> str:
-    """The first finding among so many schedules; empty if there is none."""
+def violation_within(run_schedule: Callable[[int], None], schedules: int, saying: str = "") -> str:
+    """The first finding among so many schedules whose text has `saying` in it; empty if there is none."""
     attempt = _Attempt(run_schedule)
-    return next((found for seed in range(schedules) if (found := attempt(seed)) is not None), "")
+    return next((found for seed in range(schedules) if saying in (found := attempt(seed) or "") and found), "")
 
 
 def run_campaign(run_schedule: Callable[[int], None], about: str, argv: list[str] | None = None) -> int:

@@ -40,6 +40,9 @@ class ModelCluster:
         self.logs: list[list[int]] = [[] for _ in range(partitions)]
         self._producers: list[dict[int, ProducerState]] = [{} for _ in range(partitions)]
         self._producer_ids = 1000
+        self.forgetful = False  # as brokers before Kafka 2.5: an unknown producer may begin at 0 only
+        self._forgotten: set[tuple[int, int, int]] = set()
+        self.highest_epoch = 0
 
     def new_producer_id(self) -> int:
         self._producer_ids += 1
@@ -49,6 +52,12 @@ class ModelCluster:
         partition = self._random.randrange(len(self.leaders))
         self.leaders[partition] = self._random.choice(self.nodes)
         self.leader_epochs[partition] += 1
+
+    def forget(self) -> None:
+        """Forget the producers of a partition, as after retention. Kinder than Kafka, number 0 is not taken again."""
+        partition = self._random.randrange(len(self.leaders))
+        self._forgotten |= {(partition, key, state.epoch) for key, state in self._producers[partition].items()}
+        self._producers[partition] = {}
 
     def heal(self) -> None:
         self.down.clear()
@@ -72,6 +81,9 @@ class ModelCluster:
         offset = len(log)
         if producer_id >= 0:
             state = self._producers[partition].get(producer_id)
+            if state is None and self.forgetful and (sequence or (partition, producer_id, epoch) in self._forgotten):
+                return KafkaError.UNKNOWN_PRODUCER_ID, -1
+            self.highest_epoch = max(self.highest_epoch, epoch)
             if state is None:  # nothing is known of this producer: any number is taken
                 state = self._producers[partition][producer_id] = ProducerState(epoch)
             elif epoch < state.epoch:

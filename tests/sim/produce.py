@@ -121,6 +121,7 @@ class Simulation:
         self.partitions = rng.choice([1, 1, 2, 3])
         poison = {rng.randrange(25)} if rng.random() < 0.15 else set()
         self.cluster = ModelCluster(rng, nodes=rng.choice([1, 2, 3]), partitions=self.partitions, poison=poison)
+        self.cluster.forgetful = self.idempotent and rng.random() < 0.1
         self.buffer = ModelBuffer(self.partitions, rng.choice([1, 2, 4]))
         self.partition_of: dict[int, int] = {}
         self.reports: dict[int, BatchDone] = {}
@@ -193,6 +194,8 @@ class Simulation:
             self.at(self.random.uniform(0, self.heal_at - 100.0), self._restart_broker)
         for _ in range(self.random.choice([0, 1, 3])):
             self.at(self.random.uniform(0, self.heal_at - 100.0), self._cut_any)
+        for _ in range(self.random.choice([1, 3]) if self.cluster.forgetful else 0):
+            self.at(self.random.uniform(0, self.heal_at - 100.0), self.cluster.forget)
         self.at(self.heal_at - 100.0, self.cluster.heal)
         self._loop(records)
         self._check(records)
@@ -240,6 +243,8 @@ class Simulation:
     # The network
 
     def _transmit(self, send: Send) -> None:
+        for batch in send.context or ():
+            self._hold(batch.attempts == 1 or batch.queue.in_flight[0] is batch, "a retry was sent into others' way")
         node = send.destination if send.destination >= 0 else self.random.choice(self.cluster.nodes)
         if node in self.cluster.down:
             refused = KafkaError(KafkaError._TRANSPORT, "refused")
@@ -324,8 +329,15 @@ class Simulation:
                     self._hold(record > last, f"record {record} is stored behind {last}")
                 last = record
                 stored[record] = (partition, offset)
+        if self._certain:
+            self._hold(self.cluster.highest_epoch == 0, "a new epoch was begun although no number was ever missing")
         for record in range(records):
             self._check_report(record, self.reports[record], stored)
+
+    @property
+    def _certain(self) -> bool:
+        """Nothing can make a record fail for good."""
+        return not (self.bounded or self.cluster.poison or self.cluster.forgetful)
 
     def _check_report(self, record: int, done: BatchDone, stored: dict[int, tuple[int, int]]) -> None:
         opened: Any = done.batch.open
@@ -336,7 +348,7 @@ class Simulation:
             self._hold(not exact or stored[record][1] == offset, f"record {record} was reported at a wrong offset")
         elif record in stored:
             self._hold(done.error.maybe_applied, f"record {record} is stored and was reported as surely failed")
-        if not self.bounded and not self.cluster.poison:
+        if self._certain:
             self._hold(done.error is None, f"record {record} failed although the cluster healed: {done.error!r}")
 
     def _hold(self, holds: bool, text: str) -> None:

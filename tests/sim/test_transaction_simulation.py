@@ -119,8 +119,8 @@ def ended_without_a_new_epoch(self: Transactions) -> None:
     self._finish(Operation.COMMIT if self.state is State.COMMITTING else Operation.ABORT)
 
 
-def finds(schedules: int = 4000) -> str:
-    return violation_within(run_schedule, schedules)
+def finds(saying: str = "", schedules: int = 4000) -> str:
+    return violation_within(run_schedule, schedules, saying)
 
 
 def test_no_new_epoch_after_a_transaction_is_noticed(monkeypatch):
@@ -215,7 +215,7 @@ def test_asking_on_after_being_fenced_is_noticed(monkeypatch):
 def test_a_new_epoch_for_a_fenced_producer_is_noticed(monkeypatch):
     reclassify(monkeypatch, lambda request, kind: (
         ErrorClass.ABORT_AND_BUMP if kind is ErrorClass.FENCED and request is EndTxnRequest else kind))
-    assert "a new epoch was asked for" in finds()
+    assert finds("a new epoch was asked for")
 
 
 def test_taking_over_again_instead_of_going_on_from_the_own_epoch_is_noticed(monkeypatch):
@@ -239,7 +239,7 @@ def test_an_abort_that_could_be_a_commit_is_noticed(monkeypatch):
         refused(self, error, kind)
 
     monkeypatch.setattr(Transactions, "_on_end_refused", sure)
-    assert "can be read" in finds(10_000)
+    assert finds("can be read", schedules=10_000)
 
 
 def test_a_fatal_end_that_hides_a_possible_commit_is_noticed(monkeypatch):
@@ -250,7 +250,7 @@ def test_a_fatal_end_that_hides_a_possible_commit_is_noticed(monkeypatch):
         fail(self, error)
 
     monkeypatch.setattr(Transactions, "_fail", sure)
-    assert "can be read" in finds()
+    assert finds("can be read")
 
 
 def test_numbers_that_go_on_in_a_new_epoch_are_noticed(monkeypatch):
@@ -295,7 +295,7 @@ def test_offsets_without_telling_the_coordinator_are_noticed(monkeypatch):
 
 def test_offsets_that_a_late_request_takes_back_are_noticed(monkeypatch):
     monkeypatch.setattr(transactions, "offset_keys", lambda request: set())
-    assert "out of order" in finds(10_000)
+    assert finds("out of order", schedules=10_000)
 
 
 def test_a_commit_without_waiting_for_offsets_is_noticed(monkeypatch):
@@ -309,12 +309,12 @@ def test_a_commit_without_waiting_for_offsets_is_noticed(monkeypatch):
         return error
 
     monkeypatch.setattr(Transactions, "add_offsets", at_once)
-    assert "missing" in finds()
+    assert finds("missing")
 
 
 def test_too_late_records_that_keep_an_abort_waiting_are_noticed(monkeypatch):
     monkeypatch.setattr(Transactions, "lost", property(lambda self: self.error))
-    assert "no progress" in finds()
+    assert finds("no progress")
 
 
 def test_too_late_records_that_keep_a_repeated_commit_waiting_are_noticed(monkeypatch):
@@ -325,7 +325,7 @@ def test_too_late_records_that_keep_a_repeated_commit_waiting_are_noticed(monkey
 
     next_ = Transactions._next
     monkeypatch.setattr(Transactions, "_next", waiting)
-    assert "no progress" in finds()
+    assert finds("no progress")
 
 
 def test_a_deadline_that_stays_in_the_past_is_noticed(monkeypatch):
@@ -338,12 +338,12 @@ def test_a_deadline_that_stays_in_the_past_is_noticed(monkeypatch):
             self._due = due
 
     monkeypatch.setattr(Transactions, "poll", lazy)
-    assert "spin" in finds()
+    assert finds("spin")
 
 
 def test_an_abort_that_comes_too_early_is_not_taken_for_a_fenced_producer(monkeypatch):
     monkeypatch.setattr(transactions, "_EARLY_TRIES", 0)
-    assert "can not be written to" in finds()
+    assert finds("can not be written to")
 
 
 def test_partitions_that_are_added_once_for_all_transactions_are_noticed(monkeypatch):
@@ -369,7 +369,7 @@ def test_version_2_in_an_epoch_that_version_1_has_used_is_noticed(monkeypatch):
 
 def test_forgetting_to_ask_again_is_noticed_as_lack_of_progress(monkeypatch):
     monkeypatch.setattr(Transactions, "_again", lambda self, now, wait_s=None: setattr(self, "_flying", object()))
-    assert "no progress" in finds()
+    assert finds("no progress")
 
 
 def test_the_requests_of_version_2_are_needed_for_its_epochs(monkeypatch):
