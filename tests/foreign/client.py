@@ -69,6 +69,10 @@ class Client(Protocol):
     def consume(self, servers: str, topics: Sequence[str], count: int, **how: Any) -> dict[Place, Record]:
         """Read so many records of topics, from their beginning."""
 
+    def transact(self, servers: str, topic: str, records: Sequence[Record], transactional_id: str, *,
+                 commit: bool) -> None:
+        """Write records in a transaction, and end it."""
+
     def ask(self, op: str, **arguments: Any) -> Any:
         """Carry out another operation.
 
@@ -112,6 +116,11 @@ class ProcessClient:
     def consume(self, servers: str, topics: Sequence[str], count: int, **how: Any) -> dict[Place, Record]:
         read = self.ask("consume", servers=servers, topics=list(topics), count=count, **how)
         return {(each["topic"], each["partition"], each["offset"]): _from_json(each) for each in read}
+
+    def transact(self, servers: str, topic: str, records: Sequence[Record], transactional_id: str, *,
+                 commit: bool) -> None:
+        self.ask("transact", servers=servers, topic=topic, records=list(map(_to_json, records)),
+                 transactional_id=transactional_id, commit=commit)
 
     def close(self) -> None:
         self._process.kill()

@@ -5,8 +5,8 @@ from __future__ import annotations
 import threading
 import time
 import warnings
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import closing
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
 from types import ModuleType
 from typing import Any
 
@@ -76,6 +76,47 @@ class PythonClient:
             if group is not None:
                 consumer.commit(asynchronous=False)
         return found
+
+    def transact(self, servers: str, topic: str, records: Sequence[Record], transactional_id: str, *,
+                 commit: bool) -> None:
+        with self._transactional(servers, transactional_id) as producer:
+            producer.begin_transaction()
+            for record in records:
+                producer.produce(topic, record.value, record.key, record.partition, timestamp=record.timestamp)
+            self._end(producer, commit)
+
+    @contextmanager
+    def _transactional(self, servers: str, transactional_id: str) -> Iterator[Any]:
+        producer = self._kafka.Producer({
+            **self._properties, "bootstrap.servers": servers, "transactional.id": transactional_id, "linger.ms": 0})
+        try:
+            producer.init_transactions(PATIENCE_S)
+            yield producer
+        finally:
+            if hasattr(producer, "close"):
+                producer.close()
+
+    def _end(self, producer: Any, commit: bool) -> None:
+        if not commit:
+            producer.flush(PATIENCE_S)  # so that there is something to leave out
+            producer.abort_transaction(PATIENCE_S)
+        else:
+            producer.commit_transaction(PATIENCE_S)
+
+    def _copy(self, servers: str, source: str, topic: str, group: str, transactional_id: str, count: int,
+              commit: bool) -> None:
+        consumer = self._kafka.Consumer({
+            **self._properties, "bootstrap.servers": servers, "group.id": group, "auto.offset.reset": "earliest",
+            "enable.auto.commit": False, "fetch.wait.max.ms": 200})
+        with closing(consumer), self._transactional(servers, transactional_id) as producer:
+            consumer.subscribe([source])
+            records = _read(consumer, count)
+            producer.begin_transaction()
+            for (_, partition, _), record in records.items():
+                producer.produce(topic, record.value, record.key, partition)
+            producer.send_offsets_to_transaction(consumer.position(consumer.assignment()),
+                                                 consumer.consumer_group_metadata(), PATIENCE_S)
+            self._end(producer, commit)
 
     def ask(self, op: str, **arguments: Any) -> Any:
         try:

@@ -51,6 +51,9 @@ type command struct {
 	Subtract   map[string]string `json:"subtract"`
 	Offsets    map[int32]int64   `json:"offsets"`
 	At         string            `json:"at"`
+	Source     string            `json:"source"`
+	Name       string            `json:"transactional_id"`
+	Commit     bool              `json:"commit"`
 }
 
 type header struct {
@@ -86,6 +89,7 @@ var operations = map[string]operation{
 	"list_offsets": listOffsets, "describe_cluster": describeCluster, "list_groups": listGroups,
 	"describe_group": describeGroup, "delete_group": deleteGroup, "fetch_offsets": fetchOffsets,
 	"alter_offsets": alterOffsets, "delete_offsets": deleteOffsets, "versions": versions,
+	"transact": transact, "copy": copyRecords,
 }
 
 func main() {
@@ -197,7 +201,7 @@ func produce(ctx context.Context, c command) (any, error) {
 // consume reads so many records from the beginning: every partition alone, or as a group that commits at its end.
 func consume(ctx context.Context, c command) (any, error) {
 	how := []kgo.Opt{kgo.ConsumeTopics(c.Topics...), kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()),
-		kgo.FetchMaxWait(200 * time.Millisecond)}
+		kgo.FetchMaxWait(200 * time.Millisecond), kgo.FetchIsolationLevel(kgo.ReadCommitted())}
 	if c.Group != "" {
 		how = append(how, kgo.ConsumerGroup(c.Group), kgo.DisableAutoCommit(), kgo.Balancers(kgo.RangeBalancer()))
 	}

@@ -51,6 +51,7 @@ public final class Clients {
 
     public static void main(String[] arguments) throws Exception {
         OPERATIONS.putAll(Administration.OPERATIONS);
+        OPERATIONS.putAll(Transactions.OPERATIONS);
         ObjectMapper json = new ObjectMapper();
         PrintStream answers = new PrintStream(System.out, false, StandardCharsets.UTF_8);
         System.setOut(System.err);  // where the clients' log goes
@@ -129,7 +130,7 @@ public final class Clients {
         return offsets;
     }
 
-    private static byte[] bytes(JsonNode value) {
+    static byte[] bytes(JsonNode value) {
         return value.isNull() ? null : Base64.getDecoder().decode(value.asText());
     }
 
@@ -144,6 +145,7 @@ public final class Clients {
         properties.put("auto.offset.reset", "earliest");
         properties.put("enable.auto.commit", false);
         properties.put("fetch.max.wait.ms", 200);
+        properties.put("isolation.level", "read_committed");
         properties.putAll(more);
         return new KafkaConsumer<>(properties, new ByteArrayDeserializer(), new ByteArrayDeserializer());
     }

@@ -154,7 +154,74 @@ async function leave(command) {
   return null
 }
 
-const OPERATIONS = { produce, consume, join, assignment, received, leave, ...adminOperations(connect) }
+const messagesOf = (records) => records.map((record) => ({
+  partition: record.partition, key: bytes(record.key), value: bytes(record.value),
+}))
+
+async function transactional(command) {
+  const producer = connect(command).producer({
+    transactionalId: command.transactional_id, idempotent: true, maxInFlightRequests: 1,
+    createPartitioner: Partitioners.DefaultPartitioner,
+  })
+  await producer.connect()
+  return producer
+}
+
+const end = (transaction, commit) => (commit ? transaction.commit() : transaction.abort())
+
+// Writes records in a transaction, and ends it.
+async function transact(command) {
+  const producer = await transactional(command)
+  try {
+    const transaction = await producer.transaction()
+    await transaction.send({ topic: command.topic, messages: messagesOf(command.records) })
+    await end(transaction, command.commit)
+  } finally {
+    await producer.disconnect()
+  }
+  return null
+}
+
+// Writes what a group reads to another topic, with the group's offsets, in one transaction.
+async function copy(command) {
+  const consumer = connect(command).consumer({ groupId: command.group, maxWaitTimeInMs: 200, heartbeatInterval: 500 })
+  const producer = await transactional(command)
+  await consumer.connect()
+  try {
+    await consumer.subscribe({ topics: [command.source], fromBeginning: true })
+    const found = []
+    const offsets = {}
+    await new Promise((resolve, reject) => {
+      setTimeout(() => reject(new Error(`${found.length} records of ${command.count}`)), PATIENCE_MS).unref()
+      consumer.run({
+        autoCommit: false, eachBatch: async ({ batch }) => {
+          found.push(...batch.messages.map(({ key, value }) => ({ partition: batch.partition, key, value })))
+          offsets[batch.partition] = String(Number(batch.lastOffset()) + 1)
+          if (found.length >= command.count) resolve()
+        },
+      }).catch(reject)
+    })
+    const transaction = await producer.transaction()
+    await transaction.send({ topic: command.topic, messages: found })
+    await transaction.sendOffsets({
+      consumerGroupId: command.group, topics: [{
+        topic: command.source,
+        partitions: Object.entries(offsets).map(([partition, offset]) => ({ partition: Number(partition), offset })),
+      }],
+    })
+    await end(transaction, command.commit)
+    await consumer.stop()
+  } finally {
+    await consumer.disconnect()
+    await producer.disconnect()
+  }
+  return null
+}
+
+const OPERATIONS = {
+  transact, copy,
+  produce, consume, join, assignment, received, leave, ...adminOperations(connect),
+}
 
 // An error of several parts tells of its first; others keep the broker's error as their cause.
 function codeOf(error) {
