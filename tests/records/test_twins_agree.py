@@ -115,7 +115,8 @@ def test_on_where_produced_records_go(
             except Exception as error:
                 story.append((type(error), str(error)))
         for opened in [*buffer.ready(None), *buffer.ready(math.inf)]:
-            story.append((opened.partition, opened.count, opened.size_bytes, opened.cost_bytes, opened.reports))
+            story.append((opened.partition, opened.count, opened.size_bytes, opened.cost_bytes, opened.reports,
+                          opened.runs))
             sealed = opened.seal(2)
             story += [bytes(sealed.data), sealed.count, sealed.max_timestamp, sealed.size_bytes]
             story += [(callback, fields(message)[:8]) for callback, message in opened.messages(5, 1, 0, None, 0.0)]
@@ -139,7 +140,10 @@ def test_on_columns_in(native: Any, plain: Any, rows: list[Any]) -> None:
         buffer = twin.TopicBuffer("topic", 3, twin.Budget(15, 2000), seed=9)
         inputs = (_binary_input(keys, "key"), _binary_input(values, "value"), None,
                   b"".join((t + 1).to_bytes(8, "little") for t in range(len(rows))), _header_input(headers))
-        count = twin.append_columns(buffer, 0, len(rows), *inputs)
-        stories.append((count, [bytes(b.seal().data) for b in buffer.ready(math.inf)]))
+        half = len(rows) // 2
+        count = twin.append_columns(buffer, 0, half, *inputs, "one")
+        if count == half:
+            count += twin.append_columns(buffer, half, len(rows), *inputs, "two")
+        stories.append((count, [(b.runs, bytes(b.seal().data)) for b in buffer.ready(math.inf)]))
     assert stories[0] == stories[1]
     assert columns.append_columns is plain.append_columns

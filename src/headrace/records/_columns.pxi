@@ -331,7 +331,7 @@ cdef int header_cells(const Source *sources, int64_t row, Block block, Fields *f
 
 
 def append_columns(TopicBuffer buffer not None, int64_t start, int64_t stop, key, value, partitions, timestamps,
-                   headers):
+                   headers, teller=None):
     """Append rows of Arrow arrays to a topic's buffer, as many as the budget allows; returns how many."""
     cdef Source key_source, value_source
     cdef Source header_sources[3]
@@ -358,21 +358,26 @@ def append_columns(TopicBuffer buffer not None, int64_t start, int64_t stop, key
             raise IndexError("the column of timestamps is too short")
     memset(&fields, 0, sizeof(Fields))
     cdef Budget budget = buffer._budget
-    with cython.critical_section(buffer, budget):
-        for row in range(start, stop):
-            if row & 63 == 63 and headrace_now_ms() - since >= TURN_MS:
-                with nogil:  # others have their turn, as between the lines of a Python program
-                    pass
-                since = headrace_now_ms()
-            cell(&key_source, row, &fields.key, &fields.key_size)
-            cell(&value_source, row, &fields.value, &fields.value_size)
-            size = max(fields.key_size, 0) + max(fields.value_size, 0)
-            if headers is not None:
-                header_cells(header_sources, row, block, &fields, &size)
-            partition = -1 if partition_view is None else (<const int32_t *> partition_view.start)[row]
-            timestamp = 0 if timestamp_view is None else (<const int64_t *> timestamp_view.start)[row]
-            if timestamp < 0:
-                raise ValueError(f"timestamp must not be negative: {timestamp}")
-            if buffer.put(partition, timestamp, &fields, size, None) < 0:
-                return row - start
+    row = start
+    try:
+        with cython.critical_section(buffer, budget):
+            for row in range(start, stop):
+                if row & 63 == 63 and headrace_now_ms() - since >= TURN_MS:
+                    with nogil:  # others have their turn, as between the lines of a Python program
+                        pass
+                    since = headrace_now_ms()
+                cell(&key_source, row, &fields.key, &fields.key_size)
+                cell(&value_source, row, &fields.value, &fields.value_size)
+                size = max(fields.key_size, 0) + max(fields.value_size, 0)
+                if headers is not None:
+                    header_cells(header_sources, row, block, &fields, &size)
+                partition = -1 if partition_view is None else (<const int32_t *> partition_view.start)[row]
+                timestamp = 0 if timestamp_view is None else (<const int64_t *> timestamp_view.start)[row]
+                if timestamp < 0:
+                    raise ValueError(f"timestamp must not be negative: {timestamp}")
+                if buffer.put(partition, timestamp, &fields, size, None, teller) < 0:
+                    return row - start
+    except Exception as refused:
+        refused.appended = row - start
+        raise
     return stop - start

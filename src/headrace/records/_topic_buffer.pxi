@@ -51,7 +51,8 @@ cdef class OpenBatch:
     cdef BatchBuilder _builder
     cdef double *_appended_at  # of each record in `reports`
     cdef Py_ssize_t _times
-    cdef readonly object topic, reports
+    cdef readonly object topic, reports, runs
+    cdef object _teller  # of the last record
     cdef readonly int32_t partition
     cdef readonly double opened_at
     cdef readonly int64_t cost_bytes
@@ -121,6 +122,14 @@ cdef class OpenBatch:
             reports.append(None)
         self._appended_at[index] = appended_at
         reports.append(callback)
+        return 0
+
+    cdef int begin_run(self, teller) except -1:
+        # The last record is the first of other rows than the one before.
+        if self.runs is None:
+            self.runs = []
+        self.runs.append((self._builder.count - 1, teller))
+        self._teller = teller
         return 0
 
     def messages(self, int64_t base_offset, int timestamp_type, int64_t timestamp_ms, error, double now_s):
@@ -234,7 +243,7 @@ cdef class TopicBuffer:
             if timestamp_ms < 0:
                 self.check(size, partition)
                 raise ValueError(f"timestamp must not be negative: {timestamp_ms}")
-            return self.put(partition, timestamp_ms, &fields, size, callback)
+            return self.put(partition, timestamp_ms, &fields, size, callback, None)
 
     cdef inline int check(self, int64_t size, Py_ssize_t partition) except -1:
         if size > self._message_bytes:
@@ -244,7 +253,7 @@ cdef class TopicBuffer:
         return 0
 
     cdef int put(self, Py_ssize_t partition, int64_t timestamp_ms, const Fields *fields, int64_t size,
-                 callback) except -2:
+                 callback, teller) except -2:
         # Append a record; WAKE or 0, -1 when the budget is used up.
         cdef OpenBatch batch
         cdef int woken = 0

@@ -15,7 +15,7 @@ from headrace.records.columns import BinaryColumn, BinaryInput, Columns, HeaderC
 if TYPE_CHECKING:
     import pyarrow
 
-__all__ = ["append_columns", "schema", "to_arrow"]
+__all__ = ["Rows", "append_columns", "schema", "to_arrow"]
 
 
 def schema(headers: bool = False, columns: Collection[str] | None = None) -> pyarrow.Schema:
@@ -136,6 +136,63 @@ def _header_array(kind: pyarrow.DataType, column: HeaderColumn, rows: int) -> py
     return pa.Array.from_buffers(kind, rows, [validity, pa.py_buffer(column.offsets)], children=[entries])
 
 
+class Rows:
+    """Rows of Arrow columns, ready to be appended to a topic's buffer.
+
+    Args:
+        key: binary or string of whatever layout (large, view, dictionary, chunked); None for no keys.
+        value: the same; null is a tombstone.
+        partition: integers; null and None leave it to the partitioner.
+        timestamp: timestamps, or integers in milliseconds since the epoch; null and None stand for now.
+        headers: lists of structs (name, value), or maps.
+
+    Raises:
+        TypeError: a column has another type, or the columns differ in length.
+    """
+
+    def __init__(
+        self,
+        key: pyarrow.Array | None,
+        value: pyarrow.Array | None,
+        partition: pyarrow.Array | None = None,
+        timestamp: pyarrow.Array | None = None,
+        headers: pyarrow.Array | None = None,
+    ) -> None:
+        given = [array for array in (key, value, partition, timestamp, headers) if array is not None]
+        lengths = {len(array) for array in given}
+        if len(lengths) != 1:
+            raise TypeError(f"columns of one length are needed, not {sorted(lengths)}")
+        self._count = lengths.pop()
+        self._inputs = (
+            _binary_input(key, "key"),
+            _binary_input(value, "value"),
+            _number_input(partition, "partition", -1),
+            _number_input(timestamp, "timestamp", 0),
+            _header_input(headers),
+        )
+
+    def __len__(self) -> int:
+        return self._count
+
+    def append_to(self, topic_buffer: records.TopicBuffer, start: int = 0, teller: object = None) -> int:
+        """Append the rows from `start` on, as many as the producer's budget allows.
+
+        Args:
+            topic_buffer: where to.
+            start: the first row.
+            teller: what `OpenBatch.runs` is to name for these rows.
+
+        Returns:
+            Rows appended; fewer than there are when the budget is used up.
+
+        Raises:
+            KafkaException: a row is too large or names a partition that does not exist; rows before it are appended,
+                as many as the error's `appended` says.
+            ValueError: a timestamp is negative; the same.
+        """
+        return records.append_columns(topic_buffer, start, self._count, *self._inputs, teller)
+
+
 def append_columns(
     topic_buffer: records.TopicBuffer,
     key: pyarrow.Array | None,
@@ -144,37 +201,12 @@ def append_columns(
     timestamp: pyarrow.Array | None = None,
     headers: pyarrow.Array | None = None,
 ) -> int:
-    """Append rows of Arrow columns to a topic's buffer, as many as the producer's budget allows.
-
-    Args:
-        topic_buffer: where to.
-        key: binary or string of whatever layout (large, view, dictionary, chunked); None for no keys.
-        value: the same; null is a tombstone.
-        partition: integers; null and None leave it to the partitioner.
-        timestamp: timestamps, or integers in milliseconds since the epoch; null and None stand for now.
-        headers: lists of structs (name, value), or maps.
+    """Append rows of Arrow columns to a topic's buffer: `Rows`, once.
 
     Returns:
         Rows appended, counted from the front; fewer than given when the budget is used up.
-
-    Raises:
-        KafkaException: a row is too large or names a partition that does not exist; rows before it are appended.
-        TypeError: a column has another type, or the columns differ in length.
     """
-    given = [array for array in (key, value, partition, timestamp, headers) if array is not None]
-    lengths = {len(array) for array in given}
-    if len(lengths) != 1:
-        raise TypeError(f"columns of one length are needed, not {sorted(lengths)}")
-    return records.append_columns(
-        topic_buffer,
-        0,
-        lengths.pop(),
-        _binary_input(key, "key"),
-        _binary_input(value, "value"),
-        _number_input(partition, "partition", -1),
-        _number_input(timestamp, "timestamp", 0),
-        _header_input(headers),
-    )
+    return Rows(key, value, partition, timestamp, headers).append_to(topic_buffer)
 
 
 def _flat(array: Any) -> Any:
@@ -231,14 +263,14 @@ def _header_input(array: Any) -> tuple[BinaryInput, BinaryInput, BinaryInput] | 
     array = _flat(array)
     if pa.types.is_null(array.type):
         return None
-    if pa.types.is_map(array.type):
-        names, values = array.keys, array.items
-    else:
+    if not pa.types.is_map(array.type):
         array = _as_list(array)
-        entries = array.values
-        if not pa.types.is_struct(entries.type) or entries.type.num_fields != 2:
+        if not pa.types.is_struct(array.type.value_type) or array.type.value_type.num_fields != 2:
             raise _no_headers(array.type)
-        names, values = entries.flatten()
+    array, entries = _window(array)
+    names, values = entries.flatten()
+    if [field.name for field in entries.type] == ["value", "key"]:
+        names, values = values, names
     validity, offsets = array.buffers()[:2]
     lists = BinaryInput(validity, offsets if offsets is not None and offsets.size else b"\0" * 16, None, array.offset,
                         pa.types.is_large_list(array.type))
@@ -246,6 +278,23 @@ def _header_input(array: Any) -> tuple[BinaryInput, BinaryInput, BinaryInput] | 
     assert name_input is not None
     assert value_input is not None
     return lists, name_input, value_input
+
+
+def _window(array: Any) -> tuple[Any, Any]:
+    """A list array and its entries, none beyond those of its own rows: a slice shares the entries of the whole."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    entries = array.values
+    if not len(array):
+        return array, entries
+    first, end = array.offsets[0].as_py(), array.offsets[-1].as_py()
+    if end - first == len(entries):
+        return array, entries
+    made = pa.LargeListArray if pa.types.is_large_list(array.type) else pa.ListArray
+    entries = entries.slice(first, end - first)
+    mask = array.is_null() if array.null_count else None
+    return made.from_arrays(pc.subtract(array.offsets, array.offsets[0]), entries, mask=mask), entries
 
 
 def _as_list(array: Any) -> Any:

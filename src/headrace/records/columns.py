@@ -169,6 +169,7 @@ def append_columns(
     partitions: Buffer | None,
     timestamps: Buffer | None,
     headers: tuple[BinaryInput, BinaryInput, BinaryInput] | None,
+    teller: object = None,
 ) -> int:
     """Append rows to a topic's buffer, as many as the budget allows.
 
@@ -181,27 +182,34 @@ def append_columns(
         partitions: 32-bit partition numbers by row, -1 for the partitioner.
         timestamps: 64-bit milliseconds by row, 0 for now.
         headers: the lists, the names and the values.
+        teller: kept once for the rows that come together in a batch, in `OpenBatch.runs`.
 
     Returns:
         Rows appended.
 
     Raises:
         KafkaException: a row is too large or names a partition that does not exist; rows before it are appended.
+            Like any error of a row it has their number as `appended`.
         IndexError: there are no such rows.
     """
     if not 0 <= start <= stop:
         raise IndexError(f"there are no rows {start} to {stop}")
     for row in range(start, stop):
         try:
-            buffer.append(
+            buffer._add(
                 _cell(value, row),
                 _cell(key, row),
                 -1 if partitions is None else struct.unpack_from("<i", partitions, 4 * row)[0],
                 0 if timestamps is None else struct.unpack_from("<q", timestamps, 8 * row)[0],
                 None if headers is None else _header_cells(headers, row),
+                None,
+                teller,
             )
         except BufferFullError:
             return row - start
+        except Exception as refused:
+            refused.appended = row - start  # type: ignore[attr-defined]
+            raise
     return stop - start
 
 

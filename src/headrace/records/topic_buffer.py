@@ -77,9 +77,13 @@ class OpenBatch:
         opened_at: monotonic seconds of the first record.
         cost_bytes: what its records cost of the `Budget`.
         reports: the callback of each record, None where it has none; None if no record has one.
+        runs: where records of other calls of `append_columns` begin: (index, teller of that call), with None where
+            records without a teller begin again; None if no record has one.
     """
 
-    __slots__ = ("_appended_at", "_builder", "cost_bytes", "opened_at", "partition", "reports", "topic")
+    __slots__ = (
+        "_appended_at", "_builder", "_teller", "cost_bytes", "opened_at", "partition", "reports", "runs", "topic",
+    )
 
     def __init__(self, topic: str, partition: int, opened_at: float, builder: BatchBuilder) -> None:
         self.topic = topic
@@ -87,6 +91,8 @@ class OpenBatch:
         self.opened_at = opened_at
         self.cost_bytes = 0
         self.reports: list[Any] | None = None
+        self.runs: list[tuple[int, Any]] | None = None
+        self._teller: Any = None
         self._appended_at: list[float] = []
         self._builder = builder
 
@@ -229,6 +235,12 @@ class TopicBuffer:
             TypeError: key, value or headers are of a wrong type.
             ValueError: the timestamp is negative.
         """
+        return self._add(value, key, partition, timestamp_ms, headers, callback, None)
+
+    def _add(
+        self, value: Any, key: Any, partition: int, timestamp_ms: int, headers: Any, callback: Any, teller: Any
+    ) -> int:
+        """`append`, for a row of columns as well."""
         raw_key, raw_value = encode_text(key, "key"), encode_text(value, "value")
         raw_headers = encode_headers(headers)
         cost = cost_of(raw_key, raw_value, raw_headers)
