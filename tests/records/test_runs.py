@@ -34,6 +34,12 @@ def test_each_call_has_its_runs_and_records_of_their_own_have_none(twin: ModuleT
     assert columns.append_columns(buffer, 0, 3, None, values, None, None, None) == 3
     assert [(b.count, b.runs) for b in buffer.ready(math.inf)] == [
         (7, [(0, "one"), (2, None), (3, "one"), (6, "two")]), (5, [(0, "two"), (2, None)])]
+    columns.append_columns(buffer, 0, 2, None, values, None, None, None, "one")
+    buffer.append(b"alone")
+    columns.append_columns(buffer, 0, 3, None, values, None, None, None, "two")
+    (batch,) = buffer.ready(math.inf)
+    assert [(part.count, part.runs) for part in batch.divide([0, 1, 0, 1, 0, 1])] == [
+        (3, [(0, "one"), (1, None), (2, "two")]), (3, [(0, "one"), (1, "two")])]
     buffer.append(b"alone")
     assert [b.runs for b in buffer.ready(math.inf)] == [None]
 

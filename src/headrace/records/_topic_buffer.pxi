@@ -81,9 +81,11 @@ cdef class OpenBatch:
         cdef Record record
         cdef Fields fields
         cdef Py_ssize_t index = 0
+        cdef dict runs = dict(self.runs or ())
         cdef Pinned pinned = Pinned(builder._data)
         cdef const uint8_t *p = pinned.start + min(HEADER, pinned.size)
         cdef const uint8_t *end = pinned.start + min(builder._used, pinned.size)
+        teller = None
         for part in parts:
             if read_record(&p, end, builder.count, builder._base_timestamp, &record):
                 raise SystemError("a batch in memory was overwritten")
@@ -94,6 +96,9 @@ cdef class OpenBatch:
             batch.cost_bytes += OVERHEAD + max(record.key_size, 0) + max(record.value_size, 0) + headers_bytes(&record)
             if self.reports is not None and index < len(self.reports) and self.reports[index] is not None:
                 batch.report_to(self.reports[index], self._appended_at[index])
+            teller = runs.get(index, teller)
+            if teller is not batch._teller:
+                batch.begin_run(teller)
             index += 1
         return made
 
@@ -277,6 +282,8 @@ cdef class TopicBuffer:
         batch.cost_bytes += OVERHEAD + size
         if callback is not None:
             batch.report_to(callback, monotonic())
+        if teller is not batch._teller:
+            batch.begin_run(teller)
         if batch._builder.count >= self._batch_count:
             self.close(batch)
             woken = WOKEN

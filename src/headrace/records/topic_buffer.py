@@ -136,7 +136,7 @@ class OpenBatch:
         return made
 
     def divide(self, parts: Sequence[int]) -> list[OpenBatch]:
-        """The records in new batches, with their callbacks, times and costs; in each they keep their order.
+        """The records in new batches, with their callbacks, tellers, times and costs; in each they keep their order.
 
         Args:
             parts: for each record the number of its new batch: 0, 1, ...
@@ -147,12 +147,16 @@ class OpenBatch:
         made = [OpenBatch(self.topic, self.partition, self.opened_at, BatchBuilder(_ANY_SIZE, _ANY_SIZE))
                 for _ in range(count_parts(parts, self.count))]
         records = self._builder.read_back(self.topic, self.partition)
+        runs, teller = dict(self.runs or ()), None
         for index, (part, m) in enumerate(zip(parts, records, strict=True)):
             batch, headers = made[part], encode_headers(m.headers())
             batch._builder.append(m.timestamp()[1], m.key(), m.value(), headers)
             batch.cost_bytes += cost_of(m.key(), m.value(), headers)
             if self.reports is not None and index < len(self.reports) and self.reports[index] is not None:
                 batch._report_to(self.reports[index], self._appended_at[index])
+            teller = runs.get(index, teller)
+            if teller is not batch._teller:
+                batch._begin_run(teller)
         return made
 
     def _report_to(self, callback: Any, appended_at: float) -> None:
@@ -162,6 +166,13 @@ class OpenBatch:
         without = self.count - 1 - len(self.reports)
         self.reports += [None] * without + [callback]
         self._appended_at += [0.0] * without + [appended_at]
+
+    def _begin_run(self, teller: Any) -> None:
+        """The last record is the first of other rows than the one before."""
+        if self.runs is None:
+            self.runs = []
+        self.runs.append((self.count - 1, teller))
+        self._teller = teller
 
 
 class TopicBuffer:
@@ -255,6 +266,8 @@ class TopicBuffer:
             batch.cost_bytes += cost
             if callback is not None:
                 batch._report_to(callback, time.monotonic())
+            if teller is not batch._teller:
+                batch._begin_run(teller)
             if batch.count >= self._batch_count:
                 self._close(batch)
                 woken = WAKE
