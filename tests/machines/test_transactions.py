@@ -365,6 +365,27 @@ def test_the_wait_grows_with_failures_and_begins_anew_after_an_answer(one):
     assert one.machine.deadline() == pytest.approx(one.now + 0.1)
 
 
+def test_an_answer_ends_the_row_of_failures(either):
+    either.opened()
+    for group in ("g", "h"):
+        either.machine.add_offsets([TopicPartition("in", 0, 1)], GroupMember(group))
+        while (send := either.sent()) is not None:
+            either.lose(send)
+            assert either.machine.deadline() == pytest.approx(either.now + 0.1)
+            either.wait()
+            send = either.sent()
+            assert send is not None
+            either.accept(send)
+    either.done()
+    if either.machine.version == 1:
+        for partition in (0, 1):
+            either.machine.admits("t", partition)
+            either.lose(either.expect(AddPartitionsToTxnRequest))
+            assert either.machine.deadline() == pytest.approx(either.now + 0.1)
+            either.wait()
+            either.accept(either.expect(AddPartitionsToTxnRequest))
+
+
 def test_the_transaction_before_is_waited_for_with_short_waits_at_first(one):
     one.opened().writing()
     send = one.ending(Operation.COMMIT)

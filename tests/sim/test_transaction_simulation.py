@@ -286,7 +286,7 @@ def test_offsets_without_telling_the_coordinator_are_noticed(monkeypatch):
     step = Transactions._offsets_step
 
     def silent(self, offsets):
-        offsets.announced = True
+        self._contents.groups.add(offsets.member.group_id)
         return step(self, offsets)
 
     monkeypatch.setattr(Transactions, "_offsets_step", silent)

@@ -109,7 +109,6 @@ class _Offsets:
 
     member: GroupMember
     left: dict[tuple[str, int], TopicPartition]
-    announced: bool = False  # the transaction coordinator knows of the group
 
 
 @dataclass(slots=True)
@@ -192,7 +191,6 @@ class Transactions:
         if operation is Operation.ABORT:
             refused = self._move((State.OPEN, State.DOOMED), State.ABORTING, operation)
             if refused is None:
-                self._contents.wanted.clear()
                 self._end_offsets(KafkaError(KafkaError._STATE, "the transaction was aborted meanwhile"))
             return refused
         if self.state is State.DOOMED:
@@ -342,7 +340,7 @@ class Transactions:
 
     def _offsets_step(self, offsets: _Offsets) -> tuple[Request, CoordinatorFinder]:
         member, self._contents.started = offsets.member, True
-        if self.version < _VERSION_2 and not offsets.announced and member.group_id not in self._contents.groups:
+        if self.version < _VERSION_2 and member.group_id not in self._contents.groups:
             return self._identity.add_offsets(member.group_id), self._finder
         return self._identity.commit_offsets(member, offsets.left.values()), self.group_finder(member.group_id)
 
@@ -474,7 +472,6 @@ class Transactions:
 
     def _announced(self, reply: Struct) -> None:
         if self._offsets is not None:
-            self._offsets.announced = True
             self._contents.groups.add(self._offsets.member.group_id)
 
     def _on_offsets(self, send: Send, reply: TxnOffsetCommitResponse, now: float) -> None:
@@ -539,7 +536,6 @@ class Transactions:
         self.state = State.DOOMED
         self.error = KafkaError(error.code(), error.str(), retriable=False, txn_requires_abort=True,
                                 maybe_applied=error.maybe_applied)
-        self._contents.wanted.clear()
         self._end_with_error(under_way, self.error)
 
     def _fail(self, error: KafkaError) -> None:
