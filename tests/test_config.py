@@ -1,8 +1,11 @@
 """Configuration: what is refused, what the refusal says, and what is hidden."""
 
+import re
+from pathlib import Path
+
 import pytest
 
-from headrace.config import ADMIN, CONSUMER, PRODUCER, PROPERTIES, Config
+from headrace.config import ADMIN, CONSUMER, NOT_SUPPORTED, PRODUCER, PROPERTIES, WITHOUT_EFFECT, Config
 from headrace.errors import ConfigError, KafkaError, KafkaException
 
 SERVERS = {"bootstrap.servers": "localhost:9092"}
@@ -69,3 +72,87 @@ def test_every_row_is_documented_and_its_default_is_valid(row: object) -> None:
     assert row.doc.endswith((".", "`."))
     if row.kind in ("int", "float", "bool"):
         assert _convert(row, row.name, row.default) == row.default
+
+
+SOURCES = [path.read_text() for path in (Path(__file__).parents[1] / "src/headrace").rglob("*.py")]
+TAKEN_FOR_JAVA = {"ssl.keystore.type", "ssl.truststore.type"}
+
+
+@pytest.mark.parametrize("name", sorted(PROPERTIES.keys() - TAKEN_FOR_JAVA))
+def test_every_property_is_read_by_code(name: str) -> None:
+    read = re.compile(rf'(?<!Property\()"{re.escape(name)}"')
+    level = re.fullmatch(r"compression\.(gzip|lz4|zstd)\.level", name)  # its name is put together
+    assert level or any(read.search(source) for source in SOURCES), f"nothing reads {name}"
+
+
+def test_a_name_is_either_read_or_without_effect_or_not_supported() -> None:
+    known = [name for row in PROPERTIES.values() for name in (row.name, *row.aliases)]
+    known += [*WITHOUT_EFFECT, *NOT_SUPPORTED]
+    assert len(known) == len(set(known))
+
+
+@pytest.mark.parametrize("name", NOT_SUPPORTED)
+def test_a_property_that_can_not_mean_anything_is_refused_with_what_to_use_instead(name: str) -> None:
+    with pytest.raises(ConfigError) as info:
+        Config(PRODUCER, {**SERVERS, name: "1"})
+    assert f'"{name}" is not supported: {NOT_SUPPORTED[name]}' in str(info.value)
+
+
+def test_a_property_without_effect_is_accepted_unless_its_value_should_have_one() -> None:
+    for name, (values, why) in WITHOUT_EFFECT.items():
+        Config(PRODUCER, {**SERVERS, name: values[0] if values else "7"})
+        Config(PRODUCER, {**SERVERS, name: None})
+        if values:
+            with pytest.raises(ConfigError, match=re.escape(why)):
+                Config(PRODUCER, {**SERVERS, name: "7"})
+    Config(PRODUCER, {**SERVERS, "api.version.request": True, "enable.metrics.push": False})
+
+
+def test_a_configuration_as_people_write_it_for_librdkafka_works() -> None:
+    config = Config(PRODUCER, {
+        "metadata.broker.list": "a:9092,b:9092", "client.id": "web", "acks": "all", "enable.idempotence": "true",
+        "compression.codec": "lz4", "queue.buffering.max.ms": "20", "message.send.max.retries": 10_000_000,
+        "debug": "broker,msg", "log_level": 6, "log.connection.close": False, "socket.keepalive.enable": True,
+        "api.version.request": "true", "broker.version.fallback": "0.10.2", "broker.address.family": "v4",
+        "sticky.partitioning.linger.ms": 50, "topic.metadata.refresh.fast.interval.ms": 100, "dr_cb": print,
+        "statistics.interval.ms": 1000, "stats_cb": print, "message.timeout.ms": 5000, "request.timeout.ms": 9000,
+    })
+    assert (config["linger.ms"], config["on_delivery"], config["broker.address.family"]) == (20, print, "v4")
+
+
+def test_a_configuration_as_people_write_it_for_java_works() -> None:
+    config = Config(PRODUCER, {
+        **SERVERS, "acks": "all", "buffer.memory": 33_554_432, "max.request.size": 1_048_576, "batch.size": 16_384,
+        "client.dns.lookup": "use_all_dns_ips", "delivery.timeout.ms": 120_000, "request.timeout.ms": 30_000,
+        "compression.type": "zstd", "compression.zstd.level": 3, "compression.gzip.level": 9,
+        "partitioner.class": "org.apache.kafka.clients.producer.RoundRobinPartitioner", "max.block.ms": 1000,
+        "metadata.max.age.ms": 1000, "metadata.max.idle.ms": 1000, "send.buffer.bytes": 131_072,
+        "metrics.recording.level": "DEBUG", "partitioner.availability.timeout.ms": 0,
+    })
+    assert config["queue.buffering.max.kbytes"] == 32_768
+    assert config["compression.level"] == 3
+    assert config["partitioner"] == "round_robin"
+
+
+@pytest.mark.parametrize("given", [
+    {"buffer.memory": 1 << 20, "queue.buffering.max.kbytes": 2048},
+    {"linger.ms": 100, "message.timeout.ms": 50},
+    {"linger.ms": 5, "delivery.timeout.ms": 1000, "request.timeout.ms": 1000},
+    {"reconnect.backoff.ms": 500, "reconnect.backoff.max.ms": 400},
+    {"retry.backoff.ms": 500, "retry.backoff.max.ms": 400},
+    {"compression.type": "zstd", "compression.level": 1, "compression.zstd.level": 2},
+    {"partitioner": "murmur2", "partitioner.class": "RoundRobinPartitioner"},
+    {"partitioner": "murmur2", "partitioner.ignore.keys": True},
+    {"partitioner.class": "DefaultPartitioner", "partitioner.ignore.keys": True},
+], ids=lambda given: " ".join(given))
+def test_properties_that_contradict_each_other_are_refused_by_name(given: dict[str, object]) -> None:
+    first, *_, last = given
+    with pytest.raises(ConfigError, match=f'"{first}"|"{last}"'):
+        Config(PRODUCER, {**SERVERS, **given})
+
+
+def test_a_default_gives_way_to_what_was_asked_for() -> None:
+    assert Config(PRODUCER, {**SERVERS, "message.timeout.ms": 4})["linger.ms"] == 2
+    assert Config(ADMIN, {**SERVERS, "reconnect.backoff.ms": 5000})["reconnect.backoff.max.ms"] == 5000
+    assert Config(PRODUCER, {**SERVERS, "partitioner.ignore.keys": True})["partitioner"] == "random"
+    assert Config(PRODUCER, {**SERVERS, "queue.buffering.max.kbytes": 1024, "buffer.memory": 1 << 20})

@@ -4,38 +4,60 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from headrace.config import PROPERTIES, Property
+from headrace.config import NOT_SUPPORTED, PROPERTIES, WITHOUT_EFFECT, Property
 
 PAGE = Path(__file__).parents[1] / "docs/reference/configuration.md"
 _HEAD = """# Configuration
 
 Made from the table in `headrace/config.py` by `python -m tools.configuration_page`. P, C, A: producer, consumer, admin;
-the other clients accept the property and leave it alone.
+the other clients accept the property and leave it alone. Below each name are others that mean the same.
 
-| property | for | range | default | what it does |
-|---|---|---|---|---|
+| property | for | type | range | default | unit | what it does |
+|---|---|---|---|---|---|---|
 """
+_ACCEPTED = """
+## Accepted, and nothing to do
+
+A configuration written for another client may have these; they change nothing here. A value that is not listed is an
+error.
+
+| property | values | why |
+|---|---|---|
+"""
+_REFUSED = """
+## Not supported
+
+These are an error that says what to use instead.
+
+| property | instead |
+|---|---|
+"""
+_TYPES = {"int": "integer", "float": "number", "bool": "boolean", "str": "text", "enum": "choice",
+          "callable": "function", "objects": "list of objects", "secret": "secret text"}
 
 
 def page() -> str:
     """The page as it must be."""
-    return _HEAD + "".join(_row(row) for row in PROPERTIES.values())
+    accepted = (f"| `{name}` | {', '.join(values) or 'any'} | {why} |\n"
+                for name, (values, why) in WITHOUT_EFFECT.items())
+    refused = (f"| `{name}` | {instead} |\n" for name, instead in NOT_SUPPORTED.items())
+    return "".join((_HEAD, *map(_row, PROPERTIES.values()), _ACCEPTED, *accepted, _REFUSED, *refused))
 
 
 def _row(row: Property) -> str:
     name = f"`{row.name}`" + "".join(f"<br>`{alias}`" for alias in row.aliases)
     roles = "".join(role[0].upper() for role in row.roles)
     doc = row.doc + (f" ({row.kip})" if row.kip else "")
-    return f"| {name} | {roles} | {_range(row)} | {_default(row)} | {doc} |\n"
+    kind = _TYPES.get(row.kind, row.kind)
+    return f"| {name} | {roles} | {kind} | {_range(row)} | {_default(row)} | {row.unit} | {doc} |\n"
 
 
 def _range(row: Property) -> str:
     if row.choices:
-        return ", ".join(row.choices)
+        return ", ".join(choice or "(empty)" for choice in row.choices)
     if row.low is not None:
-        return f"{row.low:g} to {row.high:.10g} {row.unit}".strip()
-    return {"bool": "true, false", "list": "list", "callable": "function", "object": "object",
-            "objects": "list"}.get(row.kind, "text")
+        return f"{row.low:g} to {row.high:.10g}"
+    return "true, false" if row.kind == "bool" else ""
 
 
 def _default(row: Property) -> str:

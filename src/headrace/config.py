@@ -17,7 +17,9 @@ from typing import Any
 from headrace.errors import ConfigError
 from headrace.security import MECHANISMS, settle_security
 
-__all__ = ["ADMIN", "CONSUMER", "PRODUCER", "PROPERTIES", "Config", "Property"]
+__all__ = [
+    "ADMIN", "CONSUMER", "NOT_SUPPORTED", "PRODUCER", "PROPERTIES", "WITHOUT_EFFECT", "Config", "Property",
+]
 
 PRODUCER = "producer"
 CONSUMER = "consumer"
@@ -164,6 +166,10 @@ _ROWS = (
              "again from bootstrap.servers, or keep trying.", choices=("rebootstrap", "none"), kip="KIP-899"),
     Property("allow.auto.create.topics", "bool", False, "Let a consumer's metadata request create topics that do not "
              "exist, if the brokers permit it. Producers always ask for it, as in librdkafka.", roles=_C),
+    Property("broker.address.family", "enum", "any", "Addresses of brokers to dial: those of IPv4, of IPv6, or all.",
+             choices=("any", "v4", "v6")),
+    Property("socket.keepalive.enable", "bool", True, "Let the system probe connections on which nothing is said."),
+    Property("socket.nagle.disable", "bool", True, "Send small packets at once (TCP_NODELAY)."),
     Property("receive.message.max.bytes", "int", 100_000_000, "Largest reply that is accepted; a larger one closes the "
              "connection.", unit="bytes", low=1_000, high=_INT32),
     Property("socket.send.buffer.bytes", "int", 0, "Size of the socket's send buffer; 0 leaves the system's.",
@@ -173,6 +179,12 @@ _ROWS = (
     # Callbacks
     Property("error_cb", "callable", None, "Called as error_cb(KafkaError) for errors that belong to no record, from "
              "`poll()`."),
+    Property("throttle_cb", "callable", None, "Called as throttle_cb(ThrottleEvent) when a broker's reply says that it "
+             "slows this client down, from `poll()`.", roles=_PC),
+    Property("stats_cb", "callable", None, "Called as stats_cb(text) with the client's statistics in JSON every "
+             "statistics.interval.ms, from `poll()`.", roles=_PC),
+    Property("statistics.interval.ms", "int", 0, "Time between two calls of stats_cb; 0 makes none.", roles=_PC,
+             unit="ms", low=0, high=86_400_000),
     Property("logger", "object", None, "logging.Logger to write to instead of `headrace`."),
     # Producer
     Property("acks", "enum", -1, "Replicas that must have a record before it is acknowledged: all in sync (all, -1), "
@@ -197,6 +209,11 @@ _ROWS = (
              "raises BufferError beyond it. 0 means no limit.", roles=_P, low=0, high=_INT32),
     Property("queue.buffering.max.kbytes", "int", 1_048_576, "Memory that waiting records may take.", roles=_P,
              unit="KiB", low=1, high=_INT32),
+    Property("buffer.memory", "int", 0, "Java's name for queue.buffering.max.kbytes, in bytes; 0 leaves that one "
+             "alone.", roles=_P, unit="bytes", low=0, high=_INT32 * 1024),
+    Property("topic.metadata.propagation.max.ms", "int", 30_000, "Records of a topic that is not known wait so long "
+             "for it to turn up, if message.timeout.ms is not over before.", roles=_P, unit="ms", low=0,
+             high=3_600_000),
     Property("message.timeout.ms", "int", 300_000, "Time from `produce()` until the record is delivered or reported as "
              "failed; 0 waits for ever.", aliases=("delivery.timeout.ms",), roles=_P, unit="ms", low=0, high=_INT32,
              kip="KIP-91"),
@@ -208,6 +225,12 @@ _ROWS = (
              choices=("none", "gzip", "snappy", "lz4", "zstd")),
     Property("compression.level", "int", -1, "Level for the codec; -1 takes the codec's own default.", roles=_P,
              low=-1, high=22, kip="KIP-390"),
+    Property("compression.gzip.level", "int", -1, "The same if the codec is gzip.", roles=_P, low=-1, high=9,
+             kip="KIP-390"),
+    Property("compression.lz4.level", "int", -1, "The same if the codec is lz4.", roles=_P, low=-1, high=17,
+             kip="KIP-390"),
+    Property("compression.zstd.level", "int", -1, "The same if the codec is zstd.", roles=_P, low=-1, high=22,
+             kip="KIP-390"),
     Property("partitioner", "enum", "consistent_random", "How a record without a partition finds one. "
              "consistent_random: CRC32 of the key; without a key a random partition for each batch (librdkafka's "
              "default). murmur2_random: Java's hash of the key. round_robin: one after the other, whatever the key. "
@@ -215,13 +238,22 @@ _ROWS = (
              "or None; it returns a partition number.", roles=_P,
              choices=("random", "consistent", "consistent_random", "murmur2", "murmur2_random", "fnv1a",
                       "fnv1a_random", "round_robin")),
+    Property("partitioner.class", "enum", "", "Java's way to choose the partitioner: a class of Kafka's own, with or "
+             "without its package; Java's default partitioner is murmur2_random here.", roles=_P,
+             choices={"": "", **{package + name.lower(): ours for name, ours in (
+                 ("DefaultPartitioner", "murmur2_random"), ("UniformStickyPartitioner", "random"),
+                 ("RoundRobinPartitioner", "round_robin"),
+             ) for package in ("", "org.apache.kafka.clients.producer.",
+                               "org.apache.kafka.clients.producer.internals.")}}),
+    Property("partitioner.ignore.keys", "bool", False, "Spread records over all partitions although they have keys, "
+             "as the partitioner random does.", roles=_P, kip="KIP-794"),
     Property("interceptor.classes", "objects", (), "`ProducerInterceptor`s, called in this order: classes, objects, or "
              "import paths (`package.module.Class`), which may be text with commas. Properties with a part "
              "`interceptor` in their name are theirs and not checked.", roles=_P, kip="KIP-42"),
     Property("max.block.ms", "int", 60_000, "Longest time that `send()` waits for room in the buffer, or for a topic "
              "that is not known yet. `produce()` never waits.", roles=_P, unit="ms", low=0, high=_INT32),
     Property("on_delivery", "callable", None, "Called as on_delivery(KafkaError | None, Message) for each record that "
-             "was given no callback of its own, from `poll()` or `flush()`.", roles=_P),
+             "was given no callback of its own, from `poll()` or `flush()`.", aliases=("dr_cb", "dr_msg_cb"), roles=_P),
     Property("delivery.report.only.error", "bool", False, "Call back for failed records only.", roles=_P),
     # Consumer
     Property("group.id", "str", "", "Name of the consumer group.", roles=_C),
@@ -265,6 +297,75 @@ _ROWS = (
              "commit, from `poll()`.", roles=_C),
 )
 
+_ANY: tuple[str, ...] = ()
+WITHOUT_EFFECT: dict[str, tuple[tuple[str, ...], str]] = {
+    # Accepted, so that a configuration written for librdkafka or Java works: name, values that are accepted (none
+    # listed: all), and why there is nothing to do.
+    "api.version.fallback.ms": (_ANY, "brokers always say which versions they speak"),
+    "api.version.request": (("true", "1"), "brokers are always asked which versions they speak"),
+    "api.version.request.timeout.ms": (_ANY, "socket.connection.setup.timeout.ms covers the question"),
+    "auto.include.jmx.reporter": (_ANY, "there is no JVM"),
+    "broker.address.ttl": (_ANY, "each dial asks the resolver anew"),
+    "broker.version.fallback": (_ANY, "brokers always say which versions they speak"),
+    "builtin.features": (_ANY, "a feature that is missing is reported where it is asked for"),
+    "client.dns.lookup": (("use_all_dns_ips", "default"), "all addresses of a host are tried"),
+    "debug": (_ANY, "logging of Python's decides what is shown: the logger is `headrace`, or the property logger"),
+    "enable.gapless.guarantee": (("false", "0"), "a transaction is what leaves no gap"),
+    "enable.metrics.push": (("false", "0"), "metrics are not pushed to brokers"),
+    "enable.random.seed": (_ANY, "random numbers are seeded by the system"),
+    "enabled_events": (_ANY, "events are callbacks"),
+    "log.connection.close": (_ANY, "a connection that closes while it is not used is not reported"),
+    "log.queue": (_ANY, "logging of Python's takes messages at once"),
+    "log.thread.name": (_ANY, "logging of Python's knows the thread"),
+    "log_level": (_ANY, "logging of Python's decides: set the level of the logger `headrace`"),
+    "message.copy.max.bytes": (_ANY, "a record is copied once, into its batch"),
+    "metadata.max.idle.ms": (_ANY, "topics that are not used any more cost next to nothing"),
+    "metrics.num.samples": (_ANY, "statistics cover the last 1,000 requests"),
+    "metrics.recording.level": (_ANY, "all statistics are always kept"),
+    "metrics.sample.window.ms": (_ANY, "statistics cover the last 1,000 requests"),
+    "partitioner.adaptive.partitioning.enable": (_ANY, "behind a slow broker batches grow instead"),
+    "partitioner.availability.timeout.ms": (("0",), "partitions are not avoided while their broker is slow"),
+    "produce.offset.report": (_ANY, "reports always have the offset"),
+    "queuing.strategy": (("fifo",), "records stay in order"),
+    "reconnect.backoff.jitter.ms": (_ANY, "reconnect.backoff.ms has its own jitter"),
+    "socket.max.fails": (_ANY, "a request that is not answered in time closes the connection"),
+    "sticky.partitioning.linger.ms": (_ANY, "records without a key stay with a partition until its batch is closed"),
+    "topic.metadata.refresh.fast.cnt": (_ANY, "metadata is asked for until the leader is known"),
+    "topic.metadata.refresh.fast.interval.ms": (_ANY, "retry.backoff.ms is the pause while a leader is sought"),
+    "topic.metadata.refresh.sparse": (_ANY, "only topics that are used are asked for"),
+    "transaction.two.phase.commit.enable": (("false", "0"), "transactions end with the client that began them"),
+}
+
+NOT_SUPPORTED: dict[str, str] = {
+    # Names of librdkafka and Java that can not mean anything here, and what to use instead.
+    "background_event_cb": "callbacks run in `poll()`: call it from a thread of your own",
+    "closesocket_cb": "sockets belong to asyncio",
+    "config.providers": "read the secret in Python and give its value",
+    "connect_cb": "sockets belong to asyncio",
+    "consume_cb": "call `consume()`, or iterate over the consumer",
+    "default_topic_conf": "give the properties at the top level, or under default.topic.config",
+    "events_cb": "use error_cb, stats_cb and throttle_cb",
+    "internal.termination.signal": "the loop's thread ends without a signal",
+    "key.deserializer": "messages have bytes: decode them after `poll()`",
+    "key.serializer": "`produce()` takes bytes and str: serialise keys before",
+    "log_cb": "give a logging.Logger as logger",
+    "metric.reporters": "use stats_cb, or call `metrics()`",
+    "msg_order_cmp": "records stay in order",
+    "opaque": "bind what the callback needs to the callback, with a closure or functools.partial",
+    "open_cb": "files are opened by Python",
+    "partitioner_callback": "give the function as partitioner, called as (topic, key, value, partition_count)",
+    "partitioner_cb": "give the function as partitioner, called as (topic, key, value, partition_count)",
+    "plugin.library.paths": "native plugins can not be loaded: use interceptor.classes",
+    "queue.buffering.backpressure.threshold": "batches grow by themselves while a broker is slow; linger.ms and "
+        "batch.size say how large they are otherwise",
+    "resolve_cb": "names are resolved by asyncio",
+    "socket.blocking.max.ms": "sockets never block: remove it",
+    "socket_cb": "sockets belong to asyncio",
+    "topic.blacklist": "topics are asked for only when they are used",
+    "value.deserializer": "messages have bytes: decode them after `poll()`",
+    "value.serializer": "`produce()` takes bytes and str: serialise values before",
+}
+
 PROPERTIES: dict[str, Property] = {row.name: row for row in _ROWS}
 _BY_ANY_NAME: dict[str, Property] = {alias: row for row in _ROWS for alias in (row.name, *row.aliases)}
 _TRUE, _FALSE = ("true", "t", "1", "yes", "on"), ("false", "f", "0", "no", "off")
@@ -294,6 +395,9 @@ class Config(Mapping[str, Any]):
             row = _BY_ANY_NAME.get(name)
             if row is None and "interceptor" in name.split(".") and self.original.get("interceptor.classes"):
                 continue  # an interceptor's own
+            if row is None and name in WITHOUT_EFFECT:
+                _check_value(name, value)
+                continue
             if row is None:
                 raise ConfigError(_unknown(name))
             if value is None:
@@ -304,6 +408,7 @@ class Config(Mapping[str, Any]):
                                   "values: give one of them")
             source[row.name] = name
             self.given[row.name] = converted
+        self._source = source
         self._values = {row.name: self.given.get(row.name, row.default) for row in _ROWS}
         _CHECKS[role](self)
 
@@ -352,8 +457,17 @@ def _flatten(properties: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
             yield name, value
 
 
+def _check_value(name: str, value: Any) -> None:
+    """Raise when a property that has no effect is given a value that should have one."""
+    accepted, why = WITHOUT_EFFECT[name]
+    if accepted and value is not None and str(value).strip().lower() not in accepted:
+        raise ConfigError(f'"{name}" can only be {accepted[0]}, not {value!r}: {why}')
+
+
 def _unknown(name: str) -> str:
-    close = difflib.get_close_matches(name, _BY_ANY_NAME, n=1, cutoff=0.6)
+    if name in NOT_SUPPORTED:
+        return f'"{name}" is not supported: {NOT_SUPPORTED[name]}'
+    close = difflib.get_close_matches(name, [*_BY_ANY_NAME, *WITHOUT_EFFECT], n=1, cutoff=0.6)
     hint = f' Did you mean "{close[0]}"?' if close else " `headrace.config.PROPERTIES` lists all of them."
     return f'No such configuration property: "{name}".{hint}'
 
@@ -413,11 +527,65 @@ def _check_common(config: Config) -> None:
         if not host or not port.isdigit() or not 0 < int(port) < 65536:
             raise ConfigError(f'Invalid value {server!r} in "bootstrap.servers": expected host:port, for example '
                               "localhost:9092")
+    _settle_backoff(config, "reconnect.backoff.ms", "reconnect.backoff.max.ms")
+    _settle_backoff(config, "retry.backoff.ms", "retry.backoff.max.ms")
     settle_security(config.given, config._values)
+
+
+def _settle_backoff(config: Config, first: str, longest: str) -> None:
+    """The longest wait follows the first one, unless the user wants a shorter one."""
+    if config[first] > config[longest]:
+        if longest in config.given:
+            raise ConfigError(f'"{longest}" ({config[longest]}) must not be less than "{first}" ({config[first]})')
+        config._values[longest] = config[first]
 
 
 def _check_producer(config: Config) -> None:
     _check_common(config)
+    _settle_times(config)
+    _settle_memory(config)
+    _settle_partitioner(config)
+    level = f"compression.{config['compression.type']}.level"
+    if level in config.given:
+        _replace(config, "compression.level", config[level], level)
+    _settle_idempotence(config)
+
+
+def _replace(config: Config, name: str, value: Any, by: str) -> None:
+    """Set a property for which Java has another one; both may be given only if they agree."""
+    if name in config.given and config[name] != value:
+        raise ConfigError(f'"{by}" and "{config._source[name]}" contradict each other: give one of them')
+    config._values[name] = value
+
+
+def _settle_times(config: Config) -> None:
+    total_ms, linger_ms = config["message.timeout.ms"], config["linger.ms"]
+    request_ms = config["request.timeout.ms"]
+    if total_ms and linger_ms >= total_ms:
+        if "linger.ms" in config.given:
+            raise ConfigError(f'"linger.ms" ({linger_ms:g}) must be less than "message.timeout.ms" ({total_ms})')
+        config._values["linger.ms"] = total_ms / 2.0
+    named_as_java = config._source.get("message.timeout.ms") == "delivery.timeout.ms"
+    if named_as_java and "request.timeout.ms" in config.given and 0 < total_ms < linger_ms + request_ms:
+        raise ConfigError(f'"delivery.timeout.ms" ({total_ms}) must be at least "linger.ms" + "request.timeout.ms" '
+                          f"({linger_ms:g} + {request_ms})")
+
+
+def _settle_memory(config: Config) -> None:
+    if config["buffer.memory"]:
+        _replace(config, "queue.buffering.max.kbytes", -(-config["buffer.memory"] // 1024), "buffer.memory")
+
+
+def _settle_partitioner(config: Config) -> None:
+    if config["partitioner.class"]:
+        _replace(config, "partitioner", config["partitioner.class"], "partitioner.class")
+    if config["partitioner.ignore.keys"]:
+        if config["partitioner"] != "random" and {"partitioner", "partitioner.class"} & config.given.keys():
+            raise ConfigError('"partitioner.ignore.keys" is what the partitioner "random" does: give no other one')
+        config._values["partitioner"] = "random"
+
+
+def _settle_idempotence(config: Config) -> None:
     transactional = bool(config["transactional.id"])
     if not config["enable.idempotence"]:
         if transactional:

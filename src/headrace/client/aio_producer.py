@@ -16,6 +16,7 @@ from headrace.client.aio_transactions import AIOTransactional
 from headrace.client.interceptors import InterceptorChain
 from headrace.client.producer import Core
 from headrace.client.sending import Entrance
+from headrace.client.statistics import Metrics
 from headrace.config import PRODUCER, Config
 from headrace.errors import BufferFullError, ClientClosedError, KafkaError, KafkaException
 from headrace.records import Message
@@ -140,6 +141,10 @@ class AIOProducer(AIOSending, AIOTransactional):
             A `ClusterMetadata`.
         """
         return await self._core.list_topics(topic, timeout)
+
+    def metrics(self) -> Metrics:
+        """What `stats_cb` gets, as a dictionary: librdkafka's names, documented in `client.statistics`."""
+        return self._core.statistics.metrics()
 
     async def close(self) -> None:
         """Deliver what waits, then stop. Closing twice does nothing. An open transaction is aborted."""

@@ -16,6 +16,7 @@ from typing import Any
 
 from headrace.client.cluster import ClusterMetadata
 from headrace.client.consumer_core import Callback, ConsumerCore, Partitions, RebalanceCallback, offsets_of
+from headrace.client.statistics import Metrics
 from headrace.errors import KafkaError, KafkaException
 from headrace.machines.group_classic import Change
 from headrace.machines.subscription import EARLIEST, LATEST
@@ -269,6 +270,11 @@ class AIOConsumer:
         return found
 
     # The group and the cluster
+
+    def metrics(self) -> Metrics:
+        """What `stats_cb` gets, as a dictionary: librdkafka's names, documented in `client.statistics`."""
+        self._core.check_open()
+        return self._core.statistics.metrics()
 
     async def memberid(self) -> str | None:
         """This consumer's id in the group; None outside of one."""

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from headrace.client.base import ClientCore
+from headrace.client.statistics import ConsumerStatistics
 from headrace.config import CONSUMER, Config
 from headrace.errors import ClientClosedError, KafkaError, KafkaException
 from headrace.machines.coordinator import GROUP, CoordinatorFinder
@@ -85,6 +86,9 @@ class ConsumerCore:
                 client.driver.add(machine)
         client.driver.add(self.fetcher)
         self.callbacks: deque[Callback] = deque()
+        self.statistics = ConsumerStatistics(
+            settings, client.metadata, client.driver, self._notify, lambda: len(self.callbacks),
+            subscription=self.subscription)
         if settings["error_cb"] is not None:
             client.on_error = self._on_error
         self.handled = False
@@ -310,6 +314,7 @@ class ConsumerCore:
     async def close(self) -> None:
         """Everything that ends a consumer, but for the application's callbacks."""
         self.closed = True
+        self.statistics.stop()
         if self.client.closed:
             return
         try:
@@ -342,7 +347,10 @@ class ConsumerCore:
             _resolve(self._left, None)
 
     def _on_error(self, error: KafkaError) -> None:
-        self.callbacks.append(Callback(self.config["error_cb"], (error,)))
+        self._notify(self.config["error_cb"], error)
+
+    def _notify(self, callback: Callable[..., Any], *arguments: Any) -> None:
+        self.callbacks.append(Callback(callback, arguments))
         self.on_ready()
 
     def _tell(self, topic: str | None, partition: int, error: KafkaError) -> None:

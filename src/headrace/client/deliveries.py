@@ -67,6 +67,11 @@ class Deliveries:
         """Records whose callback is to be called and that the budget does not count any more."""
         return sum(length_hint(run.pairs) for run in self._runs)
 
+    def waiting(self) -> int:
+        """Callbacks that wait for `serve`."""
+        batches = sum(done.batch.count for done, _ in list(self._batches))
+        return len(self) + batches + len(self._notices)
+
     @property
     def pending(self) -> bool:
         """True when `serve` has something to do."""

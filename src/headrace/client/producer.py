@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 import math
 import os
 import random
@@ -22,6 +23,7 @@ from uuid import UUID
 
 from headrace.client.base import ClientCore
 from headrace.client.deliveries import Deliveries
+from headrace.client.statistics import ProducerStatistics
 from headrace.client.topic_buffers import FailedRecord, TopicBuffers
 from headrace.client.transactions import TransactionCalls
 from headrace.config import Config
@@ -56,6 +58,7 @@ class Core:
         buffers: buffers by topic; its `open` is the fast way for `produce()`.
         budget: what waits, from `produce()` to the report.
         deliveries: reports to be served.
+        statistics: what the producer can say about itself.
         transactions: None without a `transactional.id`.
     """
 
@@ -72,7 +75,7 @@ class Core:
         self._sealers = ThreadPoolExecutor(2, "headrace-seal") if self._codec else None
         self._client = ClientCore(config, on_event=self._on_event, allow_auto_create=True)
         if config["error_cb"] is not None:
-            self._client.on_error = self._tell
+            self._client.on_error = functools.partial(self.deliveries.add_notice, config["error_cb"])
         self._driver = self._client.driver
         self.wake = self._driver.wake if same_thread else self._driver.wake_threadsafe
         self._loop = asyncio.get_running_loop()
@@ -81,6 +84,9 @@ class Core:
             self.buffers.all, config.seconds("linger.ms"), config.seconds("message.timeout.ms") or math.inf, self._seal)
         self.transactions = (
             TransactionCalls(config, self._client, self.buffers) if config["transactional.id"] else None)
+        self.statistics = ProducerStatistics(
+            config, self._client.metadata, self._driver, self.deliveries.add_notice, self.deliveries.waiting,
+            budget=self.budget, accumulator=self._accumulator)
         self._sender = self._make_sender()
         self._client.driver.add(self._sender)
         if self.transactions is not None:
@@ -95,13 +101,8 @@ class Core:
             return backoff_s(attempt + 1, first_s, limit_s, random.random())
 
         limits = Limits(
-            config["acks"],
-            config["max.in.flight.requests.per.connection"],
-            config["message.max.bytes"],
-            config.seconds("request.timeout.ms"),
-            config["retries"],
-            config.seconds("message.timeout.ms") or math.inf,
-        )
+            config["acks"], config["max.in.flight.requests.per.connection"], config["message.max.bytes"],
+            config.seconds("request.timeout.ms"), config["retries"], config.seconds("message.timeout.ms") or math.inf)
         machine = self.transactions.machine if self.transactions is not None else None
         sequences = Sequences(config["enable.idempotence"], limits.request_timeout_s, backoff)
         return Sender(
@@ -176,6 +177,7 @@ class Core:
 
     def _on_event(self, event: Event) -> None:
         if isinstance(event, BatchDone):
+            self.statistics.on_batch(event)
             self.deliveries.add(event)
         elif isinstance(event, MetadataChanged):
             self._open_topics()
@@ -213,9 +215,6 @@ class Core:
         if records and self.transactions is not None:
             self.transactions.on_record_failed(records[0].error)
 
-    def _tell(self, error: KafkaError) -> None:
-        self.deliveries.add_notice(self.config["error_cb"], error)
-
     def flush(self, begin: bool) -> None:
         """While flushes have begun and not ended, batches do not linger."""
         self._flushes += 1 if begin else -1
@@ -248,6 +247,7 @@ class Core:
         self.purge(True, True)
         if self._topic_timer is not None:
             self._topic_timer.cancel()
+        self.statistics.stop()
         if self.transactions is not None:
             self.transactions.close(KafkaError(KafkaError._DESTROY, "the producer was closed"))
         await self._client.close()

@@ -27,7 +27,6 @@ from headrace.types import TIMESTAMP_CREATE_TIME
 __all__ = ["FailedRecord", "TopicBuffers"]
 
 _INT32, _INT64 = 1 << 31, 1 << 63
-_TOPIC_WAIT_S = 30.0  # librdkafka's topic.metadata.propagation.max.ms
 
 
 @dataclass(slots=True)
@@ -94,7 +93,8 @@ class TopicBuffers:
         self._refusal: KafkaException | None = None
         self._choose = choice_of(config["partitioner"])
         self.by_function = self._choose is not None
-        self._wait_s = min(_TOPIC_WAIT_S, config.seconds("message.timeout.ms") or _TOPIC_WAIT_S)
+        wait_s = config.seconds("topic.metadata.propagation.max.ms")
+        self._wait_s = min(wait_s, config.seconds("message.timeout.ms") or wait_s)
 
     def append(
         self, topic: str, value: Any, key: Any, partition: int, timestamp_ms: int, headers: Any, callback: Any

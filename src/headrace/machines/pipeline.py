@@ -44,7 +44,7 @@ class Call:
         deadline: monotonic seconds; a request that is not yet written fails then.
         grace_s: seconds beyond the deadline before a written request counts as lost and costs the connection. Only
             one-shot calls have it: their caller may be impatient, the connection serves others too.
-        correlation_id: set when the request is written.
+        correlation_id, written_at: set when the request is written; the latter is monotonic seconds.
     """
 
     caller: Caller
@@ -52,6 +52,7 @@ class Call:
     deadline: float
     grace_s: float = 0.0
     correlation_id: int = -1
+    written_at: float = 0.0
 
     def reply_by(self) -> float:
         """Monotonic seconds at which a written request counts as lost."""

@@ -51,7 +51,8 @@ class Connection(asyncio.BufferedProtocol):
         self.failures = 0
         self.last_error: KafkaError | None = None
         self.features: dict[str, int] = {}
-        self._settings, self._owner = settings, owner
+        self._settings, self._owner, self._traffic = settings, owner, settings.traffic.of(node)
+        self._traffic.connections.add(self)
         self._loop = asyncio.get_running_loop()
         self._waiting: deque[Call] = deque()
         self._pipeline = Pipeline(settings.client_id)
@@ -68,9 +69,14 @@ class Connection(asyncio.BufferedProtocol):
         self._proved = False  # a request was answered on the present socket
 
     @property
+    def queued(self) -> tuple[int, int]:
+        """Requests waiting, and in flight."""
+        return len(self._waiting), len(self._pipeline)
+
+    @property
     def load(self) -> int:
         """Requests waiting or in flight."""
-        return len(self._waiting) + len(self._pipeline)
+        return sum(self.queued)
 
     # Out: from the driver to the socket.
 
@@ -101,6 +107,7 @@ class Connection(asyncio.BufferedProtocol):
         except KafkaException as error:
             self._owner.on_error(call, error.error)
             return
+        self._traffic.sent(call, parts, self._settings.clock())
         write_parts(self._transport, parts)
         if send.expects_reply:
             self._expire_by(call.reply_by())
@@ -119,6 +126,7 @@ class Connection(asyncio.BufferedProtocol):
     def _dial(self) -> None:
         self.state, self._closing_for, self._proved = State.DIALLING, None, False
         self._used_at = self._settings.clock()
+        self._traffic.connects += 1
         self._reader = ReplyReader(self._settings.max_reply_bytes)
         self._opening = Opening(self._settings, self.node, self._first_version, self)
         self._dialling = self._loop.create_task(self._connect())
@@ -170,7 +178,9 @@ class Connection(asyncio.BufferedProtocol):
         try:
             for frame in self._reader.advance(nbytes):
                 if self.state is State.READY or (self.state is State.OPENING and self._pipeline):
-                    self._owner.on_reply(*self._pipeline.take(frame))
+                    call, reply = self._pipeline.take(frame)
+                    self._traffic.answered(call, reply, frame, self._settings.clock())
+                    self._owner.on_reply(call, reply)
                 elif self.state is State.OPENING:
                     self._opening.on_frame(frame)
         except KafkaException as error:
@@ -185,6 +195,7 @@ class Connection(asyncio.BufferedProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         """The socket is gone (called by asyncio)."""
         self._transport = None
+        self._traffic.disconnects += 1
         self._lost(self._closing_for or exc)
 
     # Ending: one way out, whatever the cause.

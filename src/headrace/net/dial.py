@@ -11,7 +11,7 @@ import socket
 import ssl
 import sys
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, Protocol
 
@@ -20,6 +20,7 @@ from headrace.machines.pipeline import Call
 from headrace.net.authentication import MechanismSource, mechanism_source
 from headrace.net.clock import Clock
 from headrace.net.tls import tls_context
+from headrace.net.traffic import Traffic
 from headrace.types import NodeAddress
 from headrace.wire.schema import Struct
 
@@ -29,6 +30,7 @@ Connector = Callable[[asyncio.BufferedProtocol, NodeAddress], Awaitable[None]]
 """Opens a stream (TLS included) to a broker and attaches the protocol to it, or raises."""
 
 _NEXT_ADDRESS_AFTER_S = 0.25
+_FAMILIES = {"any": socket.AF_UNSPEC, "v4": socket.AF_INET, "v6": socket.AF_INET6}
 
 
 class State(Enum):
@@ -58,6 +60,7 @@ class ConnectionSettings:
     max_reply_bytes: int
     protocol: str
     mechanism: MechanismSource | None = None
+    traffic: Traffic = field(default_factory=Traffic)
 
 
 class ConnectionOwner(Protocol):
@@ -83,16 +86,18 @@ def socket_connector(tls: ssl.SSLContext | None, config: Mapping[str, Any]) -> C
     """Open real sockets: all addresses of the host are tried, IPv6 and IPv4 in turn (RFC 8305)."""
     sizes = ((socket.SO_SNDBUF, config["socket.send.buffer.bytes"]),
              (socket.SO_RCVBUF, config["socket.receive.buffer.bytes"]))
+    family = _FAMILIES[config["broker.address.family"]]
 
     async def connect(protocol: asyncio.BufferedProtocol, node: NodeAddress) -> None:
         loop = asyncio.get_running_loop()
         # With one address there is nothing to race, and a race that is cancelled forgets its socket (Python 3.11).
         transport, _ = await loop.create_connection(
-            lambda: protocol, node.host, node.port, ssl=tls,
+            lambda: protocol, node.host, node.port, ssl=tls, family=family,
             happy_eyeballs_delay=_NEXT_ADDRESS_AFTER_S if not _is_address(node.host) else None,
         )
         stream = transport.get_extra_info("socket")
-        stream.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        stream.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, config["socket.keepalive.enable"])
+        stream.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, config["socket.nagle.disable"])
         for option, size in sizes:
             if size:
                 stream.setsockopt(socket.SOL_SOCKET, option, size)

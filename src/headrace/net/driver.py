@@ -68,6 +68,7 @@ class Driver:
         self._metadata, self._on_event = metadata, on_event
         self._clock, self._jitter = clock, jitter
         self._settings = connection_settings(config, clock, connector, jitter)
+        self.traffic = self._settings.traffic
         self._reply_grace_s = config["socket.timeout.ms"] / 1000.0
         self._machines: tuple[Machine, ...] = (metadata,)
         self._connections: dict[tuple[int, int], Connection] = {}
@@ -224,6 +225,7 @@ class Driver:
 
     def on_error(self, call: Call, error: KafkaError) -> None:
         """A connection can not deliver a request or its reply: tell whoever asked."""
+        self.traffic.failed(call, error)
         try:
             call.caller.on_error(call.send, error, self._clock())
         except Exception as defect:  # a defect: the other machines must go on

@@ -61,6 +61,7 @@ class Opening:
         self._renewal: asyncio.TimerHandle | None = None
         self._thinking: asyncio.Task[None] | None = None
         self._wait_s = 0.0  # least time until the next renewal
+        self._traffic = settings.traffic.of(node)
         self.handshake = Handshake(settings.software_version, first_version)
 
     async def prepare(self) -> None:
@@ -85,6 +86,7 @@ class Opening:
         Raises:
             KafkaException: the broker refuses.
         """
+        self._traffic.heard(frame)
         following = self.handshake.on_frame(frame)
         if callable(following):
             self._thinking = self._loop.create_task(self._think(following))
@@ -99,7 +101,9 @@ class Opening:
 
     def _say(self, following: Say) -> None:
         assert self._transport is not None
-        write_parts(self._transport, opening_frame(following, self._settings.client_id))
+        parts = opening_frame(following, self._settings.client_id)
+        self._traffic.said(following[0], parts)
+        write_parts(self._transport, parts)
 
     def _go_on(self, following: Say | None) -> None:
         if following is not None:

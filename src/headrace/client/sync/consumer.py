@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 from headrace.client.cluster import ClusterMetadata
 from headrace.client.consumer import AIOConsumer
 from headrace.client.consumer_core import Callback, ConsumerCore, RebalanceCallback
+from headrace.client.statistics import Metrics
 from headrace.machines.transactions import GroupMember
 from headrace.net.thread import loop_thread
 from headrace.records import Message
@@ -269,6 +270,13 @@ class Consumer:
         return self._call(self._aio.offsets_for_times(partitions, timeout))
 
     # The group and the cluster
+
+    def metrics(self) -> Metrics:
+        """What `stats_cb` gets, as a dictionary: librdkafka's names, documented in `client.statistics`."""
+        return self._call(self._metrics())
+
+    async def _metrics(self) -> Metrics:
+        return self._aio.metrics()
 
     def memberid(self) -> str | None:
         """This consumer's id in the group; None outside of one."""

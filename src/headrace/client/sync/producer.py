@@ -16,6 +16,7 @@ from typing import Any
 from headrace.client.interceptors import InterceptorChain
 from headrace.client.producer import Core
 from headrace.client.sending import Entrance
+from headrace.client.statistics import Metrics
 from headrace.client.sync.sending import Sending
 from headrace.client.sync.transactions import Transactional
 from headrace.config import PRODUCER, Config
@@ -174,6 +175,11 @@ class Producer(Sending, Transactional):
         self._check_open()
         return self._thread.call(self._core.list_topics(topic, timeout))
 
+    def metrics(self) -> Metrics:
+        """What `stats_cb` gets, as a dictionary: librdkafka's names, documented in `client.statistics`."""
+        self._check_open()
+        return self._thread.call(_metrics(self._core))
+
     def close(self) -> bool:
         """Deliver what waits, call the callbacks, and stop. Closing twice does nothing. An open transaction is aborted.
 
@@ -252,6 +258,10 @@ class _Change:
 
 async def _make(config: Config, on_change: Callable[[], None]) -> Core:
     return Core(config, on_change)
+
+
+async def _metrics(core: Core) -> Metrics:
+    return core.statistics.metrics()
 
 
 async def _purge(core: Core, in_queue: bool, in_flight: bool) -> None:

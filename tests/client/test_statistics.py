@@ -1,0 +1,210 @@
+"""What a client says about itself: `metrics()`, `stats_cb`, `throttle_cb`."""
+
+import asyncio
+import json
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from headrace import Consumer, Producer, ThrottleEvent, TopicPartition
+from headrace.aio import AIOConsumer, AIOProducer
+from headrace.broker.settings import BrokerSettings
+from headrace.net.traffic import Window
+from headrace.testing import EmbeddedBroker
+
+TOP_OF_LIBRDKAFKA = {
+    "name", "client_id", "type", "ts", "time", "replyq", "msg_cnt", "msg_size", "msg_max", "msg_size_max", "tx",
+    "tx_bytes", "rx", "rx_bytes", "txmsgs", "txmsg_bytes", "rxmsgs", "rxmsg_bytes", "metadata_cache_cnt", "brokers",
+    "topics", "cgrp", "eos", "simple_cnt", "age",
+}
+"""As its `stats_cb` gives them; its own page calls some of them otherwise."""
+
+
+@pytest.fixture(scope="module")
+def broker() -> Iterator[EmbeddedBroker]:
+    with EmbeddedBroker(topics={"one": 1, "two": 2}, settings=BrokerSettings(auto_create_topics=False)) as made:
+        yield made
+
+
+@pytest.fixture
+def props(broker: EmbeddedBroker) -> dict[str, object]:
+    return {"bootstrap.servers": broker.bootstrap_servers, "client.id": "counted", "linger.ms": 1}
+
+
+def poll_until(client, happened, timeout_s=20.0) -> None:
+    deadline = time.monotonic() + timeout_s
+    while not happened():
+        assert time.monotonic() < deadline, "it did not happen"
+        client.poll(0.05)
+
+
+def test_a_producer_counts_its_records_batches_requests_and_bytes(props) -> None:
+    with Producer(props) as producer:
+        for number in range(100):
+            producer.produce("two", b"x" * 100, partition=number % 2)
+        assert producer.flush(20) == 0
+        metrics = producer.metrics()
+    assert (metrics["client_id"], metrics["type"]) == ("counted", "producer")
+    assert (metrics["msg_cnt"], metrics["msg_size"], metrics["msg_max"]) == (0, 0, 100_000)
+    assert metrics["msg_size_max"] == 1 << 30
+    assert metrics["txmsgs"] == 100
+    partitions = metrics["topics"]["two"]["partitions"]
+    assert [partitions[number]["txmsgs"] for number in ("0", "1")] == [50, 50]
+    assert metrics["txmsg_bytes"] == sum(each["txbytes"] for each in partitions.values()) > 100 * 100
+    assert partitions["0"]["leader"] >= 0
+    assert metrics["topics"]["two"]["batchcnt"]["sum"] == 100
+    assert metrics["topics"]["two"]["batchsize"]["sum"] == metrics["txmsg_bytes"]
+    assert metrics["eos"]["idemp_state"] == "Assigned"
+    assert metrics["eos"]["producer_id"] >= 0
+    up = [each for each in metrics["brokers"].values() if each["nodeid"] >= 0]
+    assert [each["state"] for each in up] == ["UP"]
+    assert up[0]["name"] == f"{up[0]['nodename']}/{up[0]['nodeid']}"
+    assert sum(each["req"].get("Produce", 0) for each in up) >= 1
+    assert all(sum(each["req"].values()) == each["tx"] == each["rx"] for each in metrics["brokers"].values())
+    assert up[0]["rtt"]["cnt"] == up[0]["tx"] - up[0]["req"]["ApiVersion"]
+    assert 0 < up[0]["rtt"]["min"] <= up[0]["rtt"]["p50"] <= up[0]["rtt"]["max"] < 20_000_000
+    assert metrics["tx_bytes"] > metrics["txmsg_bytes"]
+    assert metrics["rx_bytes"] > 0
+
+
+def test_records_that_wait_are_seen_where_they_wait(broker, props) -> None:
+    with Producer({**props, "linger.ms": 60_000}) as producer:
+        producer.produce("one", b"first")
+        producer.flush(20)
+        producer.produce("one", b"second")
+        metrics = producer.metrics()
+        assert metrics["msg_cnt"] == 1
+        assert metrics["msg_size"] > len(b"second")
+        assert metrics["topics"]["one"]["partitions"]["0"]["txmsgs"] == 1
+
+
+def test_reports_that_nobody_has_polled_for_count_as_waiting(props) -> None:
+    with Producer(props) as producer:
+        for _ in range(7):
+            producer.produce("one", b"", callback=lambda error, message: None)
+        deadline = time.monotonic() + 20
+        while producer.metrics()["replyq"] < 7:
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+        assert producer.poll(0) == 7
+        assert producer.metrics()["replyq"] == 0
+
+
+def test_every_name_at_the_top_is_one_of_librdkafkas(props) -> None:
+    with Producer(props) as producer:
+        assert producer.metrics().keys() <= TOP_OF_LIBRDKAFKA
+    with Consumer(props) as consumer:
+        assert consumer.metrics().keys() <= TOP_OF_LIBRDKAFKA
+
+
+def test_stats_cb_gets_json_from_poll_every_interval(props) -> None:
+    texts: list[str] = []
+    with Producer({**props, "statistics.interval.ms": 20, "stats_cb": texts.append}) as producer:
+        producer.produce("one", b"")
+        poll_until(producer, lambda: len(texts) >= 3)
+        assert isinstance(texts[0], str)
+        read = [json.loads(text) for text in texts]
+        assert [each["ts"] for each in read] == sorted(each["ts"] for each in read)
+        assert read[-1].keys() == producer.metrics().keys()
+
+
+def test_stats_that_nobody_polls_for_do_not_pile_up_and_the_newest_is_told(props) -> None:
+    texts: list[str] = []
+    with Producer({**props, "statistics.interval.ms": 10, "stats_cb": texts.append}) as producer:
+        time.sleep(0.3)
+        before_us = time.monotonic_ns() // 1000
+        assert producer.poll(0) <= 1
+        assert len(texts) <= 1
+        poll_until(producer, lambda: texts)
+        assert json.loads(texts[0])["ts"] > before_us - 5_000_000
+        assert producer.metrics()["replyq"] <= 1
+
+
+def test_without_an_interval_stats_cb_is_never_called(props) -> None:
+    texts: list[str] = []
+    with Producer({**props, "stats_cb": texts.append}) as producer:
+        producer.produce("one", b"")
+        producer.flush(20)
+        assert not texts
+
+
+def test_a_consumer_shows_its_partitions_and_calls_back_from_poll(props) -> None:
+    with Producer(props) as producer:
+        for _ in range(3):
+            producer.produce("two", b"x", partition=1)
+        producer.flush(20)
+    texts: list[str] = []
+    with Consumer({**props, "statistics.interval.ms": 20, "stats_cb": texts.append}) as consumer:
+        consumer.assign([TopicPartition("two", 1, 0)])
+        assert consumer.poll(20) is not None
+        metrics = consumer.metrics()
+        assert metrics["type"] == "consumer"
+        partition = metrics["topics"]["two"]["partitions"]["1"]
+        assert partition["app_offset"] == 1
+        assert partition["hi_offset"] >= 3
+        assert partition["consumer_lag"] == partition["hi_offset"] - 1
+        assert metrics["cgrp"]["assignment_size"] == 1
+        poll_until(consumer, lambda: texts)
+        assert json.loads(texts[0])["type"] == "consumer"
+
+
+def test_the_asyncio_clients_have_the_same(props) -> None:
+    async def work() -> None:
+        texts: list[str] = []
+        async with AIOProducer({**props, "statistics.interval.ms": 20, "stats_cb": texts.append}) as producer:
+            await (await producer.produce("one", b"x"))
+            assert producer.metrics()["txmsgs"] == 1
+            async with asyncio.timeout(20):
+                while not texts:
+                    await asyncio.sleep(0.01)
+        assert json.loads(texts[0])["type"] == "producer"
+        consumer = AIOConsumer(props)
+        assert consumer.metrics()["type"] == "consumer"
+        await consumer.close()
+
+    asyncio.run(work())
+
+
+def test_a_broker_that_can_not_be_reached_is_down_and_its_dials_are_counted() -> None:
+    nobody = {"bootstrap.servers": "127.0.0.1:1", "reconnect.backoff.ms": 1, "error_cb": lambda error: None}
+    with Producer(nobody) as producer:
+        poll_until(producer, lambda: producer.metrics()["brokers"]["127.0.0.1:1/bootstrap"]["connects"] >= 2)
+        metrics = producer.metrics()
+        counts = metrics["brokers"]["127.0.0.1:1/bootstrap"]
+        assert counts["state"] in ("DOWN", "CONNECT", "INIT")
+        assert (counts["nodeid"], counts["source"], counts["rx"]) == (-1, "configured", 0)
+        assert metrics["eos"] == {"idemp_state": "Init", "producer_id": -1, "producer_epoch": -1}
+
+
+def test_throttling_is_told_in_seconds_from_poll(props, monkeypatch) -> None:
+    from headrace.wire.messages.produce import ProduceResponse
+
+    plain = ProduceResponse.__init__
+    events: list[ThrottleEvent] = []
+    with Producer({**props, "throttle_cb": events.append}) as producer:
+        producer.produce("one", b"x")
+        producer.flush(20)
+        assert not events
+
+        def slowed(self, *arguments, **fields):
+            plain(self, *arguments, **{**fields, "throttle_time_ms": 250})
+
+        monkeypatch.setattr(ProduceResponse, "__init__", slowed)
+        producer.produce("one", b"x")
+        poll_until(producer, lambda: events)
+        monkeypatch.undo()
+        broker = next(each for each in producer.metrics()["brokers"].values() if each["nodeid"] >= 0)
+        assert events == [ThrottleEvent(broker["name"], broker["nodeid"], 0.25)]
+        assert broker["throttle"]["max"] == 250
+
+
+def test_a_window_has_the_percentiles_of_the_last_thousand_values() -> None:
+    window = Window()
+    assert set(window.metrics().values()) == {0}
+    for value in range(1, 2001):
+        window.add(value)
+    metrics = window.metrics()
+    assert (metrics["min"], metrics["max"], metrics["cnt"], metrics["sum"]) == (1001, 2000, 1000, 1_500_500)
+    assert (metrics["p50"], metrics["p75"], metrics["p99"], metrics["p99_99"]) == (1500, 1750, 1990, 2000)
+    assert metrics["stddev"] == 288
