@@ -213,6 +213,9 @@ def markers_are_written(talk: Talk) -> None:
     talk.ask(marker(talk, (who[0], who[1] + 5), False))
     talk.ask(marker(talk, who, True))
     talk.ask(marker(talk, (who[0] + 1000, 3), True, epoch=7))
+    talk.ask(marker(talk, (who[0] + 2000, 3), True, epoch=-5))
+    talk.ask(marker(talk, (-1, 0), True))
+    talk.ask(marker(talk, (who[0], -1), True))
     described(talk)
     talk.ask(WriteTxnMarkersRequest(markers=[]))
 

@@ -29,6 +29,12 @@ from transactional_talk import (
     when_it_is_over,
 )
 
+from headrace.wire.messages.groups import DeleteGroupsRequest, DescribeGroupsRequest
+from headrace.wire.messages.groups_next import (
+    OffsetDeleteRequest,
+    OffsetDeleteRequestPartition,
+    OffsetDeleteRequestTopic,
+)
 from headrace.wire.messages.produce import InitProducerIdRequest
 from headrace.wire.messages.transactions import (
     AddOffsetsToTxnRequest,
@@ -181,6 +187,32 @@ def offsets_of_members(talk: Talk) -> None:
     talk.ask(offsets_of(talk, who, 2, group=f"{talk.name}-new", member="nobody", generation=3))
 
 
+def groups_that_only_a_transaction_knows(talk: Talk) -> None:
+    talk.topic()
+    who = producer(talk)
+    if talk.version < 5:
+        talk.call(add_offsets(talk, who), OFFSETS)
+    for request, version in (
+        (DescribeGroupsRequest(groups=[talk.name]), 5),
+        (OffsetDeleteRequest(group_id=talk.name, topics=[OffsetDeleteRequestTopic(
+            name=talk.name, partitions=[OffsetDeleteRequestPartition(partition_index=0)])]), 0),
+        (DeleteGroupsRequest(groups_names=[talk.name]), 2),
+    ):
+        talk.ask(offsets_of(talk, who, 5))
+        talk.note(talk.call(request, version), version)
+        committed_offsets(talk)
+    over(talk, who, True)
+    committed_offsets(talk)
+    who = producer(talk)
+    if talk.version < 5:
+        talk.call(add_offsets(talk, who), OFFSETS)
+    talk.ask(offsets_of(talk, who, 6))
+    over(talk, who, False)
+    talk.note(talk.call(DescribeGroupsRequest(groups=[talk.name]), 5), 5)
+    if talk.version >= 3:
+        talk.ask(offsets_of(talk, producer(talk), 2, member="nobody", generation=3))
+
+
 def transactions_are_ended(talk: Talk) -> None:
     talk.topic()
     who = producer(talk)
@@ -243,6 +275,7 @@ CONVERSATIONS: dict[type[Request], list[Conversation]] = {
     InitProducerIdRequest: [ids_are_taken_over, ids_that_can_not_be, ids_of_an_open_transaction],
     AddPartitionsToTxnRequest: [partitions_are_added, partitions_are_verified],
     AddOffsetsToTxnRequest: [groups_are_added],
-    TxnOffsetCommitRequest: [offsets_wait_for_the_end, offsets_that_can_not_be, offsets_of_members],
+    TxnOffsetCommitRequest: [offsets_wait_for_the_end, offsets_that_can_not_be, offsets_of_members,
+                             groups_that_only_a_transaction_knows],
     EndTxnRequest: [transactions_are_ended, ends_that_can_not_be, transactions_with_epochs_of_their_own],
 }

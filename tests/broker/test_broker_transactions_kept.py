@@ -2,12 +2,14 @@
 
 import json
 import os
+import signal
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from test_broker_durability import broker_process
 from test_broker_transactions import until, values
 from transactional_client import Transactional, Who
 
@@ -17,7 +19,9 @@ from headrace.broker.offsets import Committed, OffsetStore
 from headrace.broker.partition import Refused
 from headrace.broker.transactions import Identity
 from headrace.errors import KafkaError
+from headrace.records import Cursor, scan
 from headrace.testing import BrokerSettings, EmbeddedBroker
+from headrace.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
 
 
 @contextmanager
@@ -155,6 +159,31 @@ def test_every_broken_journal_is_read_as_far_as_it_makes_sense(tmp_path: Path) -
     path = tmp_path / "some.journal"
     path.write_bytes(b'[1]\n{"torn": \n\xff\xfe\n[2]\nnot finished')
     assert list(Journal(path).read()) == [[1], [2]]
+
+
+def test_transactions_are_whole_after_kill_9(tmp_path: Path) -> None:
+    committed: list[bytes] = []
+    with broker_process(tmp_path) as (process, servers), Transactional(servers) as client:
+        client.call(MetadataRequest(topics=[MetadataRequestTopic(name="t")], allow_auto_topic_creation=True), 4)
+        client.init()
+        for number in range(21):
+            assert client.store(b"a%d" % number, b"b%d" % number) == 0
+            client.commit_offset("g", number)
+            if number % 3 == 1:
+                client.end(False)
+            elif number < 20:
+                client.end(True)
+                committed += [b"a%d" % number, b"b%d" % number]
+        os.kill(process.pid, signal.SIGKILL)
+    with broker_process(tmp_path) as (process, servers), Transactional(servers) as client:
+        part = client.fetch()
+        aborted = {each.first_offset for each in part.aborted_transactions}
+        found = [message.value() for info in scan(part.records) if info.base_offset not in aborted
+                 for message in Cursor(part.records[info.position:info.position + info.size], "t", 0, 0).take(9)]
+        assert found == committed
+        assert client.offset("g") == (18, 0)
+        assert client.offset("g", stable=True) == (-1, KafkaError.UNSTABLE_OFFSET_COMMIT)
+        assert client.state().transaction_state == "Ongoing"
 
 
 # -- offsets that wait

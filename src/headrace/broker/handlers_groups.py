@@ -188,7 +188,7 @@ def _check_commit(call: Call, request: OffsetCommitRequest) -> None:
     if group is not None:
         group.check_commit(request.member_id, request.group_instance_id, generation)
     elif generation >= 0:
-        is_known = bool(call.cluster.offsets.fetch(request.group_id))
+        is_known = call.cluster.offsets.knows(request.group_id)
         raise Refused(KafkaError.UNKNOWN_MEMBER_ID if is_known else KafkaError.ILLEGAL_GENERATION)
 
 
@@ -282,10 +282,10 @@ def _fetch_topic(
 def offset_delete(call: Call, request: OffsetDeleteRequest) -> OffsetDeleteResponse:
     """Forget offsets of a group, but for topics that its members read (KIP-496)."""
     cluster = call.cluster
-    group, offsets = cluster.groups.get(request.group_id), cluster.offsets.fetch(request.group_id)
+    group = cluster.groups.get(request.group_id)
     try:
         _check_name(call, request.group_id)
-        if not offsets and group is None:
+        if group is None and not cluster.offsets.knows(request.group_id):
             raise Refused(KafkaError.GROUP_ID_NOT_FOUND)
         if group is not None and group.members and group.protocol_type != _CONSUMERS:
             raise Refused(KafkaError.NON_EMPTY_GROUP)
@@ -329,7 +329,7 @@ def _described(call: Call, group_id: str) -> DescribedGroup:
         return blank
     group = call.cluster.groups.get(group_id)
     if group is None:
-        if call.cluster.offsets.fetch(group_id):
+        if call.cluster.offsets.knows(group_id):
             blank.group_state = State.EMPTY.value
         elif call.version >= _NOT_FOUND_FROM:
             blank.error_code = KafkaError.GROUP_ID_NOT_FOUND
@@ -384,7 +384,7 @@ def _delete(call: Call, group_id: str) -> int:
     group = cluster.groups.get(group_id)
     if group is not None and group.members:
         return KafkaError.NON_EMPTY_GROUP
-    if group is None and not cluster.offsets.fetch(group_id):
+    if group is None and not cluster.offsets.knows(group_id):
         return KafkaError.GROUP_ID_NOT_FOUND
     cluster.groups.remove(group_id)
     cluster.offsets.forget_group(group_id)

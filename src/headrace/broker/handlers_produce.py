@@ -95,7 +95,7 @@ class _Gate:
             if self.own_epochs:
                 transactions.add(self._id, who, [self._place], [], 2)
             else:
-                transactions.verify(self._id, who, self._place)
+                transactions.verify(self._id, who).check_has(self._place)
         except Refused as refused:
             code = verification_code(refused, knows_abortable=self._call.version >= _ABORTABLE_FROM)
             if code == KafkaError.CONCURRENT_TRANSACTIONS and not self.own_epochs:

@@ -137,10 +137,8 @@ def _add(
     if not wanted.verify_only:
         transactions.add(name, who, places, [], 2 if call.version >= _BATCHED_FROM else 0)
         return {}
-    transactions.verify(name, who)
-    found = transactions.get(name)
-    inside = found.partitions if found is not None else {}
-    return {each: KafkaError.TRANSACTION_ABORTABLE for each in places if each not in inside}
+    found = transactions.verify(name, who)
+    return {each: KafkaError.TRANSACTION_ABORTABLE for each in places if each not in found.partitions}
 
 
 def _exists(call: Call, name: str, index: int) -> bool:
@@ -209,12 +207,14 @@ def _check_commit(call: Call, request: TxnOffsetCommitRequest) -> None:
         if call.version >= _OWN_EPOCHS_FROM:
             transactions.add(request.transactional_id, who, [], [request.group_id], 2)
         else:
-            transactions.verify(request.transactional_id, who, group=request.group_id)
+            transactions.verify(request.transactional_id, who).check_has(group=request.group_id)
     except Refused as refused:
         raise Refused(verification_code(refused, knows_abortable=call.version >= _ABORTABLE_FROM)) from None
     group, generation = call.cluster.groups.get(request.group_id), request.generation_id_or_member_epoch
     if group is not None:
         group.check_transactional_commit(request.member_id, request.group_instance_id, generation)
+    elif generation >= 0 and call.cluster.offsets.knows(request.group_id):
+        raise Refused(KafkaError.UNKNOWN_MEMBER_ID)
     elif generation >= 0:
         raise Refused(KafkaError.GROUP_ID_NOT_FOUND if call.version >= _IDS_FROM else KafkaError.ILLEGAL_GENERATION)
 
@@ -246,6 +246,8 @@ def _marked(call: Call, wanted: WritableTxnMarker, name: str, index: int) -> int
                     wanted.transaction_version)
     try:
         partition = call.led_partition(call.topic(name, ZERO_UUID, _NO_IDS), index)
+        if marker.producer_id < 0 or marker.epoch < 0:
+            raise Refused(KafkaError.UNKNOWN)
         partition.end_transaction(marker, call.now_ms())
     except Refused as refused:
         return refused.code

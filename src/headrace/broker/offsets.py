@@ -61,14 +61,18 @@ class OffsetStore:
         return self._groups.get(group, {})
 
     def groups(self) -> list[str]:
-        """Every group that has committed, or is about to."""
-        waiting = (group for each in self._pending.values() for group in each)
-        return list(dict.fromkeys([*self._groups, *waiting]))
+        """Every group that has committed, or was about to."""
+        return list(self._groups)
+
+    def knows(self, group: str) -> bool:
+        """Whether a group has committed, or was about to."""
+        return group in self._groups
 
     def stage(self, producer_id: int, group: str, entries: Iterable[tuple[TopicIndex, Committed]]) -> None:
         """Keep offsets until the producer's transaction ends, durably before it returns."""
         entries = list(entries)
         self._journal.append([group, *where, *committed[:3], producer_id] for where, committed in entries)
+        self._groups.setdefault(group, {})
         self._pending.setdefault(producer_id, {}).setdefault(group, {}).update(self._numbered(entries))
 
     def settle(self, producer_id: int, *, commit: bool) -> None:
@@ -83,7 +87,7 @@ class OffsetStore:
 
     def forget_group(self, group: str) -> None:
         """Remove a group's offsets."""
-        if group in self.groups():
+        if self.knows(group):
             self._journal.append([[group]])
             self._drop_group(group)
 
@@ -139,6 +143,7 @@ class OffsetStore:
             self._drop(group, (topic, partition))
             return
         offset, epoch, metadata, *producer_id = value
+        self._groups.setdefault(group, {})
         groups = self._pending.setdefault(producer_id[0], {}) if producer_id else self._groups
         groups.setdefault(group, {}).update(self._numbered([((topic, partition), Committed(offset, epoch, metadata))]))
 

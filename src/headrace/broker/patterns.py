@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable
 
 __all__ = ["Pattern", "PatternError"]
 
-_MAX_STEPS = 10_000
+_MAX_STEPS = 3000
 _MAX_REPEATS = 1000
 _MAX_DEPTH = 100
 _COUNTS = re.compile(r"\{(\d{1,9})(,(\d{0,9}))?\}")

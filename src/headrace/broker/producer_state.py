@@ -89,6 +89,9 @@ class _Producer:
             self.batches.clear()
 
 
+_NOBODY = _Producer(-1, -1)
+
+
 class ProducerStates:
     """The producers of one partition."""
 
@@ -143,9 +146,7 @@ class ProducerStates:
             0, INVALID_PRODUCER_EPOCH for a marker that comes too late, or TRANSACTION_COORDINATOR_FENCED for one of a
             coordinator that was replaced.
         """
-        producer = self._producers.get(marker.producer_id)
-        if producer is None:
-            return 0
+        producer = self._producers.get(marker.producer_id, _NOBODY)
         is_late = marker.epoch < producer.epoch
         if marker.version >= _OWN_EPOCHS_FROM and marker.epoch == producer.epoch:
             is_late = producer.open_since >= 0  # else the same marker again

@@ -101,17 +101,15 @@ class TransactionCoordinator:
         if changed.add(partitions, groups, version, _now_ms()):
             self._save(changed)
 
-    def verify(self, transactional_id: str, who: Identity, partition: tuple[str, int] | None = None,
-               group: str | None = None) -> None:
-        """Whether a partition, or a group, is in the producer's transaction.
+    def verify(self, transactional_id: str, who: Identity) -> Transaction:
+        """The producer's transaction, to look into.
 
         Raises:
-            Refused: it is not.
+            Refused: it is not this producer's, or is being ended.
         """
         found = self._of(transactional_id)
         found.check(who)
-        if partition not in (None, *found.partitions) or group not in (None, *found.groups):
-            raise Refused(KafkaError.TRANSACTION_ABORTABLE)
+        return found
 
     def end(self, transactional_id: str, who: Identity, commit: bool, version: int) -> Identity:
         """End the producer's transaction. The markers may be written after that.

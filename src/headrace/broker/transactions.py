@@ -122,6 +122,12 @@ class Transaction:
         if self.state in _ENDING:
             raise Refused(KafkaError.CONCURRENT_TRANSACTIONS)
 
+    def check_has(self, partition: tuple[str, int] | None = None, group: str | None = None) -> None:
+        """Refuse what was not added: the transaction can only be aborted then."""
+        if (partition is not None and partition not in self.partitions) or (
+                group is not None and group not in self.groups):
+            raise Refused(KafkaError.TRANSACTION_ABORTABLE)
+
     def add(self, partitions: list[tuple[str, int]], groups: list[str], version: int, now_ms: int) -> bool:
         """Take partitions and groups in; the first ones open the transaction.
 
