@@ -1,4 +1,4 @@
-"""What `AIOProducer` has beyond `produce()`: `send()` as in Java, batches, the cluster's id, new credentials.
+"""What `AIOProducer` has beyond `produce()`: `send()` as in Java, batches, columns, the cluster's id, new credentials.
 
 It must not decide anything: `client.producer` does. Read next: `client.sending`.
 """
@@ -8,10 +8,11 @@ from __future__ import annotations
 import asyncio
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from headrace.client.cluster import ClusterMetadata
+from headrace.client.columns import ColumnFeed, ColumnRole, Part, Roles, RowReport, RowsReport, records_of
 from headrace.client.interceptors import InterceptorChain
 from headrace.client.producer import Core
 from headrace.client.sending import (
@@ -165,6 +166,103 @@ class AIOSending:
                 message["_error"] = refused.error
         return accepted
 
+    async def produce_arrow(
+        self,
+        topic: str,
+        table: Any,
+        *,
+        value: str = "value",
+        key: ColumnRole = ...,
+        headers: ColumnRole = ...,
+        timestamp: ColumnRole = ...,
+        partition: ColumnRole = ...,
+    ) -> asyncio.Future[int]:
+        """Put the rows of a table on their way, without a Python object for each.
+
+        Waits, up to `max.block.ms`, while the buffer is full or the topic not known yet. Returns when all rows
+        are accepted: `stored = await (await producer.produce_arrow(topic, table))`.
+
+        Args:
+            topic: topic name.
+            table: a pyarrow Table, RecordBatch or RecordBatchReader, a Polars or pandas data frame, a DuckDB relation,
+                or anything else that has the Arrow PyCapsule protocol. It is read batch by batch.
+            value: name of the column of values (binary or string); null is a tombstone.
+            key: of keys (binary or string); null is no key.
+            headers: of headers: a list of structs (key, value), or a map.
+            timestamp: of timestamps of any unit, or of integers in milliseconds; null stands for now.
+            partition: of partition numbers; null leaves it to the partitioner. A role whose name is left out takes the
+                column that is called like it, if there is one; None takes no column. Columns without a role stay here.
+
+        Returns:
+            A future of how many rows were stored. When some were not it raises a `KafkaException` with the first error
+            and their number.
+
+        Raises:
+            BufferFullError: there was no room for any row in `max.block.ms`. As with every error of a row, the rows
+                before it are on their way; a note says how many, and losses among them are logged.
+            ClientClosedError: the producer is closed.
+            KafkaException: a row was not accepted: too large, or a partition that does not exist; or the topic was not
+                known in `max.block.ms`.
+            TypeError: the table, or a column's type, can not be used.
+            ValueError: there is no such column, or a timestamp is negative.
+        """
+        return await self.produce_batches(
+            topic, [table], value=value, key=key, headers=headers, timestamp=timestamp, partition=partition)
+
+    async def produce_batches(
+        self,
+        topic: str,
+        tables: Iterable[Any],
+        *,
+        value: str = "value",
+        key: ColumnRole = ...,
+        headers: ColumnRole = ...,
+        timestamp: ColumnRole = ...,
+        partition: ColumnRole = ...,
+    ) -> asyncio.Future[int]:
+        """The same for the rows of many tables, or of a stream of record batches, one after the other."""
+        core = self._core
+        stored: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+        feed = ColumnFeed(topic, Roles(value, key, headers, timestamp, partition),
+                          RowsReport(topic, lambda rows, error: _resolve(stored, rows, error)))
+        by_rows = self._chain is not None or core.buffers.by_function
+        with feed.accepting():
+            if topic not in core.buffers.all:
+                await self._await_topic(topic, self._expiry())
+            for arrays in feed.arrays(tables):
+                if by_rows:
+                    await self._put_rows(feed, arrays)
+                else:
+                    await self._put_columns(feed, Part(arrays))
+                await asyncio.sleep(0)  # others have their turn
+        return stored
+
+    async def _put_rows(self, feed: ColumnFeed, arrays: dict[str, Any]) -> None:
+        core = self._core
+        for record in records_of(feed.topic, arrays):
+            accepted = self._entrance.accept(record)
+            arguments = arguments_of(accepted)
+            with self._entrance.refusals(arguments, accepted.record_id):
+                core.deliveries.has_at_once = True
+                await self._append(arguments, RowReport(self._entrance, accepted, feed.report), self._expiry())
+            feed.accepted += 1
+
+    async def _put_columns(self, feed: ColumnFeed, part: Part) -> None:
+        core, expires_at = self._core, self._expiry()
+        while part.left:
+            appended = feed.append(part, core.buffers)
+            core.wake()
+            if appended:
+                expires_at = self._expiry()
+                continue
+            if time.monotonic() >= expires_at:
+                raise still_full(core.budget.messages, core.config.seconds("max.block.ms"))
+            core.relieve()
+            await self._change(expires_at)
+
+    def _expiry(self) -> float:
+        return time.monotonic() + self._core.config.seconds("max.block.ms")
+
     async def cluster_id(self, timeout: float = -1) -> str | None:
         """Id of the cluster (KIP-78).
 
@@ -206,6 +304,15 @@ class _Report(MetadataReport):
             self._future.set_result(metadata)
         else:
             self._future.set_exception(KafkaException(error))
+
+
+def _resolve(future: asyncio.Future[int], rows: int, error: KafkaException | None) -> None:
+    if future.done():  # cancelled
+        return
+    if error is None:
+        future.set_result(rows)
+    else:
+        future.set_exception(error)
 
 
 def _look_at(future: asyncio.Future[RecordMetadata]) -> None:

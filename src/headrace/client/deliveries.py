@@ -14,14 +14,14 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from operator import length_hint
-from typing import Any
+from typing import Any, Protocol
 
 from headrace.client.topic_buffers import FailedRecord
 from headrace.errors import KafkaError
 from headrace.machines.sender import BatchDone
 from headrace.records import Budget, Message
 
-__all__ = ["AtOnce", "Deliveries"]
+__all__ = ["AtOnce", "Deliveries", "Teller"]
 
 Callback = Callable[[KafkaError | None, Message], Any]
 
@@ -37,6 +37,13 @@ class AtOnce:
     def __call__(self, error: KafkaError | None, message: Message | None) -> None:
         """The record is done; or, without a message, what was waited for has come."""
         raise NotImplementedError
+
+
+class Teller(Protocol):
+    """Hears what became of rows of columns, batch by batch; on the loop. It must not wait and must not raise."""
+
+    def told(self, error: KafkaError | None, rows: int) -> None:
+        """So many rows are stored, or given up."""
 
 
 class Deliveries:
@@ -81,6 +88,8 @@ class Deliveries:
         """A batch is done. Called on the loop."""
         opened: Any = done.batch.open
         now = time.monotonic()
+        if opened.runs is not None:
+            _tell(opened, done.error)
         waits = opened.reports is not None and not (self.only_errors and done.error is None)
         if opened.reports is None:
             self.lost = self.lost or done.error
@@ -153,6 +162,13 @@ class Deliveries:
             reports = [report for report in reports if not isinstance(report[0], AtOnce)]
         self._runs.append(_Run(done.error, iter(reports)))
         self._budget.release(opened.count, opened.cost_bytes)
+
+
+def _tell(opened: Any, error: KafkaError | None) -> None:
+    ends = [first for first, _ in opened.runs[1:]] + [opened.count]
+    for (first, teller), end in zip(opened.runs, ends, strict=True):
+        if teller is not None:
+            teller.told(error, end - first)
 
 
 def _reports(done: BatchDone, at_s: float) -> list[tuple[Callback, Message]]:

@@ -1,4 +1,4 @@
-"""What `Producer` has beyond `produce()`: `send()` as in Java, batches, the cluster's id, new credentials.
+"""What `Producer` has beyond `produce()`: `send()` as in Java, batches, columns, the cluster's id, new credentials.
 
 `send()` waits, up to `max.block.ms`, for room and for its topic; the loop's thread tells what became of the record.
 It must not decide anything: `client.producer` does. Read next: `client.sending`.
@@ -9,11 +9,12 @@ from __future__ import annotations
 import asyncio
 import concurrent.futures
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from concurrent.futures import Future
 from typing import Any
 
 from headrace.client.cluster import ClusterMetadata
+from headrace.client.columns import ColumnFeed, ColumnRole, Part, Roles, RowReport, RowsReport, StoredRows, records_of
 from headrace.client.producer import Core
 from headrace.client.sending import (
     Callback,
@@ -151,6 +152,103 @@ class Sending:
         """
         report = callback or on_delivery or self._core.config["on_delivery"]
         return produce_all(batch_arguments(topic, messages, partition, report), self._entrance.produce)
+
+    def produce_arrow(
+        self,
+        topic: str,
+        table: Any,
+        *,
+        value: str = "value",
+        key: ColumnRole = ...,
+        headers: ColumnRole = ...,
+        timestamp: ColumnRole = ...,
+        partition: ColumnRole = ...,
+    ) -> Future[int]:
+        """Put the rows of a table on their way, without a Python object for each.
+
+        Waits, up to `max.block.ms`, while the buffer is full or the topic not known yet; callbacks that are due are
+        called meanwhile, as in `flush()`. Returns when all rows are accepted.
+
+        Args:
+            topic: topic name.
+            table: a pyarrow Table, RecordBatch or RecordBatchReader, a Polars or pandas data frame, a DuckDB relation,
+                or anything else that has the Arrow PyCapsule protocol. It is read batch by batch.
+            value: name of the column of values (binary or string); null is a tombstone.
+            key: of keys (binary or string); null is no key.
+            headers: of headers: a list of structs (key, value), or a map.
+            timestamp: of timestamps of any unit, or of integers in milliseconds; null stands for now.
+            partition: of partition numbers; null leaves it to the partitioner. A role whose name is left out takes the
+                column that is called like it, if there is one; None takes no column. Columns without a role stay here.
+
+        Returns:
+            A future of how many rows were stored. When some were not it raises a `KafkaException` with the first error
+            and their number.
+
+        Raises:
+            BufferFullError: there was no room for any row in `max.block.ms`. As with every error of a row, the rows
+                before it are on their way; a note says how many, and losses among them are logged.
+            ClientClosedError: the producer is closed.
+            KafkaException: a row was not accepted: too large, or a partition that does not exist; or the topic was not
+                known in `max.block.ms`.
+            TypeError: the table, or a column's type, can not be used.
+            ValueError: there is no such column, or a timestamp is negative.
+        """
+        return self.produce_batches(
+            topic, [table], value=value, key=key, headers=headers, timestamp=timestamp, partition=partition)
+
+    def produce_batches(
+        self,
+        topic: str,
+        tables: Iterable[Any],
+        *,
+        value: str = "value",
+        key: ColumnRole = ...,
+        headers: ColumnRole = ...,
+        timestamp: ColumnRole = ...,
+        partition: ColumnRole = ...,
+    ) -> Future[int]:
+        """The same for the rows of many tables, or of a stream of record batches, one after the other."""
+        if self._on_loop():
+            raise RuntimeError("columns wait for room: do not send them from callbacks that must not wait")
+        stored = StoredRows(topic)
+        feed = ColumnFeed(topic, Roles(value, key, headers, timestamp, partition), RowsReport(topic, stored.resolve))
+        by_rows = self._entrance.chain is not None or self._core.buffers.by_function
+        with feed.accepting():
+            self._check_open()
+            if topic not in self._core.buffers.all:
+                self._await_topic(topic, self._expiry())
+            for arrays in feed.arrays(tables):
+                if by_rows:
+                    self._put_rows(feed, arrays)
+                else:
+                    self._put_columns(feed, Part(arrays))
+        return stored
+
+    def _put_rows(self, feed: ColumnFeed, arrays: dict[str, Any]) -> None:
+        for record in records_of(feed.topic, arrays):
+            accepted = self._entrance.accept(record)
+            with self._entrance.refusals(arguments_of(accepted), accepted.record_id):
+                self._put(accepted, RowReport(self._entrance, accepted, feed.report), self._expiry())
+            feed.accepted += 1
+
+    def _put_columns(self, feed: ColumnFeed, part: Part) -> None:
+        core, expires_at = self._core, self._expiry()
+        while part.left:
+            before = self._load()
+            appended = feed.append(part, core.buffers)
+            core.wake()
+            if appended:
+                expires_at = self._expiry()
+                continue
+            if time.monotonic() >= expires_at:
+                raise still_full(before[0], core.config.seconds("max.block.ms"))
+            core.relieve()
+            self._wait_until(lambda: self._load() != before or core.deliveries.pending,  # noqa: B023
+                             min(expires_at, time.monotonic() + _SLICE_S))
+            core.deliveries.serve()
+
+    def _expiry(self) -> float:
+        return time.monotonic() + self._core.config.seconds("max.block.ms")
 
     def cluster_id(self, timeout: float = -1) -> str | None:
         """Id of the cluster (KIP-78).
