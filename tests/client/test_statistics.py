@@ -154,13 +154,13 @@ def test_the_asyncio_clients_have_the_same(props) -> None:
         texts: list[str] = []
         async with AIOProducer({**props, "statistics.interval.ms": 20, "stats_cb": texts.append}) as producer:
             await (await producer.produce("one", b"x"))
-            assert producer.metrics()["txmsgs"] == 1
+            assert (await producer.metrics())["txmsgs"] == 1
             async with asyncio.timeout(20):
                 while not texts:
                     await asyncio.sleep(0.01)
         assert json.loads(texts[0])["type"] == "producer"
         consumer = AIOConsumer(props)
-        assert consumer.metrics()["type"] == "consumer"
+        assert (await consumer.metrics())["type"] == "consumer"
         await consumer.close()
 
     asyncio.run(work())

@@ -10,7 +10,7 @@ SOURCE = Path(__file__).parents[2] / "src"
 PACKAGE = SOURCE / "headrace"
 
 BASE = {"error_codes", "errors", "types", "security", "config"}
-FACES = {"aio", "admin", "serialization", "spark", "cli", "testing"}
+FACES = {"aio", "admin", "opentelemetry", "serialization", "spark", "cli", "testing"}
 MAY_IMPORT = {
     "wire": BASE,
     "records": BASE,

@@ -142,7 +142,7 @@ class AIOProducer(AIOSending, AIOTransactional):
         """
         return await self._core.list_topics(topic, timeout)
 
-    def metrics(self) -> Metrics:
+    async def metrics(self) -> Metrics:
         """What `stats_cb` gets, as a dictionary: librdkafka's names, documented in `client.statistics`."""
         return self._core.statistics.metrics()
 

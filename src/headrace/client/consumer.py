@@ -271,7 +271,7 @@ class AIOConsumer:
 
     # The group and the cluster
 
-    def metrics(self) -> Metrics:
+    async def metrics(self) -> Metrics:
         """What `stats_cb` gets, as a dictionary: librdkafka's names, documented in `client.statistics`."""
         self._core.check_open()
         return self._core.statistics.metrics()

@@ -273,10 +273,7 @@ class Consumer:
 
     def metrics(self) -> Metrics:
         """What `stats_cb` gets, as a dictionary: librdkafka's names, documented in `client.statistics`."""
-        return self._call(self._metrics())
-
-    async def _metrics(self) -> Metrics:
-        return self._aio.metrics()
+        return self._call(self._aio.metrics())
 
     def memberid(self) -> str | None:
         """This consumer's id in the group; None outside of one."""
