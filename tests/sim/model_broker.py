@@ -14,6 +14,7 @@ from headrace.errors import KafkaError
 
 _WINDOW = 5
 _BEFORE_APPEND = (KafkaError.NOT_ENOUGH_REPLICAS, KafkaError.KAFKA_STORAGE_ERROR, KafkaError.INVALID_MSG)
+_TOO_LARGE = (KafkaError.MSG_SIZE_TOO_LARGE, KafkaError.RECORD_LIST_TOO_LARGE)
 _AFTER_APPEND = (
     KafkaError.REQUEST_TIMED_OUT, KafkaError.NOT_ENOUGH_REPLICAS_AFTER_APPEND, KafkaError.NOT_LEADER_FOR_PARTITION
 )
@@ -28,20 +29,28 @@ class ProducerState:
 
 
 class ModelCluster:
-    """Partitions, their leaders and logs."""
+    """Partitions, their leaders and logs.
+
+    Attributes:
+        poison: records that are not stored, nor is the batch that has them.
+        names_poison: the answer says which they are (KIP-467).
+        largest: most records of a batch; whoever runs the cluster may change it at any time.
+    """
 
     def __init__(self, rng: random.Random, nodes: int, partitions: int, poison: set[int]) -> None:
         self._random = rng
         self.nodes = list(range(1, nodes + 1))
         self.down: set[int] = set()
         self.poison = poison
+        self.names_poison = False
+        self.largest = 1000
         self.leaders = [rng.choice(self.nodes) for _ in range(partitions)]
         self.leader_epochs = [0] * partitions
         self.logs: list[list[int]] = [[] for _ in range(partitions)]
         self._producers: list[dict[int, ProducerState]] = [{} for _ in range(partitions)]
         self._producer_ids = 1000
         self.forgetful = False  # as brokers before Kafka 2.5: an unknown producer may begin at 0 only
-        self._forgotten: set[tuple[int, int, int]] = set()
+        self._forgotten: dict[tuple[int, int], int] = {}  # the epoch
         self.highest_epoch = 0
 
     def new_producer_id(self) -> int:
@@ -54,9 +63,11 @@ class ModelCluster:
         self.leader_epochs[partition] += 1
 
     def forget(self) -> None:
-        """Forget the producers of a partition, as after retention. Kinder than Kafka, number 0 is not taken again."""
+        """Forget the producers of a partition, as after retention. Kinder than Kafka, number 0 is not taken again, nor
+        that of an epoch before.
+        """
         partition = self._random.randrange(len(self.leaders))
-        self._forgotten |= {(partition, key, state.epoch) for key, state in self._producers[partition].items()}
+        self._forgotten |= {(partition, key): state.epoch for key, state in self._producers[partition].items()}
         self._producers[partition] = {}
 
     def heal(self) -> None:
@@ -69,8 +80,10 @@ class ModelCluster:
         if faulty and self._random.random() < 0.5:
             return self._random.choice(_BEFORE_APPEND), -1
         producer_id, epoch, sequence, records = data
+        if len(records) > self.largest:
+            return self._random.choice(_TOO_LARGE), -1
         if self.poison.intersection(records):
-            return KafkaError.MSG_SIZE_TOO_LARGE, -1
+            return KafkaError.INVALID_RECORD, -1
         code, offset = self._append(partition, producer_id, epoch, sequence, records)
         if code == 0 and faulty:
             return self._random.choice(_AFTER_APPEND), -1
@@ -81,7 +94,8 @@ class ModelCluster:
         offset = len(log)
         if producer_id >= 0:
             state = self._producers[partition].get(producer_id)
-            if state is None and self.forgetful and (sequence or (partition, producer_id, epoch) in self._forgotten):
+            forgotten = self._forgotten.get((partition, producer_id), -1)
+            if state is None and self.forgetful and (sequence or epoch <= forgotten):
                 return KafkaError.UNKNOWN_PRODUCER_ID, -1
             self.highest_epoch = max(self.highest_epoch, epoch)
             if state is None:  # nothing is known of this producer: any number is taken

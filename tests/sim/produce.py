@@ -24,6 +24,7 @@ from headrace.machines.machine import Send
 from headrace.machines.sender import BatchDone, Limits, Sender
 from headrace.machines.sequences import Sequences
 from headrace.wire.messages.produce import (
+    BatchIndexAndErrorMessage,
     InitProducerIdRequest,
     InitProducerIdResponse,
     PartitionProduceResponse,
@@ -67,6 +68,12 @@ class ModelOpen:
     @property
     def size_bytes(self) -> int:
         return 100 * len(self.records)
+
+    def divide(self, parts: list[int]) -> list[ModelOpen]:
+        made = [ModelOpen(self.partition, self.opened_at) for _ in set(parts)]
+        for part, record in zip(parts, self.records, strict=True):
+            made[part].records.append(record)
+        return made
 
 
 class ModelBuffer:
@@ -287,6 +294,11 @@ class Simulation:
         if code == KafkaError.NOT_LEADER_FOR_PARTITION and self.random.random() < 0.5:
             answer.current_leader.leader_id = self.cluster.leaders[index]
             answer.current_leader.leader_epoch = self.cluster.leader_epochs[index]
+        if code == KafkaError.INVALID_RECORD and self.cluster.names_poison:
+            answer.record_errors = [
+                BatchIndexAndErrorMessage(batch_index=place, batch_index_error_message=f"record {place}")
+                for place, record in enumerate(records[-1]) if record in self.cluster.poison
+            ]
         return answer
 
     def _deliver(self, connection: Connection, send: Send, reply: Any) -> None:

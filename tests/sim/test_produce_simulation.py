@@ -72,16 +72,16 @@ def test_retries_that_do_not_wait_for_those_in_flight_are_noticed(monkeypatch):
 
 
 def test_sending_a_refused_number_again_and_again_is_noticed(monkeypatch):
-    monkeypatch.setattr(Sequences, "on_refused", lambda self, batch: True)
+    monkeypatch.setattr(Sequences, "on_refused", lambda self, batch, forgotten: True)
     assert violation_within(run_schedule, 600, "no progress")
 
 
 def test_a_new_number_for_what_may_be_stored_under_the_refused_one_is_noticed(monkeypatch):
     on_refused = Sequences.on_refused
 
-    def sure(self: Sequences, batch: ProducerBatch) -> bool:
+    def sure(self: Sequences, batch: ProducerBatch, forgotten: bool) -> bool:
         batch.uncertain = False
-        return on_refused(self, batch)
+        return on_refused(self, batch, forgotten)
 
     monkeypatch.setattr(Sequences, "on_refused", sure)
     assert violation_within(run_schedule, 2000, "stored twice")

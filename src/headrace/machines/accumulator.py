@@ -68,6 +68,7 @@ class ProducerBatch:
         sealed: the wire bytes; None while they are being made.
         attempts: times it was sent.
         sequence: number of its first record, -1 while it has none. It keeps its number through retries.
+        stamped: the wire bytes have that number.
         uncertain: an earlier attempt may have been stored although no acknowledgement came.
         void: its number follows one that was never stored, so it can not have been stored either.
         reported: its delivery report was made; nothing more may be said about it.
@@ -75,7 +76,7 @@ class ProducerBatch:
 
     __slots__ = (
         "attempts", "deadline", "last_error", "open", "ordinal", "queue", "reported", "sealed", "sequence",
-        "uncertain", "void",
+        "stamped", "uncertain", "void",
     )
 
     def __init__(self, queue: PartitionQueue, ordinal: int, opened: OpenBatch, deadline: float) -> None:
@@ -87,9 +88,7 @@ class ProducerBatch:
         self.attempts = 0
         self.last_error: KafkaError | None = None
         self.sequence = -1
-        self.uncertain = False
-        self.void = False
-        self.reported = False
+        self.stamped = self.uncertain = self.void = self.reported = False
 
     @property
     def count(self) -> int:
@@ -107,12 +106,14 @@ class PartitionQueue:
 
     Attributes:
         retry_at: monotonic seconds; nothing is sent before (backoff).
+        next_ordinal: place of the next batch.
+        last_offset: where the last record is that was acknowledged; -1 when that is not known.
         producer_id, epoch, next_sequence, confirmed, closing: owned by `machines.sequences`.
     """
 
     __slots__ = (
-        "_next_ordinal", "closing", "confirmed", "epoch", "in_flight", "next_sequence", "partition", "producer_id",
-        "retry_at", "topic", "waiting",
+        "closing", "confirmed", "epoch", "in_flight", "last_offset", "next_ordinal", "next_sequence", "partition",
+        "producer_id", "retry_at", "topic", "waiting",
     )
 
     def __init__(self, topic: str, partition: int) -> None:
@@ -121,7 +122,8 @@ class PartitionQueue:
         self.waiting: deque[ProducerBatch] = deque()
         self.in_flight: list[ProducerBatch] = []
         self.retry_at = -math.inf
-        self._next_ordinal = 0
+        self.next_ordinal = 0
+        self.last_offset = -1
         self.producer_id = -1
         self.epoch = -1
         self.next_sequence = 0
@@ -130,8 +132,8 @@ class PartitionQueue:
 
     def add(self, opened: OpenBatch, deadline: float) -> ProducerBatch:
         """Queue a new batch behind all others."""
-        batch = ProducerBatch(self, self._next_ordinal, opened, deadline)
-        self._next_ordinal += 1
+        batch = ProducerBatch(self, self.next_ordinal, opened, deadline)
+        self.next_ordinal += 1
         self.waiting.append(batch)
         return batch
 
@@ -179,6 +181,7 @@ class Accumulator:
         seal: called once for each new batch; sets `batch.sealed`, at once or later (compression in another thread).
 
     Attributes:
+        seal: as given; also for parts of batches.
         flushing: batches do not linger.
         hurry: the same, for the next time only.
     """
@@ -194,7 +197,7 @@ class Accumulator:
         self.flushing = self.hurry = False
         self._linger_s = linger_s
         self._message_timeout_s = message_timeout_s
-        self._seal = seal
+        self.seal = seal
         self._queues: dict[tuple[str, int], PartitionQueue] = {}
         self._busy: dict[PartitionQueue, None] = {}  # those with batches waiting, least recently served first
         self._held: dict[str, set[int]] = {}  # the same by topic: their open batch may grow until its turn comes
@@ -211,7 +214,7 @@ class Accumulator:
             for opened in buffer.ready(opened_before, () if everything else self._held.get(topic, ())):
                 queue = self.queue(topic, opened.partition)
                 self._has_waiting(queue)
-                self._seal(queue.add(opened, opened.opened_at + self._message_timeout_s))
+                self.seal(queue.add(opened, opened.opened_at + self._message_timeout_s))
 
     def _has_waiting(self, queue: PartitionQueue) -> None:
         self._busy[queue] = None

@@ -12,7 +12,7 @@ from typing import Any, Final
 from headrace.errors import KafkaError
 from headrace.wire.messages.produce import PartitionProduceResponse, ProduceResponse
 
-__all__ = ["HOPELESS", "REACTIONS", "Reaction", "answer_error", "answers_by_partition", "reaction_to"]
+__all__ = ["HOPELESS", "REACTIONS", "Reaction", "answer_error", "answers_by_partition", "forgotten", "reaction_to"]
 
 
 class Reaction(enum.Enum):
@@ -23,6 +23,7 @@ class Reaction(enum.Enum):
     REJECTED = "not stored, for a passing reason: send again after a backoff"
     MOVED = "ask for metadata, then send to the new leader; it may have been stored"
     NUMBER = "the sequence number was refused: `machines.sequences` decides"
+    DIVIDE = "not stored as one: `machines.splitting` sends it in parts, and reports what can not be stored at all"
     FAIL = "no retry can help: report it"
     FATAL = "no record of this producer can be stored: report all and stop"
 
@@ -49,6 +50,21 @@ REACTIONS: Final[Mapping[int, Reaction]] = {
     KafkaError.UNKNOWN_PRODUCER_ID: Reaction.NUMBER,  # as unsafe as out of order (KIP-360)
     KafkaError.INVALID_PRODUCER_EPOCH: Reaction.NUMBER,
     KafkaError.CONCURRENT_TRANSACTIONS: Reaction.REJECTED,  # the markers of the transaction before are being written
+    KafkaError.MSG_SIZE_TOO_LARGE: Reaction.DIVIDE,
+    KafkaError.RECORD_LIST_TOO_LARGE: Reaction.DIVIDE,
+    KafkaError.INVALID_RECORD: Reaction.DIVIDE,
+    KafkaError.INVALID_TIMESTAMP: Reaction.DIVIDE,
+    KafkaError.TOPIC_AUTHORIZATION_FAILED: Reaction.FAIL,
+    KafkaError.INVALID_REQUIRED_ACKS: Reaction.FAIL,
+    KafkaError.UNSUPPORTED_FOR_MESSAGE_FORMAT: Reaction.FAIL,
+    KafkaError.UNSUPPORTED_COMPRESSION_TYPE: Reaction.FAIL,
+    KafkaError.POLICY_VIOLATION: Reaction.FAIL,
+    KafkaError.TOPIC_EXCEPTION: Reaction.FAIL,
+    KafkaError.INVALID_REQUEST: Reaction.FAIL,
+    KafkaError.UNSUPPORTED_VERSION: Reaction.FAIL,
+    KafkaError.TRANSACTION_ABORTABLE: Reaction.FAIL,  # and with it the transaction (KIP-890, KIP-1050)
+    KafkaError.INVALID_TXN_STATE: Reaction.FAIL,
+    KafkaError.INVALID_PRODUCER_ID_MAPPING: Reaction.FAIL,
     KafkaError.CLUSTER_AUTHORIZATION_FAILED: Reaction.FATAL,
     KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED: Reaction.FATAL,
     KafkaError.PRODUCER_FENCED: Reaction.FATAL,
@@ -65,6 +81,18 @@ def reaction_to(code: int) -> Reaction:
     if listed is not None:
         return listed
     return Reaction.RETRY if KafkaError(code).retriable() else Reaction.FAIL
+
+
+def forgotten(answer: PartitionProduceResponse, last_offset: int) -> bool:
+    """Whether the broker does not know the producer because retention deleted all that it has written.
+
+    Then nothing that was acknowledged is lost, and numbers may begin again. Kafka 1.0 to 2.4 answer so (KAFKA-5793).
+
+    Args:
+        answer: the refusal; it says where the log begins now.
+        last_offset: the last record that was acknowledged in this partition, -1 for none.
+    """
+    return answer.error_code == KafkaError.UNKNOWN_PRODUCER_ID and answer.log_start_offset > last_offset
 
 
 def answers_by_partition(request: Any, reply: ProduceResponse) -> dict[tuple[str, int], PartitionProduceResponse]:

@@ -18,8 +18,9 @@ from uuid import UUID
 from headrace.errors import KafkaError
 from headrace.machines.accumulator import Accumulator, PartitionQueue, ProducerBatch
 from headrace.machines.machine import REFUSALS, Event, Send
-from headrace.machines.reactions import HOPELESS, Reaction, answer_error, answers_by_partition, reaction_to
+from headrace.machines.reactions import HOPELESS, Reaction, answer_error, answers_by_partition, forgotten, reaction_to
 from headrace.machines.sequences import Sequences
+from headrace.machines.splitting import divide
 from headrace.machines.transactions import ANY_VERSION, Transactions
 from headrace.types import TIMESTAMP_CREATE_TIME, TIMESTAMP_LOG_APPEND_TIME, NodeAddress
 from headrace.wire.messages.produce import (
@@ -273,7 +274,11 @@ class Sender:
         if reaction is Reaction.FATAL:
             self._give_up(batch, error)
             self.fail_on(error)
-        elif reaction is Reaction.FAIL or (reaction is Reaction.NUMBER and not self._sequences.on_refused(batch)):
+        elif reaction is Reaction.DIVIDE and not batch.reported:
+            for part, why in divide(batch, answer, error, self._accumulator, now, self._sequences.transactional):
+                self._give_up(part, why)
+        elif reaction in (Reaction.FAIL, Reaction.DIVIDE) or (reaction is Reaction.NUMBER and not
+                self._sequences.on_refused(batch, forgotten(answer, batch.queue.last_offset))):
             self._give_up(batch, error)
         else:
             uncertain = reaction in (Reaction.RETRY, Reaction.MOVED)
@@ -293,6 +298,8 @@ class Sender:
     def _stored(self, batch: ProducerBatch, done: BatchDone) -> None:
         self._accumulator.settle(batch)
         self._sequences.on_stored(batch.queue)
+        if done.base_offset >= 0:
+            batch.queue.last_offset = done.base_offset + batch.count - 1
         self._report(done)
 
     def _retry(

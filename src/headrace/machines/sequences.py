@@ -19,7 +19,7 @@ from headrace.machines.accumulator import PartitionQueue, ProducerBatch
 from headrace.machines.machine import ANY_NODE, REFUSALS, Send
 from headrace.wire.messages.produce import InitProducerIdRequest, InitProducerIdResponse
 
-__all__ = ["MAX_EPOCH", "Sequences"]
+__all__ = ["MAX_EPOCH", "Sequences", "number_behind", "restart"]
 
 MAX_EPOCH: Final = 32_767
 _SEQUENCE_MASK: Final = 0x7FFFFFFF  # after 2^31 - 1 comes 0
@@ -96,7 +96,7 @@ class Sequences:
                 return False
             if batch.sequence >= 0 and not batch.void:
                 return True
-            _restart(queue)
+            restart(queue, queue.epoch + 1)
         if batch.sequence < 0 and not self._identify(queue):
             return False
         return self.has_room(queue, batch)
@@ -114,11 +114,13 @@ class Sequences:
         return queue.confirmed and batch.ordinal - oldest < _RECOGNISED
 
     def number(self, queue: PartitionQueue, batch: ProducerBatch) -> None:
-        """Give a batch its number, once; retries keep it."""
-        if not self.enabled or batch.sequence >= 0:
+        """Give a batch its number, once; retries keep it, and parts of a batch have theirs from it."""
+        if not self.enabled or (batch.sequence >= 0 and batch.stamped):
             return
-        batch.sequence = queue.next_sequence
-        queue.next_sequence = (queue.next_sequence + batch.count) & _SEQUENCE_MASK
+        if batch.sequence < 0:
+            batch.sequence = queue.next_sequence
+            queue.next_sequence = number_behind(batch.sequence, batch.count)
+        batch.stamped = True
         if batch.sealed is not None:
             batch.sealed.stamp(queue.producer_id, queue.epoch, batch.sequence, self.transactional)
 
@@ -126,8 +128,13 @@ class Sequences:
         """The broker stored a batch, so it now knows this producer."""
         queue.confirmed = True
 
-    def on_refused(self, batch: ProducerBatch) -> bool:
+    def on_refused(self, batch: ProducerBatch, forgotten: bool = False) -> bool:
         """The broker refused the number of a settled batch. Returns True to send it again, False to give it up.
+
+        Args:
+            batch: what was refused.
+            forgotten: the broker forgot the producer because all that it wrote was deleted in time: nothing is lost.
+                Here it makes no difference, for the next epoch begins at zero whatever the broker remembers (KIP-360).
 
         Only the first unresolved batch says something about the partition; those behind are refused because it is
         missing. If an earlier attempt of the first may have been stored, a new number could store it twice.
@@ -165,11 +172,16 @@ class Sequences:
         return True
 
 
-def _restart(queue: PartitionQueue) -> None:
-    """All numbered batches are resolved: begin at zero in the next epoch."""
+def number_behind(sequence: int, count: int) -> int:
+    """The number that follows those of `count` records."""
+    return (sequence + count) & _SEQUENCE_MASK
+
+
+def restart(queue: PartitionQueue, epoch: int) -> None:
+    """All numbered batches are resolved: begin at zero, as a rule in the next epoch."""
     for batch in queue.waiting:
         batch.sequence = -1
         batch.void = batch.uncertain = False
-    queue.epoch += 1
+    queue.epoch = epoch
     queue.next_sequence = 0
     queue.closing = queue.confirmed = False

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from headrace.errors import KafkaError
 from headrace.machines.accumulator import PartitionQueue, ProducerBatch
 from headrace.machines.machine import Send
-from headrace.machines.sequences import Sequences
+from headrace.machines.sequences import Sequences, restart
 from headrace.machines.transactions import Transactions
 
 __all__ = ["TransactionalSequences"]
@@ -47,7 +47,11 @@ class TransactionalSequences(Sequences):
             return False
         if (queue.producer_id, queue.epoch) != (numbers.producer_id, numbers.epoch):
             queue.producer_id, queue.epoch = numbers.producer_id, numbers.epoch
-            queue.next_sequence, queue.confirmed = 0, False
+            queue.next_sequence, queue.confirmed, queue.closing = 0, False, False
+        if queue.closing:
+            if queue.in_flight:
+                return False
+            restart(queue, queue.epoch)
         return self.has_room(queue, batch)
 
     def on_stored(self, queue: PartitionQueue) -> None:
@@ -55,9 +59,16 @@ class TransactionalSequences(Sequences):
         super().on_stored(queue)
         self._transactions.on_batch_stored()
 
-    def on_refused(self, batch: ProducerBatch) -> bool:
-        """The broker refused a number: those behind a missing batch wait for its fate, the first one is given up."""
-        return not batch.queue.is_first(batch)
+    def on_refused(self, batch: ProducerBatch, forgotten: bool = False) -> bool:
+        """The broker refused a number: those behind a missing batch wait for its fate, the first one is given up.
+
+        Unless the broker forgot the producer and nothing was lost: then the numbers begin at zero, in the same epoch.
+        """
+        queue = batch.queue
+        if not queue.is_first(batch):
+            return True
+        queue.closing |= forgotten and batch.sequence > 0 and not batch.uncertain
+        return queue.closing
 
     def on_given_up(self, batch: ProducerBatch, error: KafkaError) -> None:
         """A batch is reported as failed: the transaction can not be committed."""
