@@ -13,7 +13,7 @@ from test_broker_durability import broker_process
 from test_broker_transactions import until, values
 from transactional_client import Transactional, Who
 
-from headrace.broker import transaction_coordinator
+from headrace.broker import journal, transaction_coordinator
 from headrace.broker.journal import Journal
 from headrace.broker.offsets import Committed, OffsetStore
 from headrace.broker.partition import Refused
@@ -104,10 +104,10 @@ def test_markers_that_were_written_before_a_sudden_end_are_not_written_again(tmp
         for partition in (0, 1):
             client.store(b"a", partition=partition, version=11)
         client.end(True, version=5 if version == 2 else 3)
-    journal = tmp_path / "transactions.journal"
-    lines = journal.read_text().splitlines()
+    path = tmp_path / "transactions.journal"
+    lines = path.read_text().splitlines()
     assert json.loads(lines[-1])["state"] == "CompleteCommit"
-    journal.write_text("\n".join(lines[:-1]) + '\n{"id": "tx", "sta')
+    path.write_text("\n".join(lines[:-1]) + '\n{"id": "tx", "sta')
     with running(tmp_path) as client:
         assert client.state().transaction_state == "CompleteCommit"
         assert [client.fetch(partition=each).high_watermark for each in (0, 1)] == [2, 2]
@@ -158,7 +158,26 @@ def test_a_disk_that_is_full_for_a_while_delays_an_abort(tmp_path: Path, monkeyp
 def test_every_broken_journal_is_read_as_far_as_it_makes_sense(tmp_path: Path) -> None:
     path = tmp_path / "some.journal"
     path.write_bytes(b'[1]\n{"torn": \n\xff\xfe\n[2]\nnot finished')
-    assert list(Journal(path).read()) == [[1], [2]]
+    assert list(Journal(path, list).read()) == [[1], [2]]
+
+
+def test_a_journal_leaves_its_history_out_when_it_grows_large(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(journal, "_LARGEST_HISTORY_BYTES", 5000)
+    largest = 0
+    with running(tmp_path) as client:
+        client.init()
+        for number in range(60):
+            assert client.store(b"a") == 0
+            assert client.commit_offset("g", number) == 0
+            assert client.end(True) == 0
+            largest = max(largest, *(path.stat().st_size for path in tmp_path.glob("*.journal")))
+        client.store(b"open")
+        client.commit_offset("g", 100)
+    assert largest < 7000
+    with running(tmp_path) as client:
+        assert client.state().transaction_state == "Ongoing"
+        assert client.offset("g") == (59, 0)
+        assert client.offset("g", stable=True) == (-1, KafkaError.UNSTABLE_OFFSET_COMMIT)
 
 
 def test_transactions_are_whole_after_kill_9(tmp_path: Path) -> None:

@@ -45,10 +45,10 @@ class OffsetStore:
         self._pending: dict[int, dict[str, Offsets]] = {}
         """By producer id and group."""
         self._order = 0
-        self._journal = Journal(path)
+        self._journal = Journal(path, self._entries)
         for entry in self._journal.read():
             self._replay(entry)
-        self._journal.begin(self._entries())
+        self._journal.begin()
 
     def commit(self, group: str, entries: Iterable[tuple[TopicIndex, Committed]]) -> None:
         """Store offsets of one group, durably before it returns."""

@@ -10,6 +10,7 @@ Read next: `broker.transactions` for the rules, `broker.handlers_transactions` f
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import copy
 import time
 from collections.abc import Callable
@@ -51,10 +52,10 @@ class TransactionCoordinator:
         self._version = version
         self._known: dict[str, Transaction] = {}
         self._timers: dict[str, asyncio.TimerHandle] = {}
-        self._journal = Journal(path)
+        self._journal = Journal(path, lambda: (each.to_json() for each in self._known.values()))
         for entry in self._journal.read():
             self._put(Transaction.from_json(entry))
-        self._journal.begin(each.to_json() for each in self._known.values())
+        self._journal.begin()
         self._recovered = {name for name, each in self._known.items() if each.is_ending}
         """Some of their markers may be written."""
 
@@ -134,7 +135,8 @@ class TransactionCoordinator:
         if found is None or not self._is_expired(found):
             return found
         found.state = State.DEAD
-        self._journal.append([found.to_json()])
+        with contextlib.suppress(OSError):  # else it expires once more after the next start
+            self._journal.append([found.to_json()])
         del self._known[transactional_id]
         return None
 
@@ -212,18 +214,17 @@ class TransactionCoordinator:
         marker = transaction.marker(_COORDINATOR_EPOCH)
         transaction.partitions = {each: None for each in transaction.partitions if not self._mark(
             each, marker, twice=transactional_id not in self._recovered)}
-        if transaction.partitions:
-            self._later(transactional_id, _AGAIN_AFTER_S, self._finish)
-            return
-        changed = copy.copy(transaction)
-        changed.complete(_now_ms())
         try:
             self._offsets.settle(marker.producer_id, commit=marker.commit)
-            self._save(changed)
+            if not transaction.partitions:
+                changed = copy.copy(transaction)
+                changed.complete(_now_ms())
+                self._save(changed)
+                self._recovered.discard(transactional_id)
+                return
         except (OSError, Refused):
-            self._later(transactional_id, _AGAIN_AFTER_S, self._finish)
-            return
-        self._recovered.discard(transactional_id)
+            pass  # the disk may have room later
+        self._later(transactional_id, _AGAIN_AFTER_S, self._finish)
 
     def _mark(self, where: tuple[str, int], marker: Marker, *, twice: bool) -> bool:
         """Write a marker into a partition; False when it must be tried again."""
@@ -247,7 +248,7 @@ class TransactionCoordinator:
     def _save(self, changed: Transaction) -> None:
         """Make a changed copy the state, once it is in the journal."""
         try:
-            self._journal.append([changed.to_json()])
+            self._journal.append(each.to_json() for each in (changed,))
         except OSError as error:
             raise Refused(KafkaError.COORDINATOR_NOT_AVAILABLE, f"The journal can not be written: {error}") from error
         before = self._known.get(changed.id)
