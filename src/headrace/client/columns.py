@@ -275,11 +275,9 @@ def records_of(topic: str, arrays: dict[str, pyarrow.Array]) -> Iterator[Produce
                              _pairs(row.get("headers")), row.get("timestamp"))
 
 
-def _pairs(headers: Any) -> list[tuple[str, bytes | None]] | None:
-    if not headers:
-        return None
+def _pairs(headers: Any) -> list[tuple[str, bytes | None]]:
     pairs = []
-    for entry in headers:
+    for entry in headers or ():
         name, content = entry if isinstance(entry, tuple) else _pair(entry)
         pairs.append((name.decode() if isinstance(name, bytes) else name or "", content))
     return pairs

@@ -4,26 +4,24 @@
 acknowledged. It belongs to one task of an executor. Interceptors, and partitioners written in Python, must see records:
 with them rows become `ProducerRecord`s one by one, at the cost of the columns' speed. This module does not import
 pyspark.
-Read next: `records.arrow.append_columns`.
+Read next: `client.columns`.
 """
 
 from __future__ import annotations
 
-import itertools
 import threading
 from collections.abc import Mapping
 from types import TracebackType
 from typing import Any, Final
 
+from headrace.client.columns import Part, records_of
 from headrace.client.interceptors import InterceptorChain
 from headrace.client.producer import Core
-from headrace.client.sending import Entrance
+from headrace.client.sending import Arguments, Entrance, arguments_of
 from headrace.config import PRODUCER, Config
 from headrace.errors import BufferFullError, KafkaError, KafkaException
 from headrace.net.thread import loop_thread
 from headrace.records import Message
-from headrace.records.arrow import append_columns
-from headrace.types import PARTITION_UA
 
 __all__ = ["ColumnWriter"]
 
@@ -69,37 +67,35 @@ class ColumnWriter:
         Raises:
             KafkaException: records were lost, or the topic does not exist.
         """
+        given = {"key": key, "value": value, "partition": partition, "headers": headers}
+        arrays = {role: array for role, array in given.items() if array is not None}
         if self._by_rows:
-            columns = [itertools.repeat(None) if each is None else each.to_pylist() for each in
-                       (key, partition, headers)]
-            for row in zip(value.to_pylist(), *columns, strict=False):
-                self._append_row(topic, *row)
+            for record in records_of(topic, arrays):
+                self._append_row(arguments_of(record))
             return
-        done, count = 0, len(value)
-        if count and topic not in self._core.buffers.open:
-            self._open(topic, *(None if each is None else each[0].as_py() for each in (value, key, partition, headers)))
-            done = 1
-        while done < count:
+        part = Part(arrays)
+        if part.left and topic not in self._core.buffers.open:
+            (first,) = records_of(topic, {role: array.slice(0, 1) for role, array in arrays.items()})
+            self._open(topic, arguments_of(first))
+            part.done = 1
+        while part.left:
             self._changed.clear()
-            rest = [None if each is None else each.slice(done) for each in (key, value, partition, headers)]
-            done += append_columns(self._core.buffers.open[topic], rest[0], rest[1], rest[2], None, rest[3])
+            part.append_to(self._core.buffers.open[topic])
             self._core.wake()
             self._check()
-            if done < count:
+            if part.left:
                 self._core.relieve()
                 self._changed.wait(_WAIT_S)
 
-    def _open(self, topic: str, value: Any, key: Any, partition: int | None, headers: Any) -> None:
+    def _open(self, topic: str, row: Arguments) -> None:
         """Send a topic's first row by itself: the producer opens a buffer for the columns when the topic is known."""
-        self._append_row(topic, value, key, partition, headers)
+        self._append_row(row)
         while topic not in self._core.buffers.open:
             self._changed.wait(_OPENING_S)
             self._check()
 
-    def _append_row(self, topic: str, value: Any, key: Any, partition: int | None, headers: Any) -> None:
-        pairs = [(each["key"], each["value"]) for each in headers or ()]
-        arguments, record_id = self._entrance.intercept(
-            (topic, value, key, PARTITION_UA if partition is None else partition, 0, pairs))
+    def _append_row(self, row: Arguments) -> None:
+        arguments, record_id = self._entrance.intercept(row)
         report = self._entrance.reporting(self._on_lost, record_id)
         with self._entrance.refusals(arguments, record_id):
             while True:
