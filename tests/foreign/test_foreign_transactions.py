@@ -75,7 +75,18 @@ def test_those_that_know_newer_transactions_go_by_the_older_rules_where_these_ho
 
 
 @pytest.mark.parametrize("name", CLIENTS)
-def test_what_a_group_has_read_is_written_and_committed_as_one(clients: Clients, site: Site, name: str) -> None:
+def test_what_a_group_has_read_is_written_and_committed_as_one(clients: Clients, embedded: Site, name: str) -> None:
+    copy_once(clients, embedded, name)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", CLIENTS)
+def test_so_it_is_at_a_real_kafka(clients: Clients, kafka: Site, name: str) -> None:
+    copy_once(clients, kafka, name)
+
+
+def copy_once(clients: Clients, site: Site, name: str) -> None:
+    """Copy what a group reads in a transaction that is aborted, and again in one that is committed."""
     source, sink = f"source-{name}", f"sink-{name}"
     for topic in (source, sink):
         make_topic(clients, site, topic, PARTITIONS)
