@@ -8,7 +8,7 @@ Read next: `machines.metadata` for a small machine, `net.driver` for who calls i
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
 
@@ -36,6 +36,8 @@ class Send:
         max_version: the highest version the machine allows (for example 12 when a topic id is not known).
         expects_reply: False for Produce with acks=0; `on_reply` is then called with None once it is written.
         context: the machine's own note, untouched by the driver.
+        for_version: called as for_version(request, version) when the version is negotiated; returns what is written.
+            What it raises (`KafkaException`) becomes the error of the request.
         version: set by the driver when the version is negotiated; -1 until then.
         node_id: set by the driver: the broker that the request went to; -1 until then.
     """
@@ -46,6 +48,7 @@ class Send:
     max_version: int | None = None
     expects_reply: bool = True
     context: Any = None
+    for_version: Callable[[Request, int], Request] | None = None
     version: int = field(default=-1)
     node_id: int = field(default=-1)
 

@@ -86,7 +86,8 @@ class Pipeline:
             KafkaException: the request can not be written in its version. Nothing is in flight then.
         """
         send = call.send
-        parts = encode_request(send.request, send.version, self._next_id, self._client_id)
+        request = send.request if send.for_version is None else send.for_version(send.request, send.version)
+        parts = encode_request(request, send.version, self._next_id, self._client_id)
         call.correlation_id = self._next_id
         self._next_id = 0 if self._next_id == _LAST_CORRELATION_ID else self._next_id + 1
         if send.expects_reply:

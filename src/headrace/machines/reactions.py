@@ -71,7 +71,10 @@ REACTIONS: Final[Mapping[int, Reaction]] = {
 }
 """Codes that are not listed are retried when the table of error codes calls them retriable, and fail otherwise."""
 
-HOPELESS: Final = (KafkaError._UNSUPPORTED_FEATURE, KafkaError._AUTHENTICATION, KafkaError._SSL)
+HOPELESS: Final = (
+    KafkaError._UNSUPPORTED_FEATURE, KafkaError._AUTHENTICATION, KafkaError._SSL,
+    KafkaError.UNSUPPORTED_FOR_MESSAGE_FORMAT, KafkaError.UNSUPPORTED_COMPRESSION_TYPE,
+)
 """Failures of a request, not answers to it, that sending again can not cure."""
 
 

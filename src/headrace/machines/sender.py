@@ -18,27 +18,24 @@ from uuid import UUID
 from headrace.errors import KafkaError
 from headrace.machines.accumulator import Accumulator, PartitionQueue, ProducerBatch
 from headrace.machines.machine import REFUSALS, Event, Send
+from headrace.machines.message_sets import produce_for_version
+from headrace.machines.produce_request import produce_request
 from headrace.machines.reactions import HOPELESS, Reaction, answer_error, answers_by_partition, forgotten, reaction_to
 from headrace.machines.sequences import Sequences
-from headrace.machines.splitting import divide
-from headrace.machines.transactions import ANY_VERSION, Transactions
+from headrace.machines.splitting import divide, without_headers
+from headrace.machines.transactions import Transactions
 from headrace.types import TIMESTAMP_CREATE_TIME, TIMESTAMP_LOG_APPEND_TIME, NodeAddress
 from headrace.wire.messages.produce import (
     InitProducerIdRequest,
     InitProducerIdResponse,
-    PartitionProduceData,
     PartitionProduceResponse,
-    ProduceRequest,
     ProduceResponse,
-    TopicProduceData,
 )
 from headrace.wire.schema import Struct
 
 __all__ = ["BatchDone", "Leaders", "Limits", "ProducerFailed", "Sender"]
 
-_NO_TOPIC_ID: Final = UUID(int=0)
 _REQUEST_OVERHEAD_BYTES: Final = 512  # header, topic name and lengths; generous
-_LAST_WITH_NAMES: Final = 12
 
 
 @dataclass(slots=True, eq=False)
@@ -194,31 +191,17 @@ class Sender:
         return taken
 
     def _request(self, leader: int, batches: list[ProducerBatch], now: float) -> Send:
-        topics: dict[str, TopicProduceData] = {}
-        for batch in batches:
-            name = batch.queue.topic
-            if name not in topics:
-                topics[name] = TopicProduceData(name=name, topic_id=self._topic_id(name), partition_data=[])
-            data = batch.sealed.data if batch.sealed is not None else None
-            topics[name].partition_data.append(PartitionProduceData(index=batch.queue.partition, records=data))
-        transactions = self._transactions
-        highest = ANY_VERSION if transactions is None else transactions.max_produce_version
-        if any(topic.topic_id == _NO_TOPIC_ID for topic in topics.values()):
-            highest = min(highest, _LAST_WITH_NAMES)
-        request = ProduceRequest(
-            transactional_id=None if transactions is None else transactions.transactional_id,
-            acks=self._limits.acks,
-            timeout_ms=int(self._limits.request_timeout_s * 1000),
-            topic_data=list(topics.values()),
-        )
+        limits = self._limits
+        request, highest = produce_request(
+            batches, limits.acks, limits.request_timeout_s, self._topic_id, self._transactions)
         oldest = min(batch.deadline for batch in batches)
         return Send(
             leader,
             request,
-            min(self._limits.request_timeout_s, max(oldest - now, 0.001)),
+            min(limits.request_timeout_s, max(oldest - now, 0.001)),
             max_version=highest,
-            expects_reply=self._limits.acks != 0,
-            context=batches,
+            expects_reply=limits.acks != 0,
+            context=batches, for_version=produce_for_version,
         )
 
     # Answers
@@ -255,7 +238,8 @@ class Sender:
         for batch in send.context:
             self._accumulator.settle(batch)
             if error.code() in HOPELESS:
-                self._give_up(batch, error)
+                for part, why in without_headers(batch, error, self._accumulator, now):
+                    self._give_up(part, why)
             else:
                 self._retry(batch, error, now, uncertain=error.maybe_applied)
 

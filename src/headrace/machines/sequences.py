@@ -80,6 +80,9 @@ class Sequences:
 
     def on_error(self, error: KafkaError, now: float) -> KafkaError | None:
         """No producer id came: ask again later, or return the error when that is useless."""
+        if error.code() == KafkaError._UNSUPPORTED_FEATURE:
+            error = KafkaError(error.code(), "the brokers are older than Kafka 0.11 and can not tell repeated records: "
+                               "set enable.idempotence to false, and some may be stored twice")
         self._asking = False
         self._ask_at = now + self._backoff_s(self._attempts)
         self._attempts += 1

@@ -20,10 +20,11 @@ from typing import Any, Final
 
 from headrace.errors import KafkaError
 from headrace.machines.accumulator import Accumulator, OpenBatch, ProducerBatch
+from headrace.machines.message_sets import NO_HEADERS, places_with_headers
 from headrace.machines.sequences import number_behind
 from headrace.wire.messages.produce import PartitionProduceResponse
 
-__all__ = ["TOO_LARGE", "divide", "set_aside"]
+__all__ = ["TOO_LARGE", "divide", "set_aside", "without_headers"]
 
 TOO_LARGE: Final = (KafkaError.MSG_SIZE_TOO_LARGE, KafkaError.RECORD_LIST_TOO_LARGE)
 """Codes of a batch that is more than the broker's `max.message.bytes` or `segment.bytes`."""
@@ -87,6 +88,23 @@ def set_aside(
         else:
             failed.append((part, _because(batch, reason, error)))
     return failed
+
+
+def without_headers(
+    batch: ProducerBatch, error: KafkaError, accumulator: Accumulator, now: float
+) -> list[tuple[ProducerBatch, KafkaError]]:
+    """Queue what can be stored of a settled batch whose request could not be written for an older broker.
+
+    Returns:
+        What is to be given up, and why, as `divide`: records with headers if these are what the broker does not take.
+    """
+    if error.code() != KafkaError.UNSUPPORTED_FOR_MESSAGE_FORMAT or batch.sealed is None or batch.reported:
+        return [(batch, error)]
+    reasons = dict.fromkeys(places_with_headers(batch.sealed.data), NO_HEADERS)
+    if reasons:
+        return set_aside(batch, reasons, error, accumulator, now)
+    accumulator.requeue(batch, now)  # another batch of the request was meant
+    return []
 
 
 def _halve(batch: ProducerBatch, error: KafkaError, accumulator: Accumulator, now: float) -> bool:

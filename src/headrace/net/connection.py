@@ -236,6 +236,8 @@ class Connection(asyncio.BufferedProtocol):
         if not quiet:
             self.last_error = error
             self._owner.on_lost(self.node, error)
+        elif self._closing_for is None:
+            self._owner.on_hung_up()
         self._owner.on_input()
 
     def _phase(self) -> Phase:

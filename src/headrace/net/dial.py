@@ -81,6 +81,9 @@ class ConnectionOwner(Protocol):
     def on_lost(self, node: NodeAddress, error: KafkaError) -> None:
         """A connection could not be opened, or was lost while it was needed."""
 
+    def on_hung_up(self) -> None:
+        """The broker closed a connection that awaited no reply."""
+
 
 def socket_connector(tls: ssl.SSLContext | None, config: Mapping[str, Any]) -> Connector:
     """Open real sockets: all addresses of the host are tried, IPv6 and IPv4 in turn (RFC 8305)."""

@@ -250,6 +250,10 @@ class Driver:
             for news in self._outages.lost(node, error, len(nodes), all(map(self._is_down, nodes))):
                 self._on_event(ErrorEvent(news))
 
+    def on_hung_up(self) -> None:
+        """A broker ended a connection that awaited nothing: it leaves, or refused a request that gets no reply."""
+        self._metadata.refresh(self._clock())
+
     def _is_down(self, node_id: int) -> bool:
         connections = [c for (owner, _), c in self._connections.items() if owner == node_id]
         return any(c.failures for c in connections) and all(c.state is not State.READY for c in connections)

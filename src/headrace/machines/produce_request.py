@@ -1,0 +1,51 @@
+"""Batches for one broker as a produce request, and the highest version in which it may be written.
+
+It must not know brokers, time or what becomes of the request. Read next: `machines.sender`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Final
+from uuid import UUID
+
+from headrace.machines.accumulator import ProducerBatch
+from headrace.machines.transactions import ANY_VERSION, Transactions
+from headrace.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+
+__all__ = ["produce_request"]
+
+_NO_TOPIC_ID: Final = UUID(int=0)
+_LAST_WITH_NAMES: Final = 12
+
+
+def produce_request(
+    batches: Iterable[ProducerBatch], acks: int, timeout_s: float, topic_id: Callable[[str], UUID],
+    transactions: Transactions | None,
+) -> tuple[ProduceRequest, int]:
+    """The request and its highest version.
+
+    Args:
+        batches: at most one for each partition.
+        acks: how many replicas have to store them: -1 for all in sync.
+        timeout_s: seconds that the broker may wait for these.
+        topic_id: knows topics' ids (KIP-516); zero while one is not known.
+        transactions: the producer's transactions, if it has any.
+    """
+    topics: dict[str, TopicProduceData] = {}
+    for batch in batches:
+        name = batch.queue.topic
+        if name not in topics:
+            topics[name] = TopicProduceData(name=name, topic_id=topic_id(name), partition_data=[])
+        data = batch.sealed.data if batch.sealed is not None else None
+        topics[name].partition_data.append(PartitionProduceData(index=batch.queue.partition, records=data))
+    highest = ANY_VERSION if transactions is None else transactions.max_produce_version
+    if any(topic.topic_id == _NO_TOPIC_ID for topic in topics.values()):
+        highest = min(highest, _LAST_WITH_NAMES)
+    request = ProduceRequest(
+        transactional_id=None if transactions is None else transactions.transactional_id,
+        acks=acks,
+        timeout_ms=int(timeout_s * 1000),
+        topic_data=list(topics.values()),
+    )
+    return request, highest
