@@ -32,8 +32,8 @@ _OLDER = """## As an older broker
 `BrokerSettings.of_kafka("0.10.2")` offers no more than that release of Apache Kafka did, of what is served here. Known
 are {releases}.
 `BrokerSettings(api_versions={{"Fetch": (4, 11), "OffsetDelete": None}})` narrows single APIs: to a lowest and a highest
-version, or to none. `BrokerSettings(transaction_version=1)` has transactions as they were before Kafka 4 (KIP-890): each
-must add its partitions, and keeps its producer's epoch. `marker_delay_ms` lets clients meet one that is still ending.
+version, or to none. `BrokerSettings(transaction_version=1)` has transactions as they were before Kafka 4 (KIP-890):
+each must add its partitions, and keeps its producer's epoch. `marker_delay_ms` lets clients meet one that is still ending.
 
 """
 _SETTINGS = """## Settings of topics
