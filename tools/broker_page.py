@@ -33,7 +33,8 @@ _OLDER = """## As an older broker
 are {releases}.
 `BrokerSettings(api_versions={{"Fetch": (4, 11), "OffsetDelete": None}})` narrows single APIs: to a lowest and a highest
 version, or to none. `BrokerSettings(transaction_version=1)` has transactions as they were before Kafka 4 (KIP-890):
-each must add its partitions, and keeps its producer's epoch. `marker_delay_ms` lets clients meet one that is still ending.
+each must add its partitions, and keeps its producer's epoch. `marker_delay_ms` lets clients meet one that is still
+ending.
 
 """
 _SETTINGS = """## Settings of topics
