@@ -205,3 +205,22 @@ def test_every_byte_of_a_divided_batch_is_reported_once():
     done = [event.batch.open for event in leader.sender.events() if isinstance(event, BatchDone)]
     assert sum(opened.count for opened in done) == leader.budget.messages == 5
     assert sum(opened.cost_bytes for opened in done) == leader.budget.bytes
+
+
+def test_a_batch_that_shared_its_request_with_one_that_has_headers_is_sent_again_whole():
+    leader = Leader(idempotent=False)
+    send = first_of(leader, b"1", b"2")
+    refused = KafkaError(KafkaError.UNSUPPORTED_FOR_MESSAGE_FORMAT, "too old for headers")
+    leader.sender.on_error(send, refused, leader.now)
+    assert leader.store_all() == [(-1, -1, [b"1", b"2"])]
+
+
+def test_a_purged_batch_is_not_parted_from_its_records_with_headers():
+    leader = Leader(idempotent=False)
+    leader.buffer.append(b"1", callback=print)
+    leader.buffer.append(b"2", headers={"h": b"x"}, callback=print)
+    (send,) = leader.poll()
+    leader.sender.purge(None, KafkaError(KafkaError._PURGE_INFLIGHT))
+    leader.sender.on_error(send, KafkaError(KafkaError.UNSUPPORTED_FOR_MESSAGE_FORMAT), leader.now)
+    assert leader.poll() == []
+    assert [found for found, _ in leader.reports()] == [[b"1", b"2"]]

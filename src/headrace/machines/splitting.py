@@ -6,9 +6,9 @@ fail, each for its own reason, and the rest becomes a batch again. The parts tak
 Why their numbers (KIP-98) are safe: the refused attempt stored nothing. Halves carry the same numbers on the same
 records, s to s+n-1 in two pieces, so what follows keeps its number, and if an earlier attempt of the whole was stored
 after all, the broker refuses both halves as out of order and they are reported as of unknown fate. A rest has fewer
-records than the batch had numbers. Where nothing of the batch can be stored, neither can what follows it, and
-`machines.sequences` starts the partition's numbers again; where an earlier attempt may have been stored, or a
-transaction can not be committed any more, the rest is not sent but fails as well.
+records than the batch had numbers, and a gap would stand before what follows. But as the batch was not stored, nothing
+behind it was, and `machines.sequences` begins the next epoch for the rest and all that follows. Where an earlier attempt
+may have been stored, or a transaction can not be committed any more, the rest is not sent but fails as well.
 
 It must not know requests or time. Read next: `machines.sequences`.
 """
