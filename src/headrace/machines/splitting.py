@@ -7,7 +7,7 @@ Why their numbers (KIP-98) are safe: the refused attempt stored nothing. Halves 
 records, s to s+n-1 in two pieces, so what follows keeps its number, and if an earlier attempt of the whole was stored
 after all, the broker refuses both halves as out of order and they are reported as of unknown fate. A rest has fewer
 records than the batch had numbers, and a gap would stand before what follows. But as the batch was not stored, nothing
-behind it was, and `machines.sequences` begins the next epoch for the rest and all that follows. Where an earlier attempt
+behind it was, and `machines.sequences` begins a new epoch for the rest and all that follows. Where an earlier attempt
 may have been stored, or a transaction can not be committed any more, the rest is not sent but fails as well.
 
 It must not know requests or time. Read next: `machines.sequences`.
