@@ -641,7 +641,11 @@ def test_a_commit_that_was_refused_at_once_can_be_aborted(either):
     error = either.done()[Operation.COMMIT]
     assert error.txn_requires_abort()
     assert not error.maybe_applied
-    either.end(Operation.ABORT)
+    either.busy = True
+    assert either.machine.begin(Operation.ABORT) is None
+    assert either.sent() is None
+    either.busy = False
+    either.expect(EndTxnRequest)
 
 
 @pytest.mark.parametrize("operation", [Operation.COMMIT, Operation.ABORT])
@@ -685,6 +689,13 @@ def test_an_abort_of_version_2_that_stays_fenced_is_fatal(two):
         two.wait()
         send = two.expect(EndTxnRequest)
     two.refuse(send, K.PRODUCER_FENCED)
+    assert two.done()[Operation.ABORT].fatal()
+
+
+def test_an_abort_that_is_fenced_after_offsets_were_stored_is_fatal_at_once(two):
+    two.opened().machine.add_offsets([TopicPartition("in", 0, 1)], MEMBER)
+    two.accept(two.expect(TxnOffsetCommitRequest))
+    two.refuse(two.ending(Operation.ABORT), K.PRODUCER_FENCED)
     assert two.done()[Operation.ABORT].fatal()
 
 

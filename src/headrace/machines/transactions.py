@@ -9,7 +9,8 @@ request is under way at a time, in this order: a producer id, partitions to add,
 
 With transactions version 2 (KIP-890) the coordinator learns of partitions by itself, and every transaction has an
 epoch of its own, so that nothing late can fall into the next one. With version 1 the same is reached by asking for a
-new epoch whenever the fate of a request was uncertain: else a late request could end, or fill, the next transaction.
+new epoch whenever the fate of a request was uncertain: else a late request could end, or fill, the next transaction
+(decision 0007).
 
 Whoever is fenced asks for nothing more. A request for a new epoch would make the coordinator abort what is open, and
 that may be the transaction of the producer that took over.
