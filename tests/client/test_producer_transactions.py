@@ -7,6 +7,7 @@ import os
 import signal
 import threading
 import time
+import zlib
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -556,3 +557,20 @@ def test_a_block_that_is_cancelled_before_its_commit_is_aborted(broker):
 
     in_asyncio(broker, use)
     assert read(broker) == [b"next"]
+
+
+def test_a_commit_reaches_a_coordinator_that_was_away_when_metadata_was_asked_for() -> None:
+    """Nothing is sent but the commit then, so nothing else finds out that there is a broker more."""
+    name = next(name for name in map("x-{}".format, range(99)) if zlib.crc32(name.encode()) % 2)  # the second of two
+    with EmbeddedBroker(nodes=2, topics={"t": 1}) as broker:
+        broker.move_leader("t", 0, 1)
+        broker.stop_node(2)
+        with Producer({"bootstrap.servers": broker.bootstrap_servers, "transactional.id": name}) as producer:
+            producer.init_transactions(10)
+            producer.begin_transaction()
+            producer.produce("t", b"v")
+            producer.flush(10)
+            broker.start_node(2)
+            assert broker.apply(lambda cluster: cluster.coordinator(name)).id == 2
+            producer.commit_transaction(10)
+        assert read(broker) == [b"v"]

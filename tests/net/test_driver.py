@@ -328,6 +328,25 @@ def test_an_unknown_broker_is_an_error_at_once() -> None:
     asyncio.run(run())
 
 
+def test_a_broker_that_is_not_in_the_metadata_is_looked_up_there_anew() -> None:
+    """A coordinator that came back: whoever asks for it waits for nothing else that would renew the picture."""
+    async def run() -> None:
+        broker = ScriptedBroker(node1=("broker", 9092))
+        broker.on(HeartbeatRequest, HeartbeatResponse())
+        core = client(broker)
+        await core.wait_for_metadata(lambda cluster: 1 in cluster.nodes, 5)
+        broker.nodes[2] = ("broker", 9093)
+        machine = Recorder([Send(2, HEARTBEAT, 5.0)])
+        core.add(machine)
+        await asyncio.wait_for(machine.done.wait(), 5)
+        assert machine.errors[0][1] == KafkaError._UNKNOWN_BROKER
+        await core.wait_for_metadata(lambda cluster: 2 in cluster.nodes, 5)
+        await core.request(2, HEARTBEAT, 1)
+        await core.close()
+
+    asyncio.run(run())
+
+
 def test_a_large_reply_is_received_whole() -> None:
     async def run() -> None:
         broker = ScriptedBroker(node1=("broker", 9092))

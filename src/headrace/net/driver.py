@@ -190,6 +190,7 @@ class Driver:
             node_id = self._any_node()
         node = self._metadata.cluster.nodes.get(node_id)
         if node is None or self._closed:
+            self._metadata.refresh(self._clock())  # a coordinator may have come back since
             unknown = KafkaError(KafkaError._UNKNOWN_BROKER, f"broker {node_id} is not in the cluster's metadata")
             self.on_error(call, _CLOSED if self._closed else unknown)
             return None
