@@ -10,6 +10,11 @@
 #include <stdint.h>
 #include <string.h>
 #include <time.h>
+#ifdef _WIN32
+#include <stdlib.h>
+#else
+#include <sys/mman.h>
+#endif
 
 #if defined(__GNUC__) && defined(__x86_64__)
 #define HEADRACE_X86 1
@@ -200,6 +205,25 @@ static inline uint64_t headrace_get(const uint8_t *p, int size) {
 
 static inline void headrace_put(uint8_t *p, int size, uint64_t x) {
     for (int at = size - 1; at >= 0; at--, x >>= 8) p[at] = (uint8_t)x;
+}
+
+/* Whole pages, straight from the system and straight back: the heap would give them back at every pause. */
+static inline void *headrace_map(size_t size) {
+#ifdef _WIN32
+    return malloc(size);
+#else
+    void *p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    return p == MAP_FAILED ? NULL : p;
+#endif
+}
+
+static inline void headrace_unmap(void *p, size_t size) {
+#ifdef _WIN32
+    (void)size;
+    free(p);
+#else
+    munmap(p, size);
+#endif
 }
 
 #endif

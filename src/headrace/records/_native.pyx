@@ -22,7 +22,6 @@ from time import monotonic
 
 cimport cython
 from cpython.buffer cimport PyBUF_SIMPLE, PyBUF_WRITABLE, PyBuffer_FillInfo, PyBuffer_Release, PyObject_GetBuffer
-from cpython.bytearray cimport PyByteArray_AS_STRING, PyByteArray_FromStringAndSize, PyByteArray_Resize
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
 from cpython.list cimport PyList_GET_ITEM, PyList_GET_SIZE, PyList_New, PyList_SET_ITEM
 from cpython.ref cimport Py_INCREF
@@ -55,6 +54,8 @@ cdef extern from "_native.h":
     int64_t headrace_micros(int64_t ms) nogil
     uint64_t headrace_get(const uint8_t *p, int size) nogil
     void headrace_put(uint8_t *p, int size, uint64_t x) nogil
+    void *headrace_map(size_t size) nogil
+    void headrace_unmap(void *p, size_t size) nogil
 
 cdef extern from "Python.h":
     const char *PyUnicode_AsUTF8AndSize(object text, Py_ssize_t *size) except NULL

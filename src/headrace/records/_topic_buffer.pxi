@@ -21,10 +21,12 @@ cdef class Budget:
     """How many records, and bytes of them, may wait in a producer at one time."""
 
     cdef readonly int64_t max_messages, max_bytes, messages, bytes
+    cdef Pool pool
 
     def __init__(self, int64_t max_messages, int64_t max_bytes):
         self.max_messages = max_messages or <int64_t> 1 << 62
         self.max_bytes = max_bytes
+        self.pool = Pool()
 
     @cython.critical_section
     def take(self, int64_t messages, int64_t size_bytes):
@@ -291,6 +293,7 @@ cdef class TopicBuffer:
 
     cdef OpenBatch open(self, Py_ssize_t partition):
         cdef OpenBatch batch = OpenBatch.__new__(OpenBatch, self._batch_bytes, self._batch_count)
+        batch._builder._pool = self._budget.pool
         batch.topic = self.topic
         batch.partition = partition
         batch.opened_at = monotonic()

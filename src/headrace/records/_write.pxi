@@ -1,8 +1,11 @@
-# Records and batches into bytes. A batch grows in one bytearray with room for the header in front, which becomes the
-# batch on the wire without a copy unless it is compressed.
+# Records and batches into bytes. A batch grows in one piece of memory with room for the header in front, which becomes
+# the batch on the wire without a copy unless it is compressed.
 
 cdef enum:
     FIRST_BYTES = 1024
+    SMALL_BYTES = 65536  # a batch that outgrows this is likely to become a full one
+    BLOCK_BYTES = 1048576
+    KEPT_BLOCKS = 32
     SLACK = 64  # of the numbers of one record
 
 
@@ -127,12 +130,107 @@ cdef int add_headers(Block block, list pairs, bint encoded, int64_t *size) excep
     return 1
 
 
+@cython.final
+cdef class Pool:
+    """Memory of batches that are done, for those to come: the first touch of a page costs more than the records on it.
+
+    Keeps at most `KEPT_BLOCKS` blocks of `BLOCK_BYTES`; what is beyond goes back to the system.
+    """
+
+    cdef uint8_t *_kept[KEPT_BLOCKS]
+    cdef int _count
+
+    def __dealloc__(self):
+        while self._count:
+            self._count -= 1
+            headrace_unmap(self._kept[self._count], BLOCK_BYTES)
+
+    @cython.critical_section
+    cdef uint8_t *take(self) except NULL:
+        cdef uint8_t *block
+        if self._count:
+            self._count -= 1
+            return self._kept[self._count]
+        block = <uint8_t *> headrace_map(BLOCK_BYTES)
+        if block == NULL:
+            raise MemoryError
+        return block
+
+    @cython.critical_section
+    cdef int give(self, uint8_t *block) except -1:
+        if self._count < KEPT_BLOCKS:
+            self._kept[self._count] = block
+            self._count += 1
+        else:
+            headrace_unmap(block, BLOCK_BYTES)
+        return 0
+
+
+@cython.final
+cdef class BatchBytes:
+    """The bytes of one batch. Their memory goes back where it came from with the last who looks at them."""
+
+    cdef uint8_t *start
+    cdef Py_ssize_t size  # as others see it
+    cdef Py_ssize_t capacity, views
+    cdef Pool pool  # whose block it is; None for any other memory
+
+    def __dealloc__(self):
+        self.free()
+
+    cdef int free(self) except -1:
+        if self.pool is not None:
+            self.pool.give(self.start)
+            self.pool = None
+        else:
+            free(self.start)
+        self.start = NULL
+        return 0
+
+    cdef int reserve(self, Py_ssize_t needed, Pool pool) except -1:
+        # Room for so many bytes, in a block of the pool if there is one and it is worth while.
+        cdef Py_ssize_t capacity = max(FIRST_BYTES, 2 * self.capacity, needed)
+        cdef uint8_t *grown
+        if self.views:
+            raise BufferError("the batch is looked at")
+        if pool is not None and SMALL_BYTES < capacity <= BLOCK_BYTES and self.pool is None:
+            grown = pool.take()
+            capacity = BLOCK_BYTES
+        elif self.pool is not None:
+            grown = <uint8_t *> malloc(capacity)
+            pool = None
+        else:
+            grown = <uint8_t *> realloc(self.start, capacity)
+            if grown != NULL:
+                self.start = NULL
+            pool = None
+        if grown == NULL:
+            raise MemoryError
+        if self.start != NULL:
+            memcpy(grown, self.start, self.capacity)
+            self.free()
+        self.start = grown
+        self.size = self.capacity = capacity
+        self.pool = pool
+        return 0
+
+    def __getbuffer__(self, Py_buffer *view, int flags):
+        PyBuffer_FillInfo(view, self, self.start, self.size, 0, flags)
+        self.views += 1
+
+    def __releasebuffer__(self, Py_buffer *view):
+        self.views -= 1
+
+    def __len__(self):
+        return self.size
+
+
 cdef class BatchBuilder:
     """Collects the records of one batch."""
 
-    cdef object _data  # bytearray
-    cdef uint8_t *_start
-    cdef Py_ssize_t _used, _capacity, _max_bytes
+    cdef BatchBytes _data
+    cdef Pool _pool
+    cdef Py_ssize_t _used, _max_bytes
     cdef int64_t _base_timestamp, _max_timestamp
     cdef Py_ssize_t _max_count
     cdef readonly Py_ssize_t count
@@ -142,6 +240,7 @@ cdef class BatchBuilder:
         self._max_count = max_count
         self._max_timestamp = -1
         self._used = HEADER
+        self._data = BatchBytes.__new__(BatchBytes)
 
     @property
     def size_bytes(self):
@@ -175,13 +274,13 @@ cdef class BatchBuilder:
         cdef Py_ssize_t needed = self._used + size + varint_size(size)
         if self.count and (self.count >= self._max_count or needed > self._max_bytes):
             return 0
-        if needed > self._capacity:
-            self.reserve(needed)
+        if needed > self._data.capacity:
+            self._data.reserve(needed, self._pool)
         if self.count == 0:
             self._base_timestamp = timestamp_ms
         if timestamp_ms > self._max_timestamp:
             self._max_timestamp = timestamp_ms
-        cdef uint8_t *p = write_varint(self._start + self._used, size)
+        cdef uint8_t *p = write_varint(self._data.start + self._used, size)
         p[0] = 0
         p = write_varint(p + 1, delta)
         p = write_varint(p, self.count)
@@ -194,29 +293,19 @@ cdef class BatchBuilder:
         self.count += 1
         return 1
 
-    cdef int reserve(self, Py_ssize_t needed) except -1:
-        cdef Py_ssize_t capacity = max(FIRST_BYTES, 2 * self._capacity, needed)
-        if self._capacity == 0:
-            self._data = PyByteArray_FromStringAndSize(NULL, capacity)
-        else:
-            PyByteArray_Resize(self._data, capacity)
-        self._start = <uint8_t *> PyByteArray_AS_STRING(self._data)
-        self._capacity = capacity
-        return 0
-
     def seal(self, int codec=0, int level=-1):
         cdef Batch batch = Batch.__new__(Batch)
         self._max_count = 0
-        if self._capacity == 0:
-            self.reserve(HEADER)
+        if self._data.capacity == 0:
+            self._data.reserve(HEADER, None)
         if codec:
             packed = compress(codec, memoryview(self._data)[HEADER:self._used], level)
-            batch._data = PyByteArray_FromStringAndSize(NULL, HEADER + PyBytes_GET_SIZE(packed))
-            memcpy(PyByteArray_AS_STRING(batch._data) + HEADER, PyBytes_AS_STRING(packed), PyBytes_GET_SIZE(packed))
+            batch._data = BatchBytes.__new__(BatchBytes)
+            batch._data.reserve(HEADER + PyBytes_GET_SIZE(packed), None)
+            memcpy(batch._data.start + HEADER, PyBytes_AS_STRING(packed), PyBytes_GET_SIZE(packed))
+            batch._data.size = HEADER + PyBytes_GET_SIZE(packed)
         else:
-            PyByteArray_Resize(self._data, self._used)
-            self._start = <uint8_t *> PyByteArray_AS_STRING(self._data)
-            self._capacity = self._used
+            self._data.size = self._used
             batch._data = self._data
         batch.write_header(codec, self.count, self._base_timestamp, self._max_timestamp)
         return batch
@@ -226,25 +315,19 @@ cdef class BatchBuilder:
 cdef class Batch:
     """A sealed batch: its bytes, and the few fields that a producer writes when it sends it."""
 
-    cdef object _data  # bytearray
+    cdef BatchBytes _data
     cdef int _codec
     cdef bint _summed
     cdef readonly Py_ssize_t count
     cdef readonly int64_t max_timestamp
 
-    cdef uint8_t *start(self) except NULL:
-        # Where the bytes are now, whoever has had them in hand.
-        if type(self._data) is not bytearray or len(self._data) < HEADER:
-            raise ValueError("a batch is shorter than its header")
-        return <uint8_t *> PyByteArray_AS_STRING(self._data)
-
     cdef int write_header(self, int codec, Py_ssize_t count, int64_t base_timestamp, int64_t max_timestamp) except -1:
-        cdef uint8_t *p = self.start()
+        cdef uint8_t *p = self._data.start
         self._codec = codec
         self.count = count
         self.max_timestamp = max_timestamp
         headrace_put(p, 8, 0)
-        headrace_put(p + 8, 4, len(self._data) - 12)
+        headrace_put(p + 8, 4, self._data.size - 12)
         headrace_put(p + 12, 4, <uint64_t> -1)
         headrace_put(p + 16, 1, 2)
         headrace_put(p + 17, 4, 0)
@@ -258,19 +341,18 @@ cdef class Batch:
 
     @property
     def size_bytes(self):
-        return len(self._data)
+        return self._data.size
 
     @property
     def data(self):
-        cdef uint8_t *p
+        cdef uint8_t *p = self._data.start
         if not self._summed:
-            p = self.start()
-            headrace_put(p + 17, 4, sum_bytes(p + SUMMED_FROM, len(self._data) - SUMMED_FROM))
+            headrace_put(p + 17, 4, sum_bytes(p + SUMMED_FROM, self._data.size - SUMMED_FROM))
             self._summed = True
-        return self._data
+        return memoryview(self._data)
 
     def stamp(self, int64_t producer_id, int epoch, int base_sequence, bint transactional=False):
-        cdef uint8_t *p = self.start()
+        cdef uint8_t *p = self._data.start
         headrace_put(p + 21, 2, self._codec | (TRANSACTIONAL if transactional else 0))
         headrace_put(p + 43, 8, producer_id)
         headrace_put(p + 51, 2, epoch)
