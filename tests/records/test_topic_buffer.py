@@ -70,40 +70,151 @@ def test_held_partitions_keep_their_open_batch(twin: Any) -> None:
     assert [(b.partition, b.count) for b in buffer.ready(math.inf)] == [(1, 1)]
 
 
-def test_records_without_a_key_stay_on_a_partition_until_its_batch_leaves(twin: Any) -> None:
-    buffer, _ = make(twin, 50, batch_count=10, seed=3)
-    for _ in range(100):
+def turns(taken: list[Any]) -> list[tuple[int, int]]:
+    return [(opened.partition, opened.count) for opened in taken]
+
+
+def test_records_without_a_key_stay_on_a_partition_until_it_has_got_as_much_as_fills_a_batch(twin: Any) -> None:
+    for limits in ({"batch_count": 10}, {"batch_bytes": 64 + 10 * 108}):
+        buffer, _ = make(twin, 50, seed=7, **limits)
+        for _ in range(1000):
+            buffer.append(bytes(99))
+        full = buffer.ready(math.inf)
+        assert {opened.count for opened in full} == {10}
+        assert len({opened.partition for opened in full}) > 30
+
+
+def test_a_batch_that_is_full_but_for_the_next_record_leaves_at_once(twin: Any) -> None:
+    buffer, _ = make(twin, 50, seed=7, batch_bytes=64 + 10 * 108)
+    assert [buffer.append(bytes(99)) for _ in range(12)] == [1, *[0] * 9, 1, 0]
+    assert [opened.count for opened in buffer.ready()] == [10]
+
+
+def test_a_turn_outlives_the_batch_that_was_taken_from_it(twin: Any) -> None:
+    buffer, _ = make(twin, 50, seed=7, batch_count=10)
+    for _ in range(4):
         buffer.append(b"x")
+    first, = buffer.ready(math.inf)
+    for _ in range(7):
+        buffer.append(b"x")
+    second, third = buffer.ready(math.inf)
+    assert turns([first, second]) == [(first.partition, 4), (first.partition, 6)]
+    assert third.partition == buffer.sticky != first.partition
+
+
+def test_a_turn_with_an_older_open_batch_is_as_long_as_any(twin: Any) -> None:
+    buffer, _ = make(twin, 50, seed=7, batch_count=10)
+    buffer.append(b"x")
+    for _ in range(6):
+        buffer.append(b"key", b"", buffer.sticky)
+    partition = buffer.sticky
+    while buffer.sticky == partition:
+        buffer.append(b"x")
+    assert sorted(turns(buffer.ready(math.inf))) == sorted([(partition, 10), (partition, 6), (buffer.sticky, 1)])
+
+
+def test_a_turn_ends_with_its_time_whatever_the_timestamps_are(twin: Any) -> None:
+    buffer, _ = make(twin, 1000, seed=7, turn_ms=0)
+    for _ in range(50):
+        buffer.append(b"x")
+    assert len(buffer.ready(math.inf)) > 40
+    buffer, _ = make(twin, 1000, seed=7, turn_ms=20)
+    seen = set()
+    expires_at = time.monotonic() + 10
+    while len(seen) < 3 and time.monotonic() < expires_at:
+        buffer.append(b"x", None, -1, 5)
+        seen.add(buffer.sticky)
+    assert len(seen) == 3
+    assert all(opened.count > 1 for opened in buffer.ready(math.inf)[:2])
+
+
+def test_the_clock_set_back_ends_a_turn(plain: Any, monkeypatch: Any) -> None:
+    buffer, _ = make(plain, 1000, seed=7, turn_ms=1000)
+    for now_s, ends in ((50.0, True), (50.9, False), (51.1, True), (20.0, True), (20.5, False)):
+        monkeypatch.setattr(time, "time_ns", lambda now_s=now_s: int(now_s * 1e9))
+        before = buffer.sticky
+        buffer.append(b"x")
+        assert (buffer.sticky != before) == ends
+
+
+@pytest.mark.parametrize("key", [None, b"", b"key"])
+def test_uniform_sticky_leaves_every_record_to_chance(twin: Any, key: Any) -> None:
+    buffer, _ = make(twin, 50, partitioner="uniform_sticky", batch_count=10, seed=3)
+    for _ in range(100):
+        buffer.append(b"x", key)
     full = buffer.ready()
     assert [opened.count for opened in full] == [10] * 10
     assert len({opened.partition for opened in full}) > 3
-    buffer.append(b"x")
-    before = buffer.ready(math.inf)[0].partition
-    seen = set()
-    for _ in range(20):
-        buffer.append(b"x")
-        buffer.switch()
-    seen = {opened.partition for opened in buffer.ready(math.inf)}
-    assert len(seen) > 3
-    assert 0 <= before < 50
+
+
+def test_random_draws_a_lot_for_each_record_with_a_key(twin: Any) -> None:
+    for key, few in ((b"key", False), (b"", False), (None, True)):
+        buffer, _ = make(twin, 50, partitioner="random", seed=3)
+        for _ in range(100):
+            buffer.append(b"x", key)
+        assert (len(buffer.ready(math.inf)) == 1) == few
 
 
 @pytest.mark.parametrize("partitioner", ["consistent", "murmur2", "fnv1a"])
 def test_partitioners_that_leave_nothing_to_chance_hash_the_missing_key(twin: Any, partitioner: str) -> None:
-    buffer, _ = make(twin, 50, partitioner=partitioner)
+    buffer, _ = make(twin, 50, partitioner=partitioner, turn_ms=0)
     for _ in range(20):
         buffer.append(b"x")
-        buffer.switch()
+        buffer.append(b"x", b"")
     assert len(buffer.ready(math.inf)) == 1
 
 
 def test_the_empty_key_is_left_to_chance_by_consistent_random_alone(twin: Any) -> None:
     for partitioner, fixed in (("consistent_random", False), ("murmur2_random", True), ("fnv1a_random", True)):
-        buffer, _ = make(twin, 50, partitioner=partitioner)
+        buffer, _ = make(twin, 50, partitioner=partitioner, turn_ms=0)
         for _ in range(20):
             buffer.append(b"x", b"")
-            buffer.switch()
         assert (len(buffer.ready(math.inf)) == 1) == fixed
+
+
+def chi_square(counts: list[int], weights: list[int]) -> float:
+    share = sum(counts) / sum(weights)
+    return sum((count - weight * share) ** 2 / (weight * share)
+               for count, weight in zip(counts, weights, strict=True) if weight)
+
+
+@pytest.mark.parametrize("weights", [None, [1] * 12, [5, 1, 0, 4, 1, 1, 1, 1, 1, 1, 1, 3], [0] * 11 + [1], [3, 1, 0]])
+def test_partitions_are_drawn_as_often_as_they_weigh(twin: Any, weights: Any) -> None:
+    buffer, _ = make(twin, 12, partitioner="random", seed=11)
+    buffer.weigh(weights)
+    counts = [0] * 12
+    for _ in range(20_000):
+        buffer.append(b"x", b"key")
+    for opened in buffer.ready(math.inf):
+        counts[opened.partition] += opened.count
+    expected = [1] * 12 if weights is None else weights + [0] * (12 - len(weights))
+    assert all(count == 0 for count, weight in zip(counts, expected, strict=True) if not weight)
+    assert chi_square(counts, expected) < 31.3  # 11 degrees of freedom, p = 0.001
+
+
+def test_the_turn_of_a_partition_that_weighs_nothing_ends_at_once(twin: Any) -> None:
+    buffer, _ = make(twin, 3, seed=3)
+    buffer.append(b"x")
+    first = buffer.sticky
+    buffer.weigh([1, 1, 1])
+    assert buffer.sticky == first
+    buffer.weigh([int(partition != first) for partition in range(3)])
+    assert buffer.sticky == -1
+    buffer.append(b"x")
+    assert buffer.sticky not in (first, -1)
+    buffer.weigh()
+    assert buffer.sticky >= 0
+    buffer.grow(9)
+    buffer.weigh([0] * 8 + [7])
+    buffer.append(b"x")
+    assert buffer.sticky == 8
+
+
+@pytest.mark.parametrize("weights", [[], [0, 0], [1, -1, 1], [1] * 5, [1 << 31, 1]])
+def test_weights_that_say_nothing_are_refused(twin: Any, weights: Any) -> None:
+    buffer, _ = make(twin, 4)
+    with pytest.raises(ValueError, match="weights of"):
+        buffer.weigh(weights)
 
 
 def test_the_budget_counts_keys_values_headers_and_a_constant(twin: Any) -> None:

@@ -98,16 +98,19 @@ def test_nothing_but_corrupt_record_error_comes_out_of_damaged_compressed_bytes(
     contents | st.text(max_size=5), contents | st.text(max_size=5), st.integers(-1, 3), timestamps.map(lambda t: t + 1),
     st.lists(st.tuples(st.text(max_size=3), contents), max_size=2), st.booleans()), max_size=40),
     partitioner=st.sampled_from(["random", "consistent", "consistent_random", "murmur2", "murmur2_random", "fnv1a",
-                                 "fnv1a_random"]),
+                                 "fnv1a_random", "uniform_sticky"]),
+    weights=st.none() | st.lists(st.integers(0, 9), min_size=1, max_size=4).filter(any),
     batch_bytes=st.integers(80, 600), batch_count=st.integers(1, 9), seed=st.integers(1, 2**64 - 1))
 def test_on_where_produced_records_go(
-    native: Any, plain: Any, pages: list[Any], partitioner: str, batch_bytes: int, batch_count: int, seed: int
+    native: Any, plain: Any, pages: list[Any], partitioner: str, weights: Any, batch_bytes: int, batch_count: int,
+    seed: int
 ) -> None:
     stories = []
     for twin in (native, plain):
         budget = twin.Budget(30, 4000)
         buffer = twin.TopicBuffer("topic", 4, budget, partitioner=partitioner, batch_bytes=batch_bytes,
                                   batch_count=batch_count, message_bytes=120, seed=seed)
+        buffer.weigh(weights)
         story: list[Any] = []
         for value, key, partition, timestamp, headers, reported in pages:
             try:

@@ -41,7 +41,7 @@ from headrace.records.control import aborts
 from headrace.records.hashing import PARTITIONERS
 from headrace.records.header import BatchInfo
 from headrace.records.message import encode_headers, encode_text, rebuild
-from headrace.records.topic_buffer import count_parts, no_partition, queue_full, too_large
+from headrace.records.topic_buffer import count_parts, no_partition, queue_full, sums_of, too_large
 
 cdef extern from "_native.h":
     void headrace_setup(int portable_only)

@@ -5,6 +5,9 @@ cdef enum:
     NULL_KEYS = 1
     EMPTY_KEYS = 2
     ALWAYS = 3
+    ANY_KEYS = 4
+
+    NUMBERS = 12  # of the numbers of a record, in bytes: about as many as there are at most
 
     NO_HASH = 0
     CRC32 = 1
@@ -12,8 +15,8 @@ cdef enum:
     FNV1A = 3
 
 cdef dict HASHES = {"random": NO_HASH, "consistent": CRC32, "consistent_random": CRC32, "murmur2": MURMUR2,
-                    "murmur2_random": MURMUR2, "fnv1a": FNV1A, "fnv1a_random": FNV1A}
-cdef dict BY_LOT = {"never": NEVER, "null": NULL_KEYS, "empty": EMPTY_KEYS, "always": ALWAYS}
+                    "murmur2_random": MURMUR2, "fnv1a": FNV1A, "fnv1a_random": FNV1A, "uniform_sticky": NO_HASH}
+cdef dict BY_LOT = {"never": NEVER, "null": NULL_KEYS, "empty": EMPTY_KEYS, "always": ALWAYS, "any": ANY_KEYS}
 
 
 @cython.final
@@ -193,7 +196,11 @@ cdef class TopicBuffer:
     cdef readonly Py_ssize_t partition_count
     cdef Budget _budget
     cdef int _hash, _by_lot
-    cdef Py_ssize_t _batch_bytes, _batch_count, _message_bytes, _sticky
+    cdef Py_ssize_t _batch_bytes, _batch_count, _message_bytes
+    cdef readonly Py_ssize_t sticky
+    cdef Py_ssize_t _turn_count, _turn_bytes
+    cdef int64_t _turn_ms, _turn_began_ms
+    cdef list _sums  # of the partitions' weights up to each; None while all weigh the same
     cdef uint64_t _random
     cdef list _slots  # by partition: the open batch or None
     cdef dict _open  # the same, the oldest first
@@ -202,7 +209,7 @@ cdef class TopicBuffer:
 
     def __init__(self, topic, Py_ssize_t partition_count, Budget budget not None, *,
                  partitioner="consistent_random", Py_ssize_t batch_bytes=1_000_000, Py_ssize_t batch_count=10_000,
-                 Py_ssize_t message_bytes=1_000_000, seed=None):
+                 Py_ssize_t message_bytes=1_000_000, int64_t turn_ms=900_000, seed=None):
         self.topic = topic
         self._budget = budget
         self._hash = HASHES[partitioner]
@@ -211,7 +218,8 @@ cdef class TopicBuffer:
         self._batch_count = batch_count
         self._message_bytes = message_bytes
         self._random = (int.from_bytes(os.urandom(8), "little") if seed is None else seed) or 1
-        self._sticky = -1
+        self._turn_ms = turn_ms
+        self.sticky = -1
         self._slots = [None] * partition_count
         self.partition_count = partition_count
         self._open = {}
@@ -264,23 +272,34 @@ cdef class TopicBuffer:
         # Append a record; WAKE or 0, -1 when the budget is used up.
         cdef OpenBatch batch
         cdef int woken = 0
+        cdef bint by_lot = False
+        cdef int64_t now_ms = 0
+        cdef Py_ssize_t used = 0
         self.check(size, partition)
         if not self._budget.charge(1, OVERHEAD + size):
             return -1
         if timestamp_ms == 0:
-            timestamp_ms = headrace_now_ms()
+            timestamp_ms = now_ms = headrace_now_ms()
         if partition < 0:
-            partition = self.place(fields)
+            by_lot = self.is_by_lot(fields.key_size)
+            if by_lot:
+                woken = self.turn(size, now_ms or headrace_now_ms())
+            partition = self.sticky if by_lot else self.place(fields)
         slot = <object> PyList_GET_ITEM(self._slots, partition)
         if slot is not None:
             batch = <OpenBatch> slot
+            used = batch._builder._used
             if not batch._builder.add(timestamp_ms, fields):
                 self.close(batch)
                 slot = None
         if slot is None:
             batch = self.open(partition)
+            used = 0
             batch._builder.add(timestamp_ms, fields)
             woken = WOKEN
+        if by_lot:
+            self._turn_bytes += batch._builder._used - used
+            self._turn_count += 1
         batch.cost_bytes += OVERHEAD + size
         if callback is not None:
             batch.report_to(callback, monotonic())
@@ -305,20 +324,36 @@ cdef class TopicBuffer:
         self._slots[batch.partition] = None
         del self._open[batch.partition]
         self._full.append(batch)
-        if batch.partition == self._sticky:
-            self._sticky = -1
         return 0
 
-    cdef inline Py_ssize_t place(self, const Fields *fields) noexcept:
+    cdef inline bint is_by_lot(self, int64_t key_size) noexcept:
+        # Whether a record has no say in where it goes, but takes part in a turn.
+        if key_size < 0:
+            return self._by_lot != NEVER
+        return self._by_lot == ANY_KEYS or (key_size == 0 and self._by_lot == EMPTY_KEYS)
+
+    cdef inline int turn(self, int64_t size, int64_t now_ms) except -1:
+        # See to it that there is a turn with room for one more record. WOKEN if a batch is full thereby, or 0.
+        if (self.sticky >= 0 and self._turn_count < self._batch_count
+                and self._turn_bytes + size + NUMBERS <= self._batch_bytes
+                and <uint64_t> (now_ms - self._turn_began_ms) < <uint64_t> self._turn_ms):
+            return 0
+        cdef int woken = 0
+        if self.sticky >= 0:
+            slot = self._slots[self.sticky]
+            if slot is not None and (<OpenBatch> slot)._builder._used + size + NUMBERS > self._batch_bytes:
+                self.close(slot)
+                woken = WOKEN
+        self.sticky = self.draw()
+        self._turn_began_ms = now_ms
+        self._turn_bytes = self._turn_count = 0
+        return woken
+
+    cdef inline Py_ssize_t place(self, const Fields *fields) except -1:
         cdef uint32_t hashed
         cdef size_t size = fields.key_size if fields.key_size > 0 else 0
-        if self._by_lot == ALWAYS or (self._by_lot == EMPTY_KEYS and size == 0) or (
-                self._by_lot == NULL_KEYS and fields.key_size < 0):
-            if size:
-                return self.draw()
-            if self._sticky < 0:
-                self._sticky = self.draw()
-            return self._sticky
+        if self._hash == NO_HASH:
+            return self.draw()
         if self._hash == MURMUR2:
             hashed = headrace_murmur2(fields.key, size) & 0x7FFFFFFF
         elif self._hash == CRC32:
@@ -327,18 +362,34 @@ cdef class TopicBuffer:
             hashed = headrace_fnv1a(fields.key, size)
         return hashed % <uint64_t> self.partition_count
 
-    cdef inline Py_ssize_t draw(self) noexcept:
+    cdef inline Py_ssize_t draw(self) except -1:
         # A partition by lot (xorshift64*).
         cdef uint64_t x = self._random
+        cdef int64_t lot
+        cdef Py_ssize_t low = 0, high, middle
         x ^= x >> 12
         x ^= x << 25
         x ^= x >> 27
         self._random = x
-        return <Py_ssize_t> (((x * <uint64_t> 0x2545F4914F6CDD1D) >> 32) % <uint64_t> self.partition_count)
+        x = (x * <uint64_t> 0x2545F4914F6CDD1D) >> 32
+        cdef list sums = self._sums
+        if sums is None:
+            return <Py_ssize_t> (x % <uint64_t> self.partition_count)
+        high = PyList_GET_SIZE(sums) - 1
+        lot = <int64_t> (x % <uint64_t> sums[high])
+        while low < high:
+            middle = (low + high) // 2
+            if <int64_t> sums[middle] > lot:
+                high = middle
+            else:
+                low = middle + 1
+        return low
 
     @cython.critical_section
-    def switch(self):
-        self._sticky = -1
+    def weigh(self, weights=None):
+        self._sums = None if weights is None else sums_of(weights, self.partition_count)
+        if weights is not None and self.sticky >= 0 and not any(weights[self.sticky:self.sticky + 1]):
+            self.sticky = -1
 
     @cython.critical_section
     def ready(self, opened_before=None, held=()):

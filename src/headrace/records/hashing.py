@@ -92,6 +92,7 @@ def fnv1a(key: Buffer) -> int:
 
 
 PARTITIONERS: dict[str, tuple[Callable[[Any], int] | None, str]] = {
+    "uniform_sticky": (None, "any"),
     "random": (None, "always"),
     "consistent": (crc32, "never"),
     "consistent_random": (crc32, "empty"),
@@ -100,4 +101,8 @@ PARTITIONERS: dict[str, tuple[Callable[[Any], int] | None, str]] = {
     "fnv1a": (fnv1a, "never"),
     "fnv1a_random": (fnv1a, "null"),
 }
-"""Partitioner name -> its hash, and which keys it does not hash (librdkafka's rules): all, none, empty or only None."""
+"""Partitioner name -> its hash, and which records take turns instead (librdkafka's rules).
+
+any: all of them. always: those without a key; with one, a lot is drawn for each. never: none. empty: those without a
+key or with an empty one. null: those without a key.
+"""

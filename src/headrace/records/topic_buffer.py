@@ -6,11 +6,13 @@ Read next on the way out: `headrace.machines.accumulator`.
 
 from __future__ import annotations
 
+import itertools
 import math
 import os
 import sys
 import threading
 import time
+from bisect import bisect_right
 from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
@@ -27,6 +29,8 @@ WAKE = 1
 OVERHEAD_BYTES = 16
 """What a record costs of a `Budget` beyond its key, value and headers."""
 
+_NUMBERS_BYTES = 12  # of the numbers of a record: about as many as there are at most
+_MOST_WEIGHT = 1 << 31
 _MASK = (1 << 64) - 1
 _ANY_SIZE = sys.maxsize
 
@@ -178,8 +182,8 @@ class OpenBatch:
 class TopicBuffer:
     """The open batches of one topic.
 
-    Records of one partition leave in the order of `append()`. Records without a key go to one partition, chosen by
-    lot, until its batch is full or is taken (KIP-480), where the partitioner leaves them to chance.
+    Records of one partition leave in the order of `append()`. Those that the partitioner leaves to chance take turns:
+    all go to one partition, chosen by lot, until it has got as much as fills a batch, or time is up (KIP-794).
 
     Args:
         topic: topic name.
@@ -189,7 +193,11 @@ class TopicBuffer:
         batch_bytes: size of a batch before compression.
         batch_count: most records of a batch.
         message_bytes: largest record: key, value, headers.
+        turn_ms: longest turn, in milliseconds; 0 draws a lot for each record.
         seed: for the choice by lot; None takes the system's randomness.
+
+    Attributes:
+        sticky: the partition whose turn it is; -1 if no record was left to chance yet, or the turn was ended.
     """
 
     def __init__(
@@ -202,6 +210,7 @@ class TopicBuffer:
         batch_bytes: int = 1_000_000,
         batch_count: int = 10_000,
         message_bytes: int = 1_000_000,
+        turn_ms: int = 900_000,
         seed: int | None = None,
     ) -> None:
         self.topic = topic
@@ -212,7 +221,10 @@ class TopicBuffer:
         self._batch_count = batch_count
         self._message_bytes = message_bytes
         self._random = (int.from_bytes(os.urandom(8), "little") if seed is None else seed) or 1
-        self._sticky = -1
+        self._turn_ms = turn_ms
+        self._turn_began_ms = self._turn_bytes = self._turn_count = 0
+        self._sums: list[int] | None = None
+        self.sticky = -1
         self._open: dict[int, OpenBatch] = {}
         self._full: list[OpenBatch] = []
         self._lock = threading.Lock()
@@ -259,10 +271,14 @@ class TopicBuffer:
         with self._lock:
             if not self._budget.take(1, cost):
                 raise queue_full(self._budget)
-            timestamp_ms = timestamp_ms or time.time_ns() // 1_000_000
+            now_ms = time.time_ns() // 1_000_000
+            by_lot, woken = partition < 0 and self._is_by_lot(raw_key), 0
+            if by_lot:
+                woken = self._turn(cost - OVERHEAD_BYTES, now_ms)
             if partition < 0:
-                partition = self._place(raw_key)
-            batch, woken = self._put(partition, timestamp_ms, raw_key, raw_value, raw_headers)
+                partition = self.sticky if by_lot else self._place(raw_key)
+            batch, opened = self._put(partition, timestamp_ms or now_ms, raw_key, raw_value, raw_headers, by_lot)
+            woken |= opened
             batch.cost_bytes += cost
             if callback is not None:
                 batch._report_to(callback, time.monotonic())
@@ -282,28 +298,44 @@ class TopicBuffer:
             raise ValueError(f"timestamp must not be negative: {timestamp_ms}")
 
     def _put(self, partition: int, timestamp_ms: int, key: bytes | None, value: bytes | None,
-             headers: list[tuple[bytes, bytes | None]]) -> tuple[OpenBatch, int]:
-        batch = self._open.get(partition)
-        if batch is not None:
-            if batch._builder.append(timestamp_ms, key, value, headers):
-                return batch, 0
+             headers: list[tuple[bytes, bytes | None]], by_lot: bool) -> tuple[OpenBatch, int]:
+        batch, woken = self._open.get(partition), 0
+        used = batch.size_bytes if batch is not None else 0
+        if batch is None or not batch._builder.append(timestamp_ms, key, value, headers):
+            if batch is not None:
+                self._close(batch)
+            builder = BatchBuilder(self._batch_bytes, self._batch_count)
+            batch = self._open[partition] = OpenBatch(self.topic, partition, time.monotonic(), builder)
+            builder.append(timestamp_ms, key, value, headers)
+            used, woken = 0, WAKE
+        if by_lot:
+            self._turn_bytes += batch.size_bytes - used
+            self._turn_count += 1
+        return batch, woken
+
+    def _is_by_lot(self, key: bytes | None) -> bool:
+        """Whether a record has no say in where it goes, but takes part in a turn."""
+        if key is None:
+            return self._by_lot != "never"
+        return self._by_lot == "any" or (not key and self._by_lot == "empty")
+
+    def _turn(self, size: int, now_ms: int) -> int:
+        """See to it that there is a turn with room for one more record. Returns `WAKE` if a batch is full thereby."""
+        if (self.sticky >= 0 and self._turn_count < self._batch_count
+                and self._turn_bytes + size + _NUMBERS_BYTES <= self._batch_bytes
+                and 0 <= now_ms - self._turn_began_ms < self._turn_ms):
+            return 0
+        batch, woken = self._open.get(self.sticky), 0
+        if batch is not None and batch.size_bytes + size + _NUMBERS_BYTES > self._batch_bytes:
             self._close(batch)
-        builder = BatchBuilder(self._batch_bytes, self._batch_count)
-        batch = self._open[partition] = OpenBatch(self.topic, partition, time.monotonic(), builder)
-        builder.append(timestamp_ms, key, value, headers)
-        return batch, WAKE
+            woken = WAKE
+        self.sticky = self._draw()
+        self._turn_began_ms = now_ms
+        self._turn_bytes = self._turn_count = 0
+        return woken
 
     def _place(self, key: bytes | None) -> int:
-        by_lot = self._by_lot == "always" or (not key if self._by_lot == "empty" else
-                                              key is None and self._by_lot == "null")
-        if not by_lot:
-            assert self._hash is not None
-            return self._hash(key or b"") % self.partition_count
-        if key:
-            return self._draw()
-        if self._sticky < 0:
-            self._sticky = self._draw()
-        return self._sticky
+        return self._draw() if self._hash is None else self._hash(key or b"") % self.partition_count
 
     def _draw(self) -> int:
         """A partition by lot (xorshift64*)."""
@@ -312,18 +344,28 @@ class TopicBuffer:
         x ^= x << 25 & _MASK
         x ^= x >> 27
         self._random = x
-        return ((x * 0x2545F4914F6CDD1D & _MASK) >> 32) % self.partition_count
+        x = (x * 0x2545F4914F6CDD1D & _MASK) >> 32
+        if self._sums is None:
+            return x % self.partition_count
+        return bisect_right(self._sums, x % self._sums[-1])
 
     def _close(self, batch: OpenBatch) -> None:
         del self._open[batch.partition]
         self._full.append(batch)
-        if batch.partition == self._sticky:
-            self._sticky = -1
 
-    def switch(self) -> None:
-        """Let the next record without a key choose its partition anew."""
+    def weigh(self, weights: Sequence[int] | None = None) -> None:
+        """Say how likely each partition shall be drawn; the turn of one that is not to be drawn at all ends at once.
+
+        Args:
+            weights: of the partitions from 0 on; those that are left out weigh nothing. None: all weigh the same.
+
+        Raises:
+            ValueError: there are more weights than partitions, one is negative, or their sum is not in 1 to 2**31.
+        """
         with self._lock:
-            self._sticky = -1
+            self._sums = None if weights is None else sums_of(weights, self.partition_count)
+            if weights is not None and self.sticky >= 0 and not any(weights[self.sticky:self.sticky + 1]):
+                self.sticky = -1
 
     def ready(self, opened_before: float | None = None, held: Collection[int] = ()) -> list[OpenBatch]:
         """Take out the batches that are due, in order per partition.
@@ -410,6 +452,19 @@ def cost_of(key: bytes | None, value: bytes | None, headers: list[tuple[bytes, b
     """What a record costs of the budget, in bytes."""
     return OVERHEAD_BYTES + len(key or b"") + len(value or b"") + sum(
         len(name) + len(content or b"") for name, content in headers)
+
+
+def sums_of(weights: Sequence[int], partition_count: int) -> list[int]:
+    """The sum of the weights up to each partition.
+
+    Raises:
+        ValueError: see `TopicBuffer.weigh`.
+    """
+    sums = list(itertools.accumulate(weights))
+    if len(sums) > partition_count or min(weights, default=-1) < 0 or not 0 < sums[-1] <= _MOST_WEIGHT:
+        raise ValueError(f"weights of {len(sums)} partitions of {partition_count} must not be negative, and their sum "
+                         f"be 1 to {_MOST_WEIGHT}")
+    return sums
 
 
 def count_parts(parts: Sequence[int], count: int) -> int:
