@@ -1,6 +1,7 @@
 """Numbers go up, survive retries, and begin again only when nothing numbered is unresolved."""
 
 from types import SimpleNamespace
+from uuid import UUID
 
 import pytest
 
@@ -85,6 +86,8 @@ def test_a_refused_authorisation_is_final():
     list(sequences.poll(0.0))
     refused = InitProducerIdResponse(error_code=KafkaError.CLUSTER_AUTHORIZATION_FAILED)
     assert sequences.on_reply(refused, 0.0) == KafkaError.CLUSTER_AUTHORIZATION_FAILED
+    assert sequences.deadline() is None  # found by simulation: a loop waited for a moment that had passed
+    assert list(sequences.poll(1000.0)) == []
 
 
 def test_nothing_is_numbered_without_idempotence(queue):
@@ -118,6 +121,23 @@ def test_until_the_first_batch_is_stored_no_second_one_is_sent(sequences, queue)
     assert not sequences.allows(queue, second)
     store(sequences, queue, first)
     assert sequences.allows(queue, second)
+
+
+@pytest.mark.parametrize(("topic_id", "now"), [(UUID(int=2), 1.0), (UUID(int=1), 100.0)], ids=["anew", "silent"])
+def test_a_leader_that_may_have_forgotten_the_producer_gets_one_batch_first(sequences, queue, topic_id, now):
+    # Found by simulation: it takes any number of a producer that it does not know, so a second batch could be stored
+    # before the first, which was then refused or, in the next epoch, stored behind it.
+    sequences.doubt(queue, UUID(int=1), 0.0)
+    confirmed(sequences, queue)
+    sequences.doubt(queue, topic_id, now)
+    first, second = batch(queue), batch(queue)
+    assert send(sequences, queue) is first
+    assert not sequences.allows(queue, second)
+    store(sequences, queue, first)
+    sequences.doubt(queue, topic_id, now + 50.0)
+    batch(queue)
+    send(sequences, queue)
+    assert sequences.allows(queue, queue.waiting[0])
 
 
 def test_no_batch_is_sent_that_would_push_an_unresolved_one_out_of_the_brokers_memory(sequences, queue):

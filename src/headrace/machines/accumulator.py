@@ -14,6 +14,7 @@ from bisect import bisect_left
 from collections import deque
 from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any, Protocol
+from uuid import UUID
 
 from headrace.errors import KafkaError
 
@@ -108,12 +109,12 @@ class PartitionQueue:
         retry_at: monotonic seconds; nothing is sent before (backoff).
         next_ordinal: place of the next batch.
         last_offset: where the last record is that was acknowledged; -1 when that is not known.
-        producer_id, epoch, next_sequence, confirmed, closing: owned by `machines.sequences`.
+        producer_id, epoch, next_sequence, confirmed, closing, topic_id, looked_at: owned by `machines.sequences`.
     """
 
     __slots__ = (
-        "closing", "confirmed", "epoch", "in_flight", "last_offset", "next_ordinal", "next_sequence", "partition",
-        "producer_id", "retry_at", "topic", "waiting",
+        "closing", "confirmed", "epoch", "in_flight", "last_offset", "looked_at", "next_ordinal", "next_sequence",
+        "partition", "producer_id", "retry_at", "topic", "topic_id", "waiting",
     )
 
     def __init__(self, topic: str, partition: int) -> None:
@@ -127,8 +128,9 @@ class PartitionQueue:
         self.producer_id = -1
         self.epoch = -1
         self.next_sequence = 0
-        self.confirmed = False
-        self.closing = False
+        self.confirmed = self.closing = False
+        self.topic_id: UUID | None = None
+        self.looked_at = -math.inf
 
     def add(self, opened: OpenBatch, deadline: float) -> ProducerBatch:
         """Queue a new batch behind all others."""

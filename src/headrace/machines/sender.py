@@ -176,7 +176,10 @@ class Sender:
 
     def _next(self, queue: PartitionQueue, now: float) -> ProducerBatch | None:
         batch = queue.sendable(now, self._limits.max_in_flight)
-        return batch if batch is not None and self._sequences.allows(queue, batch) else None
+        if batch is None:
+            return None
+        self._sequences.doubt(queue, self._topic_id(queue.topic), now)
+        return batch if self._sequences.allows(queue, batch) else None
 
     def _fill(self, queues: list[PartitionQueue], now: float) -> list[ProducerBatch]:
         """Take batches for one request: one per partition, together no larger than a request may be."""

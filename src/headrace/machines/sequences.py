@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from typing import Final
+from uuid import UUID
 
 from headrace.errors import KafkaError
 from headrace.machines.accumulator import PartitionQueue, ProducerBatch
@@ -24,6 +25,7 @@ __all__ = ["MAX_EPOCH", "Sequences", "number_behind", "restart"]
 MAX_EPOCH: Final = 32_767
 _SEQUENCE_MASK: Final = 0x7FFFFFFF  # after 2^31 - 1 comes 0
 _RECOGNISED: Final = 5  # batches per producer and partition that a broker remembers
+_SILENCE_S: Final = 60.0  # far less than after which a broker forgets who is silent (producer.id.expiration.ms)
 _TRANSACTION_TIMEOUT_MS: Final = 2_147_483_647  # without a transactional id the broker ignores it
 
 
@@ -83,10 +85,11 @@ class Sequences:
         if error.code() == KafkaError._UNSUPPORTED_FEATURE:
             error = KafkaError(error.code(), "the brokers are older than Kafka 0.11 and can not tell repeated records: "
                                "set enable.idempotence to false, and some may be stored twice")
-        self._asking = False
+        passing = error.retriable() or error.code() in REFUSALS
+        self._asking = not passing  # else nobody asks again
         self._ask_at = now + self._backoff_s(self._attempts)
         self._attempts += 1
-        return None if error.retriable() or error.code() in REFUSALS else error
+        return None if passing else error
 
     # The numbers of a partition
 
@@ -103,6 +106,19 @@ class Sequences:
         if batch.sequence < 0 and not self._identify(queue):
             return False
         return self.has_room(queue, batch)
+
+    def doubt(self, queue: PartitionQueue, topic_id: UUID, now: float) -> None:
+        """Notice that the leader may hold nothing of this producer any more: the topic is another one by that name, or
+        was silent for so long that the producer may have been forgotten.
+
+        Args:
+            queue: whose batch may be sent.
+            topic_id: of the topic as it is known now; zero while it is not.
+            now: monotonic seconds.
+        """
+        if topic_id != queue.topic_id or now - queue.looked_at > _SILENCE_S:
+            queue.topic_id, queue.confirmed = topic_id, False
+        queue.looked_at = now
 
     def has_room(self, queue: PartitionQueue, batch: ProducerBatch) -> bool:
         """May the batch follow those in flight?
