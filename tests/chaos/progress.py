@@ -1,0 +1,37 @@
+"""Time: how fast to write, and how long nothing has moved."""
+
+from __future__ import annotations
+
+import time
+
+
+class Progress:
+    """When something was last stored, and the longest time without."""
+
+    def __init__(self) -> None:
+        self.longest_s = 0.0
+        self._last = time.monotonic()
+
+    def moved(self) -> None:
+        now = time.monotonic()
+        self.longest_s = max(self.longest_s, now - self._last)
+        self._last = now
+
+    @property
+    def idle_s(self) -> float:
+        return time.monotonic() - self._last
+
+
+class Pace:
+    """So many records a second, at most a second's worth at once."""
+
+    def __init__(self, rate: float) -> None:
+        self._rate, self._credit, self._asked_at = rate, 0.0, time.monotonic()
+
+    def due(self) -> int:
+        """How many records may be sent now."""
+        now = time.monotonic()
+        self._credit = min(self._rate, self._credit + (now - self._asked_at) * self._rate)
+        self._asked_at, count = now, int(self._credit)
+        self._credit -= count
+        return count

@@ -1,0 +1,128 @@
+"""Who reads what is written: our consumer all the while, and in the end somebody else's from the beginning."""
+
+from __future__ import annotations
+
+import threading
+import time
+from typing import Any
+
+import confluent_kafka
+
+from headrace import Consumer, TopicPartition
+
+from .ledger import Found, found_of
+from .progress import Progress
+from .site import PARTITIONS
+
+_LATE_S = 90.0
+
+Log = dict[int, list[Found]]
+"""All records of a topic, by partition."""
+
+
+class Reader(threading.Thread):
+    """Reads committed records with our consumer until it is told how many there are.
+
+    Attributes:
+        log: what it got so far.
+        errors: what it was told instead of records.
+    """
+
+    def __init__(self, servers: str, topic: str) -> None:
+        super().__init__(name="reader", daemon=True)
+        self.log: Log = {partition: [] for partition in range(PARTITIONS)}
+        self.errors: list[str] = []
+        self.progress = Progress()
+        self._config: dict[str, Any] = {
+            "bootstrap.servers": servers, "group.id": "chaos", "enable.auto.commit": False,
+            "isolation.level": "read_committed", "auto.offset.reset": "error", "error_cb": lambda error: None}
+        self._topic = topic
+        self._wanted: int | None = None
+        self._end = threading.Event()
+
+    @property
+    def count(self) -> int:
+        return sum(map(len, self.log.values()))
+
+    def run(self) -> None:
+        try:
+            with Consumer(self._config) as consumer:
+                consumer.assign([TopicPartition(self._topic, partition, 0) for partition in range(PARTITIONS)])
+                while not self._end.is_set():
+                    for message in consumer.consume(500, 0.2):
+                        self._take(message)
+        except BaseException as failure:
+            self.errors.append(repr(failure))
+
+    def _take(self, message: Any) -> None:
+        if message.error() is not None:
+            self.errors.append(str(message.error()))
+        else:
+            self.log[message.partition()].append(found_of(message.offset(), message.key(), message.value()))
+            self.progress.moved()
+
+    def read_up_to(self, count: int) -> None:
+        """Give it time to get that many, and a moment to get too many; then stop it."""
+        give_up_at = time.monotonic() + _LATE_S
+        while self.count < count and self.is_alive() and time.monotonic() < give_up_at:
+            time.sleep(0.1)
+        time.sleep(1.0)
+        self._end.set()
+        self.join(30)
+        if self.is_alive():
+            self.errors.append("the reader did not end within 30 s")
+
+
+def read_again(servers: str, topic: str) -> Log:
+    """All committed records, by confluent_kafka.
+
+    Raises:
+        TimeoutError: a transaction stays open, or a partition can not be read.
+    """
+    log: Log = {partition: [] for partition in range(PARTITIONS)}
+    ends = _ends(servers, topic)
+    consumer = _theirs(servers, "read_committed")
+    try:
+        consumer.assign([confluent_kafka.TopicPartition(topic, partition, 0) for partition in range(PARTITIONS)])
+        left, give_up_at = {partition for partition, end in ends.items() if end}, time.monotonic() + _LATE_S
+        while left:
+            for message in consumer.consume(1000, 0.5):
+                if message.error() is None:
+                    log[message.partition()].append(found_of(message.offset(), message.key(), message.value()))
+                    give_up_at = time.monotonic() + _LATE_S
+                elif (message.error().code() == confluent_kafka.KafkaError._PARTITION_EOF
+                        and message.offset() >= ends[message.partition()]):
+                    left.discard(message.partition())
+            if time.monotonic() > give_up_at:
+                raise TimeoutError(f"partitions {sorted(left)} were not read to their ends")
+    finally:
+        consumer.close()
+    return log
+
+
+def _ends(servers: str, topic: str) -> dict[int, int]:
+    """End offsets by partition, as soon as no transaction is open."""
+    stable, all_of_it = _theirs(servers, "read_committed"), _theirs(servers, "read_uncommitted")
+    give_up_at = time.monotonic() + _LATE_S
+    ends: list[dict[int, int]] = []
+    try:
+        while time.monotonic() < give_up_at:
+            try:
+                ends = [
+                    {p: consumer.get_watermark_offsets(confluent_kafka.TopicPartition(topic, p), 10)[1]
+                     for p in range(PARTITIONS)} for consumer in (stable, all_of_it)]
+                if ends[0] == ends[1]:
+                    return ends[0]
+            except confluent_kafka.KafkaException:  # a broker is not back yet
+                pass
+            time.sleep(0.2)
+    finally:
+        stable.close()
+        all_of_it.close()
+    raise TimeoutError(f"a transaction stays open: stable offsets and ends are {ends}")
+
+
+def _theirs(servers: str, isolation: str) -> Any:
+    return confluent_kafka.Consumer({
+        "bootstrap.servers": servers, "group.id": "chaos-again", "enable.auto.commit": False, "log_level": 0,
+        "isolation.level": isolation, "enable.partition.eof": True, "auto.offset.reset": "error"})

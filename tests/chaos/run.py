@@ -1,0 +1,209 @@
+"""The long run: `python -m tests.chaos --minutes 3`. Numbers at the end of each run; status 1 on a violation.
+
+Real Apache Kafka, three brokers, replication factor 3, min.insync.replicas 2. Each kind of fault meets each kind of
+load: idempotent producers, and transactional ones; a read_committed reader of ours is beside them. In the end all is
+read again by somebody else's client and compared with what was acknowledged, committed and aborted.
+"""
+
+from __future__ import annotations
+
+import argparse
+import faulthandler
+import random
+import sys
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from .faults import FAULTS, Injector
+from .ledger import VIOLATIONS, Fate, Ledger, Outcome
+from .loads import FLUSH_S, IDEMPOTENT, TRANSACTIONAL, IdempotentWriter, TransactionalWriter, Writer
+from .reader import Reader, read_again
+from .site import Site
+
+LOADS = ("idempotent", "transactional")
+_STALL_S = 120.0
+_CALM_S = 3.0
+_SHOW_EVERY_S = 0.5
+_TELL_EVERY_S = 30.0
+
+
+class Run:
+    """One kind of fault and one kind of load at a site.
+
+    Args:
+        site: the cluster.
+        fault: of `FAULTS`.
+        load: of `LOADS`.
+        rate: records per second of all writers together.
+        seed: of what is left to chance.
+
+    Attributes:
+        violations: by kind, once `run` has returned.
+    """
+
+    def __init__(self, site: Site, fault: str, load: str, rate: float, seed: object) -> None:
+        self.violations: Counter[str] = Counter()
+        self._name = f"{fault} / {load}"
+        self._site, self._fault = site, fault
+        topic = site.make_topic()
+        servers = site.proxied_servers if fault == "proxy" else site.servers
+        self._topic, self._end = topic, threading.Event()
+        self._ledger = Ledger(load == "transactional")
+        made: Callable[..., Writer] = TransactionalWriter if self._ledger.transactional else IdempotentWriter
+        configs = TRANSACTIONAL if self._ledger.transactional else IDEMPOTENT
+        self._writers = [made(servers, topic, name, config, rate / len(configs), self._ledger, self._end, seed)
+                         for name, config in configs.items()]
+        self._reader = Reader(servers, topic)
+        self._injector = Injector(site, topic, fault, seed)
+        self._began = self._told = time.monotonic()
+        self._notes: list[str] = []
+
+    def run(self, seconds: float) -> bool:
+        """Hurt for so long, heal, check, and print what came of it. True when nothing is wrong."""
+        for thread in (self._reader, *self._writers, self._injector):
+            thread.start()
+        healthy = self._watch(lambda: time.monotonic() < self._began + seconds, seconds)
+        self._injector.stop()
+        if self._injector.failure is not None:
+            self._broken("the faults could not go on", self._injector.failure)
+        calm_until = time.monotonic() + _CALM_S
+        self._end_writers(healthy and self._watch(lambda: time.monotonic() < calm_until, seconds))
+        self._check()
+        self._print()
+        return not self.violations
+
+    def _watch(self, going: Callable[[], bool], seconds: float) -> bool:
+        """Show how it goes; False when something makes no progress any more."""
+        while going():
+            time.sleep(_SHOW_EVERY_S)
+            self._show(seconds)
+            stuck = [each.name for each in self._writers if each.is_alive() and each.progress.idle_s > _STALL_S]
+            if stuck:
+                self._stuck(f"no progress of {', '.join(stuck)} for {_STALL_S:.0f} s")
+                return False
+        return True
+
+    def _end_writers(self, healthy: bool) -> None:
+        self._end.set()
+        give_up_at = time.monotonic() + FLUSH_S + 60
+        while healthy and any(writer.is_alive() for writer in self._writers):
+            if time.monotonic() > give_up_at:
+                self._stuck("writers do not end: " + ", ".join(w.name for w in self._writers if w.is_alive()))
+                break
+            time.sleep(0.05)
+        for writer in self._writers:
+            if writer.failure is not None:
+                self._broken(f"{writer.name} could not go on", writer.failure)
+            self.violations["unfenced"] += writer.counts.pop("unfenced", 0)
+
+    def _check(self) -> None:
+        try:
+            log = read_again(self._site.servers, self._topic)
+        except TimeoutError as late:
+            self._broken("reading again", late)
+            return
+        self._reader.read_up_to(sum(map(len, log.values())))
+        self.violations += self._ledger.check(log)
+        self.violations["readers differ"] += sum(self._reader.log[partition] != log[partition] for partition in log)
+        self.violations["reader error"] += len(self._reader.errors)
+        self._notes += [f"reader: {error}" for error in self._reader.errors[:5]]
+        self._found = sum(map(len, log.values()))
+        self.violations = +self.violations
+
+    _found = 0
+
+    # What is printed
+
+    def _show(self, seconds: float) -> None:
+        now = time.monotonic()
+        if not sys.stdout.isatty() and now - self._told < _TELL_EVERY_S:
+            return
+        self._told = now
+        done = min((now - self._began) / seconds, 1.0)
+        fates, bar = self._ledger.fates(), "#" * int(20 * done)
+        idle_s = max(writer.progress.idle_s for writer in self._writers)
+        line = (f"[{bar:<20}] {self._name}: {now - self._began:.0f} of {seconds:.0f} s, {self._ledger.sent()} "
+                f"records, {fates[Fate.STORED]} acknowledged, {self._reader.count} read, "
+                f"{self._injector.counts.total()} faults, no progress for {idle_s:.1f} s ")
+        print(f"\r{line:<130}" if sys.stdout.isatty() else line, end="" if sys.stdout.isatty() else "\n", flush=True)
+
+    def _print(self) -> None:
+        fates, outcomes = self._ledger.fates(), self._ledger.outcomes()
+        if sys.stdout.isatty():
+            print(f"\r{'':<130}\r", end="")
+        print(f"{self._name}: {time.monotonic() - self._began:.0f} s, {self._injector.counts.total()} faults "
+              f"({_listed(self._injector.counts)})")
+        print(f"  records: {self._ledger.sent()} sent, {fates[Fate.STORED]} acknowledged, "
+              f"{fates[Fate.DENIED]} failed, {fates[Fate.UNKNOWN]} failed that may be stored, {self._found} found")
+        if self._ledger.transactional:
+            print(f"  transactions: {outcomes[Outcome.COMMITTED]} committed, {outcomes[Outcome.ABORTED]} aborted, "
+                  f"{outcomes[Outcome.UNKNOWN]} unknown")
+        slowest = max(self._writers, key=lambda writer: writer.progress.longest_s)
+        print(f"  longest time without progress: {slowest.progress.longest_s:.1f} s ({slowest.name}), "
+              f"{self._reader.progress.longest_s:.1f} s (reader)")
+        for writer in self._writers:
+            if writer.counts:
+                print(f"  {writer.name}: {_listed(writer.counts)}")
+        for note in self._notes:
+            print(f"  {note}")
+        print("  violations: " + ", ".join(f"{self.violations[kind]} {kind}" for kind in VIOLATIONS), flush=True)
+
+    def _broken(self, what: str, why: BaseException) -> None:
+        self.violations["not over"] += 1
+        self._notes.append(f"{what}: {why!r}")
+
+    def _stuck(self, what: str) -> None:
+        """Say all that helps to find out why."""
+        self.violations["not over"] += 1
+        self._notes.append(what)
+        print(f"\n{what}", file=sys.stderr, flush=True)
+        faulthandler.dump_traceback(all_threads=True)
+        for writer in self._writers:
+            print(f"{writer.name}: {_state_of(writer.producer)}", file=sys.stderr, flush=True)
+
+
+def _state_of(producer: Any) -> dict[str, Any]:
+    if producer is None:
+        return {}
+    core = producer._core
+    metadata, sender = core._client.metadata, core._sender
+    state = {
+        "undelivered": len(core), "in flight per broker": sender._requests, "failed": sender.failed,
+        "waiting": [(b.queue.partition, b.attempts, b.last_error) for b in sender._accumulator.waiting()][:12],
+        "in flight": [(b.queue.partition, b.attempts) for b in sender._accumulator.in_flight()][:12],
+        "nodes": sorted(metadata.cluster.nodes), "metadata in flight": metadata._in_flight,
+    }
+    if core.transactions is not None:
+        machine = core.transactions.machine
+        state |= {name.strip("_"): getattr(machine, name) for name in (
+            "state", "error", "version", "_identity", "_contents", "_offsets", "_flying", "_failures", "_recovering")}
+        state["coordinator"] = machine._finder.node_id
+    return state
+
+
+def _listed(counts: Counter[str]) -> str:
+    return ", ".join(f"{count} {name}" for name, count in sorted(counts.items())) or "none"
+
+
+def main(argv: Iterable[str] | None = None) -> int:
+    """Run all that is asked for; the exit status says whether there was a violation."""
+    parser = argparse.ArgumentParser(prog="python -m tests.chaos", description=__doc__)
+    parser.add_argument("--minutes", type=float, default=3.0, help="of each run")
+    parser.add_argument("--faults", nargs="+", choices=FAULTS, default=tuple(FAULTS))
+    parser.add_argument("--load", nargs="+", choices=LOADS, default=LOADS)
+    parser.add_argument("--rate", type=float, default=1000.0, help="records per second of all writers together")
+    parser.add_argument("--seed", default=str(random.randrange(10**6)), help="of what chance decides; printed")
+    options = parser.parse_args(None if argv is None else list(argv))
+    print(f"seed {options.seed}, {options.rate:g} records/s, {options.minutes:g} minutes each", flush=True)
+    violations: Counter[str] = Counter()
+    runs = [(fault, load) for fault in options.faults for load in options.load]
+    for fault, load in runs:
+        with Site(3, options.seed) as site:
+            run = Run(site, fault, load, options.rate, options.seed)
+            run.run(options.minutes * 60)
+            violations += run.violations
+    print(f"{len(runs)} runs, {violations.total()} violations")
+    return 1 if violations else 0
