@@ -70,9 +70,28 @@ def test_a_reply_that_can_not_be_read_leaves_its_request_in_flight() -> None:
     assert pipeline.drain() == [sent]
 
 
-def test_a_request_without_reply_is_not_in_flight() -> None:
+def test_a_request_without_reply_is_in_flight_until_the_kernel_has_it() -> None:
     pipeline = Pipeline("me")
-    pipeline.push(call(expects_reply=False))
+    awaited, silent = call(), call(expects_reply=False)
+    pipeline.push(awaited)
+    pipeline.push(silent)
+    assert len(pipeline) == 2
+    assert not pipeline.owed
+    assert pipeline.sent() == [silent]
+    assert pipeline.sent() == []
+    assert len(pipeline) == 1
+    assert pipeline.owed
+    assert pipeline.drain() == [awaited]
+    assert not pipeline.owed
+
+
+def test_a_request_without_reply_that_the_kernel_never_takes_is_overdue_and_lost_like_others() -> None:
+    pipeline = Pipeline("me")
+    silent = call(expects_reply=False)
+    pipeline.push(silent)
+    assert pipeline.deadline() == silent.deadline
+    assert pipeline.overdue(silent.deadline) is silent
+    assert pipeline.drain() == [silent]
     assert len(pipeline) == 0
 
 

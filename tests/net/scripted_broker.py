@@ -123,6 +123,12 @@ class MemoryTransport(asyncio.Transport):
     def writelines(self, parts: Any) -> None:
         self.write(b"".join(parts))
 
+    def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
+        """Nothing waits here."""
+
+    def get_write_buffer_size(self) -> int:
+        return 0
+
     def deliver(self, data: bytes) -> None:
         self.loop.call_soon(self.deliver_now, data)
 

@@ -1,5 +1,7 @@
 """The requests in flight on one connection: a broker answers them in the order in which it received them.
 
+Those that get no answer (acks=0) are in flight until the kernel has their bytes.
+
 A reply that is not the next one expected means that the stream is broken, and the connection must be closed.
 A request that is overdue closes the connection as well, because every later reply would have to wait behind it.
 
@@ -64,20 +66,26 @@ class Pipeline:
 
     Args:
         client_id: sent in every request header.
+
+    Attributes:
+        unheard: requests that get no reply and whose bytes the kernel does not have yet.
+        unanswered: the kernel has some that get no reply.
     """
 
-    __slots__ = ("_client_id", "_in_flight", "_next_id")
+    __slots__ = ("_client_id", "_in_flight", "_next_id", "unanswered", "unheard")
 
     def __init__(self, client_id: str) -> None:
         self._client_id = client_id
         self._next_id = 0
         self._in_flight: deque[Call] = deque()
+        self.unheard: list[Call] = []
+        self.unanswered = False
 
     def __len__(self) -> int:
-        return len(self._in_flight)
+        return len(self._in_flight) + len(self.unheard)
 
     def push(self, call: Call) -> list[bytes | memoryview]:
-        """Frame a request, whose version is set, and expect its reply after those already in flight.
+        """Frame a request, whose version is set, and expect its reply after those already in flight, if it gets one.
 
         Returns:
             The parts of the frame, in order; large ones are views of the caller's own bytes.
@@ -90,9 +98,23 @@ class Pipeline:
         parts = encode_request(request, send.version, self._next_id, self._client_id)
         call.correlation_id = self._next_id
         self._next_id = 0 if self._next_id == _LAST_CORRELATION_ID else self._next_id + 1
-        if send.expects_reply:
-            self._in_flight.append(call)
+        (self._in_flight if send.expects_reply else self.unheard).append(call)
         return parts
+
+    def sent(self) -> list[Call]:
+        """Take the requests that get no reply: the kernel has the bytes of all that was written."""
+        calls, self.unheard = self.unheard, []
+        self.unanswered |= bool(calls)
+        return calls
+
+    @property
+    def owed(self) -> bool:
+        """A reply will come to a connection that has sent what nobody acknowledges, and has sent all of it.
+
+        Closing it before would cost some of that: a kernel that gets bytes which nobody reads any more drops those
+        that it has not sent yet.
+        """
+        return self.unanswered and bool(self._in_flight) and not self.unheard
 
     def take(self, frame: bytes | memoryview) -> tuple[Call, Struct]:
         """Match a reply with the oldest request in flight.
@@ -115,14 +137,18 @@ class Pipeline:
 
     def deadline(self) -> float | None:
         """When the first of the requests in flight counts as lost, monotonic seconds."""
-        return min((call.reply_by() for call in self._in_flight), default=None)
+        return min((call.reply_by() for call in self._all()), default=None)
 
     def overdue(self, now: float) -> Call | None:
         """A request in flight whose reply did not come in time."""
-        return next((call for call in self._in_flight if call.reply_by() <= now), None)
+        return next((call for call in self._all() if call.reply_by() <= now), None)
 
     def drain(self) -> list[Call]:
-        """Take all requests in flight, oldest first: the connection is gone."""
-        calls = list(self._in_flight)
+        """Take all requests in flight: the connection is gone."""
+        calls = list(self._all())
         self._in_flight.clear()
+        self.unheard.clear()
         return calls
+
+    def _all(self) -> tuple[Call, ...]:
+        return (*self._in_flight, *self.unheard)

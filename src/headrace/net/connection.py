@@ -1,6 +1,7 @@
 """One broker's connection: dialled when it is first needed, dialled again with backoff, closed when idle.
 
-Out: `submit()` writes a request at once when the broker has opened the conversation, else it waits here.
+Out: `submit()` writes a request at once when the broker has opened the conversation and the kernel has room, else it
+waits here. So at most one request is copied into the transport's buffer.
 Back: `buffer_updated()` cuts the bytes into frames, matches each with its request and hands it to the driver.
 
 It must not know what the requests mean. Read next: `machines.pipeline` for the order of replies, `net.driver` for
@@ -15,7 +16,6 @@ from collections import deque
 from headrace.errors import KafkaError, KafkaException
 from headrace.machines.backoff import backoff_s
 from headrace.machines.handshake import FIRST_VERSION, HandshakeRestartError
-from headrace.machines.machine import Send
 from headrace.machines.pipeline import Call, Pipeline
 from headrace.net.bytestream import ReplyReader, write_parts
 from headrace.net.clock import Alarms
@@ -23,8 +23,6 @@ from headrace.net.dial import ConnectionOwner, ConnectionSettings, State
 from headrace.net.failures import Phase, connection_error, history, no_reply, setup_timeout
 from headrace.net.opening import Opening
 from headrace.types import NodeAddress
-from headrace.wire.api import negotiate
-from headrace.wire.schema import Request
 
 __all__ = ["Connection"]
 
@@ -42,6 +40,7 @@ class Connection(asyncio.BufferedProtocol):
         failures: attempts to open it that failed in a row.
         last_error: why it is not open; None while it is, or before the first attempt.
         features: finalized feature levels, as the broker gave them.
+        pipeline: the requests in flight.
     """
 
     def __init__(self, node: NodeAddress, settings: ConnectionSettings, owner: ConnectionOwner) -> None:
@@ -55,10 +54,9 @@ class Connection(asyncio.BufferedProtocol):
         self._traffic.connections.add(self)
         self._loop = asyncio.get_running_loop()
         self._waiting: deque[Call] = deque()
-        self._pipeline = Pipeline(settings.client_id)
+        self.pipeline = Pipeline(settings.client_id)
         self._first_version = FIRST_VERSION
         self._opening = Opening(settings, node, FIRST_VERSION, self)
-        self._versions: dict[tuple[type[Request], int | None], int] = {}
         self._transport: asyncio.Transport | None = None
         self._reader = ReplyReader(settings.max_reply_bytes)
         self._dialling: asyncio.Task[None] | None = None
@@ -66,12 +64,12 @@ class Connection(asyncio.BufferedProtocol):
         self._failing_since = self._used_at = settings.clock()
         self._alarms = Alarms(self._loop)
         self._expires_at = float("inf")
-        self._proved = False  # a request was answered on the present socket
+        self._proved = self._paused = False  # on the present socket a request was answered; the kernel has no room
 
     @property
     def queued(self) -> tuple[int, int]:
         """Requests waiting, and in flight."""
-        return len(self._waiting), len(self._pipeline)
+        return len(self._waiting), len(self.pipeline)
 
     @property
     def load(self) -> int:
@@ -82,7 +80,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def submit(self, call: Call) -> None:
         """Write a request now, or as soon as the connection is ready. The owner learns how it ends."""
-        if self.state is State.READY:
+        if self.state is State.READY and not self._paused:
             self._write(call)
             return
         self._waiting.append(call)
@@ -102,24 +100,36 @@ class Connection(asyncio.BufferedProtocol):
         assert self._transport is not None
         send = call.send
         try:
-            send.version = self._version(send)
-            parts = self._pipeline.push(call)
+            send.version = self._opening.version(send)
+            parts = self.pipeline.push(call)
         except KafkaException as error:
             self._owner.on_error(call, error.error)
             return
         self._traffic.sent(call, parts, self._settings.clock())
         write_parts(self._transport, parts)
-        if send.expects_reply:
-            self._expire_by(call.reply_by())
-        else:
+        self._expire_by(call.reply_by())
+        if not send.expects_reply and not self._paused:
+            self._settle()
+
+    def _settle(self) -> None:
+        """Requests that get no reply are done as soon as the kernel has them."""
+        assert self._transport is not None
+        if self.pipeline.unheard and self._transport.get_write_buffer_size():
+            self._alarms.set(self._settle, 0.005)  # TLS does not tell when the stream below it is empty
+            return
+        for call in self.pipeline.sent():
             self._owner.on_reply(call, None)
 
-    def _version(self, send: Send) -> int:
-        key = (type(send.request), send.max_version)
-        version = self._versions.get(key)
-        if version is None:
-            version = self._versions[key] = negotiate(key[0], self._opening.handshake.ranges, key[1])
-        return version
+    def pause_writing(self) -> None:
+        """The kernel takes no more for now (called by asyncio)."""
+        self._paused = True
+
+    def resume_writing(self) -> None:
+        """The kernel has all that was written (called by asyncio): go on with what waits."""
+        self._paused = False
+        self._settle()
+        while self._waiting and self.state is State.READY and not self._paused:
+            self._write(self._waiting.popleft())
 
     # Opening: dial, then let the handshake speak until it is ready.
 
@@ -143,20 +153,18 @@ class Connection(asyncio.BufferedProtocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """The socket is open (called by asyncio)."""
         assert isinstance(transport, asyncio.Transport)
-        self._transport = transport
-        self.state = State.OPENING
+        transport.set_write_buffer_limits(high=1, low=0)
+        self._transport, self._paused, self.state = transport, False, State.OPENING
         self._opening.begin(transport)
 
     def on_open(self) -> None:
         """The broker and we know each other (called by the opening): write what has waited."""
         self.state = State.READY
         self.features = self._opening.handshake.features
-        self._versions.clear()
         self._alarms.cancel(self._on_setup_timeout)
         self._on_idle()
-        waiting, self._waiting = self._waiting, deque()
-        for call in waiting:
-            self._write(call)
+        if not self._paused:
+            self.resume_writing()
 
     def on_pause(self) -> None:
         """SASL is renewed (called by the opening): what is written is still answered, the rest waits."""
@@ -177,8 +185,8 @@ class Connection(asyncio.BufferedProtocol):
             self._prove()
         try:
             for frame in self._reader.advance(nbytes):
-                if self.state is State.READY or (self.state is State.OPENING and self._pipeline):
-                    call, reply = self._pipeline.take(frame)
+                if self.state is State.READY or (self.state is State.OPENING and self.pipeline):
+                    call, reply = self.pipeline.take(frame)
                     self._traffic.answered(call, reply, frame, self._settings.clock())
                     self._owner.on_reply(call, reply)
                 elif self.state is State.OPENING:
@@ -215,7 +223,7 @@ class Connection(asyncio.BufferedProtocol):
         self._lost(reason)
 
     def _lost(self, cause: BaseException | None) -> None:
-        phase = self._phase()
+        phase = self._opening.phase(self._proved)
         quiet = self._opening.handshake.ready and not self.load
         self._opening.stop()
         self._alarms.cancel_all()
@@ -228,7 +236,7 @@ class Connection(asyncio.BufferedProtocol):
             self._back_off()
         error = connection_error(cause, self._name, phase, self._settings.protocol,
                                  history=history(self.failures, self._settings.clock() - self._failing_since))
-        lost, waiting, self._waiting = self._pipeline.drain(), self._waiting, deque()
+        lost, waiting, self._waiting = self.pipeline.drain(), self._waiting, deque()
         for call in lost:
             self._owner.on_error(call, KafkaError(error.code(), error.str(), maybe_applied=True))
         for call in waiting:
@@ -239,12 +247,6 @@ class Connection(asyncio.BufferedProtocol):
         elif self._closing_for is None:
             self._owner.on_hung_up()
         self._owner.on_input()
-
-    def _phase(self) -> Phase:
-        handshake = self._opening.handshake
-        if not handshake.ready:
-            return Phase.SASL if handshake.authenticating else Phase.OPENING
-        return Phase.OPEN if self._proved else Phase.FIRST_REQUEST
 
     def _back_off(self) -> None:
         self.failures += 1
@@ -260,7 +262,7 @@ class Connection(asyncio.BufferedProtocol):
             self._dial()
 
     def _on_setup_timeout(self) -> None:
-        if self._pipeline:  # SASL is renewed behind a request that the broker holds back
+        if self.pipeline:  # SASL is renewed behind a request that the broker holds back
             self._alarms.set(self._on_setup_timeout, self._settings.setup_timeout_s)
         else:
             self.close(setup_timeout(self._settings.setup_timeout_s, self.state.value))
@@ -283,10 +285,10 @@ class Connection(asyncio.BufferedProtocol):
             why = self.withdraw(call).str()
             self._owner.on_error(call, KafkaError(
                 KafkaError._TIMED_OUT, f"not sent within {call.send.timeout_s:g} s: {why}"))
-        overdue = self._pipeline.overdue(now)
+        overdue = self.pipeline.overdue(now)
         if overdue is not None:
             self.close(no_reply(overdue))
         else:
-            left = [call.deadline for call in self._waiting] + [self._pipeline.deadline() or float("inf")]
+            left = [call.deadline for call in self._waiting] + [self.pipeline.deadline() or float("inf")]
             self._expire_by(min(left))
         self._owner.on_input()

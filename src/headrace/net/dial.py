@@ -93,9 +93,11 @@ def socket_connector(tls: ssl.SSLContext | None, config: Mapping[str, Any]) -> C
 
     async def connect(protocol: asyncio.BufferedProtocol, node: NodeAddress) -> None:
         loop = asyncio.get_running_loop()
+        factory = asyncio.Protocol if tls is not None else lambda: protocol
+        # TLS begins on an open stream, for only so both are known: what they hold back is not with the kernel yet.
         # With one address there is nothing to race, and a race that is cancelled forgets its socket (Python 3.11).
         transport, _ = await loop.create_connection(
-            lambda: protocol, node.host, node.port, ssl=tls, family=family,
+            factory, node.host, node.port, family=family,
             happy_eyeballs_delay=_NEXT_ADDRESS_AFTER_S if not _is_address(node.host) else None,
         )
         stream = transport.get_extra_info("socket")
@@ -104,8 +106,28 @@ def socket_connector(tls: ssl.SSLContext | None, config: Mapping[str, Any]) -> C
         for option, size in sizes:
             if size:
                 stream.setsockopt(socket.SOL_SOCKET, option, size)
+        if tls is not None:
+            secure = await loop.start_tls(transport, protocol, tls, server_hostname=node.host)
+            if secure is None or transport.is_closing():
+                raise ConnectionResetError("closed right after the TLS handshake")
+            protocol.connection_made(_Secure(secure, transport))
 
     return connect
+
+
+class _Secure(asyncio.Transport):
+    """A TLS stream that also knows what waits in the stream below it."""
+
+    def __init__(self, secure: asyncio.Transport, below: asyncio.Transport) -> None:
+        super().__init__()
+        self._secure, self._below = secure, below
+        self.write, self.writelines = secure.write, secure.writelines  # type: ignore[method-assign]
+        self.abort, self.close = secure.abort, secure.close  # type: ignore[method-assign]
+        self.set_write_buffer_limits = secure.set_write_buffer_limits  # type: ignore[method-assign]
+
+    def get_write_buffer_size(self) -> int:
+        """Bytes that the kernel does not have yet."""
+        return self._secure.get_write_buffer_size() + self._below.get_write_buffer_size()
 
 
 def _is_address(host: str) -> bool:

@@ -21,7 +21,7 @@ from headrace.errors import KafkaError, KafkaException
 from headrace.machines.machine import ANY_NODE, CONTROLLER, ErrorEvent, Event, Machine, Send
 from headrace.machines.metadata import Metadata, MetadataChanged
 from headrace.machines.pipeline import Call, Caller
-from headrace.net.clock import Clock, monotonic
+from headrace.net.clock import Alarms, Clock, monotonic
 from headrace.net.connection import Connection
 from headrace.net.dial import Connector, State, connection_settings
 from headrace.net.failures import Outages
@@ -73,7 +73,7 @@ class Driver:
         self._machines: tuple[Machine, ...] = (metadata,)
         self._connections: dict[tuple[int, int], Connection] = {}
         self._retired: set[Connection] = set()
-        self._timer: asyncio.TimerHandle | None = None
+        self._alarms = Alarms(self._loop)
         self._wakes_at = float("inf")
         self._outages = Outages()
         self._scheduled = self._woken = self._stepping = self._closed = False
@@ -133,8 +133,10 @@ class Driver:
         """Close all connections. Requests in flight fail; machines are asked nothing more."""
         self._closed = True
         self._machines = ()
-        if self._timer is not None:
-            self._timer.cancel()
+        self._alarms.cancel_all()
+        end = self._clock() + 1.0
+        while any(c.pipeline.owed for c in self._connections.values()) and self._clock() < end:
+            await asyncio.sleep(0.01)
         for connection in (*self._connections.values(), *self._retired):
             connection.close(KafkaException(_CLOSED))
         self._connections.clear()
@@ -171,13 +173,11 @@ class Driver:
         if when <= now:
             self.wake()
         elif when < self._wakes_at:
-            if self._timer is not None:
-                self._timer.cancel()
             self._wakes_at = when
-            self._timer = self._loop.call_later(when - now, self._on_timer)
+            self._alarms.set(self._on_timer, when - now)
 
     def _on_timer(self) -> None:
-        self._timer, self._wakes_at = None, float("inf")
+        self._wakes_at = float("inf")
         self._step()
 
     def _dispatch(self, call: Call) -> Connection | None:
@@ -207,10 +207,9 @@ class Driver:
     def _any_node(self) -> int:
         """The least busy of the best connected brokers; where there is a choice, a random one."""
         def reluctance(node_id: int) -> tuple[int, int, int, float]:
-            connection = self._connections.get((node_id, 0))
-            if connection is None:
-                return (_EAGERNESS[State.IDLE], 0, 0, self._jitter())
-            return (_EAGERNESS[connection.state], connection.failures, connection.load, self._jitter())
+            c = self._connections.get((node_id, 0))
+            state, failures, load = (State.IDLE, 0, 0) if c is None else (c.state, c.failures, c.load)
+            return (_EAGERNESS[state], failures, load, self._jitter())
         return min(self._metadata.cluster.nodes, key=reluctance, default=ANY_NODE)
 
     # Back: from the connections to the machines.

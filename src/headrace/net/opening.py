@@ -13,10 +13,14 @@ from typing import Protocol
 
 from headrace.errors import KafkaError, KafkaException
 from headrace.machines.handshake import Handshake, Say, opening_frame
+from headrace.machines.machine import Send
 from headrace.machines.sasl.exchange import Later
 from headrace.net.bytestream import write_parts
 from headrace.net.dial import ConnectionSettings
+from headrace.net.failures import Phase
 from headrace.types import NodeAddress
+from headrace.wire.api import negotiate
+from headrace.wire.schema import Request
 
 __all__ = ["Opening", "OpeningOwner"]
 
@@ -62,7 +66,26 @@ class Opening:
         self._thinking: asyncio.Task[None] | None = None
         self._wait_s = 0.0  # least time until the next renewal
         self._traffic = settings.traffic.of(node)
+        self._versions: dict[tuple[type[Request], int | None], int] = {}
         self.handshake = Handshake(settings.software_version, first_version)
+
+    def version(self, send: Send) -> int:
+        """The version of a request to write.
+
+        Raises:
+            KafkaException: the broker and we share none that the request allows.
+        """
+        key = (type(send.request), send.max_version)
+        version = self._versions.get(key)
+        if version is None:
+            version = self._versions[key] = negotiate(key[0], self.handshake.ranges, key[1])
+        return version
+
+    def phase(self, proved: bool) -> Phase:
+        """How far the conversation is; `proved` when a request was answered."""
+        if not self.handshake.ready:
+            return Phase.SASL if self.handshake.authenticating else Phase.OPENING
+        return Phase.OPEN if proved else Phase.FIRST_REQUEST
 
     async def prepare(self) -> None:
         """Get what the first words need: with OAUTHBEARER that is a token.
