@@ -5,7 +5,15 @@ import pickle
 import pytest
 
 from headrace.error_codes import CODES, ErrorCodes
-from headrace.errors import BufferFullError, ClientClosedError, ConfigError, KafkaError, KafkaException
+from headrace.errors import (
+    BufferFullError,
+    ClientClosedError,
+    ConfigError,
+    KafkaError,
+    KafkaException,
+    KeySerializationError,
+    RetriableError,
+)
 
 
 def test_an_error_compares_with_codes_and_errors_of_the_same_code() -> None:
@@ -34,6 +42,27 @@ def test_classed_errors_are_also_the_builtin_that_users_of_confluent_kafka_catch
 def test_errors_survive_pickling() -> None:
     error = pickle.loads(pickle.dumps(KafkaError(KafkaError._FATAL, "fenced", fatal=True)))
     assert (error.code(), error.str(), error.fatal()) == (KafkaError._FATAL, "fenced", True)
+
+
+def test_text_names_the_code_where_the_class_does_not() -> None:
+    late = KafkaError(KafkaError._TIMED_OUT, "late")
+    assert str(late) == str(KafkaException(late)) == str(RetriableError(late))
+    assert str(late) == 'KafkaError{code=_TIMED_OUT,val=-185,str="late"}'
+    assert str(ConfigError("wrong")) == "wrong"
+
+
+def test_what_is_fatal_or_asks_for_an_abort_is_retriable_only_if_told_so() -> None:
+    assert KafkaError(KafkaError._TIMED_OUT).retriable()
+    assert not KafkaError(KafkaError._TIMED_OUT, fatal=True).retriable()
+    assert not KafkaError(KafkaError._TIMED_OUT, txn_requires_abort=True).retriable()
+    assert KafkaError(KafkaError._TIMED_OUT, txn_requires_abort=True, retriable=True).retriable()
+
+
+def test_errors_of_serializers_keep_their_cause_when_pickled() -> None:
+    error = pickle.loads(pickle.dumps(KeySerializationError(ValueError("x"))))
+    assert (error.code, error.name, error.args[0].str()) == (
+        KafkaError._KEY_SERIALIZATION, "_KEY_SERIALIZATION", "x")
+    assert isinstance(error.exception, ValueError)
 
 
 def test_every_code_has_a_name_and_a_meaning() -> None:

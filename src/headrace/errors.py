@@ -10,6 +10,7 @@ This module must not know anything above it: no wire format, no clients. Read ne
 from __future__ import annotations
 
 import builtins
+import operator
 
 from headrace.error_codes import CODES, ErrorCode, ErrorCodes
 
@@ -19,15 +20,23 @@ if TYPE_CHECKING:
 
 __all__ = [
     "BufferFullError",
+    "CallbackTypeError",
     "ClientClosedError",
     "ConfigError",
+    "ConsumeError",
     "CorruptRecordError",
     "DependencyError",
     "FatalError",
     "KafkaError",
     "KafkaException",
+    "KeyDeserializationError",
+    "KeySerializationError",
+    "ProduceError",
     "ProtocolError",
     "RetriableError",
+    "SerializationError",
+    "ValueDeserializationError",
+    "ValueSerializationError",
 ]
 
 
@@ -44,21 +53,22 @@ class KafkaException(Exception):
 class KafkaError(ErrorCodes, KafkaException):
     """What went wrong: a code, its name, one line of text, and what may be done about it.
 
-    Compares equal to another `KafkaError` of the same code and to the code itself (`err == KafkaError._TIMED_OUT`).
-    Every code is a class attribute under librdkafka's name: negative codes are the client's own, others the broker's.
+    Compares as its code does, with codes and with others of its kind (`err == KafkaError._TIMED_OUT`). Every code is
+    a class attribute under librdkafka's name: negative codes are the client's own, others the broker's.
 
     Args:
-        code: error code, a key of `headrace.error_codes.CODES`.
+        error: error code, a key of `headrace.error_codes.CODES`.
         reason: one line that says what, where and what to do; the code's documented meaning when None.
         fatal: the client can not go on and must be closed.
-        retriable: the same call may succeed when it is tried again; None takes the documented answer of the code.
+        retriable: the same call may succeed when it is tried again; None takes the documented answer of the code,
+            which is no if the error is fatal or asks for an abort.
         txn_requires_abort: the current transaction must be aborted.
         maybe_applied: the broker may have carried the request out although no reply arrived.
     """
 
     def __init__(
         self,
-        code: int,
+        error: int,
         reason: builtins.str | None = None,
         fatal: bool = False,
         retriable: bool | None = None,
@@ -66,13 +76,16 @@ class KafkaError(ErrorCodes, KafkaException):
         *,
         maybe_applied: bool = False,
     ) -> None:
-        entry = CODES.get(code) or ErrorCode(code, f"ERR_{code}", f"ERR_{code}", False, f"Unknown error code {code}.")
+        code = operator.index(error)
+        entry = CODES.get(code) or ErrorCode(code, f"ERR_{code}?", f"ERR_{code}?", False,
+                                             f"Err-{code}?: this code is not known here.")
         self._entry = entry
         self._code = code
         self._reason = entry.about if reason is None else reason
         self._fatal = bool(fatal)
-        self._retriable = entry.retriable if retriable is None else bool(retriable)
         self._txn_requires_abort = bool(txn_requires_abort)
+        documented = entry.retriable and not (self._fatal or self._txn_requires_abort)
+        self._retriable = documented if retriable is None else bool(retriable)
         self.maybe_applied = maybe_applied
         super().__init__(self)
 
@@ -108,17 +121,25 @@ class KafkaError(ErrorCodes, KafkaException):
         return NotImplemented
 
     def __lt__(self, other: KafkaError | int) -> bool:
-        return self._code < (other._code if isinstance(other, KafkaError) else other)
+        return self._code < _code_of(other)
+
+    def __le__(self, other: KafkaError | int) -> bool:
+        return self._code <= _code_of(other)
+
+    def __gt__(self, other: KafkaError | int) -> bool:
+        return self._code > _code_of(other)
+
+    def __ge__(self, other: KafkaError | int) -> bool:
+        return self._code >= _code_of(other)
 
     def __hash__(self) -> int:
         return hash(self._code)
 
     def __str__(self) -> builtins.str:
-        return self._reason
+        fatal = "FATAL," if self._fatal else ""
+        return f'KafkaError{{{fatal}code={self.name()},val={self._code},str="{self._reason}"}}'
 
-    def __repr__(self) -> builtins.str:
-        flags = "".join(f",{f}=True" for f in ("fatal", "retriable", "txn_requires_abort") if getattr(self, f)())
-        return f'KafkaError{{code={self.name()},val={self._code},str="{self._reason}"{flags}}}'
+    __repr__ = __str__
 
     def __reduce__(self) -> tuple[Any, ...]:
         return (_rebuild, (type(self), self._code, self._reason, self._fatal, self._retriable,
@@ -131,6 +152,9 @@ def _rebuild(
     return cls(code, reason, fatal, retriable, abort, maybe_applied=maybe)
 
 
+def _code_of(error: KafkaError | int) -> int:
+    return error.code() if isinstance(error, KafkaError) else error
+
 
 class _Classed(KafkaException):
     """An exception class with a fixed code; takes one line of text or a ready `KafkaError`."""
@@ -140,11 +164,19 @@ class _Classed(KafkaException):
     def __init__(self, reason: str | KafkaError) -> None:
         super().__init__(reason if isinstance(reason, KafkaError) else KafkaError(self.code, reason))
 
+    def __str__(self) -> str:
+        error = self.error
+        return error.str() if error.code() == self.code else super().__str__()  # the class says the code
+
 
 class ConfigError(_Classed, ValueError):
     """A property is unknown, malformed or contradicts another. Fix the program; nothing was started."""
 
     code = KafkaError._INVALID_ARG
+
+
+class CallbackTypeError(ConfigError, TypeError):
+    """A property that takes a function was given something else."""
 
 
 class BufferFullError(_Classed, BufferError):
@@ -185,3 +217,81 @@ class CorruptRecordError(ProtocolError):
 
 class DependencyError(ImportError):
     """An optional package is missing. The text names the extra to install, for example `headrace[spark]`."""
+
+
+class SerializationError(KafkaException):
+    """Raised by serializers and deserializers: this object, or these bytes, can not be converted."""
+
+
+class _ClientError(KafkaException):
+    """An error with the exception, and the message, that it is about.
+
+    Attributes:
+        exception: what was raised, None if nothing was.
+        kafka_message: the message that was read, None if there is none.
+    """
+
+    def __init__(
+        self, kafka_error: KafkaError, exception: Exception | None = None, kafka_message: Any = None
+    ) -> None:
+        super().__init__(kafka_error)
+        self.exception = exception
+        self.kafka_message = kafka_message
+
+    @property
+    def code(self) -> int:
+        """The code of the error."""
+        return self.error.code()
+
+    @property
+    def name(self) -> str:
+        """The name of the code."""
+        return self.error.name()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (_rebuild_client_error, (type(self), self.args, self.__dict__))
+
+
+def _rebuild_client_error(cls: type[_ClientError], args: tuple[Any, ...], state: dict[str, Any]) -> _ClientError:
+    made = cls.__new__(cls, *args)
+    made.__dict__.update(state)
+    return made
+
+
+class ConsumeError(_ClientError):
+    """A message can not be read; `kafka_message` has its bytes."""
+
+
+class KeyDeserializationError(ConsumeError, SerializationError):
+    """A key can not be deserialized."""
+
+    def __init__(self, exception: Exception | None = None, kafka_message: Any = None) -> None:
+        super().__init__(KafkaError(KafkaError._KEY_DESERIALIZATION, str(exception)), exception, kafka_message)
+
+
+class ValueDeserializationError(ConsumeError, SerializationError):
+    """A value can not be deserialized."""
+
+    def __init__(self, exception: Exception | None = None, kafka_message: Any = None) -> None:
+        super().__init__(KafkaError(KafkaError._VALUE_DESERIALIZATION, str(exception)), exception, kafka_message)
+
+
+class ProduceError(_ClientError):
+    """A message can not be sent."""
+
+    def __init__(self, kafka_error: KafkaError, exception: Exception | None = None) -> None:
+        super().__init__(kafka_error, exception)
+
+
+class KeySerializationError(ProduceError, SerializationError):
+    """A key can not be serialized."""
+
+    def __init__(self, exception: Exception | None = None) -> None:
+        super().__init__(KafkaError(KafkaError._KEY_SERIALIZATION, str(exception)), exception)
+
+
+class ValueSerializationError(ProduceError, SerializationError):
+    """A value can not be serialized."""
+
+    def __init__(self, exception: Exception | None = None) -> None:
+        super().__init__(KafkaError(KafkaError._VALUE_SERIALIZATION, str(exception)), exception)

@@ -171,7 +171,7 @@ def _fail(span: Span, error: Exception | KafkaError) -> None:
     kafka = error.error if isinstance(error, KafkaException) else error
     kind = kafka.name() if isinstance(kafka, KafkaError) else type(error).__name__
     span.set_attribute("error.type", kind)
-    span.set_status(Status(StatusCode.ERROR, str(error)))
+    span.set_status(Status(StatusCode.ERROR, kafka.str() if isinstance(kafka, KafkaError) else str(error)))
 
 
 def _pairs(headers: Mapping[str, Any] | Iterable[tuple[str, Any]] | None) -> Headers:

@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+import operator
+from binascii import b2a_base64
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Final
@@ -26,6 +28,7 @@ __all__ = [
     "RecordMetadata",
     "ThrottleEvent",
     "TopicPartition",
+    "Uuid",
 ]
 
 OFFSET_BEGINNING: Final = -2
@@ -38,6 +41,9 @@ PARTITION_UA: Final = -1
 TIMESTAMP_NOT_AVAILABLE: Final = 0
 TIMESTAMP_CREATE_TIME: Final = 1
 TIMESTAMP_LOG_APPEND_TIME: Final = 2
+
+_2_31 = 2**31
+_2_63 = 2**63
 
 Headers = Mapping[str, Any] | Sequence[tuple[str, Any]]
 """Record headers as users give them: a mapping, or pairs (names may repeat); values are bytes, str or None."""
@@ -68,9 +74,13 @@ class TopicPartition:
     ) -> None:
         if not isinstance(topic, str):
             raise TypeError(f"topic must be str, not {type(topic).__name__}")
+        if metadata is not None and not isinstance(metadata, str):
+            raise TypeError(f"metadata must be str or None, not {type(metadata).__name__}")
         self.topic = topic
-        self.partition = int(partition)
-        self.offset = int(offset)
+        self.partition = operator.index(partition)
+        self.offset = operator.index(offset)
+        if not (-_2_31 <= self.partition < _2_31 and -_2_63 <= self.offset < _2_63):
+            raise OverflowError(f"partition {partition} or offset {offset} is out of range")
         self.metadata = metadata
         self.leader_epoch = leader_epoch
         self.error: KafkaError | None = None
@@ -82,22 +92,19 @@ class TopicPartition:
         return self._key() == other._key() if isinstance(other, TopicPartition) else NotImplemented
 
     def __lt__(self, other: TopicPartition) -> bool:
-        return self._key() < other._key()
+        return self._key() < other._key() if isinstance(other, TopicPartition) else NotImplemented
 
     def __le__(self, other: TopicPartition) -> bool:
-        return self._key() <= other._key()
+        return self._key() <= other._key() if isinstance(other, TopicPartition) else NotImplemented
 
     def __gt__(self, other: TopicPartition) -> bool:
-        return self._key() > other._key()
+        return self._key() > other._key() if isinstance(other, TopicPartition) else NotImplemented
 
     def __ge__(self, other: TopicPartition) -> bool:
-        return self._key() >= other._key()
+        return self._key() >= other._key() if isinstance(other, TopicPartition) else NotImplemented
 
     def __hash__(self) -> int:
         return hash(self._key())
-
-    def __str__(self) -> str:
-        return f"{self.topic}[{self.partition}]@{self.offset}"
 
     def __repr__(self) -> str:
         return (
@@ -173,6 +180,43 @@ class ThrottleEvent:
     broker_name: str
     broker_id: int
     throttle_time: float
+
+    def __str__(self) -> str:
+        return f"{self.broker_name}/{self.broker_id} throttled for {self.throttle_time * 1000:.0f} ms"
+
+
+@dataclass(slots=True, frozen=True)
+class Uuid:
+    """The id of a topic, of a cluster's member or the like: 128 bits (Java: `Uuid`). As text it is base64.
+
+    Args:
+        most_significant_bits: the first 64 bits as a signed number.
+        least_significant_bits: the others.
+    """
+
+    most_significant_bits: int
+    least_significant_bits: int
+
+    def __post_init__(self) -> None:
+        for bits in (self.most_significant_bits, self.least_significant_bits):
+            if not -_2_63 <= operator.index(bits) < _2_63:
+                raise OverflowError(f"{bits} is not a signed number of 64 bits")
+
+    def get_most_significant_bits(self) -> int:
+        """The first 64 bits, signed."""
+        return self.most_significant_bits
+
+    def get_least_significant_bits(self) -> int:
+        """The last 64 bits, signed."""
+        return self.least_significant_bits
+
+    def __int__(self) -> int:
+        return (self.most_significant_bits % 2**64) << 64 | self.least_significant_bits % 2**64
+
+    def __str__(self) -> str:
+        return b2a_base64(int(self).to_bytes(16), newline=False).decode().rstrip("=")
+
+    __repr__ = __str__
 
 
 @dataclass(slots=True)

@@ -43,7 +43,7 @@ def main(argv: list[str]) -> int:
         print(f"headrace demo: {error}", file=sys.stderr)
         return 2
     except KafkaException as error:
-        print(f"headrace demo: {error}", file=sys.stderr)
+        print(f"headrace demo: {error.error.str()}", file=sys.stderr)
         return 1
 
 

@@ -70,7 +70,8 @@ def main(argv: list[str]) -> int:
         report = Path(options.report) if options.report else directory / "report.html"
         return run_job(Job(spec, options.spark_master, options.bootstrap, directory, report))
     except (DependencyError, KafkaException) as error:
-        print(f"headrace run: {error}", file=sys.stderr)
+        said = error.error.str() if isinstance(error, KafkaException) else error
+        print(f"headrace run: {said}", file=sys.stderr)
         return 2
 
 

@@ -347,7 +347,7 @@ class Sender:
         """Stop for good; nothing happens without an error, or when it has stopped."""
         if error is None or self.failed is not None:
             return
-        self.failed = KafkaError(error.code(), f"The producer can not go on: {error}", fatal=True, retriable=False)
+        self.failed = KafkaError(error.code(), f"The producer can not go on: {error.str()}", fatal=True)
         if self._transactions is not None:
             self._transactions.on_fatal(self.failed)
         self._events.append(ProducerFailed(self.failed))

@@ -211,7 +211,8 @@ class Subscription:
         for tp in partitions:
             key = (tp.topic, tp.partition)
             if key in self._states or key in added:
-                raise KafkaException(KafkaError(KafkaError._CONFLICT, f"{tp} is already assigned"))
+                raise KafkaException(KafkaError(
+                    KafkaError._CONFLICT, f"{tp.topic}[{tp.partition}] is already assigned"))
             state = added[key] = PartitionState(tp.topic, tp.partition)
             self._start(state, tp.offset)
         self._states = {**self._states, **added}  # replaced, not changed: other threads may be iterating
