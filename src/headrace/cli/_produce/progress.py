@@ -1,0 +1,86 @@
+"""The bar on a terminal: bytes of files, or what came so far from a pipe. Elsewhere there is nothing to see.
+
+`rich` draws it (`pip install 'headrace[cli]'`); without it there is no bar.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from typing import Any
+
+__all__ = ["Progress"]
+
+_EVERY_S = 0.1
+
+
+class Progress:
+    """Shows how far the work is. A context manager.
+
+    Args:
+        topic: where the records go.
+        total: bytes or rows that there are, None when that is not known.
+        shown: draw at all.
+        unit: "bytes" or "rows".
+    """
+
+    def __init__(self, topic: str, total: int | None, shown: bool, unit: str = "bytes") -> None:
+        self._bar: Any = None
+        self._next_at = 0.0
+        if shown:
+            try:
+                self._bar = _bar(unit, total)
+            except ImportError:
+                return
+            self._task = self._bar.add_task(topic, total=total, stored=0)
+
+    def update(self, done: int, stored: int) -> None:
+        """Draw, if the last time is not too recent.
+
+        Args:
+            done: of the total.
+            stored: records that were acknowledged.
+        """
+        if self._bar is not None and (now := time.monotonic()) >= self._next_at:
+            self._next_at = now + _EVERY_S
+            self._bar.update(self._task, completed=done, stored=stored, refresh=True)
+
+    def note(self, text: str) -> None:
+        """Show one line, above the bar if there is one."""
+        if self._bar is not None and self._bar.live.is_started:
+            self._bar.console.print(f"headrace produce: {text}", markup=False, highlight=False, soft_wrap=True)
+        else:
+            print(f"headrace produce: {text}", file=sys.stderr, flush=True)
+
+    def close(self) -> None:
+        """Leave the terminal as it was."""
+        if self._bar is not None:
+            self._bar.stop()
+
+    def __enter__(self) -> Progress:
+        if self._bar is not None:
+            self._bar.start()
+        return self
+
+    def __exit__(self, *_exception: object) -> None:
+        self.close()
+
+
+def _bar(unit: str, total: int | None) -> Any:
+    from rich.console import Console
+    from rich.progress import (
+        BarColumn,
+        DownloadColumn,
+        MofNCompleteColumn,
+        SpinnerColumn,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
+    from rich.progress import Progress as RichProgress
+
+    known = (BarColumn(), DownloadColumn() if unit == "bytes" else MofNCompleteColumn(), TimeRemainingColumn())
+    unknown = (SpinnerColumn(), DownloadColumn(), TimeElapsedColumn())
+    return RichProgress(TextColumn("{task.description}"), *(unknown if total is None else known),
+                        TextColumn("{task.fields[stored]:,} stored"), console=Console(stderr=True),
+                        auto_refresh=False, transient=True)

@@ -1,0 +1,335 @@
+"""`headrace produce`: lines, JSON lines, CSV and Parquet into a topic, and nothing dropped silently.
+
+This module owns the order of things and how they end. Read next: `headrace.cli._produce`, which lists the parts.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import FrameType
+from typing import Any
+
+from headrace.cli._produce.ledger import Ledger, amount, complain
+from headrace.cli._produce.options import Options, read_options
+from headrace.cli._produce.slices import Places, Slice
+from headrace.errors import ConfigError, KafkaError, KafkaException
+
+__all__ = ["HELP", "main"]
+
+HELP = "send lines, JSON lines, CSV or Parquet to a topic"
+_SAME_S = 0.5  # one Ctrl-C may come twice: to the process and to its group
+_LINE_FACTOR = 4  # hex is twice as long as the bytes, and a value may come with a key
+
+
+def main(argv: list[str]) -> int:
+    """Send the inputs.
+
+    Args:
+        argv: arguments after the command's name.
+
+    Returns:
+        0 when all records are stored, 1 when some are not, 2 for wrong usage, 130 after Ctrl-C, 143 after SIGTERM.
+    """
+    try:
+        options = read_options(argv)
+        return _Run(options).run()
+    except ConfigError as error:
+        complain(str(error))
+        return 2
+
+
+class _Run:
+    """One run of the command.
+
+    Args:
+        options: the command line.
+    """
+
+    def __init__(self, options: Options) -> None:
+        from headrace import Producer
+        from headrace.cli._produce.progress import Progress
+        from headrace.cli._produce.sink import Sink
+
+        self._options = options
+        self._signal = 0
+        self._done = 0  # bytes, or rows of Parquet
+        self._tee_broken = False
+        self._last_error = ""
+        self._places = Places()
+        total, self._terminal = _total(options)
+        shown = sys.stderr.isatty() and not options.quiet and not self._terminal and not (
+            options.tee and sys.stdout.isatty())
+        self._progress = Progress(options.topic, total, shown, "rows" if options.form == "parquet" else "bytes")
+        self._ledger = Ledger(self._places, options.show_errors, self._progress.note)
+        self._producer = Producer({**options.properties, "delivery.report.only.error": True,
+                                   "error_cb": self._on_error})
+        self._limit = _LINE_FACTOR * self._producer._core.config["message.max.bytes"]
+        self._sink = Sink(self._producer, options.topic, options.constants, self._ledger, self._idle,
+                          rate=options.rate, limit=options.count, per_transaction=options.per_transaction)
+
+    def run(self) -> int:
+        """Send everything, and say what became of it. Returns the exit status."""
+        from headrace.cli._produce.sink import Enough, Stopped
+
+        began_at = time.monotonic()
+        trouble, aborted = "", ""
+        try:
+            with _signals(self._on_signal), self._progress:
+                try:
+                    self._sink.begin()
+                    self._greet()
+                    try:
+                        self._send_all()
+                    except Enough:
+                        pass
+                    self._sink.finish()
+                except Stopped:
+                    trouble = "stopped by Ctrl-C" if self._signal == signal.SIGINT else "stopped by SIGTERM"
+                except ConfigError as error:
+                    if not self._ledger.accepted:
+                        raise
+                    trouble = str(error)
+                except KafkaException as error:
+                    trouble = error.error.str()
+                except OSError as error:
+                    trouble = f"{error.filename}: {error.strerror}" if error.filename else str(error)
+                self._ledger.settle()
+                if trouble:
+                    self._progress.note(trouble)
+                if len(self._producer) or self._sink.in_transaction:
+                    aborted = self._sink.give_up()
+            return self._end(trouble, aborted, time.monotonic() - began_at)
+        except KeyboardInterrupt:
+            self._producer.purge(blocking=False)
+            complain("stopped at once by a second Ctrl-C: which records are stored is not known")
+            return 130
+        finally:
+            if not self._sink.in_transaction:  # one that could not be aborted would hold up the end
+                self._producer.close()
+
+    def _greet(self) -> None:
+        if self._terminal and not self._options.quiet:
+            complain("each line is a record; Ctrl-D ends, Ctrl-C stops")
+
+    # While it runs
+
+    def _on_signal(self, number: int) -> None:
+        self._signal = number
+
+    def _on_error(self, error: KafkaError) -> None:
+        if (text := error.str()) != self._last_error:
+            self._last_error = text
+            self._progress.note(text)
+
+    def _idle(self) -> None:
+        """Between two slices and in every wait."""
+        from headrace.cli._produce.sink import Stopped
+
+        if self._signal:
+            raise Stopped
+        self._producer.poll(0)
+        ledger = self._ledger
+        ledger.settle()
+        self._progress.update(self._done, ledger.stored(self._producer))
+        if ledger.hopeless is not None:
+            raise KafkaException(ledger.hopeless)
+
+    def _malformed(self, line: int, why: str) -> bool:
+        """Tell of what is no record; True when nothing behind it is to be read."""
+        skip = self._options.skip_malformed
+        self._ledger.is_malformed(line, why, skip)
+        return not skip
+
+    def _send_all(self) -> None:
+        options = self._options
+        for name in options.files:
+            if options.form == "parquet":
+                self._send_parquet(name)
+                continue
+            for part in self._slices(name):
+                if len(part):
+                    self._send(part)
+                if self._ledger.malformed:
+                    return
+            if self._ledger.malformed:  # a line that is too long
+                return
+
+    def _send_parquet(self, name: str) -> None:
+        from headrace.cli._produce.parquet import send_parquet
+
+        send_parquet(name, self._options.roles, self._options.constants, self._places, self._sink, self._advance,
+                     by_record=bool(self._options.properties.get("interceptor.classes")))
+
+    def _advance(self, amount: int) -> None:
+        self._done += amount
+
+    def _send(self, part: Slice) -> None:
+        before = self._ledger.accepted
+        try:
+            self._sink.send(part)
+        finally:
+            if part.raw is not None and not self._tee_broken:
+                self._tee(part.raw[: self._ledger.accepted - before])
+
+    def _slices(self, name: str) -> Iterator[Slice]:
+        """The records of an input, up to what is malformed."""
+        from headrace.cli._produce.inputs import open_input
+        from headrace.cli._produce.lines import split_lines
+
+        options = self._options
+        try:
+            source = open_input(name)
+        except OSError as error:
+            raise OSError(error.errno, error.strerror, name) from None
+        base = self._places.begin(source.name)
+
+        def chunks() -> Iterator[bytes]:
+            for chunk in source.chunks(self._idle):
+                self._done += len(chunk)
+                yield chunk
+
+        try:
+            delimiter = b"\n" if options.form in ("csv", "jsonl") else options.delimiter
+            yield from self._parsed(split_lines(chunks(), delimiter, self._limit, base, self._malformed))
+        except OSError as error:
+            raise OSError(error.errno, error.strerror, name) from None
+        finally:
+            source.close()
+
+    def _parsed(self, lines: Iterator[tuple[int, list[bytes]]]) -> Iterator[Slice]:
+        options, places, malformed = self._options, self._places, self._malformed
+        if options.form == "lines":
+            from headrace.cli._produce.lines import line_slices
+
+            return line_slices(lines, places, malformed, key_delimiter=options.key_delimiter,
+                               encoding=options.encoding, raw=options.tee)
+        if options.form == "csv":
+            from headrace.cli._produce.csvrows import CsvForm, csv_slices
+
+            form = CsvForm(options.delimiter.decode("latin-1"), options.header, options.roles, options.encoding,
+                           self._limit)
+            return csv_slices(lines, places, malformed, form)
+        from headrace.cli._produce.jsonlines import envelope_slices, value_slices
+
+        if options.values:
+            return value_slices(lines, places, malformed, options.roles.get("key"), options.tee)
+        return envelope_slices(lines, places, malformed, options.tee)
+
+    def _tee(self, lines: list[bytes]) -> None:
+        end = self._options.delimiter
+        try:
+            sys.stdout.buffer.write(end.join(lines) + end)
+            sys.stdout.buffer.flush()
+        except BrokenPipeError:
+            self._tee_broken = True
+            # Python must not complain when it flushes at exit.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            self._progress.note("nobody reads standard output any more: --tee ends, sending goes on")
+
+    # The end
+
+    def _end(self, trouble: str, aborted: str, seconds: float) -> int:
+        """Say what happened; returns the exit status."""
+        ledger, sink = self._ledger, self._sink
+        stored = ledger.stored(self._producer) if self._options.per_transaction is None else sink.committed
+        lost = sum(ledger.left.values())
+        if aborted:
+            complain(aborted)
+        elif ledger.accepted and (trouble or lost):
+            complain(self._left(stored))
+        if ledger.malformed:
+            complain("nothing behind the malformed record was read; --skip-malformed passes over such")
+        if not self._options.quiet:
+            print(self._summary(stored, seconds), file=sys.stderr, flush=True)
+        if self._signal:
+            return 128 + self._signal
+        return int(bool(trouble or aborted or lost or ledger.failed or ledger.malformed))
+
+    @property
+    def _tried(self) -> int:
+        """Records that were read, the refused ones too."""
+        return self._ledger.accepted + self._ledger.refusals
+
+    def _left(self, stored: int) -> str:
+        """What is acknowledged and what is not, when the end came early."""
+        ledger = self._ledger
+        never, under_way = ledger.left.values()
+        said = f"{stored:,} of {amount(self._tried, 'record')} that were read are acknowledged"
+        if ledger.first_left is None:
+            return said
+        return (f"{said}, {never + under_way:,} are not: {never:,} never left, {under_way:,} were on their way and may "
+                f"be stored; the first is {ledger.places.where(ledger.first_left)}")
+
+    def _summary(self, stored: int, seconds: float) -> str:
+        ledger, options = self._ledger, self._options
+        whole = stored == ledger.accepted and not ledger.failed
+        count = amount(stored, "record") if whole else f"{stored:,} of {amount(self._tried, 'record')}"
+        verb = "stored in" if self._producer._core.config["acks"] else "sent, without acknowledgement, to"
+        if options.per_transaction is not None:
+            verb = f"committed in {amount(self._sink.commits, 'transaction')} to"
+        rates = f"{stored / seconds:,.0f} records/s"
+        size = ""
+        if whole:
+            size = f", {_size(ledger.accepted_bytes)},"
+            rates += f", {ledger.accepted_bytes / seconds / 1e6:,.1f} MB/s"
+        skipped = f", {ledger.skipped:,} malformed passed over" if ledger.skipped else ""
+        malformed = f", {ledger.malformed:,} malformed" if ledger.malformed else ""
+        return (f"{count}{size} {verb} {options.topic} in {seconds:.2f} s ({rates}), {ledger.failed:,} failed"
+                f"{malformed}{skipped}")
+
+
+def _size(count: int) -> str:
+    for unit, factor in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
+        if count >= factor:
+            return f"{count / factor:,.1f} {unit}"
+    return f"{count} B"
+
+
+def _total(options: Options) -> tuple[int | None, bool]:
+    """Bytes or rows of all inputs, None when that is not known; and whether somebody types.
+
+    Raises:
+        ConfigError: an input can not be opened: then nothing is sent.
+    """
+    from headrace.cli._produce.inputs import open_input
+
+    sizes, terminal = list[int | None](), False
+    for name in options.files:
+        try:
+            source = open_input(name)
+        except OSError as error:
+            raise ConfigError(f"{name}: {error.strerror}") from None
+        sizes.append(source.size)
+        terminal |= source.is_terminal
+        source.close()
+    if options.form == "parquet":
+        from headrace.cli._produce.parquet import parquet_rows
+
+        return parquet_rows(options.files), False
+    return None if None in sizes else sum(filter(None, sizes)), terminal
+
+
+@contextmanager
+def _signals(handler: Callable[[int], None]) -> Iterator[None]:
+    """Ctrl-C and SIGTERM are told to the handler; a second Ctrl-C is a KeyboardInterrupt."""
+    first_at = 0.0
+
+    def on_signal(number: int, _frame: FrameType | None) -> None:
+        nonlocal first_at
+        now = time.monotonic()
+        if number == signal.SIGINT and first_at and now - first_at > _SAME_S:
+            raise KeyboardInterrupt
+        first_at = first_at or now
+        handler(number)
+
+    before: dict[int, Any] = {number: signal.signal(number, on_signal) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, old in before.items():
+            signal.signal(number, old)
