@@ -25,7 +25,7 @@ from .site import Site
 
 LOADS = ("idempotent", "transactional")
 _STALL_S = 120.0
-_CALM_S = 3.0
+_CALM_S = 1.0
 _SHOW_EVERY_S = 0.5
 _TELL_EVERY_S = 30.0
 
