@@ -16,11 +16,13 @@ demo: $(READY)  ## The main job on the embedded broker: 336,776 flights through 
 test: $(READY)  ## All tests but the long ones, real Kafka and real Spark included
 	$(BIN)/python -m pytest -m "not slow" $(PYTEST_ARGS)
 
-long: $(READY)  ## The long tests: clusters of three brokers, older Kafkas, simulated schedules, a million hostile inputs
+long: $(READY)  ## The long tests: clusters of three brokers, older Kafkas, simulated schedules, a million hostile inputs, chaos
 	$(BIN)/python -m pytest -m slow $(PYTEST_ARGS)
+	$(BIN)/python -m tests.kafka.matrix
 	$(BIN)/python -m tests.sim.produce --schedules 100000 --jobs 2
 	$(BIN)/python -m tests.sim.transactions --schedules 100000 --jobs 2
 	$(BIN)/python -m tests.hostile --frames 1000000 --jobs 2
+	$(BIN)/python -m tests.chaos --minutes 3
 
 fuzz: $(READY)  ## Ten minutes of coverage-guided fuzzing for each of the native module, message codecs and compression
 	$(BIN)/python -m tests.fuzz --seconds 600 --jobs 2 $(FUZZ_ARGS)

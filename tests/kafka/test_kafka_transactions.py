@@ -13,37 +13,38 @@ from typing import Any
 
 import confluent_kafka
 import pytest
-from real_kafka import GENERAL, make_topic, read_all, running, take, until
+from configuration import GENERAL, OLDER, Configuration
+from real_kafka import make_topic, read_all, running, take, until
 
 from headrace import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 from headrace.machines.transactions import GroupMember
-from tools.kafka import KafkaCluster, java_tool
+from tools.kafka import KafkaCluster
 
 _NUMBERS = count()
 QUICK = {"transaction.abort.timed.out.transaction.cleanup.interval.ms": "500"}
 
 
 @pytest.fixture(scope="module")
-def older() -> Iterator[KafkaCluster]:
-    yield from running(KafkaCluster("3.9.2"))
+def older(configured: Configuration) -> Iterator[KafkaCluster]:
+    yield from running(configured.cluster(OLDER))
 
 
-@pytest.fixture(params=[GENERAL, pytest.param("3.9.2", marks=pytest.mark.slow)])
-def site(request: pytest.FixtureRequest) -> KafkaCluster:
+@pytest.fixture(params=[GENERAL, pytest.param(OLDER, marks=pytest.mark.slow)])
+def site(request: pytest.FixtureRequest, configured: Configuration) -> KafkaCluster:
     """Kafka with transactions version 2, and with version 1."""
-    found: KafkaCluster = request.getfixturevalue("kafka" if request.param == GENERAL else "older")
+    found: KafkaCluster = request.getfixturevalue("kafka" if request.param == configured.version else "older")
     return found
 
 
-@pytest.fixture(scope="module", params=[GENERAL, "3.9.2"])
-def impatient(request: pytest.FixtureRequest) -> Iterator[KafkaCluster]:
+@pytest.fixture(scope="module", params=[GENERAL, OLDER])
+def impatient(request: pytest.FixtureRequest, configured: Configuration) -> Iterator[KafkaCluster]:
     """Coordinators that look every half second for transactions whose time is over."""
-    yield from running(KafkaCluster(request.param, properties=QUICK))
+    yield from running(configured.cluster(request.param, properties=QUICK))
 
 
 @contextmanager
 def transactional(cluster: KafkaCluster, name: str | None = None, **more: Any) -> Iterator[Producer]:
-    config = {"bootstrap.servers": cluster.bootstrap_servers, "linger.ms": 1,
+    config = {**cluster.connection, "linger.ms": 1,
               "transactional.id": name or f"x-{next(_NUMBERS)}", **more}
     with Producer(config) as producer:
         producer.init_transactions(30)
@@ -66,7 +67,7 @@ def values(messages: list[Any]) -> list[str]:
 
 
 def committed(cluster: KafkaCluster, group: str, topic: str) -> int:
-    with Consumer({"bootstrap.servers": cluster.bootstrap_servers, "group.id": group}) as consumer:
+    with Consumer({**cluster.connection, "group.id": group}) as consumer:
         return consumer.committed([TopicPartition(topic, 0)], 20)[0].offset
 
 
@@ -89,15 +90,14 @@ def test_three_readers_see_the_committed_transactions_and_no_other(site: KafkaCl
     assert values(read_all(site, topic, len(expected))) == sorted(expected)
     assert len(read_all(site, topic, 480, **{"isolation.level": "read_uncommitted"})) == 480
     theirs = confluent_kafka.Consumer({
-        "bootstrap.servers": site.bootstrap_servers, "group.id": f"theirs-{topic}", "auto.offset.reset": "earliest"})
+        **site.connection, "group.id": f"theirs-{topic}", "auto.offset.reset": "earliest"})
     try:
         theirs.subscribe([topic])
         assert values(take(theirs, len(expected))) == sorted(expected)
     finally:
         theirs.close()
-    done = java_tool(
-        "console-consumer", "--bootstrap-server", site.bootstrap_servers, "--topic", topic, "--from-beginning",
-        "--isolation-level", "read_committed", "--timeout-ms", "4000")
+    done = site.java_tool("console-consumer", "--topic", topic, "--from-beginning", "--isolation-level",
+                          "read_committed", "--timeout-ms", "4000")
     lines = done.stdout.decode().splitlines()  # it also says there that time was up
     assert sorted(line for line in lines if re.fullmatch(r"\d+-\d+", line)) == sorted(expected)
 
@@ -117,7 +117,7 @@ def test_offsets_count_when_the_transaction_does(site: KafkaCluster) -> None:
 
 def test_offsets_of_a_member_that_left_are_refused_and_the_transaction_can_be_aborted(site: KafkaCluster) -> None:
     topic, group = make_topic(site, 1), f"g-{next(_NUMBERS)}"
-    config = {"bootstrap.servers": site.bootstrap_servers, "group.id": group, "auto.offset.reset": "earliest"}
+    config = {**site.connection, "group.id": group, "auto.offset.reset": "earliest"}
     with transactional(site) as producer:
         with producer.transaction():
             producer.produce(topic, b"v")
@@ -220,8 +220,8 @@ def test_a_cluster_changes_its_version_of_transactions_under_a_producer(own_kafk
     topic, versions, written = make_topic(own_kafka, 1), [], 0
 
     def settle(way: str, level: int) -> None:
-        done = java_tool("org.apache.kafka.tools.FeatureCommand", "--bootstrap-server", own_kafka.bootstrap_servers,
-                         way, "--feature", f"transaction.version={level}")
+        done = own_kafka.java_tool(
+            "org.apache.kafka.tools.FeatureCommand", way, "--feature", f"transaction.version={level}")
         assert done.returncode == 0, done.stdout + done.stderr
 
     with transactional(own_kafka) as producer:
@@ -267,7 +267,7 @@ class Copier:
         assert self._failed is None, self._failed
 
     def _run(self) -> None:
-        config = {"bootstrap.servers": self._cluster.bootstrap_servers, "group.id": f"copy-{self._target}",
+        config = {**self._cluster.connection, "group.id": f"copy-{self._target}",
                   "auto.offset.reset": "earliest", "enable.auto.commit": False}
         try:
             with Consumer(config) as consumer:
@@ -295,6 +295,7 @@ class Copier:
             except KafkaException as failed:
                 self.aborted += 1
                 for place in consumer.committed(consumer.assignment(), 60):
+                    assert place.error is None, place.error
                     place.offset = max(place.offset, 0)
                     consumer.seek(place)
                 if failed.error.fatal():
@@ -307,7 +308,7 @@ def copy_through(cluster: KafkaCluster, disturb: Callable[[], None]) -> None:
     written, stop = [0], threading.Event()
 
     def write() -> None:
-        config = {"bootstrap.servers": cluster.bootstrap_servers, "message.timeout.ms": 120_000, "linger.ms": 5}
+        config = {**cluster.connection, "message.timeout.ms": 120_000, "linger.ms": 5}
         with Producer(config) as producer:
             while not stop.is_set():
                 for _ in range(30):
@@ -335,10 +336,13 @@ def copy_through(cluster: KafkaCluster, disturb: Callable[[], None]) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.chaos
 @pytest.mark.timeout(400)
-@pytest.mark.parametrize("version", [GENERAL, "3.9.2"])
-def test_every_record_is_copied_once_although_each_broker_is_killed_in_turn(version: str) -> None:
-    for cluster in running(KafkaCluster(version, 3, properties={"min.insync.replicas": "2"})):
+@pytest.mark.parametrize("version", [GENERAL, OLDER])
+def test_every_record_is_copied_once_although_each_broker_is_killed_in_turn(
+    configured: Configuration, version: str
+) -> None:
+    for cluster in running(configured.cluster(version, 3)):
         def disturb(cluster: KafkaCluster = cluster) -> None:
             for node_id in cluster.nodes:
                 cluster.kill(node_id)
@@ -350,6 +354,7 @@ def test_every_record_is_copied_once_although_each_broker_is_killed_in_turn(vers
 
 
 @pytest.mark.slow
+@pytest.mark.chaos
 @pytest.mark.timeout(400)
 def test_every_record_is_copied_once_although_a_broker_freezes(three_brokers: KafkaCluster) -> None:
     def disturb() -> None:
