@@ -118,6 +118,7 @@ def test_a_configuration_as_people_write_it_for_librdkafka_works() -> None:
         "statistics.interval.ms": 1000, "stats_cb": print, "message.timeout.ms": 5000, "request.timeout.ms": 9000,
     })
     assert (config["linger.ms"], config["on_delivery"], config["broker.address.family"]) == (20, print, "v4")
+    assert config["sticky.partitioning.linger.ms"] == 50
 
 
 def test_a_configuration_as_people_write_it_for_java_works() -> None:
@@ -128,6 +129,7 @@ def test_a_configuration_as_people_write_it_for_java_works() -> None:
         "partitioner.class": "org.apache.kafka.clients.producer.RoundRobinPartitioner", "max.block.ms": 1000,
         "metadata.max.age.ms": 1000, "metadata.max.idle.ms": 1000, "send.buffer.bytes": 131_072,
         "metrics.recording.level": "DEBUG", "partitioner.availability.timeout.ms": 0,
+        "partitioner.adaptive.partitioning.enable": "true",
     })
     assert config["queue.buffering.max.kbytes"] == 32_768
     assert config["compression.level"] == 3
@@ -144,6 +146,10 @@ def test_a_configuration_as_people_write_it_for_java_works() -> None:
     {"partitioner": "murmur2", "partitioner.class": "RoundRobinPartitioner"},
     {"partitioner": "murmur2", "partitioner.ignore.keys": True},
     {"partitioner.class": "DefaultPartitioner", "partitioner.ignore.keys": True},
+    {"partitioner.availability.timeout.ms": 5, "partitioner.adaptive.partitioning.enable": False},
+    {"partitioner": "murmur2", "partitioner.availability.timeout.ms": 5},
+    {"partitioner.class": "RoundRobinPartitioner", "partitioner.availability.timeout.ms": 5},
+    {"partitioner": lambda *of: 0, "partitioner.availability.timeout.ms": 5},
 ], ids=lambda given: " ".join(given))
 def test_properties_that_contradict_each_other_are_refused_by_name(given: dict[str, object]) -> None:
     first, *_, last = given
@@ -154,5 +160,8 @@ def test_properties_that_contradict_each_other_are_refused_by_name(given: dict[s
 def test_a_default_gives_way_to_what_was_asked_for() -> None:
     assert Config(PRODUCER, {**SERVERS, "message.timeout.ms": 4})["linger.ms"] == 2
     assert Config(ADMIN, {**SERVERS, "reconnect.backoff.ms": 5000})["reconnect.backoff.max.ms"] == 5000
-    assert Config(PRODUCER, {**SERVERS, "partitioner.ignore.keys": True})["partitioner"] == "random"
+    assert Config(PRODUCER, {**SERVERS, "partitioner.ignore.keys": True})["partitioner"] == "uniform_sticky"
+    assert Config(PRODUCER, {**SERVERS, "linger.ms": 50})["sticky.partitioning.linger.ms"] == 100
+    assert Config(PRODUCER, {**SERVERS, "linger.ms": 0})["sticky.partitioning.linger.ms"] == 10
+    assert Config(PRODUCER, {**SERVERS, "sticky.partitioning.linger.ms": 5})["sticky.partitioning.linger.ms"] == 5
     assert Config(PRODUCER, {**SERVERS, "queue.buffering.max.kbytes": 1024, "buffer.memory": 1 << 20})

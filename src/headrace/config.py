@@ -18,7 +18,7 @@ from headrace.errors import ConfigError
 from headrace.security import MECHANISMS, settle_security
 
 __all__ = [
-    "ADMIN", "CONSUMER", "NOT_SUPPORTED", "PRODUCER", "PROPERTIES", "WITHOUT_EFFECT", "Config", "Property",
+    "ADMIN", "CONSUMER", "NOT_SUPPORTED", "PRODUCER", "PROPERTIES", "WITHOUT_EFFECT", "Config", "Property", "is_by_lot",
 ]
 
 PRODUCER = "producer"
@@ -232,21 +232,34 @@ _ROWS = (
     Property("compression.zstd.level", "int", -1, "The same if the codec is zstd.", roles=_P, low=-1, high=22,
              kip="KIP-390"),
     Property("partitioner", "enum", "consistent_random", "How a record without a partition finds one. "
-             "consistent_random: CRC32 of the key; without a key a random partition for each batch (librdkafka's "
-             "default). murmur2_random: Java's hash of the key. round_robin: one after the other, whatever the key. "
+             "consistent_random: CRC32 of the key, librdkafka's default. murmur2_random: Java's default, its hash of "
+             "the key. fnv1a_random: Sarama's. Without a key (consistent_random: also with an empty one) records take "
+             "turns: all go to one partition until it has got batch.size bytes or batch.num.messages records, or "
+             "sticky.partitioning.linger.ms are over, then to another, drawn by lot; uniform_sticky does so whatever "
+             "the key. consistent, murmur2, fnv1a: as their namesakes, a missing key being an empty one. random: a lot "
+             "for each record, turns without a key. round_robin: one after the other, whatever the key. "
              "Or a function, called as partitioner(topic, key, value, partition_count), with key and value as bytes "
              "or None; it returns a partition number.", roles=_P,
              choices=("random", "consistent", "consistent_random", "murmur2", "murmur2_random", "fnv1a",
-                      "fnv1a_random", "round_robin")),
+                      "fnv1a_random", "uniform_sticky", "round_robin")),
     Property("partitioner.class", "enum", "", "Java's way to choose the partitioner: a class of Kafka's own, with or "
-             "without its package; Java's default partitioner is murmur2_random here.", roles=_P,
+             "without its package. DefaultPartitioner is murmur2_random, what Java does without a class.", roles=_P,
              choices={"": "", **{package + name.lower(): ours for name, ours in (
-                 ("DefaultPartitioner", "murmur2_random"), ("UniformStickyPartitioner", "random"),
+                 ("DefaultPartitioner", "murmur2_random"), ("UniformStickyPartitioner", "uniform_sticky"),
                  ("RoundRobinPartitioner", "round_robin"),
              ) for package in ("", "org.apache.kafka.clients.producer.",
                                "org.apache.kafka.clients.producer.internals.")}}),
     Property("partitioner.ignore.keys", "bool", False, "Spread records over all partitions although they have keys, "
-             "as the partitioner random does.", roles=_P, kip="KIP-794"),
+             "as the partitioner uniform_sticky does.", roles=_P, kip="KIP-794"),
+    Property("partitioner.adaptive.partitioning.enable", "bool", True, "Draw partitions the less often the more "
+             "batches wait for them, so that a slow broker gets fewer records without a key.", roles=_P,
+             kip="KIP-794"),
+    Property("partitioner.availability.timeout.ms", "int", 0, "Draw no partition of a broker that has settled none of "
+             "the batches that wait for it for so long; 0 waits for ever. Needs "
+             "partitioner.adaptive.partitioning.enable.", roles=_P, unit="ms", low=0, high=_INT32, kip="KIP-794"),
+    Property("sticky.partitioning.linger.ms", "int", 10, "Longest turn of a partition with records without a key; 0 "
+             "draws a lot for each record. Twice linger.ms, if that is more and this is not given.", roles=_P,
+             unit="ms", low=0, high=900_000, kip="KIP-480"),
     Property("interceptor.classes", "objects", (), "`ProducerInterceptor`s, called in this order: classes, objects, or "
              "import paths (`package.module.Class`), which may be text with commas. Properties with a part "
              "`interceptor` in their name are theirs and not checked.", roles=_P, kip="KIP-42"),
@@ -323,13 +336,10 @@ WITHOUT_EFFECT: dict[str, tuple[tuple[str, ...], str]] = {
     "metrics.num.samples": (_ANY, "statistics cover the last 1,000 requests"),
     "metrics.recording.level": (_ANY, "all statistics are always kept"),
     "metrics.sample.window.ms": (_ANY, "statistics cover the last 1,000 requests"),
-    "partitioner.adaptive.partitioning.enable": (_ANY, "behind a slow broker batches grow instead"),
-    "partitioner.availability.timeout.ms": (("0",), "partitions are not avoided while their broker is slow"),
     "produce.offset.report": (_ANY, "reports always have the offset"),
     "queuing.strategy": (("fifo",), "records stay in order"),
     "reconnect.backoff.jitter.ms": (_ANY, "reconnect.backoff.ms has its own jitter"),
     "socket.max.fails": (_ANY, "a request that is not answered in time closes the connection"),
-    "sticky.partitioning.linger.ms": (_ANY, "records without a key stay with a partition until its batch is closed"),
     "topic.metadata.refresh.fast.cnt": (_ANY, "metadata is asked for until the leader is known"),
     "topic.metadata.refresh.fast.interval.ms": (_ANY, "retry.backoff.ms is the pause while a leader is sought"),
     "topic.metadata.refresh.sparse": (_ANY, "only topics that are used are asked for"),
@@ -580,9 +590,26 @@ def _settle_partitioner(config: Config) -> None:
     if config["partitioner.class"]:
         _replace(config, "partitioner", config["partitioner.class"], "partitioner.class")
     if config["partitioner.ignore.keys"]:
-        if config["partitioner"] != "random" and {"partitioner", "partitioner.class"} & config.given.keys():
-            raise ConfigError('"partitioner.ignore.keys" is what the partitioner "random" does: give no other one')
-        config._values["partitioner"] = "random"
+        if {"partitioner", "partitioner.class"}.isdisjoint(config.given):
+            config._values["partitioner"] = "uniform_sticky"
+        elif config["partitioner"] not in ("uniform_sticky", "random"):
+            raise ConfigError('"partitioner.ignore.keys" is what the partitioners "uniform_sticky" and "random" do: '
+                              "give no other one")
+    if config["partitioner.availability.timeout.ms"]:
+        if not config["partitioner.adaptive.partitioning.enable"]:
+            raise ConfigError('"partitioner.availability.timeout.ms" needs "partitioner.adaptive.partitioning.enable": '
+                              "true")
+        if not is_by_lot(config["partitioner"]):
+            raise ConfigError('"partitioner.availability.timeout.ms" can do nothing for the "partitioner" '
+                              f'"{config["partitioner"]}", which leaves no record to chance: give another one')
+    if "sticky.partitioning.linger.ms" not in config.given:
+        turn_ms = max(config["sticky.partitioning.linger.ms"], min(int(2 * config["linger.ms"]), 900_000))
+        config._values["sticky.partitioning.linger.ms"] = turn_ms
+
+
+def is_by_lot(partitioner: object) -> bool:
+    """Whether a value of `partitioner` leaves records to chance."""
+    return partitioner not in ("consistent", "murmur2", "fnv1a", "round_robin") and not callable(partitioner)
 
 
 def _settle_idempotence(config: Config) -> None:

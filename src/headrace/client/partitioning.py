@@ -1,19 +1,26 @@
-"""Partitioners that are Python functions: the user's own, and `round_robin`.
+"""What the property `partitioner` means: the user's functions in Python, `round_robin`, and who weighs partitions.
 
-The built-in ones that hash keys are native, see `records.hashing`. Read next: `client.topic_buffers`.
+Keys are hashed, and lots drawn, natively: see `records.hashing`. Read next: `client.topic_buffers`,
+`machines.partitioner`.
 """
 
 from __future__ import annotations
 
 import itertools
 import operator
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+from headrace.config import Config, is_by_lot
 from headrace.errors import KafkaError, KafkaException
+from headrace.machines.accumulator import Accumulator
+from headrace.machines.machine import Machine
+from headrace.machines.metadata import Metadata
+from headrace.machines.partitioner import Balance
+from headrace.records import TopicBuffer
 from headrace.records.message import encode_text
 
-__all__ = ["Choice", "choice_of"]
+__all__ = ["Choice", "balance_of", "choice_of"]
 
 Choice = Callable[[str, Any, Any, int], int]
 """Called as choice(topic, key, value, partition_count); returns a partition that exists, or raises `KafkaException`."""
@@ -24,6 +31,16 @@ def choice_of(partitioner: str | Callable[..., Any]) -> Choice | None:
     if callable(partitioner):
         return _checked(partitioner)
     return _RoundRobin() if partitioner == "round_robin" else None
+
+
+def balance_of(
+    config: Config, buffers: Mapping[str, TopicBuffer], accumulator: Accumulator, metadata: Metadata
+) -> list[Machine]:
+    """Who weighs a producer's partitions; nobody if its partitioner leaves no record to chance."""
+    if not is_by_lot(config["partitioner"]):
+        return []
+    return [Balance(buffers, accumulator, metadata, adaptive=config["partitioner.adaptive.partitioning.enable"],
+                    patience_s=config.seconds("partitioner.availability.timeout.ms"))]
 
 
 class _RoundRobin:

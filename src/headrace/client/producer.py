@@ -23,6 +23,7 @@ from uuid import UUID
 
 from headrace.client.base import ClientCore
 from headrace.client.deliveries import Deliveries
+from headrace.client.partitioning import balance_of
 from headrace.client.statistics import ProducerStatistics
 from headrace.client.topic_buffers import FailedRecord, TopicBuffers
 from headrace.client.transactions import TransactionCalls
@@ -88,7 +89,8 @@ class Core:
             config, self._client.metadata, self._driver, self.deliveries.add_notice, self.deliveries.waiting,
             budget=self.budget, accumulator=self._accumulator)
         self._sender = self._make_sender()
-        self._client.driver.add(self._sender)
+        for machine in (self._sender, *balance_of(config, self.buffers.all, self._accumulator, self._client.metadata)):
+            self._driver.add(machine)
         if self.transactions is not None:
             self.transactions.start(self._sender, self.purge)
         _CORES.add(self)

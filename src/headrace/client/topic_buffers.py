@@ -236,6 +236,7 @@ class TopicBuffers:
             batch_bytes=self._config["batch.size"],
             batch_count=self._config["batch.num.messages"],
             message_bytes=self._config["message.max.bytes"],
+            turn_ms=self._config["sticky.partitioning.linger.ms"],
         )
         failed, watchers = [], []
         with self._lock:
