@@ -9,6 +9,7 @@ import asyncio
 import math
 import time
 from collections.abc import Callable, Mapping
+from concurrent.futures import Executor
 from typing import Any
 
 from headrace.client.aio_sending import AIOSending
@@ -32,18 +33,28 @@ class AIOProducer(AIOSending, AIOTransactional):
     `message = await (await producer.produce("topic", b"value"))`.
 
     Args:
-        conf: properties, see `headrace.config`.
+        producer_conf: properties, see `headrace.config`.
+        max_workers, executor: without effect: no threads are needed.
+        batch_size, buffer_timeout: without effect: batch.num.messages, batch.size and linger.ms say when records go.
 
     Raises:
         ConfigError: a property is unknown, malformed or contradicts another.
     """
 
-    def __init__(self, conf: Mapping[str, Any]) -> None:
-        self._config = Config(PRODUCER, conf)
+    def __init__(
+        self,
+        producer_conf: Mapping[str, Any],
+        max_workers: int = 4,
+        executor: Executor | None = None,
+        batch_size: int = 1000,
+        buffer_timeout: float = 1.0,
+    ) -> None:
+        self._config = Config(PRODUCER, producer_conf)
         self._chain = InterceptorChain.of(self._config)
         self._core_if_started: Core | None = None
         self._changed = asyncio.Event()
         self._closed = False
+        self._served = 0
 
     @property
     def _core(self) -> Core:
@@ -59,7 +70,7 @@ class AIOProducer(AIOSending, AIOTransactional):
         if self._core_if_started is None:
             return
         try:
-            self._core_if_started.deliveries.serve()
+            self._served += self._core_if_started.deliveries.serve()
         except Exception as error:  # a callback's; the rest of the reports must not wait for ever
             loop = asyncio.get_running_loop()
             loop.call_exception_handler({"message": "a callback of a producer raised", "exception": error})
@@ -106,6 +117,25 @@ class AIOProducer(AIOSending, AIOTransactional):
                 return future
             except BufferFullError:
                 await self._change(math.inf)
+
+    async def poll(self, timeout: float = 0) -> int:
+        """Wait until something is reported. The loop calls callbacks by itself, whether this is called or not.
+
+        Args:
+            timeout: seconds; negative waits as long as it takes.
+
+        Returns:
+            How many callbacks were called since the last `poll()`.
+
+        Raises:
+            ClientClosedError: the producer is closed.
+        """
+        if self._core.closed:
+            raise ClientClosedError("Producer has been closed: make a new one")
+        if not self._served:
+            await self._change(math.inf if timeout is None or timeout < 0 else time.monotonic() + timeout)
+        served, self._served = self._served, 0
+        return served
 
     async def flush(self, timeout: float = -1) -> int:
         """Send everything now and wait for the reports.
