@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from headrace.client.interceptors import ProducerInterceptor
+    from headrace.client.key_hashes import consistent, fnv1a, murmur2
     from headrace.client.sync.consumer import Consumer
     from headrace.client.sync.kafka_producers import (
         EventsPollingOption,
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
         SendOption,
     )
     from headrace.client.sync.producer import Producer
+    from headrace.client.sync.serializing_producer import SerializingProducer
     from headrace.errors import KafkaError, KafkaException
     from headrace.records import Message
     from headrace.types import (
@@ -34,23 +36,26 @@ if TYPE_CHECKING:
         RecordMetadata,
         ThrottleEvent,
         TopicPartition,
+        Uuid,
     )
 
 __version__ = "0.1.0"
 
 _HOMES = {
     "headrace.client.interceptors": ("ProducerInterceptor",),
+    "headrace.client.key_hashes": ("consistent", "fnv1a", "murmur2"),
     "headrace.client.sync.kafka_producers": (
         "EventsPollingOption", "KafkaAsyncProducer", "KafkaSyncProducer", "SendOption",
     ),
     "headrace.client.sync.producer": ("Producer",),
+    "headrace.client.sync.serializing_producer": ("SerializingProducer",),
     "headrace.client.sync.consumer": ("Consumer",),
     "headrace.errors": ("KafkaError", "KafkaException"),
     "headrace.records": ("Message",),
     "headrace.types": (
         "OFFSET_BEGINNING", "OFFSET_END", "OFFSET_INVALID", "OFFSET_STORED", "TIMESTAMP_CREATE_TIME",
         "TIMESTAMP_LOG_APPEND_TIME", "TIMESTAMP_NOT_AVAILABLE", "ProducerRecord", "RecordMetadata", "ThrottleEvent",
-        "TopicPartition",
+        "TopicPartition", "Uuid",
     ),
 }
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
@@ -75,9 +80,14 @@ __all__ = [
     "ProducerRecord",
     "RecordMetadata",
     "SendOption",
+    "SerializingProducer",
     "ThrottleEvent",
     "TopicPartition",
+    "Uuid",
+    "consistent",
+    "fnv1a",
     "libversion",
+    "murmur2",
     "version",
 ]
 

@@ -1,4 +1,4 @@
-"""asyncio clients: `AIOProducer`, `AIOConsumer`, `AIOAdminClient`. They run on the loop that makes them.
+"""asyncio clients: `AIOProducer`, `AIOConsumer`, `AIOAdminClient` and others. They run on the loop that makes them.
 
 Names load on first use.
 """
@@ -11,15 +11,17 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from headrace.client.admin import AIOAdminClient
     from headrace.client.aio_producer import AIOProducer
+    from headrace.client.aio_serializing_producer import AsyncSerializingProducer
     from headrace.client.consumer import AIOConsumer
 
 _HOME_OF = {
     "AIOAdminClient": "headrace.client.admin",
     "AIOConsumer": "headrace.client.consumer",
     "AIOProducer": "headrace.client.aio_producer",
+    "AsyncSerializingProducer": "headrace.client.aio_serializing_producer",
 }
 
-__all__ = ["AIOAdminClient", "AIOConsumer", "AIOProducer"]
+__all__ = ["AIOAdminClient", "AIOConsumer", "AIOProducer", "AsyncSerializingProducer"]
 
 
 def __getattr__(name: str) -> Any:

@@ -1,0 +1,23 @@
+"""Exceptions of clients that serialize: confluent_kafka's `error`. All exceptions are in `headrace.errors`."""
+
+from __future__ import annotations
+
+from headrace.errors import (
+    ConsumeError,
+    KeyDeserializationError,
+    KeySerializationError,
+    ProduceError,
+    SerializationError,
+    ValueDeserializationError,
+    ValueSerializationError,
+)
+
+__all__ = [
+    "ConsumeError",
+    "KeyDeserializationError",
+    "KeySerializationError",
+    "ProduceError",
+    "SerializationError",
+    "ValueDeserializationError",
+    "ValueSerializationError",
+]
