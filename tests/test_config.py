@@ -149,6 +149,8 @@ def test_a_configuration_as_people_write_it_for_java_works() -> None:
     {"partitioner.availability.timeout.ms": 5, "partitioner.adaptive.partitioning.enable": False},
     {"partitioner": "murmur2", "partitioner.availability.timeout.ms": 5},
     {"partitioner.class": "RoundRobinPartitioner", "partitioner.availability.timeout.ms": 5},
+    {"partitioner": "fnv1a", "client.rack": "a", "partitioner.rack.aware": True},
+    {"client.rack": "", "partitioner.rack.aware": True},
     {"partitioner": lambda *of: 0, "partitioner.availability.timeout.ms": 5},
 ], ids=lambda given: " ".join(given))
 def test_properties_that_contradict_each_other_are_refused_by_name(given: dict[str, object]) -> None:

@@ -66,7 +66,8 @@ _ROWS = (
     Property("bootstrap.servers", "list", (), "Brokers to make the first contact with, as host:port, separated by "
              "commas.", aliases=("metadata.broker.list",)),
     Property("client.id", "str", "headrace", "Name of this client in the brokers' logs, quotas and metrics."),
-    Property("client.rack", "str", "", "Rack of this client; consumers may then read from the nearest replica.",
+    Property("client.rack", "str", "", "Rack of this client; consumers may then read from the nearest replica. For "
+             "producers see partitioner.rack.aware.",
              kip="KIP-392"),
     Property("security.protocol", "enum", "plaintext", "How to talk to brokers: with TLS (ssl), with authentication "
              "by SASL, or both.", choices=("plaintext", "ssl", "sasl_plaintext", "sasl_ssl")),
@@ -257,6 +258,8 @@ _ROWS = (
     Property("partitioner.availability.timeout.ms", "int", 0, "Draw no partition of a broker that has settled none of "
              "the batches that wait for it for so long; 0 waits for ever. Needs "
              "partitioner.adaptive.partitioning.enable.", roles=_P, unit="ms", low=0, high=_INT32, kip="KIP-794"),
+    Property("partitioner.rack.aware", "bool", False, "Draw only partitions led in client.rack, if there are any.",
+             roles=_P, kip="KIP-1123"),
     Property("sticky.partitioning.linger.ms", "int", 10, "Longest turn of a partition with records without a key; 0 "
              "draws a lot for each record. Twice linger.ms, if that is more and this is not given.", roles=_P,
              unit="ms", low=0, high=900_000, kip="KIP-480"),
@@ -595,13 +598,15 @@ def _settle_partitioner(config: Config) -> None:
         elif config["partitioner"] not in ("uniform_sticky", "random"):
             raise ConfigError('"partitioner.ignore.keys" is what the partitioners "uniform_sticky" and "random" do: '
                               "give no other one")
-    if config["partitioner.availability.timeout.ms"]:
-        if not config["partitioner.adaptive.partitioning.enable"]:
-            raise ConfigError('"partitioner.availability.timeout.ms" needs "partitioner.adaptive.partitioning.enable": '
-                              "true")
-        if not is_by_lot(config["partitioner"]):
-            raise ConfigError('"partitioner.availability.timeout.ms" can do nothing for the "partitioner" '
-                              f'"{config["partitioner"]}", which leaves no record to chance: give another one')
+    if config["partitioner.rack.aware"] and not config["client.rack"]:
+        raise ConfigError('"partitioner.rack.aware" needs a "client.rack"')
+    if config["partitioner.availability.timeout.ms"] and not config["partitioner.adaptive.partitioning.enable"]:
+        raise ConfigError('"partitioner.availability.timeout.ms" needs "partitioner.adaptive.partitioning.enable" to be '
+                          "true")
+    for name in ("partitioner.availability.timeout.ms", "partitioner.rack.aware"):
+        if config[name] and not is_by_lot(config["partitioner"]):
+            raise ConfigError(f'"{name}" can do nothing for the "partitioner" "{config["partitioner"]}", which '
+                              "leaves no record to chance: give another one")
     if "sticky.partitioning.linger.ms" not in config.given:
         turn_ms = max(config["sticky.partitioning.linger.ms"], min(int(2 * config["linger.ms"]), 900_000))
         config._values["sticky.partitioning.linger.ms"] = turn_ms

@@ -45,8 +45,10 @@ class Picture:
         self.lead(leaders)
 
     def lead(self, leaders: Iterable[int | None]) -> None:
+        """Broker n is in rack n."""
+        nodes = {number: NodeAddress(number, "h", 9, f"rack {number}") for number in (1, 2, 3)}
         partitions = {number: PartitionInfo(leader, 1) for number, leader in enumerate(leaders)}
-        self.cluster = Cluster({1: NodeAddress(1, "h", 9)}, topics={TOPIC: TopicInfo(TOPIC, partitions=partitions)})
+        self.cluster = Cluster(nodes, topics={TOPIC: TopicInfo(TOPIC, partitions=partitions)})
         self.updates += 1
 
     def leader(self, topic: str, partition: int) -> tuple[int | None, int]:

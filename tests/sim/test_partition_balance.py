@@ -92,6 +92,18 @@ def test_partitions_without_a_leader_are_left_out_until_they_have_one(simulation
     made.finish()
 
 
+def test_partitions_led_in_the_own_rack_are_preferred_if_there_are_any(simulation: Any) -> None:
+    made = simulation(EVEN, dict.fromkeys((1, 2, 3), FAST), rack="rack 2")
+    made.run(0.001)
+    placed = made.produce(1)
+    assert [partition for partition, count in enumerate(placed) if count] == [1, 4]
+    made.picture.lead([1, None, 3, 1, 3, 3])
+    made.run(0.001)
+    assert [count > 0 for count in made.produce(1)] == [True, False, True, True, True, True]
+    made.picture.lead(EVEN)
+    made.finish()
+
+
 def test_if_nothing_can_be_reached_all_are_alike(simulation: Any) -> None:
     made = simulation([None, None, None], {1: FAST})
     placed = made.produce(2)

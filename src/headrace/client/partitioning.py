@@ -40,7 +40,8 @@ def balance_of(
     if not is_by_lot(config["partitioner"]):
         return []
     return [Balance(buffers, accumulator, metadata, adaptive=config["partitioner.adaptive.partitioning.enable"],
-                    patience_s=config.seconds("partitioner.availability.timeout.ms"))]
+                    patience_s=config.seconds("partitioner.availability.timeout.ms"),
+                    rack=config["client.rack"] if config["partitioner.rack.aware"] else "")]
 
 
 class _RoundRobin:

@@ -2,7 +2,7 @@
 
 A topic's buffer draws a partition for each turn. This machine looks at the queues behind the buffers, after the sender
 has taken what can be sent, and gives the buffers the partitions' weights: the longer a queue, the less its partition
-weighs. What can not be reached weighs nothing.
+weighs. What can not be reached weighs nothing, nor, if so wished, what is led elsewhere than in the client's rack.
 
 It sends nothing, and moves no record that has a partition: order and sequence numbers know nothing of it. It must not
 know keys. Came from: `machines.accumulator`. Read next: `records.topic_buffer`, which draws.
@@ -56,22 +56,24 @@ class Balance:
         adaptive: weigh partitions by their queues; else all alike that have a leader.
         patience_s: seconds after which the partitions of a broker that settles none of the batches that wait for it are
             not drawn any more; 0 for ever.
+        rack: draw only partitions led in this rack if there are any (KIP-1123); "" draws all.
     """
 
     def __init__(
         self, buffers: Mapping[str, Drawing], accumulator: Accumulator, metadata: Picture, *, adaptive: bool = True,
-        patience_s: float = 0.0,
+        patience_s: float = 0.0, rack: str = "",
     ) -> None:
         self._buffers = buffers
         self._accumulator = accumulator
         self._metadata = metadata
         self._adaptive = adaptive
         self._patience_s = patience_s or math.inf
+        self._rack = rack
         self._seen = (-1, -1)
         self._looks_at = -math.inf
         self._again: float | None = None
         self._weights: dict[str, list[int]] = {}  # of topics whose partitions are not all alike
-        self._out: dict[str, set[int]] = {}  # by topic: partitions that can not be reached
+        self._out: dict[str, set[int]] = {}  # by topic: partitions that are not to be drawn
         self._stuck: set[int] = set()
         self._stuck_since: dict[int, float] = {}  # by broker: when it last settled something, or got something to do
         self._watched: dict[PartitionQueue, int] = {}  # had batches waiting, and how many were settled by then
@@ -119,15 +121,24 @@ class Balance:
         """The weights of a topic's partitions, None if they are alike, or none can be reached."""
         out = self._out.get(topic)
         if out is None:
-            info = self._metadata.cluster.topics.get(topic)
-            out = self._out[topic] = set() if info is None else {
-                number for number, partition in info.partitions.items()
-                if partition.leader_id is None or partition.leader_id in self._stuck}
+            out = self._out[topic] = self._left_out(topic)
         if not (lengths or out):
             return None
         longest = min(max((length for number, length in lengths.items() if number not in out), default=0), _MOST_WEIGHT)
         weights = [0 if number in out else 1 + max(longest - lengths.get(number, 0), 0) for number in range(count)]
         return None if min(weights) == max(weights) else weights
+
+    def _left_out(self, topic: str) -> set[int]:
+        cluster = self._metadata.cluster
+        info = cluster.topics.get(topic)
+        leaders = {} if info is None else {number: each.leader_id for number, each in info.partitions.items()}
+        out = {number for number, leader in leaders.items() if leader is None or leader in self._stuck}
+        if self._rack:
+            here = {number for number, node in cluster.nodes.items() if node.rack == self._rack}
+            away = {number for number, leader in leaders.items() if leader not in here}
+            if not leaders.keys() <= out | away:
+                return out | away
+        return out
 
     def _watch(self, busy: list[PartitionQueue], now: float) -> None:
         """Find the brokers that have had something to do for too long and have settled nothing meanwhile."""
