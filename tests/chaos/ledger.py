@@ -21,6 +21,7 @@ VIOLATIONS: Final = (
     "denied",  # reported as surely not stored, and there all the same
     "aborted seen",  # a record of an aborted transaction
     "torn",  # part of a transaction is there, part is not
+    "wrong offset",  # a group's, other than the committed transactions left it
     "misplaced",  # not at the offset that the report said
     "damaged",  # other bytes than were sent, or of a record that was never sent
     "unreported",
@@ -88,9 +89,17 @@ class Stream:
 
 @dataclass(slots=True, eq=False)
 class Transaction:
-    """Which records are in it: first number and number behind the last, of each stream."""
+    """What is in it.
 
+    Attributes:
+        name: of its producer.
+        parts: first number and number behind the last, of each stream.
+        offset: what was committed for the producer's group; -1 for none.
+    """
+
+    name: str = ""
     parts: dict[Stream, tuple[int, int]] = field(default_factory=dict)
+    offset: int = -1
     outcome: Outcome = Outcome.OPEN
 
     def add(self, stream: Stream, number: int) -> None:
@@ -116,9 +125,10 @@ class Ledger:
             made = self.streams[name, partition] = Stream(name, partition)
         return made
 
-    def begin(self) -> Transaction:
-        self.transactions.append(Transaction())
-        return self.transactions[-1]
+    def begin(self, name: str) -> Transaction:
+        begun = Transaction(name)
+        self.transactions.append(begun)
+        return begun
 
     def sent(self) -> int:
         return sum(map(len, list(self.streams.values())))
@@ -147,6 +157,17 @@ class Ledger:
                 counts["lost"] += pairs[Fate.STORED, 0]
                 counts["denied"] += pairs[Fate.DENIED, 1]
         return +counts
+
+    def check_offset(self, name: str, offset: int) -> bool:
+        """Whether a producer's group can have this offset; a negative one if it has none."""
+        possible = {-1}
+        for transaction in self.transactions:
+            if transaction.name == name and transaction.offset >= 0:
+                if transaction.outcome is Outcome.COMMITTED:
+                    possible = {transaction.offset}
+                elif transaction.outcome is Outcome.UNKNOWN:
+                    possible.add(transaction.offset)
+        return max(offset, -1) in possible
 
     def _check_partition(
         self, partition: int, records: Iterable[Found], seen: Mapping[Stream, bytearray], counts: Counter[str]

@@ -8,7 +8,8 @@ from collections import Counter
 from functools import partial
 from typing import Any, Final
 
-from headrace import KafkaError, KafkaException, Message, Producer
+from headrace import KafkaError, KafkaException, Message, Producer, TopicPartition
+from headrace.machines.transactions import GroupMember
 
 from .ledger import Fate, Ledger, Outcome, Stream, Transaction, value_of
 from .progress import Pace, Progress
@@ -119,6 +120,8 @@ class IdempotentWriter(Writer):
 class TransactionalWriter(Writer):
     """Commits some transactions and aborts others; now and then another producer takes over its transactional id."""
 
+    _consumed = 0
+
     def _write(self) -> None:
         pace, wanted = Pace(self._rate), 0
         self.producer = self._make()
@@ -151,10 +154,12 @@ class TransactionalWriter(Writer):
 
     def _transact(self, size: int) -> None:
         assert self.producer is not None
-        transaction, dice = self._ledger.begin(), self._random.random()
+        transaction, dice = self._ledger.begin(self.name), self._random.random()
         try:
             self.producer.begin_transaction()
             self._fill(self.producer, transaction, size)
+            if self._random.random() < 0.3:
+                self._add_offset(self.producer, transaction)
             if dice < 0.04:
                 self._replace(transaction)
             elif dice < 0.15:
@@ -173,6 +178,13 @@ class TransactionalWriter(Writer):
         for index in range(size):
             stream = streams[index % len(streams)]
             transaction.add(stream, self._produce(producer, stream))
+
+    def _add_offset(self, producer: Producer, transaction: Transaction) -> None:
+        """As if it had consumed the topic's first partition that far."""
+        self._consumed += 1
+        transaction.offset = self._consumed
+        place, member = TopicPartition(self._topic, 0, self._consumed), GroupMember(group_of(self.name))
+        self._again(lambda timeout: producer.send_offsets_to_transaction([place], member, timeout))
 
     def _abort(self, transaction: Transaction) -> None:
         assert self.producer is not None
@@ -214,3 +226,8 @@ class TransactionalWriter(Writer):
             transaction.outcome = Outcome.COMMITTED
             self.counts["unfenced"] += 1
         old.close()
+
+
+def group_of(name: str) -> str:
+    """The group whose offsets a writer commits with some of its transactions."""
+    return f"group of {name}"

@@ -100,6 +100,26 @@ def read_again(servers: str, topic: str) -> Log:
     return log
 
 
+def committed_offset(servers: str, topic: str, group: str) -> int:
+    """What a group has for the topic's first partition, by confluent_kafka; negative if nothing.
+
+    Raises:
+        TimeoutError: nobody says.
+    """
+    consumer, give_up_at = _theirs(servers, "read_committed", group), time.monotonic() + _LATE_S
+    try:
+        while time.monotonic() < give_up_at:
+            try:
+                [found] = consumer.committed([confluent_kafka.TopicPartition(topic, 0)], 10)
+            except confluent_kafka.KafkaException:  # a broker is not back yet
+                continue
+            if found.error is None:
+                return int(found.offset)
+    finally:
+        consumer.close()
+    raise TimeoutError(f"the offset of {group} is not known")
+
+
 def _ends(servers: str, topic: str) -> dict[int, int]:
     """End offsets by partition, as soon as no transaction is open."""
     stable, all_of_it = _theirs(servers, "read_committed"), _theirs(servers, "read_uncommitted")
@@ -122,7 +142,7 @@ def _ends(servers: str, topic: str) -> dict[int, int]:
     raise TimeoutError(f"a transaction stays open: stable offsets and ends are {ends}")
 
 
-def _theirs(servers: str, isolation: str) -> Any:
+def _theirs(servers: str, isolation: str, group: str = "chaos-again") -> Any:
     return confluent_kafka.Consumer({
-        "bootstrap.servers": servers, "group.id": "chaos-again", "enable.auto.commit": False, "log_level": 0,
+        "bootstrap.servers": servers, "group.id": group, "enable.auto.commit": False, "log_level": 0,
         "isolation.level": isolation, "enable.partition.eof": True, "auto.offset.reset": "error"})

@@ -19,8 +19,8 @@ from typing import Any
 
 from .faults import FAULTS, Injector
 from .ledger import VIOLATIONS, Fate, Ledger, Outcome
-from .loads import FLUSH_S, IDEMPOTENT, TRANSACTIONAL, IdempotentWriter, TransactionalWriter, Writer
-from .reader import Reader, read_again
+from .loads import FLUSH_S, IDEMPOTENT, TRANSACTIONAL, IdempotentWriter, TransactionalWriter, Writer, group_of
+from .reader import Reader, committed_offset, read_again
 from .site import Site
 
 LOADS = ("idempotent", "transactional")
@@ -102,6 +102,8 @@ class Run:
     def _check(self) -> None:
         try:
             log = read_again(self._site.servers, self._topic)
+            if self._ledger.transactional:
+                self._check_offsets()
         except TimeoutError as late:
             self._broken("reading again", late)
             return
@@ -112,6 +114,11 @@ class Run:
         self._notes += [f"reader: {error}" for error in self._reader.errors[:5]]
         self._found = sum(map(len, log.values()))
         self.violations = +self.violations
+
+    def _check_offsets(self) -> None:
+        for name in TRANSACTIONAL:
+            offset = committed_offset(self._site.servers, self._topic, group_of(name))
+            self.violations["wrong offset"] += not self._ledger.check_offset(name, offset)
 
     _found = 0
 

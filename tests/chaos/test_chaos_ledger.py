@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from .ledger import Fate, Found, Ledger, Outcome, Transaction, found_of, value_of
+from .ledger import Fate, Found, Ledger, Outcome, found_of, value_of
 from .proxy import Frames
 
 Log = list[Found]
@@ -27,7 +27,7 @@ def log(*numbers: int, first: int = 10) -> dict[int, Log]:
 def transactions(outcome: Outcome) -> Ledger:
     """One transaction of two records for each of two partitions; the first was stored at offset 0."""
     made = Ledger(transactional=True)
-    transaction: Transaction = made.begin()
+    transaction = made.begin("p")
     for partition in (0, 1):
         stream = made.stream("p", partition)
         for _ in range(2):
@@ -86,6 +86,16 @@ def test_a_transaction_is_there_as_a_whole_or_not_at_all(
     outcome: Outcome, found: dict[int, Log], violations: dict[str, int]
 ) -> None:
     assert transactions(outcome).check(found) == violations
+
+
+def test_a_group_has_the_offset_of_the_last_committed_transaction() -> None:
+    made = Ledger(transactional=True)
+    assert made.check_offset("p", -1001)
+    for offset, outcome in enumerate((Outcome.COMMITTED, Outcome.ABORTED, Outcome.UNKNOWN)):
+        transaction = made.begin("p")
+        transaction.offset, transaction.outcome = offset, outcome
+    made.begin("q").outcome = Outcome.COMMITTED
+    assert [made.check_offset("p", offset) for offset in (-1001, 0, 1, 2)] == [False, True, False, True]
 
 
 def test_a_commit_that_succeeds_although_a_record_failed_is_found() -> None:
