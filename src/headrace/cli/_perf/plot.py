@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from headrace.cli._perf.figures import PERCENTILES, Outcome
 from headrace.errors import DependencyError
@@ -32,30 +34,60 @@ def draw(path: Path, outcomes: dict[str, Outcome], title: str) -> None:
         ValueError: the ending is no format.
     """
     from matplotlib.figure import Figure
-    from matplotlib.ticker import FuncFormatter
 
-    figure = Figure(figsize=(11, 4.2), layout="constrained")
-    rates, latencies = figure.subplots(1, 2)
-    for (client, found), colour in zip(outcomes.items(), _COLOURS, strict=False):
-        points = found.seconds or [(found.wall_s, found.rate)]
-        rates.plot(*zip(*points, strict=True), marker="o", markersize=4, linewidth=1.6, color=colour, label=client)
-        if found.latencies_ms:
-            latencies.plot(range(len(PERCENTILES)), found.latencies_ms[: len(PERCENTILES)], marker="o", markersize=4,
-                           linewidth=1.6, color=colour, label=client)
-    rates.set_xlim(left=0)
-    rates.set_ylim(bottom=0)
-    rates.set_xlabel("seconds")
-    rates.set_ylabel("records per second")
-    rates.yaxis.set_major_formatter(FuncFormatter(lambda y, _: f"{y:,.0f}"))
-    latencies.set_xticks(range(len(PERCENTILES)), [f"p{percent:g}" for percent in PERCENTILES])
-    latencies.set_yscale("log")
-    latencies.set_ylabel("milliseconds until stored")
-    latencies.yaxis.set_major_formatter(FuncFormatter(lambda y, _: f"{y:g}"))
-    for axes in (rates, latencies):
-        axes.grid(axis="y", color="#dde3e8", linewidth=0.8)
+    steady = any(len(found.seconds) > 1 for found in outcomes.values())
+    panels = [_rates, _seconds, _latencies] if steady else [_rates, _latencies]
+    figure = Figure(figsize=(5 * len(panels), 4.2), layout="constrained")
+    for axes, panel in zip(figure.subplots(1, len(panels)), panels, strict=True):
+        panel(axes, outcomes)
         axes.set_axisbelow(True)
         for side in ("top", "right"):
             axes.spines[side].set_visible(False)
-    rates.legend(frameon=False, loc="best")
     figure.suptitle(title, fontsize=10)
     figure.savefig(path, dpi=140)
+
+
+def _coloured(outcomes: dict[str, Outcome]) -> Iterator[tuple[str, Outcome, str]]:
+    for (client, found), colour in zip(outcomes.items(), _COLOURS, strict=False):
+        yield client, found, colour
+
+
+def _rates(axes: Any, outcomes: dict[str, Outcome]) -> None:
+    for client, found, colour in _coloured(outcomes):
+        bar = axes.bar(client, found.rate, color=colour, width=0.6)
+        axes.bar_label(bar, [f"{found.rate:,.0f}"], padding=2, fontsize=9)
+    axes.set_title("records per second", fontsize=10)
+    axes.margins(y=0.1)
+    axes.yaxis.set_visible(False)
+    axes.spines["left"].set_visible(False)
+
+
+def _seconds(axes: Any, outcomes: dict[str, Outcome]) -> None:
+    from matplotlib.ticker import FuncFormatter
+
+    for client, found, colour in _coloured(outcomes):
+        if found.seconds:
+            axes.plot(*zip(*found.seconds, strict=True), marker="o", markersize=4, linewidth=1.6, color=colour,
+                      label=client)
+    axes.set_title("records per second, each second of the last run", fontsize=10)
+    axes.set_xlim(left=0)
+    axes.set_ylim(bottom=0)
+    axes.set_xlabel("seconds")
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda y, _: f"{y:,.0f}"))
+    axes.grid(axis="y", color="#dde3e8", linewidth=0.8)
+    axes.legend(frameon=False, loc="best", fontsize=9)
+
+
+def _latencies(axes: Any, outcomes: dict[str, Outcome]) -> None:
+    from matplotlib.ticker import FuncFormatter
+
+    for client, found, colour in _coloured(outcomes):
+        if found.latencies_ms:
+            axes.plot(range(len(PERCENTILES)), found.latencies_ms[: len(PERCENTILES)], marker="o", markersize=4,
+                      linewidth=1.6, color=colour, label=client)
+    axes.set_title("milliseconds until stored", fontsize=10)
+    axes.set_xticks(range(len(PERCENTILES)), [f"p{percent:g}" for percent in PERCENTILES])
+    axes.set_yscale("log")
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda y, _: f"{y:g}"))
+    axes.grid(axis="y", color="#dde3e8", linewidth=0.8)
+    axes.legend(frameon=False, loc="best", fontsize=9)

@@ -76,6 +76,7 @@ class _Run:
         self._left_out: dict[str, str] = {}
         self._failed = False
         self._interrupted = 0
+        self._cleaning = False
         self._worker: subprocess.Popen[str] | None = None
 
     def run(self) -> int:
@@ -190,6 +191,8 @@ class _Run:
 
     def _on_interrupt(self) -> None:
         self._interrupted += 1
+        if self._worker is None and not self._cleaning:
+            raise KeyboardInterrupt
         if self._worker is not None:
             if self._interrupted == 1:
                 self._worker.send_signal(signal.SIGINT)
@@ -215,10 +218,13 @@ class _Run:
         try:
             yield name
         finally:
+            self._cleaning = True
             try:
                 admin.delete_topics([name], request_timeout=_ADMIN_S)[name].result(_ADMIN_S)
             except KafkaException as error:
                 _complain(f"topic {name} was made and could not be deleted: {error.error.str()}")
+            finally:
+                self._cleaning = False
 
     def _admin_properties(self) -> dict[str, str]:
         return {name: content for name, content in self._properties.items() if "interceptor" not in name}
