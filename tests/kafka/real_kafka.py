@@ -13,8 +13,6 @@ from confluent_kafka.admin import NewTopic
 from headrace import Consumer, Message
 from tools.kafka import KafkaCluster, MissingJavaError, RegistryError
 
-GENERAL = "4.4.0"
-"""The version most tests run on; the others have tests of their own."""
 _NUMBERS = count()
 
 
@@ -36,7 +34,7 @@ def running(cluster: KafkaCluster) -> Iterator[KafkaCluster]:
 def make_topic(cluster: KafkaCluster, partitions: int, **config: str) -> str:
     """Make a topic, with somebody else's client, and wait for its leaders."""
     name = f"topic-{next(_NUMBERS)}-{os.getpid()}"
-    admin = ConfluentAdmin({"bootstrap.servers": cluster.bootstrap_servers, "log_level": 0})
+    admin = ConfluentAdmin({**cluster.connection, "log_level": 0})
     replicas = min(3, len(cluster.nodes))
     admin.create_topics([NewTopic(name, partitions, replicas, config=config)])[name].result(30)
     until(lambda: len(((t := admin.list_topics(timeout=10).topics.get(name)) and t.partitions) or ()) == partitions)
@@ -52,10 +50,17 @@ def until(condition: Callable[[], Any], timeout_s: float = 30.0) -> None:
 
 
 def read_all(cluster: KafkaCluster, topic: str, expected: int, **config: Any) -> list[Message]:
-    """Read a topic from its beginning with our consumer, as a group of its own."""
+    """Read a topic from its beginning with our consumer, as a group of its own.
+
+    Args:
+        cluster: where the topic is.
+        topic: its name.
+        expected: how many records it must have.
+        config: properties of the consumer; with `bootstrap.servers` among them, it comes as they say.
+    """
+    connection: dict[str, Any] = {} if "bootstrap.servers" in config else dict(cluster.connection)
     properties = {
-        "bootstrap.servers": cluster.bootstrap_servers, "group.id": f"reader-{next(_NUMBERS)}-{os.getpid()}",
-        "auto.offset.reset": "earliest", **config,
+        **connection, "group.id": f"reader-{next(_NUMBERS)}-{os.getpid()}", "auto.offset.reset": "earliest", **config,
     }
     with Consumer(properties) as consumer:
         consumer.subscribe([topic])

@@ -1,5 +1,7 @@
 """Administration of a real Kafka."""
 
+from collections.abc import Iterator
+
 import pytest
 from real_kafka import until
 
@@ -9,12 +11,13 @@ from tools.kafka import KafkaCluster
 
 
 @pytest.fixture
-def admin(kafka: KafkaCluster) -> AdminClient:
-    return AdminClient({"bootstrap.servers": kafka.bootstrap_servers})
+def admin(kafka: KafkaCluster) -> Iterator[AdminClient]:
+    with AdminClient(kafka.connection) as client:
+        yield client
 
 
-def test_a_topic_is_made_grown_and_deleted(admin: AdminClient) -> None:
-    admin.create_topics([NewTopic("made", 2, 1, config={"retention.ms": "60000"})])["made"].result(10)
+def test_a_topic_is_made_grown_and_deleted(kafka: KafkaCluster, admin: AdminClient) -> None:
+    admin.create_topics([NewTopic("made", 2, len(kafka.nodes), config={"retention.ms": "60000"})])["made"].result(10)
     admin.create_partitions([NewPartitions("made", 5)])["made"].result(10)
     # The controller has done it when it answers; the broker that is asked next hears of it a little later.
     until(lambda: sorted(admin.list_topics("made", 10).topics["made"].partitions) == [0, 1, 2, 3, 4])
@@ -44,16 +47,17 @@ def test_a_config_is_altered_and_read_back(admin: AdminClient, topic: str) -> No
     assert not entries["retention.ms"].is_default
 
 
-def test_the_cluster_shows_its_broker(kafka: KafkaCluster, admin: AdminClient) -> None:
+def test_the_cluster_shows_its_brokers(kafka: KafkaCluster, admin: AdminClient) -> None:
     cluster = admin.list_topics(timeout=10)
-    assert sorted(cluster.brokers) == [1]
-    assert f"{cluster.brokers[1].host}:{cluster.brokers[1].port}" == kafka.bootstrap_servers
-    assert cluster.controller_id == 1
+    assert sorted(cluster.brokers) == list(kafka.nodes)
+    places = [f"{cluster.brokers[node_id].host}:{cluster.brokers[node_id].port}" for node_id in kafka.nodes]
+    assert ",".join(places) == kafka.connection["bootstrap.servers"]
+    assert cluster.controller_id in kafka.nodes
 
 
 def test_a_partition_number_beyond_the_topic_is_refused(kafka: KafkaCluster, topic: str) -> None:
     errors: list[KafkaError | None] = []
-    with Producer({"bootstrap.servers": kafka.bootstrap_servers}) as producer:
+    with Producer(kafka.connection) as producer:
         try:
             producer.produce(topic, b"v", partition=99, on_delivery=lambda error, _m: errors.append(error))
         except KafkaException as error:

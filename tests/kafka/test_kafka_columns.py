@@ -19,9 +19,9 @@ def test_another_client_reads_the_columns(kafka: KafkaCluster) -> None:
         "timestamp": pa.array([1_700_000_000_000 + n for n in range(count)], pa.timestamp("ms")),
         "partition": pa.array([n % 2 for n in range(count)], pa.int16()),
     })
-    with Producer({"bootstrap.servers": kafka.bootstrap_servers, "compression.type": "lz4"}) as producer:
+    with Producer({**kafka.connection, "compression.type": "lz4"}) as producer:
         assert producer.produce_arrow(topic, table).result(60) == count
-    consumer = confluent_kafka.Consumer({"bootstrap.servers": kafka.bootstrap_servers, "group.id": topic})
+    consumer = confluent_kafka.Consumer({**kafka.connection, "group.id": topic})
     consumer.assign([confluent_kafka.TopicPartition(topic, p, 0) for p in (0, 1)])
     found: dict[tuple[int, int], tuple[object, ...]] = {}
     while len(found) < count:

@@ -21,10 +21,10 @@ class Load:
         self.written = 0
         self._topic, self._partitions, self._rate = topic, partitions, rate
         self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._run, args=(cluster.bootstrap_servers,))
+        self._thread = threading.Thread(target=self._run, args=(cluster.connection,))
 
-    def _run(self, bootstrap: str) -> None:
-        config = {"bootstrap.servers": bootstrap, "message.timeout.ms": 120_000, "linger.ms": 5,
+    def _run(self, connection: dict[str, str]) -> None:
+        config = {**connection, "message.timeout.ms": 120_000, "linger.ms": 5,
                   "request.timeout.ms": 5_000}
         with Producer(config) as producer:
             while not self._stop.is_set():
@@ -87,6 +87,7 @@ def test_one_broker_killed_and_started_again_under_load(own_kafka: KafkaCluster)
 
 
 @pytest.mark.slow
+@pytest.mark.chaos
 @pytest.mark.timeout(300)
 def test_each_of_three_brokers_killed_and_started_again_under_load(three_brokers: KafkaCluster) -> None:
     topic = make_topic(three_brokers, 6)
@@ -104,6 +105,7 @@ def test_each_of_three_brokers_killed_and_started_again_under_load(three_brokers
 
 
 @pytest.mark.slow
+@pytest.mark.chaos
 @pytest.mark.timeout(300)
 def test_a_leader_that_freezes_is_replaced_under_load(three_brokers: KafkaCluster) -> None:
     topic = make_topic(three_brokers, 6)

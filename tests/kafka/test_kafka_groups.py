@@ -14,12 +14,12 @@ from tools.kafka import KafkaCluster
 
 
 def settings(cluster: KafkaCluster, group: str, **more: Any) -> dict[str, Any]:
-    return {"bootstrap.servers": cluster.bootstrap_servers, "group.id": group, "auto.offset.reset": "earliest",
+    return {**cluster.connection, "group.id": group, "auto.offset.reset": "earliest",
             "session.timeout.ms": 10_000, "heartbeat.interval.ms": 500, **more}
 
 
 def fill(cluster: KafkaCluster, topic: str, count: int, partitions: int = 3) -> None:
-    with Producer({"bootstrap.servers": cluster.bootstrap_servers}) as producer:
+    with Producer(cluster.connection) as producer:
         for i in range(count):
             producer.produce(topic, str(i).encode(), partition=i % partitions)
         assert producer.flush(30) == 0
@@ -120,7 +120,7 @@ def test_a_static_member_keeps_its_partitions_over_a_restart(kafka: KafkaCluster
 def test_a_new_partition_is_found_and_read(kafka: KafkaCluster) -> None:
     topic = make_topic(kafka, 1)
     config = settings(kafka, topic, **{"topic.metadata.refresh.interval.ms": 500})
-    with Consumer(config) as consumer, AdminClient({"bootstrap.servers": kafka.bootstrap_servers}) as admin:
+    with Consumer(config) as consumer, AdminClient(kafka.connection) as admin:
         consumer.subscribe([topic])
         with Member(consumer) as member:
             until(lambda: member.partitions == {0})

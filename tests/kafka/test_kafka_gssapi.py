@@ -8,7 +8,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from real_kafka import GENERAL, read_all, running
+from configuration import GENERAL
+from real_kafka import read_all, running
 
 from headrace import KafkaError, KafkaException, Producer
 from headrace.admin import AdminClient

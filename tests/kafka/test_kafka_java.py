@@ -4,21 +4,20 @@ import pytest
 from real_kafka import read_all
 
 from headrace import Producer
-from tools.kafka import KafkaCluster, java_tool
+from tools.kafka import KafkaCluster
 
 CODECS = ["none", "gzip", "snappy", "lz4", "zstd"]
 
 
 def test_the_console_consumer_reads_every_codec_of_ours(kafka: KafkaCluster, topic: str) -> None:
     for codec in CODECS:
-        with Producer({"bootstrap.servers": kafka.bootstrap_servers, "compression.type": codec}) as producer:
+        with Producer({**kafka.connection, "compression.type": codec}) as producer:
             for i in range(100):
                 producer.produce(topic, f"{codec} {i}", f"key {i}", headers=[("h", codec.encode())])
             assert producer.flush(30) == 0
-    done = java_tool(
-        "console-consumer", "--bootstrap-server", kafka.bootstrap_servers, "--topic", topic, "--from-beginning",
-        "--max-messages", "500", "--timeout-ms", "20000", "--formatter-property", "print.key=true",
-        "--formatter-property", "print.headers=true",
+    done = kafka.java_tool(
+        "console-consumer", "--topic", topic, "--from-beginning", "--max-messages", "500", "--timeout-ms", "20000",
+        "--formatter-property", "print.key=true", "--formatter-property", "print.headers=true",
     )
     lines = done.stdout.decode().splitlines()
     assert done.returncode == 0, done.stderr.decode()
@@ -28,9 +27,9 @@ def test_the_console_consumer_reads_every_codec_of_ours(kafka: KafkaCluster, top
 @pytest.mark.parametrize("codec", CODECS)
 def test_we_read_what_the_console_producer_writes(kafka: KafkaCluster, topic: str, codec: str) -> None:
     text = "".join(f"k{i}:value {i} ü\n" for i in range(200))
-    done = java_tool(
-        "console-producer", "--bootstrap-server", kafka.bootstrap_servers, "--topic", topic,
-        f"--compression-codec={codec}", "--property", "parse.key=true", "--property", "key.separator=:", stdin=text,
+    done = kafka.java_tool(
+        "console-producer", "--topic", topic, f"--compression-codec={codec}", "--property", "parse.key=true",
+        "--property", "key.separator=:", stdin=text,
     )
     assert done.returncode == 0, done.stderr.decode()
     found = read_all(kafka, topic, 200)
@@ -40,12 +39,12 @@ def test_we_read_what_the_console_producer_writes(kafka: KafkaCluster, topic: st
 
 def test_java_and_we_send_a_key_to_the_same_partition_with_murmur2(kafka: KafkaCluster, topic: str) -> None:
     keys = [f"key-{i}" for i in range(50)]
-    done = java_tool(
-        "console-producer", "--bootstrap-server", kafka.bootstrap_servers, "--topic", topic, "--property",
-        "parse.key=true", "--property", "key.separator=:", stdin="".join(f"{key}:java\n" for key in keys),
+    done = kafka.java_tool(
+        "console-producer", "--topic", topic, "--property", "parse.key=true", "--property", "key.separator=:",
+        stdin="".join(f"{key}:java\n" for key in keys),
     )
     assert done.returncode == 0, done.stderr.decode()
-    config = {"bootstrap.servers": kafka.bootstrap_servers, "partitioner": "murmur2_random"}
+    config = {**kafka.connection, "partitioner": "murmur2_random"}
     with Producer(config) as producer:
         for key in keys:
             producer.produce(topic, b"ours", key)
@@ -57,12 +56,11 @@ def test_java_and_we_send_a_key_to_the_same_partition_with_murmur2(kafka: KafkaC
 
 
 def test_the_group_program_shows_our_committed_offsets(kafka: KafkaCluster, topic: str) -> None:
-    with Producer({"bootstrap.servers": kafka.bootstrap_servers}) as producer:
+    with Producer(kafka.connection) as producer:
         for i in range(30):
             producer.produce(topic, b"v", partition=i % 3)
         producer.flush(30)
     read_all(kafka, topic, 30, **{"group.id": f"shown-{topic}"})
-    done = java_tool("consumer-groups", "--bootstrap-server", kafka.bootstrap_servers, "--describe", "--group",
-                     f"shown-{topic}")
+    done = kafka.java_tool("consumer-groups", "--describe", "--group", f"shown-{topic}")
     rows = [line.split() for line in done.stdout.decode().splitlines() if topic in line]
     assert sorted((row[2], row[3], row[4], row[5]) for row in rows) == [(str(p), "10", "10", "0") for p in range(3)]

@@ -16,7 +16,7 @@ CODECS = ["none", "gzip", "snappy", "lz4", "zstd"]
 
 def produce(cluster: KafkaCluster, topic: str, records: list[dict[str, Any]], **config: Any) -> list[Message]:
     reports: list[tuple[KafkaError | None, Message]] = []
-    with Producer({"bootstrap.servers": cluster.bootstrap_servers, **config}) as producer:
+    with Producer({**cluster.connection, **config}) as producer:
         for record in records:
             producer.produce(topic, **record, on_delivery=lambda error, message: reports.append((error, message)))
         assert producer.flush(30) == 0
@@ -67,7 +67,7 @@ def test_many_records_keep_their_order_in_each_partition(kafka: KafkaCluster, to
 def test_librdkafka_reads_what_we_write(kafka: KafkaCluster, topic: str, codec: str) -> None:
     written = [{"value": f"{i}".encode() * 50, "key": b"k", "headers": [("i", str(i).encode())]} for i in range(2_000)]
     produce(kafka, topic, written, **{"compression.type": codec})
-    consumer = confluent_kafka.Consumer({"bootstrap.servers": kafka.bootstrap_servers, "group.id": f"lr-{topic}",
+    consumer = confluent_kafka.Consumer({**kafka.connection, "group.id": f"lr-{topic}",
                                          "auto.offset.reset": "earliest", "check.crcs": True})
     consumer.subscribe([topic])
     found = take(consumer, len(written))
@@ -77,7 +77,7 @@ def test_librdkafka_reads_what_we_write(kafka: KafkaCluster, topic: str, codec: 
 
 @pytest.mark.parametrize("codec", CODECS)
 def test_we_read_what_librdkafka_writes(kafka: KafkaCluster, topic: str, codec: str) -> None:
-    producer = confluent_kafka.Producer({"bootstrap.servers": kafka.bootstrap_servers, "compression.type": codec,
+    producer = confluent_kafka.Producer({**kafka.connection, "compression.type": codec,
                                          "linger.ms": 50})
     for i in range(2_000):
         producer.produce(topic, f"{i}".encode() * 50, b"k", headers=[("i", str(i).encode())])
@@ -91,7 +91,7 @@ def test_both_clients_send_a_key_to_the_same_partition(kafka: KafkaCluster, topi
     keys = [f"key-{i}".encode() for i in range(50)]
     ours = {m.key(): m.partition() for m in produce(kafka, topic, [{"value": b"", "key": key} for key in keys])}
     theirs: dict[bytes, int] = {}
-    producer = confluent_kafka.Producer({"bootstrap.servers": kafka.bootstrap_servers})
+    producer = confluent_kafka.Producer(kafka.connection)
     for key in keys:
         producer.produce(topic, b"", key, on_delivery=lambda _e, m: theirs.update({m.key(): m.partition()}))
     producer.flush(30)
@@ -108,7 +108,7 @@ def test_every_acks_setting_delivers(kafka: KafkaCluster, topic: str, acks: str)
 
 def test_a_record_that_is_too_large_for_the_topic_is_reported(kafka: KafkaCluster, topic: str) -> None:
     reports: list[KafkaError | None] = []
-    with Producer({"bootstrap.servers": kafka.bootstrap_servers, "message.max.bytes": 5_000_000}) as producer:
+    with Producer({**kafka.connection, "message.max.bytes": 5_000_000}) as producer:
         producer.produce(topic, b"x" * 2_000_000, on_delivery=lambda error, _m: reports.append(error))
         producer.flush(30)
     assert [error is not None and error.code() for error in reports] == [KafkaError.MSG_SIZE_TOO_LARGE]
@@ -116,7 +116,7 @@ def test_a_record_that_is_too_large_for_the_topic_is_reported(kafka: KafkaCluste
 
 def test_reading_can_start_anywhere_and_seek_back(kafka: KafkaCluster, topic: str) -> None:
     produce(kafka, topic, [{"value": str(i).encode(), "partition": 1, "timestamp": 1_000 + i} for i in range(100)])
-    with Consumer({"bootstrap.servers": kafka.bootstrap_servers, "group.id": topic}) as consumer:
+    with Consumer({**kafka.connection, "group.id": topic}) as consumer:
         consumer.assign([TopicPartition(topic, 1, 40)])
         assert [m.offset() for m in consumer.consume(10, 10)] == list(range(40, 50))
         consumer.seek(TopicPartition(topic, 1, 5))

@@ -24,14 +24,14 @@ def send(producer: Producer, topic: str, records: list[dict[str, Any]]) -> Found
 
 
 def admin_of(kafka: KafkaCluster) -> Any:
-    return ConfluentAdmin({"bootstrap.servers": kafka.bootstrap_servers, "log_level": 0})
+    return ConfluentAdmin({**kafka.connection, "log_level": 0})
 
 
 @pytest.mark.parametrize("idempotent", [True, False])
 def test_a_compacted_topic_refuses_records_without_a_key_and_no_other(kafka: KafkaCluster, idempotent: bool) -> None:
     topic = make_topic(kafka, 1, **{"cleanup.policy": "compact"})
     records = [{"value": b"%d" % n, "key": None if n in (2, 3, 7) else b"k%d" % n} for n in range(10)]
-    with Producer({"bootstrap.servers": kafka.bootstrap_servers, "linger.ms": 100,
+    with Producer({**kafka.connection, "linger.ms": 100,
                    "enable.idempotence": idempotent}) as producer:
         for _ in range(2):
             found = send(producer, topic, records)
@@ -47,7 +47,7 @@ def test_a_compacted_topic_refuses_records_without_a_key_and_no_other(kafka: Kaf
 def test_batches_that_are_too_large_go_in_parts(kafka: KafkaCluster, limits: dict[str, str], size: int) -> None:
     topic = make_topic(kafka, 1, **limits)
     records = [{"value": b"%03d" % n + b"." * size} for n in range(40)]
-    with Producer({"bootstrap.servers": kafka.bootstrap_servers, "linger.ms": 100, "batch.size": 4_000_000,
+    with Producer({**kafka.connection, "linger.ms": 100, "batch.size": 4_000_000,
                    "message.max.bytes": 5_000_000}) as producer:
         found = send(producer, topic, records)
         assert [(error, offset) for _, error, offset in found] == [(None, n) for n in range(40)]
@@ -60,11 +60,11 @@ def test_batches_that_are_too_large_go_in_parts(kafka: KafkaCluster, limits: dic
 @pytest.mark.parametrize("idempotent", [True, False])
 def test_records_follow_a_topic_that_was_deleted_and_made_again(kafka: KafkaCluster, idempotent: bool) -> None:
     topic, admin = make_topic(kafka, 1), admin_of(kafka)
-    with Producer({"bootstrap.servers": kafka.bootstrap_servers, "enable.idempotence": idempotent}) as producer:
+    with Producer({**kafka.connection, "enable.idempotence": idempotent}) as producer:
         assert [offset for _, _, offset in send(producer, topic, [{"value": b"a"}, {"value": b"b"}])] == [0, 1]
         admin.delete_topics([topic])[topic].result(30)
         time.sleep(1)
-        admin.create_topics([NewTopic(topic, 1, 1)])[topic].result(30)
+        admin.create_topics([NewTopic(topic, 1, len(kafka.nodes))])[topic].result(30)
         assert send(producer, topic, [{"value": b"c"}]) == [(b"c", None, 0)]
         assert send(producer, topic, [{"value": b"d"}]) == [(b"d", None, 1)]
     assert [m.value() for m in read_all(kafka, topic, 2)] == [b"c", b"d"]

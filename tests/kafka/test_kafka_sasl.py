@@ -1,26 +1,22 @@
 """SASL and mutual TLS at a real Kafka: every mechanism, with and without TLS, renewals, and clear refusals."""
 
-import json
 import os
-import ssl
-import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import Future
-from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, HTTPServer
 from itertools import count
 from typing import Any
 
 import pytest
 import trustme
-from real_kafka import GENERAL, read_all, running
+from configuration import GENERAL, OLDER
+from real_kafka import read_all, running
 
 from headrace import KafkaError, KafkaException, Producer
 from headrace.admin import AdminClient, NewTopic
 from headrace.net.tokens import unsecured_token
 from tools.kafka import KafkaCluster
-from tools.kafka.security import ISSUER, MECHANISMS, USERS
+from tools.kafka.security import MECHANISMS, USERS
 
 SESSION_MS = 2_000
 NUMBERS = count()
@@ -29,7 +25,7 @@ WAYS = [("MTLS", ""), *((listener, mechanism) for listener in ("SASL_PLAINTEXT",
 RENEWED = {"PLAIN", "SCRAM-SHA-512", "OAUTHBEARER"}
 
 
-@pytest.fixture(scope="module", params=[GENERAL, pytest.param("3.9.2", marks=pytest.mark.slow)])
+@pytest.fixture(scope="module", params=[GENERAL, pytest.param(OLDER, marks=pytest.mark.slow)])
 def secured(request: pytest.FixtureRequest) -> Iterator[KafkaCluster]:
     """One broker with all listeners; over SASL_PLAINTEXT it wants to be told every 2 s who speaks."""
     yield from running(KafkaCluster(
@@ -56,43 +52,9 @@ def test_every_client_works_over_each_listener(secured: KafkaCluster, listener: 
 
 
 def test_signed_tokens_from_a_token_endpoint_are_taken(secured: KafkaCluster) -> None:
-    with token_endpoint(secured) as (url, asked):
-        go_the_whole_way(secured, {
-            **oidc(secured), "sasl.oauthbearer.method": "oidc", "sasl.oauthbearer.token.endpoint.url": url,
-            "sasl.oauthbearer.client.id": "me", "sasl.oauthbearer.client.secret": "mine",
-            "https.ca.location": str(secured.certificates.ca) if secured.certificates else "",
-        })
-    assert len(asked) == 3, "one token for each client, whatever the number of its connections"
-
-
-@contextmanager
-def token_endpoint(cluster: KafkaCluster) -> Iterator[tuple[str, list[str]]]:
-    """An HTTPS server that makes tokens out, and a list of what it was asked with."""
-    issuer, certificates, asked = cluster.issuer, cluster.certificates, []
-    assert issuer is not None
-    assert certificates is not None
-
-    class Endpoint(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            asked.append(self.rfile.read(int(self.headers["Content-Length"])).decode())
-            now = time.time()
-            claims = {"sub": "alice", "iss": ISSUER, "aud": "kafka", "scope": "x", "iat": now, "exp": now + 60}
-            self.send_response(200)
-            self.end_headers()
-            self.wfile.write(json.dumps({"access_token": issuer.sign(claims)}).encode())
-
-        def log_message(self, *arguments: Any) -> None:
-            pass
-
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(certificates.broker_chain, certificates.broker_key)
-    with HTTPServer(("127.0.0.1", 0), Endpoint) as server:
-        server.socket = context.wrap_socket(server.socket, server_side=True)
-        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
-        thread.start()
-        yield f"https://127.0.0.1:{server.server_address[1]}/token", asked
-        server.shutdown()
-        thread.join()
+    before = len(secured.tokens.asked)
+    go_the_whole_way(secured, secured.client_properties("OIDC", "OAUTHBEARER"))
+    assert len(secured.tokens.asked) - before == 3, "one token for each client, whatever the number of its connections"
 
 
 def oidc(cluster: KafkaCluster) -> dict[str, Any]:

@@ -38,7 +38,7 @@ class Numbering(ProducerInterceptor):
 
 
 def conf(kafka: KafkaCluster, **properties: Any) -> dict[str, Any]:
-    return {"bootstrap.servers": kafka.bootstrap_servers, **properties}
+    return {**kafka.connection, **properties}
 
 
 def test_futures_and_callbacks_tell_where_each_record_is(kafka: KafkaCluster, topic: str) -> None:

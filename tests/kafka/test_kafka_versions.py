@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 import pytest
+from configuration import OLDER, Configuration
 from real_kafka import read_all, running
 
 from headrace import Producer
@@ -12,17 +13,17 @@ from tools.kafka import KafkaCluster
 pytestmark = pytest.mark.slow
 
 
-@pytest.fixture(scope="module", params=["3.9.2", "4.3.1"])
-def older(request: pytest.FixtureRequest) -> Iterator[KafkaCluster]:
-    yield from running(KafkaCluster(request.param, 3 if request.param == "3.9.2" else 1))
+@pytest.fixture(scope="module", params=[OLDER, "4.3.1"])
+def older(request: pytest.FixtureRequest, configured: Configuration) -> Iterator[KafkaCluster]:
+    yield from running(configured.cluster(request.param, 3 if request.param == OLDER else 1))
 
 
 @pytest.mark.parametrize("codec", ["none", "gzip", "snappy", "lz4", "zstd"])
 def test_records_go_out_and_come_back(older: KafkaCluster, codec: str) -> None:
     topic = f"way-{codec}"
-    with AdminClient({"bootstrap.servers": older.bootstrap_servers}) as admin:
+    with AdminClient(older.connection) as admin:
         admin.create_topics([NewTopic(topic, 4, len(older.nodes))])[topic].result(20)
-    with Producer({"bootstrap.servers": older.bootstrap_servers, "compression.type": codec}) as producer:
+    with Producer({**older.connection, "compression.type": codec}) as producer:
         for i in range(5_000):
             producer.produce(topic, str(i), str(i % 10), headers={"n": str(i)})
         assert producer.flush(30) == 0

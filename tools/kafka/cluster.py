@@ -16,6 +16,7 @@ import random
 import shutil
 import socket
 import struct
+import subprocess
 import tempfile
 import time
 import uuid
@@ -24,11 +25,11 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
 
-from tools.kafka.java import find_java
+from tools.kafka.access import ALLOWED_URLS, client_properties, java_properties, write_properties
+from tools.kafka.java import find_java, java_tool
 from tools.kafka.node import KafkaStartError, Node
 from tools.kafka.security import (
     LISTENERS,
-    USERS,
     Certificates,
     Issuer,
     make_certificates,
@@ -38,6 +39,7 @@ from tools.kafka.security import (
     scram_arguments,
     tls_properties,
 )
+from tools.kafka.token_endpoint import TokenEndpoint
 
 NEWEST: Final = "4.4.0"
 _HOST: Final = "127.0.0.1"
@@ -56,6 +58,7 @@ class KafkaCluster:
         properties: further broker properties, or others than the chosen ones.
         directory: where everything is kept; a temporary directory, removed by `close`, when None.
         heap_mb: heap of each broker, in MiB.
+        clients: the listener that `connection` and `java_tool` lead to; it need not be among `listeners`.
     """
 
     def __init__(
@@ -67,14 +70,17 @@ class KafkaCluster:
         properties: Mapping[str, str] | None = None,
         directory: Path | None = None,
         heap_mb: int = 512,
+        clients: str = "PLAINTEXT",
     ) -> None:
-        unknown = set(listeners) - set(LISTENERS)
+        unknown = {*listeners, clients} - set(LISTENERS)
         if unknown:
             raise ValueError(f"unknown listeners {sorted(unknown)}; there are {', '.join(LISTENERS)}")
         self.version = version
-        self.listeners = tuple(dict.fromkeys(("PLAINTEXT", *listeners)))
+        self.clients = clients
+        self.listeners = tuple(dict.fromkeys(("PLAINTEXT", *listeners, clients)))
         self.certificates: Certificates | None = None
         self.issuer: Issuer | None = None
+        self._tokens: TokenEndpoint | None = None
         self._temporary = directory is None
         self.directory = directory if directory is not None else Path(tempfile.mkdtemp(prefix="headrace-kafka-"))
         self._overrides = dict(properties or {})
@@ -95,20 +101,41 @@ class KafkaCluster:
 
     def client_properties(self, listener: str = "PLAINTEXT", mechanism: str = "SCRAM-SHA-256") -> dict[str, str]:
         """Properties, under librdkafka's names, with which a client reaches one of the listeners."""
-        protocol = LISTENERS[listener]
-        properties = {"bootstrap.servers": self.bootstrap(listener), "security.protocol": protocol.lower()}
-        if protocol.endswith("SSL") and self.certificates is not None:
-            properties["ssl.ca.location"] = str(self.certificates.ca)
-            if listener == "MTLS":
-                properties |= {"ssl.certificate.location": str(self.certificates.client_chain),
-                               "ssl.key.location": str(self.certificates.client_key)}
-        if protocol.startswith("SASL"):
-            name, password = next(iter(USERS.items()))
-            properties["sasl.mechanism"] = mechanism
-            properties |= {"enable.sasl.oauthbearer.unsecure.jwt": "true", "sasl.oauthbearer.config":
-                           f"principal={name}"} if mechanism == "OAUTHBEARER" else \
-                          {"sasl.username": name, "sasl.password": password}
-        return properties
+        return {"bootstrap.servers": self.bootstrap(listener),
+                **client_properties(listener, mechanism, self.certificates, self._token_url(listener))}
+
+    @property
+    def connection(self) -> dict[str, str]:
+        """Properties, under librdkafka's names, with which clients are meant to come."""
+        return self.client_properties(self.clients, self._mechanism)
+
+    def java_tool(
+        self, program: str, *arguments: str, stdin: str | bytes | None = None, timeout_s: float = 120.0
+    ) -> subprocess.CompletedProcess[bytes]:
+        """Run one of Kafka's own programs on this cluster, as a client like all others; see `tools.kafka.java`."""
+        url = self._token_url(self.clients)
+        given = java_properties(self.clients, self._mechanism, self.certificates, url)
+        return java_tool(
+            program, "--bootstrap-server", self.bootstrap(self.clients), "--command-config",
+            str(write_properties(self.directory / "client.properties", given)), *arguments,
+            stdin=stdin, timeout_s=timeout_s, options=[f"-D{ALLOWED_URLS}={url}"] if url else [],
+        )
+
+    @property
+    def tokens(self) -> TokenEndpoint:
+        """Where signed tokens for the listener OIDC are made out; it serves from now on."""
+        if self._tokens is None:
+            assert self.issuer is not None
+            assert self.certificates is not None
+            self._tokens = TokenEndpoint(self.issuer, self.certificates)
+        return self._tokens
+
+    @property
+    def _mechanism(self) -> str:
+        return "OAUTHBEARER" if self.clients == "OIDC" else "SCRAM-SHA-256"
+
+    def _token_url(self, listener: str) -> str | None:
+        return self.tokens.url if listener == "OIDC" else None
 
     def start(self, *, outlive: bool = False) -> Self:
         """Format the nodes, start them, and wait until every broker is known to every other.
@@ -177,6 +204,9 @@ class KafkaCluster:
 
     def close(self) -> None:
         """Stop all brokers; data in a temporary directory is removed with them."""
+        if self._tokens is not None:
+            self._tokens.close()
+            self._tokens = None
         end: Callable[[Node], None] = Node.kill if self._temporary else Node.stop
         with concurrent.futures.ThreadPoolExecutor() as pool:
             list(pool.map(end, self.nodes.values()))

@@ -92,7 +92,8 @@ def java_command(
 
 
 def java_tool(
-    program: str, *arguments: str, stdin: str | bytes | None = None, timeout_s: float = 120.0
+    program: str, *arguments: str, stdin: str | bytes | None = None, timeout_s: float = 120.0,
+    options: Sequence[str] = (),
 ) -> subprocess.CompletedProcess[bytes]:
     """Run one of Kafka's own command line programs and wait for it.
 
@@ -101,6 +102,7 @@ def java_tool(
         arguments: given to the program.
         stdin: what it reads from its standard input.
         timeout_s: seconds after which it is killed.
+        options: further options of the JVM.
 
     Returns:
         The finished process; `stdout` and `stderr` are bytes, and the return code is not checked.
@@ -110,6 +112,7 @@ def java_tool(
         RegistryError: the jars can not be had.
         subprocess.TimeoutExpired: it ran for too long.
     """
-    command = java_command(PROGRAMS.get(program, program), *arguments, options=("-Xmx512m", "-XX:TieredStopAtLevel=1"))
+    command = java_command(PROGRAMS.get(program, program), *arguments,
+                           options=("-Xmx512m", "-XX:TieredStopAtLevel=1", *options))
     data = stdin.encode() if isinstance(stdin, str) else stdin
     return subprocess.run(command, input=data, capture_output=True, timeout=timeout_s, check=False)

@@ -15,10 +15,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
+from tools.kafka.access import ALLOWED_URLS, write_properties
 from tools.kafka.java import java_command
 
 _STOP_TIMEOUT_S: Final = 30.0
-_ALLOWED_URLS: Final = "org.apache.kafka.sasl.oauthbearer.allowed.urls"
 _LOG4J: Final = """\
 status = error
 appender.console.type = Console
@@ -84,8 +84,7 @@ class Node:
     def format(self, cluster_id: str, properties: Mapping[str, str], arguments: Sequence[str] = ()) -> None:
         """Write the properties and make the data directory ready for the first start."""
         self.directory.mkdir(parents=True, exist_ok=True)
-        rows = {**properties, "log.dirs": str(self.directory / "data")}
-        self._properties_file.write_text("".join(f"{name}={_escape(value)}\n" for name, value in rows.items()))
+        write_properties(self._properties_file, {**properties, "log.dirs": str(self.directory / "data")})
         self._log4j_file.write_text(_LOG4J)
         command = self._java("kafka.tools.StorageTool", "format", "-t", cluster_id, "-c", str(self._properties_file),
                              *arguments, options=("-XX:TieredStopAtLevel=1",))
@@ -104,7 +103,7 @@ class Node:
         if self.pid is not None:
             return
         options = (f"-Xmx{self.heap_mb}m", f"-Xms{self.heap_mb // 2}m", "-Djava.awt.headless=true",
-                   f"-D{_ALLOWED_URLS}={(self.directory.parent / 'jwks.json').as_uri()}")
+                   f"-D{ALLOWED_URLS}={(self.directory.parent / 'jwks.json').as_uri()}")
         command = self._java("kafka.Kafka", str(self._properties_file), options=options)
         with self.log.open("ab") as log:
             # In a session of its own: Ctrl-C goes to the clients, which then find the broker still there.
@@ -186,7 +185,3 @@ class Node:
             self._warden.kill()
             self._warden.communicate()
             self._warden = None
-
-
-def _escape(value: str) -> str:
-    return value.replace("\\", "\\\\").replace("\n", "\\n")

@@ -1,0 +1,102 @@
+"""All of `tests/kafka` on every configuration: two versions of Apache Kafka, three brokers, four ways in.
+
+    python -m tests.kafka.matrix
+    python -m tests.kafka.matrix --only 3.9.2 oauthbearer --chaos
+
+One configuration runs at a time, on a cluster that all its tests share. One line for each tells what passed, what
+failed and what was left out and why; what pytest wrote of a failure stands below it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import os
+import re
+import subprocess
+import sys
+import time
+import xml.etree.ElementTree as ElementTree
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import NamedTuple
+
+from .configuration import GENERAL, LISTENERS, OLDER, Configuration
+
+_BROKERS = 3
+_HERE = Path(__file__).parent
+_LEFT_OUT = re.compile(r"^deselected (\d+): (.*)$", re.MULTILINE)
+
+
+class Outcome(NamedTuple):
+    """What came of one configuration."""
+
+    passed: int
+    failed: int
+    skipped: list[str]
+    left_out: list[tuple[str, str]]
+    seconds: float
+    output: str
+
+    @property
+    def good(self) -> bool:
+        """Whether something ran and nothing failed."""
+        return self.passed > 0 and self.failed == 0
+
+    def line(self, wanted: Configuration) -> str:
+        """The outcome in one line."""
+        counts = [f"{self.passed} passed", f"{self.failed} failed"]
+        if self.skipped:
+            counts.append(f"{len(self.skipped)} skipped ({'; '.join(sorted(set(self.skipped)))})")
+        left_out = "; ".join(f"{number} {reason}" for number, reason in self.left_out)
+        total = sum(int(number) for number, _ in self.left_out)
+        counts.append(f"{total} deselected" + (f" ({left_out})" if left_out else ""))
+        return f"{wanted.version} {wanted.listener:<11} {', '.join(counts)}, {self.seconds:.0f} s"
+
+
+def run(wanted: Configuration, chaos: bool, more: list[str]) -> Outcome:
+    """Run all tests on one configuration."""
+    with TemporaryDirectory() as directory:
+        report = Path(directory, "report.xml")
+        command = [
+            sys.executable, "-m", "pytest", str(_HERE), "-q", "-n", "0", f"--junit-xml={report}", "-o",
+            "junit_family=xunit2", "--kafka", wanted.version, "--brokers", str(wanted.brokers), "--listener",
+            wanted.listener, *([] if chaos else ["--no-chaos"]), *more,
+        ]
+        started = time.monotonic()
+        done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False,
+                              cwd=_HERE.parents[1], env={**os.environ, "PYTHONUNBUFFERED": "1"})
+        seconds = time.monotonic() - started
+        cases = list(ElementTree.parse(report).iter("testcase")) if report.exists() else []
+    failed = sum(case.find("failure") is not None or case.find("error") is not None for case in cases)
+    skipped = [skip.get("message", "") for case in cases if (skip := case.find("skipped")) is not None]
+    if done.returncode and not failed:
+        failed = 1  # it did not come to the tests, or not to their end
+    return Outcome(len(cases) - failed - len(skipped), failed, skipped, _LEFT_OUT.findall(done.stdout), seconds,
+                   done.stdout)
+
+
+def main(argv: list[str]) -> int:
+    """Run the chosen configurations; 1 when something failed."""
+    parser = argparse.ArgumentParser(prog="python -m tests.kafka.matrix", description=__doc__.partition("\n")[0])
+    parser.add_argument("--only", nargs="+", default=[], metavar="NAME", choices=(GENERAL, OLDER, *LISTENERS),
+                        help="configurations of these versions and listeners only")
+    parser.add_argument("--chaos", action="store_true", help="with the tests in which brokers die in turn")
+    parser.add_argument("--pytest", default="", help="further arguments for pytest, in one string")
+    arguments = parser.parse_args(argv)
+    versions, ways = ([name for name in names if name in arguments.only or not {*names} & {*arguments.only}]
+                      for names in ((OLDER, GENERAL), LISTENERS))
+    bad = 0
+    for version, way in itertools.product(versions, ways):
+        wanted = Configuration(version, _BROKERS, way)
+        outcome = run(wanted, arguments.chaos, arguments.pytest.split())
+        print(outcome.line(wanted), flush=True)
+        if not outcome.good:
+            bad += 1
+            print(outcome.output, flush=True)
+    print(f"{len(versions) * len(ways)} configurations, {bad} with failures")
+    return int(bad > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
