@@ -6,6 +6,7 @@ It must not decide anything: `client.producer` does. Read next: `client.producer
 from __future__ import annotations
 
 import asyncio
+import functools
 import math
 import time
 from collections.abc import Callable, Mapping
@@ -20,7 +21,7 @@ from headrace.client.sending import Entrance
 from headrace.client.statistics import Metrics
 from headrace.config import PRODUCER, Config
 from headrace.errors import BufferFullError, ClientClosedError, KafkaError, KafkaException
-from headrace.records import Message
+from headrace.records import AIOIntake, Message
 from headrace.types import Headers
 
 __all__ = ["AIOProducer"]
@@ -64,6 +65,10 @@ class AIOProducer(AIOSending, AIOTransactional):
             self._core_if_started = core = Core(self._config, self._on_change, same_thread=True)
             core.deliveries.only_errors = False  # futures are to be resolved in any case
             self._entrance = Entrance(core, self._chain)
+            core.deliveries.unheard = functools.partial(_on_unheard, asyncio.get_running_loop())
+            if type(self).produce is AIOProducer.produce and self._config["on_delivery"] is None:
+                intake = AIOIntake(self._entrance.open, self._produce_one, core.wake, _new_future)
+                self.__dict__["produce"] = intake.produce  # saves Python's frames and a future for each record
         return self._core_if_started
 
     def _on_change(self) -> None:
@@ -87,7 +92,7 @@ class AIOProducer(AIOSending, AIOTransactional):
         timestamp: int = 0,
         headers: Headers | None = None,
     ) -> asyncio.Future[Message]:
-        """Put a record on its way.
+        """Put a record on its way. Waits while the buffer is full; the loop has a turn when a batch is.
 
         Args:
             topic: topic name.
@@ -105,6 +110,13 @@ class AIOProducer(AIOSending, AIOTransactional):
             ClientClosedError: the producer is closed.
             KafkaException: the record is too large, or its partition does not exist.
         """
+        return await self._produce_one(topic, value, key, partition, on_delivery, timestamp, headers)
+
+    async def _produce_one(
+        self, topic: str, value: Any, key: Any, partition: int,
+        on_delivery: Callable[[KafkaError | None, Message], Any] | None, timestamp: int, headers: Headers | None,
+    ) -> asyncio.Future[Message]:
+        """`produce`, with everything that may be unusual."""
         core = self._core
         future: asyncio.Future[Message] = asyncio.get_running_loop().create_future()
         report = _Report(future, self._wanted(on_delivery or self._config["on_delivery"]))
@@ -114,6 +126,8 @@ class AIOProducer(AIOSending, AIOTransactional):
         while True:
             try:
                 core.produce(topic, value, key, partition, timestamp, headers, report)
+                if topic not in core.buffers.all:
+                    await asyncio.sleep(0)  # else the loop would never hear of the topic
                 return future
             except BufferFullError:
                 await self._change(math.inf)
@@ -164,7 +178,8 @@ class AIOProducer(AIOSending, AIOTransactional):
         """Ask the cluster for its brokers and topics, or for one topic.
 
         Args:
-            topic: only this one; None for all.
+            topic: only this one; None for all. Brokers create it if it does not exist and they do so
+                (auto.create.topics.enable).
             timeout: seconds; negative waits as long as it takes.
 
         Returns:
@@ -211,6 +226,16 @@ class AIOProducer(AIOSending, AIOTransactional):
 
     async def __aexit__(self, *exception: object) -> None:
         await self.close()
+
+
+def _new_future() -> asyncio.Future[Message]:
+    return asyncio.get_running_loop().create_future()
+
+
+def _on_unheard(loop: asyncio.AbstractEventLoop, error: KafkaError) -> None:
+    """As asyncio does when nobody asked a future for its exception."""
+    loop.call_exception_handler({
+        "message": "records were not delivered, and nobody awaits their deliveries", "exception": KafkaException(error)})
 
 
 class _Report:

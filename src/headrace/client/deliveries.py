@@ -19,7 +19,7 @@ from typing import Any, Protocol
 from headrace.client.topic_buffers import FailedRecord
 from headrace.errors import KafkaError
 from headrace.machines.sender import BatchDone
-from headrace.records import Budget, Message
+from headrace.records import Budget, Fate, Message
 
 __all__ = ["AtOnce", "Deliveries", "Teller"]
 
@@ -58,6 +58,7 @@ class Deliveries:
         only_errors: drop the reports of delivered records.
         has_at_once: some callbacks are `AtOnce`; to be set before the first such record is appended.
         lost: why records without a callback were not delivered, the first time that it happened; None so far.
+        unheard: told of errors that no `Delivery` was asked for; None while there are no such reports.
     """
 
     def __init__(self, budget: Budget, only_errors: bool, on_change: Callable[[], None]) -> None:
@@ -66,6 +67,7 @@ class Deliveries:
         self.has_at_once = False
         self._on_change = on_change
         self.lost: KafkaError | None = None
+        self.unheard: Callable[[KafkaError], object] | None = None
         self._batches: deque[tuple[BatchDone, float]] = deque()
         self._runs: deque[_Run] = deque()
         self._notices: deque[tuple[Callable[..., Any], tuple[Any, ...]]] = deque()
@@ -90,6 +92,8 @@ class Deliveries:
         now = time.monotonic()
         if opened.runs is not None:
             _tell(opened, done.error)
+        if self.unheard is not None:
+            opened.settle(Fate(done.base_offset, done.timestamp_type, done.timestamp_ms, done.error, now, self.unheard))
         waits = opened.reports is not None and not (self.only_errors and done.error is None)
         if opened.reports is None:
             self.lost = self.lost or done.error

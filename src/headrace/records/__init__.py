@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from headrace.records.batch import MAX_DECOMPRESSED_BYTES
 from headrace.records.compression import CODEC_NAMES, GZIP, LZ4, NONE, SNAPPY, ZSTD, compress, decompress
+from headrace.records.delivery import Fate
 from headrace.records.header import BatchInfo
 from headrace.records.topic_buffer import OVERHEAD_BYTES, WAKE
 
@@ -22,16 +23,19 @@ if TYPE_CHECKING or _PLAIN:
     from headrace.records.batch import Cursor
     from headrace.records.builder import Batch, BatchBuilder, set_base_offset, set_log_append_time
     from headrace.records.columns import append_columns, read_columns
+    from headrace.records.delivery import AIOIntake, Delivery
     from headrace.records.hashing import crc32c, fnv1a, murmur2
     from headrace.records.header import scan, verify
     from headrace.records.message import Message
     from headrace.records.topic_buffer import Budget, Intake, OpenBatch, TopicBuffer
 else:
     from headrace.records._native import (
+        AIOIntake,
         Batch,
         BatchBuilder,
         Budget,
         Cursor,
+        Delivery,
         Intake,
         Message,
         OpenBatch,
@@ -57,11 +61,14 @@ __all__ = [
     "SNAPPY",
     "WAKE",
     "ZSTD",
+    "AIOIntake",
     "Batch",
     "BatchBuilder",
     "BatchInfo",
     "Budget",
     "Cursor",
+    "Delivery",
+    "Fate",
     "Intake",
     "Message",
     "OpenBatch",

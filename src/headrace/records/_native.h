@@ -190,6 +190,15 @@ static inline int64_t headrace_now_ms(void) {
     return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
+/* Seconds of the clock that time.monotonic() reads on Linux; `unknown` elsewhere. */
+static inline double headrace_monotonic_or(double unknown) {
+#ifdef __linux__
+    struct timespec now;
+    if (clock_gettime(CLOCK_MONOTONIC, &now) == 0) return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+#endif
+    return unknown;
+}
+
 static inline int64_t headrace_micros(int64_t ms) {
     if (ms > INT64_MAX / 1000) return INT64_MAX;
     if (ms < INT64_MIN / 1000) return INT64_MIN;

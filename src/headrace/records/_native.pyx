@@ -8,6 +8,7 @@ cost nothing where the GIL does the same.
 
     _message.pxi       Message, and the bytes that it points into
     _write.pxi         records and batches into bytes
+    _delivery.pxi      what becomes of a record, for asyncio
     _topic_buffer.pxi  the open batches of a topic
     _read.pxi          bytes into records
     _columns.pxi       bytes into Arrow's buffers, and back
@@ -31,13 +32,14 @@ from libc.stdint cimport INT32_MAX, INT64_MAX, INT64_MIN, int32_t, int64_t, uint
 from libc.stdlib cimport free, malloc, realloc
 from libc.string cimport memchr, memcpy, memset
 
-from headrace.errors import CorruptRecordError
+from headrace.errors import CorruptRecordError, KafkaException
 from headrace.records import legacy
 from headrace.records.batch import MAX_DECOMPRESSED_BYTES
 from headrace.records.columns import MAX_COLUMN_BYTES, BinaryColumn, Columns, HeaderColumn
 from headrace.records.columns import read_columns as plain_read_columns
 from headrace.records.compression import compress, decompress
 from headrace.records.control import aborts
+from headrace.records.delivery import DoneCallback, turn
 from headrace.records.hashing import PARTITIONERS
 from headrace.records.header import BatchInfo
 from headrace.records.message import encode_headers, encode_text, rebuild
@@ -51,6 +53,7 @@ cdef extern from "_native.h":
     uint32_t headrace_murmur2(const uint8_t *p, size_t size) nogil
     uint32_t headrace_fnv1a(const uint8_t *p, size_t size) nogil
     int64_t headrace_now_ms() nogil
+    double headrace_monotonic_or(double unknown) nogil
     int64_t headrace_micros(int64_t ms) nogil
     uint64_t headrace_get(const uint8_t *p, int size) nogil
     void headrace_put(uint8_t *p, int size, uint64_t x) nogil
@@ -65,6 +68,13 @@ cdef extern from "Python.h":
         pass
 
 headrace_setup(0)
+
+
+cdef inline double headrace_monotonic():
+    # Seconds of `time.monotonic()`, without a call into Python where its clock is known.
+    cdef double now_s = headrace_monotonic_or(-1)
+    return now_s if now_s >= 0 else monotonic()
+
 
 cdef enum:
     HEADER = 61
@@ -130,6 +140,7 @@ def fnv1a(key):
 
 include "_message.pxi"
 include "_write.pxi"
+include "_delivery.pxi"
 include "_topic_buffer.pxi"
 include "_read.pxi"
 include "_columns.pxi"

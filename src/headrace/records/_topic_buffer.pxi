@@ -58,6 +58,9 @@ cdef class OpenBatch:
     cdef Py_ssize_t _times
     cdef readonly object topic, reports, runs
     cdef object _teller  # of the last record
+    cdef object _fate
+    cdef Origin _origin  # of the messages of records that were asked for
+    cdef Py_ssize_t *_places  # where those records begin
     cdef readonly int32_t partition
     cdef readonly double opened_at
     cdef readonly int64_t cost_bytes
@@ -67,6 +70,7 @@ cdef class OpenBatch:
 
     def __dealloc__(self):
         free(self._appended_at)
+        free(self._places)
 
     @property
     def count(self):
@@ -151,13 +155,8 @@ cdef class OpenBatch:
             return made
         reports = self.reports
         cdef BatchBuilder builder = self._builder
-        cdef Origin origin = Origin.__new__(Origin)
-        origin.topic = self.topic
-        origin.partition = self.partition
-        origin.leader_epoch = -1
-        origin.stamp_type = 2 if timestamp_type == 2 else 1
         cdef Pinned pinned = Pinned(builder._data)
-        origin.pinned = pinned
+        cdef Origin origin = self.origin(pinned, timestamp_type)
         cdef const uint8_t *p = pinned.start + min(HEADER, pinned.size)
         cdef const uint8_t *end = pinned.start + min(builder._used, pinned.size)
         for index in range(min(PyList_GET_SIZE(reports), self._times)):
@@ -172,6 +171,69 @@ cdef class OpenBatch:
             message._latency = max(now_s - self._appended_at[index], 0.0)
             made.append((callback, message))
         return made
+
+    cdef Origin origin(self, Pinned pinned, int timestamp_type):
+        cdef Origin origin = Origin.__new__(Origin)
+        origin.topic = self.topic
+        origin.partition = self.partition
+        origin.leader_epoch = -1
+        origin.stamp_type = 2 if timestamp_type == 2 else 1
+        origin.pinned = pinned
+        return origin
+
+    def settle(self, fate):
+        cdef list reports = self.reports
+        cdef Py_ssize_t index, left = 0
+        if reports is None:
+            return 0
+        self._fate = fate
+        for index in range(PyList_GET_SIZE(reports)):
+            report = <object> PyList_GET_ITEM(reports, index)
+            if type(report) is Delivery:
+                reports[index] = None
+                (<Delivery> report).settle(self, index)
+            elif report is not None:
+                left += 1
+        if not left:
+            self.reports = None
+        return left
+
+    cdef Message message_at(self, Py_ssize_t index):
+        # The delivered record at `index`; raises why it was not.
+        cdef Record record
+        cdef Message message
+        cdef BatchBuilder builder = self._builder
+        fate = self._fate
+        if fate.error is not None:
+            fate.heard = True
+            raise KafkaException(fate.error)
+        if self._origin is None:
+            self.find_places(fate.timestamp_type)
+        cdef Pinned pinned = self._origin.pinned
+        cdef const uint8_t *p = pinned.start + self._places[index]
+        if read_record(&p, pinned.start + builder._used, builder.count, builder._base_timestamp, &record):
+            raise SystemError("a batch in memory was overwritten")
+        cdef int64_t base_offset = fate.base_offset
+        message = new_message(self._origin, base_offset + index if base_offset >= 0 else -1001,
+                              fate.timestamp_ms if self._origin.stamp_type == 2 else record.timestamp, &record)
+        message._latency = max(fate.at_s - self._appended_at[index], 0.0)
+        return message
+
+    cdef int find_places(self, int timestamp_type) except -1:
+        cdef Record record
+        cdef BatchBuilder builder = self._builder
+        cdef Pinned pinned = Pinned(builder._data)
+        cdef const uint8_t *p = pinned.start + min(HEADER, pinned.size)
+        cdef const uint8_t *end = pinned.start + min(builder._used, pinned.size)
+        self._places = <Py_ssize_t *> malloc(builder.count * sizeof(Py_ssize_t))
+        if self._places == NULL:
+            raise MemoryError
+        for index in range(builder.count):
+            self._places[index] = p - pinned.start
+            if read_record(&p, end, builder.count, builder._base_timestamp, &record):
+                raise SystemError("a batch in memory was overwritten")
+        self._origin = self.origin(pinned, timestamp_type)
+        return 0
 
 
 cdef int64_t headers_bytes(const Record *record) noexcept:
@@ -302,7 +364,7 @@ cdef class TopicBuffer:
             self._turn_count += 1
         batch.cost_bytes += OVERHEAD + size
         if callback is not None:
-            batch.report_to(callback, monotonic())
+            batch.report_to(callback, headrace_monotonic())
         if teller is not batch._teller:
             batch.begin_run(teller)
         if batch._builder.count >= self._batch_count:
@@ -315,7 +377,7 @@ cdef class TopicBuffer:
         batch._builder._pool = self._budget.pool
         batch.topic = self.topic
         batch.partition = partition
-        batch.opened_at = monotonic()
+        batch.opened_at = headrace_monotonic()
         self._slots[partition] = batch
         self._open[partition] = batch
         return batch

@@ -18,6 +18,7 @@ from typing import Any
 
 from headrace.errors import BufferFullError, KafkaError, KafkaException
 from headrace.records.builder import Batch, BatchBuilder
+from headrace.records.delivery import Delivery, Fate
 from headrace.records.hashing import PARTITIONERS
 from headrace.records.message import Message, encode_headers, encode_text
 
@@ -86,7 +87,8 @@ class OpenBatch:
     """
 
     __slots__ = (
-        "_appended_at", "_builder", "_teller", "cost_bytes", "opened_at", "partition", "reports", "runs", "topic",
+        "_appended_at", "_builder", "_fate", "_records", "_teller", "cost_bytes", "opened_at", "partition", "reports",
+        "runs", "topic",
     )
 
     def __init__(self, topic: str, partition: int, opened_at: float, builder: BatchBuilder) -> None:
@@ -99,6 +101,8 @@ class OpenBatch:
         self._teller: Any = None
         self._appended_at: list[float] = []
         self._builder = builder
+        self._fate: Fate | None = None
+        self._records: list[Message] = []  # once one was asked for
 
     @property
     def count(self) -> int:
@@ -138,6 +142,39 @@ class OpenBatch:
             made.append((callback, Message(self.topic, self.partition, offset, m.key(), m.value(), m.headers(), error,
                                            stamp, max(now_s - since, 0.0))))
         return made
+
+    def settle(self, fate: Fate) -> int:
+        """Tell each `Delivery` among the reports what became of the batch. Returns how many other callbacks are left."""
+        if self.reports is None:
+            return 0
+        self._fate = fate
+        for index, report in enumerate(self.reports):
+            if isinstance(report, Delivery):
+                self.reports[index] = None
+                report.settle(self, index)
+        left = len(self.reports) - self.reports.count(None)
+        if not left:
+            self.reports = None
+        return left
+
+    def message_at(self, index: int) -> Message:
+        """The delivered record at `index`.
+
+        Raises:
+            KafkaException: it was not delivered.
+        """
+        fate = self._fate
+        assert fate is not None
+        if fate.error is not None:
+            fate.heard = True
+            raise KafkaException(fate.error)
+        if not self._records:
+            self._records = list(self._builder.read_back(self.topic, self.partition))
+        m = self._records[index]
+        stamp = (2, fate.timestamp_ms) if fate.timestamp_type == 2 else m.timestamp()
+        offset = fate.base_offset + index if fate.base_offset >= 0 else None
+        return Message(self.topic, self.partition, offset, m.key(), m.value(), m.headers(), None, stamp,
+                       max(fate.at_s - self._appended_at[index], 0.0))
 
     def divide(self, parts: Sequence[int]) -> list[OpenBatch]:
         """The records in new batches, with their callbacks, tellers, times and costs; in each they keep their order.
@@ -228,6 +265,11 @@ class TopicBuffer:
         self._open: dict[int, OpenBatch] = {}
         self._full: list[OpenBatch] = []
         self._lock = threading.Lock()
+
+    @property
+    def has_full(self) -> bool:
+        """A full batch waits to be taken out."""
+        return bool(self._full)
 
     def append(
         self,

@@ -1,0 +1,228 @@
+"""What becomes of a record, for asyncio: futures that are made only when somebody looks.
+
+A batch says once what became of it (`Fate`); each of its records has a small `Delivery` that looks it up. The native twin
+has the same names. It must not know event loops: it is given what makes a future.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Generator
+from types import coroutine
+from typing import Any, Protocol
+
+from headrace.errors import BufferFullError, KafkaError, KafkaException
+from headrace.records.message import Message
+
+__all__ = ["AIOIntake", "Delivery", "DoneCallback", "Fate", "turn"]
+
+
+class Fate:
+    """What became of a batch.
+
+    Args:
+        base_offset: offset of its first record, negative when it is not known.
+        timestamp_type: 2 when the broker set the timestamps to `timestamp_ms`; otherwise the records' own stand.
+        timestamp_ms: the broker's timestamp.
+        error: why it was not delivered, or None.
+        at_s: monotonic seconds, for the latency.
+        unheard: called with the error when the batch is forgotten and nobody has heard of it.
+
+    Attributes:
+        heard: somebody was told of the error.
+    """
+
+    __slots__ = ("at_s", "base_offset", "error", "heard", "timestamp_ms", "timestamp_type", "unheard")
+
+    def __init__(self, base_offset: int, timestamp_type: int, timestamp_ms: int, error: KafkaError | None, at_s: float,
+                 unheard: Callable[[KafkaError], object]) -> None:
+        self.base_offset = base_offset
+        self.timestamp_type = timestamp_type
+        self.timestamp_ms = timestamp_ms
+        self.error = error
+        self.at_s = at_s
+        self.unheard = unheard
+        self.heard = False
+
+    def __del__(self) -> None:
+        if self.error is not None and not self.heard and not sys.is_finalizing():
+            self.unheard(self.error)
+
+
+class DoneCallback:
+    """Tells a callback of a `Delivery` that it is done. Equal to others of the same callback, to be found again."""
+
+    __slots__ = ("_callback", "_delivery")
+
+    def __init__(self, callback: Callable[[Any], object], delivery: Delivery) -> None:
+        self._callback = callback
+        self._delivery = delivery
+
+    def __call__(self, _: Any) -> None:
+        self._callback(self._delivery)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, DoneCallback) and self._callback == other._callback
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+class Settled(Protocol):
+    """What a `Delivery` needs of an `OpenBatch` that is done."""
+
+    def message_at(self, index: int) -> Message:
+        """The delivered record at `index`, or what was raised instead of it."""
+        ...
+
+
+class Delivery:
+    """What becomes of one record: `await` gives the delivered `Message`, or raises `KafkaException`.
+
+    It has the methods of an `asyncio.Future`, and goes where asyncio takes one: `gather()`, `wait()`, `wait_for()`.
+    Cancelling it does not call the record back.
+
+    Args:
+        make_future: makes a future of the loop.
+    """
+
+    __slots__ = ("_batch", "_future", "_index", "_make_future")
+
+    _asyncio_future_blocking = False
+    """What asyncio knows a future by."""
+
+    def __init__(self, make_future: Callable[[], Any]) -> None:
+        self._make_future = make_future
+        self._future: Any = None
+        self._batch: Settled | None = None  # once it is done
+        self._index = -1
+
+    def __await__(self) -> Generator[Any, None, Message]:
+        if self._future is None and self._batch is not None:
+            return self._outcome()
+        message: Message = yield from self._as_future()
+        return message
+
+    __iter__ = __await__
+
+    def done(self) -> bool:
+        """True when the record is stored or given up, or when this was cancelled."""
+        return self._batch is not None or self.cancelled()
+
+    def result(self) -> Message:
+        """The delivered message.
+
+        Raises:
+            KafkaException: the record was not delivered.
+            asyncio.CancelledError: this was cancelled.
+            asyncio.InvalidStateError: it is not done.
+        """
+        if self._future is None and self._batch is not None:
+            return self._outcome()
+        message: Message = self._as_future().result()
+        return message
+
+    def exception(self) -> BaseException | None:
+        """Why the record was not delivered, None if it was."""
+        failed: BaseException | None = self._as_future().exception()
+        return failed
+
+    def cancelled(self) -> bool:
+        """True when this was cancelled."""
+        return self._future is not None and bool(self._future.cancelled())
+
+    def cancel(self, msg: Any = None) -> bool:
+        """Stop waiting. The record goes on."""
+        return bool(self._as_future().cancel(msg))
+
+    def get_loop(self) -> Any:
+        """The event loop that it belongs to."""
+        return self._as_future().get_loop()
+
+    def add_done_callback(self, callback: Callable[[Any], object], *, context: Any = None) -> None:
+        """Call a function with this when it is done, on the loop."""
+        self._as_future().add_done_callback(DoneCallback(callback, self), context=context)
+
+    def remove_done_callback(self, callback: Callable[[Any], object]) -> int:
+        """Take back `add_done_callback`. Returns how often it had been added."""
+        removed: int = self._as_future().remove_done_callback(DoneCallback(callback, self))
+        return removed
+
+    def _as_future(self) -> Any:
+        if self._future is None:
+            self._future = self._make_future()
+            if self._batch is not None:
+                self._resolve()
+        return self._future
+
+    def settle(self, batch: Settled, index: int) -> None:
+        """The batch is done; this is about the record at `index`."""
+        self._batch, self._index = batch, index
+        if self._future is not None:
+            self._resolve()
+
+    def _resolve(self) -> None:
+        if self._future.done():  # cancelled
+            return
+        try:
+            message = self._outcome()
+        except KafkaException as error:
+            self._future.set_exception(error)
+        else:
+            self._future.set_result(message)
+
+    def _outcome(self) -> Message:
+        assert self._batch is not None
+        return self._batch.message_at(self._index)
+
+
+@coroutine
+def turn() -> Generator[None, None, None]:
+    """Let the loop have a turn."""
+    yield
+
+
+class AIOIntake:
+    """`AIOProducer.produce` with what it needs at hand; anything unusual is left to `otherwise`.
+
+    Args:
+        open: buffers by topic.
+        otherwise: awaited as otherwise(topic, value, key, partition, on_delivery, timestamp_ms, headers) for a topic
+            that is not in `open`, with a callback, and when the budget is used up.
+        wake: called when the loop has something to do. It gets a turn when a batch is full.
+        make_future: makes a future of the loop.
+    """
+
+    __slots__ = ("_make_future", "_open", "_otherwise", "_wake")
+
+    def __init__(self, open: dict[str, Any], otherwise: Callable[..., Any], wake: Callable[[], object],
+                 make_future: Callable[[], Any]) -> None:
+        self._open = open
+        self._otherwise = otherwise
+        self._wake = wake
+        self._make_future = make_future
+
+    async def produce(
+        self,
+        topic: str,
+        value: Any = None,
+        key: Any = None,
+        partition: int = -1,
+        on_delivery: Callable[..., object] | None = None,
+        timestamp: int = 0,
+        headers: Any = None,
+    ) -> Any:
+        """Put a record on its way; see `headrace.aio.AIOProducer.produce`."""
+        buffer = self._open.get(topic) if on_delivery is None else None
+        if buffer is not None:
+            delivery = Delivery(self._make_future)
+            try:
+                woken = buffer.append(value, key, partition, timestamp, headers, delivery)
+            except BufferFullError:
+                pass
+            else:
+                if woken:
+                    self._wake()
+                    if buffer.has_full:
+                        await turn()
+                return delivery
+        return await self._otherwise(topic, value, key, partition, on_delivery, timestamp, headers)
