@@ -81,6 +81,7 @@ class ClientCore:
         self.log: logging.Logger = config["logger"] or logging.getLogger("headrace")
         self.on_error: Callable[[KafkaError], None] = config["error_cb"] or self._log_error
         self.metadata = metadata_from(config, allow_auto_create=allow_auto_create)
+        self._allow_auto_create = allow_auto_create
         self._clock = clock
         self._hand_out = on_event
         self._watchers: list[tuple[Callable[[Cluster], bool], asyncio.Future[None]]] = []
@@ -141,13 +142,21 @@ class ClientCore:
         Raises:
             KafkaException: no reply in time, or none possible.
         """
+        _, reply = await self._ask(destination, request, timeout_s, max_version, repeatable)
+        return reply
+
+    async def _ask(
+        self, destination: int, request: Request, timeout_s: float, max_version: int | None, repeatable: bool
+    ) -> tuple[int, Response]:
+        """The same, with the broker's id in front, which is negative if it is that of a bootstrap server."""
         self.check_open()
         started, failures = self._clock(), 0
         end = started + timeout_s
         while True:
+            node_id = self.driver.any_node() if destination == ANY_NODE else destination
             try:
-                return await self.driver.request(destination, request, max(end - self._clock(), 0.0),
-                                                 max_version=max_version)
+                return node_id, await self.driver.request(node_id, request, max(end - self._clock(), 0.0),
+                                                          max_version=max_version)
             except KafkaException as failed:
                 error = failed.error
             failures += 1
@@ -161,12 +170,20 @@ class ClientCore:
             self.check_open()
 
     async def list_topics(self, topic: str | None, timeout_s: float) -> ClusterMetadata:
-        """Ask for one topic or, with None, for all."""
+        """Ask for one topic, which may make the brokers create it if the client lets them, or with None for all.
+
+        Raises:
+            KafkaException: no reply in time.
+            TypeError: the topic is not str.
+        """
+        if topic is not None and not isinstance(topic, str):
+            raise TypeError(f"topic must be str or None, not {type(topic).__name__}")
         wanted = None if topic is None else [MetadataRequestTopic(name=topic)]
-        request = MetadataRequest(topics=wanted, allow_auto_topic_creation=False)
-        reply = await self.request(ANY_NODE, request, timeout_s, repeatable=True)
+        request = MetadataRequest(topics=wanted, allow_auto_topic_creation=topic is not None and self._allow_auto_create)
+        nodes = dict(self.metadata.cluster.nodes)
+        node_id, reply = await self._ask(ANY_NODE, request, timeout_s, None, True)
         assert isinstance(reply, MetadataResponse)
-        return cluster_metadata(reply)
+        return cluster_metadata(reply, nodes.get(node_id) or self.metadata.cluster.nodes.get(node_id))
 
     async def wait_for_metadata(self, enough: Callable[[Cluster], bool], timeout_s: float) -> Cluster:
         """Wait until the picture of the cluster satisfies a condition.

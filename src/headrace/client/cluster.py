@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from headrace.errors import KafkaError
+from headrace.types import NodeAddress
 from headrace.wire.messages.metadata import MetadataResponse
 
 __all__ = [
@@ -101,12 +102,12 @@ class GroupMetadata:
         return str(self.id)
 
 
-def cluster_metadata(reply: MetadataResponse, answered_by: int = -1) -> ClusterMetadata:
+def cluster_metadata(reply: MetadataResponse, answered_by: NodeAddress | None = None) -> ClusterMetadata:
     """Build what `list_topics()` returns.
 
     Args:
         reply: the Metadata reply.
-        answered_by: id of the broker that gave it.
+        answered_by: the broker that gave it; its id is negative if it was asked as a bootstrap server.
     """
     brokers = {b.node_id: BrokerMetadata(b.node_id, b.host, b.port) for b in reply.brokers}
     topics = {}
@@ -119,10 +120,12 @@ def cluster_metadata(reply: MetadataResponse, answered_by: int = -1) -> ClusterM
         }
         name = str(topic.name)
         topics[name] = TopicMetadata(name, partitions, _error(topic.error_code))
-    origin = brokers.get(answered_by)
-    return ClusterMetadata(
-        reply.cluster_id, reply.controller_id, brokers, topics, answered_by, str(origin) if origin else None
-    )
+    made = ClusterMetadata(reply.cluster_id, reply.controller_id, brokers, topics)
+    if answered_by is not None:
+        made.orig_broker_id = max(answered_by.id, -1)
+        name = str(answered_by.id) if answered_by.id >= 0 else "bootstrap"
+        made.orig_broker_name = f"{answered_by.host}:{answered_by.port}/{name}"
+    return made
 
 
 def _error(code: int) -> KafkaError | None:

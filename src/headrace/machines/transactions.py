@@ -222,7 +222,8 @@ class Transactions:
         if self.state is not State.OPEN:
             return self._wrong_state(Operation.OFFSETS.value)
         if self._offsets is not None:
-            return KafkaError(KafkaError._CONFLICT, "send_offsets_to_transaction() is under way already")
+            return KafkaError(
+                KafkaError._CONFLICT, "send_offsets_to_transaction() is under way already", retriable=True)
         wanted = {(tp.topic, tp.partition): tp for tp in offsets}
         if any((member.group_id, *key) in self._contents.doubtful for key in wanted):
             self._doom(KafkaError(
@@ -239,8 +240,9 @@ class Transactions:
         return None
 
     def _wrong_state(self, call: str) -> KafkaError:
-        code = KafkaError._CONFLICT if self.state in _UNDER_WAY else KafkaError._STATE
-        return KafkaError(code, f"{call}() can not be called now: {self.state.value}")
+        busy = self.state in _UNDER_WAY
+        return KafkaError(KafkaError._CONFLICT if busy else KafkaError._STATE,
+                          f"{call}() can not be called now: {self.state.value}", retriable=busy)
 
     # What the sender asks and tells.
 

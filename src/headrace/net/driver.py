@@ -187,7 +187,7 @@ class Driver:
             controller_id = self._metadata.cluster.controller_id
             node_id = ANY_NODE if controller_id is None else controller_id
         if node_id == ANY_NODE:
-            node_id = self._any_node()
+            node_id = self.any_node()
         node = self._metadata.cluster.nodes.get(node_id)
         if node is None or self._closed:
             self._metadata.refresh(self._clock())  # a coordinator may have come back since
@@ -204,7 +204,7 @@ class Driver:
             self._connections[node.id, lane] = Connection(node, self._settings, self)
         return self._connections[node.id, lane]
 
-    def _any_node(self) -> int:
+    def any_node(self) -> int:
         """The least busy of the best connected brokers; where there is a choice, a random one."""
         def reluctance(node_id: int) -> tuple[int, int, int, float]:
             c = self._connections.get((node_id, 0))

@@ -163,7 +163,8 @@ class Producer(Sending, Transactional):
         """Ask the cluster for its brokers and topics, or for one topic.
 
         Args:
-            topic: only this one; None for all.
+            topic: only this one; None for all. Brokers create it if it does not exist and they do so
+                (auto.create.topics.enable).
             timeout: seconds; negative waits as long as it takes.
 
         Returns:
@@ -171,6 +172,7 @@ class Producer(Sending, Transactional):
 
         Raises:
             KafkaException: no broker answered in time (`_TRANSPORT`).
+            TypeError: the topic is not str.
         """
         self._check_open()
         return self._thread.call(self._core.list_topics(topic, timeout))

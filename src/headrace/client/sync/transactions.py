@@ -46,7 +46,7 @@ class Transactional:
             KafkaException: `_TIMED_OUT` (retriable: call it again), or fatal.
         """
         calls = self._transactions("init_transactions")
-        self._wait("init_transactions", calls.run(Operation.INIT), _end(timeout))
+        self._wait("init_transactions", _end(timeout), calls.run(Operation.INIT))
 
     def begin_transaction(self) -> None:
         """Open a transaction: what is produced from now on belongs to it.
@@ -54,7 +54,7 @@ class Transactional:
         Raises:
             KafkaException: this is not the time for it (`_STATE`), or fatal.
         """
-        self._wait("begin_transaction", self._transactions("begin_transaction").begin(), math.inf)
+        self._wait("begin_transaction", math.inf, self._transactions("begin_transaction").begin())
 
     def send_offsets_to_transaction(
         self, positions: Sequence[TopicPartition], group_metadata: GroupMember, timeout: float = -1
@@ -70,7 +70,7 @@ class Transactional:
             KafkaException: `_TIMED_OUT` (retriable: call it again), the transaction must be aborted, or fatal.
         """
         calls = self._transactions("send_offsets_to_transaction")
-        self._wait("send_offsets_to_transaction", calls.add_offsets(positions, group_metadata), _end(timeout))
+        self._wait("send_offsets_to_transaction", _end(timeout), calls.add_offsets(positions, group_metadata))
 
     def commit_transaction(self, timeout: float = -1) -> None:
         """Deliver what was produced, call the callbacks, then commit.
@@ -88,7 +88,7 @@ class Transactional:
         calls.stop_taking()
         if self._flush(end):
             raise KafkaException(late("commit_transaction"))
-        self._wait("commit_transaction", calls.run(Operation.COMMIT), end)
+        self._wait("commit_transaction", end, calls.run(Operation.COMMIT))
 
     def abort_transaction(self, timeout: float = -1) -> None:
         """Give up what was produced in the transaction; records that wait are reported as purged.
@@ -101,7 +101,7 @@ class Transactional:
         """
         calls = self._transactions("abort_transaction")
         try:
-            self._wait("abort_transaction", calls.run(Operation.ABORT), _end(timeout))
+            self._wait("abort_transaction", _end(timeout), calls.run(Operation.ABORT))
         finally:
             self._core.deliveries.serve()
 
@@ -142,7 +142,7 @@ class Transactional:
             raise KafkaException(not_configured(call))
         return calls
 
-    def _wait(self, call: str, work: Coroutine[Any, Any, None], end: float) -> None:
+    def _wait(self, call: str, end: float, work: Coroutine[Any, Any, None]) -> None:
         try:
             self._thread.call(work, None if end == math.inf else max(end - time.monotonic(), 0.0))
         except TimeoutError:
