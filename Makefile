@@ -22,6 +22,7 @@ long: $(READY)  ## The long tests: clusters of three brokers, older Kafkas, simu
 	$(BIN)/python -m tests.sim.produce --schedules 100000 --jobs 2
 	$(BIN)/python -m tests.sim.transactions --schedules 100000 --jobs 2
 	$(BIN)/python -m tests.hostile --frames 1000000 --jobs 2
+	$(BIN)/python -m tests.partitioners --keys 100000 --jobs 2
 	$(BIN)/python -m tests.chaos --minutes 3
 
 fuzz: $(READY)  ## Ten minutes of coverage-guided fuzzing for each of the native module, message codecs and compression
