@@ -44,7 +44,7 @@ class Configuration(NamedTuple):
         # Clients with SASL are asked every few seconds who they are, as elsewhere every few minutes.
         chosen = {"connections.max.reauth.ms": _SESSION_MS, **({"min.insync.replicas": "2"} if number > 2 else {})}
         return KafkaCluster(version or self.version, number, listeners=("SSL",), clients=LISTENERS[self.listener],
-                            properties={**chosen, **(properties or {})})
+                            properties={**chosen, **(properties or {})}, quick=True)
 
 
 def add_options(parser: pytest.Parser) -> None:

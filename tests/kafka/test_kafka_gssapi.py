@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from configuration import GENERAL
+from configuration import Configuration
 from real_kafka import read_all, running
 
 from headrace import KafkaError, KafkaException, Producer
@@ -67,10 +67,10 @@ def realm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 
 @pytest.fixture(scope="module")
-def kerberized(realm: Path) -> Iterator[KafkaCluster]:
+def kerberized(realm: Path, configured: Configuration) -> Iterator[KafkaCluster]:
     """One broker that takes Kerberos tickets, and wants a new one every 2 s."""
     module = "com.sun.security.auth.module.Krb5LoginModule required useKeyTab=true storeKey=true"
-    yield from running(KafkaCluster(GENERAL, listeners=("SASL_PLAINTEXT",), properties={
+    yield from running(KafkaCluster(configured.version, quick=True, listeners=("SASL_PLAINTEXT",), properties={
         "sasl.enabled.mechanisms": "GSSAPI", "sasl.kerberos.service.name": "kafka",
         "listener.name.sasl_plaintext.gssapi.connections.max.reauth.ms": "2000",
         "listener.name.sasl_plaintext.gssapi.sasl.jaas.config":

@@ -29,7 +29,7 @@ RENEWED = {"PLAIN", "SCRAM-SHA-512", "OAUTHBEARER"}
 def secured(request: pytest.FixtureRequest) -> Iterator[KafkaCluster]:
     """One broker with all listeners; over SASL_PLAINTEXT it wants to be told every 2 s who speaks."""
     yield from running(KafkaCluster(
-        request.param, listeners=("SSL", "MTLS", "SASL_PLAINTEXT", "SASL_SSL", "OIDC"),
+        request.param, quick=True, listeners=("SSL", "MTLS", "SASL_PLAINTEXT", "SASL_SSL", "OIDC"),
         properties={f"listener.name.sasl_plaintext.{name.lower()}.connections.max.reauth.ms": str(SESSION_MS)
                     for name in RENEWED}))
 

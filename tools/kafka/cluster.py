@@ -58,6 +58,7 @@ class KafkaCluster:
         properties: further broker properties, or others than the chosen ones.
         directory: where everything is kept; a temporary directory, removed by `close`, when None.
         heap_mb: heap of each broker, in MiB.
+        quick: brokers that start in half the time and never become fast: for tests, not for benchmarks.
         clients: the listener that `connection` and `java_tool` lead to; it need not be among `listeners`.
     """
 
@@ -70,6 +71,7 @@ class KafkaCluster:
         properties: Mapping[str, str] | None = None,
         directory: Path | None = None,
         heap_mb: int = 512,
+        quick: bool = False,
         clients: str = "PLAINTEXT",
     ) -> None:
         unknown = {*listeners, clients} - set(LISTENERS)
@@ -86,7 +88,7 @@ class KafkaCluster:
         self._overrides = dict(properties or {})
         self._ports = free_ports(nodes * (len(self.listeners) + 1))
         self.nodes = {
-            i: Node(i, version, self.directory / f"node-{i}", heap_mb, keep=not self._temporary)
+            i: Node(i, version, self.directory / f"node-{i}", heap_mb, keep=not self._temporary, quick=quick)
             for i in range(1, nodes + 1)
         }
 

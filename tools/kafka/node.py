@@ -19,6 +19,7 @@ from tools.kafka.access import ALLOWED_URLS, write_properties
 from tools.kafka.java import java_command
 
 _STOP_TIMEOUT_S: Final = 30.0
+_QUICK: Final = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
 _LOG4J: Final = """\
 status = error
 appender.console.type = Console
@@ -42,15 +43,19 @@ class Node:
         version: version of Apache Kafka.
         directory: where its properties, data and log are; made by `format`.
         heap_mb: size of its heap, in MiB.
+        quick: compile little, so that it starts sooner and never becomes fast.
         keep: leave the directory when the process that started the node ends without closing it.
     """
 
-    def __init__(self, node_id: int, version: str, directory: Path, heap_mb: int, *, keep: bool = True) -> None:
+    def __init__(
+        self, node_id: int, version: str, directory: Path, heap_mb: int, *, keep: bool = True, quick: bool = False
+    ) -> None:
         self.node_id = node_id
         self.version = version
         self.directory = directory
         self.heap_mb = heap_mb
         self.keep = keep
+        self.quick = quick
         self._process: subprocess.Popen[bytes] | None = None
         self._warden: subprocess.Popen[bytes] | None = None
 
@@ -102,8 +107,8 @@ class Node:
         """
         if self.pid is not None:
             return
-        options = (f"-Xmx{self.heap_mb}m", f"-Xms{self.heap_mb // 2}m", "-Djava.awt.headless=true",
-                   f"-D{ALLOWED_URLS}={(self.directory.parent / 'jwks.json').as_uri()}")
+        options = (*(_QUICK if self.quick else ()), f"-Xmx{self.heap_mb}m", f"-Xms{self.heap_mb // 2}m",
+                   "-Djava.awt.headless=true", f"-D{ALLOWED_URLS}={(self.directory.parent / 'jwks.json').as_uri()}")
         command = self._java("kafka.Kafka", str(self._properties_file), options=options)
         with self.log.open("ab") as log:
             # In a session of its own: Ctrl-C goes to the clients, which then find the broker still there.
