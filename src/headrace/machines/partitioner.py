@@ -142,16 +142,19 @@ class Balance:
 
     def _watch(self, busy: list[PartitionQueue], now: float) -> None:
         """Find the brokers that have had something to do for too long and have settled nothing meanwhile."""
-        at_work: dict[int, bool] = {}  # has it settled something since the last look
+        settling: set[int | None] = set()  # since the last look
+        at_work: set[int] = set()
         for queue in {**self._watched, **dict.fromkeys(busy)}:
             settled = queue.next_ordinal - len(queue.waiting) - len(queue.in_flight)
             leader, before = self._leader(queue), self._watched.pop(queue, settled)
-            if leader is not None:
-                at_work[leader] = at_work.get(leader, False) or settled > before
+            if settled > before:
+                settling.add(leader)
             if queue.waiting or queue.in_flight:
                 self._watched[queue] = settled
-        self._stuck_since = {leader: now if settled else self._stuck_since.get(leader, now)
-                             for leader, settled in at_work.items()}
+                if leader is not None:
+                    at_work.add(leader)
+        self._stuck_since = {leader: now if leader in settling else self._stuck_since.get(leader, now)
+                             for leader in at_work}
         ends = {leader: since + self._patience_s for leader, since in self._stuck_since.items()}
         self._again = min((end for end in ends.values() if end > now), default=None)
         stuck = {leader for leader, end in ends.items() if end <= now}

@@ -1,0 +1,170 @@
+"""The balance weighs partitions by their queues, and looks only when there may be something new."""
+
+import math
+from types import SimpleNamespace
+
+from headrace.machines.accumulator import Accumulator
+from headrace.machines.metadata import Cluster, PartitionInfo, TopicInfo
+from headrace.machines.partitioner import Balance
+
+
+class Buffer:
+    def __init__(self, partition_count):
+        self.sticky, self.partition_count, self.given = 0, partition_count, []
+
+    def weigh(self, weights):
+        self.given.append(weights)
+
+    def ready(self, opened_before, held=()):
+        return []
+
+
+def opened(count=1):
+    return SimpleNamespace(count=count, size_bytes=100, opened_at=0.0)
+
+
+def seal(batch):
+    batch.sealed = SimpleNamespace(size_bytes=100, data=b"", stamp=lambda *of: None)
+
+
+class Setting:
+    def __init__(self, leaders=(1, 2, 3), **how):
+        self.buffer = Buffer(len(leaders))
+        self.buffers = {"t": self.buffer}
+        self.accumulator = Accumulator({}, 0.0, math.inf, seal)
+        self.metadata = SimpleNamespace(cluster=None, updates=0)
+        self.lead(*leaders)
+        self.balance = Balance(self.buffers, self.accumulator, self.metadata, **how)
+        self.now = 0.0
+
+    def lead(self, *leaders):
+        infos = {number: PartitionInfo(leader) for number, leader in enumerate(leaders)}
+        self.metadata.cluster = Cluster({}, topics={"t": TopicInfo("t", partitions=infos)})
+        self.metadata.updates += 1
+
+    def fill(self, *lengths):
+        for partition, length in enumerate(lengths):
+            for _ in range(length):
+                queue = self.accumulator.queue("t", partition)
+                batch = queue.add(opened(), math.inf)
+                seal(batch)
+                self.accumulator.requeue(queue.waiting.pop(), -math.inf)
+
+    def take(self, partition, done=True):
+        batch = self.accumulator.take(self.accumulator.queue("t", partition))
+        if done:
+            self.accumulator.settle(batch)
+        return batch
+
+    def look(self, after_s=0.01):
+        self.now += after_s
+        assert list(self.balance.poll(self.now)) == []
+        return self.buffer.given[-1] if self.buffer.given else None
+
+
+def test_a_partition_weighs_the_less_the_longer_its_queue_is():
+    setting = Setting()
+    assert setting.look() is None
+    setting.fill(0, 3, 1)
+    assert setting.look() == [4, 1, 3]  # the example of KIP-794's implementation
+    for partition in (1, 1, 1, 2):
+        setting.take(partition)
+    assert setting.look() is None
+    assert setting.buffer.given == [[4, 1, 3], None]
+
+
+def test_equal_queues_are_no_reason_to_weigh():
+    setting = Setting()
+    setting.fill(2, 2, 2)
+    assert setting.look() is None
+    assert setting.buffer.given == []
+
+
+def test_what_is_in_flight_is_not_in_the_queue():
+    setting = Setting()
+    setting.fill(0, 2, 0)
+    setting.take(1, done=False)
+    assert setting.look() == [2, 1, 2]
+
+
+def test_without_adaptive_partitioning_only_leaders_count():
+    setting = Setting((1, None, 2), adaptive=False)
+    setting.fill(5, 0, 0)
+    assert setting.look() == [1, 0, 1]
+    setting.lead(1, 3, 2)
+    assert setting.look() is None
+
+
+def test_queues_of_what_is_left_out_do_not_lighten_the_others():
+    setting = Setting((1, None, 2))
+    setting.fill(1, 50, 0)
+    assert setting.look() == [1, 0, 2]
+
+
+def test_topics_whose_records_all_have_keys_are_not_weighed_by_their_queues():
+    setting = Setting()
+    setting.buffer.sticky = -1
+    setting.fill(0, 3, 1)
+    assert setting.look() is None
+
+
+def test_it_looks_every_five_milliseconds_at_most_unless_metadata_or_topics_are_new():
+    setting = Setting()
+    setting.look()
+    setting.fill(1)
+    assert setting.look(0.001) is None
+    assert math.isclose(setting.balance.deadline(), 0.015)
+    assert setting.look(0.004) == [1, 2, 2]
+    assert setting.balance.deadline() is None
+    setting.fill(1)
+    setting.lead(1, 2, None)
+    assert setting.look(0.0001) == [1, 3, 0]
+    other = setting.buffers["other"] = Buffer(2)
+    setting.metadata.cluster.topics["other"] = TopicInfo("other", partitions={0: PartitionInfo(None),
+                                                                              1: PartitionInfo(1)})
+    setting.look(0.0001)
+    assert other.given == [[0, 1]]
+
+
+def test_a_broker_that_settles_nothing_is_left_out_when_its_time_is_over():
+    setting = Setting((1, 2, 1), patience_s=1.0, adaptive=False)
+    setting.fill(2)
+    assert setting.look(0.1) is None
+    assert math.isclose(setting.balance.deadline(), 1.1)
+    setting.take(0, done=False)
+    assert setting.look(0.9) is None
+    assert setting.look(0.1) == [0, 1, 0]
+    setting.accumulator.settle(setting.accumulator.queue("t", 0).in_flight[0])
+    assert setting.look() is None
+    assert setting.look(1.1) == [0, 1, 0]
+    setting.take(0)
+    assert setting.look() is None
+    assert setting.balance.deadline() is None
+
+
+def test_sending_again_and_again_settles_nothing():
+    setting = Setting(patience_s=1.0, adaptive=False)
+    setting.fill(1)
+    setting.look()
+    for _ in range(12):
+        batch = setting.take(0, done=False)
+        setting.look(0.05)
+        setting.accumulator.settle(batch)
+        setting.accumulator.requeue(batch, 0.0)
+        setting.look(0.05)
+    assert setting.look() == [0, 1, 1]
+
+
+def test_a_new_leader_has_its_own_time():
+    setting = Setting(patience_s=1.0, adaptive=False)
+    setting.fill(1)
+    setting.look()
+    assert setting.look(1.1) == [0, 1, 1]
+    setting.lead(3, 2, 3)
+    assert setting.look() is None
+    assert setting.look(1.1) == [0, 1, 0]
+
+
+def test_the_own_rack_is_not_insisted_on():
+    setting = Setting(rack="here")
+    assert setting.look() is None
