@@ -1,15 +1,19 @@
-"""Partitioners that are Python functions, and `round_robin`."""
+"""Partitioners that are Python functions, `round_robin`, and what brokers do to records without a key."""
 
 import asyncio
 import threading
+import time
+from collections import Counter
 from collections.abc import Iterator
 
 import pytest
 
 from headrace import KafkaError, KafkaException, KafkaSyncProducer, Producer, ProducerRecord
 from headrace.aio import AIOProducer
+from headrace.broker.faults import Action, Fault
 from headrace.errors import ConfigError
 from headrace.testing import EmbeddedBroker
+from headrace.wire.messages.produce import ProduceRequest
 
 
 @pytest.fixture(scope="module")
@@ -138,3 +142,44 @@ def test_what_is_neither_a_name_nor_a_function_is_refused(broker):
         making(broker, "randon")
     with pytest.raises(ConfigError, match='"partitioner"'):
         making(broker, 5)
+
+
+def without_a_key(broker, seconds, **properties):
+    """Produce for so long; how many records went to each leader of the topic "six", and what was wrong with one."""
+    got, errors = Counter(), []
+
+    def report(error, message):
+        if error is None:
+            got[broker.leader("six", message.partition())] += 1
+        else:
+            errors.append(error)
+
+    with Producer({"bootstrap.servers": broker.bootstrap_servers, "batch.size": 2000, "linger.ms": 1,
+                   "sticky.partitioning.linger.ms": 2, "on_delivery": report, **properties}) as producer:
+        ends_at = time.monotonic() + seconds
+        while time.monotonic() < ends_at:
+            for _ in range(20):
+                producer.produce("six", bytes(200))
+            time.sleep(0.005)
+        broker.clear_faults()
+    return got, errors
+
+
+def test_a_slow_broker_gets_fewer_records_without_a_key():
+    with EmbeddedBroker(nodes=3, topics={"six": 6}) as broker:
+        slow = broker.leader("six", 0)
+        broker.add_fault(Fault(action=Action.DELAY, request=ProduceRequest, node_id=slow, times=None, delay_s=0.1))
+        got, errors = without_a_key(broker, 2)
+        assert errors == []
+        assert len(got) == 3
+        assert got[slow] < 0.75 * min(got[node] for node in got if node != slow)
+
+
+def test_a_broker_that_does_not_answer_gets_no_more_records_without_a_key():
+    with EmbeddedBroker(nodes=3, topics={"six": 6}) as broker:
+        silent = broker.leader("six", 0)
+        broker.add_fault(Fault(action=Action.SILENCE, request=ProduceRequest, node_id=silent, times=None))
+        got, errors = without_a_key(broker, 2, **{"partitioner.availability.timeout.ms": 100,
+                                                  "request.timeout.ms": 1000})
+        assert errors == []
+        assert got[silent] < 0.4 * min(got[node] for node in got if node != silent)
