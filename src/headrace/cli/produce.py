@@ -22,6 +22,7 @@ from headrace.errors import ConfigError, KafkaError, KafkaException
 __all__ = ["HELP", "main"]
 
 HELP = "send lines, JSON lines, CSV or Parquet to a topic"
+_ENOUGH_FOR_RATES = 1_000
 _SAME_S = 0.5  # one Ctrl-C may come twice: to the process and to its group
 _LINE_FACTOR = 4  # hex is twice as long as the bytes, and a value may come with a key
 
@@ -100,6 +101,8 @@ class _Run:
                     trouble = f"{error.filename}: {error.strerror}" if error.filename else str(error)
                 self._ledger.settle()
                 if trouble:
+                    if self._signal and sys.stderr.isatty():
+                        print(file=sys.stderr)  # the terminal has written ^C
                     self._progress.note(trouble)
                 if len(self._producer) or self._sink.in_transaction:
                     aborted = self._sink.give_up()
@@ -154,9 +157,7 @@ class _Run:
             for part in self._slices(name):
                 if len(part):
                     self._send(part)
-                if self._ledger.malformed:
-                    return
-            if self._ledger.malformed:  # a line that is too long
+            if self._ledger.malformed:
                 return
 
     def _send_parquet(self, name: str) -> None:
@@ -272,14 +273,13 @@ class _Run:
         verb = "stored in" if self._producer._core.config["acks"] else "sent, without acknowledgement, to"
         if options.per_transaction is not None:
             verb = f"committed in {amount(self._sink.commits, 'transaction')} to"
-        rates = f"{stored / seconds:,.0f} records/s"
-        size = ""
-        if whole:
-            size = f", {_size(ledger.accepted_bytes)},"
-            rates += f", {ledger.accepted_bytes / seconds / 1e6:,.1f} MB/s"
+        size = f", {_size(ledger.accepted_bytes)}," if whole else ""
+        rates = f" ({stored / seconds:,.0f} records/s" if stored >= _ENOUGH_FOR_RATES else ""
+        if rates:
+            rates += f", {ledger.accepted_bytes / seconds / 1e6:,.1f} MB/s)" if whole else ")"
         skipped = f", {ledger.skipped:,} malformed passed over" if ledger.skipped else ""
         malformed = f", {ledger.malformed:,} malformed" if ledger.malformed else ""
-        return (f"{count}{size} {verb} {options.topic} in {seconds:.2f} s ({rates}), {ledger.failed:,} failed"
+        return (f"{count}{size} {verb} {options.topic} in {seconds:.2f} s{rates}, {ledger.failed:,} failed"
                 f"{malformed}{skipped}")
 
 

@@ -32,6 +32,7 @@ def envelope_slices(
     for numbered in _portions(lines, places):
         made = Slice([], [], [], [], [], [], [] if raw else None)
         good: list[int] = []
+        ended = False
         assert made.keys is not None
         assert made.partitions is not None
         assert made.timestamps is not None
@@ -40,7 +41,8 @@ def envelope_slices(
             try:
                 value, key, partition, timestamp, headers = _envelope(line)
             except ValueError as error:
-                if malformed(number, str(error)):
+                ended = malformed(number, str(error))
+                if ended:
                     break
                 continue
             good.append(number)
@@ -55,6 +57,8 @@ def envelope_slices(
         if not any(made.headers):
             made.headers = None
         yield made
+        if ended:
+            return
 
 
 def value_slices(
@@ -64,12 +68,14 @@ def value_slices(
     for numbered in _portions(lines, places):
         made = Slice([], [], None if key_field is None else [], raw=[] if raw else None)
         good: list[int] = []
+        ended = False
         for number, line in numbered:
             try:
                 parsed = _parse(line)
                 key = None if key_field is None else _key_in(parsed, key_field)
             except ValueError as error:
-                if malformed(number, str(error)):
+                ended = malformed(number, str(error))
+                if ended:
                     break
                 continue
             good.append(number)
@@ -80,6 +86,8 @@ def value_slices(
                 made.raw.append(line)
         made.lines = good
         yield made
+        if ended:
+            return
 
 
 def _portions(lines: Iterator[tuple[int, list[bytes]]], places: Places) -> Iterator[list[tuple[int, bytes]]]:

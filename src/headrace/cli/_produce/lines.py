@@ -81,30 +81,37 @@ def line_slices(
             if key_delimiter is None and decode is None:
                 yield Slice(numbers, list[bytes | None](part), raw=part if raw else None)
             else:
-                yield _taken_apart(numbers, part, malformed, key_delimiter, decode, raw)
+                made, ended = _taken_apart(numbers, part, malformed, key_delimiter, decode, raw)
+                yield made
+                if ended:
+                    return
 
 
 def _taken_apart(
     numbers: range, part: list[bytes], malformed: Malformed, key_delimiter: bytes | None,
     decode: Callable[[bytes], bytes] | None, raw: bool,
-) -> Slice:
+) -> tuple[Slice, bool]:
+    """A slice of these lines, and whether the reading ends behind it."""
     made = Slice([], [], None if key_delimiter is None else [], raw=[] if raw else None)
     good: list[int] = []
+    ended = False
     for number, line in zip(numbers, part, strict=True):
         value: bytes = line
         key: bytes | None = None
         if key_delimiter is not None:
             key, found, value = line.partition(key_delimiter)
             if not found:
-                if malformed(number, "no key: the delimiter "
-                             f"{key_delimiter.decode(errors='backslashreplace')!r} of -K is not in the line"):
+                ended = malformed(number, f"no key: the delimiter {key_delimiter.decode(errors='backslashreplace')!r} "
+                                  "of -K is not in the line")
+                if ended:
                     break
                 continue
         if decode is not None:
             try:
                 value, key = decode(value), None if key is None else decode(key)
             except (ValueError, binascii.Error) as error:
-                if malformed(number, f"not {'base64' if decode is _base64 else 'hex'}: {error}"):
+                ended = malformed(number, f"not {'base64' if decode is _base64 else 'hex'}: {error}")
+                if ended:
                     break
                 continue
         good.append(number)
@@ -114,5 +121,5 @@ def _taken_apart(
         if made.raw is not None:
             made.raw.append(line)
     made.lines = good
-    return made
+    return made, ended
 
