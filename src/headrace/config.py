@@ -11,11 +11,11 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from headrace.errors import ConfigError
 from headrace.security import MECHANISMS, settle_security
+from headrace.slotted import slotted
 
 __all__ = [
     "ADMIN", "CONSUMER", "NOT_SUPPORTED", "PRODUCER", "PROPERTIES", "WITHOUT_EFFECT", "Config", "Property", "is_by_lot",
@@ -30,7 +30,7 @@ _C = (CONSUMER,)
 _PC = (PRODUCER, CONSUMER)
 
 
-@dataclass(frozen=True, slots=True)
+@slotted(frozen=True)
 class Property:
     """One row of the table.
 

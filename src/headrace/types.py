@@ -8,10 +8,10 @@ from __future__ import annotations
 import operator
 from binascii import b2a_base64
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any, ClassVar, Final
 
 from headrace.errors import KafkaError
+from headrace.slotted import slotted
 
 __all__ = [
     "OFFSET_BEGINNING",
@@ -113,7 +113,7 @@ class TopicPartition:
         )
 
 
-@dataclass(slots=True)
+@slotted()
 class ProducerRecord:
     """A record to send (Java: `ProducerRecord`).
 
@@ -136,7 +136,7 @@ class ProducerRecord:
     record_id: int | None = None
 
 
-@dataclass(slots=True, frozen=True)
+@slotted(frozen=True)
 class RecordMetadata:
     """Where a record was stored (Java: `RecordMetadata`), or, beside an error, what is known of it.
 
@@ -162,8 +162,11 @@ class RecordMetadata:
     key_size: int = -1
     value_size: int = -1
     record_id: int | None = None
-    headers: Sequence[tuple[str, bytes | None]] | None = field(default=None, hash=False)
+    headers: Sequence[tuple[str, bytes | None]] | None = None
     latency_s: float | None = None
+
+    def __hash__(self) -> int:
+        return hash((self.topic, self.partition, self.offset, self.timestamp_ms, self.record_id))
 
     def has_offset(self) -> bool:
         """True when the offset is known."""
@@ -173,7 +176,7 @@ class RecordMetadata:
         return f"{self.topic}[{self.partition}]@{self.offset if self.offset >= 0 else '?'}"
 
 
-@dataclass(slots=True, frozen=True)
+@slotted(frozen=True)
 class ThrottleEvent:
     """A broker asked the client to slow down. `throttle_time` is in seconds, as in confluent_kafka."""
 
@@ -185,7 +188,7 @@ class ThrottleEvent:
         return f"{self.broker_name}/{self.broker_id} throttled for {self.throttle_time * 1000:.0f} ms"
 
 
-@dataclass(slots=True, frozen=True)
+@slotted(frozen=True)
 class Uuid:
     """The id of a topic, of a cluster's member or the like: 128 bits (Java: `Uuid`). As text it is base64.
 
@@ -219,11 +222,11 @@ class Uuid:
     __repr__ = __str__
 
 
-@dataclass(slots=True)
+@slotted()
 class NodeAddress:
     """A broker's id and where it listens."""
 
     id: int
     host: str
     port: int
-    rack: str | None = field(default=None)
+    rack: str | None = None

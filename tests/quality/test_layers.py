@@ -9,7 +9,7 @@ import pytest
 SOURCE = Path(__file__).parents[2] / "src"
 PACKAGE = SOURCE / "headrace"
 
-BASE = {"error_codes", "errors", "types", "security", "config"}
+BASE = {"error_codes", "errors", "types", "security", "config", "slotted"}
 FACES = {"aio", "admin", "opentelemetry", "serialization", "spark", "cli", "testing"}
 MAY_IMPORT = {
     "wire": BASE,

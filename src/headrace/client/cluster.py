@@ -5,9 +5,8 @@ Knows only the Metadata reply. Read next: `client.admin`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-
 from headrace.errors import KafkaError
+from headrace.slotted import field, slotted
 from headrace.types import NodeAddress
 from headrace.wire.messages.metadata import MetadataResponse
 
@@ -22,7 +21,7 @@ __all__ = [
 ]
 
 
-@dataclass(slots=True)
+@slotted()
 class BrokerMetadata:
     """A broker: its id and where it listens. `str()` gives ``host:port/id``."""
 
@@ -34,7 +33,7 @@ class BrokerMetadata:
         return f"{self.host}:{self.port}/{self.id}"
 
 
-@dataclass(slots=True)
+@slotted()
 class PartitionMetadata:
     """A partition: leader, replicas and in-sync replicas as broker ids; `leader` is -1 while there is none."""
 
@@ -48,7 +47,7 @@ class PartitionMetadata:
         return str(self.id)
 
 
-@dataclass(slots=True)
+@slotted()
 class TopicMetadata:
     """A topic and its partitions by number; `error` when it can not be used."""
 
@@ -60,7 +59,7 @@ class TopicMetadata:
         return str(self.topic)
 
 
-@dataclass(slots=True)
+@slotted()
 class ClusterMetadata:
     """The answer of `list_topics()`. `orig_broker_*` name the broker that gave it."""
 
@@ -75,7 +74,7 @@ class ClusterMetadata:
         return str(self.cluster_id)
 
 
-@dataclass(slots=True)
+@slotted()
 class GroupMember:
     """A member of a classic group. `metadata` and `assignment` are the protocol's own bytes."""
 
@@ -86,7 +85,7 @@ class GroupMember:
     assignment: bytes | None = None
 
 
-@dataclass(slots=True)
+@slotted()
 class GroupMetadata:
     """A group as `list_groups()` shows it, with the broker that coordinates it."""
 

@@ -13,7 +13,6 @@ import threading
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager
-from dataclasses import dataclass
 from types import EllipsisType
 from typing import TYPE_CHECKING, Any, Final
 
@@ -23,6 +22,7 @@ from headrace.client.topic_buffers import TopicBuffers
 from headrace.errors import ConfigError, KafkaError, KafkaException
 from headrace.records import TopicBuffer
 from headrace.records.arrow import Rows
+from headrace.slotted import slotted
 from headrace.types import ProducerRecord, RecordMetadata
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ _PART_ROWS: Final = 65_536
 _log = logging.getLogger("headrace")
 
 
-@dataclass(frozen=True, slots=True)
+@slotted(frozen=True)
 class Roles:
     """Which column is what."""
 

@@ -12,7 +12,6 @@ import asyncio
 from collections import deque
 from collections.abc import Callable, Coroutine, Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Any
 
 from headrace.client.base import ClientCore
@@ -29,6 +28,7 @@ from headrace.machines.subscription import Key, Subscription
 from headrace.machines.transactions import GroupMember
 from headrace.net.clock import monotonic
 from headrace.records import Message
+from headrace.slotted import slotted
 from headrace.types import TopicPartition
 
 __all__ = ["Callback", "ConsumerCore", "Partitions", "RebalanceCallback", "offsets_of"]
@@ -45,7 +45,7 @@ _NO_GENERATION = -1
 _COMMIT_TIMEOUT_S = 60.0
 
 
-@dataclass(slots=True)
+@slotted()
 class Callback:
     """Code of the application, to run inside `poll()`, and what the loop does when it has returned."""
 

@@ -12,7 +12,6 @@ import contextlib
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from operator import length_hint
 from typing import Any, Protocol
 
@@ -20,6 +19,7 @@ from headrace.client.topic_buffers import FailedRecord
 from headrace.errors import KafkaError
 from headrace.machines.sender import BatchDone
 from headrace.records import Budget, Fate, Message
+from headrace.slotted import slotted
 
 __all__ = ["AtOnce", "Deliveries", "Teller"]
 
@@ -136,7 +136,7 @@ class Deliveries:
     def serve(self) -> int:
         """Call the callbacks that are due; returns how many. What a callback raises passes through; the rest stays."""
         served = 0
-        while self.pending:
+        while self._batches or self._runs or self._notices:  # `pending`, without a call: this may be all there is to do
             try:
                 if self._notices:
                     callback, arguments = self._notices.popleft()
@@ -163,8 +163,8 @@ class Deliveries:
         opened: Any = done.batch.open
         reports = _reports(done, at_s)
         if self.has_at_once:
-            reports = [report for report in reports if not isinstance(report[0], AtOnce)]
-        self._runs.append(_Run(done.error, iter(reports)))
+            reports = iter([report for report in reports if not isinstance(report[0], AtOnce)])
+        self._runs.append(_Run(done.error, reports))
         self._budget.release(opened.count, opened.cost_bytes)
 
 
@@ -175,14 +175,14 @@ def _tell(opened: Any, error: KafkaError | None) -> None:
             teller.told(error, end - first)
 
 
-def _reports(done: BatchDone, at_s: float) -> list[tuple[Callback, Message]]:
+def _reports(done: BatchDone, at_s: float) -> Iterator[tuple[Callback, Message]]:
     opened: Any = done.batch.open
-    reports: list[tuple[Callback, Message]] = opened.messages(
+    reports: Iterator[tuple[Callback, Message]] = opened.messages(
         done.base_offset, done.timestamp_type, done.timestamp_ms, done.error, at_s)
     return reports
 
 
-@dataclass(slots=True, eq=False)
+@slotted(eq=False)
 class _Run:
     """The reports of one batch that are left."""
 

@@ -8,12 +8,12 @@ It must not know the sender or the wire. Read next: `client.producer`.
 
 from __future__ import annotations
 
+import math
 import operator
 import threading
 import time
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 from headrace.client.partitioning import choice_of
@@ -22,6 +22,7 @@ from headrace.errors import BufferFullError, KafkaError, KafkaException
 from headrace.machines.metadata import Cluster, TopicInfo
 from headrace.records import OVERHEAD_BYTES, Budget, Message, TopicBuffer
 from headrace.records.message import encode_headers, encode_text
+from headrace.slotted import slotted
 from headrace.types import TIMESTAMP_CREATE_TIME
 
 __all__ = ["FailedRecord", "TopicBuffers"]
@@ -29,7 +30,7 @@ __all__ = ["FailedRecord", "TopicBuffers"]
 _INT32, _INT64 = 1 << 31, 1 << 63
 
 
-@dataclass(slots=True)
+@slotted()
 class FailedRecord:
     """A record that never reached a batch, and why. `cost_bytes` is to be released, None if it is not counted."""
 
@@ -45,7 +46,7 @@ class FailedRecord:
         return error
 
 
-@dataclass(slots=True)
+@slotted()
 class _Waiting:
     """A record of a topic that is not known yet; the arguments of `TopicBuffer.append`, copied.
 
@@ -93,8 +94,9 @@ class TopicBuffers:
         self._refusal: KafkaException | None = None
         self._choose = choice_of(config["partitioner"])
         self.by_function = self._choose is not None
-        wait_s = config.seconds("topic.metadata.propagation.max.ms")
-        self._wait_s = min(wait_s, config.seconds("message.timeout.ms") or wait_s)
+        self._timeout_s = config.seconds("message.timeout.ms") or math.inf
+        self._propagation_s = config.seconds("topic.metadata.propagation.max.ms")
+        self._missed: dict[str, float] = {}  # when brokers first said that they do not have a topic
 
     def append(
         self, topic: str, value: Any, key: Any, partition: int, timestamp_ms: int, headers: Any, callback: Any
@@ -177,21 +179,44 @@ class TopicBuffers:
                 failed += self._fail(name, info.error)
             elif info is not None and info.error is None and info.partitions:
                 failed += self._open(info)
+            elif info is not None:
+                self._missed.setdefault(name, time.monotonic())
         return failed
 
     def expired(self, now: float) -> list[FailedRecord]:
         """Records whose topic did not turn up in time."""
-        failed: list[FailedRecord] = []
-        for name, queue in list(self._waiting.items()):
-            if queue and queue[0].since + self._wait_s <= now:
-                failed += self._fail(name, KafkaError(
-                    KafkaError._UNKNOWN_TOPIC, f'topic "{name}" is not known to the brokers after {self._wait_s:g} s: '
-                    "create it, check its name, or that the brokers can be reached"), now)
-        return failed
+        return [failed for name in list(self._waiting) for failed in self._late(name, now)]
 
     def deadline(self) -> float | None:
         """When `expired` has something."""
-        return min((queue[0].since + self._wait_s for queue in self._waiting.values() if queue), default=None)
+        end = min((self._end(name, queue[0]) for name, queue in self._waiting.items() if queue), default=math.inf)
+        return None if end == math.inf else end
+
+    def _end(self, topic: str, record: _Waiting) -> float:
+        """Brokers that can not be asked may have the topic: only once they say that they do not, it must turn up."""
+        missed_at = self._missed.get(topic)
+        unknown_at = math.inf if missed_at is None else max(missed_at, record.since) + self._propagation_s
+        return min(record.since + self._timeout_s, unknown_at)
+
+    def _late(self, topic: str, now: float) -> list[FailedRecord]:
+        failed = []
+        with self._lock:
+            queue = self._waiting[topic]
+            while queue and self._end(topic, queue[0]) <= now:
+                record = queue.popleft()
+                timed_out = record.cost_bytes is not None and record.since + self._timeout_s <= now
+                what = "Message timed out: topic" if timed_out else "topic"
+                failed.append(record.failed(topic, KafkaError(
+                    KafkaError._MSG_TIMED_OUT if timed_out else KafkaError._UNKNOWN_TOPIC,
+                    f'{what} "{topic}" is not known to the brokers after {now - record.since:.3g} s: create it, check '
+                    "its name, or that the brokers can be reached")))
+            if not queue:
+                self._forget(topic)
+        return failed
+
+    def _forget(self, topic: str) -> deque[_Waiting]:
+        self._missed.pop(topic, None)
+        return self._waiting.pop(topic)
 
     def refuse(self, refusal: KafkaException) -> None:
         """Take no more records; `append` raises this from now on."""
@@ -215,16 +240,10 @@ class TopicBuffers:
         """Take out all records that wait for their topic."""
         return [failed for name in list(self._waiting) for failed in self._fail(name, error)]
 
-    def _fail(self, topic: str, error: KafkaError, now: float = float("inf")) -> list[FailedRecord]:
-        """Take out the records of a topic, only those that have waited too long by `now` if it is given."""
+    def _fail(self, topic: str, error: KafkaError) -> list[FailedRecord]:
+        """Take out the records of a topic."""
         with self._lock:
-            queue = self._waiting[topic]
-            failed = []
-            while queue and queue[0].since + self._wait_s <= now:
-                failed.append(queue.popleft().failed(topic, error))
-            if not queue:
-                del self._waiting[topic]
-        return failed
+            return [record.failed(topic, error) for record in self._forget(topic)]
 
     def _open(self, info: TopicInfo) -> list[FailedRecord]:
         """Move waiting records into a new buffer, then publish it: nobody may overtake them."""
@@ -240,7 +259,7 @@ class TopicBuffers:
         )
         failed, watchers = [], []
         with self._lock:
-            for record in self._waiting.pop(info.name):
+            for record in self._forget(info.name):
                 if record.cost_bytes is None:
                     watchers.append(record.callback)
                     continue

@@ -8,7 +8,6 @@ know what replies hold. Read next: `machines.fetcher`, which owns the plan.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from uuid import UUID
 
 from headrace.config import Config
@@ -17,6 +16,7 @@ from headrace.machines.fetch_session import Asked, FetchSession
 from headrace.machines.machine import Send
 from headrace.machines.metadata import Metadata
 from headrace.machines.subscription import Key, PartitionState, Phase, Subscription
+from headrace.slotted import field, slotted
 from headrace.wire.messages.fetch import FetchRequest
 
 __all__ = ["FetchPlan", "Flight"]
@@ -30,7 +30,7 @@ _MIDDLE = 0.5
 _NO_ID = UUID(int=0)
 
 
-@dataclass(slots=True, eq=False)
+@slotted(eq=False)
 class Flight:
     """A request on the wire: the session it belongs to and each partition's state and epoch when it was sent."""
 

@@ -9,11 +9,11 @@ Source: Java's `FetchSessionHandler`. Read next: `machines.fetcher`.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from uuid import UUID
 
 from headrace.error_codes import ErrorCodes
 from headrace.machines.subscription import Key
+from headrace.slotted import slotted
 from headrace.wire.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic, ForgottenTopic
 
 __all__ = ["Asked", "FetchSession"]
@@ -28,7 +28,7 @@ _SESSION_LOST = (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@slotted(frozen=True)
 class Asked:
     """What is asked for one partition: two equal ones need not be sent twice."""
 

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 
 from headrace.config import Config
 from headrace.errors import CorruptRecordError, KafkaError
@@ -22,6 +21,7 @@ from headrace.machines.machine import Event, Send
 from headrace.machines.metadata import Metadata
 from headrace.machines.subscription import PartitionState, Phase, Subscription
 from headrace.records import Cursor, Message, scan
+from headrace.slotted import slotted
 from headrace.types import NodeAddress
 from headrace.wire.messages.fetch import FetchResponse, PartitionData
 from headrace.wire.schema import Struct
@@ -33,12 +33,12 @@ _REPLICA_LEASE_S = 300.0
 _REPORTED = frozenset({KafkaError.TOPIC_AUTHORIZATION_FAILED, KafkaError.INVALID_MSG, KafkaError.UNKNOWN})
 
 
-@dataclass(slots=True)
+@slotted()
 class RecordsReady(Event):
     """The queue got something to take."""
 
 
-@dataclass(slots=True, eq=False)
+@slotted(eq=False)
 class Fetched:
     """What one reply held for one partition: record batches, or a message that tells an error or the end.
 

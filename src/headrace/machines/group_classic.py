@@ -11,7 +11,6 @@ Read next: `machines.assignors`.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from enum import Enum
 from typing import Final
 
@@ -28,6 +27,7 @@ from headrace.machines.coordinator import CoordinatorFinder
 from headrace.machines.machine import Event, Send
 from headrace.machines.metadata import Metadata
 from headrace.machines.subscription import Key, Subscription
+from headrace.slotted import slotted
 from headrace.types import TopicPartition
 from headrace.wire.messages.groups import (
     HeartbeatRequest,
@@ -104,7 +104,7 @@ class Change(Enum):
     LOSE = "lost"
 
 
-@dataclass(slots=True)
+@slotted()
 class Rebalance(Event):
     """Partitions come or go. The client answers with `ClassicGroup.callback_done`.
 
@@ -117,14 +117,14 @@ class Rebalance(Event):
     incremental: bool
 
 
-@dataclass(slots=True)
+@slotted()
 class GroupFailed(Event):
     """The group refuses this member; the application must be told. Fatal errors end the membership."""
 
     error: KafkaError
 
 
-@dataclass(slots=True)
+@slotted()
 class Left(Event):
     """The member has left the group after `leave()`."""
 

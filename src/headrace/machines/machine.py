@@ -9,10 +9,10 @@ Read next: `machines.metadata` for a small machine, `net.driver` for who calls i
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
 
 from headrace.errors import KafkaError
+from headrace.slotted import slotted
 from headrace.wire.schema import Request, Struct
 
 __all__ = ["ANY_NODE", "CONTROLLER", "REFUSALS", "ErrorEvent", "Event", "Machine", "Send"]
@@ -25,7 +25,7 @@ REFUSALS: Final = (KafkaError._AUTHENTICATION, KafkaError._SSL)
 """Errors of a broker that does not let this client in. It is dialled again with backoff, but nobody should wait."""
 
 
-@dataclass(slots=True, eq=False)
+@slotted(eq=False)
 class Send:
     """A request that a machine wants on the wire.
 
@@ -49,8 +49,8 @@ class Send:
     expects_reply: bool = True
     context: Any = None
     for_version: Callable[[Request, int], Request] | None = None
-    version: int = field(default=-1)
-    node_id: int = field(default=-1)
+    version: int = -1
+    node_id: int = -1
 
 
 class Event:
@@ -59,7 +59,7 @@ class Event:
     __slots__ = ()
 
 
-@dataclass(slots=True)
+@slotted()
 class ErrorEvent(Event):
     """Something went wrong that belongs to no single record or call; the client hands it to `error_cb`."""
 

@@ -10,13 +10,13 @@ This module knows no sockets: the driver dials what `cluster.nodes` says. Read n
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from typing import Any
 from uuid import UUID
 
 from headrace.errors import KafkaError
 from headrace.machines.backoff import backoff_s
 from headrace.machines.machine import ANY_NODE, REFUSALS, Event, Send
+from headrace.slotted import field, replace, slotted
 from headrace.types import NodeAddress
 from headrace.wire.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
 from headrace.wire.schema import Struct
@@ -29,7 +29,7 @@ _REQUEST_TIMEOUT_S = 30.0
 _FAILED_ROUNDS_BEFORE_REBOOTSTRAP = 2
 
 
-@dataclass(slots=True, frozen=True)
+@slotted(frozen=True)
 class PartitionInfo:
     """One partition. `leader_id` is None while it has no leader; `leader_epoch` is -1 when the broker is too old."""
 
@@ -41,7 +41,7 @@ class PartitionInfo:
     error: KafkaError | None = None
 
 
-@dataclass(slots=True, frozen=True)
+@slotted(frozen=True)
 class TopicInfo:
     """One topic. `error` says why it can not be used: unknown, not authorised, no leader yet."""
 
@@ -52,7 +52,7 @@ class TopicInfo:
     is_internal: bool = False
 
 
-@dataclass(slots=True, frozen=True)
+@slotted(frozen=True)
 class Cluster:
     """A picture of the cluster. Bootstrap servers have ids from -1000 downwards until the real ones are known."""
 
@@ -68,14 +68,14 @@ class Cluster:
         return None if name is None else self.topics.get(name)
 
 
-@dataclass(slots=True)
+@slotted()
 class MetadataChanged(Event):
     """A new picture of the cluster has come."""
 
     cluster: Cluster
 
 
-@dataclass(slots=True)
+@slotted()
 class MetadataFailed(Event):
     """A broker refuses to speak to this client: it can not authenticate, or TLS fails. It is asked again all the same.
 

@@ -10,7 +10,6 @@ Source: Java's `OffsetFetcher` and `ConsumerCoordinator`, KIP-79, KIP-320. Read 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
 from typing import Protocol
 
 from headrace.errors import KafkaError
@@ -18,6 +17,7 @@ from headrace.machines.coordinator import CoordinatorFinder
 from headrace.machines.machine import Event, Send
 from headrace.machines.metadata import Metadata
 from headrace.machines.subscription import EARLIEST, Key, PartitionState, Phase, Subscription
+from headrace.slotted import slotted
 from headrace.types import OFFSET_INVALID, TopicPartition
 from headrace.wire.messages.offsets import (
     ListOffsetsPartition,
@@ -54,7 +54,7 @@ Found = Callable[[TopicPartition], None]
 """Told once per partition asked for: its offset, leader epoch and metadata, or its `error`."""
 
 
-@dataclass(slots=True)
+@slotted()
 class PositionFailed(Event):
     """A partition got no start; the application must be told, and may seek."""
 
@@ -71,7 +71,7 @@ class Membership(Protocol):
     instance_id: str | None
 
 
-@dataclass(slots=True, eq=False)
+@slotted(eq=False)
 class _Question:
     """One partition's offset, asked until it is found or `expires_at` is over."""
 
@@ -438,14 +438,14 @@ class GroupOffsets:
         commit.done(commit.partitions, error)
 
 
-@dataclass(slots=True, eq=False)
+@slotted(eq=False)
 class _Commit:
     partitions: list[TopicPartition]
     expires_at: float
     done: Callable[[list[TopicPartition], KafkaError | None], None]
     not_before: float = 0.0
     attempts: int = 0
-    flying: bool = field(default=False)
+    flying: bool = False
 
     def back_off(self, now: float) -> None:
         self.flying = False

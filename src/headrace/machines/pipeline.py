@@ -11,11 +11,11 @@ This module knows no sockets: it makes and reads frames. Read next: `net.connect
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import dataclass
 from typing import Protocol
 
 from headrace.errors import KafkaError, ProtocolError
 from headrace.machines.machine import Send
+from headrace.slotted import slotted
 from headrace.wire.frame import decode_response, encode_request, peek_correlation_id
 from headrace.wire.schema import Struct
 
@@ -36,7 +36,7 @@ class Caller(Protocol):
         ...
 
 
-@dataclass(slots=True, eq=False)
+@slotted(eq=False)
 class Call:
     """A request on its way: who sent it and until when it may wait.
 

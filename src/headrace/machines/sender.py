@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from typing import Final, Protocol
 from uuid import UUID
 
@@ -24,6 +23,7 @@ from headrace.machines.reactions import HOPELESS, Reaction, answer_error, answer
 from headrace.machines.sequences import Sequences
 from headrace.machines.splitting import divide, without_headers
 from headrace.machines.transactions import Transactions
+from headrace.slotted import slotted
 from headrace.types import TIMESTAMP_CREATE_TIME, TIMESTAMP_LOG_APPEND_TIME, NodeAddress
 from headrace.wire.messages.produce import (
     InitProducerIdRequest,
@@ -38,7 +38,7 @@ __all__ = ["BatchDone", "Leaders", "Limits", "ProducerFailed", "Sender"]
 _REQUEST_OVERHEAD_BYTES: Final = 512  # header, topic name and lengths; generous
 
 
-@dataclass(slots=True, eq=False)
+@slotted(eq=False)
 class BatchDone(Event):
     """A batch's delivery report: said exactly once for each batch.
 
@@ -55,7 +55,7 @@ class BatchDone(Event):
     timestamp_ms: int = -1
 
 
-@dataclass(slots=True, eq=False)
+@slotted(eq=False)
 class ProducerFailed(Event):
     """No record can be stored any more; every batch, also future ones, is reported with this error."""
 
@@ -80,7 +80,7 @@ class Leaders(Protocol):
         ...
 
 
-@dataclass(slots=True, frozen=True)
+@slotted(frozen=True)
 class Limits:
     """The producer's settings, in seconds and bytes."""
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Final
 
+from headrace.slotted import slotted
 from headrace.types import TopicPartition
 from headrace.wire.messages.produce import InitProducerIdRequest
 from headrace.wire.messages.transactions import (
@@ -29,7 +29,7 @@ LAST_VERSIONS: Final[dict[type[Request], tuple[int, int]]] = {
 }
 
 
-@dataclass(slots=True, frozen=True)
+@slotted(frozen=True)
 class GroupMember:
     """A consumer's place in its group: offsets of a member that was replaced are refused (KIP-447)."""
 
@@ -39,7 +39,7 @@ class GroupMember:
     instance_id: str | None = None
 
 
-@dataclass(slots=True)
+@slotted()
 class Identity:
     """Who asks: the transactional id, and the numbers that the coordinator gave; -1 before it did."""
 

@@ -22,7 +22,6 @@ through `producer_id` and `epoch`. Read next: `machines.sequences`. Source: Java
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, Final, Protocol
 
@@ -31,6 +30,7 @@ from headrace.machines.coordinator import CoordinatorFinder
 from headrace.machines.machine import Event, Send
 from headrace.machines.transaction_errors import ErrorClass, class_of, gravest
 from headrace.machines.transaction_requests import LAST_VERSIONS, GroupMember, Identity, offset_keys
+from headrace.slotted import field, slotted
 from headrace.types import TopicPartition
 from headrace.wire.messages.produce import InitProducerIdRequest, InitProducerIdResponse
 from headrace.wire.messages.transactions import (
@@ -81,7 +81,7 @@ class Operation(Enum):
     ABORT = "abort_transaction"
 
 
-@dataclass(slots=True)
+@slotted()
 class OperationDone(Event):
     """An operation has ended; `error` is None when it did what it should."""
 
@@ -89,7 +89,7 @@ class OperationDone(Event):
     error: KafkaError | None = None
 
 
-@dataclass(slots=True)
+@slotted()
 class TransactionFailed(Event):
     """No more records may be produced: the transaction must be aborted, or, if the error is fatal, never again."""
 
@@ -104,7 +104,7 @@ class Work(Protocol):
         ...
 
 
-@dataclass(slots=True)
+@slotted()
 class _Offsets:
     """Offsets on their way into the transaction."""
 
@@ -112,7 +112,7 @@ class _Offsets:
     left: dict[tuple[str, int], TopicPartition]
 
 
-@dataclass(slots=True)
+@slotted()
 class _Contents:
     """What one transaction has touched."""
 

@@ -11,7 +11,6 @@ import socket
 import ssl
 import sys
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, Protocol
 
@@ -21,6 +20,7 @@ from headrace.net.authentication import MechanismSource, mechanism_source
 from headrace.net.clock import Clock
 from headrace.net.tls import tls_context
 from headrace.net.traffic import Traffic
+from headrace.slotted import field, slotted
 from headrace.types import NodeAddress
 from headrace.wire.schema import Struct
 
@@ -44,7 +44,7 @@ class State(Enum):
     CLOSING = "closing"
 
 
-@dataclass(frozen=True, slots=True)
+@slotted(frozen=True)
 class ConnectionSettings:
     """What all connections of a client share. Times in seconds, sizes in bytes."""
 

@@ -16,7 +16,6 @@ import threading
 import time
 import weakref
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any, Self
 
 from headrace.client.sending import Callback, FutureReport, MetadataReport, arguments_of, check_topic
@@ -24,6 +23,7 @@ from headrace.client.sync.producer import Producer
 from headrace.config import PROPERTIES
 from headrace.errors import BufferFullError, ClientClosedError, KafkaError, KafkaException
 from headrace.records import Message
+from headrace.slotted import replace
 from headrace.types import ProducerRecord, RecordMetadata
 
 __all__ = ["EventsPollingOption", "KafkaAsyncProducer", "KafkaSyncProducer", "SendOption"]
