@@ -283,6 +283,15 @@ def test_a_producer_that_is_not_authorised_fails_as_a_whole():
     assert [done.error for done in cluster.reports()] == [KafkaError.CLUSTER_AUTHORIZATION_FAILED]
 
 
+def test_a_producer_that_failed_while_it_needed_a_producer_id_waits_for_nothing():
+    # Found by simulation: its deadline was the moment to ask for the id, which never came, and the loop spun.
+    cluster = Cluster(idempotent=True)
+    cluster.sender.fail_on(KafkaError(KafkaError.CLUSTER_AUTHORIZATION_FAILED))
+    cluster.sender._sequences._producer_id = -1  # its epochs are used up
+    assert cluster.poll() == []
+    assert cluster.sender.deadline() is None
+
+
 def test_a_lost_connection_is_retried_and_the_leader_looked_up():
     cluster = Cluster()
     cluster.add()

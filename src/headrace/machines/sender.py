@@ -145,7 +145,7 @@ class Sender:
 
     def deadline(self) -> float | None:
         """When to poll again although nothing happened."""
-        moments = [self._accumulator.deadline(self._polled_at), self._sequences.deadline()]
+        moments = [self._accumulator.deadline(self._polled_at), None if self.failed else self._sequences.deadline()]
         moments += [until for until in self._throttled_until.values() if until > self._polled_at]
         return min((moment for moment in moments if moment is not None), default=None)
 

@@ -85,11 +85,10 @@ class Sequences:
         if error.code() == KafkaError._UNSUPPORTED_FEATURE:
             error = KafkaError(error.code(), "the brokers are older than Kafka 0.11 and can not tell repeated records: "
                                "set enable.idempotence to false, and some may be stored twice")
-        passing = error.retriable() or error.code() in REFUSALS
-        self._asking = not passing  # else nobody asks again
+        self._asking = False
         self._ask_at = now + self._backoff_s(self._attempts)
         self._attempts += 1
-        return None if passing else error
+        return None if error.retriable() or error.code() in REFUSALS else error
 
     # The numbers of a partition
 
