@@ -111,6 +111,24 @@ def test_records_are_seen_by_the_threads_that_send_them_and_acknowledged_by_the_
     assert sent_by == {"sender-0", "sender-1", "sender-2"}
 
 
+def test_two_threads_may_be_in_one_interceptor_at_the_same_time(broker):
+    both = threading.Barrier(2, timeout=5)
+
+    def wait_for_the_other(record):
+        both.wait()
+        return ProducerRecord(record.topic, b"together")
+
+    with making(broker, interceptor(on_send=wait_for_the_other)) as producer:
+        sizes = []
+        threads = [threading.Thread(target=lambda: sizes.append(producer.send(ProducerRecord("one", b"v")).result(
+            10).value_size)) for _ in range(2)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    assert sizes == [len("together")] * 2
+
+
 def test_acknowledgements_of_records_with_a_callback_of_produce_come_where_that_is_called(broker):
     told_by = []
     watching = interceptor(on_acknowledgement=lambda metadata, error: told_by.append(threading.current_thread()))

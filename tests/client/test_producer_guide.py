@@ -267,9 +267,9 @@ def test_numbers_are_checked_unless_somebody_switches_that_off(servers):
 @pytest.mark.parametrize("acks", [0, 1, "all"])
 def test_the_level_is_what_the_request_says(broker, servers, acks):
     requests = watch(broker, ProduceRequest)
-    with Producer({**servers, "acks": acks}) as producer:
+    with Producer({**servers, "acks": acks, "request.timeout.ms": 12_345}) as producer:
         producer.send(ProducerRecord("orders", b"v")).result(10)
-    assert {request.acks for request in requests} == {-1 if acks == "all" else acks}
+    assert [(request.acks, request.timeout_ms) for request in requests] == [(-1 if acks == "all" else acks, 12_345)]
 
 
 def test_with_acks_0_a_record_counts_as_sent_although_the_broker_never_took_it(broker, servers):
