@@ -29,6 +29,7 @@ VIOLATIONS: Final = (
     "unfenced",  # a producer committed although another one had taken over
     "readers differ",  # the concurrent reader and the later one
     "reader error",
+    "defects",  # told to error_cb
     "not over",  # something did not come to its end in time
 )
 

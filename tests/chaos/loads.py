@@ -58,7 +58,7 @@ class Writer(threading.Thread):
         self.failure: BaseException | None = None
         self.producer: Producer | None = None
         self.progress = Progress()
-        self._config = {"bootstrap.servers": servers, "error_cb": lambda error: None, **config}
+        self._config = {"bootstrap.servers": servers, "error_cb": self._on_error, **config}
         self._topic, self._rate, self._ledger, self._end = topic, rate, ledger, end
         self._streams = [ledger.stream(name, partition) for partition in range(PARTITIONS)]
         self._random = random.Random(f"{name} {seed}")
@@ -68,6 +68,9 @@ class Writer(threading.Thread):
             self._write()
         except BaseException as failure:
             self.failure = failure
+
+    def _on_error(self, error: KafkaError) -> None:
+        self.counts["defects"] += error.code() == KafkaError._FAIL
 
     def _write(self) -> None:
         raise NotImplementedError

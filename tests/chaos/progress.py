@@ -6,16 +6,22 @@ import time
 
 
 class Progress:
-    """When something was last stored, and the longest time without."""
+    """When something was last stored, and the longest time without.
+
+    Attributes:
+        begun: something was stored.
+    """
 
     def __init__(self) -> None:
+        self.begun = False
         self.longest_s = 0.0
         self._last = time.monotonic()
 
     def moved(self) -> None:
         now = time.monotonic()
-        self.longest_s = max(self.longest_s, now - self._last)
-        self._last = now
+        if self.begun:
+            self.longest_s = max(self.longest_s, now - self._last)
+        self._last, self.begun = now, True
 
     @property
     def idle_s(self) -> float:

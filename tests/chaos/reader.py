@@ -8,7 +8,7 @@ from typing import Any
 
 import confluent_kafka
 
-from headrace import Consumer, TopicPartition
+from headrace import Consumer, KafkaError, TopicPartition
 
 from .ledger import Found, found_of
 from .progress import Progress
@@ -35,7 +35,7 @@ class Reader(threading.Thread):
         self.progress = Progress()
         self._config: dict[str, Any] = {
             "bootstrap.servers": servers, "group.id": "chaos", "enable.auto.commit": False,
-            "isolation.level": "read_committed", "auto.offset.reset": "error", "error_cb": lambda error: None}
+            "isolation.level": "read_committed", "auto.offset.reset": "error", "error_cb": self._on_error}
         self._topic = topic
         self._wanted: int | None = None
         self._end = threading.Event()
@@ -53,6 +53,10 @@ class Reader(threading.Thread):
                         self._take(message)
         except BaseException as failure:
             self.errors.append(repr(failure))
+
+    def _on_error(self, error: KafkaError) -> None:
+        if error.code() == KafkaError._FAIL:
+            self.errors.append(str(error))
 
     def _take(self, message: Any) -> None:
         if message.error() is not None:

@@ -63,10 +63,15 @@ class Run:
 
     def run(self, seconds: float) -> bool:
         """Hurt for so long, heal, check, and print what came of it. True when nothing is wrong."""
-        for thread in (self._reader, *self._writers, self._injector):
+        for thread in (self._reader, *self._writers):
             thread.start()
-        healthy = self._watch(lambda: time.monotonic() < self._began + seconds, seconds)
-        self._injector.stop()
+        # A cluster makes its internal topics when they are first needed, and only while all brokers are there.
+        healthy = self._watch(lambda: not all(writer.progress.begun for writer in self._writers), seconds)
+        self._began = time.monotonic()
+        if healthy:
+            self._injector.start()
+            healthy = self._watch(lambda: time.monotonic() < self._began + seconds, seconds)
+            self._injector.stop()
         if self._injector.failure is not None:
             self._broken("the faults could not go on", self._injector.failure)
         calm_until = time.monotonic() + _CALM_S
@@ -97,7 +102,8 @@ class Run:
         for writer in self._writers:
             if writer.failure is not None:
                 self._broken(f"{writer.name} could not go on", writer.failure)
-            self.violations["unfenced"] += writer.counts.pop("unfenced", 0)
+            for kind in ("unfenced", "defects"):
+                self.violations[kind] += writer.counts.pop(kind, 0)
 
     def _check(self) -> None:
         try:

@@ -10,10 +10,18 @@ from scripted_broker import HANG_UP, SILENCE, ScriptedBroker, admin_config, api_
 from headrace.client.base import ClientCore
 from headrace.config import ADMIN, Config
 from headrace.errors import KafkaError, KafkaException
+from headrace.machines.coordinator import GROUP
 from headrace.machines.machine import ANY_NODE, Event, Send
 from headrace.wire.frame import RequestFrame, encode_response
 from headrace.wire.messages.fetch import FetchRequest
-from headrace.wire.messages.groups import HeartbeatRequest, HeartbeatResponse, ListGroupsRequest, ListGroupsResponse
+from headrace.wire.messages.groups import (
+    FindCoordinatorRequest,
+    FindCoordinatorResponse,
+    HeartbeatRequest,
+    HeartbeatResponse,
+    ListGroupsRequest,
+    ListGroupsResponse,
+)
 from headrace.wire.messages.metadata import MetadataRequest
 from headrace.wire.messages.produce import ProduceRequest
 from headrace.wire.messages.session import ApiVersionsRequest, ApiVersionsResponse
@@ -342,6 +350,19 @@ def test_a_broker_that_is_not_in_the_metadata_is_looked_up_there_anew() -> None:
         assert machine.errors[0][1] == KafkaError._UNKNOWN_BROKER
         await core.wait_for_metadata(lambda cluster: 2 in cluster.nodes, 5)
         await core.request(2, HEARTBEAT, 1)
+        await core.close()
+
+    asyncio.run(run())
+
+
+def test_a_coordinator_that_is_not_in_the_metadata_is_waited_for_and_asked_for() -> None:
+    async def run() -> None:
+        broker = ScriptedBroker(node1=("broker", 9092))
+        broker.on(FindCoordinatorRequest, FindCoordinatorResponse(node_id=2, host="broker", port=9093))
+        core = client(broker)
+        await core.wait_for_metadata(lambda cluster: 1 in cluster.nodes, 5)
+        broker.nodes[2] = ("broker", 9093)
+        assert await core.coordinator(GROUP, "g", 5) == 2
         await core.close()
 
     asyncio.run(run())

@@ -245,6 +245,9 @@ class ClientCore:
             await self.driver.close()
 
     async def _known(self, node_id: int, timeout_s: float) -> None:
+        if node_id not in self.metadata.cluster.nodes:
+            self.metadata.refresh(self._clock())
+            self.driver.wake()
         await self.wait_for_metadata(lambda cluster: node_id in cluster.nodes, timeout_s)
 
     def retry_wait_s(self, failures: int) -> float:
