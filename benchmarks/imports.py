@@ -1,4 +1,4 @@
-"""Milliseconds of CPU that importing costs over the bare interpreter: ours, confluent-kafka, kafka-python, aiokafka.
+"""Milliseconds of CPU over the bare interpreter of importing, and of making a first producer: ours and the peers'.
 
     python -m benchmarks.imports --rounds 20
 
@@ -22,14 +22,18 @@ from benchmarks.report import table
 
 BARE, PROCESS = "the bare interpreter", "process"
 IMPORT, MESSAGES = f"import {OURS}", f"{OURS}, all messages"
+FIRST = f"{OURS}, a first Producer"
+_FIRST = "import os; from {} import Producer; Producer({{'bootstrap.servers': '127.0.0.1:1'}}); os._exit(0)"
 LIBRARY = "its part of the standard library"
-BARS_MS = {IMPORT: 5.0, MESSAGES: 15.0}
+BARS_MS = {IMPORT: 5.0, MESSAGES: 15.0, FIRST: 90.0}
 ROWS = {
     IMPORT: "import headrace",
     f"{OURS}, Producer and Consumer": "from headrace import Consumer, Producer",
     "confluent-kafka, Producer and Consumer": "from confluent_kafka import Consumer, Producer",
     "kafka-python, Producer and Consumer": "from kafka import KafkaConsumer, KafkaProducer",
     "aiokafka, Producer and Consumer": "from aiokafka import AIOKafkaConsumer, AIOKafkaProducer",
+    FIRST: _FIRST.format("headrace"),
+    "confluent-kafka, a first Producer": _FIRST.format("confluent_kafka"),
     MESSAGES: "import headrace.wire.api, " + ", ".join(f"headrace.wire.messages.{path.stem}" for path in sorted(
         (ROOT / "src/headrace/wire/messages").glob("[!_]*.py"))),
     "kafka-python, all messages": "import " + ", ".join(f"kafka.protocol.{name}" for name in (
@@ -66,7 +70,7 @@ def _with_library(rows: Mapping[str, str], environment: Mapping[str, str]) -> It
     """The rows, and behind those with a bar what they load of the standard library."""
     for name, code in rows.items():
         yield name, code
-        if name in BARS_MS:
+        if name in (IMPORT, MESSAGES):
             show = f"{code}\nimport sys; print(*sys.modules)"
             done = subprocess.run([sys.executable, "-c", show], env=environment, capture_output=True, check=True)
             modules = set(done.stdout.decode().split()) & sys.stdlib_module_names - {"__main__"}

@@ -9,7 +9,6 @@ This module knows no client. The documentation page of all properties is made fr
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
@@ -480,9 +479,15 @@ def _check_value(name: str, value: Any) -> None:
 def _unknown(name: str) -> str:
     if name in NOT_SUPPORTED:
         return f'"{name}" is not supported: {NOT_SUPPORTED[name]}'
-    close = difflib.get_close_matches(name, [*_BY_ANY_NAME, *WITHOUT_EFFECT], n=1, cutoff=0.6)
+    close = _close_matches(name, [*_BY_ANY_NAME, *WITHOUT_EFFECT])
     hint = f' Did you mean "{close[0]}"?' if close else " `headrace.config.PROPERTIES` lists all of them."
     return f'No such configuration property: "{name}".{hint}'
+
+
+def _close_matches(text: str, known: list[str]) -> list[str]:
+    from difflib import get_close_matches  # nobody waits for it whose properties are right
+
+    return get_close_matches(text, known, n=1)
 
 
 def _convert(row: Property, name: str, value: Any) -> Any:
@@ -508,7 +513,7 @@ def _convert(row: Property, name: str, value: Any) -> Any:
             return value
         text = str(value).strip().lower()
         if text not in row.choices:
-            close = difflib.get_close_matches(text, list(row.choices), n=1)
+            close = _close_matches(text, list(row.choices))
             raise bad(f"one of {', '.join(row.choices)}" + (f'; did you mean "{close[0]}"?' if close else ""))
         return row.choices[text] if isinstance(row.choices, Mapping) else text
     if row.kind == "list":

@@ -9,6 +9,7 @@ It must not know bytes or sockets. Read next: `machines.accumulator`.
 from __future__ import annotations
 
 import asyncio
+import concurrent.futures
 import contextlib
 import functools
 import math
@@ -17,7 +18,6 @@ import random
 import time
 import weakref
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 from uuid import UUID
 
@@ -73,7 +73,7 @@ class Core:
         self._codec = CODEC_NAMES.index(config["compression.type"])
         self._level = config["compression.level"]
         compress(self._codec, b"", self._level)  # a missing codec or a wrong level shows now
-        self._sealers = ThreadPoolExecutor(2, "headrace-seal") if self._codec else None
+        self._sealers = concurrent.futures.ThreadPoolExecutor(2, "headrace-seal") if self._codec else None
         self._client = ClientCore(config, on_event=self._on_event, allow_auto_create=True)
         if config["error_cb"] is not None:
             self._client.on_error = functools.partial(self.deliveries.add_notice, config["error_cb"])

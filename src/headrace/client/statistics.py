@@ -13,18 +13,20 @@ import itertools
 import json
 import time
 from collections.abc import Callable, Iterable
-from typing import Any, TypedDict
+from typing import TYPE_CHECKING, Any, TypedDict
 
 from headrace.config import Config
 from headrace.machines.accumulator import Accumulator, ProducerBatch
 from headrace.machines.metadata import Metadata
 from headrace.machines.sender import BatchDone
-from headrace.machines.subscription import Subscription
 from headrace.net.dial import State
 from headrace.net.driver import Driver
 from headrace.net.traffic import BrokerTraffic, Window, WindowMetrics
 from headrace.records import Budget
 from headrace.types import ThrottleEvent
+
+if TYPE_CHECKING:
+    from headrace.machines.subscription import Subscription
 
 __all__ = [
     "BrokerMetrics", "ConsumerStatistics", "GroupMetrics", "IdempotenceMetrics", "Metrics", "PartitionMetrics",

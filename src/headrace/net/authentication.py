@@ -5,7 +5,6 @@ Knows no sockets. Read next: `machines.sasl` for what is said, `net.tokens` for 
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
@@ -51,7 +50,9 @@ def _password(name: str, config: Mapping[str, Any]) -> MechanismSource:
         username, password = config["sasl.username"], config["sasl.password"]  # they may be replaced
         if name == Plain.name:
             return Plain(username, password)
-        nonce = secrets.token_urlsafe(_NONCE_BYTES)
+        from secrets import token_urlsafe
+
+        nonce = token_urlsafe(_NONCE_BYTES)
         return Scram(name, username, password, nonce, delegation_token=config["sasl.scram.tokenauth"])
 
     return make

@@ -6,7 +6,7 @@ Knows sockets and TLS, no requests. Read next: `net.connection`.
 from __future__ import annotations
 
 import asyncio
-import ipaddress
+import contextlib
 import socket
 import ssl
 import sys
@@ -18,7 +18,6 @@ from headrace.errors import KafkaError
 from headrace.machines.pipeline import Call
 from headrace.net.authentication import MechanismSource, mechanism_source
 from headrace.net.clock import Clock
-from headrace.net.tls import tls_context
 from headrace.net.traffic import Traffic
 from headrace.slotted import field, slotted
 from headrace.types import NodeAddress
@@ -131,18 +130,21 @@ class _Secure(asyncio.Transport):
 
 
 def _is_address(host: str) -> bool:
-    try:
-        ipaddress.ip_address(host)
-    except ValueError:
-        return False
-    return True
+    for family in (socket.AF_INET, socket.AF_INET6):
+        with contextlib.suppress(OSError):
+            return bool(socket.inet_pton(family, host.partition("%")[0]))
+    return False
 
 
 def connection_settings(
     config: Mapping[str, Any], clock: Clock, connector: Connector | None, jitter: Callable[[], float]
 ) -> ConnectionSettings:
     """The settings that a client's properties ask for."""
-    tls = tls_context(config)
+    tls = None
+    if config["security.protocol"] in ("ssl", "sasl_ssl"):
+        from headrace.net.tls import tls_context
+
+        tls = tls_context(config)
     return ConnectionSettings(
         client_id=config["client.id"],
         software_version=sys.modules["headrace"].__version__,
