@@ -1,5 +1,6 @@
 """Records of a topic that is not known yet wait in order, count against the buffer, and fail in time."""
 
+import time
 from types import SimpleNamespace
 
 import pytest
@@ -64,15 +65,36 @@ def test_a_topic_that_is_being_created_is_waited_for():
     assert around.budget.messages == 1
 
 
-def test_a_topic_that_does_not_turn_up_fails_its_records_in_time():
-    around = topics(message_timeout_ms=1000)
+def test_a_topic_that_nobody_could_be_asked_about_fails_its_records_after_message_timeout():
+    around = topics(message_timeout_ms=60_000, topic_metadata_propagation_max_ms=10)
     append(around)
     deadline = around.made.deadline()
+    assert deadline > time.monotonic() + 59
     assert around.made.expired(deadline - 0.01) == []
     (failed,) = around.made.expired(deadline)
-    assert failed.message.error() == KafkaError._UNKNOWN_TOPIC
+    assert failed.message.error() == KafkaError._MSG_TIMED_OUT
     assert '"t" is not known' in failed.message.error().str()
     assert around.made.deadline() is None
+
+
+def test_a_topic_that_the_brokers_do_not_have_fails_its_records_after_its_own_time():
+    around = topics(topic_metadata_propagation_max_ms=1000)
+    append(around)
+    around.made.on_cluster(cluster(0, KafkaError(KafkaError.UNKNOWN_TOPIC_OR_PART)))
+    append(around)
+    deadline = around.made.deadline()
+    assert deadline < time.monotonic() + 1
+    (failed,) = around.made.expired(deadline)
+    assert failed.message.error() == KafkaError._UNKNOWN_TOPIC
+    assert around.made.deadline() > deadline
+    assert len(around.made.expired(deadline + 1)) == 1
+
+
+def test_records_without_a_time_limit_wait_for_brokers_for_ever():
+    around = topics(message_timeout_ms=0)
+    append(around)
+    assert around.made.deadline() is None
+    assert around.made.expired(time.monotonic() + 1e6) == []
 
 
 def test_a_partition_that_does_not_exist_fails_its_record_alone():

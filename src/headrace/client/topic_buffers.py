@@ -204,7 +204,7 @@ class TopicBuffers:
             queue = self._waiting[topic]
             while queue and self._end(topic, queue[0]) <= now:
                 record = queue.popleft()
-                timed_out = record.cost_bytes is not None and record.since + self._timeout_s <= now
+                timed_out = record.cost_bytes is not None and topic not in self._missed  # nobody could be asked
                 what = "Message timed out: topic" if timed_out else "topic"
                 failed.append(record.failed(topic, KafkaError(
                     KafkaError._MSG_TIMED_OUT if timed_out else KafkaError._UNKNOWN_TOPIC,
