@@ -19,8 +19,8 @@ def extensions() -> list[Extension]:
     native = Extension(
         "headrace.records._native",
         [NATIVE + "_native.pyx"],
-        depends=[NATIVE + name for name in (
-            "_native.h", "_message.pxi", "_write.pxi", "_delivery.pxi", "_topic_buffer.pxi", "_read.pxi", "_columns.pxi")],
+        depends=[NATIVE + name for name in ("_native.h", "_message.pxi", "_write.pxi", "_delivery.pxi",
+                                            "_topic_buffer.pxi", "_read.pxi", "_columns.pxi")],
         # No -march=native: a wheel must run anywhere. What needs newer instructions asks the processor first.
         extra_compile_args=["/O2"] if sys.platform == "win32" else ["-O3", "-fno-strict-aliasing"],
     )

@@ -205,21 +205,32 @@ def test_what_is_shorter_than_a_batch_is_not_written_to(twin: Any) -> None:
     "OpenBatch().count, OpenBatch().size_bytes, OpenBatch().messages(0, 1, 0, None, 0.0), OpenBatch().seal().data",
     "raises(lambda: Batch().stamp(1, 1, 1)); raises(lambda: Batch().data)",
     "Cursor.__new__(Cursor).take(1); repr(Message.__new__(Message)); Message.__new__(Message).set_topic('t')",
-    "b = filled(); s = b.seal(); del s.data[:]; raises(lambda: s.stamp(1, 1, 1))",
-    "b = filled(); s = b.seal(); del s.data[30:]; raises(lambda: b.messages(0, 1, 0, None, 1.0))",
-    "b = filled(); b.reports.extend([print] * 9999); raises(lambda: b.messages(0, 1, 0, None, 1.0))",
+    "b = filled(); s = b.seal(); d = s.data; raises(lambda: d.__delitem__(0)); del b; del s; bytes(d)",
+    "b = filled(); s = b.seal(); s.data[61:] = bytes([255]) * (len(s.data) - 61); raises(lambda: list(report(b)))",
+    "b = filled(); b.reports.extend([print] * 9999); raises(lambda: list(report(b)))",
+    "b = filled(); r = report(b); b.reports.clear(); del b; list(r), r.__length_hint__()",
+    "b = filled(); d = Delivery(None); b.reports.append(d); b.settle(fate()); raises(d.result); d.done()",
+    "d = Delivery(None); raises(d.result); raises(lambda: d.__await__().send(None)); d.done(), d.cancelled()",
+    "b = filled(); d = Delivery(None); b.reports[0] = d; b.settle(fate()); del b; d.result().value(), d.done()",
     "t = TopicBuffer('t', 4, Budget(0, 9)); raises(lambda: t.__init__('', 1 << 60, Budget(0, 9))); t.append('', '', 3)",
 ])
 def test_objects_used_as_they_are_not_meant_to_raise_and_do_not_crash(native: Any, code: str) -> None:
     assert native
     before = """
 import math
+from headrace.records import Fate
 from headrace.records._native import *
 
 def filled():
     buffer = TopicBuffer("t", 4, Budget(0, 99999))
     buffer.append(b"x" * 900, callback=print)
     return buffer.ready(math.inf)[0]
+
+def report(batch):
+    return batch.messages(0, 1, 0, None, 1.0)
+
+def fate():
+    return Fate(0, 1, -1, None, 0.0, print)
 
 def raises(action):
     try:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from headrace.records import batch, builder, columns, hashing, header, message, topic_buffer
+from headrace.records import batch, builder, columns, delivery, hashing, header, message, topic_buffer
 
 
 class Twin(SimpleNamespace):
@@ -20,7 +20,7 @@ class Twin(SimpleNamespace):
 
 PLAIN = Twin(**{
     name: getattr(module, name)
-    for module in (batch, builder, columns, hashing, header, message, topic_buffer)
+    for module in (batch, builder, columns, delivery, hashing, header, message, topic_buffer)
     for name in module.__all__
 })
 

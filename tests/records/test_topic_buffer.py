@@ -3,6 +3,7 @@ from __future__ import annotations
 import math
 import threading
 import time
+from operator import length_hint
 from typing import Any
 
 import pytest
@@ -313,7 +314,10 @@ def test_delivery_reports_tell_what_was_sent_and_where_it_is(twin: Any, codec: i
     opened, = buffer.ready(math.inf)
     assert opened.reports == [None, 1, None, 3, None, 5]
     opened.seal(codec)
-    reports = opened.messages(50, 1, -1, None, time.monotonic() + 1)
+    left = opened.messages(50, 1, -1, None, time.monotonic() + 1)
+    assert length_hint(left) == 3
+    reports = list(left)
+    assert length_hint(left) == 0
     assert [callback for callback, _ in reports] == [1, 3, 5]
     assert fields(reports[1][1])[:8] == ("topic", 1, 53, b"k", b"v3", [("h", b"x")], (1, 103), None)
     assert 1 <= reports[0][1].latency() < 5
@@ -339,7 +343,7 @@ def test_batches_without_callbacks_keep_nothing(twin: Any) -> None:
     buffer.append(b"x")
     opened, = buffer.ready(math.inf)
     assert opened.reports is None
-    assert opened.messages(0, 1, 0, None, 0.0) == []
+    assert list(opened.messages(0, 1, 0, None, 0.0)) == []
 
 
 def divided(twin: Any, parts: list[int], codec: int = 0) -> tuple[Any, list[Any]]:

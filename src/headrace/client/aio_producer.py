@@ -235,7 +235,8 @@ def _new_future() -> asyncio.Future[Message]:
 def _on_unheard(loop: asyncio.AbstractEventLoop, error: KafkaError) -> None:
     """As asyncio does when nobody asked a future for its exception."""
     loop.call_exception_handler({
-        "message": "records were not delivered, and nobody awaits their deliveries", "exception": KafkaException(error)})
+        "message": "records were not delivered, and nobody asks what became of them",
+        "exception": KafkaException(error)})
 
 
 class _Report:

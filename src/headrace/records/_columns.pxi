@@ -337,7 +337,7 @@ def append_columns(TopicBuffer buffer not None, int64_t start, int64_t stop, key
     cdef Source header_sources[3]
     cdef Fields fields
     cdef Pinned partition_view = None, timestamp_view = None
-    cdef int64_t row, size, timestamp, since = headrace_now_ms()
+    cdef int64_t row, size, timestamp, now_ns = headrace_now_ns(), since_ns = now_ns
     cdef Py_ssize_t partition
     cdef list pins = []
     cdef Block block = Block()
@@ -362,10 +362,12 @@ def append_columns(TopicBuffer buffer not None, int64_t start, int64_t stop, key
     try:
         with cython.critical_section(buffer, budget):
             for row in range(start, stop):
-                if row & 63 == 63 and headrace_now_ms() - since >= TURN_MS:
-                    with nogil:  # others have their turn, as between the lines of a Python program
-                        pass
-                    since = headrace_now_ms()
+                if row & 63 == 63:
+                    now_ns = headrace_now_ns()
+                    if now_ns - since_ns >= TURN_NS:
+                        with nogil:  # others have their turn, as between the lines of a Python program
+                            pass
+                        since_ns = now_ns = headrace_now_ns()
                 cell(&key_source, row, &fields.key, &fields.key_size)
                 cell(&value_source, row, &fields.value, &fields.value_size)
                 size = max(fields.key_size, 0) + max(fields.value_size, 0)
@@ -375,7 +377,7 @@ def append_columns(TopicBuffer buffer not None, int64_t start, int64_t stop, key
                 timestamp = 0 if timestamp_view is None else (<const int64_t *> timestamp_view.start)[row]
                 if timestamp < 0:
                     raise ValueError(f"timestamp must not be negative: {timestamp}")
-                if buffer.put(partition, timestamp, &fields, size, None, teller) < 0:
+                if buffer.put(partition, timestamp, now_ns, &fields, size, None, teller) < 0:
                     return row - start
     except Exception as refused:
         refused.appended = row - start

@@ -183,20 +183,11 @@ static inline uint32_t headrace_fnv1a(const uint8_t *p, size_t size) {
     return h & 0x80000000u ? 0u - h : h;
 }
 
-/* Milliseconds since the epoch. */
-static inline int64_t headrace_now_ms(void) {
+/* Nanoseconds since the epoch. */
+static inline int64_t headrace_now_ns(void) {
     struct timespec now;
     timespec_get(&now, TIME_UTC);
-    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
-
-/* Seconds of the clock that time.monotonic() reads on Linux; `unknown` elsewhere. */
-static inline double headrace_monotonic_or(double unknown) {
-#ifdef __linux__
-    struct timespec now;
-    if (clock_gettime(CLOCK_MONOTONIC, &now) == 0) return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
-#endif
-    return unknown;
+    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
 }
 
 static inline int64_t headrace_micros(int64_t ms) {

@@ -15,7 +15,7 @@ cost nothing where the GIL does the same.
 
 The GIL is released while columns are filled and round sums of more than `GIL_BYTES`. A smaller sum takes less time
 than getting the GIL back from a busy thread would (5 ms), and snappy, lz4 and zstd release it themselves. Others have a
-turn every `TURN_MS` while columns are appended.
+turn every `TURN_NS` while columns are appended.
 """
 
 import os
@@ -52,8 +52,7 @@ cdef extern from "_native.h":
     uint32_t headrace_crc32(const uint8_t *p, size_t size) nogil
     uint32_t headrace_murmur2(const uint8_t *p, size_t size) nogil
     uint32_t headrace_fnv1a(const uint8_t *p, size_t size) nogil
-    int64_t headrace_now_ms() nogil
-    double headrace_monotonic_or(double unknown) nogil
+    int64_t headrace_now_ns() nogil
     int64_t headrace_micros(int64_t ms) nogil
     uint64_t headrace_get(const uint8_t *p, int size) nogil
     void headrace_put(uint8_t *p, int size, uint64_t x) nogil
@@ -69,13 +68,6 @@ cdef extern from "Python.h":
 
 headrace_setup(0)
 
-
-cdef inline double headrace_monotonic():
-    # Seconds of `time.monotonic()`, without a call into Python where its clock is known.
-    cdef double now_s = headrace_monotonic_or(-1)
-    return now_s if now_s >= 0 else monotonic()
-
-
 cdef enum:
     HEADER = 61
     SUMMED_FROM = 21
@@ -84,7 +76,7 @@ cdef enum:
     TRANSACTIONAL = 0x10
     CONTROL = 0x20
     GIL_BYTES = 4194304
-    TURN_MS = 10  # longer than the switch interval, 5 ms, after which whoever waits has asked for the GIL
+    TURN_NS = 10_000_000  # 10 ms, longer than the switch interval, 5 ms, after which whoever waits has asked for the GIL
     OVERHEAD = 16
     WOKEN = 1
 

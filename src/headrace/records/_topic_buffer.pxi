@@ -63,6 +63,7 @@ cdef class OpenBatch:
     cdef Py_ssize_t *_places  # where those records begin
     cdef readonly int32_t partition
     cdef readonly double opened_at
+    cdef int64_t _opened_ns  # since the epoch, at the same moment
     cdef readonly int64_t cost_bytes
 
     def __cinit__(self, Py_ssize_t max_bytes=0, Py_ssize_t max_count=0):
@@ -147,29 +148,18 @@ cdef class OpenBatch:
         return 0
 
     def messages(self, int64_t base_offset, int timestamp_type, int64_t timestamp_ms, error, double now_s):
-        cdef list made = [], reports
-        cdef Record record
-        cdef Message message
-        cdef Py_ssize_t index
-        if self.reports is None:
-            return made
-        reports = self.reports
+        cdef Reports made = Reports.__new__(Reports)
         cdef BatchBuilder builder = self._builder
         cdef Pinned pinned = Pinned(builder._data)
-        cdef Origin origin = self.origin(pinned, timestamp_type)
-        cdef const uint8_t *p = pinned.start + min(HEADER, pinned.size)
-        cdef const uint8_t *end = pinned.start + min(builder._used, pinned.size)
-        for index in range(min(PyList_GET_SIZE(reports), self._times)):
-            if read_record(&p, end, builder.count, builder._base_timestamp, &record):
-                raise SystemError("a batch in memory was overwritten")
-            callback = reports[index]
-            if callback is None:
-                continue
-            message = new_message(origin, base_offset + index if base_offset >= 0 else -1001,
-                                  timestamp_ms if timestamp_type == 2 else record.timestamp, &record)
-            message._error = error
-            message._latency = max(now_s - self._appended_at[index], 0.0)
-            made.append((callback, message))
+        made.batch = self
+        made.callbacks = self.reports
+        made.origin = self.origin(pinned, timestamp_type)
+        made.p = pinned.start + min(HEADER, pinned.size)
+        made.end = pinned.start + min(builder._used, pinned.size)
+        made.base_offset = base_offset
+        made.timestamp_ms = timestamp_ms
+        made.error = error
+        made.now_s = now_s
         return made
 
     cdef Origin origin(self, Pinned pinned, int timestamp_type):
@@ -187,7 +177,7 @@ cdef class OpenBatch:
         if reports is None:
             return 0
         self._fate = fate
-        for index in range(PyList_GET_SIZE(reports)):
+        for index in range(min(PyList_GET_SIZE(reports), self._times, self._builder.count)):
             report = <object> PyList_GET_ITEM(reports, index)
             if type(report) is Delivery:
                 reports[index] = None
@@ -234,6 +224,53 @@ cdef class OpenBatch:
                 raise SystemError("a batch in memory was overwritten")
         self._origin = self.origin(pinned, timestamp_type)
         return 0
+
+
+@cython.final
+cdef class Reports:
+    """The delivery reports of a batch that are left. Each is made when it is its turn: thousands at one time would keep
+    the garbage collector busy."""
+
+    cdef OpenBatch batch
+    cdef list callbacks
+    cdef Origin origin
+    cdef const uint8_t *p
+    cdef const uint8_t *end
+    cdef Py_ssize_t index
+    cdef int64_t base_offset, timestamp_ms
+    cdef object error
+    cdef double now_s
+
+    def __iter__(self):
+        return self
+
+    def __next__(self):
+        cdef OpenBatch batch = self.batch
+        cdef Record record
+        cdef Message message
+        cdef Py_ssize_t index
+        if self.callbacks is not None:
+            while self.index < min(PyList_GET_SIZE(self.callbacks), batch._times):
+                if read_record(&self.p, self.end, batch._builder.count, batch._builder._base_timestamp, &record):
+                    raise SystemError("a batch in memory was overwritten")
+                index = self.index
+                self.index += 1
+                callback = <object> PyList_GET_ITEM(self.callbacks, index)
+                if callback is None:
+                    continue
+                message = new_message(self.origin, self.base_offset + index if self.base_offset >= 0 else -1001,
+                                      self.timestamp_ms if self.origin.stamp_type == 2 else record.timestamp, &record)
+                message._error = self.error
+                message._latency = max(self.now_s - batch._appended_at[index], 0.0)
+                return callback, message
+        raise StopIteration
+
+    def __length_hint__(self):
+        cdef Py_ssize_t left = 0, index
+        if self.callbacks is not None:
+            for index in range(self.index, PyList_GET_SIZE(self.callbacks)):
+                left += <object> PyList_GET_ITEM(self.callbacks, index) is not None
+        return left
 
 
 cdef int64_t headers_bytes(const Record *record) noexcept:
@@ -320,7 +357,7 @@ cdef class TopicBuffer:
             if timestamp_ms < 0:
                 self.check(size, partition)
                 raise ValueError(f"timestamp must not be negative: {timestamp_ms}")
-            return self.put(partition, timestamp_ms, &fields, size, callback, None)
+            return self.put(partition, timestamp_ms, headrace_now_ns(), &fields, size, callback, None)
 
     cdef inline int check(self, int64_t size, Py_ssize_t partition) except -1:
         if size > self._message_bytes:
@@ -329,23 +366,22 @@ cdef class TopicBuffer:
             raise no_partition(self.topic, partition, self.partition_count)
         return 0
 
-    cdef int put(self, Py_ssize_t partition, int64_t timestamp_ms, const Fields *fields, int64_t size,
+    cdef int put(self, Py_ssize_t partition, int64_t timestamp_ms, int64_t now_ns, const Fields *fields, int64_t size,
                  callback, teller) except -2:
-        # Append a record; WAKE or 0, -1 when the budget is used up.
+        # Append a record; WAKE or 0, -1 when the budget is used up. The clock is read once for each: it is not cheap.
         cdef OpenBatch batch
         cdef int woken = 0
         cdef bint by_lot = False
-        cdef int64_t now_ms = 0
         cdef Py_ssize_t used = 0
         self.check(size, partition)
         if not self._budget.charge(1, OVERHEAD + size):
             return -1
         if timestamp_ms == 0:
-            timestamp_ms = now_ms = headrace_now_ms()
+            timestamp_ms = now_ns // 1_000_000
         if partition < 0:
             by_lot = self.is_by_lot(fields.key_size)
             if by_lot:
-                woken = self.turn(size, now_ms or headrace_now_ms())
+                woken = self.turn(size, now_ns // 1_000_000)
             partition = self.sticky if by_lot else self.place(fields)
         slot = <object> PyList_GET_ITEM(self._slots, partition)
         if slot is not None:
@@ -355,7 +391,7 @@ cdef class TopicBuffer:
                 self.close(batch)
                 slot = None
         if slot is None:
-            batch = self.open(partition)
+            batch = self.open(partition, now_ns)
             used = 0
             batch._builder.add(timestamp_ms, fields)
             woken = WOKEN
@@ -364,7 +400,7 @@ cdef class TopicBuffer:
             self._turn_count += 1
         batch.cost_bytes += OVERHEAD + size
         if callback is not None:
-            batch.report_to(callback, headrace_monotonic())
+            batch.report_to(callback, batch.opened_at + 1e-9 * (now_ns - batch._opened_ns))
         if teller is not batch._teller:
             batch.begin_run(teller)
         if batch._builder.count >= self._batch_count:
@@ -372,12 +408,13 @@ cdef class TopicBuffer:
             woken = WOKEN
         return woken
 
-    cdef OpenBatch open(self, Py_ssize_t partition):
+    cdef OpenBatch open(self, Py_ssize_t partition, int64_t now_ns):
         cdef OpenBatch batch = OpenBatch.__new__(OpenBatch, self._batch_bytes, self._batch_count)
         batch._builder._pool = self._budget.pool
         batch.topic = self.topic
         batch.partition = partition
-        batch.opened_at = headrace_monotonic()
+        batch.opened_at = monotonic()
+        batch._opened_ns = now_ns
         self._slots[partition] = batch
         self._open[partition] = batch
         return batch

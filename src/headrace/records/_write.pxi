@@ -321,6 +321,11 @@ cdef class Batch:
     cdef readonly Py_ssize_t count
     cdef readonly int64_t max_timestamp
 
+    cdef uint8_t *start(self) except NULL:
+        if self._data is None:
+            raise ValueError("a batch is made by seal()")
+        return self._data.start
+
     cdef int write_header(self, int codec, Py_ssize_t count, int64_t base_timestamp, int64_t max_timestamp) except -1:
         cdef uint8_t *p = self._data.start
         self._codec = codec
@@ -341,18 +346,18 @@ cdef class Batch:
 
     @property
     def size_bytes(self):
-        return self._data.size
+        return len(self._data)
 
     @property
     def data(self):
-        cdef uint8_t *p = self._data.start
+        cdef uint8_t *p = self.start()
         if not self._summed:
             headrace_put(p + 17, 4, sum_bytes(p + SUMMED_FROM, self._data.size - SUMMED_FROM))
             self._summed = True
         return memoryview(self._data)
 
     def stamp(self, int64_t producer_id, int epoch, int base_sequence, bint transactional=False):
-        cdef uint8_t *p = self._data.start
+        cdef uint8_t *p = self.start()
         headrace_put(p + 21, 2, self._codec | (TRANSACTIONAL if transactional else 0))
         headrace_put(p + 43, 8, producer_id)
         headrace_put(p + 51, 2, epoch)

@@ -1,7 +1,7 @@
 """What becomes of a record, for asyncio: futures that are made only when somebody looks.
 
-A batch says once what became of it (`Fate`); each of its records has a small `Delivery` that looks it up. The native twin
-has the same names. It must not know event loops: it is given what makes a future.
+A batch says once what became of it (`Fate`); each of its records has a small `Delivery` that looks it up. The native
+twin has the same names. It must not know event loops: it is given what makes a future.
 """
 
 from __future__ import annotations
@@ -59,6 +59,7 @@ class DoneCallback:
         self._delivery = delivery
 
     def __call__(self, _: Any) -> None:
+        """The future behind the delivery is done."""
         self._callback(self._delivery)
 
     def __eq__(self, other: object) -> bool:

@@ -13,7 +13,7 @@ import sys
 import threading
 import time
 from bisect import bisect_right
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Any
 
 from headrace.errors import BufferFullError, KafkaError, KafkaException
@@ -120,8 +120,10 @@ class OpenBatch:
 
     def messages(
         self, base_offset: int, timestamp_type: int, timestamp_ms: int, error: KafkaError | None, now_s: float
-    ) -> list[tuple[Callable[..., Any], Message]]:
+    ) -> Iterator[tuple[Callable[..., Any], Message]]:
         """The delivery reports of the records that have a callback, in order; text comes back as bytes.
+
+        `operator.length_hint` of the iterator says how many are left.
 
         Args:
             base_offset: offset of the batch's first record, negative when it is not known.
@@ -131,7 +133,7 @@ class OpenBatch:
             now_s: monotonic seconds, for the latency.
         """
         if self.reports is None:
-            return []
+            return iter(())
         made = []
         records = self._builder.read_back(self.topic, self.partition)
         for index, (callback, since, m) in enumerate(zip(self.reports, self._appended_at, records, strict=False)):
@@ -141,10 +143,10 @@ class OpenBatch:
             offset = base_offset + index if base_offset >= 0 else None
             made.append((callback, Message(self.topic, self.partition, offset, m.key(), m.value(), m.headers(), error,
                                            stamp, max(now_s - since, 0.0))))
-        return made
+        return iter(made)
 
     def settle(self, fate: Fate) -> int:
-        """Tell each `Delivery` among the reports what became of the batch. Returns how many other callbacks are left."""
+        """Tell each `Delivery` among the reports what became of the batch; returns how many others are left."""
         if self.reports is None:
             return 0
         self._fate = fate

@@ -109,6 +109,8 @@ class Producer(Sending, Transactional):
         Raises:
             ClientClosedError: the producer is closed.
         """
+        if timeout == 0 and not self._core.closed:  # as many call it behind each record
+            return self._core.deliveries.serve()
         self._check_open()
         return self._poll(timeout)
 
