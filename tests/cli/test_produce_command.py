@@ -6,10 +6,11 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import contextmanager, suppress
 
 import pytest
 
-from headrace import OFFSET_BEGINNING, Consumer, TopicPartition
+from headrace import OFFSET_BEGINNING, Consumer, Producer, TopicPartition
 from headrace.broker.faults import Action, Fault
 from headrace.broker.settings import BrokerSettings
 from headrace.cli.produce import main
@@ -21,8 +22,8 @@ COMMAND = [sys.executable, "-c", "import sys; from headrace.cli import main; sys
 
 @pytest.fixture(scope="module")
 def broker():
-    with EmbeddedBroker(settings=BrokerSettings(default_partitions=3)) as running:
-        yield running
+    with EmbeddedBroker(settings=BrokerSettings(default_partitions=3)) as made:
+        yield made
 
 
 @pytest.fixture
@@ -62,9 +63,20 @@ def values(broker, topic, **config):
     return sorted(message.value() for message in stored(broker, topic, **config))
 
 
-def start(broker, topic, *options, **pipes):
-    return subprocess.Popen([*COMMAND, topic, "-b", broker.bootstrap_servers, *options], stdin=subprocess.PIPE,
-                            stderr=subprocess.PIPE, **pipes)
+@contextmanager
+def running(broker, topic, *options, **pipes):
+    """The command as a process, which is gone afterwards whatever happens."""
+    process = subprocess.Popen([*COMMAND, topic, "-b", broker.bootstrap_servers, *options], stdin=subprocess.PIPE,
+                               stderr=subprocess.PIPE, **pipes)
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.wait()
+        for pipe in (process.stdin, process.stdout, process.stderr):
+            if pipe is not None:
+                with suppress(BrokenPipeError):
+                    pipe.close()
 
 
 def test_lines_of_a_file_arrive_in_order_and_are_counted(broker, topic, produce):
@@ -226,9 +238,40 @@ def test_a_transaction_ends_after_every_so_many_records(broker, topic, produce):
     assert status == 0
     assert "committed in 4 transactions" in said
     assert len(values(broker, topic, **{"isolation.level": "read_committed"})) == 1_000
+    assert "3 transactions" in produce(lines, "--transactional-id", "tx", "--transaction-every", "300", "--count",
+                                       "900")[1]
     status, said = produce(lines + "no\n", "-K", "9", "--transactional-id", "tx", "--transaction-every", "3")
     assert status == 1
     assert "no key" in said
+
+
+def test_a_transaction_that_the_broker_refuses_a_record_of_is_aborted(broker, topic, produce):
+    broker.add_fault(Fault(action=Action.ERROR, request=ProduceRequest, error_code=87, times=None))  # INVALID_RECORD
+    try:
+        status, said = produce("x\n" * 3, "--transactional-id", "tx")
+    finally:
+        broker.clear_faults()
+    assert status == 1
+    assert "FILE:1: " in said
+    assert "the transaction was aborted" in said
+    assert "0 of 3 records committed in 0 transactions" in said
+
+
+def test_a_producer_that_is_fenced_says_so(broker, topic):
+    with running(broker, topic, "--transactional-id", "fenced") as process:
+        process.stdin.write(b"x\n")
+        process.stdin.flush()
+        deadline = time.monotonic() + 20
+        while not sum(broker.end_offsets(topic)):
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+        with Producer({"bootstrap.servers": broker.bootstrap_servers, "transactional.id": "fenced"}) as newer:
+            newer.init_transactions(20)
+        _, said = process.communicate(b"y\n", timeout=30)
+    assert process.returncode == 1
+    assert b"fence" in said.lower()
+    assert b"0 of " in said
+    assert values(broker, topic, **{"isolation.level": "read_committed"}) == []
 
 
 def test_count_and_rate(broker, topic, produce):
@@ -239,8 +282,7 @@ def test_count_and_rate(broker, topic, produce):
 
 
 def test_lines_of_a_pipe_are_sent_as_they_come_and_copied_by_tee(broker, topic):
-    process = start(broker, topic, "--tee", stdout=subprocess.PIPE)
-    try:
+    with running(broker, topic, "--tee", stdout=subprocess.PIPE) as process:
         for number in range(2):
             process.stdin.write(b"line %d\nhalf" % number)
             process.stdin.flush()
@@ -250,8 +292,6 @@ def test_lines_of_a_pipe_are_sent_as_they_come_and_copied_by_tee(broker, topic):
                 time.sleep(0.01)
             process.stdin.write(b"\n" if number else b"")
         out, said = process.communicate(timeout=30)
-    finally:
-        process.kill()
     assert process.returncode == 0
     assert out == b"line 0\nhalfline 1\nhalf\n"
     assert b"3 records" in said
@@ -265,8 +305,7 @@ def test_a_last_line_without_an_end_is_a_record_and_an_empty_input_is_none(broke
 
 @pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_a_signal_ends_it_at_once_and_says_what_was_acknowledged(broker, topic, number, status):
-    process = start(broker, topic, "--rate", "5000", "-X", "linger.ms=5")
-    try:
+    with running(broker, topic, "--rate", "5000", "-X", "linger.ms=5") as process:
         process.stdin.write(b"x\n" * 200_000)
         process.stdin.flush()
         deadline = time.monotonic() + 20
@@ -279,11 +318,6 @@ def test_a_signal_ends_it_at_once_and_says_what_was_acknowledged(broker, topic, 
         assert time.monotonic() - sent_at < 2  # 0.1 on a machine that has nothing else to do
         rest = process.stderr.read()
         assert process.wait(30) == status
-    finally:
-        process.kill()
-        process.wait()
-        process.stdin.close()
-        process.stderr.close()
     assert line.startswith(b"headrace produce: stopped by ")
     acknowledged, read = (int(part.replace(b",", b"")) for part in
                           rest.split(b"headrace produce: ")[1].split(b" records that were read")[0].split(b" of "))
@@ -295,17 +329,16 @@ def test_ctrl_c_while_the_broker_is_silent_names_the_first_line_that_is_not_ackn
     path = tmp_path / "lines"
     path.write_bytes(b"x\n" * 300_000)
     broker.add_fault(Fault(action=Action.SILENCE, request=ProduceRequest, after=1, times=None))
-    process = start(broker, topic, str(path))
     try:
-        deadline = time.monotonic() + 20
-        while not sum(broker.end_offsets(topic)):
-            assert time.monotonic() < deadline
-            time.sleep(0.01)
-        time.sleep(0.3)
-        process.send_signal(signal.SIGINT)
-        _, said = process.communicate(timeout=30)
+        with running(broker, topic, str(path)) as process:
+            deadline = time.monotonic() + 20
+            while not sum(broker.end_offsets(topic)):
+                assert time.monotonic() < deadline
+                time.sleep(0.01)
+            time.sleep(0.3)
+            process.send_signal(signal.SIGINT)
+            _, said = process.communicate(timeout=30)
     finally:
-        process.kill()
         broker.clear_faults()
     assert process.returncode == 130
     assert b"never left" in said
@@ -313,13 +346,13 @@ def test_ctrl_c_while_the_broker_is_silent_names_the_first_line_that_is_not_ackn
 
 
 def test_a_reader_of_tee_that_has_seen_enough_stops_nothing(broker, topic):
-    process = start(broker, topic, "--tee", stdout=subprocess.PIPE)
-    process.stdout.close()
-    process.stdout = None
-    _, said = process.communicate(b"x\n" * 10_000, timeout=30)
-    assert process.returncode == 0
-    assert b"nobody reads standard output any more" in said
-    assert len(values(broker, topic)) == 10_000
+    with running(broker, topic, "--tee", stdout=subprocess.PIPE) as process:
+        process.stdout.close()
+        process.stdout = None
+        _, said = process.communicate(b"x\n" * 10_000, timeout=30)
+        assert process.returncode == 0
+        assert b"nobody reads standard output any more" in said
+        assert len(values(broker, topic)) == 10_000
 
 
 def test_a_topic_that_does_not_turn_up_is_told(capsys, tmp_path):

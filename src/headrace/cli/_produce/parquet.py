@@ -92,7 +92,7 @@ def _send(arrays: dict[str, Any], first: int, count: int, constants: Constants, 
         else:
             rows = Rows(part.get("key"), part.get("value"), part.get("partition"), part.get("timestamp"),
                         part.get("headers"))
-            size = sum(part[role].nbytes for role in ("key", "value") if role in part)
+            size = sum(_size(part[role]) for role in ("key", "value") if role in part)
             sink.send_rows(rows, first + done, size)
         done += length
 
@@ -114,6 +114,12 @@ def _with_constants(arrays: dict[str, Any], count: int, constants: Constants) ->
     if constants.headers:
         made["headers"] = _headers(constants, count)
     return made
+
+
+def _size(array: Any) -> int:
+    import pyarrow.compute as pc
+
+    return pc.sum(pc.binary_length(array)).as_py() or 0
 
 
 def _emptied(array: Any) -> Any:

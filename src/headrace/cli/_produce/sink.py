@@ -118,8 +118,7 @@ class Sink:
         """
         if self._per_transaction is not None:
             self._again(lambda: self._producer.init_transactions(_SLICE_S), time.monotonic() + _INIT_S)
-            self._producer.begin_transaction()
-            self._open = True
+            self._begin_transaction()
         found: list[KafkaError | None] = []
         if self._core.buffers.await_topic(self._topic, lambda error, _message: found.append(error)):
             while not found:
@@ -135,9 +134,8 @@ class Sink:
             KafkaException: the transaction was not committed.
             Stopped: somebody does not want to wait.
         """
-        if self._per_transaction is not None:
+        if self._open:
             self._commit()
-            return
         while self._producer.flush(_SLICE_S):
             self._idle()
 
@@ -151,20 +149,26 @@ class Sink:
                 self._open = False
                 said = "the transaction was aborted: nobody sees its records"
             except KafkaException as error:
-                said = ("the transaction could not be aborted yet, the brokers do it after transaction.timeout.ms: "
-                        f"{error.error.str()}")
+                self._open = not error.error.fatal()
+                why = ("the transaction is lost to this producer" if error.error.fatal() else "the transaction could "
+                       "not be aborted yet, the brokers do it after transaction.timeout.ms")
+                said = f"{why}: {error.error.str()}"
         else:
             self._producer.purge()
         self._producer.poll(0)
         self._ledger.settle()
         return said
 
+    def _begin_transaction(self) -> None:
+        self._producer.begin_transaction()
+        self._open = True
+
     def _commit(self) -> None:
         if self._ledger.failed or self._ledger.malformed:
             return  # the whole transaction is given up
         self._again(lambda: self._producer.commit_transaction(_SLICE_S))
         self._open = False
-        self.commits += 1
+        self.commits += self._in_transaction > 0
         self.committed = self._ledger.accepted
         self._in_transaction = 0
 
@@ -208,6 +212,8 @@ class Sink:
 
     def _allowed(self, count: int) -> int:
         self._idle()
+        if self._per_transaction is not None and not self._open:
+            self._begin_transaction()
         if self._per_transaction:
             count = min(count, self._per_transaction - self._in_transaction)
         if self._left is not None:
@@ -231,8 +237,6 @@ class Sink:
             self._commit()
             if self._ledger.failed or self._ledger.malformed:
                 raise Enough
-            self._producer.begin_transaction()
-            self._open = True
         if enough:
             raise Enough
 
