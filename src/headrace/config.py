@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from headrace.errors import ConfigError
+from headrace.errors import CallbackTypeError, ConfigError
 from headrace.security import MECHANISMS, settle_security
 from headrace.slotted import slotted
 
@@ -60,10 +60,11 @@ class Property:
 
 
 _INT32 = 2**31 - 1
+_DEFAULT_PORT = 9092
 _ROWS = (
     # Connecting
     Property("bootstrap.servers", "list", (), "Brokers to make the first contact with, as host:port, separated by "
-             "commas.", aliases=("metadata.broker.list",)),
+             "commas. Without a port 9092 is meant.", aliases=("metadata.broker.list",)),
     Property("client.id", "str", "headrace", "Name of this client in the brokers' logs, quotas and metrics."),
     Property("client.rack", "str", "", "Rack of this client; consumers may then read from the nearest replica. For "
              "producers see partitioner.rack.aware.",
@@ -389,6 +390,7 @@ class Config(Mapping[str, Any]):
     Args:
         role: `PRODUCER`, `CONSUMER` or `ADMIN`.
         properties: what the user gave; None as a value means "not given".
+        servers_needed: bootstrap.servers must be given, too.
 
     Attributes:
         given: the properties that were given, by their first name, converted.
@@ -398,7 +400,7 @@ class Config(Mapping[str, Any]):
         ConfigError: unknown name, malformed or out-of-range value, or a contradiction.
     """
 
-    def __init__(self, role: str, properties: Mapping[str, Any]) -> None:
+    def __init__(self, role: str, properties: Mapping[str, Any], *, servers_needed: bool = True) -> None:
         self.role = role
         self.given: dict[str, Any] = {}
         self.original = {name: value for name, value in _flatten(properties) if value is not None}
@@ -422,6 +424,8 @@ class Config(Mapping[str, Any]):
             self.given[row.name] = converted
         self._source = source
         self._values = {row.name: self.given.get(row.name, row.default) for row in _ROWS}
+        if servers_needed and not self._values["bootstrap.servers"]:
+            raise ConfigError('"bootstrap.servers" is missing: give at least one broker as host:port')
         _CHECKS[role](self)
 
     def __getitem__(self, name: str) -> Any:
@@ -492,8 +496,8 @@ def _close_matches(text: str, known: list[str]) -> list[str]:
 
 def _convert(row: Property, name: str, value: Any) -> Any:
     def bad(expected: str) -> ConfigError:
-        shown = "[hidden]" if row.kind == "secret" else repr(value)
-        return ConfigError(f'Invalid value {shown} for configuration property "{name}": expected {expected}')
+        shown = "[hidden]" if row.kind == "secret" else value
+        return ConfigError(f'Invalid value for configuration property "{name}": {shown}: expected {expected}')
 
     if row.kind in ("int", "float"):
         try:
@@ -523,7 +527,7 @@ def _convert(row: Property, name: str, value: Any) -> Any:
         return tuple(part.strip() for part in parts if part.strip())
     if row.kind == "callable":
         if not callable(value):
-            raise TypeError(f'"{name}" must be callable, not {type(value).__name__}')
+            raise CallbackTypeError(f'"{name}" must be callable, not {type(value).__name__}')
         return value
     if row.kind == "object":
         return value
@@ -537,9 +541,9 @@ def _convert(row: Property, name: str, value: Any) -> Any:
 
 
 def _check_common(config: Config) -> None:
-    servers = config["bootstrap.servers"]
-    if not servers:
-        raise ConfigError('"bootstrap.servers" is missing: give at least one broker as host:port')
+    servers = tuple(server if ":" in server.rpartition("]")[2] else f"{server}:{_DEFAULT_PORT}"
+                    for server in config["bootstrap.servers"])
+    config._values["bootstrap.servers"] = servers
     for server in servers:
         host, _, port = server.rpartition(":")
         if not host or not port.isdigit() or not 0 < int(port) < 65536:
@@ -606,8 +610,8 @@ def _settle_partitioner(config: Config) -> None:
     if config["partitioner.rack.aware"] and not config["client.rack"]:
         raise ConfigError('"partitioner.rack.aware" needs a "client.rack"')
     if config["partitioner.availability.timeout.ms"] and not config["partitioner.adaptive.partitioning.enable"]:
-        raise ConfigError('"partitioner.availability.timeout.ms" needs "partitioner.adaptive.partitioning.enable" to be '
-                          "true")
+        raise ConfigError('"partitioner.availability.timeout.ms" needs "partitioner.adaptive.partitioning.enable",'
+                          " which is false")
     for name in ("partitioner.availability.timeout.ms", "partitioner.rack.aware"):
         if config[name] and not is_by_lot(config["partitioner"]):
             raise ConfigError(f'"{name}" can do nothing for the "partitioner" "{config["partitioner"]}", which '
