@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from contextlib import contextmanager, suppress
 
@@ -16,6 +17,7 @@ from headrace.broker.settings import BrokerSettings
 from headrace.cli.produce import main
 from headrace.testing import EmbeddedBroker
 from headrace.wire.messages.produce import ProduceRequest
+from headrace.wire.messages.transactions import EndTxnRequest
 
 COMMAND = [sys.executable, "-c", "import sys; from headrace.cli import main; sys.exit(main())", "produce"]
 
@@ -255,6 +257,30 @@ def test_a_transaction_that_the_broker_refuses_a_record_of_is_aborted(broker, to
     assert "FILE:1: " in said
     assert "the transaction was aborted" in said
     assert "0 of 3 records committed in 0 transactions" in said
+
+
+def test_a_commit_that_takes_its_time_is_waited_for(broker, topic, produce):
+    broker.add_fault(Fault(action=Action.DELAY, request=EndTxnRequest, delay_s=0.3, times=2))
+    status, said = produce("1\n2\n3\n", "--transactional-id", "tx", "--transaction-every", "2")
+    assert status == 0, said
+    assert "committed in 2 transactions" in said
+    assert len(values(broker, topic, **{"isolation.level": "read_committed"})) == 3
+
+
+def test_ctrl_c_in_a_commit_says_that_its_end_is_not_known(broker, topic):
+    asked = threading.Event()
+    broker.add_fault(Fault(action=Action.SILENCE, request=EndTxnRequest, times=None, effect=lambda _: asked.set()))
+    try:
+        with running(broker, topic, "--transactional-id", "silent") as process:
+            process.stdin.write(b"x\n")
+            process.stdin.close()
+            assert asked.wait(20)
+            process.send_signal(signal.SIGINT)
+            said = process.stderr.read()
+            assert process.wait(30) == 130
+    finally:
+        broker.clear_faults()
+    assert b"the commit was under way: whether readers see the last transaction is not known" in said
 
 
 def test_a_producer_that_is_fenced_says_so(broker, topic):

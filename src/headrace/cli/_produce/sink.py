@@ -7,9 +7,11 @@ record by record, so that what fails is known by its very line.
 
 from __future__ import annotations
 
+import threading
 import time
 from array import array
 from collections.abc import Callable
+from concurrent.futures import Future, wait
 from dataclasses import dataclass
 from itertools import accumulate, repeat
 from typing import Any, Protocol
@@ -98,7 +100,7 @@ class Sink:
         self._left = limit
         self._per_transaction = per_transaction
         self._in_transaction = 0
-        self._open = False
+        self._open = self._committing = False
         self._began_at = self._paced = 0.0
         self._by_record = bool(self._core.config["interceptor.classes"])
         self.committed = self.commits = 0
@@ -117,7 +119,7 @@ class Sink:
             KafkaException: the topic can not be used, or no broker answers.
         """
         if self._per_transaction is not None:
-            self._again(lambda: self._producer.init_transactions(_SLICE_S), time.monotonic() + _INIT_S)
+            self._meanwhile(lambda: self._producer.init_transactions(_INIT_S))
             self._begin_transaction()
         found: list[KafkaError | None] = []
         if self._core.buffers.await_topic(self._topic, lambda error, _message: found.append(error)):
@@ -143,7 +145,9 @@ class Sink:
         """Send no more, and learn what became of everything; returns what to say about an open transaction."""
         self._ledger.given_up = True
         said = ""
-        if self._open:
+        if self._committing:
+            said = "the commit was under way: whether readers see the last transaction is not known"
+        elif self._open:
             try:
                 self._producer.abort_transaction(_ABORT_S)
                 self._open = False
@@ -164,23 +168,38 @@ class Sink:
         self._open = True
 
     def _commit(self) -> None:
+        while self._producer.flush(_SLICE_S):  # here, where reports are served
+            self._idle()
+        self._ledger.settle()
         if self._ledger.failed or self._ledger.malformed:
             return  # the whole transaction is given up
-        self._again(lambda: self._producer.commit_transaction(_SLICE_S))
-        self._open = False
+        self._committing = True
+        try:
+            self._meanwhile(self._producer.commit_transaction)
+        except KafkaException as error:
+            self._committing = error.error.maybe_applied
+            raise
+        self._open = self._committing = False
         self.commits += self._in_transaction > 0
         self.committed = self._ledger.accepted
         self._in_transaction = 0
 
-    def _again(self, call: Callable[[], None], expires_at: float = float("inf")) -> None:
-        """Make a call that goes on where it was when it ran out of time."""
-        while True:
+    def _meanwhile(self, call: Callable[[], None]) -> None:
+        """Make a call on a thread: it has to wait, and we have to hear of Ctrl-C."""
+        answer: Future[None] = Future()
+
+        def run() -> None:
             try:
-                return call()
-            except KafkaException as error:
-                if error.error != KafkaError._TIMED_OUT or time.monotonic() >= expires_at:
-                    raise
-                self._idle()
+                call()
+                answer.set_result(None)
+            except BaseException as error:
+                answer.set_exception(error)
+
+        threading.Thread(target=run, name="headrace-transaction", daemon=True).start()
+        while not answer.done():
+            wait([answer], _SLICE_S)
+            self._idle()
+        answer.result()
 
     # Sending
 
