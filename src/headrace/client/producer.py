@@ -179,8 +179,8 @@ class Core:
 
     def _on_event(self, event: Event) -> None:
         if isinstance(event, BatchDone):
-            self.statistics.on_batch(event)
             self.deliveries.add(event)
+            self.statistics.on_batch(event)
         elif isinstance(event, MetadataChanged):
             self._open_topics()
         elif isinstance(event, MetadataFailed):

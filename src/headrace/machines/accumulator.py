@@ -204,19 +204,23 @@ class Accumulator:
         self._busy: dict[PartitionQueue, None] = {}  # those with batches waiting, least recently served first
         self._held: dict[str, set[int]] = {}  # the same by topic: their open batch may grow until its turn comes
 
-    def collect(self, now: float, everything: bool = False) -> None:
+    def collect(self, now: float, everything: bool = False) -> bool:
         """Take batches that are full, have lingered, or are flushed out of the buffers into their queues.
+
+        Returns True if there were any.
 
         While a partition has batches waiting, its open batch stays where it is and grows: behind a slow broker,
         batches get larger instead of more.
         """
         opened_before = math.inf if everything or self.flushing or self.hurry else now - self._linger_s
-        self.hurry = False
+        self.hurry = found = False
         for topic, buffer in list(self._buffers.items()):
             for opened in buffer.ready(opened_before, () if everything else self._held.get(topic, ())):
                 queue = self.queue(topic, opened.partition)
                 self._has_waiting(queue)
                 self.seal(queue.add(opened, opened.opened_at + self._message_timeout_s))
+                found = True
+        return found
 
     def _has_waiting(self, queue: PartitionQueue) -> None:
         self._busy[queue] = None

@@ -136,10 +136,9 @@ class Sender:
         for batch in self._accumulator.expired(now):
             self._accumulator.drop(batch)
             self._give_up(batch, self._timed_out(batch))
-        sends: list[Send] = []
-        while drained := list(self._drain(now)):
-            sends += drained
-            self._accumulator.collect(now)  # what was held back behind them
+        sends = list(self._drain(now))
+        while sends and self._accumulator.collect(now):  # what was held back behind them
+            sends += self._drain(now)
         sends += self._sequences.poll(now)
         return sends
 

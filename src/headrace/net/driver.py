@@ -37,6 +37,7 @@ _LANES: dict[type[Request], int] = {FetchRequest: 1, JoinGroupRequest: 2, SyncGr
 """A broker answers one connection in order. Requests that it may hold back get a connection of their own."""
 _EAGERNESS = {State.READY: 0, State.OPENING: 1, State.DIALLING: 1, State.IDLE: 2, State.BACKOFF: 3, State.CLOSING: 3}
 _CLOSED = KafkaError(KafkaError._DESTROY, "the client is closed")
+_NOBODY = KafkaError(KafkaError._TRANSPORT, 'no broker is known: "bootstrap.servers" names none')
 _SLACK_S = 1.0
 """So much later than its caller a connection gives up a one-shot call: the caller knows best what to say."""
 _log = logging.getLogger("headrace")
@@ -158,15 +159,18 @@ class Driver:
                     self._dispatch(Call(machine, send, now + send.timeout_s))
             except Exception as error:  # a defect: the other machines must go on
                 self._on_defect(machine, error)
+        self._tell()
+        if self._retired:
+            self._dismiss()
+        self._stepping = False
+        self._sleep(now)
+
+    def _tell(self) -> None:
         for machine in self._machines:
             for event in machine.events():
                 if isinstance(event, MetadataChanged):
                     self._follow(event.cluster.nodes)
                 self._on_event(event)
-        if self._retired:
-            self._dismiss()
-        self._stepping = False
-        self._sleep(now)
 
     def _sleep(self, now: float) -> None:
         when = min((d for machine in self._machines if (d := machine.deadline()) is not None), default=float("inf"))
@@ -192,7 +196,7 @@ class Driver:
         if node is None or self._closed:
             self._metadata.refresh(self._clock())  # a coordinator may have come back since
             unknown = KafkaError(KafkaError._UNKNOWN_BROKER, f"broker {node_id} is not in the cluster's metadata")
-            self.on_error(call, _CLOSED if self._closed else unknown)
+            self.on_error(call, _CLOSED if self._closed else _NOBODY if node_id == ANY_NODE else unknown)
             return None
         send.node_id = node_id
         connection = self._connection(node, _LANES.get(type(send.request), 0))
@@ -233,10 +237,11 @@ class Driver:
         self.wake()
 
     def on_input(self) -> None:
-        """A connection handed over all it had: decide at once."""
+        """A connection handed over all it had: tell what happened, then decide, at once."""
         if self._stepping:
             self.wake()
         else:
+            self._tell()
             self._step()
 
     def on_ready(self) -> None:
