@@ -23,9 +23,15 @@ from confluent_kafka.admin import (
 from confluent_kafka.admin import AdminClient as ConfluentAdmin
 from real_kafka import make_topic, running, until
 
-from headrace import Consumer, KafkaError, KafkaException, Producer, ProducerRecord
+from headrace import Consumer, KafkaError, KafkaException, Producer, ProducerRecord, ThrottleEvent
 from headrace.errors import FatalError
 from headrace.records import NONE, BatchBuilder
+from headrace.wire.messages.admin_cluster import (
+    AlterableQuotaEntity,
+    AlterableQuotaEntry,
+    AlterClientQuotasRequest,
+    QuotaOperation,
+)
 from headrace.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
 from headrace.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from tests.broker.raw_client import RawClient, batch_of, produce_request
@@ -277,3 +283,27 @@ def test_a_transactional_id_that_may_not_be_used_fails_every_record(strict: Kafk
             with pytest.raises(KafkaException):
                 producer.commit_transaction(10)
     assert found == [KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED] * 2
+
+
+# Quotas
+
+
+def test_a_producer_beyond_its_quota_is_told_to_wait_and_waits(strict: KafkaCluster, raw: RawClient) -> None:
+    limited = AlterClientQuotasRequest(validate_only=False, entries=[AlterableQuotaEntry(
+        entity=[AlterableQuotaEntity(entity_type="client-id", entity_name="fast")],
+        ops=[QuotaOperation(key="producer_byte_rate", value=50_000.0, remove=False)])])
+    assert raw.call(limited).entries[0].error_code == 0
+    topic, told = make_topic(strict, 1), list[ThrottleEvent]()
+    conf = {"bootstrap.servers": strict.bootstrap_servers, "client.id": "fast", "throttle_cb": told.append}
+    with Producer(conf) as producer:
+        for _ in range(30):
+            producer.produce(topic, bytes(50_000), partition=0)
+            began_at = time.monotonic()
+            assert producer.flush(60) == 0
+            if told:
+                break
+        producer.produce(topic, b"last", partition=0)
+        assert producer.flush(60) == 0
+        waited_s = time.monotonic() - began_at
+    assert told[0].broker_id == 1
+    assert waited_s >= told[0].throttle_time > 0
