@@ -196,15 +196,9 @@ class Sender:
         limits = self._limits
         request, highest = produce_request(
             batches, limits.acks, limits.request_timeout_s, self._topic_id, self._transactions)
-        oldest = min(batch.deadline for batch in batches)
-        return Send(
-            leader,
-            request,
-            min(limits.request_timeout_s, max(oldest - now, 0.001)),
-            max_version=highest,
-            expects_reply=limits.acks != 0,
-            context=batches, for_version=produce_for_version,
-        )
+        left_s = max(min(batch.deadline for batch in batches) - now, 0.001)
+        return Send(leader, request, min(limits.request_timeout_s, left_s), max_version=highest,
+                    expects_reply=limits.acks != 0, context=batches, for_version=produce_for_version)
 
     # Answers
 
