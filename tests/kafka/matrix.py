@@ -4,7 +4,7 @@
     python -m tests.kafka.matrix --only 3.9.2 oauthbearer --chaos
 
 One configuration runs at a time, on a cluster that all its tests share. One line for each tells what passed, what
-failed and what was left out and why; what pytest wrote of a failure stands below it.
+failed and what was left out and why; the names of failed tests stand below it, and all that pytest wrote in a file.
 """
 
 from __future__ import annotations
@@ -18,13 +18,15 @@ import sys
 import time
 import xml.etree.ElementTree as ElementTree
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import NamedTuple
+
+from tools.kafka.artifacts import cache_directory
 
 from .configuration import GENERAL, LISTENERS, OLDER, Configuration
 
 _BROKERS = 3
 _HERE = Path(__file__).parent
+_FAILED = re.compile(r"^(?:FAILED|ERROR) .*$", re.MULTILINE)
 _LEFT_OUT = re.compile(r"^deselected (\d+): (.*)$", re.MULTILINE)
 
 
@@ -36,7 +38,7 @@ class Outcome(NamedTuple):
     skipped: list[str]
     left_out: list[tuple[str, str]]
     seconds: float
-    output: str
+    log: Path
 
     @property
     def good(self) -> bool:
@@ -56,24 +58,26 @@ class Outcome(NamedTuple):
 
 def run(wanted: Configuration, chaos: bool, more: list[str]) -> Outcome:
     """Run all tests on one configuration."""
-    with TemporaryDirectory() as directory:
-        report = Path(directory, "report.xml")
-        command = [
-            sys.executable, "-m", "pytest", str(_HERE), "-q", "-n", "0", f"--junit-xml={report}", "-o",
-            "junit_family=xunit2", "--kafka", wanted.version, "--brokers", str(wanted.brokers), "--listener",
-            wanted.listener, *([] if chaos else ["--no-chaos"]), *more,
-        ]
-        started = time.monotonic()
-        done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False,
-                              cwd=_HERE.parents[1], env={**os.environ, "PYTHONUNBUFFERED": "1"})
-        seconds = time.monotonic() - started
-        cases = list(ElementTree.parse(report).iter("testcase")) if report.exists() else []
+    directory = cache_directory() / "matrix"
+    directory.mkdir(parents=True, exist_ok=True)
+    log, report = (directory / f"{wanted.version}-{wanted.listener}.{kind}" for kind in ("log", "xml"))
+    report.unlink(missing_ok=True)
+    command = [
+        sys.executable, "-m", "pytest", str(_HERE), "-v", "-n", "0", f"--junit-xml={report}", "--kafka", wanted.version,
+        "--brokers", str(wanted.brokers), "--listener", wanted.listener, *([] if chaos else ["--no-chaos"]), *more,
+    ]
+    started = time.monotonic()
+    with log.open("w") as output:
+        status = subprocess.run(command, stdout=output, stderr=subprocess.STDOUT, check=False, cwd=_HERE.parents[1],
+                                env={**os.environ, "PYTHONUNBUFFERED": "1"}).returncode
+    seconds = time.monotonic() - started
+    cases = list(ElementTree.parse(report).iter("testcase")) if report.exists() else []
     failed = sum(case.find("failure") is not None or case.find("error") is not None for case in cases)
     skipped = [skip.get("message", "") for case in cases if (skip := case.find("skipped")) is not None]
-    if done.returncode and not failed:
+    if status and not failed:
         failed = 1  # it did not come to the tests, or not to their end
-    return Outcome(len(cases) - failed - len(skipped), failed, skipped, _LEFT_OUT.findall(done.stdout), seconds,
-                   done.stdout)
+    return Outcome(len(cases) - failed - len(skipped), failed, skipped, _LEFT_OUT.findall(log.read_text()), seconds,
+                   log)
 
 
 def main(argv: list[str]) -> int:
@@ -93,7 +97,7 @@ def main(argv: list[str]) -> int:
         print(outcome.line(wanted), flush=True)
         if not outcome.good:
             bad += 1
-            print(outcome.output, flush=True)
+            print(*_FAILED.findall(outcome.log.read_text()), f"see {outcome.log}", sep="\n", flush=True)
     print(f"{len(versions) * len(ways)} configurations, {bad} with failures")
     return int(bad > 0)
 

@@ -1,5 +1,7 @@
 """The command that runs these tests on every configuration: what it runs, what it says, and when it fails."""
 
+from pathlib import Path
+
 import pytest
 
 from tests.kafka import matrix
@@ -7,13 +9,15 @@ from tests.kafka.configuration import LISTENERS, Configuration
 
 
 @pytest.fixture
-def ran(monkeypatch: pytest.MonkeyPatch) -> list[Configuration]:
+def ran(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[Configuration]:
     """The configurations that are run; nothing runs really, and over mTLS something fails."""
     found: list[Configuration] = []
+    (tmp_path / "log").write_text("much\nFAILED test_this - that\n")
 
     def run(wanted: Configuration, chaos: bool, more: list[str]) -> matrix.Outcome:
         found.append(wanted)
-        return matrix.Outcome(7, int(wanted.listener == "mtls"), [], [("2", "of chaos"), ("1", "of age")], 3.2, "trace")
+        return matrix.Outcome(7, int(wanted.listener == "mtls"), [], [("2", "of chaos"), ("1", "of age")], 3.2,
+                              tmp_path / "log")
 
     monkeypatch.setattr(matrix, "run", run)
     return found
@@ -36,8 +40,9 @@ def test_each_has_a_line_and_a_failure_is_shown_and_fails_the_command(
         "1 configurations, 0 with failures"]
     assert matrix.main(["--only", "3.9.2", "mtls"]) == 1
     assert "7 passed, 1 failed" in (told := capsys.readouterr().out)
-    assert "trace" in told
+    assert "\nFAILED test_this - that\n" in told
+    assert "much" not in told
 
 
 def test_a_run_without_a_test_that_passed_is_a_failure() -> None:
-    assert not matrix.Outcome(0, 0, [], [], 0.0, "").good
+    assert not matrix.Outcome(0, 0, [], [], 0.0, Path()).good
