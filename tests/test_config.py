@@ -30,7 +30,8 @@ def test_javas_name_and_librdkafkas_name_are_the_same_property() -> None:
     ("acks", "some", "expected one of all, -1, 0, 1"),
     ("enable.idempotence", "maybe", "expected true or false"),
     ("compression.type", "zst", 'did you mean "zstd"'),
-    ("bootstrap.servers", "localhost", "expected host:port"),
+    ("bootstrap.servers", "localhost:", "expected host:port"),
+    ("bootstrap.servers", "[::1]:http", "expected host:port"),
 ])
 def test_a_bad_value_is_refused_with_the_property_the_value_and_what_is_expected(name: str, value: object,
                                                                                   expected: str) -> None:
@@ -43,6 +44,18 @@ def test_a_bad_value_is_refused_with_the_property_the_value_and_what_is_expected
 def test_missing_bootstrap_servers_is_refused() -> None:
     with pytest.raises(ConfigError, match=r"bootstrap\.servers"):
         Config(ADMIN, {})
+    assert not Config(ADMIN, {}, servers_needed=False)["bootstrap.servers"]
+
+
+def test_a_server_without_a_port_listens_on_9092() -> None:
+    given = {"bootstrap.servers": "localhost, [::1],other:1,[::1]:2"}
+    assert Config(PRODUCER, given)["bootstrap.servers"] == ("localhost:9092", "[::1]:9092", "other:1", "[::1]:2")
+
+
+def test_what_must_be_a_function_and_is_none_is_refused_whatever_is_caught() -> None:
+    for kind in (ConfigError, TypeError, ValueError):
+        with pytest.raises(kind, match='"error_cb" must be callable'):
+            Config(PRODUCER, {**SERVERS, "error_cb": 1})
 
 
 def test_secrets_never_show() -> None:

@@ -73,7 +73,7 @@ class AIOAdminClient:
     """
 
     def __init__(self, conf: Mapping[str, Any], logger: Any = None) -> None:
-        config = Config(ADMIN, conf if logger is None else {**conf, "logger": logger})
+        config = Config(ADMIN, conf if logger is None else {**conf, "logger": logger}, servers_needed=False)
         self._core = ClientCore(config)
         self._calls = AdminCalls(self._core)
         self._tasks: set[asyncio.Task[Any]] = set()

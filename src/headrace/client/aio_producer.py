@@ -50,7 +50,7 @@ class AIOProducer(AIOSending, AIOTransactional):
         batch_size: int = 1000,
         buffer_timeout: float = 1.0,
     ) -> None:
-        self._config = Config(PRODUCER, producer_conf)
+        self._config = Config(PRODUCER, producer_conf, servers_needed=False)
         self._chain = InterceptorChain.of(self._config)
         self._core_if_started: Core | None = None
         self._changed = asyncio.Event()

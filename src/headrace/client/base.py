@@ -80,6 +80,8 @@ class ClientCore:
         self.config = config
         self.log: logging.Logger = config["logger"] or logging.getLogger("headrace")
         self.on_error: Callable[[KafkaError], None] = config["error_cb"] or self._log_error
+        if not config["bootstrap.servers"]:
+            self.log.warning('"bootstrap.servers" is missing: this client can not reach any broker')
         self.metadata = metadata_from(config, allow_auto_create=allow_auto_create)
         self._allow_auto_create = allow_auto_create
         self._clock = clock
@@ -179,7 +181,8 @@ class ClientCore:
         if topic is not None and not isinstance(topic, str):
             raise TypeError(f"topic must be str or None, not {type(topic).__name__}")
         wanted = None if topic is None else [MetadataRequestTopic(name=topic)]
-        request = MetadataRequest(topics=wanted, allow_auto_topic_creation=topic is not None and self._allow_auto_create)
+        may_create = topic is not None and self._allow_auto_create
+        request = MetadataRequest(topics=wanted, allow_auto_topic_creation=may_create)
         nodes = dict(self.metadata.cluster.nodes)
         node_id, reply = await self._ask(ANY_NODE, request, timeout_s, None, True)
         assert isinstance(reply, MetadataResponse)

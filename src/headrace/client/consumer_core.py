@@ -67,7 +67,7 @@ class ConsumerCore:
     """
 
     def __init__(self, config: Mapping[str, Any], face: Any, on_ready: Callable[[], None]) -> None:
-        self.config = settings = Config(CONSUMER, config)
+        self.config = settings = Config(CONSUMER, config, servers_needed=False)
         self.client = client = ClientCore(
             settings, on_event=self._on_event, allow_auto_create=settings["allow.auto.create.topics"])
         timeout_s = settings.seconds("socket.timeout.ms")

@@ -57,7 +57,7 @@ class AdminClient:
     """
 
     def __init__(self, conf: Mapping[str, Any], logger: Any = None) -> None:
-        config = Config(ADMIN, conf if logger is None else {**conf, "logger": logger})
+        config = Config(ADMIN, conf if logger is None else {**conf, "logger": logger}, servers_needed=False)
         self._thread = loop_thread()
         self._errors: deque[KafkaError] = deque()
         self._error_cb = config["error_cb"]

@@ -18,11 +18,12 @@ import weakref
 from collections.abc import Mapping
 from typing import Any, Self
 
-from headrace.client.sending import Callback, FutureReport, MetadataReport, arguments_of, check_topic
+from headrace.client.sending import Callback, FutureReport, MetadataReport, arguments_of, check_record
 from headrace.client.sync.producer import Producer
-from headrace.config import PROPERTIES
+from headrace.config import PRODUCER, PROPERTIES, Config
 from headrace.errors import BufferFullError, ClientClosedError, KafkaError, KafkaException
 from headrace.records import Message
+from headrace.records.message import encode_headers, encode_text
 from headrace.slotted import replace
 from headrace.types import ProducerRecord, RecordMetadata
 
@@ -106,6 +107,7 @@ class KafkaSyncProducer(_KafkaProducer):
     """
 
     def __init__(self, properties: Mapping[str, Any]) -> None:
+        Config(PRODUCER, properties)  # which needs servers, as `Producer` does not
         linger = PROPERTIES["linger.ms"]
         given = {linger.name, *linger.aliases} & set(properties)
         super().__init__(Producer(properties if given else {**properties, linger.name: 0}))
@@ -123,7 +125,7 @@ class KafkaSyncProducer(_KafkaProducer):
             KafkaException: it was not stored; `error` says why. `BufferFullError`: threads that send at the same time
                 left no room in `max.block.ms`.
             RuntimeError: called on the thread that its answer comes from, in a callback of `Producer.send()`.
-            TypeError: not a `ProducerRecord`, or its key, value or headers are of a wrong type.
+            TypeError: not a `ProducerRecord`, or something in it is of a wrong type.
         """
         producer = self._producer
         if producer._on_loop():
@@ -133,7 +135,7 @@ class KafkaSyncProducer(_KafkaProducer):
         report = FutureReport(producer._entrance.chain, accepted, None)
         expires_at = time.monotonic() + producer._core.config.seconds("max.block.ms")
         with producer._entrance.refusals(arguments_of(accepted), accepted.record_id):
-            check_topic(accepted.topic)
+            check_record(accepted)
             producer._put(accepted, report, expires_at)
         while not report.future.done():
             concurrent.futures.wait([report.future], _SLICE_S)
@@ -154,6 +156,7 @@ class KafkaAsyncProducer(_KafkaProducer):
     def __init__(
         self, properties: Mapping[str, Any], events_polling: EventsPollingOption = EventsPollingOption.AUTO
     ) -> None:
+        Config(PRODUCER, properties)
         self._manual = EventsPollingOption(events_polling) is EventsPollingOption.MANUAL
         super().__init__(Producer(properties) if self._manual else _Calling(properties))
 
@@ -177,7 +180,7 @@ class KafkaAsyncProducer(_KafkaProducer):
         Raises:
             BufferFullError: too much waits already: call `poll_events()` and try again.
             ClientClosedError: the producer is closed.
-            TypeError: not a `ProducerRecord`, or its key, value or headers are of a wrong type.
+            TypeError: not a `ProducerRecord`, or something in it is of a wrong type.
         """
         SendOption(option)
         producer, accepted = self._producer, self._accept(record)
@@ -185,7 +188,7 @@ class KafkaAsyncProducer(_KafkaProducer):
         waits = isinstance(producer, _Calling) and not producer.is_here()
         with producer._entrance.refusals(arguments_of(accepted), accepted.record_id):
             try:
-                check_topic(accepted.topic)
+                check_record(accepted)
                 producer._put(accepted, report, math.inf if waits else -math.inf)
             except BufferFullError:
                 raise BufferFullError(
@@ -267,8 +270,9 @@ class _Calling(Producer):
 
 def _message_of(record: ProducerRecord, error: KafkaError) -> Message:
     """The report of a record that was not accepted."""
-    key, value = (each.encode() if isinstance(each, str) else each for each in (record.key, record.value))
-    return Message(record.topic, record.partition, None, key, value, None, error, None, 0.0)
+    key, value = (encode_text(given, name) for given, name in ((record.key, "key"), (record.value, "value")))
+    headers = [(name.decode(), content) for name, content in encode_headers(record.headers)]
+    return Message(record.topic, record.partition, None, key, value, headers or None, error, None, 0.0)
 
 
 def _close_anywhere(producer: Producer) -> None:

@@ -43,13 +43,16 @@ class Producer(Sending, Transactional):
 
     Raises:
         ConfigError: a property is unknown, malformed or contradicts another.
+        TypeError: no properties were given.
     """
 
     def __init__(self, config: Mapping[str, Any] | None = None, logger: Any = None, **properties: Any) -> None:
+        if config is None and not properties:
+            raise TypeError("expected configuration dict: give the properties as a mapping, or as keywords")
         given = {**(config or {}), **properties}
         if logger is not None:
             given["logger"] = logger
-        checked = Config(PRODUCER, given)
+        checked = Config(PRODUCER, given, servers_needed=False)
         self._change = _Change()
         self._thread = loop_thread()
         chain = InterceptorChain.of(checked)
