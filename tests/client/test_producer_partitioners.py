@@ -138,7 +138,7 @@ def test_the_other_faces_use_it_as_well(broker):
 
 
 def test_what_is_neither_a_name_nor_a_function_is_refused(broker):
-    with pytest.raises(ConfigError, match=r'"partitioner": expected one of .*round_robin; did you mean "random"'):
+    with pytest.raises(ConfigError, match=r'"partitioner": randon: expected one of .*; did you mean "random"'):
         making(broker, "randon")
     with pytest.raises(ConfigError, match='"partitioner"'):
         making(broker, 5)
