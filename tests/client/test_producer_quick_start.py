@@ -214,6 +214,19 @@ def test_a_record_borrows_its_memory_until_send_has_copied_it(broker, props, top
         (b"value1", b"key0", [("h", b"head1")]), (b"value2", b"key0", [("h", b"head2")])]
 
 
+def test_the_report_of_a_record_that_can_not_be_sent_has_memory_of_its_own(props):
+    told, value, header = [], bytearray(b"value"), bytearray(b"head")
+    with KafkaAsyncProducer(props, MANUAL) as producer:
+        producer.send(ProducerRecord("a b", value, "kéy", 3, {"h": header}), lambda *report: told.append(report))
+        value.clear()
+        header.clear()
+        producer.poll_events(5)
+    ((metadata, error),) = told
+    assert error == KafkaError._INVALID_ARG
+    assert (metadata.partition, metadata.value_size, metadata.key_size) == (3, 5, 4)
+    assert metadata.headers == [("h", b"head")]
+
+
 def test_memory_may_be_given_back_in_the_callback_and_every_record_gets_one(broker, props):
     pool = [bytearray(100) for _ in range(8)]
     used = sent = 0
@@ -387,6 +400,32 @@ def test_callbacks_run_while_the_sending_thread_goes_on(props):
                 (threading.current_thread() is threading.main_thread(), bool(finished))))
         finished.append(True)
     assert told_at[0] == (False, False)
+
+
+@pytest.mark.parametrize("partition", [-2, 2**31, 2**70])
+def test_a_partition_that_can_not_exist_is_unknown_everywhere(props, partition):
+    told, record = [], ProducerRecord("one", b"v", partition=partition)
+    with KafkaAsyncProducer(props) as producer:
+        producer.send(record, lambda metadata, error: told.append((metadata.record_id, error)))
+    assert told == [(0, KafkaError._UNKNOWN_PARTITION)]
+    with KafkaSyncProducer(props) as sync, Producer(props) as plain:
+        for send in (sync.send, plain.send):
+            with pytest.raises(KafkaException, match=f"no partition {partition}") as caught:
+                send(record)
+            assert caught.value.error == KafkaError._UNKNOWN_PARTITION
+
+
+@pytest.mark.parametrize(("fields", "text"), [
+    ({"partition": "0"}, "partition must be int or None, not str"),
+    ({"partition": 1.0}, "partition must be int or None, not float"),
+    ({"timestamp_ms": "now"}, "timestamp_ms must be int or None, not str"),
+])
+def test_a_number_of_a_wrong_type_is_named(props, fields, text):
+    record = ProducerRecord("one", b"v", **fields)
+    with KafkaSyncProducer(props) as sync, KafkaAsyncProducer(props) as each, Producer(props) as plain:
+        for producer in (sync, each, plain):
+            with pytest.raises(TypeError, match=text):
+                producer.send(record)
 
 
 def test_errors_have_the_brokers_code_in_exceptions_and_callbacks_alike(broker, props):

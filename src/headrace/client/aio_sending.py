@@ -24,7 +24,7 @@ from headrace.client.sending import (
     TopicWatch,
     arguments_of,
     batch_arguments,
-    check_topic,
+    check_record,
     still_full,
     unknown_topic,
 )
@@ -66,7 +66,7 @@ class AIOSending:
             ClientClosedError: the producer is closed.
             KafkaException: the record was not accepted: too large, an invalid topic (`_INVALID_ARG`), one that was not
                 known in `max.block.ms` (`_UNKNOWN_TOPIC`), or a partition that it does not have.
-            TypeError: not a `ProducerRecord`, or its key, value or headers are of a wrong type.
+            TypeError: not a `ProducerRecord`, or something in it is of a wrong type.
         """
         core = self._core
         accepted = self._entrance.accept(record)
@@ -76,7 +76,7 @@ class AIOSending:
         expires_at = time.monotonic() + waited_s
         arguments = arguments_of(accepted)
         with self._entrance.refusals(arguments, accepted.record_id):
-            check_topic(accepted.topic)
+            check_record(accepted)
             if accepted.topic not in core.buffers.all:
                 await self._await_topic(accepted.topic, expires_at)
             try:

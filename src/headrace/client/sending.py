@@ -23,7 +23,7 @@ from headrace.types import PARTITION_UA, ProducerRecord, RecordMetadata
 
 __all__ = [
     "Callback", "Entrance", "FutureReport", "MetadataReport", "TopicWatch", "arguments_of", "batch_arguments",
-    "check_topic", "metadata_of", "produce_all", "still_full", "unknown_topic",
+    "check_record", "check_topic", "metadata_of", "produce_all", "still_full", "unknown_topic",
 ]
 
 Callback = Callable[[RecordMetadata, KafkaError | None], Any]
@@ -48,6 +48,23 @@ def check_topic(topic: Any) -> None:
         raise KafkaException(KafkaError(
             KafkaError._INVALID_ARG, f"invalid topic {shown}: a name has 1 to 249 of the characters a-z, A-Z, 0-9, "
             "'.', '_' and '-', and is not '.' or '..'"))
+
+
+def check_record(record: ProducerRecord) -> None:
+    """Raise when no broker would accept a record where it is to go.
+
+    Raises:
+        KafkaException: the topic's name (`_INVALID_ARG`) or the partition (`_UNKNOWN_PARTITION`) can not exist.
+        TypeError: partition or timestamp is no number.
+    """
+    check_topic(record.topic)
+    for name, number in (("partition", record.partition), ("timestamp_ms", record.timestamp_ms)):
+        if number is not None and not hasattr(number, "__index__"):
+            raise TypeError(f"{name} must be int or None, not {type(number).__name__}")
+    if record.partition is not None and not PARTITION_UA <= record.partition < 1 << 31:
+        raise KafkaException(KafkaError(
+            KafkaError._UNKNOWN_PARTITION, f"{record.topic} can have no partition {record.partition}: give one from 0 "
+            "on, or None to let the partitioner choose"))
 
 
 def unknown_topic(topic: str, waited_s: float) -> KafkaException:

@@ -272,7 +272,8 @@ def _message_of(record: ProducerRecord, error: KafkaError) -> Message:
     """The report of a record that was not accepted."""
     key, value = (encode_text(given, name) for given, name in ((record.key, "key"), (record.value, "value")))
     headers = [(name.decode(), content) for name, content in encode_headers(record.headers)]
-    return Message(record.topic, record.partition, None, key, value, headers or None, error, None, 0.0)
+    partition = record.partition if (record.partition or 0) < 1 << 31 else None  # a message has room for no other
+    return Message(record.topic, partition, None, key, value, headers or None, error, None, 0.0)
 
 
 def _close_anywhere(producer: Producer) -> None:

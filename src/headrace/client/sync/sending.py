@@ -23,7 +23,7 @@ from headrace.client.sending import (
     TopicWatch,
     arguments_of,
     batch_arguments,
-    check_topic,
+    check_record,
     produce_all,
     still_full,
     unknown_topic,
@@ -66,13 +66,13 @@ class Sending:
             KafkaException: the record was not accepted: too large, an invalid topic (`_INVALID_ARG`), one that was not
                 known in `max.block.ms` (`_UNKNOWN_TOPIC`), or a partition that it does not have. Neither the
                 callback nor a future tells of it then.
-            TypeError: not a `ProducerRecord`, or its key, value or headers are of a wrong type.
+            TypeError: not a `ProducerRecord`, or something in it is of a wrong type.
         """
         accepted = self._entrance.accept(record)
         report = FutureReport(self._entrance.chain, accepted, callback)
         expires_at = time.monotonic() + self._core.config.seconds("max.block.ms")
         with self._entrance.refusals(arguments_of(accepted), accepted.record_id):
-            check_topic(accepted.topic)
+            check_record(accepted)
             if accepted.topic not in self._core.buffers.all and not self._on_loop():
                 self._await_topic(accepted.topic, expires_at)
             self._put(accepted, report, expires_at)
