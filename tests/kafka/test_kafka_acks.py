@@ -21,7 +21,7 @@ from headrace import (
 )
 from tools.kafka import KafkaCluster
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.slow, pytest.mark.chaos, pytest.mark.timeout(300)]
 
 
 def leader_of(producer: Producer, topic: str) -> int:
