@@ -17,6 +17,8 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from tools.kafka import KafkaStartError
+
 from .faults import FAULTS, Injector
 from .ledger import VIOLATIONS, Fate, Ledger, Outcome
 from .loads import FLUSH_S, IDEMPOTENT, TRANSACTIONAL, IdempotentWriter, TransactionalWriter, Writer, group_of
@@ -66,7 +68,8 @@ class Run:
         for thread in (self._reader, *self._writers):
             thread.start()
         # A cluster makes its internal topics when they are first needed, and only while all brokers are there.
-        healthy = self._watch(lambda: not all(writer.progress.begun for writer in self._writers), seconds)
+        healthy = self._watch(
+            lambda: any(writer.is_alive() and not writer.progress.begun for writer in self._writers), seconds)
         self._began = time.monotonic()
         if healthy:
             self._injector.start()
@@ -179,7 +182,7 @@ class Run:
 
 
 def _state_of(producer: Any) -> dict[str, Any]:
-    if producer is None:
+    if producer is None:  # it is being made
         return {}
     core = producer._core
     metadata, sender = core._client.metadata, core._sender
@@ -214,9 +217,13 @@ def main(argv: Iterable[str] | None = None) -> int:
     violations: Counter[str] = Counter()
     runs = [(fault, load) for fault in options.faults for load in options.load]
     for fault, load in runs:
-        with Site(3, options.seed) as site:
-            run = Run(site, fault, load, options.rate, options.seed)
-            run.run(options.minutes * 60)
-            violations += run.violations
+        try:
+            with Site(3, options.seed) as site:
+                run = Run(site, fault, load, options.rate, options.seed)
+                run.run(options.minutes * 60)
+                violations += run.violations
+        except KafkaStartError as broken:
+            print(f"{fault} / {load}: {broken}", file=sys.stderr, flush=True)
+            violations["not over"] += 1
     print(f"{len(runs)} runs, {violations.total()} violations")
     return 1 if violations else 0
