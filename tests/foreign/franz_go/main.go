@@ -42,6 +42,7 @@ type command struct {
 	Idempotent bool              `json:"idempotent"`
 	Records    []record          `json:"records"`
 	Count      int               `json:"count"`
+	Size       int               `json:"size"`
 	Partitions int32             `json:"partitions"`
 	Replicas   int16             `json:"replicas"`
 	Configs    map[string]string `json:"configs"`
@@ -89,7 +90,7 @@ var operations = map[string]operation{
 	"list_offsets": listOffsets, "describe_cluster": describeCluster, "list_groups": listGroups,
 	"describe_group": describeGroup, "delete_group": deleteGroup, "fetch_offsets": fetchOffsets,
 	"alter_offsets": alterOffsets, "delete_offsets": deleteOffsets, "versions": versions,
-	"transact": transact, "copy": copyRecords,
+	"transact": transact, "copy": copyRecords, "speed": speedOf,
 }
 
 func main() {
