@@ -223,6 +223,8 @@ def test_the_budget_counts_keys_values_headers_and_a_constant(twin: Any) -> None
     buffer.append("vä", b"key", 0, 5, {"h": b"12", "n": None})
     buffer.append(None)
     assert (budget.messages, budget.bytes) == (2, 3 + 3 + 4 + 2 * twin.OVERHEAD_BYTES)
+    buffer.append(None, callback=print)
+    assert budget.bytes == 3 + 3 + 4 + 3 * twin.OVERHEAD_BYTES + twin.CALLBACK_BYTES
     costs = [(opened.count, opened.cost_bytes) for opened in buffer.ready(math.inf)]
     for cost in costs:
         budget.release(*cost)

@@ -68,7 +68,7 @@ class Deliveries:
         self._on_change = on_change
         self.lost: KafkaError | None = None
         self.unheard: Callable[[KafkaError], object] | None = None
-        self._batches: deque[tuple[BatchDone, float]] = deque()
+        self._batches: deque[tuple[BatchDone | FailedRecord, float]] = deque()
         self._runs: deque[_Run] = deque()
         self._notices: deque[tuple[Callable[..., Any], tuple[Any, ...]]] = deque()
 
@@ -78,7 +78,7 @@ class Deliveries:
 
     def waiting(self) -> int:
         """Callbacks that wait for `serve`."""
-        batches = sum(done.batch.count for done, _ in list(self._batches))
+        batches = sum(done.batch.count if isinstance(done, BatchDone) else 1 for done, _ in list(self._batches))
         return len(self) + batches + len(self._notices)
 
     @property
@@ -121,12 +121,17 @@ class Deliveries:
         if isinstance(failed.callback, AtOnce):
             failed.callback(failed.message.error(), failed.message)
         elif failed.callback is not None:
-            self._runs.append(_Run(failed.message.error(), iter([(failed.callback, failed.message)])))
+            self._batches.append((failed, 0.0))
+            self._on_change()
+            return
         else:
             self.lost = self.lost or failed.message.error()
+        self._let_go(failed)
+        self._on_change()
+
+    def _let_go(self, failed: FailedRecord) -> None:
         if failed.cost_bytes is not None:
             self._budget.release(1, failed.cost_bytes)
-        self._on_change()
 
     def add_notice(self, callback: Callable[..., Any], *arguments: Any) -> None:
         """Another callback to be called where reports are served (`error_cb`)."""
@@ -159,7 +164,12 @@ class Deliveries:
         with contextlib.suppress(ValueError):  # another thread has served it
             self._runs.remove(run)
 
-    def _expand(self, done: BatchDone, at_s: float) -> None:
+    def _expand(self, done: BatchDone | FailedRecord, at_s: float) -> None:
+        if isinstance(done, FailedRecord):
+            assert done.callback is not None
+            self._runs.append(_Run(done.error, iter([(done.callback, done.message)])))
+            self._let_go(done)
+            return
         opened: Any = done.batch.open
         reports = _reports(done, at_s)
         if self.has_at_once:

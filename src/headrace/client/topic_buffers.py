@@ -20,7 +20,7 @@ from headrace.client.partitioning import choice_of
 from headrace.config import Config
 from headrace.errors import BufferFullError, KafkaError, KafkaException
 from headrace.machines.metadata import Cluster, TopicInfo
-from headrace.records import OVERHEAD_BYTES, Budget, Message, TopicBuffer
+from headrace.records import CALLBACK_BYTES, Budget, Message, TopicBuffer
 from headrace.records.message import encode_headers, encode_text
 from headrace.slotted import slotted
 from headrace.types import TIMESTAMP_CREATE_TIME
@@ -28,6 +28,8 @@ from headrace.types import TIMESTAMP_CREATE_TIME
 __all__ = ["FailedRecord", "TopicBuffers"]
 
 _INT32, _INT64 = 1 << 31, 1 << 63
+_WAITING_BYTES = 512
+"""What a record that is not in a batch costs beyond its bytes: the objects that keep or report it."""
 
 
 @slotted()
@@ -157,7 +159,7 @@ class TopicBuffers:
             raise KafkaException(KafkaError(
                 KafkaError.MSG_SIZE_TOO_LARGE, f"a record of {size} bytes for {topic} is larger than "
                 f"message.max.bytes ({self._config['message.max.bytes']})"))
-        cost = size + OVERHEAD_BYTES
+        cost = size + _WAITING_BYTES + (CALLBACK_BYTES if callback is not None else 0)
         if not self._budget.take(1, cost):
             raise BufferFullError(
                 f"Local: Queue full: {self._budget.messages} messages wait for delivery, topic {topic} is not known "
@@ -199,17 +201,20 @@ class TopicBuffers:
         return min(record.since + self._timeout_s, unknown_at)
 
     def _late(self, topic: str, now: float) -> list[FailedRecord]:
-        failed = []
+        failed, errors = [], dict[tuple[bool, str], KafkaError]()
         with self._lock:
             queue = self._waiting[topic]
             while queue and self._end(topic, queue[0]) <= now:
                 record = queue.popleft()
                 timed_out = record.cost_bytes is not None and topic not in self._missed  # nobody could be asked
-                what = "Message timed out: topic" if timed_out else "topic"
-                failed.append(record.failed(topic, KafkaError(
-                    KafkaError._MSG_TIMED_OUT if timed_out else KafkaError._UNKNOWN_TOPIC,
-                    f'{what} "{topic}" is not known to the brokers after {now - record.since:.3g} s: create it, check '
-                    "its name, or that the brokers can be reached")))
+                waited = f"{now - record.since:.3g} s"
+                if (timed_out, waited) not in errors:  # a million records share them
+                    what = "Message timed out: topic" if timed_out else "topic"
+                    errors[timed_out, waited] = KafkaError(
+                        KafkaError._MSG_TIMED_OUT if timed_out else KafkaError._UNKNOWN_TOPIC,
+                        f'{what} "{topic}" is not known to the brokers after {waited}: create it, check its name, or '
+                        "that the brokers can be reached")
+                failed.append(record.failed(topic, errors[timed_out, waited]))
             if not queue:
                 self._forget(topic)
         return failed
@@ -243,7 +248,8 @@ class TopicBuffers:
     def _fail(self, topic: str, error: KafkaError) -> list[FailedRecord]:
         """Take out the records of a topic."""
         with self._lock:
-            return [record.failed(topic, error) for record in self._forget(topic)]
+            queue = self._forget(topic)
+            return [queue.popleft().failed(topic, error) for _ in range(len(queue))]
 
     def _open(self, info: TopicInfo) -> list[FailedRecord]:
         """Move waiting records into a new buffer, then publish it: nobody may overtake them."""
@@ -259,7 +265,9 @@ class TopicBuffers:
         )
         failed, watchers = [], []
         with self._lock:
-            for record in self._forget(info.name):
+            queue = self._forget(info.name)
+            while queue:  # each is let go of as soon as it is copied
+                record = queue.popleft()
                 if record.cost_bytes is None:
                     watchers.append(record.callback)
                     continue

@@ -14,7 +14,7 @@ from headrace.records.batch import MAX_DECOMPRESSED_BYTES
 from headrace.records.compression import CODEC_NAMES, GZIP, LZ4, NONE, SNAPPY, ZSTD, compress, decompress
 from headrace.records.delivery import Fate
 from headrace.records.header import BatchInfo
-from headrace.records.topic_buffer import OVERHEAD_BYTES, WAKE
+from headrace.records.topic_buffer import CALLBACK_BYTES, OVERHEAD_BYTES, WAKE
 
 _PLAIN = os.environ.get("HEADRACE_PURE", "") not in ("", "0") or find_spec("headrace.records._native") is None
 
@@ -52,6 +52,7 @@ else:
     )
 
 __all__ = [
+    "CALLBACK_BYTES",
     "CODEC_NAMES",
     "GZIP",
     "LZ4",

@@ -16,6 +16,7 @@ from headrace.records.hashing import murmur2 as murmur2
 from headrace.records.header import scan as scan
 from headrace.records.header import verify as verify
 from headrace.records.message import Message as Message
+from headrace.records.topic_buffer import CALLBACK_BYTES as CALLBACK_BYTES
 from headrace.records.topic_buffer import OVERHEAD_BYTES as OVERHEAD_BYTES
 from headrace.records.topic_buffer import WAKE as WAKE
 from headrace.records.topic_buffer import Budget as Budget

@@ -78,9 +78,11 @@ cdef enum:
     GIL_BYTES = 4194304
     TURN_NS = 10_000_000  # 10 ms, longer than the switch interval, 5 ms, after which whoever waits has asked for the GIL
     OVERHEAD = 16
+    CALLBACK = 512
     WOKEN = 1
 
 OVERHEAD_BYTES = OVERHEAD
+CALLBACK_BYTES = CALLBACK
 WAKE = WOKEN
 
 

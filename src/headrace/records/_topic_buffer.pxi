@@ -106,6 +106,7 @@ cdef class OpenBatch:
             batch.cost_bytes += OVERHEAD + max(record.key_size, 0) + max(record.value_size, 0) + headers_bytes(&record)
             if self.reports is not None and index < len(self.reports) and self.reports[index] is not None:
                 batch.report_to(self.reports[index], self._appended_at[index])
+                batch.cost_bytes += CALLBACK
             teller = runs.get(index, teller)
             if teller is not batch._teller:
                 batch.begin_run(teller)
@@ -374,7 +375,8 @@ cdef class TopicBuffer:
         cdef bint by_lot = False
         cdef Py_ssize_t used = 0
         self.check(size, partition)
-        if not self._budget.charge(1, OVERHEAD + size):
+        cdef int64_t cost = OVERHEAD + size + (CALLBACK if callback is not None else 0)
+        if not self._budget.charge(1, cost):
             return -1
         if timestamp_ms == 0:
             timestamp_ms = now_ns // 1_000_000
@@ -398,7 +400,7 @@ cdef class TopicBuffer:
         if by_lot:
             self._turn_bytes += batch._builder._used - used
             self._turn_count += 1
-        batch.cost_bytes += OVERHEAD + size
+        batch.cost_bytes += cost
         if callback is not None:
             batch.report_to(callback, batch.opened_at + 1e-9 * (now_ns - batch._opened_ns))
         if teller is not batch._teller:

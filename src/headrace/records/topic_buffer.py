@@ -22,13 +22,15 @@ from headrace.records.delivery import Delivery, Fate
 from headrace.records.hashing import PARTITIONERS
 from headrace.records.message import Message, encode_headers, encode_text
 
-__all__ = ["OVERHEAD_BYTES", "WAKE", "Budget", "Intake", "OpenBatch", "TopicBuffer"]
+__all__ = ["CALLBACK_BYTES", "OVERHEAD_BYTES", "WAKE", "Budget", "Intake", "OpenBatch", "TopicBuffer"]
 
 WAKE = 1
 """Flag of `TopicBuffer.append`: a batch is full, or a partition that had nothing open has now."""
 
 OVERHEAD_BYTES = 16
 """What a record costs of a `Budget` beyond its key, value and headers."""
+CALLBACK_BYTES = 512
+"""What its callback costs: a function that knows its record takes about 370 bytes, our note of it up to 25."""
 
 _NUMBERS_BYTES = 12  # of the numbers of a record: about as many as there are at most
 _MOST_WEIGHT = 1 << 31
@@ -41,7 +43,7 @@ class Budget:
 
     Args:
         max_messages: most records; 0 for no limit.
-        max_bytes: most bytes of keys, values, headers and `OVERHEAD_BYTES` a record.
+        max_bytes: most bytes of keys, values, headers, `OVERHEAD_BYTES` a record and `CALLBACK_BYTES` a callback.
 
     Attributes:
         messages: records that wait now.
@@ -197,6 +199,7 @@ class OpenBatch:
             batch.cost_bytes += cost_of(m.key(), m.value(), headers)
             if self.reports is not None and index < len(self.reports) and self.reports[index] is not None:
                 batch._report_to(self.reports[index], self._appended_at[index])
+                batch.cost_bytes += CALLBACK_BYTES
             teller = runs.get(index, teller)
             if teller is not batch._teller:
                 batch._begin_run(teller)
@@ -310,15 +313,16 @@ class TopicBuffer:
         """`append`, for a row of columns as well."""
         raw_key, raw_value = encode_text(key, "key"), encode_text(value, "value")
         raw_headers = encode_headers(headers)
-        cost = cost_of(raw_key, raw_value, raw_headers)
-        self._check(cost, partition, timestamp_ms)
+        size = cost_of(raw_key, raw_value, raw_headers)
+        cost = size if callback is None else size + CALLBACK_BYTES
+        self._check(size, partition, timestamp_ms)
         with self._lock:
             if not self._budget.take(1, cost):
                 raise queue_full(self._budget)
             now_ms = time.time_ns() // 1_000_000
             by_lot, woken = partition < 0 and self._is_by_lot(raw_key), 0
             if by_lot:
-                woken = self._turn(cost - OVERHEAD_BYTES, now_ms)
+                woken = self._turn(size - OVERHEAD_BYTES, now_ms)
             if partition < 0:
                 partition = self.sticky if by_lot else self._place(raw_key)
             batch, opened = self._put(partition, timestamp_ms or now_ms, raw_key, raw_value, raw_headers, by_lot)

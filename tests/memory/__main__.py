@@ -1,0 +1,112 @@
+"""Memory of a producer behind a broker that takes records and never answers.
+
+    python -m tests.memory --records 10000000
+
+Each case is an application in a process of its own that tries to hand over so many records to a broker in another
+process. Records time out, so that new ones find room: all of them pass through the producer. What the process takes at
+its peak beyond what it had with an idle producer must be no more than `buffer.memory` and `CONSTANT_BYTES`. The broker
+is the embedded one with a fault: it reads every produce request and says nothing.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from tests.memory.application import TABLE_ROWS, TOPIC
+
+MIB = 1 << 20
+CONSTANT_BYTES = 32 * MIB
+"""What a producer may take beyond `buffer.memory`; `docs/how-to/producer.md` tells it."""
+_TIMEOUTS = {"message.timeout.ms": 500, "queue.buffering.max.messages": 10_000_000}
+
+CASES: dict[str, dict[str, Any]] = {
+    "values of 100 bytes": {"way": "produce", "value_bytes": 100, "properties": {"buffer.memory": 64 * MIB}},
+    "values of 10 bytes": {"way": "produce", "value_bytes": 10, "properties": {"buffer.memory": 64 * MIB}},
+    "values of 1 KB": {"way": "produce", "value_bytes": 1000, "properties": {"buffer.memory": 128 * MIB}},
+    "a callback for each record": {
+        "way": "closures", "value_bytes": 100, "properties": {"buffer.memory": 64 * MIB}},
+    "a callback for each tiny record": {
+        "way": "closures", "value_bytes": 1, "properties": {"buffer.memory": 64 * MIB}},
+    "1,000 partitions": {"way": "produce", "value_bytes": 100, "keys": 100_000, "topic": "many",
+                         "properties": {"buffer.memory": 64 * MIB, "partitioner": "murmur2"}},
+    "lz4": {"way": "produce", "value_bytes": 100,
+            "properties": {"buffer.memory": 64 * MIB, "compression.type": "lz4"}},
+    "no acknowledgements": {"way": "produce", "value_bytes": 100,
+                            "properties": {"buffer.memory": 64 * MIB, "acks": 0}},
+    "a topic that is not there": {
+        "way": "closures", "value_bytes": 100, "topic": "missing", "properties": {"buffer.memory": 64 * MIB}},
+    "send()": {"way": "send", "value_bytes": 100, "properties": {"buffer.memory": 64 * MIB}},
+    "produce_arrow()": {"way": "arrow", "value_bytes": 100, "properties": {"buffer.memory": 64 * MIB}},
+    "asyncio": {"way": "asyncio", "value_bytes": 100, "properties": {"buffer.memory": 64 * MIB}},
+    "the defaults": {"way": "closures", "value_bytes": 1000,
+                     "properties": {"queue.buffering.max.messages": 100_000}},
+}
+
+_BROKER = f"""
+import sys
+from headrace.testing import Action, BrokerSettings, EmbeddedBroker, Fault
+from headrace.wire.messages.produce import ProduceRequest
+settings = BrokerSettings(auto_create_topics=False)
+with EmbeddedBroker(topics={{{TOPIC!r}: 4, "many": 1000}}, settings=settings) as broker:
+    broker.add_fault(Fault(action=Action.SILENCE, request=ProduceRequest, times=None))
+    print(broker.bootstrap_servers, flush=True)
+    sys.stdin.read()
+"""
+
+
+@contextmanager
+def stalled_broker() -> Iterator[str]:
+    """A broker in another process. Gives its address."""
+    with subprocess.Popen([sys.executable, "-c", _BROKER], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                          text=True) as process:
+        assert process.stdout is not None
+        try:
+            yield process.stdout.readline().strip()
+        finally:
+            process.kill()
+
+
+def measure(name: str, address: str, records: int) -> dict[str, Any]:
+    """Run one case. Returns what the application tells, and `beyond`: bytes at the peak beyond `buffer.memory`."""
+    case = CASES[name]
+    properties = {**_TIMEOUTS, "bootstrap.servers": address, **case["properties"]}
+    told = subprocess.run(
+        [sys.executable, "-m", "tests.memory.application", json.dumps({**case, "properties": properties,
+                                                                      "records": records})],
+        check=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+    figures: dict[str, Any] = json.loads(told.stdout)
+    taken = figures["peak"] - figures["baseline"]
+    return {**figures, "taken": taken, "beyond": taken - properties.get("buffer.memory", 1024 * MIB)}
+
+
+def main() -> int:
+    """Measure all cases; 1 when one takes too much."""
+    parser = argparse.ArgumentParser(prog="python -m tests.memory", description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--records", type=int, default=100_000, help="for each case (default: %(default)s)")
+    parser.add_argument("--only", choices=CASES, action="append", help="this case, may be repeated")
+    arguments = parser.parse_args()
+    assert arguments.records % TABLE_ROWS == 0, f"--records must be a multiple of {TABLE_ROWS}"
+    above = []
+    with stalled_broker() as address:
+        for name in arguments.only or CASES:
+            figures = measure(name, address, arguments.records)
+            print(f"{name:32} {figures['taken'] / MIB:8.1f} MiB, {figures['beyond'] / MIB:+8.1f} to buffer.memory, "
+                  f"{(figures['left'] - figures['baseline']) / MIB:6.1f} left, {figures['seconds']:6.1f} s, "
+                  f"full {figures['full']}, {figures['told']}", flush=True)
+            if figures["beyond"] > CONSTANT_BYTES:
+                above.append(name)
+    print(f"{arguments.records:,} records in each of {len(arguments.only or CASES)} cases; "
+          f"at most {CONSTANT_BYTES // MIB} MiB beyond buffer.memory are allowed: "
+          + (f"MORE IN {', '.join(above)}" if above else "kept"))
+    return 1 if above else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
