@@ -80,6 +80,7 @@ class ClientCore:
         self.config = config
         self.log: logging.Logger = config["logger"] or logging.getLogger("headrace")
         self.on_error: Callable[[KafkaError], None] = config["error_cb"] or self._log_error
+        self.log.debug("INIT %s %s: %s", config.role, config["client.id"], ", ".join(config["bootstrap.servers"]))
         if not config["bootstrap.servers"]:
             self.log.warning('"bootstrap.servers" is missing: this client can not reach any broker')
         self.metadata = metadata_from(config, allow_auto_create=allow_auto_create)

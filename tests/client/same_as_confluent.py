@@ -1,0 +1,39 @@
+"""The same function over confluent_kafka and headrace: what it returns or raises, in a form that can be compared."""
+
+import logging
+from collections.abc import Callable
+from types import ModuleType
+from typing import Any
+
+import confluent_kafka
+import confluent_kafka.admin
+import confluent_kafka.aio
+import confluent_kafka.error
+import confluent_kafka.serialization
+
+import headrace
+import headrace.admin
+import headrace.aio
+import headrace.error
+import headrace.serialization
+
+QUIET = logging.Logger("quiet", logging.CRITICAL)
+BUILTIN = (TypeError, ValueError, BufferError, OverflowError, RuntimeError, NotImplementedError, AttributeError)
+
+
+def outcome(function: Callable[[ModuleType], Any], kafka: ModuleType) -> Any:
+    """What a function returns for a package; or the error that it raises: its code and flags, or its builtin class."""
+    try:
+        return function(kafka)
+    except Exception as error:
+        first = error.args[0] if error.args else None
+        if isinstance(first, kafka.KafkaError) and not isinstance(error, (BufferError, RuntimeError, TypeError)):
+            return ("KafkaException", first.code(), first.fatal(), first.txn_requires_abort())
+        return next((kind.__name__ for kind in BUILTIN if isinstance(error, kind)), type(error).__name__)
+
+
+def same(function: Callable[[ModuleType], Any]) -> Any:
+    """Assert that both packages do the same; returns what they do."""
+    theirs, ours = outcome(function, confluent_kafka), outcome(function, headrace)
+    assert ours == theirs
+    return ours
