@@ -214,6 +214,21 @@ def test_a_hint_at_the_new_leader_is_followed_at_once():
     assert cluster.refreshed == 0
 
 
+def test_a_hint_at_the_leader_of_a_topic_that_was_made_anew_meanwhile_is_not_followed():
+    # Found by simulation: its epoch is higher than those of the new topic, whose leaders were never believed again.
+    cluster = Cluster()
+    cluster.add()
+    (send,) = cluster.poll()
+    send.request.topic_data[0].topic_id = UUID(int=4)  # when it was sent
+    hint = LeaderIdAndEpoch(leader_id=4, leader_epoch=8)
+    responses = [PartitionProduceResponse(
+        index=0, error_code=KafkaError.NOT_LEADER_FOR_PARTITION, current_leader=hint)]
+    topics = [TopicProduceResponse(topic_id=UUID(int=4), partition_responses=responses)]
+    cluster.sender.on_reply(send, ProduceResponse(responses=topics), cluster.now)
+    assert cluster.leaders == {0: 1}
+    assert cluster.refreshed == 1
+
+
 @pytest.mark.parametrize("code", [KafkaError.MSG_SIZE_TOO_LARGE, KafkaError.TOPIC_AUTHORIZATION_FAILED,
                                   KafkaError.INVALID_RECORD, KafkaError.UNKNOWN])
 def test_an_error_that_no_retry_cures_is_reported(code):

@@ -6,11 +6,12 @@ It must not know batches or time. `machines.sender` acts on it.
 from __future__ import annotations
 
 import enum
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final
+from uuid import UUID
 
 from headrace.errors import KafkaError
-from headrace.wire.messages.produce import PartitionProduceResponse, ProduceResponse
+from headrace.wire.messages.produce import LeaderIdAndEpoch, PartitionProduceResponse, ProduceResponse
 
 __all__ = ["HOPELESS", "REACTIONS", "Reaction", "answer_error", "answers_by_partition", "forgotten", "reaction_to"]
 
@@ -98,19 +99,30 @@ def forgotten(answer: PartitionProduceResponse, last_offset: int) -> bool:
     return answer.error_code == KafkaError.UNKNOWN_PRODUCER_ID and answer.log_start_offset > last_offset
 
 
-def answers_by_partition(request: Any, reply: ProduceResponse) -> dict[tuple[str, int], PartitionProduceResponse]:
+def answers_by_partition(
+    request: Any, reply: ProduceResponse, topic_id: Callable[[str], UUID]
+) -> dict[tuple[str, int], PartitionProduceResponse]:
     """Each partition's part of the answer, by topic name and partition.
+
+    Leaders that it names for a topic that was made anew meanwhile are left out: their epochs are those of the topic
+    before, and the new one's, which begin at zero again, would count as old for ever.
 
     Args:
         request: the `ProduceRequest`; it translates topic ids, for the answer has no names from version 13 on.
         reply: the broker's answer.
+        topic_id: knows topics' ids as they are now.
     """
     names = {topic.topic_id: topic.name for topic in request.topic_data}
-    return {
+    anew = {topic.name for topic in request.topic_data if topic.topic_id != topic_id(topic.name)}
+    answers = {
         (topic.name or names.get(topic.topic_id, ""), answer.index): answer
         for topic in reply.responses
         for answer in topic.partition_responses
     }
+    for (name, _), answer in answers.items():
+        if name in anew:
+            answer.current_leader = LeaderIdAndEpoch()
+    return answers
 
 
 def answer_error(where: str, answer: PartitionProduceResponse) -> KafkaError:

@@ -214,7 +214,7 @@ class Sender:
             return
         if reply.throttle_time_ms > 0:
             self._throttled_until[send.destination] = now + reply.throttle_time_ms / 1000.0
-        answers = answers_by_partition(send.request, reply)
+        answers = answers_by_partition(send.request, reply, self._topic_id)
         endpoints = [NodeAddress(n.node_id, n.host, n.port, n.rack) for n in reply.node_endpoints]
         for batch in send.context:
             answer = answers.get((batch.queue.topic, batch.queue.partition))
