@@ -22,6 +22,8 @@ long: $(READY)  ## The long tests: clusters of three brokers, older Kafkas, simu
 	$(BIN)/python -m tests.sim.produce --schedules 100000 --jobs 2
 	$(BIN)/python -m tests.sim.transactions --schedules 100000 --jobs 2
 	$(BIN)/python -m tests.hostile --frames 1000000 --jobs 2
+	$(BIN)/python -m tests.memory --records 10000000
+	$(BIN)/python -m tests.leaks --producers 1000
 	$(BIN)/python -m tests.partitioners --keys 100000 --jobs 2
 	$(BIN)/python -m tests.chaos --minutes 3
 

@@ -5,7 +5,8 @@
 Each case is an application in a process of its own that tries to hand over so many records to a broker in another
 process. Records time out, so that new ones find room: all of them pass through the producer. What the process takes at
 its peak beyond what it had with an idle producer must be no more than `buffer.memory` and `CONSTANT_BYTES`. The broker
-is the embedded one with a fault: it reads every produce request and says nothing.
+is the embedded one with a fault: it reads every produce request and says nothing. Without acknowledgements that would
+be no stall; there it is one that reads no more.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ CASES: dict[str, dict[str, Any]] = {
                          "properties": {"buffer.memory": 64 * MIB, "partitioner": "murmur2"}},
     "lz4": {"way": "produce", "value_bytes": 100,
             "properties": {"buffer.memory": 64 * MIB, "compression.type": "lz4"}},
-    "no acknowledgements": {"way": "produce", "value_bytes": 100,
+    "no acknowledgements": {"way": "produce", "value_bytes": 100, "deaf": True,
                             "properties": {"buffer.memory": 64 * MIB, "acks": 0}},
     "a topic that is not there": {
         "way": "closures", "value_bytes": 100, "topic": "missing", "properties": {"buffer.memory": 64 * MIB}},
@@ -52,30 +53,36 @@ _BROKER = f"""
 import sys
 from headrace.testing import Action, BrokerSettings, EmbeddedBroker, Fault
 from headrace.wire.messages.produce import ProduceRequest
+from tests.net.threaded_broker import ThreadedBroker
 settings = BrokerSettings(auto_create_topics=False)
 with EmbeddedBroker(topics={{{TOPIC!r}: 4, "many": 1000}}, settings=settings) as broker:
     broker.add_fault(Fault(action=Action.SILENCE, request=ProduceRequest, times=None))
-    print(broker.bootstrap_servers, flush=True)
-    sys.stdin.read()
+    with ThreadedBroker(reads_bytes=1_000_000) as deaf:
+        print(broker.bootstrap_servers, deaf.bootstrap_servers, flush=True)
+        sys.stdin.read()
 """
 
 
 @contextmanager
-def stalled_broker() -> Iterator[str]:
-    """A broker in another process. Gives its address."""
+def stalled_brokers() -> Iterator[list[str]]:
+    """Two brokers in another process: one that does not answer, one that does not read. Gives their addresses."""
     with subprocess.Popen([sys.executable, "-c", _BROKER], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                           text=True) as process:
         assert process.stdout is not None
         try:
-            yield process.stdout.readline().strip()
+            yield process.stdout.readline().split()
         finally:
             process.kill()
 
 
-def measure(name: str, address: str, records: int) -> dict[str, Any]:
-    """Run one case. Returns what the application tells, and `beyond`: bytes at the peak beyond `buffer.memory`."""
+def measure(name: str, addresses: list[str], records: int, **more: Any) -> dict[str, Any]:
+    """Run one case, with more properties.
+
+    Returns:
+        What the application tells; `taken`: bytes at the peak; `beyond`: those of them beyond `buffer.memory`.
+    """
     case = CASES[name]
-    properties = {**_TIMEOUTS, "bootstrap.servers": address, **case["properties"]}
+    properties = {**_TIMEOUTS, "bootstrap.servers": addresses["deaf" in case], **case["properties"], **more}
     told = subprocess.run(
         [sys.executable, "-m", "tests.memory.application", json.dumps({**case, "properties": properties,
                                                                       "records": records})],
@@ -94,9 +101,9 @@ def main() -> int:
     arguments = parser.parse_args()
     assert arguments.records % TABLE_ROWS == 0, f"--records must be a multiple of {TABLE_ROWS}"
     above = []
-    with stalled_broker() as address:
+    with stalled_brokers() as addresses:
         for name in arguments.only or CASES:
-            figures = measure(name, address, arguments.records)
+            figures = measure(name, addresses, arguments.records)
             print(f"{name:32} {figures['taken'] / MIB:8.1f} MiB, {figures['beyond'] / MIB:+8.1f} to buffer.memory, "
                   f"{(figures['left'] - figures['baseline']) / MIB:6.1f} left, {figures['seconds']:6.1f} s, "
                   f"full {figures['full']}, {figures['told']}", flush=True)

@@ -11,6 +11,7 @@ import asyncio
 import ctypes
 import gc
 import json
+import os
 import sys
 import time
 from collections import Counter
@@ -28,12 +29,12 @@ class Application:
     """One way to hand over records.
 
     Args:
-        case: `way`, `records`, `value_bytes`, `keys`, `properties`, as `__main__` gives them.
+        case: `way`, `records`, `value_bytes`, `random`, `keys`, `topic`, `properties`, as `__main__` gives them.
     """
 
     def __init__(self, case: dict[str, Any]) -> None:
         self.records: int = case["records"]
-        self.value = bytes(case["value_bytes"])
+        self.value = os.urandom(case["value_bytes"]) if case.get("random") else bytes(case["value_bytes"])
         self.topic: str = case.get("topic", TOPIC)
         self.keys: int = case.get("keys", 0)
         self.properties: dict[str, Any] = case["properties"]
