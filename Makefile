@@ -20,7 +20,10 @@ long: $(READY)  ## The long tests: clusters of three brokers, older Kafkas, simu
 	$(BIN)/python -m pytest -m slow $(PYTEST_ARGS)
 	$(BIN)/python -m tests.kafka.matrix
 	$(BIN)/python -m tests.sim.produce --schedules 100000 --jobs 2
+	$(BIN)/python -m tests.sim.divided --schedules 100000 --jobs 2
 	$(BIN)/python -m tests.sim.transactions --schedules 100000 --jobs 2
+	$(BIN)/python -m tests.sim.read_process_write --schedules 20000 --jobs 2
+	$(BIN)/python -m tests.sim.mutations --jobs 2
 	$(BIN)/python -m tests.hostile --frames 1000000 --jobs 2
 	$(BIN)/python -m tests.memory --records 10000000
 	$(BIN)/python -m tests.leaks --producers 1000

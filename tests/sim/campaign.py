@@ -6,7 +6,11 @@ import argparse
 import multiprocessing
 import sys
 import time
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterable
+
+Schedule = Callable[[int], Counter[str]]
+"""Runs the schedule of a seed and returns how often what happened in it."""
 
 
 class Violation(AssertionError):
@@ -16,26 +20,29 @@ class Violation(AssertionError):
 class _Attempt:
     """Runs one seed; plain data, so that worker processes can have it."""
 
-    def __init__(self, run_schedule: Callable[[int], None]) -> None:
+    def __init__(self, run_schedule: Schedule) -> None:
         self._run_schedule = run_schedule
 
-    def __call__(self, seed: int) -> str | None:
+    def __call__(self, seed: int) -> tuple[str, Counter[str]]:
         try:
-            self._run_schedule(seed)
+            return "", self._run_schedule(seed)
         except Violation as violation:
-            return str(violation)
+            return str(violation), Counter()
         except Exception as error:
-            return f"seed {seed}: {error!r}"
-        return None
+            return f"seed {seed}: {error!r}", Counter()
 
 
-def violation_within(run_schedule: Callable[[int], None], schedules: int, saying: str = "") -> str:
-    """The first finding among so many schedules whose text has `saying` in it; empty if there is none."""
+def first_violation(run_schedule: Schedule, seeds: Iterable[int], saying: str = "") -> tuple[int, str]:
+    """Of the first finding whose text has `saying` in it: how many seeds it took, and the text; (0, "") for none."""
     attempt = _Attempt(run_schedule)
-    return next((found for seed in range(schedules) if saying in (found := attempt(seed) or "") and found), "")
+    for tried, seed in enumerate(seeds, 1):
+        found, _ = attempt(seed)
+        if found and saying in found:
+            return tried, found
+    return 0, ""
 
 
-def run_campaign(run_schedule: Callable[[int], None], about: str, argv: list[str] | None = None) -> int:
+def run_campaign(run_schedule: Schedule, about: str, argv: list[str] | None = None) -> int:
     """Run many schedules with a progress line; the result, for `sys.exit`, says whether all held."""
     parser = argparse.ArgumentParser(description=about)
     parser.add_argument("--schedules", type=int, default=100_000)
@@ -44,14 +51,19 @@ def run_campaign(run_schedule: Callable[[int], None], about: str, argv: list[str
     options = parser.parse_args(argv)
     seeds = range(options.first_seed, options.first_seed + options.schedules)
     started, failures, shown = time.monotonic(), 0, 0.0
+    counts: Counter[str] = Counter()
     with multiprocessing.get_context("fork").Pool(options.jobs) as pool:
-        for done, failure in enumerate(pool.imap_unordered(_Attempt(run_schedule), seeds, chunksize=50), 1):
-            if failure is not None:
+        runs = pool.imap_unordered(_Attempt(run_schedule), seeds, chunksize=50)
+        for done, (failure, happened) in enumerate(runs, 1):
+            counts.update(happened)
+            if failure:
                 failures += 1
                 print(f"\r{failure}", file=sys.stderr)
             if sys.stdout.isatty() and time.monotonic() - shown > 0.5:
                 shown = time.monotonic()
                 _show_progress(done, len(seeds), failures, shown - started)
+    for what, times in sorted(counts.items()):
+        print(f"{times:>14,} {what}")
     print(f"\r{len(seeds)} schedules, {failures} findings, {time.monotonic() - started:.0f} s, {options.jobs} jobs")
     return 1 if failures else 0
 

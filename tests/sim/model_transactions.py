@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import itertools
 import random
+from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from enum import Enum
@@ -66,6 +67,8 @@ class ModelPartition:
         self.leader = leader
         self.leader_epoch = 0
         self.log: list[Entry] = []
+        self.log_start = self.log_end = 0
+        self.forgetful = False  # as brokers before Kafka 2.5: an unknown producer may begin at 0 only
         self._epochs: dict[int, int] = {}
         self._batches: dict[int, list[tuple[int, int, int]]] = {}
         self._open: dict[int, int] = {}
@@ -83,15 +86,18 @@ class ModelPartition:
             for first_sequence, last_sequence, offset in batches:
                 if (first_sequence, last_sequence) == (sequence, last):
                     return 0, offset
+            if self.forgetful and sequence and not batches and known in (-1, epoch):  # at most a marker is left
+                return K.UNKNOWN_PRODUCER_ID, -1
             if sequence != (batches[-1][1] + 1 if batches else 0) and known >= 0:
                 return K.OUT_OF_ORDER_SEQUENCE_NUMBER, -1
-            self._batches[producer_id] = [*batches[1 - _WINDOW :], (sequence, last, len(self.log))]
+            self._batches[producer_id] = [*batches[1 - _WINDOW :], (sequence, last, self.log_end)]
         elif epoch > known:
             self._batches.pop(producer_id, None)
         self._epochs[producer_id] = epoch
         self._open[producer_id] = epoch
         self.log.append(Entry(producer_id, epoch, payload))
-        return 0, len(self.log) - 1
+        self.log_end += len(payload)
+        return 0, self.log_end - len(payload)
 
     def mark(self, producer_id: int, epoch: int, commit: bool) -> None:
         if epoch < self._epochs.get(producer_id, -1):
@@ -101,6 +107,7 @@ class ModelPartition:
         self._epochs[producer_id] = epoch
         self._open.pop(producer_id, None)
         self.log.append(Entry(producer_id, epoch, None, commit))
+        self.log_end += 1
 
     def committed(self) -> list[Any]:
         """What a reader of committed records sees, in order. A marker decides about all that is open."""
@@ -115,6 +122,10 @@ class ModelPartition:
                     decided.update(offsets)
         return [item for offset in sorted(decided) for item in self.log[offset].payload or ()]
 
+    def forget(self) -> None:
+        """Retention deletes all records, and an old broker forgets their producers with them."""
+        self._epochs, self._batches, self.log_start = {}, {}, self.log_end
+
     def undecided(self) -> set[int]:
         return set(self._open)
 
@@ -127,6 +138,12 @@ class ModelTransactions:
         later: runs something after so many seconds.
         max_epoch: after so many epochs the coordinator gives another producer id.
         timeout_s: a transaction that is open longer is aborted.
+
+    Attributes:
+        generations: of each group; offsets of a member of another one are refused (KIP-447).
+        largest: most records of a batch.
+        poison: records that are not stored, nor is the batch that has them.
+        counts: how often what happened.
     """
 
     def __init__(
@@ -134,7 +151,7 @@ class ModelTransactions:
         groups: Iterable[str], max_epoch: int, timeout_s: float,
     ) -> None:
         self._random, self._later = rng, later
-        self._max_epoch, self._timeout_s = max_epoch, timeout_s
+        self._max_epoch, self.timeout_s = max_epoch, timeout_s
         self.nodes = list(range(1, nodes + 1))
         self.down: set[int] = set()
         self.coordinator = rng.choice(self.nodes)
@@ -143,20 +160,44 @@ class ModelTransactions:
             **{("offsets", group): ModelPartition(rng.choice(self.nodes)) for group in groups},
         }
         self.transaction = Transaction()
+        self.generations = dict.fromkeys(groups, 1)
+        self.largest = 1000
+        self.poison: set[int] = set()
+        self.counts: Counter[str] = Counter()
         self.fences: list[str] = []  # why a producer may be fenced without a rival
         self.late = False  # nobody waits any more for the answer to what is being carried out
         self.completes_first = rng.random() < 0.5  # as Kafka since 4.1; 4.0 looks at the epoch first
         self.marker_delay_s: Callable[[], float] = lambda: 0.0005
-        self._ids = itertools.count(1000)
+        self.ids = itertools.count(1000)
         self._starts = itertools.count(1)
 
     def move_coordinator(self) -> None:
         self.coordinator = self._random.choice(self.nodes)
+        self.counts["coordinators moved"] += 1
+
+    def rebalance(self) -> None:
+        """The group's partitions are others' now."""
+        self.generations[self._random.choice(list(self.generations))] += 1
+        self.counts["groups rebalanced"] += 1
 
     def move_leader(self) -> None:
         partition = self._random.choice(list(self.partitions.values()))
         partition.leader = self._random.choice(self.nodes)
         partition.leader_epoch += 1
+        self.counts["leaders moved"] += 1
+
+    def lose_leader(self) -> ModelPartition:
+        """No leader can be elected for a partition for now."""
+        partition = self._random.choice([p for (topic, _), p in self.partitions.items() if topic == "t"])
+        partition.leader = -1
+        partition.leader_epoch += 1
+        self.counts["partitions without a leader"] += 1
+        return partition
+
+    def elect(self, partition: ModelPartition) -> None:
+        if partition.leader < 0:
+            partition.leader = self._random.choice(self.nodes)
+            partition.leader_epoch += 1
 
     # The coordinator
 
@@ -167,7 +208,7 @@ class ModelTransactions:
         if known.phase in _PREPARE:
             return K.CONCURRENT_TRANSACTIONS
         if known.producer_id < 0:
-            known.producer_id = next(self._ids)
+            known.producer_id = next(self.ids)
         elif not takes_over and producer_id != known.producer_id and not (
             producer_id == known.previous_id and epoch >= self._max_epoch - 1
         ):
@@ -179,7 +220,7 @@ class ModelTransactions:
             return K.CONCURRENT_TRANSACTIONS
         current = (producer_id, epoch) == (known.producer_id, known.epoch)
         if known.epoch >= self._max_epoch - 1 and (takes_over or current):
-            known.previous_id, known.producer_id = known.producer_id, next(self._ids)
+            known.previous_id, known.producer_id = known.producer_id, next(self.ids)
             known.last_epoch, known.epoch = (-1 if takes_over else known.epoch), 0
         elif takes_over or known.epoch == -1 or current:
             known.last_epoch, known.epoch = (-1 if takes_over else known.epoch), known.epoch + 1
@@ -201,7 +242,7 @@ class ModelTransactions:
             known.phase, known.partitions, known.bumped = Phase.ONGOING, set(), False
             known.started = started = next(self._starts)
             known.opened_late = self.late
-            self._later(self._timeout_s, lambda: self._time_out(started))
+            self._later(self.timeout_s, lambda: self._time_out(started))
         known.partitions |= wanted
         return 0
 
@@ -214,7 +255,9 @@ class ModelTransactions:
             return K.INVALID_PRODUCER_EPOCH
         if known.phase in _PREPARE:
             return K.NOT_ENOUGH_REPLICAS
-        return 0 if known.phase is Phase.ONGOING and key in known.partitions else K.INVALID_TXN_STATE
+        if known.phase is Phase.ONGOING and key in known.partitions:
+            return 0
+        return self._random.choice((K.INVALID_TXN_STATE, K.TRANSACTION_ABORTABLE))  # newer brokers say the latter
 
     def end(self, producer_id: int, epoch: int, commit: bool, version: int) -> int:
         """EndTxn: version 5 is that of transactions version 2."""
@@ -265,6 +308,7 @@ class ModelTransactions:
     def _time_out(self, started: int) -> None:
         if self.transaction.phase is Phase.ONGOING and self.transaction.started == started:
             self.fences.append("a transaction was open for too long")
+            self.counts["transactions timed out"] += 1
             self._fence()
 
     def _fence(self) -> None:
@@ -280,7 +324,7 @@ class ModelTransactions:
         known.phase, known.bumped = (Phase.PREPARE_COMMIT if commit else Phase.PREPARE_ABORT), bump
         if bump:
             if known.epoch >= self._max_epoch - 1:
-                known.next_id = next(self._ids)
+                known.next_id = next(self.ids)
             known.last_epoch, known.epoch = known.epoch, known.epoch + 1
         producer_id, epoch, left = known.producer_id, known.epoch, set(known.partitions)
         for key in known.partitions:
@@ -309,10 +353,17 @@ class ModelTransactions:
         """Append records or offsets. `adds`: the leader adds the partition to the transaction (version 2)."""
         partition = self.partitions[key]
         producer_id, epoch, sequence = numbers
+        if key[0] == "t" and len(payload) > self.largest:
+            self.counts["batches too large"] += 1
+            return self._random.choice((K.MSG_SIZE_TOO_LARGE, K.RECORD_LIST_TOO_LARGE)), -1
+        if key[0] == "t" and self.poison.intersection(payload):
+            self.counts["batches with a bad record"] += 1
+            return K.INVALID_RECORD, -1
         if partition.leader != node:
             return (K.NOT_LEADER_FOR_PARTITION if key[0] == "t" else K.NOT_COORDINATOR), -1
         if not partition.in_transaction(producer_id, epoch):
             code = self.add(producer_id, epoch, [key]) if adds else self.verify(producer_id, epoch, key)
             if code:
+                self.counts["writes refused outside of a transaction"] += 1
                 return (K.INVALID_PRODUCER_EPOCH if code == K.PRODUCER_FENCED else code), -1
         return partition.append(producer_id, epoch, sequence, payload)

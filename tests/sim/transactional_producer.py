@@ -24,9 +24,10 @@ from headrace.machines.transactions import (
 )
 from headrace.types import TopicPartition
 
-from .produce import ModelBuffer, ModelSealed
+from .model_batches import ModelBuffer, ModelSealed
 
 if TYPE_CHECKING:
+    from .model_transactions import Key
     from .transactions import Simulation
 
 TOPIC = "t"
@@ -61,8 +62,11 @@ class Producer:
         self.finished = False
         self._late: list[int] = []
         self._refreshing = False
-        self.known = {key: (p.leader, p.leader_epoch) for key, p in sim.cluster.partitions.items()}
-        self.buffer = ModelBuffer(sim.partitions, rng.choice([1, 2, 4]))
+        self.crashed = False
+        self.known: dict[Key, tuple[int | None, int]] = {
+            key: (p.leader if p.leader >= 0 else None, p.leader_epoch) for key, p in sim.cluster.partitions.items()}
+        self._generations = dict(sim.cluster.generations)
+        self.buffer = ModelBuffer(sim.partitions, rng.choice([1, 2, 4]) if sim.cluster.largest > 8 else 8)
         self.machine = Transactions(
             "x", 60_000, self._finder(TRANSACTION, "x"), lambda group: self._finder(GROUP, group), self._features,
             sim.request_timeout_s, sim.backoff)
@@ -100,13 +104,20 @@ class Producer:
     def refresh(self, now: float) -> None:
         if not self._refreshing:
             self._refreshing = True
-            self.sim.at(self._rng.uniform(0.001, 0.05), self._refreshed)
+            partitions = self.sim.cluster.partitions
+            if self.sim.faulty:  # an answer that is old when it comes
+                self.sim.counts["metadata late"] += 1
+                seen = {key: (partition.leader, partition.leader_epoch) for key, partition in partitions.items()}
+                self.sim.at(self._rng.uniform(0.001, 0.2), lambda: self._refreshed(seen))
+            else:
+                self.sim.at(self._rng.uniform(0.001, 0.05), lambda: self._refreshed(
+                    {key: (partition.leader, partition.leader_epoch) for key, partition in partitions.items()}))
 
-    def _refreshed(self) -> None:
+    def _refreshed(self, seen: dict[Key, tuple[int, int]]) -> None:
         self._refreshing = False
-        for (topic, number), partition in self.sim.cluster.partitions.items():
-            if topic == TOPIC and isinstance(number, int):
-                self.update_leader(TOPIC, number, partition.leader, partition.leader_epoch)
+        for (topic, number), (leader, epoch) in seen.items():
+            if topic == TOPIC and epoch > self.known[topic, number][1]:
+                self.known[topic, number] = (leader if leader >= 0 else None, epoch)
 
     def update_leader(self, topic: str, partition: int, leader_id: int, leader_epoch: int, endpoints: Any = ()) -> bool:
         if leader_epoch <= self.known[topic, partition][1]:
@@ -146,6 +157,12 @@ class Producer:
                 if not (yield from self._transaction(txn, final=True)):
                     return
 
+    def crash(self) -> None:
+        """Nothing of it goes on but its requests on the way."""
+        if not self.finished:
+            self.sim.counts["producers crashed"] += 1
+            self.crashed = self.finished = True
+
     def _pause(self) -> float:
         return self._rng.choice([0.0, 0.001, 0.01, 0.3])
 
@@ -163,6 +180,7 @@ class Producer:
         if self.machine.open() is not None:
             return False
         self.txns.append(txn)
+        self._generations = dict(self.sim.cluster.generations)
         wants_commit = final or self._rng.random() < 0.75
         for _ in range(self._rng.choice([0, 1, 2, 4, 8])):
             self._produce(txn)
@@ -172,6 +190,7 @@ class Producer:
                 wants_commit = False
                 break
         if self._rng.random() < 0.03 and not final:
+            self.sim.counts["purges"] += 1
             purge = K(K._PURGE_QUEUE) if self._rng.random() < 0.5 else None
             self.sender.purge(purge, None if purge else K(K._PURGE_INFLIGHT, maybe_applied=True))
         return (yield from self._end(txn, wants_commit, final))
@@ -217,7 +236,8 @@ class Producer:
 
     def _send_offsets(self, txn: Txn) -> Generator[Any, None, K | None]:
         group, offset = self._rng.choice(["g1", "g2"]), self.sim.new_record()
-        error = self.machine.add_offsets([TopicPartition("in", 0, offset)], GroupMember(group))
+        member = GroupMember(group, self._generations[group], "m")
+        error = self.machine.add_offsets([TopicPartition("in", 0, offset)], member)
         if error is None:
             txn.offsets[group] = offset
             yield lambda: Operation.OFFSETS in self.results

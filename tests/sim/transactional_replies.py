@@ -9,6 +9,7 @@ from headrace.machines.coordinator import TRANSACTION
 from headrace.machines.machine import Send
 from headrace.wire.messages.groups import FindCoordinatorRequest, FindCoordinatorResponse
 from headrace.wire.messages.produce import (
+    BatchIndexAndErrorMessage,
     InitProducerIdRequest,
     InitProducerIdResponse,
     PartitionProduceResponse,
@@ -42,6 +43,9 @@ OLDER = {ProduceRequest: 11, EndTxnRequest: 4, TxnOffsetCommitRequest: 4, InitPr
 _PASSING = (K.COORDINATOR_LOAD_IN_PROGRESS, K.NOT_COORDINATOR, K.COORDINATOR_NOT_AVAILABLE, K.CONCURRENT_TRANSACTIONS)
 _BEFORE_APPEND = (K.NOT_ENOUGH_REPLICAS, K.KAFKA_STORAGE_ERROR, K.CONCURRENT_TRANSACTIONS)
 _AFTER_APPEND = (K.REQUEST_TIMED_OUT, K.NOT_ENOUGH_REPLICAS_AFTER_APPEND, K.NOT_LEADER_FOR_PARTITION)
+_DOOM = (K.TOPIC_AUTHORIZATION_FAILED, K.TRANSACTION_ABORTABLE)
+_DOOM_OFFSETS = (K.GROUP_AUTHORIZATION_FAILED, K.TRANSACTION_ABORTABLE)
+_OTHER_MEMBER = (K.ILLEGAL_GENERATION, K.UNKNOWN_MEMBER_ID, K.FENCED_INSTANCE_ID, K.STALE_MEMBER_EPOCH)
 _FENCED = (K.PRODUCER_FENCED, K.INVALID_PRODUCER_EPOCH)
 
 
@@ -72,7 +76,7 @@ def answer(sim: Simulation, producer: Producer, node: int, send: Send, *, late: 
         return _produce(sim, node, request, send.version)
     if isinstance(request, TxnOffsetCommitRequest):
         return _commit_offsets(sim, node, request, send.version)
-    code = 0
+    code = _fatal(sim)
     if node != sim.cluster.coordinator:
         code = K.NOT_COORDINATOR
     elif sim.faulty:
@@ -80,7 +84,24 @@ def answer(sim: Simulation, producer: Producer, node: int, send: Send, *, late: 
     return _ask_coordinator(sim, producer, request, send.version, code, late)
 
 
+def _fatal(sim: Simulation) -> int:
+    if not sim.refuses(0.02):
+        return 0
+    sim.cluster.fences.append("not allowed")
+    sim.counts["refused for good"] += 1
+    return sim.random.choice((K.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, K.CLUSTER_AUTHORIZATION_FAILED))
+
+
+def _doom(sim: Simulation, codes: tuple[int, ...]) -> int:
+    if not sim.refuses(0.1):
+        return 0
+    sim.counts["refused for this transaction"] += 1
+    return sim.random.choice(codes)
+
+
 def _find(sim: Simulation, request: Any) -> FindCoordinatorResponse:
+    if request.key_type != TRANSACTION and sim.refuses(0.1):
+        return FindCoordinatorResponse(error_code=K.GROUP_AUTHORIZATION_FAILED)
     if sim.faulty:
         return FindCoordinatorResponse(error_code=K.COORDINATOR_NOT_AVAILABLE)
     if request.key_type == TRANSACTION:
@@ -101,20 +122,29 @@ def _ask_coordinator(sim: Simulation, producer: Producer, request: Any, version:
         producer_id, epoch = cluster.numbers() if not code else (-1, -1)
         return InitProducerIdResponse(error_code=code, producer_id=producer_id, producer_epoch=epoch)
     if isinstance(request, EndTxnRequest):
+        if not code and request.committed and (code := _doom(sim, _DOOM)):
+            cluster.fences.append("a commit was refused")
         code = applied_at_last(
             code or cluster.end(request.producer_id, request.producer_epoch, request.committed, version))
         producer_id, epoch = cluster.numbers() if not code and version >= 5 else (-1, -1)
         return EndTxnResponse(error_code=code, producer_id=producer_id, producer_epoch=epoch)
     if isinstance(request, AddOffsetsToTxnRequest):
+        code = code or _doom(sim, _DOOM_OFFSETS)
         code = code or cluster.add(request.producer_id, request.producer_epoch, [("offsets", request.group_id)])
         return AddOffsetsToTxnResponse(error_code=applied_at_last(code))
     assert isinstance(request, AddPartitionsToTxnRequest)
     wanted = [index for topic in request.v3_and_below_topics for index in topic.partitions]
+    if not code and (code := _doom(sim, _DOOM)) == K.TOPIC_AUTHORIZATION_FAILED:
+        return _partitions_answer(dict.fromkeys(wanted, K.OPERATION_NOT_ATTEMPTED) | {sim.random.choice(wanted): code})
     code = applied_at_last(code or cluster.add(
         request.v3_and_below_producer_id, request.v3_and_below_producer_epoch, [(TOPIC, index) for index in wanted]))
+    return _partitions_answer(dict.fromkeys(wanted, code))
+
+
+def _partitions_answer(codes: dict[int, int]) -> AddPartitionsToTxnResponse:
     return AddPartitionsToTxnResponse(results_by_topic_v3_and_below=[AddPartitionsToTxnTopicResult(
         name=TOPIC, results_by_partition=[AddPartitionsToTxnPartitionResult(
-            partition_index=index, partition_error_code=code) for index in wanted])])
+            partition_index=index, partition_error_code=code) for index, code in codes.items()])])
 
 
 def _produce(sim: Simulation, node: int, request: Any, version: int) -> ProduceResponse:
@@ -122,20 +152,40 @@ def _produce(sim: Simulation, node: int, request: Any, version: int) -> ProduceR
     for data in request.topic_data[0].partition_data:
         producer_id, epoch, sequence, records = data.records
         if sim.faulty:
+            sim.counts["errors before the append"] += 1
             code, offset = sim.random.choice(_BEFORE_APPEND), -1
+        elif code := _doom(sim, _DOOM) or _fatal(sim):
+            offset = -1
         else:
             code, offset = sim.cluster.write(
                 node, (TOPIC, data.index), (producer_id, epoch, sequence), records, adds=version >= 12)
             if not code and sim.faulty:
+                sim.counts["errors after the append"] += 1
                 code, offset = sim.random.choice(_AFTER_APPEND), -1
-        answers.append(PartitionProduceResponse(index=data.index, error_code=code, base_offset=offset))
-    return ProduceResponse(responses=[TopicProduceResponse(topic_id=TOPIC_ID, partition_responses=answers)])
+        answers.append(PartitionProduceResponse(
+            index=data.index, error_code=code, base_offset=offset,
+            log_start_offset=sim.cluster.partitions[TOPIC, data.index].log_start))
+        if code == K.INVALID_RECORD:
+            answers[-1].record_errors = [
+                BatchIndexAndErrorMessage(batch_index=place, batch_index_error_message=None)
+                for place, record in enumerate(records) if record in sim.cluster.poison]
+    if sim.faulty:
+        sim.counts["partitions missing in answers"] += 1
+        answers.pop()
+    pause_ms = sim.random.choice([1, 50, 200]) if sim.faulty else 0
+    return ProduceResponse(throttle_time_ms=pause_ms, responses=[
+        TopicProduceResponse(topic_id=TOPIC_ID, partition_responses=answers)])
 
 
 def _commit_offsets(sim: Simulation, node: int, request: Any, version: int) -> TxnOffsetCommitResponse:
     offsets = tuple(part.committed_offset for topic in request.topics for part in topic.partitions)
     numbers = (request.producer_id, request.producer_epoch, -1)
-    code, _ = sim.cluster.write(node, ("offsets", request.group_id), numbers, offsets, adds=version >= 5)
+    code = _doom(sim, _DOOM_OFFSETS)
+    if request.generation_id_or_member_epoch not in (-1, sim.cluster.generations[request.group_id]):
+        sim.counts["offsets of a member that was replaced"] += 1
+        code = sim.random.choice(_OTHER_MEMBER)
+    if not code:
+        code, _ = sim.cluster.write(node, ("offsets", request.group_id), numbers, offsets, adds=version >= 5)
     code = {K.CONCURRENT_TRANSACTIONS: K.COORDINATOR_NOT_AVAILABLE, K.NOT_ENOUGH_REPLICAS: K.COORDINATOR_NOT_AVAILABLE,
             K.INVALID_TXN_STATE: K.INVALID_TXN_STATE}.get(code, code)
     if not code and sim.faulty:

@@ -1,0 +1,76 @@
+"""Batches of records that are plain numbers: what the accumulator needs, without bytes."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Any
+
+
+class ModelSealed:
+    """A sealed batch: `data` is what a broker sees, frozen at the time it is read."""
+
+    def __init__(self, records: list[int]) -> None:
+        self.records = tuple(records)
+        self.size_bytes = 100 * len(records)
+        self._stamp = (-1, -1, -1)
+
+    def stamp(self, producer_id: int, epoch: int, base_sequence: int, transactional: bool = False) -> None:
+        if not 0 <= epoch <= 32_767:
+            raise OverflowError(f"epoch {epoch}")
+        self._stamp = (producer_id, epoch, base_sequence)
+
+    @property
+    def data(self) -> Any:
+        return (*self._stamp, self.records)
+
+
+class ModelOpen:
+    """A batch that takes records."""
+
+    def __init__(self, partition: int, opened_at: float) -> None:
+        self.partition = partition
+        self.opened_at = opened_at
+        self.records: list[int] = []
+
+    @property
+    def count(self) -> int:
+        return len(self.records)
+
+    @property
+    def size_bytes(self) -> int:
+        return 100 * len(self.records)
+
+    def divide(self, parts: list[int]) -> list[ModelOpen]:
+        made = [ModelOpen(self.partition, self.opened_at) for _ in set(parts)]
+        for part, record in zip(parts, self.records, strict=True):
+            made[part].records.append(record)
+        return made
+
+
+class ModelBuffer:
+    """The open batches of a topic, at most `batch_count` records each."""
+
+    def __init__(self, partitions: int, batch_count: int) -> None:
+        self.batch_count = batch_count
+        self._open: list[list[ModelOpen]] = [[] for _ in range(partitions)]
+
+    def append(self, partition: int, record: int, now: float) -> None:
+        batches = self._open[partition]
+        if not batches or batches[-1].count >= self.batch_count:
+            batches.append(ModelOpen(partition, now))
+        batches[-1].records.append(record)
+
+    def ready(self, opened_before: float | None, held: Collection[int] = ()) -> list[ModelOpen]:
+        taken = []
+        for partition, batches in enumerate(self._open):
+            while batches and (
+                batches[0].count >= self.batch_count
+                or (opened_before is not None and batches[0].opened_at <= opened_before and partition not in held)
+            ):
+                taken.append(batches.pop(0))
+        return taken
+
+    def next_deadline(self, linger_s: float, held: Collection[int] = ()) -> float | None:
+        opened = [batches[0].opened_at for partition, batches in enumerate(self._open)
+                  if batches and partition not in held]
+        return min(opened) + linger_s if opened else None

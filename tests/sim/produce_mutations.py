@@ -1,0 +1,305 @@
+"""The rules of the produce path, each broken: order, numbers, doubts, pauses, parts of batches."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from headrace.errors import KafkaError
+from headrace.machines import sender, sequences, splitting
+from headrace.machines.accumulator import Accumulator, PartitionQueue, ProducerBatch
+from headrace.machines.machine import Send
+from headrace.machines.reactions import Reaction
+from headrace.machines.sender import BatchDone, Limits, Sender
+from headrace.machines.sequences import Sequences
+from headrace.wire.messages.produce import PartitionProduceResponse, ProduceResponse
+
+from . import divided, produce
+from .mutation import Rules
+
+PRODUCE_RULES = Rules()
+broken = PRODUCE_RULES.broken
+
+
+@broken("A retry returns to its place: not to the end", produce.run_schedule, 300, "stored behind")
+def _(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(PartitionQueue, "requeue", lambda self, batch: self.waiting.append(batch))
+
+
+@broken("A retry returns to its place: not to the front", produce.run_schedule, 300)
+def _(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(PartitionQueue, "requeue", lambda self, batch: self.waiting.appendleft(batch))
+
+
+@broken("A retry keeps its number", produce.run_schedule, 300, "stored twice")
+def _(patch: pytest.MonkeyPatch) -> None:
+    number = Sequences.number
+
+    def number_anew(self: Sequences, queue: PartitionQueue, batch: ProducerBatch) -> None:
+        batch.sequence = -1
+        number(self, queue, batch)
+
+    patch.setattr(Sequences, "number", number_anew)
+
+
+@broken("A batch is sent again after a passing error", produce.run_schedule, 300, "no progress")
+def _(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Accumulator, "requeue", lambda self, batch, retry_at: None)
+
+
+@broken("A retry waits until nothing of its partition is in flight", produce.run_schedule, 300, "others' way")
+def _(patch: pytest.MonkeyPatch) -> None:
+    def eager(self: PartitionQueue, now: float, limit: int) -> ProducerBatch | None:
+        ready = self.waiting and now >= self.retry_at and len(self.in_flight) < limit
+        return self.waiting[0] if ready and self.waiting[0].sealed is not None else None
+
+    patch.setattr(PartitionQueue, "sendable", eager)
+
+
+@broken("Until the first batch is stored only one is in flight", produce.run_schedule, 700)
+def _(patch: pytest.MonkeyPatch) -> None:
+    allows = Sequences.allows
+
+    def allows_at_once(self: Sequences, queue: PartitionQueue, batch: ProducerBatch) -> bool:
+        queue.confirmed = True
+        return allows(self, queue, batch)
+
+    patch.setattr(Sequences, "allows", allows_at_once)
+
+
+@broken("Only one is in flight at first also when a topic was made anew", produce.run_schedule, 20_000)
+def _(patch: pytest.MonkeyPatch) -> None:
+    def doubt(self: Sequences, queue: PartitionQueue, topic_id: Any, now: float) -> None:
+        queue.confirmed &= now - queue.looked_at <= sequences._SILENCE_S
+        queue.looked_at = now
+
+    patch.setattr(Sequences, "doubt", doubt)
+
+
+@broken("Only one is in flight at first also after a long silence", produce.run_schedule, 2000)
+def _(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(sequences, "_SILENCE_S", math.inf)
+
+
+@broken("No batch goes five places beyond the oldest that is unresolved", produce.run_schedule, 20_000)
+def _(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(sequences, "_RECOGNISED", 100)
+
+
+@broken("A refusal says something about the first unresolved batch only", produce.run_schedule, 300, "new epoch")
+def _(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(PartitionQueue, "is_first", lambda self, batch: True)
+
+
+@broken("A refused number is not sent for ever", produce.run_schedule, 600, "no progress")
+def _(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Sequences, "on_refused", lambda self, batch, forgotten: True)
+
+
+@broken("What may be stored gets no new number", produce.run_schedule, 600, "stored twice")
+def _(patch: pytest.MonkeyPatch) -> None:
+    on_refused = Sequences.on_refused
+
+    def sure(self: Sequences, batch: ProducerBatch, forgotten: bool) -> bool:
+        batch.uncertain = False
+        return on_refused(self, batch, forgotten)
+
+    patch.setattr(Sequences, "on_refused", sure)
+
+
+@broken("Numbers begin again in the next epoch only", produce.run_schedule, 600)
+def _(patch: pytest.MonkeyPatch) -> None:
+    restart = sequences.restart
+    patch.setattr(sequences, "restart", lambda queue, epoch: restart(queue, epoch - 1))
+
+
+@broken("Numbered batches are resolved before numbers begin again", produce.run_schedule, 1500)
+def _(patch: pytest.MonkeyPatch) -> None:
+    allows = Sequences.allows
+
+    def at_once(self: Sequences, queue: PartitionQueue, batch: ProducerBatch) -> bool:
+        if queue.closing:
+            sequences.restart(queue, queue.epoch + 1)
+        return allows(self, queue, batch)
+
+    patch.setattr(Sequences, "allows", at_once)
+
+
+@broken("A producer id whose epochs are used up is replaced", produce.run_schedule, 600, "OverflowError")
+def _(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(sequences, "MAX_EPOCH", 100_000)
+
+
+@broken("Who has failed for good waits for no moment that has passed", produce.run_schedule, 1000, "spin")
+def _(patch: pytest.MonkeyPatch) -> None:
+    deadline = Sender.deadline
+
+    def asking(self: Sender) -> float | None:
+        failed, self.failed = self.failed, None
+        try:
+            return deadline(self)
+        finally:
+            self.failed = failed
+
+    patch.setattr(Sender, "deadline", asking)
+
+
+@broken("An answer that is missing leaves the batch's fate open", produce.run_schedule, 600)
+def _(patch: pytest.MonkeyPatch) -> None:
+    on_error = Sender.on_error
+
+    def sure(self: Sender, send: Send, error: KafkaError, now: float) -> None:
+        on_error(self, send, KafkaError(error.code(), error.str(), maybe_applied=False), now)
+
+    patch.setattr(Sender, "on_error", sure)
+
+
+@broken("An error that may come after the append leaves it open too", produce.run_schedule, 600)
+def _(patch: pytest.MonkeyPatch) -> None:
+    reaction_to = sender.reaction_to
+
+    def sure(code: int) -> Reaction:
+        reaction = reaction_to(code)
+        return Reaction.REJECTED if reaction is Reaction.RETRY else reaction
+
+    patch.setattr(sender, "reaction_to", sure)
+
+
+@broken("Who is not the leader may have been when it stored the batch", produce.run_schedule, 1500)
+def _(patch: pytest.MonkeyPatch) -> None:
+    retry = Sender._retry
+
+    def sure(self: Sender, batch: ProducerBatch, error: KafkaError, now: float, **how: bool) -> None:
+        how["uncertain"] &= error.code() != KafkaError.NOT_LEADER_FOR_PARTITION
+        retry(self, batch, error, now, **how)
+
+    patch.setattr(Sender, "_retry", sure)
+
+
+@broken("A partition that an answer leaves out counts as not answered", produce.run_schedule, 600, "is lost")
+def _(patch: pytest.MonkeyPatch) -> None:
+    answers = sender.answers_by_partition
+    patch.setattr(sender, "answers_by_partition", lambda *asked: _Stored(answers(*asked)))
+
+
+class _Stored(dict[Any, Any]):
+    """Says that what is not there was stored."""
+
+    def get(self, key: Any, default: Any = None) -> Any:
+        return super().get(key) or PartitionProduceResponse(index=key[1])
+
+
+@broken("Who gives a batch up says that it may be stored", produce.run_schedule, 600, "surely failed")
+def _(patch: pytest.MonkeyPatch) -> None:
+    def give_up(self: Sender, batch: ProducerBatch, error: KafkaError) -> None:
+        self._sequences.on_given_up(batch, error)
+        self._report(BatchDone(batch, error))
+
+    patch.setattr(Sender, "_give_up", give_up)
+
+
+@broken("A batch is reported once", produce.run_schedule, 600, "reported twice")
+def _(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Sender, "_report", lambda self, done: self._events.append(done))
+
+
+@broken("A broker that asks for a pause gets one", produce.run_schedule, 600, "asked for a pause")
+def _(patch: pytest.MonkeyPatch) -> None:
+    on_reply = Sender.on_reply
+
+    def restless(self: Sender, send: Send, reply: Any, now: float) -> None:
+        if isinstance(reply, ProduceResponse):
+            reply.throttle_time_ms = 0
+        on_reply(self, send, reply, now)
+
+    patch.setattr(Sender, "on_reply", restless)
+
+
+@broken("No more requests are in flight than allowed", produce.run_schedule, 600, "than allowed")
+def _(patch: pytest.MonkeyPatch) -> None:
+    init: Callable[..., None] = Sender.__init__
+
+    def one_more(self: Sender, *args: Any) -> None:
+        init(self, *args)
+        limits = self._limits
+        self._limits = Limits(limits.acks, limits.max_in_flight + 1, limits.max_request_bytes, limits.request_timeout_s,
+                              message_timeout_s=limits.message_timeout_s)
+
+    patch.setattr(Sender, "__init__", one_more)
+
+
+@broken("Who is not the leader is not asked for ever", produce.run_schedule, 600, "no progress")
+def _(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Sender, "_follow_leader", lambda self, queue, answer, endpoints, now: False)
+
+
+@broken("A leader that is named for a topic that was made anew meanwhile is not believed", produce.run_schedule, 60_000,
+        "no progress")
+def _(patch: pytest.MonkeyPatch) -> None:
+    answers = sender.answers_by_partition
+    patch.setattr(sender, "answers_by_partition", lambda request, reply, topic_id: answers(
+        request, reply, {topic.name: topic.topic_id for topic in request.topic_data}.__getitem__))
+
+
+# Parts of batches
+
+put_in_place = splitting._put_in_place
+
+
+def _changed(patch: pytest.MonkeyPatch, change: Callable[[ProducerBatch, list[ProducerBatch]], None]) -> None:
+    """Do something to the parts of a batch right after it was divided."""
+
+    def mutated(batch: ProducerBatch, parts: Any, error: KafkaError) -> list[ProducerBatch]:
+        made = put_in_place(batch, parts, error)
+        change(batch, made)
+        return made
+
+    patch.setattr(splitting, "_put_in_place", mutated)
+
+
+@broken("Halves keep the numbers of their records", divided.run_schedule, 600)
+def _(patch: pytest.MonkeyPatch) -> None:
+    def forget_numbers(batch: ProducerBatch, made: list[ProducerBatch]) -> None:
+        for part in made:
+            part.sequence = -1
+
+    _changed(patch, forget_numbers)
+
+
+@broken("The fate of halves is as uncertain as that of the whole", divided.run_schedule, 600)
+def _(patch: pytest.MonkeyPatch) -> None:
+    def be_sure(batch: ProducerBatch, made: list[ProducerBatch]) -> None:
+        for part in made:
+            part.uncertain = False
+
+    _changed(patch, be_sure)
+
+
+@broken("Each part has a place of its own in the order", divided.run_schedule, 600)
+def _(patch: pytest.MonkeyPatch) -> None:
+    def stay(batch: ProducerBatch, made: list[ProducerBatch]) -> None:
+        for part in made:
+            part.ordinal = batch.ordinal
+        made[0].ordinal += 1
+
+    _changed(patch, stay)
+
+
+set_aside = splitting.set_aside
+
+
+@broken("Records that the broker does not name are stored", divided.run_schedule, 600, "failed with others")
+def _(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(splitting, "set_aside", lambda *args, keep_rest: set_aside(*args, keep_rest=False))
+
+
+@broken("A rest that may be stored is not sent again", divided.run_schedule, 600)
+def _(patch: pytest.MonkeyPatch) -> None:
+    def sent_again(batch: ProducerBatch, *args: Any, **kwargs: Any) -> Any:
+        batch.uncertain = False
+        return set_aside(batch, *args, **kwargs)
+
+    patch.setattr(splitting, "set_aside", sent_again)
