@@ -360,7 +360,7 @@ NOT_SUPPORTED: dict[str, str] = {
     "events_cb": "use error_cb, stats_cb and throttle_cb",
     "internal.termination.signal": "the loop's thread ends without a signal",
     "key.deserializer": "messages have bytes: decode them after `poll()`",
-    "key.serializer": "`produce()` takes bytes and str: serialise keys before",
+    "key.serializer": "`produce()` takes bytes and str: serialise keys before, or make a `SerializingProducer`",
     "log_cb": "give a logging.Logger as logger",
     "metric.reporters": "use stats_cb, or call `metrics()`",
     "msg_order_cmp": "records stay in order",
@@ -376,7 +376,7 @@ NOT_SUPPORTED: dict[str, str] = {
     "socket_cb": "sockets belong to asyncio",
     "topic.blacklist": "topics are asked for only when they are used",
     "value.deserializer": "messages have bytes: decode them after `poll()`",
-    "value.serializer": "`produce()` takes bytes and str: serialise values before",
+    "value.serializer": "`produce()` takes bytes and str: serialise values before, or make a `SerializingProducer`",
 }
 
 PROPERTIES: dict[str, Property] = {row.name: row for row in _ROWS}
