@@ -14,7 +14,7 @@ from headrace.broker import server
 from headrace.broker.producer_state import ProducerStates
 from headrace.error_codes import CODES
 from headrace.errors import FatalError
-from headrace.machines.reactions import REACTIONS
+from headrace.machines.reactions import REACTIONS, Reaction
 from headrace.records import scan
 from headrace.testing import Action, EmbeddedBroker, Fault
 from headrace.wire.messages.metadata import MetadataRequest
@@ -27,7 +27,8 @@ DOCUMENTED = """
     KAFKA_STORAGE_ERROR NOT_ENOUGH_REPLICAS NOT_ENOUGH_REPLICAS_AFTER_APPEND DUPLICATE_SEQUENCE_NUMBER
     UNKNOWN_TOPIC_OR_PARTITION NOT_LEADER_OR_FOLLOWER INVALID_PRODUCER_EPOCH UNKNOWN_PRODUCER_ID
     OUT_OF_ORDER_SEQUENCE_NUMBER TRANSACTION_ABORTABLE INVALID_RECORD UNSUPPORTED_COMPRESSION_TYPE POLICY_VIOLATION
-    UNKNOWN_TOPIC_ID THROTTLING_QUOTA_EXCEEDED REQUEST_TIMED_OUT"""
+    UNKNOWN_TOPIC_ID THROTTLING_QUOTA_EXCEEDED REQUEST_TIMED_OUT INVALID_TOPIC_EXCEPTION INVALID_TXN_STATE
+    INVALID_PRODUCER_ID_MAPPING CONCURRENT_TRANSACTIONS"""
 
 
 def codes(test):
@@ -81,6 +82,45 @@ def test_after_new_metadata_the_batch_is_sent_again(broker, producer, code):
     assert send(producer, b"v") == [(b"v", None, 1)]
     assert len(given) == 1
     assert asked
+
+
+def codes_with(*reactions):
+    found = [code for code, reaction in REACTIONS.items() if reaction in reactions]
+    return pytest.mark.parametrize("code", found, ids=[KafkaError(code).name() for code in found])
+
+
+@codes_with(Reaction.REJECTED, Reaction.RETRY, Reaction.MOVED)
+def test_when_retries_are_over_the_error_says_whether_the_record_may_be_stored(broker, code):
+    given = answer(broker, code, times=2)
+    with Producer({"bootstrap.servers": broker.bootstrap_servers, "retry.backoff.ms": 10, "retries": 1,
+                   "enable.idempotence": False}) as producer:
+        ((_, error, _),) = send(producer, b"v")
+    assert (error.code(), error.maybe_applied) == (code, REACTIONS[code] is not Reaction.REJECTED)
+    assert len(given) == 2
+
+
+@codes_with(Reaction.NUMBER)
+def test_a_refused_number_of_what_may_be_stored_is_reported_as_such(broker, producer, code):
+    assert send(producer, b"first") == [(b"first", None, 0)]
+    answer(broker, KafkaError.REQUEST_TIMED_OUT)
+    answer(broker, code)
+    ((_, error, _),) = send(producer, b"v")
+    assert (error.code(), error.fatal(), error.maybe_applied) == (code, False, True)
+    assert send(producer, b"next") == [(b"next", None, 1)]
+
+
+@codes_with(Reaction.NUMBER)
+def test_a_refused_number_dooms_a_transaction(broker, transactional, code):
+    answer(broker, code)
+    ((_, error, _),) = send(transactional, b"v")
+    assert error.code() == code
+    with pytest.raises(KafkaException) as caught:
+        transactional.commit_transaction(10)
+    assert caught.value.error.txn_requires_abort()
+    transactional.abort_transaction(10)
+    transactional.begin_transaction()
+    assert [error for _, error, _ in send(transactional, b"next")] == [None]
+    transactional.commit_transaction(10)
 
 
 @codes
