@@ -77,7 +77,7 @@ def test_times_have_units():
         ({"maxOffsetsPerTrigger": "5"}, "belongs to a streaming read only"),
         ({"minPartitions": "0"}, "whole number of at least 1, not '0'"),
         ({"failOnDataLoss": "maybe"}, "must be true or false, not 'maybe'"),
-        ({"kafka.bootstrap.servers": "localhost"}, "expected host:port"),
+        ({"kafka.bootstrap.servers": "localhost:"}, "expected host:port"),
         ({"kafka.group.idd": "g"}, 'No such configuration property: "group.idd"'),
         ({"kafka.auto.offset.reset": "latest"}, "use startingOffsets"),
         ({"kafka.value.deserializer": "x"}, "cast them in Spark SQL"),
