@@ -21,9 +21,9 @@ Made from the table in `headrace/machines/reactions.py` by `python -m tools.prod
 partition's part of a produce response. Codes that are not listed are sent again when the table of error codes calls
 them retriable, and reported otherwise. A batch that is sent again keeps its place and its number; when
 `message.timeout.ms` or `retries` is over, its records fail with an error that names the last answer, and whose
-`maybe_applied` says whether they may be stored
-(`::test_when_retries_are_over_the_error_says_whether_the_record_may_be_stored`, with each such code). The tests use the
-embedded broker.
+`maybe_applied` says whether they may be stored: each such code is tried in
+`tests/client/test_producer_error_codes.py::test_when_retries_are_over_the_error_says_whether_the_record_may_be_stored`.
+The tests use the embedded broker.
 
 | code | name | what is done | what the application sees | test |
 |---|---|---|---|---|
