@@ -124,6 +124,10 @@ class _Secure(asyncio.Transport):
         self.abort, self.close = secure.abort, secure.close  # type: ignore[method-assign]
         self.set_write_buffer_limits = secure.set_write_buffer_limits  # type: ignore[method-assign]
 
+    def is_closing(self) -> bool:
+        """True when nothing more will be written."""
+        return self._secure.is_closing() or self._below.is_closing()
+
     def get_write_buffer_size(self) -> int:
         """Bytes that the kernel does not have yet."""
         return self._secure.get_write_buffer_size() + self._below.get_write_buffer_size()
