@@ -205,6 +205,17 @@ def test_a_new_leader_named_in_the_error_is_asked_at_once() -> None:
     assert again.request.topics[0].partitions[0].current_leader_epoch == 9  # type: ignore[attr-defined]
 
 
+def test_a_leader_that_is_named_in_vain_is_asked_later_and_metadata_at_once() -> None:
+    bench = Bench()
+    bench.reply(bench.poll()[1], code=KafkaError.NOT_LEADER_FOR_PARTITION,
+                current_leader=LeaderIdAndEpoch(leader_id=2, leader_epoch=3))  # no newer than what is known
+    assert bench.poll() == {}
+    assert bench.metadata.deadline() == bench.now + 0.1
+    bench.set_leaders({0: 2}, epoch=3)
+    bench.now = bench.fetcher.deadline() or 0.0
+    assert set(bench.poll()) == {2}
+
+
 def test_a_lost_connection_backs_off_and_starts_a_new_session() -> None:
     bench = Bench()
     bench.reply(bench.poll()[1], data=batch(0, 1))

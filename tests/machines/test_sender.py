@@ -214,6 +214,20 @@ def test_a_hint_at_the_new_leader_is_followed_at_once():
     assert cluster.refreshed == 0
 
 
+def test_a_hint_that_is_no_news_is_not_believed_but_looked_up():
+    # A topic was deleted and made again: the new one's leader has the epoch that the old one's had, and brokers before
+    # topic ids name it in vain; the producer asked the old leader again and again.
+    cluster = Cluster()
+    cluster.add()
+    (send,) = cluster.poll()
+    cluster.answer(send, KafkaError.NOT_LEADER_FOR_PARTITION, current_leader=LeaderIdAndEpoch(leader_id=1))
+    assert cluster.refreshed == 1
+    assert cluster.poll() == []
+    cluster.leaders[0] = 3
+    cluster.now += 0.1
+    assert [retry.destination for retry in cluster.poll()] == [3]
+
+
 def test_a_hint_at_the_leader_of_a_topic_that_was_made_anew_meanwhile_is_not_followed():
     # Found by simulation: its epoch is higher than those of the new topic, whose leaders were never believed again.
     cluster = Cluster()

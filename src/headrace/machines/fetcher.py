@@ -180,11 +180,10 @@ class Fetcher:
         state.replica = -1
         self._plan.back_off(state, now)
         leader = data.current_leader
-        if leader is not None and leader.leader_id >= 0:
-            self._metadata.update_leader(
-                state.topic, state.partition, leader.leader_id, leader.leader_epoch, _addresses(reply))
+        if leader is not None and leader.leader_id >= 0 and self._metadata.update_leader(
+                state.topic, state.partition, leader.leader_id, leader.leader_epoch, _addresses(reply)):
             state.retry_at = 0.0
-        else:
+        else:  # a hint that is no news does not help either
             self._metadata.refresh(now)
 
     def _on_out_of_range(self, state: PartitionState, data: PartitionData) -> None:

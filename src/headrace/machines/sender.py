@@ -267,13 +267,16 @@ class Sender:
     def _follow_leader(
         self, queue: PartitionQueue, answer: PartitionProduceResponse, endpoints: list[NodeAddress], now: float
     ) -> bool:
-        """Take the broker's hint at the new leader; True when it is news. Without a hint ask for metadata."""
+        """Take the broker's hint at the new leader; True when it is news. Without news ask for metadata.
+
+        A hint that is no news is no reason to be content: what is known may be of a deleted topic of the same name.
+        """
         hint = answer.current_leader
-        if hint.leader_id < 0:
-            self._leaders.refresh(now)
-            return False
-        return self._leaders.update_leader(
+        news = hint.leader_id >= 0 and self._leaders.update_leader(
             queue.topic, queue.partition, hint.leader_id, hint.leader_epoch, endpoints)
+        if not news:
+            self._leaders.refresh(now)
+        return news
 
     def _stored(self, batch: ProducerBatch, done: BatchDone) -> None:
         self._accumulator.settle(batch)
