@@ -1,5 +1,6 @@
 """What the tests on real Kafka share: a running cluster, topics on it, and reading them to the end."""
 
+import functools
 import os
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -11,6 +12,9 @@ from confluent_kafka.admin import AdminClient as ConfluentAdmin
 from confluent_kafka.admin import NewTopic
 
 from headrace import Consumer, Message
+from headrace.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
+from headrace.wire.messages.offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
+from tests.broker.raw_client import RawClient
 from tools.kafka import KafkaCluster, MissingJavaError, RegistryError
 
 _NUMBERS = count()
@@ -32,13 +36,27 @@ def running(cluster: KafkaCluster) -> Iterator[KafkaCluster]:
 
 
 def make_topic(cluster: KafkaCluster, partitions: int, **config: str) -> str:
-    """Make a topic, with somebody else's client, and wait for its leaders."""
+    """Make a topic, with somebody else's client, and wait until every broker knows its leaders and they lead it."""
     name = f"topic-{next(_NUMBERS)}-{os.getpid()}"
     admin = ConfluentAdmin({**cluster.connection, "log_level": 0})
     replicas = min(3, len(cluster.nodes))
     admin.create_topics([NewTopic(name, partitions, replicas, config=config)])[name].result(30)
-    until(lambda: len(((t := admin.list_topics(timeout=10).topics.get(name)) and t.partitions) or ()) == partitions)
+    for node_id in cluster.nodes:  # they are numbered from 1
+        with RawClient(cluster.bootstrap_servers, node_id) as client:
+            until(functools.partial(_is_ready, client, name, node_id, partitions))
     return name
+
+
+def _is_ready(client: RawClient, topic: str, node_id: int, partitions: int) -> bool:
+    """Whether a broker names a leader for each partition, and leads those of which it names itself."""
+    asked = MetadataRequest(topics=[MetadataRequestTopic(name=topic)], allow_auto_topic_creation=False)
+    (found,) = client.call(asked, 9).topics
+    if len(found.partitions) != partitions or any(part.leader_id < 0 for part in found.partitions):
+        return False
+    own = [ListOffsetsPartition(partition_index=part.partition_index, timestamp=-1)
+           for part in found.partitions if part.leader_id == node_id]
+    reply = client.call(ListOffsetsRequest(replica_id=-1, topics=[ListOffsetsTopic(name=topic, partitions=own)]), 5)
+    return not any(part.error_code for each in reply.topics for part in each.partitions)
 
 
 def until(condition: Callable[[], Any], timeout_s: float = 30.0) -> None:
