@@ -267,10 +267,7 @@ class Sender:
     def _follow_leader(
         self, queue: PartitionQueue, answer: PartitionProduceResponse, endpoints: list[NodeAddress], now: float
     ) -> bool:
-        """Take the broker's hint at the new leader; True when it is news. Without news ask for metadata.
-
-        A hint that is no news is no reason to be content: what is known may be of a deleted topic of the same name.
-        """
+        """Take the broker's hint at the new leader; True when it is news. If not, the topic may have been made anew."""
         hint = answer.current_leader
         news = hint.leader_id >= 0 and self._leaders.update_leader(
             queue.topic, queue.partition, hint.leader_id, hint.leader_epoch, endpoints)
