@@ -12,7 +12,8 @@ from same_as_confluent import QUIET, same
 
 import headrace
 from headrace.broker.settings import BrokerSettings
-from headrace.testing import EmbeddedBroker
+from headrace.testing import Action, EmbeddedBroker, Fault
+from headrace.wire.messages.transactions import EndTxnRequest
 
 STAMP = 1_700_000_000_000
 
@@ -393,6 +394,30 @@ def test_calls_before_the_first_is_done_are_worth_trying_again(nowhere, broker):
         return said
 
     assert same(early) == [(-185, True, False)] + [(-173, True, False)] * 4
+
+
+@pytest.mark.parametrize("name", ["commit_transaction", "abort_transaction"])
+def test_a_call_that_ended_after_it_ran_out_of_time_is_to_be_made_again_before_any_other(of, broker, name):
+    def resumed(kafka):
+        producer, said = of(kafka, transactional_id=f"resumed-{kafka.__name__}-{name}"), []
+        producer.init_transactions(10)
+        producer.begin_transaction()
+        producer.produce("one", b"v")
+        producer.flush(10)
+        broker.add_fault(Fault(action=Action.DELAY, delay_s=0.4, request=EndTxnRequest))
+        other = {"commit_transaction": producer.abort_transaction, "abort_transaction": producer.commit_transaction}
+        for call, timeout, wait in ((getattr(producer, name), 0.1, 0.6), (other[name], 10, 0),
+                                    (getattr(producer, name), 10, 0), (getattr(producer, name), 10, 0)):
+            try:
+                said.append(call(timeout))
+            except kafka.KafkaException as error:
+                said.append((error.args[0].code(), error.args[0].retriable(), error.args[0].fatal()))
+            time.sleep(wait)
+        producer.begin_transaction()
+        producer.abort_transaction(10)
+        return said
+
+    assert same(resumed) == [(-185, True, False), (-173, True, False), None, (-172, False, False)]
 
 
 @by_name({

@@ -18,7 +18,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from headrace.client.producer import Core
-from headrace.client.transactions import TransactionCalls, late, not_configured
+from headrace.client.transactions import Outcome, TransactionCalls, late, not_configured
 from headrace.errors import KafkaException
 from headrace.machines.transactions import GroupMember, Operation
 from headrace.types import TopicPartition
@@ -51,7 +51,7 @@ class AIOTransactional:
             KafkaException: `_TIMED_OUT` (retriable: call it again), or fatal.
         """
         calls = self._transactions("init_transactions")
-        await _within(timeout, "init_transactions", calls.run(Operation.INIT))
+        await _within(timeout, "init_transactions", calls.ask(Operation.INIT))
 
     async def begin_transaction(self) -> None:
         """Open a transaction: what is produced from now on belongs to it.
@@ -93,9 +93,9 @@ class AIOTransactional:
         calls.stop_taking()
         await _within(timeout, "commit_transaction", self._commit(calls))
 
-    async def _commit(self, calls: TransactionCalls) -> None:
+    async def _commit(self, calls: TransactionCalls) -> Outcome:
         await self.flush()
-        await calls.run(Operation.COMMIT)
+        return await calls.ask(Operation.COMMIT)
 
     async def abort_transaction(self, timeout: float = -1) -> None:
         """Give up what was produced in the transaction; records that wait are reported as purged.
@@ -107,7 +107,7 @@ class AIOTransactional:
             KafkaException: `_TIMED_OUT` (retriable: call it again), or fatal.
         """
         calls = self._transactions("abort_transaction")
-        await _within(timeout, "abort_transaction", calls.run(Operation.ABORT))
+        await _within(timeout, "abort_transaction", calls.ask(Operation.ABORT))
 
     @asynccontextmanager
     async def transaction(self, timeout: float = -1) -> AsyncIterator[AIOTransaction]:
@@ -148,9 +148,13 @@ class AIOTransaction:
         await self._producer.send_offsets_to_transaction(positions, group_metadata)
 
 
-async def _within(timeout: float | None, call: str, work: Coroutine[Any, Any, None]) -> None:
+async def _within(timeout: float | None, call: str, asked: Coroutine[Any, Any, Outcome | None]) -> None:
     try:
         async with asyncio.timeout(None if timeout is None or timeout < 0 else timeout):
-            await work
+            outcome = await asked
+            if outcome is not None:
+                await outcome.ended()
     except TimeoutError:
         raise KafkaException(late(call)) from None
+    if outcome is not None:
+        outcome.hear()

@@ -1,7 +1,8 @@
 """What the faces of a transactional producer call: each operation becomes one that can be awaited, and awaited again.
 
-An operation that its caller gave up waiting for goes on; the same call made again waits for the same one, as librdkafka
-documents it. All runs on the loop. It must not know what a coordinator says: `machines.transactions` decides.
+An operation that its caller gave up waiting for goes on; the same call made again waits for the same one, or hears how
+it ended meanwhile, as librdkafka documents it. All runs on the loop but where "from any thread" is said.
+It must not know what a coordinator says: `machines.transactions` decides.
 Read next: `machines.transactions`.
 """
 
@@ -30,10 +31,34 @@ from headrace.machines.transactions import (
 )
 from headrace.types import TopicPartition
 
-__all__ = ["TransactionCalls", "late", "not_configured"]
+__all__ = ["Outcome", "TransactionCalls", "late", "not_configured"]
 
 _OUTSIDE = KafkaError(KafkaError._STATE, "a transactional producer takes records between begin_transaction() and "
                       "commit_transaction() or abort_transaction() only")
+
+
+class Outcome(asyncio.Future[None]):
+    """What becomes of an operation. It is kept until the application hears of it, whose calls may run out of time.
+
+    Attributes:
+        heard: a caller was told.
+    """
+
+    heard = False
+
+    def hear(self) -> None:
+        """Tell a caller, once it has ended. From any thread.
+
+        Raises:
+            KafkaException: it failed; its error says whether to retry, to abort, or to give up (fatal).
+        """
+        self.heard = True
+        self.result()
+
+    async def ended(self) -> None:
+        """Wait for the end. Whoever is cancelled meanwhile does not stop what it waited for."""
+        if not self.done():
+            await asyncio.wait((self,))
 
 
 class TransactionCalls:
@@ -55,7 +80,7 @@ class TransactionCalls:
         self._buffers = buffers
         self._backoff = (config.seconds("retry.backoff.ms"), config.seconds("retry.backoff.max.ms"))
         self._timeout_s = config.seconds("transaction.timeout.ms")
-        self._running: dict[Operation, asyncio.Future[None]] = {}
+        self._outcomes: dict[Operation, Outcome] = {}
         self._asked_offsets: object = None
         self._leaving = False
         finder = CoordinatorFinder(TRANSACTION, config["transactional.id"], jitter=random.random)
@@ -78,42 +103,52 @@ class TransactionCalls:
         self._client.add(finder)
         return finder
 
-    async def run(self, operation: Operation) -> None:
-        """Initialise, commit or abort, and wait for the end of it.
+    async def ask(self, operation: Operation) -> Outcome:
+        """Begin to initialise, commit or abort, unless that is under way or nobody has heard of its end yet.
 
         Raises:
-            KafkaException: it failed; its error says whether to retry, to abort, or to give up (fatal).
+            KafkaException: this is not the time for it. `_CONFLICT`: the same goes for another operation that is under
+                way, or of whose end nobody has heard.
         """
-        await self._wait_for(operation, lambda: self._begin(operation))
+        return self._outcome_of(operation, lambda: self._begin(operation))
 
     def _begin(self, operation: Operation) -> KafkaError | None:
         error = self.machine.begin(operation)
+        if error is None:
+            self._asked_offsets = None
         if error is None and operation is Operation.ABORT:
             self._buffers.refuse(KafkaException(_OUTSIDE))
             self._purge(True, True)
         return error
 
-    async def add_offsets(self, positions: Iterable[TopicPartition], member: GroupMember) -> None:
-        """Make a consumer's offsets part of the transaction; positions without an offset are left out.
+    async def add_offsets(self, positions: Iterable[TopicPartition], member: GroupMember) -> Outcome | None:
+        """Begin to make a consumer's offsets part of the transaction; positions without an offset are left out.
+
+        Returns:
+            None if there is nothing to do.
 
         Raises:
-            KafkaException: it failed; its error says whether to abort, or to give up (fatal). `_CONFLICT`: other
-                offsets are still on their way.
+            KafkaException: this is not the time for it. `_CONFLICT`: other offsets are still on their way, or nobody
+                has heard of the end of another operation.
         """
         if not isinstance(member, GroupMember):
             raise TypeError("group_metadata must be what consumer_group_metadata() of a consumer with a group.id "
                             f"returns, not {type(member).__name__}")
         offsets = [tp for tp in positions if tp.offset >= 0]
+        if not offsets:
+            return None
         asked = (member, [(tp.topic, tp.partition, tp.offset) for tp in offsets])
-        if Operation.OFFSETS in self._running and asked != self._asked_offsets:
-            raise KafkaException(KafkaError(KafkaError._CONFLICT, "send_offsets_to_transaction() is under way with "
-                                            "other offsets: call it again with those first"))
+        before = self._unheard(Operation.OFFSETS)
+        if before is not None and asked != self._asked_offsets:
+            if not before.done():
+                raise KafkaException(KafkaError(KafkaError._CONFLICT, "send_offsets_to_transaction() is under way with "
+                                                "other offsets: call it again with those first"))
+            before.heard = True  # had those failed, nothing but an abort would be possible
         self._asked_offsets = asked
-        if offsets:
-            await self._wait_for(Operation.OFFSETS, lambda: self.machine.add_offsets(offsets, member))
+        return self._outcome_of(Operation.OFFSETS, lambda: self.machine.add_offsets(offsets, member))
 
     async def begin(self) -> None:
-        """Open a transaction: records are taken from now on.
+        """Open a transaction: records are taken from now on. What became of operations before is forgotten.
 
         Raises:
             ClientClosedError: the producer is closed.
@@ -124,6 +159,7 @@ class TransactionCalls:
         error = self.machine.open()
         if error is not None:
             raise _raised(error)
+        self._outcomes.clear()
         self._buffers.admit()
 
     def stop_taking(self) -> None:
@@ -132,6 +168,8 @@ class TransactionCalls:
         Raises:
             KafkaException: it can not be committed any more.
         """
+        if self._unheard(Operation.COMMIT) is not None:
+            return  # the caller is about to hear of it
         if self.machine.error is not None:
             raise _raised(self.machine.error)
         if self.machine.state is State.OPEN:
@@ -140,7 +178,7 @@ class TransactionCalls:
     @property
     def can_abort(self) -> bool:
         """True when a transaction is open and not about to be committed. From any thread."""
-        return self.machine.state in (State.OPEN, State.DOOMED)
+        return self.machine.state in (State.OPEN, State.DOOMED) and self._unheard(Operation.COMMIT) is None
 
     async def leave(self) -> None:
         """The producer is about to be closed: abort what is open, so that readers need not wait for it.
@@ -149,10 +187,12 @@ class TransactionCalls:
         """
         self._leaving = True
         under_way = Operation.COMMIT if self.machine.state is State.COMMITTING else Operation.ABORT
-        if self.can_abort or under_way in self._running:
+        for operation, outcome in self._outcomes.items():
+            outcome.heard |= operation is not under_way
+        if self.can_abort or self._unheard(under_way) is not None:
             with suppress(KafkaException, TimeoutError):
                 async with asyncio.timeout(self._timeout_s):
-                    await self.run(under_way)
+                    await (await self.ask(under_way)).ended()
         self._purge(True, True)  # what came too late for it
 
     def on_record_failed(self, error: KafkaError) -> None:
@@ -160,16 +200,34 @@ class TransactionCalls:
         self.machine.on_record_failed(error)
         self._client.wake()
 
-    async def _wait_for(self, operation: Operation, begin: Callable[[], KafkaError | None]) -> None:
-        running = self._running.get(operation)
-        if running is None:
-            error = begin()
+    def _outcome_of(self, operation: Operation, begin: Callable[[], KafkaError | None]) -> Outcome:
+        outcome = self._unheard(operation)
+        if outcome is None:
+            error = self._conflict(operation) or begin()
             if error is not None:
                 raise _raised(error)
-            running = self._running[operation] = asyncio.get_running_loop().create_future()
-            running.add_done_callback(_look_at)
+            outcome = self._outcomes[operation] = Outcome(loop=asyncio.get_running_loop())
+            outcome.add_done_callback(_look_at)
             self._client.wake()
-        await asyncio.shield(running)
+        return outcome
+
+    def _unheard(self, operation: Operation) -> Outcome | None:
+        """The operation if it is under way, or if nobody has heard of its end."""
+        outcome = self._outcomes.get(operation)
+        return None if outcome is None or outcome.heard else outcome
+
+    def _conflict(self, operation: Operation) -> KafkaError | None:
+        """Why an operation must wait: another one's end is to be heard of first.
+
+        Not that of offsets: if they failed, nothing but an abort is possible anyway.
+        """
+        for other in (Operation.INIT, Operation.COMMIT, Operation.ABORT):
+            outcome = self._unheard(other)
+            if other is not operation and outcome is not None:
+                now = "has ended meanwhile: call it again to hear how" if outcome.done() else "is under way"
+                return KafkaError(KafkaError._CONFLICT, f"{operation.value}() can not be called now: {other.value}() "
+                                  f"{now}", retriable=True)
+        return None
 
     def on_event(self, event: Event) -> None:
         """Take an event, if it is one of the machine's."""
@@ -177,17 +235,17 @@ class TransactionCalls:
             self._buffers.refuse(_raised(event.error))
         if not isinstance(event, OperationDone):
             return
-        running = self._running.pop(event.operation, None)
-        if running is None or running.done():
+        outcome = self._outcomes.get(event.operation)
+        if outcome is None or outcome.done():
             return
         if event.error is None:
-            running.set_result(None)
+            outcome.set_result(None)
         else:
-            running.set_exception(_raised(event.error))
+            outcome.set_exception(_raised(event.error))
 
     def close(self, error: KafkaError) -> None:
         """The producer is gone: what is under way ends with the error."""
-        for operation in list(self._running):
+        for operation in list(self._outcomes):
             self.on_event(OperationDone(operation, error))
 
 

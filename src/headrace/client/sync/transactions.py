@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from headrace.client.producer import Core
-from headrace.client.transactions import TransactionCalls, late, not_configured
+from headrace.client.transactions import Outcome, TransactionCalls, late, not_configured
 from headrace.errors import ClientClosedError, KafkaException
 from headrace.machines.transactions import GroupMember, Operation
 from headrace.net.thread import LoopThread
@@ -46,7 +46,7 @@ class Transactional:
             KafkaException: `_TIMED_OUT` (retriable: call it again), or fatal.
         """
         calls = self._transactions("init_transactions")
-        self._wait("init_transactions", _end(timeout), calls.run(Operation.INIT))
+        self._wait("init_transactions", _end(timeout), calls.ask(Operation.INIT))
 
     def begin_transaction(self) -> None:
         """Open a transaction: what is produced from now on belongs to it.
@@ -54,7 +54,7 @@ class Transactional:
         Raises:
             KafkaException: this is not the time for it (`_STATE`), or fatal.
         """
-        self._wait("begin_transaction", math.inf, self._transactions("begin_transaction").begin())
+        self._thread.call(self._transactions("begin_transaction").begin())
 
     def send_offsets_to_transaction(
         self, positions: Sequence[TopicPartition], group_metadata: GroupMember, timeout: float = -1
@@ -88,7 +88,7 @@ class Transactional:
         calls.stop_taking()
         if self._flush(end):
             raise KafkaException(late("commit_transaction"))
-        self._wait("commit_transaction", end, calls.run(Operation.COMMIT))
+        self._wait("commit_transaction", end, calls.ask(Operation.COMMIT))
 
     def abort_transaction(self, timeout: float = -1) -> None:
         """Give up what was produced in the transaction; records that wait are reported as purged.
@@ -101,7 +101,7 @@ class Transactional:
         """
         calls = self._transactions("abort_transaction")
         try:
-            self._wait("abort_transaction", _end(timeout), calls.run(Operation.ABORT))
+            self._wait("abort_transaction", _end(timeout), calls.ask(Operation.ABORT))
         finally:
             self._core.deliveries.serve()
 
@@ -142,11 +142,16 @@ class Transactional:
             raise KafkaException(not_configured(call))
         return calls
 
-    def _wait(self, call: str, end: float, work: Coroutine[Any, Any, None]) -> None:
+    def _wait(self, call: str, end: float, asked: Coroutine[Any, Any, Outcome | None]) -> None:
+        outcome = self._thread.call(asked)  # even if there is no time to wait
+        if outcome is None:
+            return
         try:
-            self._thread.call(work, None if end == math.inf else max(end - time.monotonic(), 0.0))
+            self._thread.call(outcome.ended(), None if end == math.inf else max(end - time.monotonic(), 0.0))
         except TimeoutError:
-            raise KafkaException(late(call)) from None
+            if not outcome.done():
+                raise KafkaException(late(call)) from None
+        outcome.hear()
 
 
 class Transaction:
