@@ -134,8 +134,8 @@ def test_what_the_kernel_does_not_take_is_not_copied_out_of_the_producers_memory
         for _ in range(300):
             producer.produce(TOPIC, bytes(100_000))
         producer.flush(0.5)
-        buffered = [connection._transport.get_write_buffer_size()
-                    for connection in producer._core._driver._connections.values() if connection._transport]
+        buffered = [connection._outlet._transport.get_write_buffer_size()
+                    for connection in producer._core._driver._connections.values() if connection._outlet]
         producer.purge()
         producer.close()
-    assert max(buffered) <= 1_000_100
+    assert 0 < max(buffered) <= (1_000_100 if sys.version_info >= (3, 12) else 1_024)

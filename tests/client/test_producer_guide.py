@@ -223,7 +223,7 @@ def test_a_retry_may_change_the_order_unless_one_request_is_in_flight_or_numbers
     broker, servers, in_flight, idempotent, stored
 ):
     conf = {**servers, "max.in.flight": in_flight, "enable.idempotence": idempotent, "batch.num.messages": 1,
-            "retry.backoff.ms": 50}
+            "retry.backoff.ms": 400}
     with Producer(conf) as producer:
         producer.send(ProducerRecord("orders", b"0")).result(10)
         broker.add_fault(Fault(action=Action.ERROR, request=ProduceRequest, error_code=KafkaError.NOT_ENOUGH_REPLICAS))

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import gc
 import math
 import threading
 import time
@@ -414,3 +415,16 @@ def test_threads_may_append_while_another_takes(twin: Any) -> None:
             name, number = value.split()
             assert last.get((opened.partition, name), -1) < int(number)
             last[opened.partition, name] = int(number)
+
+
+def test_memory_of_batches_that_only_the_garbage_collector_finds_goes_back_to_its_pool(twin: Any) -> None:
+    buffer, _ = make(twin, 1)
+    for _ in range(40):
+        rows: list[Any] = []
+        buffer.append(b"x" * 100_000, callback=rows)
+        opened, = buffer.ready(math.inf)
+        rows += [opened, opened.seal(), memoryview(opened.seal().data)]
+        del opened, rows
+    assert gc.collect() > 0
+    buffer.append(b"y" * 100_000)
+    assert read(twin, buffer.ready(math.inf)[0]) == [b"y" * 100_000]

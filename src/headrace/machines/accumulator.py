@@ -269,7 +269,8 @@ class Accumulator:
 
     def expired(self, now: float) -> list[ProducerBatch]:
         """Waiting batches whose time is over. Those in flight are judged when their attempt ends."""
-        return [batch for queue in self._busy for batch in queue.waiting if batch.deadline <= now]
+        return [batch for queue in self._busy if queue.waiting[0].deadline <= now  # the first is the oldest
+                for batch in queue.waiting if batch.deadline <= now]
 
     def waiting(self) -> list[ProducerBatch]:
         """All queued batches that are not in flight, in order for each partition."""

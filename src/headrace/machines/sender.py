@@ -121,7 +121,7 @@ class Sender:
         self._limits = limits
         self._backoff_s = backoff_s
         self._transactions = transactions
-        self._requests: dict[int, int] = {}  # produce requests in flight per broker
+        self._requests: dict[int | None, int] = {}  # produce requests in flight per broker
         self._throttled_until: dict[int, float] = {}
         self._polled_at = -math.inf
         self._events: list[Event] = []
@@ -158,9 +158,9 @@ class Sender:
     def _drain(self, now: float) -> Iterator[Send]:
         by_leader: dict[int, list[PartitionQueue]] = {}
         for queue in self._accumulator.busy():
-            if self._next(queue, now) is None:
-                continue
             leader, _ = self._leaders.leader(queue.topic, queue.partition)
+            if self._requests.get(leader, 0) >= self._limits.max_in_flight or self._next(queue, now) is None:
+                continue
             if leader is None:
                 self._leaders.refresh(now)
             elif self._throttled_until.get(leader, now) <= now:

@@ -9,15 +9,18 @@ This module knows no requests. Read next: `net.connection`.
 from __future__ import annotations
 
 import asyncio
+import os
 import sys
 from collections.abc import Sequence
 
 from headrace.errors import KafkaError, KafkaException, ProtocolError
 
-__all__ = ["ReplyReader", "write_parts"]
+__all__ = ["Outlet", "ReplyReader"]
 
 _SHARED_BYTES = 65_536
 _JOIN_BYTES = 65_536
+_PIECE_BYTES = 1_024
+_MOST_PARTS = 1_024  # IOV_MAX of Linux
 _PREFIX_BYTES = 4
 _TLS_RECORDS = (b"\x15\x03", b"\x16\x03")  # an alert, a handshake
 
@@ -105,15 +108,79 @@ class ReplyReader:
                              '"receive.message.max.bytes", or check that this is the port of a Kafka broker')
 
 
-def write_parts(transport: asyncio.WriteTransport, parts: Sequence[bytes | memoryview]) -> None:
-    """Write the parts of a frame in order; small neighbours go out together, large ones uncopied."""
-    if len(parts) == 1:
-        transport.write(parts[0])
-    elif sys.version_info >= (3, 12):
-        transport.writelines(parts)  # one sendmsg(), no copy
-    else:
-        for run in _runs(parts):
-            transport.write(run)
+class Outlet:
+    """The way out of one socket. What the kernel has no room for waits here, uncopied.
+
+    asyncio before Python 3.12 copies what it can not send at once. So without TLS the parts of a frame go to the kernel
+    from here, in one call, and asyncio gets a small first piece of what is left: when that is gone, it says so.
+
+    Args:
+        transport: the socket's. Its protocol calls `resume()` in `resume_writing()`.
+    """
+
+    __slots__ = ("_file", "_rest", "_transport")
+
+    def __init__(self, transport: asyncio.Transport) -> None:
+        self._transport = transport
+        self._rest: list[bytes | memoryview] = []
+        socket = transport.get_extra_info("socket")
+        plain = socket is not None and transport.get_extra_info("ssl_object") is None
+        self._file = socket.fileno() if plain and sys.version_info < (3, 12) and hasattr(os, "writev") else -1
+        transport.set_write_buffer_limits(high=0 if plain else 1, low=0)  # with 0 TLS would pause when it is empty
+
+    @property
+    def full(self) -> bool:
+        """The kernel does not have all that was written."""
+        return bool(self._rest or self._transport.get_write_buffer_size())
+
+    def write(self, parts: Sequence[bytes | memoryview]) -> None:
+        """Write the parts of a frame in order; small neighbours go out together, large ones uncopied."""
+        if self._rest:
+            self._rest += parts
+        elif len(parts) == 1 and len(parts[0]) <= _JOIN_BYTES:
+            self._transport.write(parts[0])
+        elif self._file >= 0 and not self._transport.get_write_buffer_size():
+            self._rest = _runs(parts)
+            self.resume()
+        elif sys.version_info >= (3, 12):
+            self._transport.writelines(parts)  # one sendmsg(), no copy
+        else:
+            for run in _runs(parts):
+                self._transport.write(run)
+
+    def resume(self) -> bool:
+        """Write what waits; False if the kernel has no room for all of it."""
+        if self._transport.is_closing():
+            self._rest = []
+        while self._rest:
+            self._rest = _behind(self._rest, _send(self._file, self._rest))
+            if self._rest:
+                first = memoryview(self._rest[0])
+                self._transport.write(first[:_PIECE_BYTES])
+                self._rest = _behind(self._rest, min(len(first), _PIECE_BYTES))
+                if self._transport.get_write_buffer_size():
+                    return False
+        return True
+
+    def abort(self) -> None:
+        """Close the socket, whatever waits."""
+        self._transport.abort()
+
+
+def _send(file: int, parts: Sequence[bytes | memoryview]) -> int:
+    try:
+        return os.writev(file, parts[:_MOST_PARTS])
+    except OSError:  # no room, or the connection is gone: asyncio finds out which
+        return 0
+
+
+def _behind(parts: list[bytes | memoryview], size: int) -> list[bytes | memoryview]:
+    """What is left of the parts behind the first `size` bytes."""
+    for index, part in enumerate(parts):
+        if size < len(part):
+            return [memoryview(part)[size:], *parts[index + 1:]]
+        size -= len(part)
+    return []
 
 
 def _runs(parts: Sequence[bytes | memoryview]) -> list[bytes | memoryview]:

@@ -17,7 +17,7 @@ from headrace.errors import KafkaError, KafkaException
 from headrace.machines.backoff import backoff_s
 from headrace.machines.handshake import FIRST_VERSION, HandshakeRestartError
 from headrace.machines.pipeline import Call, Pipeline
-from headrace.net.bytestream import ReplyReader, write_parts
+from headrace.net.bytestream import Outlet, ReplyReader
 from headrace.net.clock import Alarms
 from headrace.net.dial import ConnectionOwner, ConnectionSettings, State
 from headrace.net.failures import Phase, connection_error, history, no_reply, setup_timeout
@@ -57,7 +57,7 @@ class Connection(asyncio.BufferedProtocol):
         self.pipeline = Pipeline(settings.client_id)
         self._first_version = FIRST_VERSION
         self._opening = Opening(settings, node, FIRST_VERSION, self)
-        self._transport: asyncio.Transport | None = None
+        self._outlet: Outlet | None = None
         self._reader = ReplyReader(settings.max_reply_bytes)
         self._dialling: asyncio.Task[None] | None = None
         self._closing_for: KafkaException | None = None
@@ -97,7 +97,7 @@ class Connection(asyncio.BufferedProtocol):
         return self.last_error or KafkaError(KafkaError._TIMED_OUT, f"{self._name}: {self.state.value}")
 
     def _write(self, call: Call) -> None:
-        assert self._transport is not None
+        assert self._outlet is not None
         send = call.send
         try:
             send.version = self._opening.version(send)
@@ -106,15 +106,14 @@ class Connection(asyncio.BufferedProtocol):
             self._owner.on_error(call, error.error)
             return
         self._traffic.sent(call, parts, self._settings.clock())
-        write_parts(self._transport, parts)
+        self._outlet.write(parts)
         self._expire_by(call.reply_by())
         if not send.expects_reply and not self._paused:
             self._settle()
 
     def _settle(self) -> None:
         """Requests that get no reply are done as soon as the kernel has them."""
-        assert self._transport is not None
-        if self.pipeline.unheard and self._transport.get_write_buffer_size():
+        if self.pipeline.unheard and self._outlet is not None and self._outlet.full:
             self._alarms.set(self._settle, 0.005)  # TLS does not tell when the stream below it is empty
             return
         for call in self.pipeline.sent():
@@ -126,8 +125,9 @@ class Connection(asyncio.BufferedProtocol):
 
     def resume_writing(self) -> None:
         """The kernel has all that was written (called by asyncio): go on with what waits."""
-        self._paused = False
-        self._settle()
+        self._paused = self._outlet is None or not self._outlet.resume()
+        if not self._paused:
+            self._settle()
         while self._waiting and self.state is State.READY and not self._paused:
             self._write(self._waiting.popleft())
 
@@ -153,9 +153,8 @@ class Connection(asyncio.BufferedProtocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """The socket is open (called by asyncio)."""
         assert isinstance(transport, asyncio.Transport)
-        transport.set_write_buffer_limits(high=1, low=0)
-        self._transport, self._paused, self.state = transport, False, State.OPENING
-        self._opening.begin(transport)
+        self._outlet, self._paused, self.state = Outlet(transport), False, State.OPENING
+        self._opening.begin(self._outlet)
 
     def on_open(self) -> None:
         """The broker and we know each other (called by the opening): write what has waited."""
@@ -202,7 +201,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         """The socket is gone (called by asyncio)."""
-        self._transport = None
+        self._outlet = None
         self._traffic.disconnects += 1
         self._lost(self._closing_for or exc)
 
@@ -214,9 +213,9 @@ class Connection(asyncio.BufferedProtocol):
             return
         self._closing_for = reason
         self._opening.stop()
-        if self._transport is not None:
+        if self._outlet is not None:
             self.state = State.CLOSING
-            self._transport.abort()
+            self._outlet.abort()
             return
         if self._dialling is not None:
             self._dialling.cancel()

@@ -15,7 +15,7 @@ from headrace.errors import KafkaError, KafkaException
 from headrace.machines.handshake import Handshake, Say, opening_frame
 from headrace.machines.machine import Send
 from headrace.machines.sasl.exchange import Later
-from headrace.net.bytestream import write_parts
+from headrace.net.bytestream import Outlet
 from headrace.net.dial import ConnectionSettings
 from headrace.net.failures import Phase
 from headrace.types import NodeAddress
@@ -61,7 +61,7 @@ class Opening:
     ) -> None:
         self._settings, self._node, self._owner = settings, node, owner
         self._loop = asyncio.get_running_loop()
-        self._transport: asyncio.Transport | None = None
+        self._outlet: Outlet | None = None
         self._renewal: asyncio.TimerHandle | None = None
         self._thinking: asyncio.Task[None] | None = None
         self._wait_s = 0.0  # least time until the next renewal
@@ -98,9 +98,9 @@ class Opening:
             self.handshake = Handshake(
                 self._settings.software_version, version, await self._settings.mechanism(self._node))
 
-    def begin(self, transport: asyncio.Transport) -> None:
+    def begin(self, outlet: Outlet) -> None:
         """The socket is open: say the first words."""
-        self._transport = transport
+        self._outlet = outlet
         self._say(self.handshake.begin())
 
     def on_frame(self, frame: bytes | memoryview) -> None:
@@ -123,10 +123,10 @@ class Opening:
                 pending.cancel()
 
     def _say(self, following: Say) -> None:
-        assert self._transport is not None
+        assert self._outlet is not None
         parts = opening_frame(following, self._settings.client_id)
         self._traffic.said(following[0], parts)
-        write_parts(self._transport, parts)
+        self._outlet.write(parts)
 
     def _go_on(self, following: Say | None) -> None:
         if following is not None:

@@ -31,6 +31,11 @@ cdef class Budget:
         self.max_bytes = max_bytes
         self.pool = Pool()
 
+    @property
+    def is_roomy(self):
+        return self.messages <= self.max_messages - self.max_messages // 16 and (
+            self.bytes <= self.max_bytes - self.max_bytes // 16)
+
     @cython.critical_section
     def take(self, int64_t messages, int64_t size_bytes):
         return self.charge(messages, size_bytes)

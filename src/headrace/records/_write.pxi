@@ -167,6 +167,7 @@ cdef class Pool:
 
 
 @cython.final
+@cython.no_gc  # the collector would take the pool away before the memory can go back to it
 cdef class BatchBytes:
     """The bytes of one batch. Their memory goes back where it came from with the last who looks at them."""
 

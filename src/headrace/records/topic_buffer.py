@@ -57,6 +57,12 @@ class Budget:
         self.bytes = 0
         self._lock = threading.Lock()
 
+    @property
+    def is_roomy(self) -> bool:
+        """A sixteenth is free: enough to be worth waking whoever has many records in hand."""
+        return self.messages <= self.max_messages - self.max_messages // 16 and (
+            self.bytes <= self.max_bytes - self.max_bytes // 16)
+
     def take(self, messages: int, size_bytes: int) -> bool:
         """Count records in; False, and nothing is counted, if they do not fit. One record alone always fits."""
         with self._lock:

@@ -244,23 +244,24 @@ class _Change:
 
     def __init__(self) -> None:
         self._condition = threading.Condition()
-        self._waiters = 0
+        self._awaited: list[Callable[[], Any]] = []
 
     def wait(self, happened: Callable[[], Any], expires_at: float, slice_s: float = _SLICE_S) -> None:
         """Sleep until something has happened; wakes up for signals in between, every `slice_s` seconds."""
         with self._condition:
-            self._waiters += 1
+            self._awaited.append(happened)
             try:
                 while not happened() and (left_s := expires_at - time.monotonic()) > 0:
                     self._condition.wait(min(left_s, slice_s))
             finally:
-                self._waiters -= 1
+                self._awaited.remove(happened)
 
     def tell(self) -> None:
-        """Something may have happened. Cheap while nobody waits."""
-        if self._waiters:
+        """Something may have happened. Cheap while nobody waits, or not for this: to wake a thread is not."""
+        if self._awaited:
             with self._condition:
-                self._condition.notify_all()
+                if any(happened() for happened in self._awaited):
+                    self._condition.notify_all()
 
 
 async def _make(config: Config, on_change: Callable[[], None]) -> Core:

@@ -234,16 +234,15 @@ class Sending:
     def _put_columns(self, feed: ColumnFeed, part: Part) -> None:
         core, expires_at = self._core, self._expiry()
         while part.left:
-            before = self._load()
             appended = feed.append(part, core.buffers)
             core.wake()
             if appended:
                 expires_at = self._expiry()
                 continue
             if time.monotonic() >= expires_at:
-                raise still_full(before[0], core.config.seconds("max.block.ms"))
+                raise still_full(core.budget.messages, core.config.seconds("max.block.ms"))
             core.relieve()
-            self._wait_until(lambda: self._load() != before or core.deliveries.pending,  # noqa: B023
+            self._wait_until(lambda: core.budget.is_roomy or core.deliveries.pending,
                              min(expires_at, time.monotonic() + _SLICE_S))
             core.deliveries.serve()
 
