@@ -126,6 +126,35 @@ def test_a_partition_that_the_topic_does_not_have_is_refused(producer):
     assert caught.value.error == KafkaError._UNKNOWN_PARTITION
 
 
+@pytest.mark.parametrize("partitioner", ["consistent_random", "round_robin"])
+@pytest.mark.parametrize("known", [False, True])
+def test_of_the_negative_numbers_only_minus_one_stands_for_any_partition(servers, partitioner, known):
+    batch = [{"value": b"v", "partition": partition} for partition in (0, -2, -5, -1)]
+
+    async def aio() -> None:
+        async with AIOProducer({"bootstrap.servers": servers, "partitioner": partitioner}) as producer:
+            if known:
+                await (await producer.produce("four", b"v"))
+            with pytest.raises(KafkaException, match=r"no partition -2.*give -1") as caught:
+                await producer.produce("four", b"v", partition=-2)
+            assert caught.value.error == KafkaError._UNKNOWN_PARTITION
+            assert await producer.produce_batch("four", batch) == 2
+
+    with Producer({"bootstrap.servers": servers, "partitioner": partitioner}) as producer:
+        if known:
+            producer.produce("four", b"v")
+            producer.flush(10)
+        with pytest.raises(KafkaException, match=r"no partition -2.*give -1") as caught:
+            producer.produce("four", b"v", partition=-2)
+        assert caught.value.error == KafkaError._UNKNOWN_PARTITION
+        assert len(producer) == 0
+        assert producer.produce_batch("four", batch) == 2
+    errors = [message.pop("_error", None) for message in batch]
+    assert errors == [None, KafkaError._UNKNOWN_PARTITION, KafkaError._UNKNOWN_PARTITION, None]
+    asyncio.run(aio())
+    assert [message.pop("_error", None) for message in batch] == errors
+
+
 def test_a_record_beyond_the_limit_is_refused_at_once(producer):
     with pytest.raises(KafkaException) as caught:
         producer.produce("one", b"x" * 1_000_001)

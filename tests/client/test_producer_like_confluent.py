@@ -290,6 +290,8 @@ def test_batches_carry_headers_and_timestamps(broker):
     ({"headers": 5}, TypeError, "Message headers at index 0"),
     ({"timestamp": "a"}, TypeError, "Message timestamp at index 0 must be int"),
     ({"timestamp": -1}, ValueError, "Message timestamp at index 0 must not be negative"),
+    ({"partition": 1 << 31}, OverflowError, "Message partition at index 0 is out of range: 2147483648"),
+    ({"partition": (-1 << 31) - 1}, OverflowError, "Message partition at index 0 is out of range"),
 ])
 def test_wrong_headers_and_timestamps_are_refused_with_their_place(message, error, text):
     producer = headrace.Producer(only_headrace())

@@ -135,6 +135,21 @@ def test_a_record_is_delivered_or_refused(case, of):
     same(lambda kafka: delivered(of(kafka), **given))
 
 
+@pytest.mark.parametrize("partition", [-1, -2, -5, -2**31, 1, 2**31 - 1, 2**31, -2**31 - 1, 2**63])
+def test_a_partition_that_is_none_is_refused_once_the_topic_is_known(partition, of):
+    def refused(kafka, call):
+        producer = of(kafka)
+        producer.produce("one", b"v")
+        producer.flush(10)
+        batch = [{"value": b"v"}]
+        given = call(producer, batch)
+        producer.flush(10)
+        return given, [message["_error"].code() for message in batch if "_error" in message]
+
+    same(lambda kafka: refused(kafka, lambda producer, _: producer.produce("one", b"v", partition=partition)))
+    same(lambda kafka: refused(kafka, lambda producer, batch: producer.produce_batch("one", batch, partition)))
+
+
 @pytest.mark.parametrize("topic", ["", "a b", "a" * 300])
 def test_a_topic_that_can_not_be_is_reported(topic, of):
     same(lambda kafka: delivered(of(kafka, message_timeout_ms=5000), b"v", topic=topic))

@@ -259,6 +259,9 @@ def test_a_budget_is_shared_and_one_record_alone_always_fits(twin: Any) -> None:
     ((b"x", b"k" * 100, 0), KafkaError.MSG_SIZE_TOO_LARGE),
     ((b"x", None, 0, 0, {"h": b"x" * 100}), KafkaError.MSG_SIZE_TOO_LARGE),
     ((b"x", None, 4), KafkaError._UNKNOWN_PARTITION),
+    ((b"x", None, (1 << 31) - 1), KafkaError._UNKNOWN_PARTITION),
+    ((b"x", None, -2), KafkaError._UNKNOWN_PARTITION),
+    ((b"x", None, -1 << 31), KafkaError._UNKNOWN_PARTITION),
 ])
 def test_what_no_broker_would_take_is_refused(twin: Any, arguments: Any, code: int) -> None:
     buffer, budget = make(twin, message_bytes=100)
@@ -266,6 +269,16 @@ def test_what_no_broker_would_take_is_refused(twin: Any, arguments: Any, code: i
         buffer.append(*arguments)
     assert caught.value.error.code() == code
     assert "topic" in str(caught.value)
+    assert budget.messages == 0
+
+
+@pytest.mark.parametrize("partition", [
+    1 << 31, (1 << 63) - 2, (1 << 63) - 1, 1 << 63, (-1 << 31) - 1, -1 << 63, (-1 << 63) - 1,
+])
+def test_a_partition_that_no_topic_can_have_is_out_of_range(twin: Any, partition: int) -> None:
+    buffer, budget = make(twin)
+    with pytest.raises(OverflowError):
+        buffer.append(b"x", None, partition)
     assert budget.messages == 0
 
 

@@ -33,6 +33,7 @@ Deliver = Callable[[KafkaError | None, Any], Any]
 Arguments = tuple[str, Any, Any, int, int, Any]
 """Of `Core.produce` without the callback: topic, value, key, partition, timestamp, headers."""
 
+_INT32 = 1 << 31
 _TOPIC = re.compile(r"[a-zA-Z0-9._-]{1,249}")
 _log = logging.getLogger("headrace")
 
@@ -61,7 +62,7 @@ def check_record(record: ProducerRecord) -> None:
     for name, number in (("partition", record.partition), ("timestamp_ms", record.timestamp_ms)):
         if number is not None and not hasattr(number, "__index__"):
             raise TypeError(f"{name} must be int or None, not {type(number).__name__}")
-    if record.partition is not None and not PARTITION_UA <= record.partition < 1 << 31:
+    if record.partition is not None and not PARTITION_UA <= record.partition < _INT32:
         raise KafkaException(KafkaError(
             KafkaError._UNKNOWN_PARTITION, f"{record.topic} can have no partition {record.partition}: give one from 0 "
             "on, or None to let the partitioner choose"))
@@ -312,12 +313,15 @@ def batch_arguments(
     """The messages of `produce_batch()`, each with what `produce()` takes. All are checked before the first is given.
 
     Raises:
+        OverflowError: a partition's number is out of any range.
         TypeError: something is of a wrong type; the text says at which index.
     """
     if not isinstance(topic, str):
         raise TypeError(f"topic must be str, not {type(topic).__name__}")
     if not isinstance(partition, int):
         raise TypeError(f"partition must be int, not {type(partition).__name__}")
+    if not -_INT32 <= partition < _INT32:
+        raise OverflowError(f"partition is out of range: {partition}")
     if not isinstance(messages, list):
         raise TypeError(f"messages must be a list, not {type(messages).__name__}")
     for index, message in enumerate(messages):
@@ -335,8 +339,11 @@ def _check(index: int, message: Any) -> None:
         if not isinstance(message.get(name), (bytes, str, bytearray, memoryview, type(None))):
             raise TypeError(f"Message {name} at index {index} must be bytes or str, not "
                             f"{type(message[name]).__name__}")
-    if not isinstance(message.get("partition", PARTITION_UA), int):
-        raise TypeError(f"Message partition at index {index} must be int, not {type(message['partition']).__name__}")
+    partition = message.get("partition", PARTITION_UA)
+    if not isinstance(partition, int):
+        raise TypeError(f"Message partition at index {index} must be int, not {type(partition).__name__}")
+    if not -_INT32 <= partition < _INT32:
+        raise OverflowError(f"Message partition at index {index} is out of range: {partition}")
     if not isinstance(message.get("timestamp"), (int, type(None))):
         raise TypeError(f"Message timestamp at index {index} must be int, not {type(message['timestamp']).__name__}")
     if (message.get("timestamp") or 0) < 0:

@@ -22,8 +22,9 @@ from headrace.errors import BufferFullError, KafkaError, KafkaException
 from headrace.machines.metadata import Cluster, TopicInfo
 from headrace.records import CALLBACK_BYTES, Budget, Message, TopicBuffer
 from headrace.records.message import encode_headers, encode_text
+from headrace.records.topic_buffer import no_partition
 from headrace.slotted import slotted
-from headrace.types import TIMESTAMP_CREATE_TIME
+from headrace.types import PARTITION_UA, TIMESTAMP_CREATE_TIME
 
 __all__ = ["FailedRecord", "TopicBuffers"]
 
@@ -117,7 +118,7 @@ class TopicBuffers:
             if buffer is None:
                 self._wait(topic, self._accept(topic, value, key, partition, timestamp_ms, headers, callback))
                 return 0
-        if partition < 0 and self._choose is not None:
+        if partition == PARTITION_UA and self._choose is not None:
             partition = self._choose(topic, key, value, buffer.partition_count)
         return buffer.append(value, key, partition, timestamp_ms, headers, callback)
 
@@ -149,8 +150,10 @@ class TopicBuffers:
         """Check a record as `TopicBuffer.append` would, and count it."""
         if timestamp_ms < 0:
             raise ValueError(f"timestamp must not be negative: {timestamp_ms}")
-        if operator.index(partition) >= _INT32 or operator.index(timestamp_ms) >= _INT64:
-            raise OverflowError(f"partition {partition} or timestamp {timestamp_ms} is out of range")
+        if not PARTITION_UA <= operator.index(partition) < _INT32:
+            raise no_partition(topic, partition, None)
+        if operator.index(timestamp_ms) >= _INT64:
+            raise OverflowError(f"timestamp {timestamp_ms} is out of range")
         raw_key, raw_value = encode_text(key, "key"), encode_text(value, "value")
         pairs = encode_headers(headers)
         raw = [raw_key, raw_value, *(part for pair in pairs for part in pair)]
@@ -288,6 +291,6 @@ class TopicBuffers:
 
     def _append(self, buffer: TopicBuffer, record: _Waiting) -> None:
         partition = record.partition
-        if partition < 0 and self._choose is not None:
+        if partition == PARTITION_UA and self._choose is not None:
             partition = self._choose(buffer.topic, record.key, record.value, buffer.partition_count)
         buffer.append(record.value, record.key, partition, record.timestamp_ms, record.headers, record.callback)

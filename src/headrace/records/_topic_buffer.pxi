@@ -368,7 +368,8 @@ cdef class TopicBuffer:
     cdef inline int check(self, int64_t size, Py_ssize_t partition) except -1:
         if size > self._message_bytes:
             raise too_large(self.topic, size, self._message_bytes)
-        if partition >= self.partition_count or self.partition_count <= 0:
+        # Counted from -1, "any", as 0: what is below that is the largest of all.
+        if <size_t> partition + 1 > <size_t> self.partition_count or self.partition_count <= 0:
             raise no_partition(self.topic, partition, self.partition_count)
         return 0
 

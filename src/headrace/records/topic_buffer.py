@@ -34,6 +34,7 @@ CALLBACK_BYTES = 512
 
 _NUMBERS_BYTES = 12  # of the numbers of a record: about as many as there are at most
 _MOST_WEIGHT = 1 << 31
+_INT32 = 1 << 31
 _MASK = (1 << 64) - 1
 _ANY_SIZE = sys.maxsize
 
@@ -308,6 +309,7 @@ class TopicBuffer:
             BufferFullError: the budget is used up.
             KafkaException: the record is too large (`MSG_SIZE_TOO_LARGE`), or there is no such partition
                 (`_UNKNOWN_PARTITION`).
+            OverflowError: the partition's number is out of any range.
             TypeError: key, value or headers are of a wrong type.
             ValueError: the timestamp is negative.
         """
@@ -346,7 +348,7 @@ class TopicBuffer:
     def _check(self, cost: int, partition: int, timestamp_ms: int) -> None:
         if cost - OVERHEAD_BYTES > self._message_bytes:
             raise too_large(self.topic, cost - OVERHEAD_BYTES, self._message_bytes)
-        if partition >= self.partition_count or self.partition_count <= 0:
+        if not -1 <= partition < self.partition_count or self.partition_count <= 0:
             raise no_partition(self.topic, partition, self.partition_count)
         if timestamp_ms < 0:
             raise ValueError(f"timestamp must not be negative: {timestamp_ms}")
@@ -547,7 +549,11 @@ def too_large(topic: str, size: int, limit: int) -> KafkaException:
         f"a record of {size} bytes for {topic} is larger than message.max.bytes ({limit})"))
 
 
-def no_partition(topic: str, partition: int, count: int) -> KafkaException:
-    """The error of a partition that the topic does not have."""
+def no_partition(topic: str, partition: int, count: int | None) -> Exception:
+    """The error of a partition that the topic does not have; `count` is how many it has, None if nobody knows yet."""
+    if not -_INT32 <= partition < _INT32:
+        return OverflowError(f"partition {partition} of {topic} is out of range: no topic has so many")
+    known = "" if count is None else f": it has {count}"
+    remedy = "; give -1 to let the partitioner choose" if partition < -1 else ""
     return KafkaException(KafkaError(
-        KafkaError._UNKNOWN_PARTITION, f"{topic} has no partition {partition}: it has {count}"))
+        KafkaError._UNKNOWN_PARTITION, f"{topic} has no partition {partition}{known}{remedy}"))
