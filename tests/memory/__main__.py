@@ -38,6 +38,9 @@ CASES: dict[str, dict[str, Any]] = {
                          "properties": {"buffer.memory": 64 * MIB, "partitioner": "murmur2"}},
     "lz4": {"way": "produce", "value_bytes": 100,
             "properties": {"buffer.memory": 64 * MIB, "compression.type": "lz4"}},
+    "lz4 of what it can not compress": {
+        "way": "produce", "value_bytes": 10_000, "random": True,
+        "properties": {"buffer.memory": 64 * MIB, "compression.type": "lz4"}},
     "no acknowledgements": {"way": "produce", "value_bytes": 100, "deaf": True,
                             "properties": {"buffer.memory": 64 * MIB, "acks": 0}},
     "a topic that is not there": {

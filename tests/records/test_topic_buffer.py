@@ -41,6 +41,18 @@ def test_append_wakes_for_the_first_record_of_a_partition_and_for_a_full_batch(t
     assert buffer.ready() == []
 
 
+def test_append_wakes_nobody_who_comes_by_himself_before_the_new_batch_has_lingered(twin: Any) -> None:
+    buffer, _ = make(twin, batch_count=3)
+    assert buffer.append(b"x", None, 0) == twin.WAKE
+    assert buffer.next_deadline(5.0) is not None
+    assert [buffer.append(b"x", None, partition) for partition in (1, 2, 1, 1)] == [0, 0, 0, twin.WAKE]
+    assert [opened.count for opened in buffer.ready(math.inf)] == [3, 1, 1]
+    assert buffer.next_deadline(5.0) is None
+    assert buffer.append(b"x", None, 3) == twin.WAKE
+    assert buffer.next_deadline(5.0, {3}) is None
+    assert buffer.append(b"x", None, 2) == twin.WAKE
+
+
 def test_ready_takes_open_batches_only_when_they_are_old_enough(twin: Any) -> None:
     buffer, _ = make(twin)
     buffer.append(b"a", None, 2)

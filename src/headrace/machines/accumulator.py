@@ -197,8 +197,7 @@ class Accumulator:
     ) -> None:
         self._buffers = buffers
         self.flushing = self.hurry = False
-        self._linger_s = linger_s
-        self._message_timeout_s = message_timeout_s
+        self._linger_s, self._message_timeout_s = linger_s, message_timeout_s
         self.seal = seal
         self._queues: dict[tuple[str, int], PartitionQueue] = {}
         self._busy: dict[PartitionQueue, None] = {}  # those with batches waiting, least recently served first
@@ -284,7 +283,8 @@ class Accumulator:
         """The next moment at which time alone changes something: a batch has lingered, may be retried, or is over."""
         moments = [queue.retry_at for queue in self._busy if queue.retry_at > now]
         moments += [queue.waiting[0].deadline for queue in self._busy]
+        linger_s = 0.0 if self.flushing else self._linger_s
         for topic, buffer in self._buffers.items():
-            if (lingered := buffer.next_deadline(self._linger_s, self._held.get(topic, ()))) is not None:
+            if (lingered := buffer.next_deadline(linger_s, self._held.get(topic, ()))) is not None:
                 moments.append(lingered)
         return min((moment for moment in moments if moment < math.inf), default=None)

@@ -10,6 +10,7 @@ It must not know sockets or callers. Came from: `machines.accumulator`; numbers:
 from __future__ import annotations
 
 import math
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from typing import Final, Protocol
 from uuid import UUID
@@ -114,14 +115,11 @@ class Sender:
         transactions: Transactions | None = None,
     ) -> None:
         self.failed: KafkaError | None = None
-        self._accumulator = accumulator
-        self._sequences = sequences
-        self._leaders = leaders
-        self._topic_id = topic_id
-        self._limits = limits
-        self._backoff_s = backoff_s
+        self._accumulator, self._sequences = accumulator, sequences
+        self._leaders, self._topic_id = leaders, topic_id
+        self._limits, self._backoff_s = limits, backoff_s
         self._transactions = transactions
-        self._requests: dict[int | None, int] = {}  # produce requests in flight per broker
+        self._requests: dict[int, int] = {}  # produce requests in flight per broker
         self._throttled_until: dict[int, float] = {}
         self._polled_at = -math.inf
         self._events: list[Event] = []
@@ -156,22 +154,21 @@ class Sender:
     # Draining
 
     def _drain(self, now: float) -> Iterator[Send]:
-        by_leader: dict[int, list[PartitionQueue]] = {}
+        by_leader: dict[int, deque[PartitionQueue]] = {}
         for queue in self._accumulator.busy():
             leader, _ = self._leaders.leader(queue.topic, queue.partition)
-            if self._requests.get(leader, 0) >= self._limits.max_in_flight or self._next(queue, now) is None:
-                continue
             if leader is None:
-                self._leaders.refresh(now)
-            elif self._throttled_until.get(leader, now) <= now:
-                by_leader.setdefault(leader, []).append(queue)
+                if self._next(queue, now) is not None:
+                    self._leaders.refresh(now)
+            elif self._has_room(leader) and self._throttled_until.get(leader, now) <= now:
+                by_leader.setdefault(leader, deque()).append(queue)
         for leader, queues in by_leader.items():
-            while self._requests.get(leader, 0) < self._limits.max_in_flight:
-                batches = self._fill(queues, now)
-                if not batches:
-                    break
+            while self._has_room(leader) and (batches := self._fill(queues, now)):
                 self._requests[leader] = self._requests.get(leader, 0) + 1
                 yield self._request(leader, batches, now)
+
+    def _has_room(self, leader: int) -> bool:
+        return self._requests.get(leader, 0) < self._limits.max_in_flight
 
     def _next(self, queue: PartitionQueue, now: float) -> ProducerBatch | None:
         batch = queue.sendable(now, self._limits.max_in_flight)
@@ -180,16 +177,20 @@ class Sender:
         self._sequences.doubt(queue, self._topic_id(queue.topic), now)
         return batch if self._sequences.allows(queue, batch) else None
 
-    def _fill(self, queues: list[PartitionQueue], now: float) -> list[ProducerBatch]:
-        """Take batches for one request: one per partition, together no larger than a request may be."""
+    def _fill(self, queues: deque[PartitionQueue], now: float) -> list[ProducerBatch]:
+        """Take batches for one request: one per partition, in turn, together no larger than a request may be."""
         taken: list[ProducerBatch] = []
         room = self._limits.max_request_bytes - _REQUEST_OVERHEAD_BYTES
-        for queue in queues:
-            batch = self._next(queue, now)
-            if batch is not None and (not taken or batch.size_bytes <= room):
+        for _ in range(len(queues)):
+            batch = self._next(queues[0], now)
+            if batch is not None and taken and batch.size_bytes > room:
+                break
+            queue = queues.popleft()  # one without a batch to send has none for the next request either
+            if batch is not None:
                 room -= batch.size_bytes
                 taken.append(self._accumulator.take(queue))
                 self._sequences.number(queue, batch)
+                queues.append(queue)
         return taken
 
     def _request(self, leader: int, batches: list[ProducerBatch], now: float) -> Send:

@@ -97,7 +97,7 @@ cdef class OpenBatch:
         cdef Fields fields
         cdef Py_ssize_t index = 0
         cdef dict runs = dict(self.runs or ())
-        cdef Pinned pinned = Pinned(builder._data)
+        cdef Pinned pinned = Pinned(builder.records())
         cdef const uint8_t *p = pinned.start + min(HEADER, pinned.size)
         cdef const uint8_t *end = pinned.start + min(builder._used, pinned.size)
         teller = None
@@ -156,7 +156,7 @@ cdef class OpenBatch:
     def messages(self, int64_t base_offset, int timestamp_type, int64_t timestamp_ms, error, double now_s):
         cdef Reports made = Reports.__new__(Reports)
         cdef BatchBuilder builder = self._builder
-        cdef Pinned pinned = Pinned(builder._data)
+        cdef Pinned pinned = Pinned(builder.records())
         made.batch = self
         made.callbacks = self.reports
         made.origin = self.origin(pinned, timestamp_type)
@@ -218,7 +218,7 @@ cdef class OpenBatch:
     cdef int find_places(self, int timestamp_type) except -1:
         cdef Record record
         cdef BatchBuilder builder = self._builder
-        cdef Pinned pinned = Pinned(builder._data)
+        cdef Pinned pinned = Pinned(builder.records())
         cdef const uint8_t *p = pinned.start + min(HEADER, pinned.size)
         cdef const uint8_t *end = pinned.start + min(builder._used, pinned.size)
         self._places = <Py_ssize_t *> malloc(builder.count * sizeof(Py_ssize_t))
@@ -310,6 +310,7 @@ cdef class TopicBuffer:
     cdef list _slots  # by partition: the open batch or None
     cdef dict _open  # the same, the oldest first
     cdef list _full
+    cdef bint _timed  # whoever takes batches out comes by itself before a batch that is opened now has lingered
     cdef Block _scratch  # the headers of the record that is appended
 
     def __init__(self, topic, Py_ssize_t partition_count, Budget budget not None, *,
@@ -402,7 +403,7 @@ cdef class TopicBuffer:
             batch = self.open(partition, now_ns)
             used = 0
             batch._builder.add(timestamp_ms, fields)
-            woken = WOKEN
+            woken |= not self._timed
         if by_lot:
             self._turn_bytes += batch._builder._used - used
             self._turn_count += 1
@@ -515,11 +516,13 @@ cdef class TopicBuffer:
 
     @cython.critical_section
     def next_deadline(self, double linger_s, held=()):
+        self._timed = True
         if self._full:
             return -INFINITY
         for batch in self._open.values():
             if not held or (<OpenBatch> batch).partition not in held:
                 return (<OpenBatch> batch).opened_at + linger_s
+        self._timed = False
         return None
 
     @cython.critical_section

@@ -230,6 +230,8 @@ cdef class BatchBuilder:
     """Collects the records of one batch."""
 
     cdef BatchBytes _data
+    cdef BatchBytes _packed  # once it is compressed; the records are unpacked again if they are needed
+    cdef int _codec
     cdef Pool _pool
     cdef Py_ssize_t _used, _max_bytes
     cdef int64_t _base_timestamp, _max_timestamp
@@ -305,11 +307,29 @@ cdef class BatchBuilder:
             batch._data.reserve(HEADER + PyBytes_GET_SIZE(packed), None)
             memcpy(batch._data.start + HEADER, PyBytes_AS_STRING(packed), PyBytes_GET_SIZE(packed))
             batch._data.size = HEADER + PyBytes_GET_SIZE(packed)
+            self._codec = codec
+            self._packed = batch._data
+            if self.count:
+                self._data = None
         else:
             self._data.size = self._used
             batch._data = self._data
         batch.write_header(codec, self.count, self._base_timestamp, self._max_timestamp)
         return batch
+
+
+    cdef BatchBytes records(self):
+        # The records behind room for a header, as they were before compression.
+        cdef BatchBytes data = self._data
+        if data is None:
+            plain = decompress(self._codec, memoryview(self._packed)[HEADER:], self._used - HEADER)
+            if type(plain) is not bytes or len(plain) != self._used - HEADER:
+                raise SystemError("a batch in memory was overwritten")
+            data = BatchBytes.__new__(BatchBytes)
+            data.reserve(HEADER + PyBytes_GET_SIZE(plain), self._pool)
+            memcpy(data.start + HEADER, PyBytes_AS_STRING(plain), PyBytes_GET_SIZE(plain))
+            self._data = data
+        return data
 
 
 @cython.final

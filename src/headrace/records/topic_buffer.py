@@ -25,7 +25,7 @@ from headrace.records.message import Message, encode_headers, encode_text
 __all__ = ["CALLBACK_BYTES", "OVERHEAD_BYTES", "WAKE", "Budget", "Intake", "OpenBatch", "TopicBuffer"]
 
 WAKE = 1
-"""Flag of `TopicBuffer.append`: a batch is full, or a partition that had nothing open has now."""
+"""Flag of `TopicBuffer.append`: a batch is full; or one was opened, and `next_deadline` said last that none was."""
 
 OVERHEAD_BYTES = 16
 """What a record costs of a `Budget` beyond its key, value and headers."""
@@ -276,6 +276,7 @@ class TopicBuffer:
         self.sticky = -1
         self._open: dict[int, OpenBatch] = {}
         self._full: list[OpenBatch] = []
+        self._timed = False  # whoever takes batches out comes by itself before one that is opened now has lingered
         self._lock = threading.Lock()
 
     @property
@@ -363,7 +364,7 @@ class TopicBuffer:
             builder = BatchBuilder(self._batch_bytes, self._batch_count)
             batch = self._open[partition] = OpenBatch(self.topic, partition, time.monotonic(), builder)
             builder.append(timestamp_ms, key, value, headers)
-            used, woken = 0, WAKE
+            used, woken = 0, 0 if self._timed else WAKE
         if by_lot:
             self._turn_bytes += batch.size_bytes - used
             self._turn_count += 1
@@ -445,11 +446,14 @@ class TopicBuffer:
         Args:
             linger_s: seconds that a batch stays open.
             held: partitions that do not count, as in `ready`.
+
+        Whoever asks comes back by itself at that time, and is not woken for batches that are opened meanwhile.
         """
         with self._lock:
+            oldest = min((b.opened_at for b in self._open.values() if b.partition not in held), default=None)
+            self._timed = bool(self._full) or oldest is not None
             if self._full:
                 return -math.inf
-            oldest = min((b.opened_at for b in self._open.values() if b.partition not in held), default=None)
             return None if oldest is None else oldest + linger_s
 
     def grow(self, partition_count: int) -> None:
