@@ -623,7 +623,7 @@ def test_a_refused_commit_that_may_have_gone_through_before_is_fatal_and_says_so
     assert error.maybe_applied
 
 
-@pytest.mark.parametrize("first", [K.COORDINATOR_NOT_AVAILABLE, K.NOT_COORDINATOR, K.CONCURRENT_TRANSACTIONS])
+@pytest.mark.parametrize("first", [K.COORDINATOR_NOT_AVAILABLE, K.NOT_COORDINATOR])
 def test_a_fenced_commit_that_may_be_in_the_coordinators_log_says_so(either, first):
     either.opened().writing()
     either.refuse(either.ending(Operation.COMMIT), first)
@@ -634,10 +634,16 @@ def test_a_fenced_commit_that_may_be_in_the_coordinators_log_says_so(either, fir
     assert error.maybe_applied
 
 
-def test_a_commit_that_was_refused_at_once_can_be_aborted(either):
-    """The coordinator of version 2 says so when the transaction was open for too long."""
+@pytest.mark.parametrize("before", [None, K.CONCURRENT_TRANSACTIONS, K.COORDINATOR_LOAD_IN_PROGRESS])
+def test_a_commit_that_was_never_done_can_be_aborted(either, before):
+    """The coordinator of version 2 says so when the transaction was open for too long, first that it is aborting it."""
     either.opened().writing()
-    either.refuse(either.ending(Operation.COMMIT), K.INVALID_TXN_STATE)
+    asked = either.ending(Operation.COMMIT)
+    if before is not None:
+        either.refuse(asked, before)
+        either.wait()
+        asked = either.expect(EndTxnRequest)
+    either.refuse(asked, K.INVALID_TXN_STATE)
     error = either.done()[Operation.COMMIT]
     assert error.txn_requires_abort()
     assert not error.maybe_applied

@@ -19,7 +19,7 @@ from headrace.wire.messages.transactions import (
 )
 from headrace.wire.schema import Request
 
-__all__ = ["ErrorClass", "class_of", "gravest"]
+__all__ = ["UNTOUCHED", "ErrorClass", "class_of", "gravest"]
 
 
 class ErrorClass(Enum):
@@ -69,6 +69,10 @@ _ALSO: Final[Mapping[type[Request], Mapping[int, ErrorClass]]] = {
     # An abort of what the coordinator never heard of: its first request was lost.
     EndTxnRequest: {_K.INVALID_TXN_STATE: _C.ABORT_AND_BUMP},
 }
+
+UNTOUCHED: Final = frozenset({_K.CONCURRENT_TRANSACTIONS, _K.COORDINATOR_LOAD_IN_PROGRESS})
+"""Refusals by which the coordinator has done nothing (Kafka: `TransactionCoordinator.endTransaction` gives them before
+it writes to its log)."""
 
 
 def class_of(request: type[Request], code: int) -> ErrorClass:

@@ -28,7 +28,7 @@ from typing import Any, Final, Protocol
 from headrace.errors import KafkaError
 from headrace.machines.coordinator import CoordinatorFinder
 from headrace.machines.machine import Event, Send
-from headrace.machines.transaction_errors import ErrorClass, class_of, gravest
+from headrace.machines.transaction_errors import UNTOUCHED, ErrorClass, class_of, gravest
 from headrace.machines.transaction_requests import LAST_VERSIONS, GroupMember, Identity, offset_keys
 from headrace.slotted import field, slotted
 from headrace.types import TopicPartition
@@ -409,7 +409,7 @@ class Transactions:
         kind = class_of(type(send.request), code)
         what = type(send.request).__name__.removesuffix("Request")
         error = KafkaError(code, f"{what} of {self.transactional_id}: {KafkaError(code).str()}")
-        if kind in (ErrorClass.MOVED, ErrorClass.RETRY):
+        if kind in (ErrorClass.MOVED, ErrorClass.RETRY) and code not in UNTOUCHED:
             self._contents.end_uncertain |= isinstance(send.request, EndTxnRequest)  # it may be in the log all the same
         if kind is ErrorClass.MOVED:
             send.context.invalidate(now)
