@@ -67,7 +67,7 @@ class AIOProducer(AIOSending, AIOTransactional):
             self._entrance = Entrance(core, self._chain)
             core.deliveries.unheard = functools.partial(_on_unheard, asyncio.get_running_loop())
             if type(self).produce is AIOProducer.produce and self._config["on_delivery"] is None:
-                intake = AIOIntake(self._entrance.open, self._produce_one, core.wake, _new_future)
+                intake = AIOIntake(self._entrance.open, self._produce_one, core.wake, _new_future, self._ease)
                 self.__dict__["produce"] = intake.produce  # saves Python's frames and a future for each record
         return self._core_if_started
 

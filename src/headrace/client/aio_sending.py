@@ -35,6 +35,8 @@ from headrace.types import ProducerRecord, RecordMetadata
 
 __all__ = ["AIOSending"]
 
+_EASE_S = 0.05
+
 
 class AIOSending:
     """The half of `AIOProducer` that is not confluent_kafka's oldest."""
@@ -253,12 +255,20 @@ class AIOSending:
             appended = feed.append(part, core.buffers)
             core.wake()
             if appended:
+                await self._ease()
                 expires_at = self._expiry()
                 continue
             if time.monotonic() >= expires_at:
                 raise still_full(core.budget.messages, core.config.seconds("max.block.ms"))
             core.relieve()
             await self._change(expires_at)
+
+    async def _ease(self) -> None:
+        """Let the loop send; wait a moment for brokers that the records are far ahead of."""
+        await asyncio.sleep(0)
+        budget, ends = self._core.budget, time.monotonic() + _EASE_S
+        while budget.is_far_ahead and time.monotonic() < ends:
+            await self._change(ends)
 
     def _expiry(self) -> float:
         return time.monotonic() + self._core.config.seconds("max.block.ms")

@@ -24,6 +24,7 @@ from headrace.wire.schema import Struct
 __all__ = ["Balance"]
 
 _PAUSE_S = 0.005
+_PAUSE_PER_PARTITION_S = 0.00005  # a look takes a hundredth of that for each
 """At most so often the queues are looked at."""
 _MOST_WEIGHT = 1_000
 
@@ -92,7 +93,8 @@ class Balance:
             return ()
         elif not (busy or self._weights or self._watched):
             return ()
-        self._looks_at = now + _PAUSE_S
+        partitions = sum(buffer.partition_count for buffer in self._buffers.values())
+        self._looks_at = now + _PAUSE_S + _PAUSE_PER_PARTITION_S * partitions
         self._look(busy, now)
         return ()
 

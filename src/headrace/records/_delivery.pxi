@@ -88,13 +88,14 @@ cdef class AIOIntake:
     """`AIOProducer.produce` with what it needs at hand; anything unusual is left to `otherwise`."""
 
     cdef dict _open
-    cdef object _otherwise, _wake, _make_future
+    cdef object _otherwise, _wake, _make_future, _ease
 
-    def __init__(self, dict open not None, otherwise, wake, make_future):
+    def __init__(self, dict open not None, otherwise, wake, make_future, ease=turn):
         self._open = open
         self._otherwise = otherwise
         self._wake = wake
         self._make_future = make_future
+        self._ease = ease
 
     async def produce(self, topic, value=None, key=None, Py_ssize_t partition=-1, on_delivery=None,
                       int64_t timestamp=0, headers=None):
@@ -113,6 +114,6 @@ cdef class AIOIntake:
                     if woken:
                         self._wake()
                         if buffer._full:
-                            await turn()
+                            await self._ease()
                     return delivery
         return await self._otherwise(topic, value, key, partition, on_delivery, timestamp, headers)

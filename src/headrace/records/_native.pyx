@@ -30,7 +30,7 @@ from cpython.tuple cimport PyTuple_GET_ITEM, PyTuple_GET_SIZE
 from libc.math cimport INFINITY
 from libc.stdint cimport INT32_MAX, INT64_MAX, INT64_MIN, int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport free, malloc, realloc
-from libc.string cimport memchr, memcpy, memset
+from libc.string cimport memchr, memcpy, memmove, memset
 
 from headrace.errors import CorruptRecordError, KafkaException
 from headrace.records import legacy
@@ -77,6 +77,7 @@ cdef enum:
     CONTROL = 0x20
     GIL_BYTES = 4194304
     TURN_NS = 10_000_000  # 10 ms, longer than the switch interval, 5 ms, after which whoever waits has asked for the GIL
+    AHEAD = 33554432
     OVERHEAD = 16
     CALLBACK = 512
     WOKEN = 1

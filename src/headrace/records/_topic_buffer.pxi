@@ -32,6 +32,10 @@ cdef class Budget:
         self.pool = Pool()
 
     @property
+    def is_far_ahead(self):
+        return self.bytes > AHEAD
+
+    @property
     def is_roomy(self):
         return self.messages <= self.max_messages - self.max_messages // 16 and (
             self.bytes <= self.max_bytes - self.max_bytes // 16)

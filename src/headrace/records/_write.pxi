@@ -7,6 +7,7 @@ cdef enum:
     BLOCK_BYTES = 1048576
     KEPT_BLOCKS = 32
     SLACK = 64  # of the numbers of one record
+    LIKELY_NUMBERS = 7  # bytes of them
 
 
 cdef inline uint64_t zigzag(int64_t value) noexcept nogil:
@@ -22,6 +23,14 @@ cdef inline int varint_size(int64_t value) noexcept nogil:
     return size
 
 
+cdef inline uint8_t *write_small(uint8_t *p, int64_t value) noexcept nogil:
+    # A varint that is likely to take one byte.
+    if -64 <= value < 64:
+        p[0] = <uint8_t> zigzag(value)
+        return p + 1
+    return write_varint(p, value)
+
+
 cdef inline uint8_t *write_varint(uint8_t *p, int64_t value) noexcept nogil:
     cdef uint64_t rest = zigzag(value)
     while rest > 0x7F:
@@ -33,7 +42,7 @@ cdef inline uint8_t *write_varint(uint8_t *p, int64_t value) noexcept nogil:
 
 
 cdef inline uint8_t *write_bytes(uint8_t *p, const uint8_t *data, int64_t size) noexcept nogil:
-    p = write_varint(p, size)
+    p = write_small(p, size)
     if size > 0:
         memcpy(p, data, size)
         p += size
@@ -266,33 +275,38 @@ cdef class BatchBuilder:
     cdef inline int add(self, int64_t timestamp_ms, const Fields *fields) except -1:
         # 1 if it was added, 0 if it does not fit.
         cdef int64_t delta = <int64_t> (<uint64_t> timestamp_ms - <uint64_t> self._base_timestamp) if self.count else 0
-        cdef int64_t size = (
-            1 + varint_size(delta) + varint_size(self.count) + varint_size(fields.key_size)
-            + varint_size(fields.value_size) + varint_size(fields.header_count) + fields.headers_size
-        )
+        cdef int64_t size = fields.headers_size
         if fields.key_size > 0:
             size += fields.key_size
         if fields.value_size > 0:
             size += fields.value_size
-        cdef Py_ssize_t needed = self._used + size + varint_size(size)
-        if self.count and (self.count >= self._max_count or needed > self._max_bytes):
+        if self.count and (self.count >= self._max_count or self._used + size > self._max_bytes):
             return 0
-        if needed > self._data.capacity:
-            self._data.reserve(needed, self._pool)
-        if self.count == 0:
-            self._base_timestamp = timestamp_ms
-        if timestamp_ms > self._max_timestamp:
-            self._max_timestamp = timestamp_ms
-        cdef uint8_t *p = write_varint(self._data.start + self._used, size)
-        p[0] = 0
-        p = write_varint(p + 1, delta)
-        p = write_varint(p, self.count)
+        if self._used + size + SLACK > self._data.capacity:
+            self._data.reserve(self._used + size + SLACK, self._pool)
+        cdef uint8_t *start = self._data.start + self._used
+        cdef uint8_t *body = start + varint_size(size + LIKELY_NUMBERS)  # behind the record's length
+        body[0] = 0
+        cdef uint8_t *p = write_small(body + 1, delta)
+        p = write_small(p, self.count)
         p = write_bytes(p, fields.key, fields.key_size)
         p = write_bytes(p, fields.value, fields.value_size)
-        p = write_varint(p, fields.header_count)
+        p = write_small(p, fields.header_count)
         if fields.headers_size:
             memcpy(p, fields.headers, fields.headers_size)
-        self._used = needed
+            p += fields.headers_size
+        size = p - body
+        cdef uint8_t *right = start + varint_size(size)
+        if right != body:
+            memmove(right, body, size)
+        if self.count == 0:
+            self._base_timestamp = timestamp_ms
+        elif right + size - self._data.start > self._max_bytes:
+            return 0
+        if timestamp_ms > self._max_timestamp:
+            self._max_timestamp = timestamp_ms
+        write_varint(start, size)
+        self._used = right + size - self._data.start
         self.count += 1
         return 1
 

@@ -7,7 +7,7 @@ twin has the same names. It must not know event loops: it is given what makes a 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Generator
+from collections.abc import Awaitable, Callable, Generator
 from types import coroutine
 from typing import Any, Protocol
 
@@ -189,18 +189,20 @@ class AIOIntake:
         open: buffers by topic.
         otherwise: awaited as otherwise(topic, value, key, partition, on_delivery, timestamp_ms, headers) for a topic
             that is not in `open`, with a callback, and when the budget is used up.
-        wake: called when the loop has something to do. It gets a turn when a batch is full.
+        wake: called when the loop has something to do.
         make_future: makes a future of the loop.
+        ease: awaited when a batch is full: the loop needs a turn at least.
     """
 
-    __slots__ = ("_make_future", "_open", "_otherwise", "_wake")
+    __slots__ = ("_ease", "_make_future", "_open", "_otherwise", "_wake")
 
     def __init__(self, open: dict[str, Any], otherwise: Callable[..., Any], wake: Callable[[], object],
-                 make_future: Callable[[], Any]) -> None:
+                 make_future: Callable[[], Any], ease: Callable[[], Awaitable[None]] = turn) -> None:
         self._open = open
         self._otherwise = otherwise
         self._wake = wake
         self._make_future = make_future
+        self._ease = ease
 
     async def produce(
         self,
@@ -224,6 +226,6 @@ class AIOIntake:
                 if woken:
                     self._wake()
                     if buffer.has_full:
-                        await turn()
+                        await self._ease()
                 return delivery
         return await self._otherwise(topic, value, key, partition, on_delivery, timestamp, headers)

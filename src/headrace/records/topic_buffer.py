@@ -27,6 +27,9 @@ __all__ = ["CALLBACK_BYTES", "OVERHEAD_BYTES", "WAKE", "Budget", "Intake", "Open
 WAKE = 1
 """Flag of `TopicBuffer.append`: a batch is full; or one was opened, and `next_deadline` said last that none was."""
 
+AHEAD_BYTES = 32 << 20
+"""What keeps brokers busy until more comes; memory that comes back from them is cheaper than new."""
+
 OVERHEAD_BYTES = 16
 """What a record costs of a `Budget` beyond its key, value and headers."""
 CALLBACK_BYTES = 512
@@ -57,6 +60,11 @@ class Budget:
         self.messages = 0
         self.bytes = 0
         self._lock = threading.Lock()
+
+    @property
+    def is_far_ahead(self) -> bool:
+        """So much waits that more would make nothing faster; who has many records in hand may wait as well."""
+        return self.bytes > AHEAD_BYTES
 
     @property
     def is_roomy(self) -> bool:

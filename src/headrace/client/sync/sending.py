@@ -35,6 +35,7 @@ from headrace.types import ProducerRecord, RecordMetadata
 
 __all__ = ["Sending"]
 
+_EASE_S = 0.05  # longest wait for brokers that columns are far ahead of
 _SLICE_S = 0.1  # longest wait before signals, and a producer that was closed meanwhile, are looked at
 
 
@@ -237,6 +238,8 @@ class Sending:
             appended = feed.append(part, core.buffers)
             core.wake()
             if appended:
+                if core.budget.is_far_ahead and not self._on_loop():
+                    self._wait_until(lambda: not core.budget.is_far_ahead, time.monotonic() + _EASE_S)
                 expires_at = self._expiry()
                 continue
             if time.monotonic() >= expires_at:
