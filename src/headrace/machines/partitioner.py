@@ -94,7 +94,7 @@ class Balance:
         elif not (busy or self._weights or self._watched):
             return ()
         partitions = sum(buffer.partition_count for buffer in self._buffers.values())
-        self._looks_at = now + _PAUSE_S + _PAUSE_PER_PARTITION_S * partitions
+        self._looks_at = now + max(_PAUSE_S, _PAUSE_PER_PARTITION_S * partitions)
         self._look(busy, now)
         return ()
 
