@@ -18,7 +18,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass, field
-from itertools import cycle, islice
+from itertools import count, cycle, islice
 from pathlib import Path
 from typing import Any
 
@@ -260,11 +260,15 @@ class Run:
                 self.ways[client, str(way)] = way
         self.samples: dict[Measured, list[Sample]] = {key: [] for key in self.ways}
         self.failures: dict[str, str] = {}
+        self._numbers = count()
 
     def measure_all(self) -> None:
         """All rounds of all ways."""
         self.broker.create_topic(WARM_TOPIC, 4)
         keys = list(self.ways)
+        self._measure(THEIRS, str(PLAIN), PLAIN)  # the first run is the broker's, to be warm
+        for samples in self.samples.values():
+            samples.clear()
         with report.Progress(self.arguments.rounds * len(keys)) as progress:
             for turn in range(self.arguments.rounds):
                 first = turn * 5 % len(keys)
@@ -275,11 +279,11 @@ class Run:
                         self._measure(client, text, way)
 
     def _measure(self, client: str, text: str, way: Way) -> None:
-        topic = f"t{sum(map(len, self.samples.values()))}"
-        count = int(self.arguments.records * way.share)
+        topic = f"produced-{next(self._numbers)}"
+        records = int(self.arguments.records * way.share)
         self.broker.create_topic(topic, way.partitions)
         before = self.broker.cpu_s()
-        request = {"client": client, "work": way.work, "topic": topic, "records": count, "size": way.size,
+        request = {"client": client, "work": way.work, "topic": topic, "records": records, "size": way.size,
                    "partitions": way.partitions, "settings": way.settings,
                    "bootstrap": self.broker.bootstrap_servers}
         try:
@@ -292,9 +296,9 @@ class Run:
             sample.broker_cpu_s = after - before
         found = self.broker.record_count(topic, way.partitions) - (0 if client == FRANZ else way.partitions)
         self.broker.delete_topic(topic)
-        if found != count:
-            raise ChildError(f"{client} says it produced {count:,} records, the topic has {found:,}")
-        self.samples[client, text].append(sample)
+        if found != records:
+            raise ChildError(f"{client} says it produced {records:,} records, the topic has {found:,}")
+        self.samples.setdefault((client, text), []).append(sample)
 
     def show(self) -> bool:
         """Print what was measured, and write it as JSON. True when every bar holds."""
