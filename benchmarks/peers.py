@@ -11,7 +11,7 @@ import itertools
 import json
 import random
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict
 from typing import Any
 
@@ -66,6 +66,20 @@ class Failures:
             self.first = self.first or error
 
 
+def produce_all(producer: Any, topic: str, rows: Iterable[bytes]) -> int:
+    """Produce all values with confluent-kafka's calls, waiting for room where there is none; returns what is left."""
+    produce, poll = producer.produce, producer.poll
+    for value in rows:
+        while True:
+            try:
+                produce(topic, value)
+                break
+            except BufferError:
+                poll(0.05)
+    left: int = producer.flush(300)
+    return left
+
+
 def produce_confluent(client: str, request: dict[str, Any]) -> Sample:
     """confluent-kafka's API, which is ours as well."""
     failures = Failures()
@@ -74,15 +88,7 @@ def produce_confluent(client: str, request: dict[str, Any]) -> Sample:
     producer = producer_class(client)(settings)
 
     def send(topic: str, count: int) -> None:
-        produce, poll = producer.produce, producer.poll
-        for value in values(count, request["size"]):
-            while True:
-                try:
-                    produce(topic, value)
-                    break
-                except BufferError:
-                    poll(0.05)
-        left = producer.flush(300)
+        left = produce_all(producer, topic, values(count, request["size"]))
         if left or failures.count:
             raise RuntimeError(f"{left} records not sent, {failures.count} failed: {failures.first}")
 

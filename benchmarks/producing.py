@@ -24,7 +24,7 @@ from typing import Any
 
 from benchmarks import brokers, report
 from benchmarks.measure import ChildError, Sample, Stopwatch, answer, machine, run_child, version_of
-from benchmarks.peers import PRODUCER, WARM_UP, producer_class
+from benchmarks.peers import PRODUCER, WARM_UP, produce_all, producer_class
 from benchmarks.peers import values as random_values
 from tools.foreign import MissingClientError, program
 from tools.kafka import NEWEST, VERSIONS, KafkaStartError, MissingJavaError, RegistryError
@@ -116,15 +116,7 @@ class _Reports:
 
 def _plain(producer: Any, reports: _Reports) -> Send:
     def send(topic: str, values: Iterable[bytes]) -> None:
-        produce, poll = producer.produce, producer.poll
-        for value in values:
-            while True:
-                try:
-                    produce(topic, value)
-                    break
-                except BufferError:
-                    poll(0.05)
-        _all_out(producer.flush(300), reports)
+        _all_out(produce_all(producer, topic, values), reports)
     return send
 
 

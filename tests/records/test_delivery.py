@@ -195,7 +195,8 @@ class Intake:
         self.buffer = twin.TopicBuffer("topic", 1, self.budget, **how)
         self.wakes = 0
         self.others: list[tuple[Any, ...]] = []
-        self.produce = twin.AIOIntake({"topic": self.buffer}, self._otherwise, self._wake, new_future).produce
+        self.produce = twin.AIOIntake({"topic": self.buffer}, self._otherwise, self._wake, new_future,
+                                       lambda: asyncio.sleep(0)).produce
 
     def _wake(self) -> None:
         self.wakes += 1

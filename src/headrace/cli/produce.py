@@ -9,14 +9,12 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from types import FrameType
-from typing import Any
+from collections.abc import Iterator
 
 from headrace.cli._produce.ledger import Ledger, amount, complain
 from headrace.cli._produce.options import Options, read_options
 from headrace.cli._produce.slices import Places, Slice
+from headrace.cli._signals import told_of_signals
 from headrace.errors import ConfigError, KafkaError, KafkaException
 
 __all__ = ["HELP", "main"]
@@ -58,6 +56,7 @@ class _Run:
 
         self._options = options
         self._signal = 0
+        self._signalled_at = 0.0
         self._done = 0  # bytes, or rows of Parquet
         self._tee_broken = False
         self._last_error = ""
@@ -80,7 +79,7 @@ class _Run:
         began_at = time.monotonic()
         trouble, aborted = "", ""
         try:
-            with _signals(self._on_signal), self._progress:
+            with told_of_signals(self._on_signal), self._progress:
                 try:
                     self._sink.begin()
                     self._greet()
@@ -122,6 +121,11 @@ class _Run:
     # While it runs
 
     def _on_signal(self, number: int) -> None:
+        """A second Ctrl-C is a KeyboardInterrupt."""
+        now = time.monotonic()
+        if number == signal.SIGINT and self._signalled_at and now - self._signalled_at > _SAME_S:
+            raise KeyboardInterrupt
+        self._signalled_at = self._signalled_at or now
         self._signal = number
 
     def _on_error(self, error: KafkaError) -> None:
@@ -312,24 +316,3 @@ def _total(options: Options) -> tuple[int | None, bool]:
 
         return parquet_rows(options.files), False
     return None if None in sizes else sum(filter(None, sizes)), terminal
-
-
-@contextmanager
-def _signals(handler: Callable[[int], None]) -> Iterator[None]:
-    """Ctrl-C and SIGTERM are told to the handler; a second Ctrl-C is a KeyboardInterrupt."""
-    first_at = 0.0
-
-    def on_signal(number: int, _frame: FrameType | None) -> None:
-        nonlocal first_at
-        now = time.monotonic()
-        if number == signal.SIGINT and first_at and now - first_at > _SAME_S:
-            raise KeyboardInterrupt
-        first_at = first_at or now
-        handler(number)
-
-    before: dict[int, Any] = {number: signal.signal(number, on_signal) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield
-    finally:
-        for number, old in before.items():
-            signal.signal(number, old)

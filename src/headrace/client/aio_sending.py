@@ -16,6 +16,7 @@ from headrace.client.columns import ColumnFeed, ColumnRole, Part, Roles, RowRepo
 from headrace.client.interceptors import InterceptorChain
 from headrace.client.producer import Core
 from headrace.client.sending import (
+    EASE_S,
     Arguments,
     Callback,
     Deliver,
@@ -34,8 +35,6 @@ from headrace.records import Message
 from headrace.types import ProducerRecord, RecordMetadata
 
 __all__ = ["AIOSending"]
-
-_EASE_S = 0.05
 
 
 class AIOSending:
@@ -266,7 +265,7 @@ class AIOSending:
     async def _ease(self) -> None:
         """Let the loop send; wait a moment for brokers that the records are far ahead of."""
         await asyncio.sleep(0)
-        budget, ends = self._core.budget, time.monotonic() + _EASE_S
+        budget, ends = self._core.budget, time.monotonic() + EASE_S
         while budget.is_far_ahead and time.monotonic() < ends:
             await self._change(ends)
 

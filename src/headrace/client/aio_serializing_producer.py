@@ -13,7 +13,7 @@ from collections.abc import Generator, Mapping
 from typing import Any, Generic, TypeVar
 
 from headrace.client.aio_producer import AIOProducer
-from headrace.client.serdes import MessageField, SerializationContext, built, parts_of, rest_of
+from headrace.client.serdes import CLUSTER_ID_TIMEOUT_S, MessageField, SerializationContext, built, parts_of, rest_of
 from headrace.errors import ClientClosedError, KeySerializationError, ValueSerializationError
 from headrace.records import Message
 from headrace.types import Headers
@@ -22,7 +22,6 @@ __all__ = ["AsyncSerializingProducer"]
 
 K = TypeVar("K")
 V = TypeVar("V")
-_CLUSTER_ID_TIMEOUT_S = 60.0
 
 
 class AsyncSerializingProducer(AIOProducer, Generic[K, V]):
@@ -69,7 +68,7 @@ class AsyncSerializingProducer(AIOProducer, Generic[K, V]):
         for serde in serdes:
             waits = serde is not None and inspect.iscoroutinefunction(type(serde).__call__)
             if waits and hasattr(serde, "set_cluster_id_resolver"):  # others could only block the loop
-                serde.set_cluster_id_resolver(functools.partial(self.cluster_id, _CLUSTER_ID_TIMEOUT_S))
+                serde.set_cluster_id_resolver(functools.partial(self.cluster_id, CLUSTER_ID_TIMEOUT_S))
         self._made = True
         return self
 

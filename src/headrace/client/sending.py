@@ -22,7 +22,7 @@ from headrace.records.message import encode_headers
 from headrace.types import PARTITION_UA, ProducerRecord, RecordMetadata
 
 __all__ = [
-    "Callback", "Entrance", "FutureReport", "MetadataReport", "TopicWatch", "arguments_of", "batch_arguments",
+    "EASE_S", "Callback", "Entrance", "FutureReport", "MetadataReport", "TopicWatch", "arguments_of", "batch_arguments",
     "check_record", "check_topic", "metadata_of", "produce_all", "still_full", "unknown_topic",
 ]
 
@@ -32,6 +32,9 @@ Callback = Callable[[RecordMetadata, KafkaError | None], Any]
 Deliver = Callable[[KafkaError | None, Any], Any]
 Arguments = tuple[str, Any, Any, int, int, Any]
 """Of `Core.produce` without the callback: topic, value, key, partition, timestamp, headers."""
+
+EASE_S = 0.05
+"""Longest wait for brokers that records are far ahead of."""
 
 _INT32 = 1 << 31
 _TOPIC = re.compile(r"[a-zA-Z0-9._-]{1,249}")

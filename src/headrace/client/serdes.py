@@ -14,6 +14,7 @@ from headrace.errors import SerializationError
 from headrace.types import Headers
 
 __all__ = [
+    "CLUSTER_ID_TIMEOUT_S",
     "Deserializer",
     "DeserializerBuilder",
     "DoubleDeserializer",
@@ -32,6 +33,9 @@ __all__ = [
     "parts_of",
     "rest_of",
 ]
+
+CLUSTER_ID_TIMEOUT_S = 60.0
+"""Longest that a serializer that asks for the cluster's id waits for a broker."""
 
 
 class MessageField(StrEnum):

@@ -90,7 +90,7 @@ cdef class AIOIntake:
     cdef dict _open
     cdef object _otherwise, _wake, _make_future, _ease
 
-    def __init__(self, dict open not None, otherwise, wake, make_future, ease=turn):
+    def __init__(self, dict open not None, otherwise, wake, make_future, ease):
         self._open = open
         self._otherwise = otherwise
         self._wake = wake

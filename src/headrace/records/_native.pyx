@@ -39,7 +39,7 @@ from headrace.records.columns import MAX_COLUMN_BYTES, BinaryColumn, Columns, He
 from headrace.records.columns import read_columns as plain_read_columns
 from headrace.records.compression import compress, decompress
 from headrace.records.control import aborts
-from headrace.records.delivery import DoneCallback, turn
+from headrace.records.delivery import DoneCallback
 from headrace.records.hashing import PARTITIONERS
 from headrace.records.header import BatchInfo
 from headrace.records.message import encode_headers, encode_text, rebuild

@@ -23,14 +23,6 @@ cdef inline int varint_size(int64_t value) noexcept nogil:
     return size
 
 
-cdef inline uint8_t *write_small(uint8_t *p, int64_t value) noexcept nogil:
-    # A varint that is likely to take one byte.
-    if -64 <= value < 64:
-        p[0] = <uint8_t> zigzag(value)
-        return p + 1
-    return write_varint(p, value)
-
-
 cdef inline uint8_t *write_varint(uint8_t *p, int64_t value) noexcept nogil:
     cdef uint64_t rest = zigzag(value)
     while rest > 0x7F:
@@ -42,7 +34,7 @@ cdef inline uint8_t *write_varint(uint8_t *p, int64_t value) noexcept nogil:
 
 
 cdef inline uint8_t *write_bytes(uint8_t *p, const uint8_t *data, int64_t size) noexcept nogil:
-    p = write_small(p, size)
+    p = write_varint(p, size)
     if size > 0:
         memcpy(p, data, size)
         p += size
@@ -203,19 +195,15 @@ cdef class BatchBytes:
         cdef uint8_t *grown
         if self.views:
             raise BufferError("the batch is looked at")
-        if pool is not None and SMALL_BYTES < capacity <= BLOCK_BYTES and self.pool is None:
+        if not SMALL_BYTES < capacity <= BLOCK_BYTES or self.pool is not None:
+            pool = None
+        if pool is not None:
             grown = pool.take()
             capacity = BLOCK_BYTES
-        elif self.pool is not None:
-            grown = <uint8_t *> malloc(capacity)
-            pool = None
         else:
-            grown = <uint8_t *> realloc(self.start, capacity)
-            if grown != NULL:
-                self.start = NULL
-            pool = None
-        if grown == NULL:
-            raise MemoryError
+            grown = <uint8_t *> malloc(capacity)
+            if grown == NULL:
+                raise MemoryError
         if self.start != NULL:
             memcpy(grown, self.start, self.capacity)
             self.free()
@@ -287,11 +275,11 @@ cdef class BatchBuilder:
         cdef uint8_t *start = self._data.start + self._used
         cdef uint8_t *body = start + varint_size(size + LIKELY_NUMBERS)  # behind the record's length
         body[0] = 0
-        cdef uint8_t *p = write_small(body + 1, delta)
-        p = write_small(p, self.count)
+        cdef uint8_t *p = write_varint(body + 1, delta)
+        p = write_varint(p, self.count)
         p = write_bytes(p, fields.key, fields.key_size)
         p = write_bytes(p, fields.value, fields.value_size)
-        p = write_small(p, fields.header_count)
+        p = write_varint(p, fields.header_count)
         if fields.headers_size:
             memcpy(p, fields.headers, fields.headers_size)
             p += fields.headers_size

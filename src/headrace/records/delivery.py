@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Awaitable, Callable, Generator
-from types import coroutine
 from typing import Any, Protocol
 
 from headrace.errors import BufferFullError, KafkaError, KafkaException
 from headrace.records.message import Message
 
-__all__ = ["AIOIntake", "Delivery", "DoneCallback", "Fate", "turn"]
+__all__ = ["AIOIntake", "Delivery", "DoneCallback", "Fate"]
 
 
 class Fate:
@@ -176,12 +175,6 @@ class Delivery:
         return self._batch.message_at(self._index)
 
 
-@coroutine
-def turn() -> Generator[None, None, None]:
-    """Let the loop have a turn."""
-    yield
-
-
 class AIOIntake:
     """`AIOProducer.produce` with what it needs at hand; anything unusual is left to `otherwise`.
 
@@ -197,7 +190,7 @@ class AIOIntake:
     __slots__ = ("_ease", "_make_future", "_open", "_otherwise", "_wake")
 
     def __init__(self, open: dict[str, Any], otherwise: Callable[..., Any], wake: Callable[[], object],
-                 make_future: Callable[[], Any], ease: Callable[[], Awaitable[None]] = turn) -> None:
+                 make_future: Callable[[], Any], ease: Callable[[], Awaitable[None]]) -> None:
         self._open = open
         self._otherwise = otherwise
         self._wake = wake

@@ -7,9 +7,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-__all__ = ["PERCENTILES", "Outcome", "middle", "percentiles"]
+__all__ = ["PERCENTILES", "WARM_UP", "Outcome", "middle", "percentiles"]
 
 PERCENTILES = (50.0, 95.0, 99.0, 99.9)
+WARM_UP = 1_000
+"""Records that a worker sends before its clock starts."""
 
 
 @dataclass(slots=True)

@@ -10,19 +10,18 @@ import tempfile
 import uuid
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from types import FrameType
 from typing import Any
 
-from headrace.cli._perf.figures import Outcome, middle
+from headrace.cli._perf.figures import WARM_UP, Outcome, middle
 from headrace.cli._perf.options import Options, read_options
 from headrace.cli._perf.peers import OURS, secrets_hidden, settings_of, version_of
 from headrace.cli._perf.tables import final_table, second_line
+from headrace.cli._signals import told_of_signals
 from headrace.config import PRODUCER, Config
 from headrace.errors import ConfigError, DependencyError, KafkaError, KafkaException
 
 __all__ = ["main"]
 
-_WARM_UP = 1_000  # records that a worker sends before its clock starts
 _ADMIN_S = 30.0
 
 
@@ -85,7 +84,7 @@ class _Run:
             if self._options.embedded:
                 self._properties["bootstrap.servers"] = stack.enter_context(_embedded())
             Config(PRODUCER, self._properties)  # what is wrong with a property shows before anything is made
-            stack.enter_context(_interrupts(self._on_interrupt))
+            stack.enter_context(told_of_signals(self._on_interrupt))
             self._introduce()
             topic = stack.enter_context(self._topic(self._options.topic)) if self._options.topic else None
             clients = self._clients()
@@ -141,7 +140,7 @@ class _Run:
                 self._failed = True
                 _complain(f"{client} is left out: {error}")
                 return
-            missing = found.records + found.failed + _WARM_UP - (self._count(name) - before)
+            missing = found.records + found.failed + WARM_UP - (self._count(name) - before)
             if missing > found.failed:
                 found.first_error = found.first_error or f"{missing:,} records are not in the topic"
                 found.records -= missing - found.failed
@@ -189,7 +188,7 @@ class _Run:
             written = complaints.read().strip().splitlines()
             raise _WorkerError(str(last.get("trouble") or (written or ["it ended without figures"])[-1]))
 
-    def _on_interrupt(self) -> None:
+    def _on_interrupt(self, _signal: int) -> None:
         self._interrupted += 1
         if self._worker is None and not self._cleaning:
             raise KeyboardInterrupt
@@ -298,17 +297,3 @@ def _embedded() -> Iterator[str]:
 
     with EmbeddedBroker() as broker:
         yield broker.bootstrap_servers
-
-
-@contextmanager
-def _interrupts(handler: Any) -> Iterator[None]:
-    """Ctrl-C and SIGTERM are told to the handler; SIGTERM ends it all the same way."""
-    def on_signal(_number: int, _frame: FrameType | None) -> None:
-        handler()
-
-    before: dict[int, Any] = {number: signal.signal(number, on_signal) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield
-    finally:
-        for number, old in before.items():
-            signal.signal(number, old)

@@ -21,11 +21,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from headrace.cli._perf.figures import percentiles
+from headrace.cli._perf.figures import WARM_UP, percentiles
 
 __all__ = ["main"]
 
-_WARM_UP = 1_000
 _CHECK_EVERY = 500  # records between two looks at the clock
 _FLUSH_S = 120.0
 _MANY = 1_000
@@ -146,7 +145,7 @@ def _confluent(request: dict[str, Any], meter: _Meter) -> None:
             raise RuntimeError(error)
 
     topic, payloads = request["topic"], meter.payloads()
-    for payload in itertools.islice(payloads, _WARM_UP):
+    for payload in itertools.islice(payloads, WARM_UP):
         producer.produce(topic, payload, on_delivery=warm)
     if producer.flush(_FLUSH_S):
         raise RuntimeError("the first records were not stored in time")
@@ -182,7 +181,7 @@ def _kafka_python(request: dict[str, Any], meter: _Meter) -> None:
 
     producer = KafkaProducer(**request["settings"])
     topic, payloads = request["topic"], meter.payloads()
-    for payload in itertools.islice(payloads, _WARM_UP):
+    for payload in itertools.islice(payloads, WARM_UP):
         last = producer.send(topic, payload)
     producer.flush(_FLUSH_S)
     last.get(1)
@@ -212,7 +211,7 @@ async def _aiokafka(request: dict[str, Any], meter: _Meter) -> None:
     producer = AIOKafkaProducer(**_with_tls(request["settings"]))
     await producer.start()
     topic, payloads = request["topic"], meter.payloads()
-    for payload in itertools.islice(payloads, _WARM_UP):
+    for payload in itertools.islice(payloads, WARM_UP):
         last = await producer.send(topic, payload)
     await producer.flush()
     await last

@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from headrace.cli._produce.lines import DECODERS
-from headrace.cli._produce.slices import SLICE_RECORDS, Headers, Malformed, Places, Slice
+from headrace.cli._produce.slices import SLICE_RECORDS, Headers, Malformed, Places, Slice, well_formed
 
 __all__ = ["envelope_slices", "headers_of", "timestamp_of", "value_slices"]
 
@@ -30,33 +30,13 @@ def envelope_slices(
 ) -> Iterator[Slice]:
     """Envelopes as records."""
     for numbered in _portions(lines, places):
-        made = Slice([], [], [], [], [], [], [] if raw else None)
-        good: list[int] = []
-        ended = False
-        assert made.keys is not None
-        assert made.partitions is not None
-        assert made.timestamps is not None
-        assert made.headers is not None
-        for number, line in numbered:
-            try:
-                value, key, partition, timestamp, headers = _envelope(line)
-            except ValueError as error:
-                ended = malformed(number, str(error))
-                if ended:
-                    break
-                continue
-            good.append(number)
-            made.values.append(value)
-            made.keys.append(key)
-            made.partitions.append(partition)
-            made.timestamps.append(timestamp)
-            made.headers.append(headers)
-            if made.raw is not None:
-                made.raw.append(line)
-        made.lines = good
-        if not any(made.headers):
-            made.headers = None
-        yield made
+        found, ended = well_formed(numbered, _envelope, malformed)
+        records = [record for _, _, record in found]
+        headers = [record[4] for record in records]
+        yield Slice(
+            [number for number, _, _ in found], [record[0] for record in records], [record[1] for record in records],
+            [record[2] for record in records], [record[3] for record in records], headers if any(headers) else None,
+            [line for _, line, _ in found] if raw else None)
         if ended:
             return
 
@@ -65,27 +45,15 @@ def value_slices(
     lines: Iterator[tuple[int, list[bytes]]], places: Places, malformed: Malformed, key_field: str | None, raw: bool
 ) -> Iterator[Slice]:
     """JSON values as they are written, one a line; the key may be one of their fields."""
+    def key_of(line: bytes) -> bytes | None:
+        parsed = _parse(line)
+        return None if key_field is None else _key_in(parsed, key_field)
+
     for numbered in _portions(lines, places):
-        made = Slice([], [], None if key_field is None else [], raw=[] if raw else None)
-        good: list[int] = []
-        ended = False
-        for number, line in numbered:
-            try:
-                parsed = _parse(line)
-                key = None if key_field is None else _key_in(parsed, key_field)
-            except ValueError as error:
-                ended = malformed(number, str(error))
-                if ended:
-                    break
-                continue
-            good.append(number)
-            made.values.append(line)
-            if made.keys is not None:
-                made.keys.append(key)
-            if made.raw is not None:
-                made.raw.append(line)
-        made.lines = good
-        yield made
+        found, ended = well_formed(numbered, key_of, malformed)
+        yield Slice([number for number, _, _ in found], [line for _, line, _ in found],
+                    None if key_field is None else [key for _, _, key in found],
+                    raw=[line for _, line, _ in found] if raw else None)
         if ended:
             return
 

@@ -6,7 +6,7 @@ import base64
 import binascii
 from collections.abc import Callable, Iterable, Iterator
 
-from headrace.cli._produce.slices import SLICE_RECORDS, Malformed, Places, Slice
+from headrace.cli._produce.slices import SLICE_RECORDS, Malformed, Places, Slice, well_formed
 
 __all__ = ["DECODERS", "line_slices", "split_lines"]
 
@@ -92,34 +92,24 @@ def _taken_apart(
     decode: Callable[[bytes], bytes] | None, raw: bool,
 ) -> tuple[Slice, bool]:
     """A slice of these lines, and whether the reading ends behind it."""
-    made = Slice([], [], None if key_delimiter is None else [], raw=[] if raw else None)
-    good: list[int] = []
-    ended = False
-    for number, line in zip(numbers, part, strict=True):
+    def key_and_value(line: bytes) -> tuple[bytes | None, bytes]:
         value: bytes = line
         key: bytes | None = None
         if key_delimiter is not None:
             key, found, value = line.partition(key_delimiter)
             if not found:
-                ended = malformed(number, f"no key: the delimiter {key_delimiter.decode(errors='backslashreplace')!r} "
-                                  "of -K is not in the line")
-                if ended:
-                    break
-                continue
-        if decode is not None:
-            try:
-                value, key = decode(value), None if key is None else decode(key)
-            except (ValueError, binascii.Error) as error:
-                ended = malformed(number, f"not {'base64' if decode is _base64 else 'hex'}: {error}")
-                if ended:
-                    break
-                continue
-        good.append(number)
-        made.values.append(value)
-        if made.keys is not None:
-            made.keys.append(key)
-        if made.raw is not None:
-            made.raw.append(line)
-    made.lines = good
-    return made, ended
+                shown = key_delimiter.decode(errors="backslashreplace")
+                raise ValueError(f"no key: the delimiter {shown!r} of -K is not in the line")
+        if decode is None:
+            return key, value
+        try:
+            value, key = decode(value), None if key is None else decode(key)
+        except (ValueError, binascii.Error) as error:
+            raise ValueError(f"not {'base64' if decode is _base64 else 'hex'}: {error}") from None
+        return key, value
 
+    good, ended = well_formed(zip(numbers, part, strict=True), key_and_value, malformed)
+    keys = [key for _, _, (key, _) in good] if key_delimiter is not None else None
+    made = Slice([number for number, _, _ in good], [value for _, _, (_, value) in good], keys,
+                 raw=[line for _, line, _ in good] if raw else None)
+    return made, ended

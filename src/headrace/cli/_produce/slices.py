@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
-__all__ = ["SLICE_RECORDS", "Headers", "Malformed", "Places", "Slice"]
+__all__ = ["SLICE_RECORDS", "Headers", "Malformed", "Places", "Slice", "well_formed"]
 
 SLICE_RECORDS = 1_000
 """Most records of a slice: so many at most are between Ctrl-C and its effect."""
@@ -14,6 +15,30 @@ SLICE_RECORDS = 1_000
 Headers = list[tuple[str, bytes | None]]
 Malformed = Callable[[int, str], bool]
 """Called with the position of what is no record, and why. True when nothing behind it is to be read."""
+
+_T = TypeVar("_T")
+
+
+def well_formed(
+    numbered: Iterable[tuple[int, bytes]], parse: Callable[[bytes], _T], malformed: Malformed
+) -> tuple[list[tuple[int, bytes, _T]], bool]:
+    """Lines that are records: their positions, themselves, and what `parse` makes of them; and whether to read no more.
+
+    Args:
+        numbered: positions and lines.
+        parse: raises ValueError for a line that is no record; the text says why.
+        malformed: told of those.
+    """
+    found: list[tuple[int, bytes, _T]] = []
+    for number, line in numbered:
+        try:
+            parsed = parse(line)
+        except ValueError as error:
+            if malformed(number, str(error)):
+                return found, True
+            continue
+        found.append((number, line, parsed))
+    return found, False
 
 
 class Places:

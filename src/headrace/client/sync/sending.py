@@ -17,6 +17,7 @@ from headrace.client.cluster import ClusterMetadata
 from headrace.client.columns import ColumnFeed, ColumnRole, Part, Roles, RowReport, RowsReport, StoredRows, records_of
 from headrace.client.producer import Core
 from headrace.client.sending import (
+    EASE_S,
     Callback,
     Entrance,
     FutureReport,
@@ -35,7 +36,6 @@ from headrace.types import ProducerRecord, RecordMetadata
 
 __all__ = ["Sending"]
 
-_EASE_S = 0.05  # longest wait for brokers that columns are far ahead of
 _SLICE_S = 0.1  # longest wait before signals, and a producer that was closed meanwhile, are looked at
 
 
@@ -239,7 +239,7 @@ class Sending:
             core.wake()
             if appended:
                 if core.budget.is_far_ahead and not self._on_loop():
-                    self._wait_until(lambda: not core.budget.is_far_ahead, time.monotonic() + _EASE_S)
+                    self._wait_until(lambda: not core.budget.is_far_ahead, time.monotonic() + EASE_S)
                 expires_at = self._expiry()
                 continue
             if time.monotonic() >= expires_at:

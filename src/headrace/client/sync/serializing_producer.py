@@ -10,7 +10,15 @@ import functools
 from collections.abc import Mapping
 from typing import Any, Generic, TypeVar
 
-from headrace.client.serdes import MessageField, SerializationContext, built, close_all, parts_of, rest_of
+from headrace.client.serdes import (
+    CLUSTER_ID_TIMEOUT_S,
+    MessageField,
+    SerializationContext,
+    built,
+    close_all,
+    parts_of,
+    rest_of,
+)
 from headrace.client.sync.producer import DeliveryCallback, Producer
 from headrace.errors import KeySerializationError, ValueSerializationError
 from headrace.types import Headers
@@ -19,7 +27,6 @@ __all__ = ["SerializingProducer"]
 
 K = TypeVar("K")
 V = TypeVar("V")
-_CLUSTER_ID_TIMEOUT_S = 60.0
 
 
 class SerializingProducer(Producer, Generic[K, V]):
@@ -52,7 +59,7 @@ class SerializingProducer(Producer, Generic[K, V]):
             super().__init__(rest_of(left, rests))
             for serde in serdes:
                 if hasattr(serde, "set_cluster_id_resolver"):
-                    serde.set_cluster_id_resolver(functools.partial(self.cluster_id, _CLUSTER_ID_TIMEOUT_S))
+                    serde.set_cluster_id_resolver(functools.partial(self.cluster_id, CLUSTER_ID_TIMEOUT_S))
         except BaseException:
             with contextlib.suppress(Exception):
                 close_all(self._built)
