@@ -16,6 +16,7 @@ import json
 import statistics
 import subprocess
 import sys
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass, field
 from itertools import count, cycle, islice
@@ -174,13 +175,11 @@ def _measure_asyncio(request: dict[str, Any]) -> Sample:
             async def send(topic: str, values: Iterable[bytes]) -> None:
                 produce = producer.produce
                 if awaited:
-                    waiting = []
+                    waiting: deque[Any] = deque()
                     for value in values:
                         waiting.append(await produce(topic, value))
-                        if len(waiting) == 100 * POLL_EVERY:
-                            for delivery in waiting:
-                                await delivery
-                            waiting.clear()
+                        if len(waiting) > 100 * POLL_EVERY:
+                            await waiting.popleft()
                     await producer.flush()
                     for delivery in waiting:
                         await delivery

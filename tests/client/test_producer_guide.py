@@ -226,7 +226,9 @@ def test_a_retry_may_change_the_order_unless_one_request_is_in_flight_or_numbers
             "retry.backoff.ms": 400}
     with Producer(conf) as producer:
         producer.send(ProducerRecord("orders", b"0")).result(10)
-        broker.add_fault(Fault(action=Action.ERROR, request=ProduceRequest, error_code=KafkaError.NOT_ENOUGH_REPLICAS))
+        broker.add_fault(Fault(
+            action=Action.ERROR, request=ProduceRequest, error_code=KafkaError.NOT_ENOUGH_REPLICAS,
+            effect=lambda _: time.sleep(0.1)))  # the others are on their way before the answer
         for value in (b"M1", b"M2", b"M3"):
             producer.send(ProducerRecord("orders", value))
     assert read(broker, "orders") == stored

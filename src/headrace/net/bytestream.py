@@ -20,6 +20,7 @@ __all__ = ["Outlet", "ReplyReader"]
 _SHARED_BYTES = 65_536
 _JOIN_BYTES = 65_536
 _PIECE_BYTES = 1_024
+_FEW_PARTS = 16
 _MOST_PARTS = 1_024  # IOV_MAX of Linux
 _PREFIX_BYTES = 4
 _TLS_RECORDS = (b"\x15\x03", b"\x16\x03")  # an alert, a handshake
@@ -140,7 +141,7 @@ class Outlet:
         elif len(parts) == 1 and len(parts[0]) <= _JOIN_BYTES:
             self._transport.write(parts[0])
         elif self._file >= 0 and not self._transport.get_write_buffer_size():
-            self._rest = _runs(parts)
+            self._rest = list(parts) if len(parts) <= _FEW_PARTS else _runs(parts)
             self.resume()
         elif sys.version_info >= (3, 12):
             self._transport.writelines(parts)  # one sendmsg(), no copy

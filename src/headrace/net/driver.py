@@ -26,6 +26,7 @@ from headrace.net.connection import Connection
 from headrace.net.dial import Connector, State, connection_settings
 from headrace.net.failures import Outages
 from headrace.net.one_shot import OneShot
+from headrace.net.thread import waking
 from headrace.types import NodeAddress
 from headrace.wire.messages.fetch import FetchRequest
 from headrace.wire.messages.groups import JoinGroupRequest, SyncGroupRequest
@@ -66,6 +67,7 @@ class Driver:
         jitter: Callable[[], float] = random.random,
     ) -> None:
         self._loop = asyncio.get_running_loop()
+        self._ring = waking(self._loop)
         self._metadata, self._on_event = metadata, on_event
         self._clock, self._jitter = clock, jitter
         self._settings = connection_settings(config, clock, connector, jitter)
@@ -105,7 +107,7 @@ class Driver:
             time.sleep(0)  # gives the GIL away; a busy caller would else keep it for 5 ms at a time
         else:
             self._woken = True
-            self._loop.call_soon_threadsafe(self._step)
+            self._ring(self._step)
 
     async def request(
         self, destination: int, request: Request, timeout_s: float, *, max_version: int | None = None

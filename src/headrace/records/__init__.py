@@ -23,7 +23,7 @@ if TYPE_CHECKING or _PLAIN:
     from headrace.records.batch import Cursor
     from headrace.records.builder import Batch, BatchBuilder, set_base_offset, set_log_append_time
     from headrace.records.columns import append_columns, read_columns
-    from headrace.records.delivery import AIOIntake, Delivery
+    from headrace.records.delivery import AIOIntake, Delivery, Watch
     from headrace.records.hashing import crc32c, fnv1a, murmur2
     from headrace.records.header import scan, verify
     from headrace.records.message import Message
@@ -40,6 +40,7 @@ else:
         Message,
         OpenBatch,
         TopicBuffer,
+        Watch,
         append_columns,
         crc32c,
         fnv1a,
@@ -74,6 +75,7 @@ __all__ = [
     "Message",
     "OpenBatch",
     "TopicBuffer",
+    "Watch",
     "append_columns",
     "compress",
     "crc32c",

@@ -1,4 +1,4 @@
-# What becomes of a record, for asyncio. See the plain twin in `headrace.records.delivery`.
+# What becomes of a record, for asyncio and for whoever waits for it. See the plain twin in `headrace.records.delivery`.
 
 cdef class OpenBatch
 
@@ -24,11 +24,14 @@ cdef class Delivery:
 
     def __await__(self):
         if self._future is None and self._batch is not None:
-            return self._batch.message_at(self._index)
-        return (yield from self.as_future())
+            return self
+        return self.as_future().__await__()
 
     def __iter__(self):
         return self.__await__()
+
+    def __next__(self):  # only after `__await__`, which has made sure that it is done
+        raise StopIteration(self.result())
 
     def done(self):
         return self._batch is not None or self.cancelled()
@@ -84,6 +87,59 @@ cdef class Delivery:
 
 
 @cython.final
+@cython.no_gc
+@cython.freelist(16)
+cdef class Accepted:
+    """A coroutine that has done its work when it is made; see the plain twin."""
+
+    cdef Delivery _delivery  # None once it was awaited
+
+    def __await__(self):
+        return self
+
+    def __next__(self):
+        raise StopIteration(self.take())
+
+    def send(self, _value):
+        raise StopIteration(self.take())
+
+    def throw(self, kind, value=None, traceback=None):
+        self._delivery = None
+        raise kind if value is None else value
+
+    def close(self):
+        self._delivery = None
+
+    cdef Delivery take(self):
+        delivery = self._delivery
+        if delivery is None:
+            raise RuntimeError("cannot reuse already awaited coroutine")
+        self._delivery = None
+        return delivery
+
+
+cdef int send_accepted(PyObject *accepted, PyObject *_, PyObject **result) except SEND_ERROR:
+    # What `await` calls: unlike `__next__` it needs no exception to carry the result.
+    result[0] = NULL
+    delivery = (<Accepted> accepted).take()
+    Py_INCREF(delivery)
+    result[0] = <PyObject *> delivery
+    return SEND_RETURN
+
+
+cdef int send_delivery(PyObject *delivery, PyObject *_, PyObject **result) except SEND_ERROR:
+    result[0] = NULL
+    message = (<Delivery> delivery).result()
+    Py_INCREF(message)
+    result[0] = <PyObject *> message
+    return SEND_RETURN
+
+
+headrace_set_send(Accepted, send_accepted)
+headrace_set_send(Delivery, send_delivery)
+
+
+@cython.final
 cdef class AIOIntake:
     """`AIOProducer.produce` with what it needs at hand; anything unusual is left to `otherwise`."""
 
@@ -97,23 +153,64 @@ cdef class AIOIntake:
         self._make_future = make_future
         self._ease = ease
 
-    async def produce(self, topic, value=None, key=None, Py_ssize_t partition=-1, on_delivery=None,
-                      int64_t timestamp=0, headers=None):
+    def produce(self, topic, value=None, key=None, Py_ssize_t partition=-1, on_delivery=None, int64_t timestamp=0,
+                headers=None):
         """Put a record on its way; see `headrace.aio.AIOProducer.produce`."""
+        cdef Accepted accepted
         cdef Delivery delivery
         cdef TopicBuffer buffer
         cdef int woken
         if on_delivery is None:
-            found = self._open.get(topic)
-            if found is not None:
-                buffer = <TopicBuffer> found
-                delivery = Delivery.__new__(Delivery)
-                delivery._make_future = self._make_future
-                woken = buffer.add(value, key, partition, timestamp, headers, delivery)
-                if woken >= 0:
-                    if woken:
-                        self._wake()
-                        if buffer._full:
-                            await self._ease()
-                    return delivery
-        return await self._otherwise(topic, value, key, partition, on_delivery, timestamp, headers)
+            try:
+                found = self._open.get(topic)
+                if found is not None:
+                    buffer = <TopicBuffer> found
+                    delivery = Delivery.__new__(Delivery)
+                    delivery._make_future = self._make_future
+                    woken = buffer.add(value, key, partition, timestamp, headers, delivery)
+                    if woken >= 0:
+                        if woken:
+                            self._wake()
+                            if buffer._full:
+                                return eased(self._ease, delivery)
+                        accepted = Accepted.__new__(Accepted)
+                        accepted._delivery = delivery
+                        return accepted
+            except Exception as error:
+                return refused(error)
+        return self._otherwise(topic, value, key, partition, on_delivery, timestamp, headers)
+
+
+async def eased(ease, delivery):
+    await ease()
+    return delivery
+
+
+async def refused(error):
+    raise error
+
+
+cdef enum:
+    NOBODY = 0
+    WATCHED = 1
+    CHANGED = 2
+
+
+@cython.final
+cdef class Watch:
+    """Lets a thread see at once what another has done; see the plain twin."""
+
+    cdef int _state
+
+    def wait(self, happened, double timeout_s):
+        headrace_store(&self._state, WATCHED)  # before the look at what has happened: what comes then is seen as well
+        if not happened():
+            with nogil:
+                headrace_watch(&self._state, WATCHED, <int64_t> (timeout_s * 1e9))
+        headrace_store(&self._state, NOBODY)
+
+    def tell(self):
+        if headrace_load(&self._state) == WATCHED:
+            headrace_store(&self._state, CHANGED)
+            with nogil:
+                headrace_watch(&self._state, CHANGED, HAND_OVER_NS)

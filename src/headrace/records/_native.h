@@ -6,6 +6,7 @@
 #ifndef HEADRACE_NATIVE_H
 #define HEADRACE_NATIVE_H
 
+#include <Python.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
@@ -13,6 +14,7 @@
 #ifdef _WIN32
 #include <stdlib.h>
 #else
+#include <sched.h>
 #include <sys/mman.h>
 #endif
 
@@ -208,6 +210,28 @@ static inline void headrace_put(uint8_t *p, int size, uint64_t x) {
 }
 
 /* Whole pages, straight from the system and straight back: the heap would give them back at every pause. */
+#ifdef _WIN32
+#define headrace_yield() ((void)0)
+#else
+#define headrace_yield() sched_yield()
+#endif
+#ifdef __GNUC__
+#define headrace_load(p) __atomic_load_n((p), __ATOMIC_ACQUIRE)
+#define headrace_store(p, x) __atomic_store_n((p), (x), __ATOMIC_RELEASE)
+#else
+#define headrace_load(p) (*(volatile int *)(p))
+#define headrace_store(p, x) (*(volatile int *)(p) = (x))
+#endif
+
+/* Watch a number that another thread changes while it is `value`, at most so long; others may have the processor. */
+static inline void headrace_watch(const int *number, int value, int64_t timeout_ns) {
+    int64_t began_ns = headrace_now_ns(), passed_ns = 0;
+    while (headrace_load(number) == value && passed_ns >= 0 && passed_ns < timeout_ns) {
+        headrace_yield();
+        passed_ns = headrace_now_ns() - began_ns;
+    }
+}
+
 static inline void *headrace_map(size_t size) {
 #ifdef _WIN32
     return malloc(size);
@@ -224,6 +248,11 @@ static inline void headrace_unmap(void *p, size_t size) {
 #else
     munmap(p, size);
 #endif
+}
+
+/* Give a type with `__await__` what `await` calls first; Cython can not say it. */
+static inline void headrace_set_send(PyObject *type, int (*send)(PyObject *, PyObject *, PyObject **)) {
+    ((PyTypeObject *)type)->tp_as_async->am_send = (sendfunc)(void (*)(void))send;
 }
 
 #endif

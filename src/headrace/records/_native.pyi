@@ -9,6 +9,7 @@ from headrace.records.columns import append_columns as append_columns
 from headrace.records.columns import read_columns as read_columns
 from headrace.records.delivery import AIOIntake as AIOIntake
 from headrace.records.delivery import Delivery as Delivery
+from headrace.records.delivery import Watch as Watch
 from headrace.records.hashing import crc32 as crc32
 from headrace.records.hashing import crc32c as crc32c
 from headrace.records.hashing import fnv1a as fnv1a

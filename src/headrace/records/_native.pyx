@@ -8,7 +8,7 @@ cost nothing where the GIL does the same.
 
     _message.pxi       Message, and the bytes that it points into
     _write.pxi         records and batches into bytes
-    _delivery.pxi      what becomes of a record, for asyncio
+    _delivery.pxi      what becomes of a record, for asyncio and for whoever waits for it
     _topic_buffer.pxi  the open batches of a topic
     _read.pxi          bytes into records
     _columns.pxi       bytes into Arrow's buffers, and back
@@ -45,6 +45,17 @@ from headrace.records.header import BatchInfo
 from headrace.records.message import encode_headers, encode_text, rebuild
 from headrace.records.topic_buffer import count_parts, no_partition, queue_full, sums_of, too_large
 
+cdef extern from "Python.h":
+    ctypedef struct PyObject:
+        pass
+    const char *PyUnicode_AsUTF8AndSize(object text, Py_ssize_t *size) except NULL
+    object PyUnicode_DecodeUTF8(const char *text, Py_ssize_t size, const char *errors)
+    int PyList_SetSlice(object target, Py_ssize_t low, Py_ssize_t high, PyObject *items) except -1
+
+cdef enum:
+    SEND_RETURN = 0  # PySendResult
+    SEND_ERROR = -1
+
 cdef extern from "_native.h":
     void headrace_setup(int portable_only)
     uint32_t headrace_crc32c(uint32_t value, const uint8_t *p, size_t size) nogil
@@ -56,15 +67,12 @@ cdef extern from "_native.h":
     int64_t headrace_micros(int64_t ms) nogil
     uint64_t headrace_get(const uint8_t *p, int size) nogil
     void headrace_put(uint8_t *p, int size, uint64_t x) nogil
+    void headrace_set_send(object type, int (*send)(PyObject *, PyObject *, PyObject **) except SEND_ERROR)
+    int headrace_load(const int *number) nogil
+    void headrace_store(int *number, int value) nogil
+    void headrace_watch(const int *number, int value, int64_t timeout_ns) nogil
     void *headrace_map(size_t size) nogil
     void headrace_unmap(void *p, size_t size) nogil
-
-cdef extern from "Python.h":
-    const char *PyUnicode_AsUTF8AndSize(object text, Py_ssize_t *size) except NULL
-    object PyUnicode_DecodeUTF8(const char *text, Py_ssize_t size, const char *errors)
-    int PyList_SetSlice(object target, Py_ssize_t low, Py_ssize_t high, PyObject *items) except -1
-    ctypedef struct PyObject:
-        pass
 
 headrace_setup(0)
 
@@ -76,8 +84,9 @@ cdef enum:
     TRANSACTIONAL = 0x10
     CONTROL = 0x20
     GIL_BYTES = 4194304
+    HAND_OVER_NS = 10_000  # what a thread that watches needs to get the GIL that another has let go
     TURN_NS = 10_000_000  # 10 ms, longer than the switch interval, 5 ms, after which whoever waits has asked for the GIL
-    AHEAD = 33554432
+    AHEAD = 16777216
     OVERHEAD = 16
     CALLBACK = 512
     WOKEN = 1

@@ -190,11 +190,12 @@ cdef class OpenBatch:
         for index in range(min(PyList_GET_SIZE(reports), self._times, self._builder.count)):
             report = <object> PyList_GET_ITEM(reports, index)
             if type(report) is Delivery:
-                reports[index] = None
                 (<Delivery> report).settle(self, index)
             elif report is not None:
                 left += 1
-        if not left:
+        if left:  # deliveries refer to the batch from now on, so it must not refer to them
+            self.reports = [None if type(report) is Delivery else report for report in reports]
+        else:
             self.reports = None
         return left
 

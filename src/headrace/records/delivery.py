@@ -1,4 +1,4 @@
-"""What becomes of a record, for asyncio: futures that are made only when somebody looks.
+"""What becomes of a record, for asyncio: futures that are made only when somebody looks. And how to wait for it.
 
 A batch says once what became of it (`Fate`); each of its records has a small `Delivery` that looks it up. The native
 twin has the same names. It must not know event loops: it is given what makes a future.
@@ -7,13 +7,14 @@ twin has the same names. It must not know event loops: it is given what makes a 
 from __future__ import annotations
 
 import sys
-from collections.abc import Awaitable, Callable, Generator
+import threading
+from collections.abc import Awaitable, Callable, Coroutine, Generator
 from typing import Any, Protocol
 
 from headrace.errors import BufferFullError, KafkaError, KafkaException
 from headrace.records.message import Message
 
-__all__ = ["AIOIntake", "Delivery", "DoneCallback", "Fate"]
+__all__ = ["AIOIntake", "Delivery", "DoneCallback", "Fate", "Watch"]
 
 
 class Fate:
@@ -175,6 +176,40 @@ class Delivery:
         return self._batch.message_at(self._index)
 
 
+class Accepted(Coroutine[Any, Any, Delivery]):
+    """A coroutine that has done its work when it is made: all that is left is to return the delivery."""
+
+    __slots__ = ("_delivery",)
+
+    def __init__(self, delivery: Delivery) -> None:
+        self._delivery: Delivery | None = delivery
+
+    def __await__(self) -> Accepted:
+        return self
+
+    def __iter__(self) -> Accepted:
+        return self
+
+    def __next__(self) -> Any:
+        return self.send(None)
+
+    def send(self, _value: Any) -> Any:
+        """Return the delivery, as a coroutine returns."""
+        delivery, self._delivery = self._delivery, None
+        if delivery is None:
+            raise RuntimeError("cannot reuse already awaited coroutine")
+        raise StopIteration(delivery)
+
+    def throw(self, kind: Any, value: Any = None, traceback: Any = None) -> Any:
+        """Raise an exception, as if it came from inside."""
+        self._delivery = None
+        raise kind if value is None else value
+
+    def close(self) -> None:
+        """Forget the delivery."""
+        self._delivery = None
+
+
 class AIOIntake:
     """`AIOProducer.produce` with what it needs at hand; anything unusual is left to `otherwise`.
 
@@ -197,7 +232,7 @@ class AIOIntake:
         self._make_future = make_future
         self._ease = ease
 
-    async def produce(
+    def produce(
         self,
         topic: str,
         value: Any = None,
@@ -207,18 +242,59 @@ class AIOIntake:
         timestamp: int = 0,
         headers: Any = None,
     ) -> Any:
-        """Put a record on its way; see `headrace.aio.AIOProducer.produce`."""
-        buffer = self._open.get(topic) if on_delivery is None else None
-        if buffer is not None:
-            delivery = Delivery(self._make_future)
-            try:
+        """Put a record on its way; see `headrace.aio.AIOProducer.produce`.
+
+        Where there is nothing to wait for it is done before this returns; `await` raises what went wrong.
+        """
+        try:
+            buffer = self._open.get(topic) if on_delivery is None else None
+            if buffer is not None:
+                delivery = Delivery(self._make_future)
                 woken = buffer.append(value, key, partition, timestamp, headers, delivery)
-            except BufferFullError:
-                pass
-            else:
                 if woken:
                     self._wake()
                     if buffer.has_full:
-                        await self._ease()
-                return delivery
-        return await self._otherwise(topic, value, key, partition, on_delivery, timestamp, headers)
+                        return _eased(self._ease, delivery)
+                return Accepted(delivery)
+        except BufferFullError:
+            pass
+        except Exception as error:
+            return _refused(error)
+        return self._otherwise(topic, value, key, partition, on_delivery, timestamp, headers)
+
+
+async def _eased(ease: Callable[[], Awaitable[None]], delivery: Delivery) -> Delivery:
+    await ease()
+    return delivery
+
+
+async def _refused(error: Exception) -> Delivery:
+    raise error
+
+
+class Watch:
+    """Lets a thread see at once what another has done, for waits that are hardly longer than it takes to wake up.
+
+    The native twin watches without the GIL, and is given it as soon as something has happened; this one sleeps.
+    """
+
+    __slots__ = ("_condition",)
+
+    def __init__(self) -> None:
+        self._condition = threading.Condition()
+
+    def wait(self, happened: Callable[[], Any], timeout_s: float) -> None:
+        """Wait until `tell()` is called; not at all if it has happened. It may return earlier.
+
+        Args:
+            happened: says whether there is anything to wait for.
+            timeout_s: longest wait, in seconds.
+        """
+        with self._condition:
+            if not happened():
+                self._condition.wait(timeout_s)
+
+    def tell(self) -> None:
+        """Something has happened: whoever waits goes on before the caller does."""
+        with self._condition:
+            self._condition.notify_all()

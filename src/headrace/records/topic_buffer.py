@@ -27,7 +27,7 @@ __all__ = ["CALLBACK_BYTES", "OVERHEAD_BYTES", "WAKE", "Budget", "Intake", "Open
 WAKE = 1
 """Flag of `TopicBuffer.append`: a batch is full; or one was opened, and `next_deadline` said last that none was."""
 
-AHEAD_BYTES = 32 << 20
+AHEAD_BYTES = 16 << 20
 """What keeps brokers busy until more comes; memory that comes back from them is cheaper than new."""
 
 OVERHEAD_BYTES = 16
@@ -169,12 +169,11 @@ class OpenBatch:
         self._fate = fate
         for index, report in enumerate(self.reports):
             if isinstance(report, Delivery):
-                self.reports[index] = None
                 report.settle(self, index)
-        left = len(self.reports) - self.reports.count(None)
-        if not left:
-            self.reports = None
-        return left
+        left = [None if isinstance(report, Delivery) else report for report in self.reports]
+        count = len(left) - left.count(None)
+        self.reports = left if count else None  # deliveries refer to the batch, so it must not refer to them
+        return count
 
     def message_at(self, index: int) -> Message:
         """The delivered record at `index`.

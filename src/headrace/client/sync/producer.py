@@ -22,12 +22,13 @@ from headrace.client.sync.transactions import Transactional
 from headrace.config import PRODUCER, Config
 from headrace.errors import ClientClosedError, KafkaError
 from headrace.net.thread import loop_thread
-from headrace.records import Intake, Message
+from headrace.records import Intake, Message, Watch
 from headrace.types import Headers
 
 __all__ = ["Producer"]
 
 _SLICE_S = 0.1  # longest wait before signals are looked at
+_SHORT_S = 0.001  # librdkafka does not sleep for less either: it counts in milliseconds
 
 DeliveryCallback = Callable[[KafkaError | None, Message], Any]
 
@@ -120,7 +121,7 @@ class Producer(Sending, Transactional):
     def _poll(self, timeout: float | None) -> int:
         deliveries = self._core.deliveries
         if not deliveries.pending and timeout != 0:
-            self._change.wait(lambda: deliveries.pending, _expiry(timeout))
+            self._change.wait(lambda: deliveries.pending, _expiry(timeout), watch=bool(self._core.budget.messages))
         return deliveries.serve()
 
     def flush(self, timeout: float = -1) -> int:
@@ -245,9 +246,23 @@ class _Change:
     def __init__(self) -> None:
         self._condition = threading.Condition()
         self._awaited: list[Callable[[], Any]] = []
+        self._watch = Watch()
 
-    def wait(self, happened: Callable[[], Any], expires_at: float, slice_s: float = _SLICE_S) -> None:
-        """Sleep until something has happened; wakes up for signals in between, every `slice_s` seconds."""
+    def wait(
+        self, happened: Callable[[], Any], expires_at: float, slice_s: float = _SLICE_S, *, watch: bool = False
+    ) -> None:
+        """Sleep until something has happened; wakes up for signals in between, every `slice_s` seconds.
+
+        Args:
+            happened: says so.
+            expires_at: monotonic seconds.
+            slice_s: longest sleep.
+            watch: something will happen soon: do not sleep if the wait is to be shorter than `_SHORT_S`.
+        """
+        if watch and expires_at - time.monotonic() < _SHORT_S:
+            while not happened() and (left_s := expires_at - time.monotonic()) > 0:
+                self._watch.wait(happened, left_s)
+            return
         with self._condition:
             self._awaited.append(happened)
             try:
@@ -258,6 +273,7 @@ class _Change:
 
     def tell(self) -> None:
         """Something may have happened. Cheap while nobody waits, or not for this: to wake a thread is not."""
+        self._watch.tell()
         if self._awaited:
             with self._condition:
                 if any(happened() for happened in self._awaited):
