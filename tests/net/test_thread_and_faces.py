@@ -18,7 +18,7 @@ from scripted_broker import SILENCE, ScriptedBroker
 from headrace.admin import AdminClient, ConfigResource, NewTopic
 from headrace.aio import AIOAdminClient
 from headrace.errors import ClientClosedError, ConfigError, KafkaError, KafkaException
-from headrace.net.thread import loop_thread
+from headrace.net.thread import loop_thread, waking
 from headrace.wire.frame import RequestFrame
 from headrace.wire.messages.admin_topics import CreatableTopicResult, CreateTopicsRequest, CreateTopicsResponse
 
@@ -219,3 +219,26 @@ def test_call_gives_up_in_time_and_cancels_the_work() -> None:
     with pytest.raises(TimeoutError):
         loop_thread().call(endless(), timeout_s=0.1)
     assert cancelled.wait(1)
+
+
+def test_a_function_that_raises_does_not_keep_the_loop_from_calling_the_next() -> None:
+    thread, logged = loop_thread(), []
+    held, called = threading.Event(), threading.Event()
+    thread.loop.set_exception_handler(lambda _, context: logged.append(context["exception"]))
+    thread.wake(lambda: held.wait(10))  # so that the next two are called in one turn
+    thread.wake(lambda: 1 // 0)
+    thread.wake(called.set)
+    held.set()
+    assert called.wait(10)
+    thread.loop.set_exception_handler(None)
+    assert [type(error) for error in logged] == [ZeroDivisionError]
+
+
+def test_the_fastest_way_to_a_loop_is_that_loops_own() -> None:
+    thread = loop_thread()
+    called = threading.Event()
+    waking(thread.loop)(called.set)
+    assert called.wait(10)
+    other = asyncio.new_event_loop()
+    assert waking(other) == other.call_soon_threadsafe
+    other.close()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import math
+import threading
 import time
 from collections.abc import Awaitable, Callable
 from typing import Any
@@ -246,3 +247,99 @@ def test_produce_can_be_made_a_task(twin: Any) -> None:
         opened.settle(Fate(0, 1, -1, None, 0.0, print))
         assert [delivery.result().offset() for delivery in deliveries] == [0, 1, 2]
     run(body)
+
+
+def test_what_produce_gives_is_a_coroutine_that_is_awaited_once(twin: Any) -> None:
+    async def body() -> None:
+        intake = Intake(twin)
+        accepted = intake.produce("topic", b"v")
+        assert asyncio.iscoroutine(accepted)
+        assert len(intake.buffer.ready(math.inf)) == 1  # it was appended by the call
+        assert isinstance(await accepted, twin.Delivery)
+        with pytest.raises(RuntimeError, match="cannot reuse already awaited coroutine"):
+            await accepted
+        with pytest.raises(StopIteration) as returned:
+            intake.produce("topic", b"v").send(None)
+        assert isinstance(returned.value.value, twin.Delivery)
+        with pytest.raises(StopIteration) as returned:
+            next(iter(intake.produce("topic", b"v").__await__()))
+        assert isinstance(returned.value.value, twin.Delivery)
+        thrown = intake.produce("topic", b"v")
+        with pytest.raises(KeyError):
+            thrown.throw(KeyError("k"))
+        thrown.close()
+        with pytest.raises(RuntimeError):
+            thrown.send(None)
+    run(body)
+
+
+def test_a_record_that_is_refused_raises_where_it_is_awaited(twin: Any) -> None:
+    async def body() -> None:
+        intake = Intake(twin, message_bytes=10)
+        calls = [intake.produce("topic", value) for value in (b"v", b"v" * 100, 5.5, b"v")]
+        refused, wrong = (await asyncio.gather(*calls, return_exceptions=True))[1:3]
+        assert isinstance(refused, KafkaException)
+        assert refused.error == KafkaError.MSG_SIZE_TOO_LARGE
+        assert isinstance(wrong, TypeError)
+        assert intake.buffer.ready(math.inf)[0].count == 2
+    run(body)
+
+
+def test_a_task_that_awaits_an_accepted_record_can_be_cancelled(twin: Any) -> None:
+    async def body() -> None:
+        task = asyncio.create_task(Intake(twin).produce("topic", b"v"))
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+    run(body)
+
+
+# A wait that is hardly longer than it takes to wake up
+
+def test_a_watch_ends_when_it_is_told(twin: Any) -> None:
+    watch, happened = twin.Watch(), threading.Event()
+
+    def tell() -> None:
+        time.sleep(0.05)
+        happened.set()
+        watch.tell()
+
+    teller = threading.Thread(target=tell)
+    teller.start()
+    began = time.monotonic()
+    while not happened.is_set() and time.monotonic() < began + 10:
+        watch.wait(happened.is_set, 10)
+    assert 0.04 < time.monotonic() - began < 5
+    teller.join()
+
+
+def test_a_watch_ends_in_time_when_nothing_happens(twin: Any) -> None:
+    watch = twin.Watch()
+    began = time.monotonic()
+    watch.wait(lambda: False, 0.03)
+    assert 0.02 < time.monotonic() - began < 5
+    watch.tell()  # nobody watches any more: it does not wait either
+
+
+def test_a_watch_does_not_begin_when_it_has_happened(twin: Any) -> None:
+    began = time.monotonic()
+    twin.Watch().wait(lambda: True, 10)
+    assert time.monotonic() - began < 5
+
+
+def test_other_threads_run_while_one_watches(twin: Any) -> None:
+    watch, counted = twin.Watch(), 0
+    watcher = threading.Thread(target=watch.wait, args=(lambda: False, 0.2))
+    watcher.start()
+    while watcher.is_alive():
+        counted += 1
+    assert counted > 1_000
+
+
+def test_what_the_question_of_a_watch_raises_ends_it(twin: Any) -> None:
+    watch = twin.Watch()
+    with pytest.raises(ZeroDivisionError):
+        watch.wait(lambda: 1 // 0, 10)
+    began = time.monotonic()
+    watch.tell()
+    assert time.monotonic() - began < 5

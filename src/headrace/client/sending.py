@@ -17,7 +17,7 @@ from headrace.client.deliveries import AtOnce
 from headrace.client.interceptors import InterceptorChain
 from headrace.client.producer import Core
 from headrace.errors import BufferFullError, ClientClosedError, KafkaError, KafkaException
-from headrace.records import Message
+from headrace.records import Budget, Message
 from headrace.records.message import encode_headers
 from headrace.types import PARTITION_UA, ProducerRecord, RecordMetadata
 
@@ -36,6 +36,8 @@ Arguments = tuple[str, Any, Any, int, int, Any]
 EASE_S = 0.05
 """Longest wait for brokers that records are far ahead of."""
 
+_FUTURE_BYTES = 1_400
+"""What a future with its report takes beyond what a callback is counted with."""
 _INT32 = 1 << 31
 _TOPIC = re.compile(r"[a-zA-Z0-9._-]{1,249}")
 _log = logging.getLogger("headrace")
@@ -265,17 +267,29 @@ class MetadataReport:
 
 
 class FutureReport(MetadataReport, AtOnce):
-    """The same, called by the loop itself; then a future is resolved. What the callback raises is logged."""
+    """The same, called by the loop itself; then a future is resolved. What the callback raises is logged.
 
-    __slots__ = ("future",)
+    Args:
+        chain, record, callback: as above.
+        budget: counts what the future takes, from `accepted()` until it is resolved.
+    """
 
-    def __init__(self, chain: InterceptorChain | None, record: ProducerRecord, callback: Callback | None) -> None:
+    __slots__ = ("_budget", "future")
+
+    def __init__(self, chain: InterceptorChain | None, record: ProducerRecord, callback: Callback | None,
+                 budget: Budget) -> None:
         super().__init__(chain, record, None if callback is None else _logged(callback))
+        self._budget = budget
         self.future: Future[RecordMetadata] = Future()
         self.future.set_running_or_notify_cancel()  # what was sent can not be taken back
 
+    def accepted(self) -> None:
+        """The record is on its way: it may even be done by now."""
+        self._budget.release(0, -_FUTURE_BYTES)
+
     def settle(self, metadata: RecordMetadata, error: KafkaError | None) -> None:
         """Resolve the future."""
+        self._budget.release(0, _FUTURE_BYTES)
         if error is None:
             self.future.set_result(metadata)
         else:

@@ -33,15 +33,16 @@ def produce_request(
         transactions: the producer's transactions, if it has any.
     """
     topics: dict[str, TopicProduceData] = {}
+    highest = ANY_VERSION if transactions is None else transactions.max_produce_version
     for batch in batches:
         name = batch.queue.topic
-        if name not in topics:
-            topics[name] = TopicProduceData(name=name, topic_id=topic_id(name), partition_data=[])
+        topic = topics.get(name)
+        if topic is None:
+            topic = topics[name] = TopicProduceData(name=name, topic_id=topic_id(name), partition_data=[])
+            if topic.topic_id == _NO_TOPIC_ID:
+                highest = min(highest, _LAST_WITH_NAMES)
         data = batch.sealed.data if batch.sealed is not None else None
-        topics[name].partition_data.append(PartitionProduceData(index=batch.queue.partition, records=data))
-    highest = ANY_VERSION if transactions is None else transactions.max_produce_version
-    if any(topic.topic_id == _NO_TOPIC_ID for topic in topics.values()):
-        highest = min(highest, _LAST_WITH_NAMES)
+        topic.partition_data.append(PartitionProduceData(index=batch.queue.partition, records=data))
     request = ProduceRequest(
         transactional_id=None if transactions is None else transactions.transactional_id,
         acks=acks,

@@ -105,8 +105,9 @@ class Connection(asyncio.BufferedProtocol):
         except KafkaException as error:
             self._owner.on_error(call, error.error)
             return
-        self._traffic.sent(call, parts, self._settings.clock())
+        call.written_at = self._settings.clock()
         self._outlet.write(parts)
+        self._traffic.said(send.request, parts)
         self._expire_by(call.reply_by())
         if not send.expects_reply and not self._paused:
             self._settle()

@@ -175,7 +175,11 @@ class Driver:
                 self._on_event(event)
 
     def _sleep(self, now: float) -> None:
-        when = min((d for machine in self._machines if (d := machine.deadline()) is not None), default=float("inf"))
+        when = float("inf")
+        for machine in self._machines:
+            deadline = machine.deadline()
+            if deadline is not None and deadline < when:
+                when = deadline
         if when <= now:
             self.wake()
         elif when < self._wakes_at:

@@ -131,11 +131,6 @@ class BrokerTraffic:
         self.rx += 1
         self.rx_bytes += _LENGTH_BYTES + len(frame)
 
-    def sent(self, call: Call, parts: Sequence[bytes | memoryview], now: float) -> None:
-        """A request was written."""
-        call.written_at = now
-        self.said(call.send.request, parts)
-
     def answered(self, call: Call, reply: Struct, frame: bytes | memoryview, now: float) -> None:
         """A reply has come."""
         self.heard(frame)

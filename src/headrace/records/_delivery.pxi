@@ -97,6 +97,9 @@ cdef class Accepted:
     def __await__(self):
         return self
 
+    def __iter__(self):
+        return self
+
     def __next__(self):
         raise StopIteration(self.take())
 
@@ -204,10 +207,12 @@ cdef class Watch:
 
     def wait(self, happened, double timeout_s):
         headrace_store(&self._state, WATCHED)  # before the look at what has happened: what comes then is seen as well
-        if not happened():
-            with nogil:
-                headrace_watch(&self._state, WATCHED, <int64_t> (timeout_s * 1e9))
-        headrace_store(&self._state, NOBODY)
+        try:
+            if not happened():
+                with nogil:
+                    headrace_watch(&self._state, WATCHED, <int64_t> (timeout_s * 1e9))
+        finally:
+            headrace_store(&self._state, NOBODY)
 
     def tell(self):
         if headrace_load(&self._state) == WATCHED:

@@ -132,11 +132,12 @@ class KafkaSyncProducer(_KafkaProducer):
             raise RuntimeError("KafkaSyncProducer.send() was called on the thread that its answer comes from: use "
                                "Producer.send() in callbacks")
         accepted = self._accept(record)
-        report = FutureReport(producer._entrance.chain, accepted, None)
+        report = FutureReport(producer._entrance.chain, accepted, None, producer._core.budget)
         expires_at = time.monotonic() + producer._core.config.seconds("max.block.ms")
         with producer._entrance.refusals(arguments_of(accepted), accepted.record_id):
             check_record(accepted)
             producer._put(accepted, report, expires_at)
+        report.accepted()
         while not report.future.done():
             concurrent.futures.wait([report.future], _SLICE_S)
         return report.future.result()

@@ -70,13 +70,14 @@ class Sending:
             TypeError: not a `ProducerRecord`, or something in it is of a wrong type.
         """
         accepted = self._entrance.accept(record)
-        report = FutureReport(self._entrance.chain, accepted, callback)
+        report = FutureReport(self._entrance.chain, accepted, callback, self._core.budget)
         expires_at = time.monotonic() + self._core.config.seconds("max.block.ms")
         with self._entrance.refusals(arguments_of(accepted), accepted.record_id):
             check_record(accepted)
             if accepted.topic not in self._core.buffers.all and not self._on_loop():
                 self._await_topic(accepted.topic, expires_at)
             self._put(accepted, report, expires_at)
+        report.accepted()
         return report.future
 
     def _put(self, record: ProducerRecord, report: Callable[..., None], expires_at: float) -> None:
