@@ -45,8 +45,10 @@ def test_records_with_a_callback_are_counted_until_it_is_called():
         producer.buffer.append(value, callback=lambda error, message: got.append((error, message)))
     producer.done()
     assert producer.budget.messages == 2
+    assert producer.budget.ahead_bytes == 0  # no broker is behind for their sake
     assert producer.deliveries.pending
     assert producer.deliveries.serve() == 2
+    assert producer.budget.bytes == 0
     assert [(error, message.value(), message.offset()) for error, message in got] == [(None, b"a", 7), (None, b"b", 8)]
     assert got[0][1].latency() >= 0
     assert producer.budget.messages == 0

@@ -12,7 +12,9 @@ import pytest
 
 from headrace.client.aio_producer import AIOProducer
 from headrace.client.sync.producer import Producer
+from headrace.client.sync.sending import Pace
 from headrace.errors import BufferFullError, ClientClosedError, ConfigError, KafkaError, KafkaException
+from headrace.records import Budget
 
 
 @pytest.fixture
@@ -58,6 +60,35 @@ def test_poll_returns_when_its_time_is_over(producer):
     while producer.poll(0.1):  # the broken connection is reported first
         pass
     assert time.monotonic() - started < 2.0
+
+
+def test_who_is_far_ahead_of_the_brokers_rests_for_four_fifths_of_the_time_at_most():
+    budget, woken, here, moment = Budget(0, 1 << 40), [], [], [100.0]
+    pace = Pace(lambda: woken.append(1), budget, lambda: bool(here))
+
+    def naps(calls, work_s):
+        slept = []
+
+        def sleep(seconds):
+            slept.append(seconds)
+            moment[0] += seconds
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(time, "monotonic", lambda: moment[0])
+            patch.setattr(time, "sleep", sleep)
+            for _ in range(calls):
+                moment[0] += work_s
+                pace.wake()
+        return sum(slept)
+
+    assert naps(100, 0.01) == 0  # not far ahead
+    budget.answer(-17 << 20)
+    assert naps(100, 0.01) == pytest.approx(100 * 0.005, rel=0.01)
+    assert naps(100, 0.0005) == pytest.approx(100 * 4 * 0.0005, rel=0.1)
+    assert naps(1_000, 0.00005) == pytest.approx(1_000 * 4 * 0.00005, rel=0.1)  # small batches
+    here.append(1)
+    assert naps(100, 0.01) == 0  # the loop's own thread
+    assert len(woken) == 1_400
 
 
 def test_a_full_buffer_is_a_buffer_error_that_says_what_to_do(nobody):

@@ -266,6 +266,25 @@ def test_a_budget_is_shared_and_one_record_alone_always_fits(twin: Any) -> None:
         two.append(b"")
 
 
+def test_who_is_far_ahead_of_the_brokers_is_told_so_and_callbacks_do_not_count(twin: Any) -> None:
+    buffer, budget = make(twin, 1, 0, 10**9)
+    size = 99 + twin.OVERHEAD_BYTES
+    for _ in range((16 << 20) // size):
+        buffer.append(bytes(99), callback=print)
+    assert not budget.is_far_ahead
+    buffer.append(bytes(99), headers={"h": b""})
+    assert budget.is_far_ahead
+    batches = buffer.ready(math.inf)
+    assert budget.ahead_bytes == sum(opened.data_bytes for opened in batches) == (16 << 20) // size * size + size + 1
+    for part in batches[0].divide([number % 2 for number in range(batches[0].count)]):
+        budget.answer(part.data_bytes)
+    assert not budget.is_far_ahead
+    for opened in batches[1:]:
+        budget.answer(opened.data_bytes)
+    assert budget.ahead_bytes == 0
+    assert budget.messages == (16 << 20) // size + 1
+
+
 @pytest.mark.parametrize(("arguments", "code"), [
     ((b"x" * 101, None, 0), KafkaError.MSG_SIZE_TOO_LARGE),
     ((b"x", b"k" * 100, 0), KafkaError.MSG_SIZE_TOO_LARGE),

@@ -118,8 +118,8 @@ def test_on_where_produced_records_go(
             except Exception as error:
                 story.append((type(error), str(error)))
         for opened in [*buffer.ready(None), *buffer.ready(math.inf)]:
-            story.append((opened.partition, opened.count, opened.size_bytes, opened.cost_bytes, opened.reports,
-                          opened.runs))
+            story.append((opened.partition, opened.count, opened.size_bytes, opened.cost_bytes, opened.data_bytes,
+                          opened.reports, opened.runs))
             sealed = opened.seal(2)
             story += [bytes(sealed.data), sealed.count, sealed.max_timestamp, sealed.size_bytes]
             story += [(callback, fields(message)[:8]) for callback, message in opened.messages(5, 1, 0, None, 0.0)]

@@ -99,6 +99,7 @@ class Deliveries:
             self.lost = self.lost or done.error
         elif self.has_at_once:
             waits = self._report_at_once(done, now) and waits
+        self._budget.answer(opened.data_bytes)
         if waits:
             self._batches.append((done, now))
         else:

@@ -287,5 +287,4 @@ class Accumulator:
         for topic, buffer in self._buffers.items():
             if (lingered := buffer.next_deadline(linger_s, self._held.get(topic, ()))) is not None:
                 moments.append(lingered)
-        first = min(moments, default=math.inf)
-        return first if first < math.inf else None
+        return min([moment for moment in moments if moment < math.inf], default=None)

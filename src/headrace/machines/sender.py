@@ -142,12 +142,9 @@ class Sender:
 
     def deadline(self) -> float | None:
         """When to poll again although nothing happened."""
-        moments = [until for until in self._throttled_until.values() if until > self._polled_at]
-        if (batches := self._accumulator.deadline(self._polled_at)) is not None:
-            moments.append(batches)
-        if self.failed is None and (numbers := self._sequences.deadline()) is not None:
-            moments.append(numbers)
-        return min(moments, default=None)
+        moments = [self._accumulator.deadline(self._polled_at), None if self.failed else self._sequences.deadline()]
+        moments += [until for until in self._throttled_until.values() if until > self._polled_at]
+        return min([moment for moment in moments if moment is not None], default=None)
 
     def events(self) -> list[Event]:
         """Delivery reports, and the producer's own failure."""

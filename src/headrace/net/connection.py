@@ -62,8 +62,7 @@ class Connection(asyncio.BufferedProtocol):
         self._dialling: asyncio.Task[None] | None = None
         self._closing_for: KafkaException | None = None
         self._failing_since = self._used_at = settings.clock()
-        self._alarms = Alarms(self._loop)
-        self._expires_at = float("inf")
+        self._alarms, self._expires_at = Alarms(self._loop), float("inf")
         self._proved = self._paused = False  # on the present socket a request was answered; the kernel has no room
 
     @property

@@ -71,14 +71,12 @@ class Driver:
         self._metadata, self._on_event = metadata, on_event
         self._clock, self._jitter = clock, jitter
         self._settings = connection_settings(config, clock, connector, jitter)
-        self.traffic = self._settings.traffic
-        self._reply_grace_s = config["socket.timeout.ms"] / 1000.0
+        self.traffic, self._reply_grace_s = self._settings.traffic, config["socket.timeout.ms"] / 1000.0
         self._machines: tuple[Machine, ...] = (metadata,)
         self._connections: dict[tuple[int, int], Connection] = {}
         self._retired: set[Connection] = set()
-        self._alarms = Alarms(self._loop)
+        self._alarms, self._outages = Alarms(self._loop), Outages()
         self._wakes_at = float("inf")
-        self._outages = Outages()
         self._scheduled = self._woken = self._stepping = self._closed = False
 
     @property
@@ -175,11 +173,7 @@ class Driver:
                 self._on_event(event)
 
     def _sleep(self, now: float) -> None:
-        when = float("inf")
-        for machine in self._machines:
-            deadline = machine.deadline()
-            if deadline is not None and deadline < when:
-                when = deadline
+        when = min([d for machine in self._machines if (d := machine.deadline()) is not None], default=float("inf"))
         if when <= now:
             self.wake()
         elif when < self._wakes_at:

@@ -68,6 +68,10 @@ class LoopThread:
         """The loop that runs on the thread."""
         return self._loop
 
+    def is_here(self) -> bool:
+        """True on the thread itself."""
+        return threading.current_thread() is self._thread
+
     def call(self, work: Coroutine[Any, Any, _T], timeout_s: float | None = None) -> _T:
         """Run a coroutine on the loop and wait for its result. Ctrl-C interrupts the wait and cancels the coroutine.
 
@@ -79,7 +83,7 @@ class LoopThread:
             TimeoutError: it took longer; the coroutine is cancelled.
             RuntimeError: called from the loop's own thread, where waiting would never end.
         """
-        if threading.current_thread() is self._thread:
+        if self.is_here():
             work.close()
             raise RuntimeError("a synchronous client was called on the loop that it waits for: use headrace.aio there")
         future = self.submit(work)

@@ -5,7 +5,7 @@ cdef class OpenBatch
 
 @cython.final
 @cython.no_gc
-@cython.freelist(1024)
+@cython.freelist(8192)
 cdef class Delivery:
     """What becomes of one record; see the plain twin.
 

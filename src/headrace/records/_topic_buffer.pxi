@@ -23,7 +23,7 @@ cdef dict BY_LOT = {"never": NEVER, "null": NULL_KEYS, "empty": EMPTY_KEYS, "alw
 cdef class Budget:
     """How many records, and bytes of them, may wait in a producer at one time."""
 
-    cdef readonly int64_t max_messages, max_bytes, messages, bytes
+    cdef readonly int64_t max_messages, max_bytes, messages, bytes, ahead_bytes
     cdef Pool pool
 
     def __init__(self, int64_t max_messages, int64_t max_bytes):
@@ -33,7 +33,7 @@ cdef class Budget:
 
     @property
     def is_far_ahead(self):
-        return self.bytes > AHEAD
+        return self.ahead_bytes > AHEAD
 
     @property
     def is_roomy(self):
@@ -48,6 +48,10 @@ cdef class Budget:
     def release(self, int64_t messages, int64_t size_bytes):
         self.messages -= messages
         self.bytes -= size_bytes
+
+    @cython.critical_section
+    def answer(self, int64_t data_bytes):
+        self.ahead_bytes -= data_bytes
 
     cdef inline bint charge(self, int64_t messages, int64_t size_bytes) noexcept:
         if self.messages and (self.messages + messages > self.max_messages
@@ -73,7 +77,7 @@ cdef class OpenBatch:
     cdef readonly int32_t partition
     cdef readonly double opened_at
     cdef int64_t _opened_ns  # since the epoch, at the same moment
-    cdef readonly int64_t cost_bytes
+    cdef readonly int64_t cost_bytes, data_bytes
 
     def __cinit__(self, Py_ssize_t max_bytes=0, Py_ssize_t max_count=0):
         self._builder = BatchBuilder.__new__(BatchBuilder, max_bytes, max_count)
@@ -99,6 +103,7 @@ cdef class OpenBatch:
         cdef OpenBatch batch
         cdef Record record
         cdef Fields fields
+        cdef int64_t size
         cdef Py_ssize_t index = 0
         cdef dict runs = dict(self.runs or ())
         cdef Pinned pinned = Pinned(builder.records())
@@ -112,7 +117,9 @@ cdef class OpenBatch:
             fields = Fields(record.key, record.key_size, record.value, record.value_size,
                             record.headers, record.end - record.headers, record.header_count)
             batch._builder.add(record.timestamp, &fields)
-            batch.cost_bytes += OVERHEAD + max(record.key_size, 0) + max(record.value_size, 0) + headers_bytes(&record)
+            size = OVERHEAD + max(record.key_size, 0) + max(record.value_size, 0) + headers_bytes(&record)
+            batch.data_bytes += size
+            batch.cost_bytes += size
             if self.reports is not None and index < len(self.reports) and self.reports[index] is not None:
                 batch.report_to(self.reports[index], self._appended_at[index])
                 batch.cost_bytes += CALLBACK
@@ -413,6 +420,8 @@ cdef class TopicBuffer:
             self._turn_bytes += batch._builder._used - used
             self._turn_count += 1
         batch.cost_bytes += cost
+        batch.data_bytes += OVERHEAD + size
+        self._budget.ahead_bytes += OVERHEAD + size
         if callback is not None:
             batch.report_to(callback, batch.opened_at + 1e-9 * (now_ns - batch._opened_ns))
         if teller is not batch._teller:

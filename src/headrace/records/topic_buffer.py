@@ -52,19 +52,20 @@ class Budget:
     Attributes:
         messages: records that wait now.
         bytes: what they cost.
+        ahead_bytes: what those of them cost, without callbacks, that no broker has answered for yet.
     """
 
     def __init__(self, max_messages: int, max_bytes: int) -> None:
         self.max_messages = max_messages or 1 << 62
         self.max_bytes = max_bytes
         self.messages = 0
-        self.bytes = 0
+        self.bytes = self.ahead_bytes = 0
         self._lock = threading.Lock()
 
     @property
     def is_far_ahead(self) -> bool:
-        """So much waits that more would make nothing faster; who has many records in hand may wait as well."""
-        return self.bytes > AHEAD_BYTES
+        """So much waits for brokers that more would make nothing faster; who has more in hand may wait as well."""
+        return self.ahead_bytes > AHEAD_BYTES
 
     @property
     def is_roomy(self) -> bool:
@@ -89,6 +90,11 @@ class Budget:
             self.messages -= messages
             self.bytes -= size_bytes
 
+    def answer(self, data_bytes: int) -> None:
+        """Brokers are done with a batch; its reports may still wait."""
+        with self._lock:
+            self.ahead_bytes -= data_bytes
+
 
 class OpenBatch:
     """A batch that was taken out of a `TopicBuffer`: it takes no more records and is not sealed yet.
@@ -98,21 +104,22 @@ class OpenBatch:
         partition: partition number.
         opened_at: monotonic seconds of the first record.
         cost_bytes: what its records cost of the `Budget`.
+        data_bytes: the same without their callbacks.
         reports: the callback of each record, None where it has none; None if no record has one.
         runs: where records of other calls of `append_columns` begin: (index, teller of that call), with None where
             records without a teller begin again; None if no record has one.
     """
 
     __slots__ = (
-        "_appended_at", "_builder", "_fate", "_records", "_teller", "cost_bytes", "opened_at", "partition", "reports",
-        "runs", "topic",
+        "_appended_at", "_builder", "_fate", "_records", "_teller", "cost_bytes", "data_bytes", "opened_at",
+        "partition", "reports", "runs", "topic",
     )
 
     def __init__(self, topic: str, partition: int, opened_at: float, builder: BatchBuilder) -> None:
         self.topic = topic
         self.partition = partition
         self.opened_at = opened_at
-        self.cost_bytes = 0
+        self.cost_bytes = self.data_bytes = 0
         self.reports: list[Any] | None = None
         self.runs: list[tuple[int, Any]] | None = None
         self._teller: Any = None
@@ -210,7 +217,9 @@ class OpenBatch:
         for index, (part, m) in enumerate(zip(parts, records, strict=True)):
             batch, headers = made[part], encode_headers(m.headers())
             batch._builder.append(m.timestamp()[1], m.key(), m.value(), headers)
-            batch.cost_bytes += cost_of(m.key(), m.value(), headers)
+            size = cost_of(m.key(), m.value(), headers)
+            batch.data_bytes += size
+            batch.cost_bytes += size
             if self.reports is not None and index < len(self.reports) and self.reports[index] is not None:
                 batch._report_to(self.reports[index], self._appended_at[index])
                 batch.cost_bytes += CALLBACK_BYTES
@@ -344,6 +353,8 @@ class TopicBuffer:
             batch, opened = self._put(partition, timestamp_ms or now_ms, raw_key, raw_value, raw_headers, by_lot)
             woken |= opened
             batch.cost_bytes += cost
+            batch.data_bytes += size
+            self._budget.ahead_bytes += size
             if callback is not None:
                 batch._report_to(callback, time.monotonic())
             if teller is not batch._teller:

@@ -17,7 +17,7 @@ from headrace.client.interceptors import InterceptorChain
 from headrace.client.producer import Core
 from headrace.client.sending import Entrance
 from headrace.client.statistics import Metrics
-from headrace.client.sync.sending import Sending
+from headrace.client.sync.sending import Pace, Sending
 from headrace.client.sync.transactions import Transactional
 from headrace.config import PRODUCER, Config
 from headrace.errors import ClientClosedError, KafkaError
@@ -64,7 +64,8 @@ class Producer(Sending, Transactional):
                 chain.close()
             raise
         self._entrance = Entrance(self._core, chain)
-        intake = Intake(self._entrance.open, self._entrance.produce, self._core.wake, checked["on_delivery"])
+        wake = Pace(self._core.wake, self._core.budget, self._thread.is_here).wake
+        intake = Intake(self._entrance.open, self._entrance.produce, wake, checked["on_delivery"])
         self._produce = intake.produce
         if type(self).produce is Producer.produce:
             self.__dict__["produce"] = intake.produce  # saves a Python frame for each record
@@ -81,6 +82,8 @@ class Producer(Sending, Transactional):
         headers: Headers | None = None,
     ) -> None:
         """Put a record on its way; returns at once.
+
+        More than 16 MB ahead of the brokers a call may take 5 ms, in which what was produced is sent.
 
         Args:
             topic: topic name.
