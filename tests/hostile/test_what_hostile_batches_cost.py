@@ -211,7 +211,8 @@ def test_what_is_shorter_than_a_batch_is_not_written_to(twin: Any) -> None:
     "b = filled(); r = report(b); b.reports.clear(); del b; list(r), r.__length_hint__()",
     "b = filled(); d = Delivery(None); b.reports.append(d); b.settle(fate()); raises(d.result); d.done()",
     "d = Delivery(None); raises(d.result); raises(lambda: d.__await__().send(None)); d.done(), d.cancelled()",
-    "b = filled(); d = Delivery(None); b.reports[0] = d; b.settle(fate()); del b; d.result().value(), d.done()",
+    "t = TopicBuffer('t', 1, Budget(0, 99)); d = Delivery(None); t.append(b'v', callback=d); b = t.ready(math.inf)[0]; "
+    "b.settle(fate()); del b, t; d.result().value(), d.done()",
     "t = TopicBuffer('t', 4, Budget(0, 9)); raises(lambda: t.__init__('', 1 << 60, Budget(0, 9))); t.append('', '', 3)",
 ])
 def test_objects_used_as_they_are_not_meant_to_raise_and_do_not_crash(native: Any, code: str) -> None:

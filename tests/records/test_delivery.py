@@ -34,10 +34,9 @@ class Sent:
         self.opened.seal()
         self.unheard: list[KafkaError] = []
 
-    def settle(self, error: KafkaError | None = None, base_offset: int = 50, stamp: tuple[int, int] = (1, -1)) -> int:
+    def settle(self, error: KafkaError | None = None, base_offset: int = 50, stamp: tuple[int, int] = (1, -1)) -> None:
         fate = Fate(base_offset, *stamp, error, time.monotonic() + 1, self.unheard.append)
-        left: int = self.opened.settle(fate)
-        return left
+        self.opened.settle(fate)
 
     def forget(self) -> None:
         del self.opened, self.deliveries
@@ -57,7 +56,7 @@ def test_a_delivery_gives_its_message_whether_it_is_asked_before_or_after(twin: 
         waiting = asyncio.create_task(asyncio.wait_for(sent.deliveries[1], 5))
         await asyncio.sleep(0)
         assert not any(delivery.done() for delivery in sent.deliveries)
-        assert sent.settle() == 0
+        sent.settle()
         assert all(delivery.done() for delivery in sent.deliveries)
         assert ((await early).offset(), (await waiting).offset()) == (52, 51)
         message = await sent.deliveries[3]
@@ -170,7 +169,8 @@ def test_other_callbacks_of_a_batch_are_left_where_they_are(twin: Any) -> None:
         for callback in (None, delivery, "theirs"):
             buffer.append(b"x", callback=callback)
         opened = buffer.ready(math.inf)[0]
-        assert opened.settle(Fate(5, 1, -1, None, 0.0, print)) == 1
+        assert (opened.has_deliveries, opened.reports) == (True, [None, None, "theirs"])
+        opened.settle(Fate(5, 1, -1, None, 0.0, print))
         assert [(callback, message.offset()) for callback, message in opened.messages(5, 1, -1, None, 0.0)] == [
             ("theirs", 7)]
         assert (await delivery).offset() == 6
@@ -185,6 +185,40 @@ def test_a_delivery_follows_its_record_into_a_part_of_its_batch(twin: Any) -> No
             part.settle(Fate(offset, 1, -1, None, time.monotonic(), print))
         assert [(await delivery).offset() for delivery in sent.deliveries] == [10, 20, 11, 21]
         assert [(await delivery).value() for delivery in sent.deliveries] == [b"v0", b"v1", b"v2", b"v3"]
+    run(body)
+
+
+def test_who_waits_for_a_delivery_is_told_also_when_its_batch_is_divided_twice(twin: Any) -> None:
+    async def body() -> None:
+        sent = Sent(twin)
+        cost = sent.opened.cost_bytes
+        waiting = [asyncio.ensure_future(delivery) for delivery in sent.deliveries[:3]]
+        left, right = sent.opened.divide([0, 0, 1, 0])
+        parts = [*left.divide([1, 0, 0]), right]
+        assert sum(part.cost_bytes for part in parts) == cost
+        assert not any(future.done() for future in waiting)
+        for offset, part in zip((10, 20, 30), parts, strict=True):
+            part.settle(Fate(offset, 1, -1, None if offset < 30 else LOST, time.monotonic(), sent.unheard.append))
+        assert [(await future).offset() for future in waiting[:2]] == [20, 10]
+        with pytest.raises(KafkaException):
+            await waiting[2]
+        assert (await sent.deliveries[3]).offset() == 11
+        del parts, left, right, waiting
+        sent.forget()
+        assert sent.unheard == []
+    run(body)
+
+
+def test_a_delivery_that_nobody_keeps_is_gone_at_once_and_its_batch_is_settled_all_the_same(twin: Any) -> None:
+    async def body() -> None:
+        buffer = twin.TopicBuffer("topic", 1, twin.Budget(0, 10**9))
+        kept = twin.Delivery(new_future)
+        for callback in (twin.Delivery(new_future), kept):
+            buffer.append(b"x", callback=callback)
+        del callback
+        opened = buffer.ready(math.inf)[0]
+        opened.settle(Fate(5, 1, -1, None, 0.0, print))
+        assert (await kept).offset() == 6
     run(body)
 
 

@@ -92,7 +92,7 @@ class Deliveries:
         now = time.monotonic()
         if opened.runs is not None:
             _tell(opened, done.error)
-        if self.unheard is not None:
+        if opened.has_deliveries and self.unheard is not None:
             opened.settle(Fate(done.base_offset, done.timestamp_type, done.timestamp_ms, done.error, now, self.unheard))
         waits = opened.reports is not None and not (self.only_errors and done.error is None)
         if opened.reports is None:

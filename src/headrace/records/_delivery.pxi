@@ -13,8 +13,9 @@ cdef class Delivery:
     loop or the producer before somebody looks.
     """
 
-    cdef OpenBatch _batch  # once it is done
+    cdef OpenBatch _batch
     cdef Py_ssize_t _index
+    cdef double _appended_at
     cdef object _future, _make_future
 
     _asyncio_future_blocking = False
@@ -23,7 +24,7 @@ cdef class Delivery:
         self._make_future = make_future
 
     def __await__(self):
-        if self._future is None and self._batch is not None:
+        if self._future is None and self.is_settled():
             return self
         return self.as_future().__await__()
 
@@ -34,11 +35,11 @@ cdef class Delivery:
         raise StopIteration(self.result())
 
     def done(self):
-        return self._batch is not None or self.cancelled()
+        return self.is_settled() or self.cancelled()
 
     def result(self):
-        if self._future is None and self._batch is not None:
-            return self._batch.message_at(self._index)
+        if self._future is None and self.is_settled():
+            return self.outcome()
         return self.as_future().result()
 
     def exception(self):
@@ -62,23 +63,27 @@ cdef class Delivery:
     cdef as_future(self):
         if self._future is None:
             self._future = self._make_future()
-            if self._batch is not None:
+            if self.is_settled():
                 self.resolve()
+            elif self._batch is not None:
+                self._batch.watch(self)
         return self._future
 
-    cdef int settle(self, OpenBatch batch, Py_ssize_t index) except -1:
-        # The batch is done; this is about the record at `index`.
-        self._batch = batch
-        self._index = index
-        if self._future is not None:
-            self.resolve()
-        return 0
+    cdef bint is_settled(self) except -1:
+        if self._batch is None:  # the record was not appended
+            return False
+        while self._batch._moved is not None:
+            self._batch, self._index = self._batch._moved[self._index]
+        return self._batch._fate is not None
+
+    cdef Message outcome(self):
+        return self._batch.message_at(self._index, self._appended_at)
 
     cdef int resolve(self) except -1:
         if self._future.done():  # cancelled
             return 0
         try:
-            message = self._batch.message_at(self._index)
+            message = self.outcome()
         except KafkaException as error:
             self._future.set_exception(error)
         else:

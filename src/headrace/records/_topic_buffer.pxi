@@ -71,6 +71,10 @@ cdef class OpenBatch:
     cdef Py_ssize_t _times
     cdef readonly object topic, reports, runs
     cdef object _teller  # of the last record
+    cdef readonly bint has_deliveries
+    cdef Py_ssize_t _deliveries  # how many of them the cost of this batch holds
+    cdef list _watching  # those of them that somebody looks at
+    cdef list _moved  # where each record is since the batch was divided: (batch, index)
     cdef object _fate
     cdef Origin _origin  # of the messages of records that were asked for
     cdef Py_ssize_t *_places  # where those records begin
@@ -109,6 +113,7 @@ cdef class OpenBatch:
         cdef Pinned pinned = Pinned(builder.records())
         cdef const uint8_t *p = pinned.start + min(HEADER, pinned.size)
         cdef const uint8_t *end = pinned.start + min(builder._used, pinned.size)
+        cdef list moved = []
         teller = None
         for part in parts:
             if read_record(&p, end, builder.count, builder._base_timestamp, &record):
@@ -126,7 +131,19 @@ cdef class OpenBatch:
             teller = runs.get(index, teller)
             if teller is not batch._teller:
                 batch.begin_run(teller)
+            if self.has_deliveries:
+                moved.append((batch, batch._builder.count - 1))
+                batch.has_deliveries = True
             index += 1
+        if self.has_deliveries:
+            self._moved = moved
+            batch = <OpenBatch> made[0]  # which records have one is not known: only the sum has to be right
+            batch._deliveries = self._deliveries
+            batch.cost_bytes += CALLBACK * self._deliveries
+            for delivery in self._watching or ():
+                (<Delivery> delivery).is_settled()  # finds its new place
+                (<Delivery> delivery)._batch.watch(delivery)
+            self._watching = None
         return made
 
     cdef OpenBatch sibling(self):
@@ -154,6 +171,21 @@ cdef class OpenBatch:
             reports.append(None)
         self._appended_at[index] = appended_at
         reports.append(callback)
+        return 0
+
+    cdef int deliver_to(self, Delivery delivery, double appended_at) except -1:
+        # The delivery is about the last record. It knows the batch, so that the batch need not know it.
+        delivery._batch = self
+        delivery._index = self._builder.count - 1
+        delivery._appended_at = appended_at
+        self.has_deliveries = True
+        self._deliveries += 1
+        return 0
+
+    cdef int watch(self, delivery) except -1:
+        if self._watching is None:
+            self._watching = []
+        self._watching.append(delivery)
         return 0
 
     cdef int begin_run(self, teller) except -1:
@@ -189,24 +221,13 @@ cdef class OpenBatch:
         return origin
 
     def settle(self, fate):
-        cdef list reports = self.reports
-        cdef Py_ssize_t index, left = 0
-        if reports is None:
-            return 0
+        cdef list watching = self._watching
         self._fate = fate
-        for index in range(min(PyList_GET_SIZE(reports), self._times, self._builder.count)):
-            report = <object> PyList_GET_ITEM(reports, index)
-            if type(report) is Delivery:
-                (<Delivery> report).settle(self, index)
-            elif report is not None:
-                left += 1
-        if left:  # deliveries refer to the batch from now on, so it must not refer to them
-            self.reports = [None if type(report) is Delivery else report for report in reports]
-        else:
-            self.reports = None
-        return left
+        self._watching = None
+        for delivery in watching or ():
+            (<Delivery> delivery).resolve()
 
-    cdef Message message_at(self, Py_ssize_t index):
+    cdef Message message_at(self, Py_ssize_t index, double appended_at):
         # The delivered record at `index`; raises why it was not.
         cdef Record record
         cdef Message message
@@ -224,7 +245,7 @@ cdef class OpenBatch:
         cdef int64_t base_offset = fate.base_offset
         message = new_message(self._origin, base_offset + index if base_offset >= 0 else -1001,
                               fate.timestamp_ms if self._origin.stamp_type == 2 else record.timestamp, &record)
-        message._latency = max(fate.at_s - self._appended_at[index], 0.0)
+        message._latency = max(fate.at_s - appended_at, 0.0)
         return message
 
     cdef int find_places(self, int timestamp_type) except -1:
@@ -393,6 +414,7 @@ cdef class TopicBuffer:
         cdef int woken = 0
         cdef bint by_lot = False
         cdef Py_ssize_t used = 0
+        cdef double appended_at
         self.check(size, partition)
         cdef int64_t cost = OVERHEAD + size + (CALLBACK if callback is not None else 0)
         if not self._budget.charge(1, cost):
@@ -423,7 +445,11 @@ cdef class TopicBuffer:
         batch.data_bytes += OVERHEAD + size
         self._budget.ahead_bytes += OVERHEAD + size
         if callback is not None:
-            batch.report_to(callback, batch.opened_at + 1e-9 * (now_ns - batch._opened_ns))
+            appended_at = batch.opened_at + 1e-9 * (now_ns - batch._opened_ns)
+            if type(callback) is Delivery:
+                batch.deliver_to(<Delivery> callback, appended_at)
+            else:
+                batch.report_to(callback, appended_at)
         if teller is not batch._teller:
             batch.begin_run(teller)
         if batch._builder.count >= self._batch_count:

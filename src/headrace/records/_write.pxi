@@ -3,7 +3,7 @@
 
 cdef enum:
     FIRST_BYTES = 1024
-    SMALL_BYTES = 65536  # a batch that outgrows this is likely to become a full one
+    SMALL_BYTES = 16384  # what outgrows this goes into a block, of which only the pages that are written to count
     BLOCK_BYTES = 1048576
     KEPT_BLOCKS = 32
     SLACK = 64  # of the numbers of one record

@@ -68,11 +68,24 @@ class DoneCallback:
     __hash__ = None  # type: ignore[assignment]
 
 
-class Settled(Protocol):
-    """What a `Delivery` needs of an `OpenBatch` that is done."""
+class Batch(Protocol):
+    """What a `Delivery` needs of the `OpenBatch` that its record is in."""
 
-    def message_at(self, index: int) -> Message:
+    @property
+    def settled(self) -> bool:
+        """Whether it is known what became of the batch."""
+        ...
+
+    def place_of(self, index: int) -> tuple[Batch, int] | None:
+        """Where the record at `index` is since the batch was divided; None while it was not."""
+        ...
+
+    def message_at(self, index: int, appended_at: float) -> Message:
         """The delivered record at `index`, or what was raised instead of it."""
+        ...
+
+    def watch(self, delivery: Delivery) -> None:
+        """Tell a delivery when the batch is settled."""
         ...
 
 
@@ -86,7 +99,7 @@ class Delivery:
         make_future: makes a future of the loop.
     """
 
-    __slots__ = ("_batch", "_future", "_index", "_make_future")
+    __slots__ = ("_appended_at", "_batch", "_future", "_index", "_make_future")
 
     _asyncio_future_blocking = False
     """What asyncio knows a future by."""
@@ -94,11 +107,11 @@ class Delivery:
     def __init__(self, make_future: Callable[[], Any]) -> None:
         self._make_future = make_future
         self._future: Any = None
-        self._batch: Settled | None = None  # once it is done
-        self._index = -1
+        self._batch: Batch | None = None
+        self._index, self._appended_at = -1, 0.0
 
     def __await__(self) -> Generator[Any, None, Message]:
-        if self._future is None and self._batch is not None:
+        if self._future is None and self.is_settled():
             return self._outcome()
         message: Message = yield from self._as_future()
         return message
@@ -107,7 +120,7 @@ class Delivery:
 
     def done(self) -> bool:
         """True when the record is stored or given up, or when this was cancelled."""
-        return self._batch is not None or self.cancelled()
+        return self.is_settled() or self.cancelled()
 
     def result(self) -> Message:
         """The delivered message.
@@ -117,7 +130,7 @@ class Delivery:
             asyncio.CancelledError: this was cancelled.
             asyncio.InvalidStateError: it is not done.
         """
-        if self._future is None and self._batch is not None:
+        if self._future is None and self.is_settled():
             return self._outcome()
         message: Message = self._as_future().result()
         return message
@@ -151,17 +164,31 @@ class Delivery:
     def _as_future(self) -> Any:
         if self._future is None:
             self._future = self._make_future()
-            if self._batch is not None:
-                self._resolve()
+            if self.is_settled():
+                self.resolve()
+            else:
+                self.wait()
         return self._future
 
-    def settle(self, batch: Settled, index: int) -> None:
-        """The batch is done; this is about the record at `index`."""
-        self._batch, self._index = batch, index
-        if self._future is not None:
-            self._resolve()
+    def place(self, batch: Batch, index: int, appended_at: float) -> None:
+        """The record was appended to a batch: it is the one at `index`."""
+        self._batch, self._index, self._appended_at = batch, index, appended_at
 
-    def _resolve(self) -> None:
+    def is_settled(self) -> bool:
+        """Whether it is known what became of the record. Finds its batch anew if that was divided."""
+        if self._batch is None:  # the record was not appended
+            return False
+        while (place := self._batch.place_of(self._index)) is not None:
+            self._batch, self._index = place
+        return self._batch.settled
+
+    def wait(self) -> None:
+        """Have the batch tell when it is settled."""
+        if self._batch is not None:
+            self._batch.watch(self)
+
+    def resolve(self) -> None:
+        """The batch is settled: tell those who wait."""
         if self._future.done():  # cancelled
             return
         try:
@@ -173,7 +200,7 @@ class Delivery:
 
     def _outcome(self) -> Message:
         assert self._batch is not None
-        return self._batch.message_at(self._index)
+        return self._batch.message_at(self._index, self._appended_at)
 
 
 class Accepted(Coroutine[Any, Any, Delivery]):

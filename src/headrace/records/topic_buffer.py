@@ -106,13 +106,14 @@ class OpenBatch:
         cost_bytes: what its records cost of the `Budget`.
         data_bytes: the same without their callbacks.
         reports: the callback of each record, None where it has none; None if no record has one.
+        has_deliveries: some records have a `Delivery`.
         runs: where records of other calls of `append_columns` begin: (index, teller of that call), with None where
             records without a teller begin again; None if no record has one.
     """
 
     __slots__ = (
-        "_appended_at", "_builder", "_fate", "_records", "_teller", "cost_bytes", "data_bytes", "opened_at",
-        "partition", "reports", "runs", "topic",
+        "_appended_at", "_builder", "_deliveries", "_fate", "_moved", "_records", "_teller", "_watching",
+        "cost_bytes", "data_bytes", "has_deliveries", "opened_at", "partition", "reports", "runs", "topic",
     )
 
     def __init__(self, topic: str, partition: int, opened_at: float, builder: BatchBuilder) -> None:
@@ -126,6 +127,10 @@ class OpenBatch:
         self._appended_at: list[float] = []
         self._builder = builder
         self._fate: Fate | None = None
+        self.has_deliveries = False
+        self._deliveries = 0  # of which the cost is counted here
+        self._watching: list[Delivery] = []  # those that somebody looks at
+        self._moved: list[tuple[OpenBatch, int]] | None = None  # where each record is since the batch was divided
         self._records: list[Message] = []  # once one was asked for
 
     @property
@@ -169,21 +174,28 @@ class OpenBatch:
                                            stamp, max(now_s - since, 0.0))))
         return iter(made)
 
-    def settle(self, fate: Fate) -> int:
-        """Tell each `Delivery` among the reports what became of the batch; returns how many others are left."""
-        if self.reports is None:
-            return 0
+    def settle(self, fate: Fate) -> None:
+        """Say what became of the batch to those who look at a `Delivery` of it, now or later."""
         self._fate = fate
-        for index, report in enumerate(self.reports):
-            if isinstance(report, Delivery):
-                report.settle(self, index)
-        left = [None if isinstance(report, Delivery) else report for report in self.reports]
-        count = len(left) - left.count(None)
-        self.reports = left if count else None  # deliveries refer to the batch, so it must not refer to them
-        return count
+        watching, self._watching = self._watching, []
+        for delivery in watching:
+            delivery.resolve()
 
-    def message_at(self, index: int) -> Message:
-        """The delivered record at `index`.
+    @property
+    def settled(self) -> bool:
+        """Whether it is known what became of the batch."""
+        return self._fate is not None
+
+    def place_of(self, index: int) -> tuple[OpenBatch, int] | None:
+        """Where the record at `index` is since the batch was divided; None while it was not."""
+        return self._moved[index] if self._moved is not None else None
+
+    def watch(self, delivery: Delivery) -> None:
+        """Tell a delivery when the batch is settled."""
+        self._watching.append(delivery)
+
+    def message_at(self, index: int, appended_at: float) -> Message:
+        """The delivered record at `index`, which was appended at that time.
 
         Raises:
             KafkaException: it was not delivered.
@@ -199,7 +211,7 @@ class OpenBatch:
         stamp = (2, fate.timestamp_ms) if fate.timestamp_type == 2 else m.timestamp()
         offset = fate.base_offset + index if fate.base_offset >= 0 else None
         return Message(self.topic, self.partition, offset, m.key(), m.value(), m.headers(), None, stamp,
-                       max(fate.at_s - self._appended_at[index], 0.0))
+                       max(fate.at_s - appended_at, 0.0))
 
     def divide(self, parts: Sequence[int]) -> list[OpenBatch]:
         """The records in new batches, with their callbacks, tellers, times and costs; in each they keep their order.
@@ -214,6 +226,7 @@ class OpenBatch:
                 for _ in range(count_parts(parts, self.count))]
         records = self._builder.read_back(self.topic, self.partition)
         runs, teller = dict(self.runs or ()), None
+        moved: list[tuple[OpenBatch, int]] = []
         for index, (part, m) in enumerate(zip(parts, records, strict=True)):
             batch, headers = made[part], encode_headers(m.headers())
             batch._builder.append(m.timestamp()[1], m.key(), m.value(), headers)
@@ -226,6 +239,16 @@ class OpenBatch:
             teller = runs.get(index, teller)
             if teller is not batch._teller:
                 batch._begin_run(teller)
+            batch.has_deliveries = self.has_deliveries
+            moved.append((batch, batch.count - 1))
+        if self.has_deliveries:
+            self._moved = moved
+            made[0]._deliveries = self._deliveries  # which records have one is not known: only the sum has to be right
+            made[0].cost_bytes += CALLBACK_BYTES * self._deliveries
+            watching, self._watching = self._watching, []
+            for delivery in watching:
+                delivery.is_settled()  # finds its new place
+                delivery.wait()
         return made
 
     def _report_to(self, callback: Any, appended_at: float) -> None:
@@ -235,6 +258,12 @@ class OpenBatch:
         without = self.count - 1 - len(self.reports)
         self.reports += [None] * without + [callback]
         self._appended_at += [0.0] * without + [appended_at]
+
+    def _deliver_to(self, delivery: Delivery, appended_at: float) -> None:
+        """The delivery is about the last record. It knows the batch, so that the batch need not know it."""
+        delivery.place(self, self.count - 1, appended_at)
+        self.has_deliveries = True
+        self._deliveries += 1
 
     def _begin_run(self, teller: Any) -> None:
         """The last record is the first of other rows than the one before."""
@@ -355,7 +384,9 @@ class TopicBuffer:
             batch.cost_bytes += cost
             batch.data_bytes += size
             self._budget.ahead_bytes += size
-            if callback is not None:
+            if isinstance(callback, Delivery):
+                batch._deliver_to(callback, time.monotonic())
+            elif callback is not None:
                 batch._report_to(callback, time.monotonic())
             if teller is not batch._teller:
                 batch._begin_run(teller)
