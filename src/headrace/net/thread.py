@@ -42,7 +42,7 @@ class Doorbell:
     def _answer(self) -> None:
         os.eventfd_read(self._file)
         try:
-            while self._calls:
+            for _ in range(len(self._calls)):  # not those that come meanwhile: sockets have their turn in between
                 self._calls.popleft()()
         finally:
             if self._calls:  # one has raised, which the loop logs
