@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import random
 import signal
 import socket
 import subprocess
@@ -89,6 +90,18 @@ def test_who_is_far_ahead_of_the_brokers_rests_for_four_fifths_of_the_time_at_mo
     here.append(1)
     assert naps(100, 0.01) == 0  # the loop's own thread
     assert len(woken) == 1_400
+
+
+def test_an_application_that_seeds_random_gets_its_own_sequence(nobody):
+    random.seed(7)
+    expected = [random.random() for _ in range(3)]
+    random.seed(7)
+    with Producer({"bootstrap.servers": nobody, "reconnect.backoff.ms": 1, "reconnect.backoff.max.ms": 2,
+                   "error_cb": lambda error: None}) as producer:
+        producer.produce("t", b"value")
+        producer.poll(0.1)  # it dials many times meanwhile
+        producer.purge()
+    assert [random.random() for _ in range(3)] == expected
 
 
 def test_a_full_buffer_is_a_buffer_error_that_says_what_to_do(nobody):

@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-import random
 import weakref
 from collections.abc import Callable
 from typing import Any
@@ -21,7 +20,7 @@ from headrace.machines.backoff import backoff_s
 from headrace.machines.coordinator import coordinator_of, find_coordinator
 from headrace.machines.machine import ANY_NODE, ErrorEvent, Event, Machine
 from headrace.machines.metadata import Cluster, Metadata, MetadataChanged, MetadataFailed
-from headrace.net.clock import Clock, monotonic
+from headrace.net.clock import Clock, jitter, monotonic
 from headrace.net.dial import Connector
 from headrace.net.driver import Driver
 from headrace.wire.messages.groups import FindCoordinatorResponse
@@ -45,7 +44,7 @@ def metadata_from(config: Config, *, allow_auto_create: bool = False) -> Metadat
         refresh_s=refresh_ms / 1000.0 if refresh_ms > 0 else None,
         retry_backoff_s=config.seconds("retry.backoff.ms"),
         retry_backoff_max_s=config.seconds("retry.backoff.max.ms"),
-        jitter=random.random,
+        jitter=jitter,
         allow_auto_create=allow_auto_create,
         rebootstrap=config["metadata.recovery.strategy"] == "rebootstrap",
     )
@@ -257,7 +256,7 @@ class ClientCore:
     def retry_wait_s(self, failures: int) -> float:
         """Seconds to wait after so many failures in a row (retry.backoff.ms, KIP-580)."""
         return backoff_s(failures, self.config.seconds("retry.backoff.ms"), self.config.seconds("retry.backoff.max.ms"),
-                         random.random())
+                         jitter())
 
     def _on_event(self, event: Event) -> None:
         if isinstance(event, ErrorEvent):

@@ -14,7 +14,6 @@ import contextlib
 import functools
 import math
 import os
-import random
 import time
 import weakref
 from collections.abc import Callable
@@ -37,6 +36,7 @@ from headrace.machines.sender import BatchDone, Limits, ProducerFailed, Sender
 from headrace.machines.sequences import Sequences
 from headrace.machines.transactional_sequences import TransactionalSequences
 from headrace.machines.transactions import TransactionFailed
+from headrace.net.clock import jitter
 from headrace.records import CODEC_NAMES, Budget, compress
 
 __all__ = ["Core"]
@@ -100,7 +100,7 @@ class Core:
         first_s, limit_s = config.seconds("retry.backoff.ms"), config.seconds("retry.backoff.max.ms")
 
         def backoff(attempt: int) -> float:
-            return backoff_s(attempt + 1, first_s, limit_s, random.random())
+            return backoff_s(attempt + 1, first_s, limit_s, jitter())
 
         limits = Limits(
             config["acks"], config["max.in.flight.requests.per.connection"], config["message.max.bytes"],

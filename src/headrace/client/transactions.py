@@ -9,7 +9,6 @@ Read next: `machines.transactions`.
 from __future__ import annotations
 
 import asyncio
-import random
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 
@@ -29,6 +28,7 @@ from headrace.machines.transactions import (
     Transactions,
     Work,
 )
+from headrace.net.clock import jitter
 from headrace.types import TopicPartition
 
 __all__ = ["Outcome", "TransactionCalls", "late", "not_configured"]
@@ -83,7 +83,7 @@ class TransactionCalls:
         self._outcomes: dict[Operation, Outcome] = {}
         self._asked_offsets: object = None
         self._leaving = False
-        finder = CoordinatorFinder(TRANSACTION, config["transactional.id"], jitter=random.random)
+        finder = CoordinatorFinder(TRANSACTION, config["transactional.id"], jitter=jitter)
         client.add(finder)
         self.machine = Transactions(
             config["transactional.id"], config["transaction.timeout.ms"], finder, self._find_group,
@@ -96,10 +96,10 @@ class TransactionCalls:
         self._client.add(self.machine)
 
     def _wait_s(self, attempt: int) -> float:
-        return backoff_s(attempt + 1, *self._backoff, random.random())
+        return backoff_s(attempt + 1, *self._backoff, jitter())
 
     def _find_group(self, group_id: str) -> CoordinatorFinder:
-        finder = CoordinatorFinder(GROUP, group_id, jitter=random.random)
+        finder = CoordinatorFinder(GROUP, group_id, jitter=jitter)
         self._client.add(finder)
         return finder
 

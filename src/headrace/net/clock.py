@@ -1,4 +1,4 @@
-"""Time for the driver: monotonic seconds, and alarms on the event loop. A simulation gives its own clock.
+"""Time and chance for the driver: monotonic seconds, alarms on the event loop, jitter. A simulation gives its own.
 
 Knows nothing else. Read next: `net.driver`.
 """
@@ -6,16 +6,20 @@ Knows nothing else. Read next: `net.driver`.
 from __future__ import annotations
 
 import asyncio
+import random
 import time
 from collections.abc import Callable
 
-__all__ = ["Alarms", "Clock", "monotonic"]
+__all__ = ["Alarms", "Clock", "jitter", "monotonic"]
 
 Clock = Callable[[], float]
 """Gives seconds that never run backwards; the zero point has no meaning."""
 
 monotonic: Clock = time.monotonic
 """The clock that asyncio's own loop uses."""
+
+jitter: Callable[[], float] = random.Random().random
+"""Numbers in [0, 1) of our own: an application that seeds `random` gets its own sequence, whatever we do meanwhile."""
 
 _FOREVER = float("inf")
 

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import random
 import time
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -21,7 +20,7 @@ from headrace.errors import KafkaError, KafkaException
 from headrace.machines.machine import ANY_NODE, CONTROLLER, ErrorEvent, Event, Machine, Send
 from headrace.machines.metadata import Metadata, MetadataChanged
 from headrace.machines.pipeline import Call, Caller
-from headrace.net.clock import Alarms, Clock, monotonic
+from headrace.net.clock import Alarms, Clock, jitter, monotonic
 from headrace.net.connection import Connection
 from headrace.net.dial import Connector, State, connection_settings
 from headrace.net.failures import Outages
@@ -64,7 +63,7 @@ class Driver:
         on_event: Callable[[Event], None],
         clock: Clock = monotonic,
         connector: Connector | None = None,
-        jitter: Callable[[], float] = random.random,
+        jitter: Callable[[], float] = jitter,
     ) -> None:
         self._loop = asyncio.get_running_loop()
         self._ring = waking(self._loop)
