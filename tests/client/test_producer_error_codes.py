@@ -81,6 +81,9 @@ def test_after_new_metadata_the_batch_is_sent_again(broker, producer, code):
     given = answer(broker, code)
     assert send(producer, b"v") == [(b"v", None, 1)]
     assert len(given) == 1
+    ends = time.monotonic() + 10
+    while not asked and time.monotonic() < ends:  # both wait a little, by lot: the batch may be sent again first
+        time.sleep(0.01)
     assert asked
 
 
