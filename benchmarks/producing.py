@@ -146,6 +146,14 @@ def _all_out(left: int, reports: _Reports) -> None:
         raise RuntimeError(f"{left} records not sent, {reports.failed} failed")
 
 
+def _begin_partitions(producer: Any, request: dict[str, Any]) -> int:
+    """Put a record into each partition; returns how many are left."""
+    for partition in range(request["partitions"]):
+        producer.produce(request["topic"], b"", partition=partition)
+    left: int = producer.flush(60)
+    return left
+
+
 def _measure_sync(make: Callable[[Any, _Reports], Send]) -> Callable[[dict[str, Any]], Sample]:
     def measure(request: dict[str, Any]) -> Sample:
         reports, values = _Reports(), text_values if request["work"] == "text" else random_values
@@ -153,9 +161,7 @@ def _measure_sync(make: Callable[[Any, _Reports], Send]) -> Callable[[dict[str, 
         if request["work"] in ("plain", "text"):  # failures must not be lost, and successes cost no callback
             settings |= {"on_delivery": reports, "delivery.report.only.error": True}
         producer = producer_class(request["client"])(settings)
-        for partition in range(request["partitions"]):
-            producer.produce(request["topic"], b"", partition=partition)
-        _all_out(producer.flush(60), reports)
+        _all_out(_begin_partitions(producer, request), reports)
         reports.delivered = 0
         send = make(producer, reports)
         send(WARM_TOPIC, values(WARM_UP, request["size"]))
@@ -208,9 +214,7 @@ def _measure_arrow(request: dict[str, Any]) -> Sample:
     producer = Producer({**PRODUCER, "bootstrap.servers": request["bootstrap"]})
     warm = pa.table({"value": list(random_values(WARM_UP, request["size"]))})
     table = pa.table({"value": list(random_values(request["records"], request["size"]))})
-    for partition in range(request["partitions"]):
-        producer.produce(request["topic"], b"", partition=partition)
-    producer.flush(60)
+    _begin_partitions(producer, request)
     producer.produce_arrow(WARM_TOPIC, warm).result(60)
     with Stopwatch() as watch:
         stored = producer.produce_arrow(request["topic"], table)

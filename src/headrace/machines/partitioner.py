@@ -24,8 +24,8 @@ from headrace.wire.schema import Struct
 __all__ = ["Balance"]
 
 _PAUSE_S = 0.005
-_PAUSE_PER_PARTITION_S = 0.00005  # a look takes a hundredth of that for each
 """At most so often the queues are looked at."""
+_PAUSE_PER_PARTITION_S = 0.00005  # a look takes a hundredth of that for each
 _MOST_WEIGHT = 1_000
 
 

@@ -45,7 +45,7 @@ class Doorbell:
             for _ in range(len(self._calls)):  # not those that come meanwhile: sockets have their turn in between
                 self._calls.popleft()()
         finally:
-            if self._calls:  # one has raised, which the loop logs
+            if self._calls:  # those behind one that has raised, which the loop logs, or that came meanwhile
                 os.eventfd_write(self._file, 1)
 
 

@@ -209,7 +209,6 @@ static inline void headrace_put(uint8_t *p, int size, uint64_t x) {
     for (int at = size - 1; at >= 0; at--, x >>= 8) p[at] = (uint8_t)x;
 }
 
-/* Whole pages, straight from the system and straight back: the heap would give them back at every pause. */
 #ifdef _WIN32
 #define headrace_yield() ((void)0)
 #else
@@ -232,6 +231,7 @@ static inline void headrace_watch(const int *number, int value, int64_t timeout_
     }
 }
 
+/* Whole pages, straight from the system and straight back: the heap would give them back at every pause. */
 static inline void *headrace_map(size_t size) {
 #ifdef _WIN32
     return malloc(size);
