@@ -330,6 +330,55 @@ cdef int header_cells(const Source *sources, int64_t row, Block block, Fields *f
     return 0
 
 
+cdef int put_values(TopicBuffer buffer, const Source *values, int64_t *row, int64_t stop, int64_t now_ns,
+                    teller) except -1:
+    # Append rows of values alone from `row` on, as long as they only follow the one before: same turn, same batch, and
+    # room for more. Any other row is left to `TopicBuffer.put`, which sees to the rest: they must agree.
+    cdef Budget budget = buffer._budget
+    cdef const uint8_t *data = NULL
+    cdef int64_t size = 0, cost, total = 0
+    if buffer._by_lot == NEVER or buffer.sticky < 0 or (
+            <uint64_t> (now_ns // 1_000_000 - buffer._turn_began_ms) >= <uint64_t> buffer._turn_ms):
+        return 0
+    slot = <object> PyList_GET_ITEM(buffer._slots, buffer.sticky)
+    if slot is None:
+        return 0
+    cdef OpenBatch batch = <OpenBatch> slot
+    cdef BatchBuilder builder = batch._builder
+    if batch._teller is not teller or not builder.count:
+        return 0
+    cdef int64_t before = builder.count, used = builder._used, timestamp_ms = now_ns // 1_000_000
+    cdef int64_t delta = <int64_t> (<uint64_t> timestamp_ms - <uint64_t> builder._base_timestamp)
+    cdef int64_t rows = min(buffer._batch_count - 1 - max(buffer._turn_count, before),
+                            budget.max_messages - budget.messages)
+    cdef int64_t room = min(buffer._batch_bytes - buffer._turn_bytes,
+                            min(builder._max_bytes, builder._data.capacity) - used)
+    cdef int64_t budget_room = budget.max_bytes - budget.bytes
+    stop = min(stop, row[0] + rows)
+    try:
+        while row[0] < stop:
+            cell(values, row[0], &data, &size)
+            cost = OVERHEAD + max(size, 0)
+            if (size > buffer._message_bytes or builder._used - used + max(size, 0) + SLACK > room
+                    or total + cost > budget_room):
+                break
+            builder.add_value(delta, data, size)
+            total += cost
+            row[0] += 1
+    finally:
+        rows = builder.count - before
+        if rows:
+            builder._max_timestamp = max(builder._max_timestamp, timestamp_ms)
+        budget.messages += rows
+        budget.bytes += total
+        budget.ahead_bytes += total
+        batch.cost_bytes += total
+        batch.data_bytes += total
+        buffer._turn_count += rows
+        buffer._turn_bytes += builder._used - used
+    return 0
+
+
 def append_columns(TopicBuffer buffer not None, int64_t start, int64_t stop, key, value, partitions, timestamps,
                    headers, teller=None):
     """Append rows of Arrow arrays to a topic's buffer, as many as the budget allows; returns how many."""
@@ -358,10 +407,15 @@ def append_columns(TopicBuffer buffer not None, int64_t start, int64_t stop, key
             raise IndexError("the column of timestamps is too short")
     memset(&fields, 0, sizeof(Fields))
     cdef Budget budget = buffer._budget
+    cdef bint values_only = key is None and partitions is None and timestamps is None and headers is None
     row = start
     try:
         with cython.critical_section(buffer, budget):
-            for row in range(start, stop):
+            while row < stop:
+                if values_only:
+                    put_values(buffer, &value_source, &row, min(stop, row | 63), now_ns, teller)
+                    if row == stop:
+                        break
                 if row & 63 == 63:
                     now_ns = headrace_now_ns()
                     if now_ns - since_ns >= TURN_NS:
@@ -378,8 +432,9 @@ def append_columns(TopicBuffer buffer not None, int64_t start, int64_t stop, key
                 if timestamp < 0:
                     raise ValueError(f"timestamp must not be negative: {timestamp}")
                 if buffer.put(partition, timestamp, now_ns, &fields, size, None, teller) < 0:
-                    return row - start
+                    break
+                row += 1
     except Exception as refused:
         refused.appended = row - start
         raise
-    return stop - start
+    return row - start

@@ -298,6 +298,19 @@ cdef class BatchBuilder:
         self.count += 1
         return 1
 
+    cdef inline void add_value(self, int64_t delta, const uint8_t *value, int64_t value_size) noexcept:
+        # As `add` for a record of a value alone that is not the first, and surely fits.
+        cdef int64_t size = 3 + varint_size(delta) + varint_size(self.count) + varint_size(value_size) + max(value_size, 0)
+        cdef uint8_t *p = write_varint(self._data.start + self._used, size)
+        p[0] = 0
+        p = write_varint(p + 1, delta)
+        p = write_varint(p, self.count)
+        p[0] = 1  # no key
+        p = write_bytes(p + 1, value, value_size)
+        p[0] = 0  # no headers
+        self._used = p + 1 - self._data.start
+        self.count += 1
+
     def seal(self, int codec=0, int level=-1):
         cdef Batch batch = Batch.__new__(Batch)
         self._max_count = 0
