@@ -39,6 +39,7 @@ class Cluster:
 
     def __init__(self, idempotent=False, topic_id=TOPIC_ID, **limits):
         self.leaders = {}
+        self.known_id = topic_id
         self.refreshed = 0
         self.opened = []
         self.now = 10.0
@@ -46,7 +47,7 @@ class Cluster:
         self.accumulator = Accumulator({"t": self}, 0.0, timeout_s, self.seal)
         sequences = Sequences(idempotent, 30.0, lambda attempt: 0.1)
         limits = Limits(**{"max_in_flight": 5, **limits})
-        self.sender = Sender(self.accumulator, sequences, self, lambda name: topic_id, limits, lambda attempt: 0.1)
+        self.sender = Sender(self.accumulator, sequences, self, limits, lambda attempt: 0.1)
         if idempotent:
             (ask,) = self.sender.poll(self.now)
             self.sender.on_reply(ask, InitProducerIdResponse(producer_id=9, producer_epoch=0), self.now)
@@ -69,6 +70,9 @@ class Cluster:
 
     def leader(self, topic, partition):
         return self.leaders.get(partition), 0
+
+    def topic_id(self, topic):
+        return self.known_id
 
     def refresh(self, now):
         self.refreshed += 1

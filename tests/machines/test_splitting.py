@@ -31,13 +31,16 @@ class Leader:
         self.buffer = TopicBuffer("t", 1, self.budget)
         self.accumulator = Accumulator({"t": self.buffer}, 0.0, math.inf, self.seal)
         sequences = Sequences(idempotent, 30.0, lambda attempt: 0.1)
-        self.sender = Sender(self.accumulator, sequences, self, lambda name: TOPIC_ID, Limits(**limits), lambda n: 0.1)
+        self.sender = Sender(self.accumulator, sequences, self, Limits(**limits), lambda n: 0.1)
 
     def seal(self, batch):
         batch.sealed = batch.open.seal()
 
     def leader(self, topic, partition):
         return 1, 0
+
+    def topic_id(self, topic):
+        return TOPIC_ID
 
     def refresh(self, now):
         pass

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from headrace.errors import CorruptRecordError
+from headrace.errors import CorruptRecordError, KafkaException
 
 from .samples import LIMIT, Record, batch, contents, fields, names, record_lists, resum, tabled, taken, timestamps, told
 
@@ -150,3 +150,42 @@ def test_on_columns_in(native: Any, plain: Any, rows: list[Any]) -> None:
         stories.append((count, [(b.runs, bytes(b.seal().data)) for b in buffer.ready(math.inf)]))
     assert stories[0] == stories[1]
     assert columns.append_columns is plain.append_columns
+
+
+@quick
+@given(lengths=st.lists(st.none() | st.integers(0, 150), max_size=300), first=st.integers(0, 200),
+       partitioner=st.sampled_from(["random", "consistent_random", "uniform_sticky", "fnv1a"]),
+       batch_bytes=st.integers(80, 3000), batch_count=st.integers(1, 200), message_bytes=st.integers(100, 150),
+       budget=st.tuples(st.integers(1, 300), st.integers(100, 20_000)), seed=st.integers(1, 2**64 - 1))
+def test_on_columns_of_values_alone(
+    native: Any, plain: Any, lengths: list[int | None], first: int, partitioner: str, batch_bytes: int,
+    batch_count: int, message_bytes: int, budget: tuple[int, int], seed: int
+) -> None:
+    """These are written in runs; rows whose keys are all null are not, and must give the same."""
+    pa = pytest.importorskip("pyarrow")
+    from headrace.records.arrow import _binary_input
+
+    values = _binary_input(pa.array([None if n is None else bytes(n) for n in lengths], pa.binary()), "value")
+    no_keys = _binary_input(pa.nulls(len(lengths), pa.binary()), "key")
+    first = min(first, len(lengths))
+    stories = []
+    for twin, keys in ((native, None), (native, no_keys), (plain, None)):
+        limits = twin.Budget(*budget)
+        buffer = twin.TopicBuffer("topic", 3, limits, partitioner=partitioner, batch_bytes=batch_bytes,
+                                  batch_count=batch_count, message_bytes=message_bytes, seed=seed)
+        story: list[Any] = []
+        for start, stop, teller in ((0, first, "one"), (first, len(lengths), "one"), (0, first, "two")):
+            try:
+                story.append(twin.append_columns(buffer, start, stop, keys, values, None, None, None, teller))
+            except KafkaException as refused:
+                story.append((str(refused), refused.appended))  # type: ignore[attr-defined]
+        story.append((limits.messages, limits.bytes, limits.ahead_bytes, buffer.sticky))
+        for opened in [*buffer.ready(None), *buffer.ready(math.inf)]:
+            story.append((opened.partition, opened.count, opened.size_bytes, opened.cost_bytes, opened.data_bytes,
+                          opened.runs))
+            sealed = opened.seal()
+            messages = twin.Cursor(bytes(sealed.data), "t", 0, 0).take(1000)
+            story += [(m.key(), m.value(), m.headers(), m.offset()) for m in messages]
+            assert max(m.timestamp()[1] for m in messages) == sealed.max_timestamp
+        stories.append(story)
+    assert stories[0] == stories[1] == stories[2]

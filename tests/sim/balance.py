@@ -54,6 +54,9 @@ class Picture:
     def leader(self, topic: str, partition: int) -> tuple[int | None, int]:
         return self.cluster.topics[topic].partitions[partition].leader_id, 1
 
+    def topic_id(self, topic: str) -> UUID:
+        return TOPIC_ID
+
     def refresh(self, now: float) -> None:
         """Nothing moves unless `lead` says so."""
 
@@ -103,7 +106,7 @@ class Simulation:
         buffers: dict[str, Any] = {TOPIC: self.buffer}
         accumulator = Accumulator(buffers, linger_s, math.inf, self._seal)
         self.sender = Sender(accumulator, Sequences(True, 1.0, lambda attempt: 0.05), self.picture,
-                             lambda topic: TOPIC_ID, _LIMITS, lambda attempt: 0.05)
+                             _LIMITS, lambda attempt: 0.05)
         self.balance = Balance(buffers, accumulator, self.picture, **how)
         self._produced = itertools.count()
         self._order = itertools.count()

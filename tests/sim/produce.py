@@ -107,7 +107,7 @@ class Simulation:
             self.acks, in_flight, rng.choice([700, 5000]), rng.choice([0.2, 1.0]), message_timeout_s=timeout_s)
         self.accumulator = Accumulator({TOPIC: self.buffer}, rng.choice([0.0, 0.005]), timeout_s, self._seal)
         sequences = Sequences(self.idempotent, 1.0, self._backoff)
-        return Sender(self.accumulator, sequences, self, self._topic_id, self.limits, self._backoff)
+        return Sender(self.accumulator, sequences, self, self.limits, self._backoff)
 
     def _backoff(self, attempt: int) -> float:
         return min(0.01 * 2**attempt, 0.2) * (0.8 + 0.4 * self.random.random())
@@ -122,7 +122,7 @@ class Simulation:
 
     # What the sender needs of metadata
 
-    def _topic_id(self, topic: str) -> UUID:
+    def topic_id(self, topic: str) -> UUID:
         return self.known_id or _NO_ID
 
     def leader(self, topic: str, partition: int) -> tuple[int | None, int]:

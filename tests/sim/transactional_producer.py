@@ -73,8 +73,8 @@ class Producer:
         timeout_s = rng.choice([0.5, 2.0]) if sim.bounded else math.inf
         limits = Limits(-1, rng.choice([1, 2, 5]), 5000, sim.request_timeout_s, message_timeout_s=timeout_s)
         self.accumulator = Accumulator({TOPIC: self.buffer}, rng.choice([0.0, 0.005]), timeout_s, self._seal)
-        self.sender = Sender(self.accumulator, TransactionalSequences(self.machine), self, lambda topic: TOPIC_ID,
-                             limits, sim.backoff, self.machine)
+        self.sender = Sender(self.accumulator, TransactionalSequences(self.machine), self, limits,
+                             sim.backoff, self.machine)
         self.machine.work = self.sender
         self.machines += [self.sender, self.machine]
         self._app = self._run()
@@ -100,6 +100,9 @@ class Producer:
 
     def leader(self, topic: str, partition: int) -> tuple[int | None, int]:
         return self.known[topic, partition]
+
+    def topic_id(self, topic: str) -> UUID:
+        return TOPIC_ID
 
     def refresh(self, now: float) -> None:
         if not self._refreshing:

@@ -18,7 +18,6 @@ import time
 import weakref
 from collections.abc import Callable
 from typing import Any
-from uuid import UUID
 
 from headrace.client.base import ClientCore
 from headrace.client.deliveries import Deliveries
@@ -41,7 +40,6 @@ from headrace.records import CODEC_NAMES, Budget, compress
 
 __all__ = ["Core"]
 
-_NO_TOPIC_ID = UUID(int=0)
 _FOREVER_S = 1e8
 _FORKED = "this client was made in another process; make a new one after fork()"
 
@@ -109,7 +107,7 @@ class Core:
         sequences = Sequences(config["enable.idempotence"], limits.request_timeout_s, backoff)
         return Sender(
             self._accumulator, TransactionalSequences(machine) if machine is not None else sequences,
-            self._client.metadata, self._topic_id, limits, backoff, machine)
+            self._client.metadata, limits, backoff, machine)
 
     def __len__(self) -> int:
         return self.budget.messages + len(self.deliveries)
@@ -172,10 +170,6 @@ class Core:
         else:
             self._sender.fail(batch, KafkaError(KafkaError._BAD_COMPRESSION, f"compression failed: {error}"))
         self._driver.wake()
-
-    def _topic_id(self, topic: str) -> UUID:
-        info = self._client.metadata.cluster.topics.get(topic)
-        return _NO_TOPIC_ID if info is None else info.topic_id
 
     def _on_event(self, event: Event) -> None:
         if isinstance(event, BatchDone):

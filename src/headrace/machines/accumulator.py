@@ -129,7 +129,7 @@ class PartitionQueue:
         self.epoch = -1
         self.next_sequence = 0
         self.confirmed = self.closing = False
-        self.topic_id: UUID | None = None
+        self.topic_id = UUID(int=0)
         self.looked_at = -math.inf
 
     def add(self, opened: OpenBatch, deadline: float) -> ProducerBatch:
@@ -281,10 +281,12 @@ class Accumulator:
 
     def deadline(self, now: float) -> float | None:
         """The next moment at which time alone changes something: a batch has lingered, may be retried, or is over."""
-        moments = [queue.retry_at for queue in self._busy if queue.retry_at > now]
-        moments += [queue.waiting[0].deadline for queue in self._busy]
+        moments = [queue.waiting[0].deadline for queue in self._busy]
+        if moments:
+            moments += [queue.retry_at for queue in self._busy if queue.retry_at > now]
         linger_s = 0.0 if self.flushing else self._linger_s
         for topic, buffer in self._buffers.items():
             if (lingered := buffer.next_deadline(linger_s, self._held.get(topic, ()))) is not None:
                 moments.append(lingered)
-        return min([moment for moment in moments if moment < math.inf], default=None)
+        soonest = min(moments, default=math.inf)
+        return soonest if soonest < math.inf else None

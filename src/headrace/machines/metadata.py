@@ -162,6 +162,11 @@ class Metadata:
         found = None if info is None else info.partitions.get(partition)
         return (None, -1) if found is None else (found.leader_id, found.leader_epoch)
 
+    def topic_id(self, topic: str) -> UUID:
+        """A topic's id (KIP-516); zero while it is not known."""
+        info = self.cluster.topics.get(topic)
+        return _NO_UUID if info is None else info.topic_id
+
     def update_leader(
         self, topic: str, partition: int, leader_id: int, leader_epoch: int, endpoints: Iterable[NodeAddress] = ()
     ) -> bool:

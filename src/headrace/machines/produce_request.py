@@ -5,9 +5,8 @@ It must not know brokers, time or what becomes of the request. Read next: `machi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Final
-from uuid import UUID
 
 from headrace.machines.accumulator import ProducerBatch
 from headrace.machines.transactions import ANY_VERSION, Transactions
@@ -15,13 +14,11 @@ from headrace.wire.messages.produce import PartitionProduceData, ProduceRequest,
 
 __all__ = ["produce_request"]
 
-_NO_TOPIC_ID: Final = UUID(int=0)
 _LAST_WITH_NAMES: Final = 12
 
 
 def produce_request(
-    batches: Iterable[ProducerBatch], acks: int, timeout_s: float, topic_id: Callable[[str], UUID],
-    transactions: Transactions | None,
+    batches: Iterable[ProducerBatch], acks: int, timeout_s: float, transactions: Transactions | None
 ) -> tuple[ProduceRequest, int]:
     """The request and its highest version.
 
@@ -29,7 +26,6 @@ def produce_request(
         batches: at most one for each partition.
         acks: how many replicas have to store them: -1 for all in sync.
         timeout_s: seconds that the broker may wait for these.
-        topic_id: knows topics' ids (KIP-516); zero while one is not known.
         transactions: the producer's transactions, if it has any.
     """
     topics: dict[str, TopicProduceData] = {}
@@ -38,8 +34,8 @@ def produce_request(
         name = batch.queue.topic
         topic = topics.get(name)
         if topic is None:
-            topic = topics[name] = TopicProduceData(name=name, topic_id=topic_id(name), partition_data=[])
-            if topic.topic_id == _NO_TOPIC_ID:
+            topic = topics[name] = TopicProduceData(name=name, topic_id=batch.queue.topic_id, partition_data=[])
+            if not topic.topic_id.int:
                 highest = min(highest, _LAST_WITH_NAMES)
         data = batch.sealed.data if batch.sealed is not None else None
         topic.partition_data.append(PartitionProduceData(index=batch.queue.partition, records=data))

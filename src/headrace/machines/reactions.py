@@ -112,16 +112,17 @@ def answers_by_partition(
         reply: the broker's answer.
         topic_id: knows topics' ids as they are now.
     """
-    names = {topic.topic_id: topic.name for topic in request.topic_data}
-    anew = {topic.name for topic in request.topic_data if topic.topic_id != topic_id(topic.name)}
-    answers = {
-        (topic.name or names.get(topic.topic_id, ""), answer.index): answer
-        for topic in reply.responses
-        for answer in topic.partition_responses
-    }
-    for (name, _), answer in answers.items():
-        if name in anew:
-            answer.current_leader = LeaderIdAndEpoch()
+    asked = {topic.topic_id.int: topic.name for topic in request.topic_data}
+    answers: dict[tuple[str, int], PartitionProduceResponse] = {}
+    for topic in reply.responses:
+        name = topic.name or asked.get(topic.topic_id.int, "")
+        for answer in topic.partition_responses:
+            answers[name, answer.index] = answer
+    for topic in request.topic_data:
+        if topic.topic_id is not (known := topic_id(topic.name)) and topic.topic_id != known:
+            for (name, _), answer in answers.items():
+                if name == topic.name:
+                    answer.current_leader = LeaderIdAndEpoch()
     return answers
 
 

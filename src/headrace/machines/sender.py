@@ -70,6 +70,10 @@ class Leaders(Protocol):
         """Broker id of the leader, None while it is not known, and the leader's epoch."""
         ...
 
+    def topic_id(self, topic: str) -> UUID:
+        """A topic's id (KIP-516); zero while it is not known."""
+        ...
+
     def refresh(self, now: float) -> None:
         """Ask for new metadata soon."""
         ...
@@ -98,7 +102,7 @@ class Sender:
 
     Args:
         accumulator, sequences: where batches wait, and who numbers them.
-        leaders, topic_id: who knows the leaders, and topics' ids (KIP-516; zero while not known).
+        leaders: who knows the leaders.
         limits: settings.
         backoff_s: seconds to wait before retry n (0, 1, ...), jitter included.
         transactions: the producer's transactions, None without a `transactional.id`.
@@ -109,14 +113,12 @@ class Sender:
         accumulator: Accumulator,
         sequences: Sequences,
         leaders: Leaders,
-        topic_id: Callable[[str], UUID],
         limits: Limits,
         backoff_s: Callable[[int], float],
         transactions: Transactions | None = None,
     ) -> None:
         self.failed: KafkaError | None = None
-        self._accumulator, self._sequences = accumulator, sequences
-        self._leaders, self._topic_id = leaders, topic_id
+        self._accumulator, self._sequences, self._leaders = accumulator, sequences, leaders
         self._limits, self._backoff_s = limits, backoff_s
         self._transactions = transactions
         self._requests: dict[int, int] = {}  # produce requests in flight per broker
@@ -163,7 +165,7 @@ class Sender:
             elif self._has_room(leader) and self._throttled_until.get(leader, now) <= now:
                 by_leader.setdefault(leader, deque()).append(queue)
         for leader, queues in by_leader.items():
-            while self._has_room(leader) and (batches := self._fill(queues, now)):
+            while queues and self._has_room(leader) and (batches := self._fill(queues, now)):
                 self._requests[leader] = self._requests.get(leader, 0) + 1
                 yield self._request(leader, batches, now)
 
@@ -174,7 +176,7 @@ class Sender:
         batch = queue.sendable(now, self._limits.max_in_flight)
         if batch is None:
             return None
-        self._sequences.doubt(queue, self._topic_id(queue.topic), now)
+        self._sequences.doubt(queue, self._leaders.topic_id(queue.topic), now)
         return batch if self._sequences.allows(queue, batch) else None
 
     def _fill(self, queues: deque[PartitionQueue], now: float) -> list[ProducerBatch]:
@@ -190,14 +192,14 @@ class Sender:
                 room -= batch.size_bytes
                 taken.append(self._accumulator.take(queue))
                 self._sequences.number(queue, batch)
-                queues.append(queue)
+                if queue.waiting:
+                    queues.append(queue)
         return taken
 
     def _request(self, leader: int, batches: list[ProducerBatch], now: float) -> Send:
         limits = self._limits
-        request, highest = produce_request(
-            batches, limits.acks, limits.request_timeout_s, self._topic_id, self._transactions)
-        left_s = max(min(batch.deadline for batch in batches) - now, 0.001)
+        request, highest = produce_request(batches, limits.acks, limits.request_timeout_s, self._transactions)
+        left_s = max(min([batch.deadline for batch in batches]) - now, 0.001)
         return Send(leader, request, min(limits.request_timeout_s, left_s), max_version=highest,
                     expects_reply=limits.acks != 0, context=batches, for_version=produce_for_version)
 
@@ -215,7 +217,7 @@ class Sender:
             return
         if reply.throttle_time_ms > 0:
             self._throttled_until[send.destination] = now + reply.throttle_time_ms / 1000.0
-        answers = answers_by_partition(send.request, reply, self._topic_id)
+        answers = answers_by_partition(send.request, reply, self._leaders.topic_id)
         endpoints = [NodeAddress(n.node_id, n.host, n.port, n.rack) for n in reply.node_endpoints]
         for batch in send.context:
             answer = answers.get((batch.queue.topic, batch.queue.partition))

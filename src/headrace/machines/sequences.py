@@ -115,7 +115,7 @@ class Sequences:
             topic_id: of the topic as it is known now; zero while it is not.
             now: monotonic seconds.
         """
-        if topic_id != queue.topic_id or now - queue.looked_at > _SILENCE_S:
+        if (topic_id is not queue.topic_id and topic_id != queue.topic_id) or now - queue.looked_at > _SILENCE_S:
             queue.topic_id, queue.confirmed = topic_id, False
         queue.looked_at = now
 

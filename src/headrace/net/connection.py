@@ -178,7 +178,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def buffer_updated(self, nbytes: int) -> None:
         """Bytes have arrived (called by asyncio): hand out the replies that are now complete."""
-        if self.load:
+        if self.pipeline or self._waiting:
             self._used_at = self._settings.clock()
         if self.state is State.READY and not self._proved:
             self._prove()

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import time
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -40,6 +41,7 @@ _CLOSED = KafkaError(KafkaError._DESTROY, "the client is closed")
 _NOBODY = KafkaError(KafkaError._TRANSPORT, 'no broker is known: "bootstrap.servers" names none')
 _SLACK_S = 1.0
 """So much later than its caller a connection gives up a one-shot call: the caller knows best what to say."""
+_step_aside: Callable[[], object] = getattr(os, "sched_yield", lambda: None)
 _log = logging.getLogger("headrace")
 
 
@@ -150,14 +152,15 @@ class Driver:
         self._scheduled = self._woken = False
         if self._closed:
             return
-        self._stepping = True
-        now = self._clock()
+        self._stepping, now, said = True, self._clock(), False
         for machine in self._machines:
             try:
                 for send in list(machine.poll(now)):
-                    self._dispatch(Call(machine, send, now + send.timeout_s))
+                    said = self._dispatch(Call(machine, send, now + send.timeout_s)) is not None
             except Exception as error:  # a defect: the other machines must go on
                 self._on_defect(machine, error)
+        if said:
+            _step_aside()  # the rest is bookkeeping: a broker on this machine, which has work now, goes first
         self._tell()
         if self._retired:
             self._dismiss()

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from struct import Struct as Packer
 from struct import error as StructError  # noqa: N812  it is a class
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 
 from headrace.errors import KafkaError, KafkaException, ProtocolError
 from headrace.wire.primitives import as_view
@@ -33,7 +33,7 @@ AnyMessage = TypeVar("AnyMessage", bound=Message)
 Writer = Callable[[Message, bytearray, Cuts], None]
 _PREFIX = Packer(">h")
 
-Reader = Callable[[bytes | memoryview, memoryview, int], tuple[Message, int]]
+Reader = Callable[[bytes | memoryview, memoryview, int], tuple[Any, int]]
 
 _writers: dict[tuple[type[Message], int], Writer] = {}
 _readers: dict[tuple[type[Message], int], Reader] = {}
@@ -109,7 +109,7 @@ def decode_from(
         raise ProtocolError(f"{cls.__name__} v{version} can not be read: {error}") from None
     if to_the_end and position != len(view):
         raise ProtocolError(f"{cls.__name__} v{version} ends at byte {position}, but {len(view)} bytes were received")
-    return cast(AnyMessage, message)
+    return message  # type: ignore[no-any-return]
 
 
 def encode_prefixed(message: Message, version: int) -> bytes:

@@ -11,6 +11,7 @@ This module is pure: it knows no sockets. Read next: `wire.api`, the list of all
 
 from __future__ import annotations
 
+from functools import cache
 from struct import Struct as Packer
 from struct import error as StructError  # noqa: N812  it is a class
 from typing import NamedTuple
@@ -95,10 +96,11 @@ def encode_response(response: Response, version: int, correlation_id: int) -> li
 
 
 def _framed(out: bytearray, cuts: list[tuple[int, memoryview]]) -> list[Part]:
-    _LENGTH.pack_into(out, 0, len(out) - _LENGTH.size + sum(len(records) for _, records in cuts))
+    _LENGTH.pack_into(out, 0, len(out) - _LENGTH.size + sum([len(records) for _, records in cuts]))
     return assemble(out, cuts)
 
 
+@cache
 def _has_tags(response: type[Response], version: int) -> bool:
     return response.api_key != ApiVersionsRequest.api_key and is_flexible(response, version)
 
@@ -176,7 +178,9 @@ def peek_correlation_id(frame: bytes | bytearray | memoryview) -> int:
 
 
 def _skip_tags(data: memoryview, position: int) -> int:
-    """Step over the tagged fields of a header; none are defined that we need."""
+    """Step over the tagged fields of a header; none are defined that we need, and as a rule there are none."""
+    if position < len(data) and not data[position]:
+        return position + 1
     try:
         count, position = read_uvarint(data, position)
         for _ in range(count):

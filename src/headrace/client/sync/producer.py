@@ -11,6 +11,7 @@ import math
 import threading
 import time
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 from headrace.client.interceptors import InterceptorChain
@@ -29,6 +30,7 @@ __all__ = ["Producer"]
 
 _SLICE_S = 0.1  # longest wait before signals are looked at
 _SHORT_S = 0.001  # librdkafka does not sleep for less either: it counts in milliseconds
+_STEP_ASIDE_S = 20e-6  # long enough for a thread that waits for the GIL to get it
 
 DeliveryCallback = Callable[[KafkaError | None, Message], Any]
 
@@ -64,6 +66,7 @@ class Producer(Sending, Transactional):
                 chain.close()
             raise
         self._entrance = Entrance(self._core, chain)
+        self._polled_for = 0  # records under way at the last `poll(0)` that had nothing to call
         wake = Pace(self._core.wake, self._core.budget, self._thread.is_here).wake
         intake = Intake(self._entrance.open, self._entrance.produce, wake, checked["on_delivery"])
         self._produce = intake.produce
@@ -116,15 +119,22 @@ class Producer(Sending, Transactional):
         Raises:
             ClientClosedError: the producer is closed.
         """
-        if timeout == 0 and not self._core.closed:  # as many call it behind each record
-            return self._core.deliveries.serve()
-        self._check_open()
+        if self._core.closed:
+            self._check_open()
         return self._poll(timeout)
 
     def _poll(self, timeout: float | None) -> int:
-        deliveries = self._core.deliveries
-        if not deliveries.pending and timeout != 0:
-            self._change.wait(lambda: deliveries.pending, _expiry(timeout), watch=bool(self._core.budget.messages))
+        deliveries, under_way = self._core.deliveries, self._core.budget.messages
+        if deliveries.pending:
+            return deliveries.serve()
+        if timeout == 0:  # as many call it behind each record: that costs nothing
+            if not under_way or under_way != self._polled_for:
+                self._polled_for = under_way
+                return 0
+            timeout = _STEP_ASIDE_S  # nothing was produced since: who only waits must not keep the loop from the GIL
+        expires_at = _expiry(timeout)
+        watched = under_way and timeout is not None and 0 < timeout < _SHORT_S
+        self._change.wait(lambda: deliveries.pending, expires_at, watch_until=expires_at if watched else 0.0)
         return deliveries.serve()
 
     def flush(self, timeout: float = -1) -> int:
@@ -144,15 +154,16 @@ class Producer(Sending, Transactional):
 
     def _flush(self, expires_at: float) -> int:
         core, deliveries = self._core, self._core.deliveries
-        self._thread.call_soon(core.flush, True)
+        self._thread.wake(partial(core.flush, True))
+        watch_until = time.monotonic() + _SHORT_S
         try:
             while True:
                 deliveries.serve()
                 if not len(core) or time.monotonic() >= expires_at:
                     return len(core)
-                self._change.wait(lambda: deliveries.pending or not len(core), expires_at)
+                self._change.wait(lambda: deliveries.pending or not len(core), expires_at, watch_until=watch_until)
         finally:
-            self._thread.call_soon(core.flush, False)
+            self._thread.wake(partial(core.flush, False))
 
     def purge(self, in_queue: bool = True, in_flight: bool = True, blocking: bool = True) -> None:
         """Give up records; their callbacks are called from the next `poll()` or `flush()`.
@@ -252,7 +263,7 @@ class _Change:
         self._watch = Watch()
 
     def wait(
-        self, happened: Callable[[], Any], expires_at: float, slice_s: float = _SLICE_S, *, watch: bool = False
+        self, happened: Callable[[], Any], expires_at: float, slice_s: float = _SLICE_S, *, watch_until: float = 0.0
     ) -> None:
         """Sleep until something has happened; wakes up for signals in between, every `slice_s` seconds.
 
@@ -260,12 +271,14 @@ class _Change:
             happened: says so.
             expires_at: monotonic seconds.
             slice_s: longest sleep.
-            watch: something will happen soon: do not sleep if the wait is to be shorter than `_SHORT_S`.
+            watch_until: monotonic seconds; does not sleep before, for it may happen sooner than a thread wakes up.
         """
-        if watch and expires_at - time.monotonic() < _SHORT_S:
-            while not happened() and (left_s := expires_at - time.monotonic()) > 0:
+        if watch_until:
+            watch_until = min(watch_until, expires_at)
+            while not happened() and (left_s := watch_until - time.monotonic()) > 0:
                 self._watch.wait(happened, left_s)
-            return
+            if watch_until == expires_at or happened():
+                return
         with self._condition:
             self._awaited.append(happened)
             try:
