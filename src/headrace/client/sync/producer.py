@@ -30,7 +30,7 @@ __all__ = ["Producer"]
 
 _SLICE_S = 0.1  # longest wait before signals are looked at
 _SHORT_S = 0.001  # librdkafka does not sleep for less either: it counts in milliseconds
-_STEP_ASIDE_S = 20e-6  # long enough for a thread that waits for the GIL to get it
+_STEP_ASIDE_S = 50e-6  # as long as a step of the loop, which needs the GIL
 
 DeliveryCallback = Callable[[KafkaError | None, Message], Any]
 
