@@ -156,7 +156,7 @@ class Driver:
         for machine in self._machines:
             try:
                 for send in list(machine.poll(now)):
-                    said = self._dispatch(Call(machine, send, now + send.timeout_s)) is not None
+                    said |= self._dispatch(Call(machine, send, now + send.timeout_s)) is not None
             except Exception as error:  # a defect: the other machines must go on
                 self._on_defect(machine, error)
         if said:
