@@ -8,7 +8,7 @@ import pytest
 
 from tools.kafka import VERSIONS, RegistryError, artifacts, java
 from tools.kafka.__main__ import main
-from tools.kafka.cluster import KafkaCluster
+from tools.kafka.cluster import KafkaCluster, free_ports
 
 
 @pytest.fixture
@@ -97,3 +97,8 @@ def test_the_program_says_in_one_line_that_there_is_no_cluster(
 ) -> None:
     assert main(["stop", "--name", "none"]) == 1
     assert capsys.readouterr().err == 'kafka: there is no cluster "none": start one first\n'
+
+
+def test_ports_differ_from_those_that_were_given_before() -> None:
+    given = [port for _ in range(400) for port in free_ports(2)]
+    assert len(set(given)) == len(given)

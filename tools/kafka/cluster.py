@@ -20,6 +20,7 @@ import subprocess
 import tempfile
 import time
 import uuid
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
@@ -45,6 +46,7 @@ NEWEST: Final = "4.4.0"
 _HOST: Final = "127.0.0.1"
 _READY_TIMEOUT_S: Final = 90.0
 _PORTS: Final = range(20_000, 32_000)
+_given: Final[deque[int]] = deque(maxlen=len(_PORTS) // 2)
 """Below the ports that the system gives to outgoing connections, so that a stopped node finds its own port again."""
 
 
@@ -277,15 +279,18 @@ class KafkaCluster:
 
 
 def free_ports(count: int) -> list[int]:
-    """Ports that nothing listens on; the sockets are held open until all are found, so that they differ."""
+    """Ports that nothing listens on. They differ, also from those of the calls before: a server may not listen yet."""
     with contextlib.ExitStack() as stack:
         found: list[int] = []
         for port in random.sample(_PORTS, len(_PORTS)):
+            if port in _given:
+                continue
             sock = stack.enter_context(socket.socket())
             with contextlib.suppress(OSError):
                 sock.bind((_HOST, port))
                 found.append(port)
             if len(found) == count:
+                _given.extend(found)
                 return found
     raise KafkaStartError(f"there are no {count} free ports between {_PORTS.start} and {_PORTS.stop}")
 
