@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import os
 import time
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -26,7 +25,7 @@ from headrace.net.connection import Connection
 from headrace.net.dial import Connector, State, connection_settings
 from headrace.net.failures import Outages
 from headrace.net.one_shot import OneShot
-from headrace.net.thread import waking
+from headrace.net.thread import stepping_aside, waking
 from headrace.types import NodeAddress
 from headrace.wire.messages.fetch import FetchRequest
 from headrace.wire.messages.groups import JoinGroupRequest, SyncGroupRequest
@@ -41,7 +40,6 @@ _CLOSED = KafkaError(KafkaError._DESTROY, "the client is closed")
 _NOBODY = KafkaError(KafkaError._TRANSPORT, 'no broker is known: "bootstrap.servers" names none')
 _SLACK_S = 1.0
 """So much later than its caller a connection gives up a one-shot call: the caller knows best what to say."""
-_step_aside: Callable[[], object] = getattr(os, "sched_yield", lambda: None)
 _log = logging.getLogger("headrace")
 
 
@@ -68,7 +66,7 @@ class Driver:
         jitter: Callable[[], float] = jitter,
     ) -> None:
         self._loop = asyncio.get_running_loop()
-        self._ring = waking(self._loop)
+        self._ring, self._step_aside = waking(self._loop), stepping_aside(self._loop)
         self._metadata, self._on_event = metadata, on_event
         self._clock, self._jitter = clock, jitter
         self._settings = connection_settings(config, clock, connector, jitter)
@@ -160,7 +158,7 @@ class Driver:
             except Exception as error:  # a defect: the other machines must go on
                 self._on_defect(machine, error)
         if said:
-            _step_aside()  # the rest is bookkeeping: a broker on this machine, which has work now, goes first
+            self._step_aside()  # the rest is bookkeeping: a broker on this machine, which has work now, goes first
         self._tell()
         if self._retired:
             self._dismiss()

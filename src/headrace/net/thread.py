@@ -15,7 +15,7 @@ from collections.abc import Callable, Coroutine
 from concurrent.futures import Future
 from typing import Any, TypeVar
 
-__all__ = ["LoopThread", "loop_thread", "waking"]
+__all__ = ["LoopThread", "loop_thread", "stepping_aside", "waking"]
 
 _T = TypeVar("_T")
 _SLICE_S = 0.05
@@ -128,6 +128,16 @@ def waking(loop: asyncio.AbstractEventLoop) -> Callable[[Callable[[], object]], 
     """The fastest way to have functions called on a loop from other threads."""
     ours = _current
     return ours.wake if ours is not None and ours.loop is loop else loop.call_soon_threadsafe
+
+
+def stepping_aside(loop: asyncio.AbstractEventLoop) -> Callable[[], object]:
+    """Lets whoever waits for the processor go first; not on an application's own loop, whose work comes next there."""
+    ours = _current
+    return getattr(os, "sched_yield", _nothing) if ours is not None and ours.loop is loop else _nothing
+
+
+def _nothing() -> None:
+    """For systems that can not say it."""
 
 
 def _forget_after_fork() -> None:
