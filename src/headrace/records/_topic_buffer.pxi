@@ -75,9 +75,13 @@ cdef class OpenBatch:
     cdef Py_ssize_t _deliveries  # how many of them the cost of this batch holds
     cdef list _watching  # those of them that somebody looks at
     cdef list _moved  # where each record is since the batch was divided: (batch, index)
-    cdef object _fate
+    cdef object _fate, _error
+    cdef int64_t _base_offset, _stamp_ms
+    cdef int _stamp_type
+    cdef double _settled_at
     cdef Origin _origin  # of the messages of records that were asked for
     cdef Py_ssize_t *_places  # where those records begin
+    cdef Py_ssize_t _placed  # how many places are known
     cdef readonly int32_t partition
     cdef readonly double opened_at
     cdef int64_t _opened_ns  # since the epoch, at the same moment
@@ -223,6 +227,11 @@ cdef class OpenBatch:
     def settle(self, fate):
         cdef list watching = self._watching
         self._fate = fate
+        self._error = fate.error
+        self._base_offset = fate.base_offset
+        self._stamp_type = fate.timestamp_type
+        self._stamp_ms = fate.timestamp_ms
+        self._settled_at = fate.at_s
         self._watching = None
         for delivery in watching or ():
             (<Delivery> delivery).resolve()
@@ -231,37 +240,40 @@ cdef class OpenBatch:
         # The delivered record at `index`; raises why it was not.
         cdef Record record
         cdef Message message
-        cdef BatchBuilder builder = self._builder
-        fate = self._fate
-        if fate.error is not None:
-            fate.heard = True
-            raise KafkaException(fate.error)
+        if self._error is not None:
+            self._fate.heard = True
+            raise KafkaException(self._error)
         if self._origin is None:
-            self.find_places(fate.timestamp_type)
-        cdef Pinned pinned = self._origin.pinned
-        cdef const uint8_t *p = pinned.start + self._places[index]
-        if read_record(&p, pinned.start + builder._used, builder.count, builder._base_timestamp, &record):
-            raise SystemError("a batch in memory was overwritten")
-        cdef int64_t base_offset = fate.base_offset
-        message = new_message(self._origin, base_offset + index if base_offset >= 0 else -1001,
-                              fate.timestamp_ms if self._origin.stamp_type == 2 else record.timestamp, &record)
-        message._latency = max(fate.at_s - appended_at, 0.0)
+            self.begin_places()
+        while self._placed <= index:
+            self.read_at(self._placed - 1, &record)
+        self.read_at(index, &record)
+        message = new_message(self._origin, self._base_offset + index if self._base_offset >= 0 else -1001,
+                              self._stamp_ms if self._origin.stamp_type == 2 else record.timestamp, &record)
+        message._latency = max(self._settled_at - appended_at, 0.0)
         return message
 
-    cdef int find_places(self, int timestamp_type) except -1:
-        cdef Record record
-        cdef BatchBuilder builder = self._builder
-        cdef Pinned pinned = Pinned(builder.records())
-        cdef const uint8_t *p = pinned.start + min(HEADER, pinned.size)
-        cdef const uint8_t *end = pinned.start + min(builder._used, pinned.size)
-        self._places = <Py_ssize_t *> malloc(builder.count * sizeof(Py_ssize_t))
+    cdef int begin_places(self) except -1:
+        cdef Pinned pinned = Pinned(self._builder.records())
+        self._places = <Py_ssize_t *> malloc((self._builder.count + 1) * sizeof(Py_ssize_t))
         if self._places == NULL:
             raise MemoryError
-        for index in range(builder.count):
-            self._places[index] = p - pinned.start
-            if read_record(&p, end, builder.count, builder._base_timestamp, &record):
-                raise SystemError("a batch in memory was overwritten")
-        self._origin = self.origin(pinned, timestamp_type)
+        self._places[0] = min(HEADER, pinned.size)
+        self._placed = 1
+        self._origin = self.origin(pinned, self._stamp_type)
+        return 0
+
+    cdef int read_at(self, Py_ssize_t index, Record *record) except -1:
+        # A record whose place is known; then that of the next one is: as a rule they are asked for in order.
+        cdef BatchBuilder builder = self._builder
+        cdef Pinned pinned = self._origin.pinned
+        cdef const uint8_t *p = pinned.start + self._places[index]
+        if read_record(&p, pinned.start + min(builder._used, pinned.size), builder.count, builder._base_timestamp,
+                       record):
+            raise SystemError("a batch in memory was overwritten")
+        if index + 1 == self._placed:
+            self._places[self._placed] = p - pinned.start
+            self._placed += 1
         return 0
 
 

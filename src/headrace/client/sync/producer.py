@@ -119,22 +119,22 @@ class Producer(Sending, Transactional):
         Raises:
             ClientClosedError: the producer is closed.
         """
-        if self._core.closed:
-            self._check_open()
+        core = self._core
+        if timeout == 0 and not core.closed:  # as many call it behind each record: that costs next to nothing
+            served, under_way = core.deliveries.serve(), core.budget.messages
+            if served or not under_way or under_way != self._polled_for:
+                self._polled_for = under_way
+                return served
+            timeout = _STEP_ASIDE_S  # nothing was produced since: who only waits must not keep the loop from the GIL
+        self._check_open()
         return self._poll(timeout)
 
     def _poll(self, timeout: float | None) -> int:
-        deliveries, under_way = self._core.deliveries, self._core.budget.messages
-        if deliveries.pending:
-            return deliveries.serve()
-        if timeout == 0:  # as many call it behind each record: that costs nothing
-            if not under_way or under_way != self._polled_for:
-                self._polled_for = under_way
-                return 0
-            timeout = _STEP_ASIDE_S  # nothing was produced since: who only waits must not keep the loop from the GIL
-        expires_at = _expiry(timeout)
-        watched = under_way and timeout is not None and 0 < timeout < _SHORT_S
-        self._change.wait(lambda: deliveries.pending, expires_at, watch_until=expires_at if watched else 0.0)
+        deliveries = self._core.deliveries
+        if not deliveries.pending and timeout != 0:
+            expires_at = _expiry(timeout)
+            watched = self._core.budget.messages and timeout is not None and 0 < timeout < _SHORT_S
+            self._change.wait(lambda: deliveries.pending, expires_at, watch_until=expires_at if watched else 0.0)
         return deliveries.serve()
 
     def flush(self, timeout: float = -1) -> int:
