@@ -108,9 +108,17 @@ def records(who: Producer, *values: bytes, sequence: int = 0) -> bytes:
     return batch_of(list(values), *who, sequence, timestamp_ms=START_MS, transactional=True)
 
 
+_BEGINNING = (KafkaError.COORDINATOR_LOAD_IN_PROGRESS, KafkaError.COORDINATOR_NOT_AVAILABLE, KafkaError.NOT_COORDINATOR)
+"""What a real broker says while it takes over a part of the transactions."""
+
+
 def producer(talk: Talk, name: str | None = None) -> Producer:
     """The conversation's transactional producer, begun anew, or another one."""
-    reply = when_it_is_over(talk, init(talk, name), INIT)
+    for _ in range(500):
+        reply = when_it_is_over(talk, init(talk, name), INIT)
+        if reply.error_code not in _BEGINNING:
+            break
+        time.sleep(0.01)
     assert reply.error_code == 0, reply
     return reply.producer_id, reply.producer_epoch
 
