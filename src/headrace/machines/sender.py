@@ -346,7 +346,7 @@ class Sender:
         self.failed = KafkaError(error.code(), f"The producer can not go on: {error.str()}", fatal=True)
         if self._transactions is not None:
             self._transactions.on_fatal(self.failed)
-        self._events.append(ProducerFailed(self.failed))
+        self._events.insert(0, ProducerFailed(self.failed))  # who hears of a record must not be able to send another
         self.purge(self.failed, None)
 
 
