@@ -221,8 +221,10 @@ def test_plaintext_to_a_tls_port_is_recognised(authority: trustme.CA) -> None:
 def test_tls_to_a_plaintext_port_is_recognised(authority: trustme.CA) -> None:
     async def run() -> KafkaError:
         async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-            await reader.read(10)
-            writer.close()
+            try:
+                await reader.read(10)
+            finally:  # also when the client's next attempt is still being read at the end
+                writer.close()
 
         async with await asyncio.start_server(answer, "127.0.0.1", 0) as server:
             port = server.sockets[0].getsockname()[1]
