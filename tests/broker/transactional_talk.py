@@ -4,6 +4,7 @@ Real brokers write markers a moment after the reply.
 """
 
 import time
+from collections.abc import Set
 from typing import Any
 
 from conversations_records import fetch, list_offsets
@@ -108,26 +109,24 @@ def records(who: Producer, *values: bytes, sequence: int = 0) -> bytes:
     return batch_of(list(values), *who, sequence, timestamp_ms=START_MS, transactional=True)
 
 
-_BEGINNING = (KafkaError.COORDINATOR_LOAD_IN_PROGRESS, KafkaError.COORDINATOR_NOT_AVAILABLE, KafkaError.NOT_COORDINATOR)
+_OVER = frozenset({KafkaError.CONCURRENT_TRANSACTIONS})
+_BEGINNING = frozenset({
+    KafkaError.COORDINATOR_LOAD_IN_PROGRESS, KafkaError.COORDINATOR_NOT_AVAILABLE, KafkaError.NOT_COORDINATOR})
 """What a real broker says while it takes over a part of the transactions."""
 
 
 def producer(talk: Talk, name: str | None = None) -> Producer:
     """The conversation's transactional producer, begun anew, or another one."""
-    for _ in range(500):
-        reply = when_it_is_over(talk, init(talk, name), INIT)
-        if reply.error_code not in _BEGINNING:
-            break
-        time.sleep(0.01)
+    reply = when_it_is_over(talk, init(talk, name), INIT, _OVER | _BEGINNING)
     assert reply.error_code == 0, reply
     return reply.producer_id, reply.producer_epoch
 
 
-def when_it_is_over(talk: Talk, request: Request, version: int) -> Any:
-    """Ask until no earlier transaction is in the way."""
+def when_it_is_over(talk: Talk, request: Request, version: int, passing: Set[int] = _OVER) -> Any:
+    """Ask until no earlier transaction is in the way, or whatever else the passing codes say."""
     for _ in range(500):
         reply = talk.call(request, version)
-        if KafkaError.CONCURRENT_TRANSACTIONS not in codes_in(reply):
+        if passing.isdisjoint(codes_in(reply)):
             return reply
         time.sleep(0.01)
     raise AssertionError("the transaction before does not end")

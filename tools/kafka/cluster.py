@@ -46,8 +46,9 @@ NEWEST: Final = "4.4.0"
 _HOST: Final = "127.0.0.1"
 _READY_TIMEOUT_S: Final = 90.0
 _PORTS: Final = range(20_000, 32_000)
-_given: Final[deque[int]] = deque(maxlen=len(_PORTS) // 2)
 """Below the ports that the system gives to outgoing connections, so that a stopped node finds its own port again."""
+_given: Final[deque[int]] = deque(maxlen=len(_PORTS) // 2)
+"""Ports of earlier calls, which their servers may not listen on yet."""
 
 
 class KafkaCluster:

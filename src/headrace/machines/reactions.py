@@ -112,17 +112,19 @@ def answers_by_partition(
         reply: the broker's answer.
         topic_id: knows topics' ids as they are now.
     """
-    asked = {topic.topic_id.int: topic.name for topic in request.topic_data}
+    names: dict[int, str] = {}  # by number: a UUID itself is hashed and compared in Python
+    anew: set[str] = set()
+    for topic in request.topic_data:
+        names[topic.topic_id.int] = topic.name
+        if topic.topic_id.int != topic_id(topic.name).int:
+            anew.add(topic.name)
     answers: dict[tuple[str, int], PartitionProduceResponse] = {}
     for topic in reply.responses:
-        name = topic.name or asked.get(topic.topic_id.int, "")
+        name = topic.name or names.get(topic.topic_id.int, "")
         for answer in topic.partition_responses:
             answers[name, answer.index] = answer
-    for topic in request.topic_data:
-        if topic.topic_id is not (known := topic_id(topic.name)) and topic.topic_id != known:
-            for (name, _), answer in answers.items():
-                if name == topic.name:
-                    answer.current_leader = LeaderIdAndEpoch()
+            if name in anew:
+                answer.current_leader = LeaderIdAndEpoch()
     return answers
 
 

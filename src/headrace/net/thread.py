@@ -126,18 +126,22 @@ def loop_thread() -> LoopThread:
 
 def waking(loop: asyncio.AbstractEventLoop) -> Callable[[Callable[[], object]], object]:
     """The fastest way to have functions called on a loop from other threads."""
-    ours = _current
-    return ours.wake if ours is not None and ours.loop is loop else loop.call_soon_threadsafe
+    ours = _ours(loop)
+    return loop.call_soon_threadsafe if ours is None else ours.wake
 
 
 def stepping_aside(loop: asyncio.AbstractEventLoop) -> Callable[[], object]:
     """Lets whoever waits for the processor go first; not on an application's own loop, whose work comes next there."""
-    ours = _current
-    return getattr(os, "sched_yield", _nothing) if ours is not None and ours.loop is loop else _nothing
+    return _nothing if _ours(loop) is None else getattr(os, "sched_yield", _nothing)
+
+
+def _ours(loop: asyncio.AbstractEventLoop) -> LoopThread | None:
+    """The process's loop thread, if this is its loop."""
+    return _current if _current is not None and _current.loop is loop else None
 
 
 def _nothing() -> None:
-    """For systems that can not say it."""
+    """Where nobody is let go first: on other loops, and on systems that can not say it."""
 
 
 def _forget_after_fork() -> None:

@@ -131,7 +131,7 @@ class Producer(Sending, Transactional):
 
     def _poll(self, timeout: float | None) -> int:
         deliveries = self._core.deliveries
-        if not deliveries.pending and timeout != 0:
+        if not deliveries.pending:
             expires_at = _expiry(timeout)
             watched = self._core.budget.messages and timeout is not None and 0 < timeout < _SHORT_S
             self._change.wait(lambda: deliveries.pending, expires_at, watch_until=expires_at if watched else 0.0)
