@@ -9,6 +9,7 @@ import threading
 import time
 import zlib
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -395,19 +396,44 @@ def test_the_coordinator_moves_between_and_within_transactions():
 # Threads, forks, closing
 
 
-def test_two_threads_that_commit_wait_for_one_commit_and_an_abort_is_refused_meanwhile(broker, producer):
+def test_while_a_thread_waits_for_its_commit_others_can_neither_commit_nor_abort(broker, producer):
     producer.begin_transaction()
     producer.produce("t", b"v", partition=0)
     producer.flush()
     broker.add_fault(Fault(action=Action.DELAY, delay_s=0.5, request=EndTxnRequest))
-    threads = [threading.Thread(target=producer.commit_transaction, args=(10,)) for _ in range(2)]
-    for thread in threads:
-        thread.start()
+    committing = threading.Thread(target=producer.commit_transaction, args=(10,))
+    committing.start()
     while producer._core.transactions.machine.state is not State.COMMITTING:
         time.sleep(0.01)
+    assert refused(producer.commit_transaction, 5) == KafkaError._PREV_IN_PROGRESS
     assert refused(producer.abort_transaction, 5) == KafkaError._CONFLICT
-    for thread in threads:
-        thread.join()
+    committing.join()
+    assert read(broker) == [b"v"]
+
+
+def test_a_commit_that_nobody_waits_for_any_more_can_be_waited_for_by_another_thread(broker, producer):
+    producer.begin_transaction()
+    producer.produce("t", b"v", partition=0)
+    producer.flush()
+    broker.add_fault(Fault(action=Action.DELAY, delay_s=0.5, request=EndTxnRequest))
+    assert refused(producer.commit_transaction, 0.1) == KafkaError._TIMED_OUT
+    with ThreadPoolExecutor() as threads:
+        assert threads.submit(producer.commit_transaction, 10).result() is None
+    assert read(broker) == [b"v"]
+
+
+def test_closing_waits_for_the_commit_that_another_thread_waits_for(broker):
+    producer = make(broker)
+    producer.begin_transaction()
+    producer.produce("t", b"v", partition=0)
+    producer.flush()
+    broker.add_fault(Fault(action=Action.DELAY, delay_s=0.5, request=EndTxnRequest))
+    with ThreadPoolExecutor() as threads:
+        committing = threads.submit(producer.commit_transaction, 10)
+        while producer._core.transactions.machine.state is not State.COMMITTING:
+            time.sleep(0.01)
+        producer.close()
+        assert committing.result(10) is None
     assert read(broker) == [b"v"]
 
 

@@ -13,14 +13,16 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import Executor
 from typing import Any
 
+from headrace.client.aio_callbacks import with_started
 from headrace.client.aio_sending import AIOSending
 from headrace.client.aio_transactions import AIOTransactional
 from headrace.client.interceptors import InterceptorChain
 from headrace.client.producer import Core
 from headrace.client.sending import Entrance
 from headrace.client.statistics import Metrics
+from headrace.client.topic_buffers import producer_closed
 from headrace.config import PRODUCER, Config
-from headrace.errors import BufferFullError, ClientClosedError, KafkaError, KafkaException
+from headrace.errors import BufferFullError, KafkaError, KafkaException
 from headrace.records import AIOIntake, Message
 from headrace.types import Headers
 
@@ -34,7 +36,8 @@ class AIOProducer(AIOSending, AIOTransactional):
     `message = await (await producer.produce("topic", b"value"))`.
 
     Args:
-        producer_conf: properties, see `headrace.config`.
+        producer_conf: properties, see `headrace.config`. Callbacks may be functions, or coroutine functions, which run
+            as tasks.
         max_workers, executor: without effect: no threads are needed.
         batch_size, buffer_timeout: without effect: batch.num.messages, batch.size and linger.ms say when records go.
 
@@ -50,18 +53,18 @@ class AIOProducer(AIOSending, AIOTransactional):
         batch_size: int = 1000,
         buffer_timeout: float = 1.0,
     ) -> None:
-        self._config = Config(PRODUCER, producer_conf, servers_needed=False)
+        self._config = Config(PRODUCER, with_started(producer_conf), servers_needed=False)
         self._chain = InterceptorChain.of(self._config)
         self._core_if_started: Core | None = None
         self._changed = asyncio.Event()
-        self._closed = False
+        self._closing: asyncio.Future[None] | None = None
         self._served = 0
 
     @property
     def _core(self) -> Core:
         if self._core_if_started is None:
-            if self._closed:
-                raise ClientClosedError("Producer has been closed: make a new one")
+            if self._closing is not None:
+                raise producer_closed()
             self._core_if_started = core = Core(self._config, self._on_change, same_thread=True)
             core.deliveries.only_errors = False  # futures are to be resolved in any case
             self._entrance = Entrance(core, self._chain)
@@ -145,8 +148,8 @@ class AIOProducer(AIOSending, AIOTransactional):
             ClientClosedError: the producer is closed.
         """
         if self._core.closed:
-            raise ClientClosedError("Producer has been closed: make a new one")
-        if not self._served:
+            raise producer_closed()
+        if not self._served:  # `close()` ends the wait as well
             await self._change(math.inf if timeout is None or timeout < 0 else time.monotonic() + timeout)
         served, self._served = self._served, 0
         return served
@@ -192,20 +195,33 @@ class AIOProducer(AIOSending, AIOTransactional):
         return self._core.statistics.metrics()
 
     async def close(self) -> None:
-        """Deliver what waits, then stop. Closing twice does nothing. An open transaction is aborted."""
-        core, self._closed = self._core_if_started, True
-        if core is None or core.closed:
+        """Deliver what waits, then stop. Closing twice does nothing. An open transaction is aborted.
+
+        If it is cancelled, the rest is given up and the producer is closed all the same.
+        """
+        if self._closing is not None:
+            if not self._closing.done():  # another task is at it
+                await asyncio.wait((self._closing,))
+            return
+        self._closing = asyncio.get_running_loop().create_future()
+        core = self._core_if_started
+        try:
+            if core is not None and not core.closed:
+                await self._close(core)
+        finally:
             if self._chain is not None:
                 self._chain.close()
-            return
+            self._closing.set_result(None)
+
+    async def _close(self, core: Core) -> None:
         core.refuse()
+        self._changed.set()  # tasks in `poll()` have nothing to wait for
         try:
             if core.transactions is not None:
                 await core.transactions.leave()
             await self.flush()
         finally:
             await core.close()
-            self._entrance.close()
 
     async def _change(self, expires_at: float) -> None:
         self._changed.clear()

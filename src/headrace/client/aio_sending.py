@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from headrace.client.aio_callbacks import started
 from headrace.client.cluster import ClusterMetadata
 from headrace.client.columns import ColumnFeed, ColumnRole, Part, Roles, RowReport, RowsReport, records_of
 from headrace.client.interceptors import InterceptorChain
@@ -72,7 +73,7 @@ class AIOSending:
         core = self._core
         accepted = self._entrance.accept(record)
         future: asyncio.Future[RecordMetadata] = asyncio.get_running_loop().create_future()
-        report = _Report(self._chain, accepted, callback, future)
+        report = _Report(self._chain, accepted, started(callback), future)
         waited_s = core.config.seconds("max.block.ms")
         expires_at = time.monotonic() + waited_s
         arguments = arguments_of(accepted)
@@ -124,9 +125,10 @@ class AIOSending:
 
     def _wanted(self, callback: Deliver | None) -> Deliver | None:
         """A callback as `delivery.report.only.error` wants it called."""
-        if callback is None or not self._config["delivery.report.only.error"]:
-            return callback
-        return lambda error, message: None if error is None else callback(error, message)
+        call: Deliver | None = started(callback)
+        if call is None or not self._config["delivery.report.only.error"]:
+            return call
+        return lambda error, message: None if error is None else call(error, message)
 
     async def produce_batch(
         self,

@@ -14,7 +14,8 @@ from typing import Any, Generic, TypeVar
 
 from headrace.client.aio_producer import AIOProducer
 from headrace.client.serdes import CLUSTER_ID_TIMEOUT_S, MessageField, SerializationContext, built, parts_of, rest_of
-from headrace.errors import ClientClosedError, KeySerializationError, ValueSerializationError
+from headrace.client.topic_buffers import producer_closed
+from headrace.errors import KeySerializationError, ValueSerializationError
 from headrace.records import Message
 from headrace.types import Headers
 
@@ -105,8 +106,8 @@ class AsyncSerializingProducer(AIOProducer, Generic[K, V]):
         if not self._made:
             raise RuntimeError("an AsyncSerializingProducer must be awaited: producer = await "
                                "AsyncSerializingProducer(conf)")
-        if self._closed:
-            raise ClientClosedError("Producer has been closed: make a new one")
+        if self._closing is not None:
+            raise producer_closed()
         if not isinstance(topic, str):
             raise TypeError(f"topic must be str, not {type(topic).__name__}")
         context = SerializationContext(topic, MessageField.KEY, headers)
@@ -132,11 +133,16 @@ class AsyncSerializingProducer(AIOProducer, Generic[K, V]):
         await self._close_built()
 
     async def _close_built(self) -> None:
-        while self._built:
-            await _settled(self._built.pop().close())
+        async with contextlib.AsyncExitStack() as stack:  # all are closed, also if one raises
+            while self._built:
+                stack.push_async_callback(_closed, self._built.pop(0))
 
     async def __aenter__(self) -> AsyncSerializingProducer[K, V]:
         return await self._make()
+
+
+async def _closed(serde: Any) -> None:
+    await _settled(serde.close())
 
 
 async def _settled(result: Any) -> Any:

@@ -12,13 +12,12 @@ It must not decide anything: `machines.transactions` does. Read next: `client.tr
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import AsyncIterator, Coroutine, Sequence
+import time
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from typing import Any
 
 from headrace.client.producer import Core
-from headrace.client.transactions import Outcome, TransactionCalls, late, not_configured
+from headrace.client.transactions import TransactionCalls, late, not_configured, seconds
 from headrace.errors import KafkaException
 from headrace.machines.transactions import GroupMember, Operation
 from headrace.types import TopicPartition
@@ -51,7 +50,7 @@ class AIOTransactional:
             KafkaException: `_TIMED_OUT` (retriable: call it again), or fatal.
         """
         calls = self._transactions("init_transactions")
-        await _within(timeout, "init_transactions", calls.ask(Operation.INIT))
+        await calls.run(Operation.INIT, seconds(timeout))
 
     async def begin_transaction(self) -> None:
         """Open a transaction: what is produced from now on belongs to it.
@@ -75,7 +74,7 @@ class AIOTransactional:
             KafkaException: `_TIMED_OUT` (retriable: call it again), the transaction must be aborted, or fatal.
         """
         calls = self._transactions("send_offsets_to_transaction")
-        await _within(timeout, "send_offsets_to_transaction", calls.add_offsets(positions, group_metadata))
+        await calls.add_offsets(positions, group_metadata, seconds(timeout))
 
     async def commit_transaction(self, timeout: float = -1) -> None:
         """Deliver what was produced, then commit.
@@ -90,12 +89,11 @@ class AIOTransactional:
                 `error.maybe_applied` is set it may have been committed.
         """
         calls = self._transactions("commit_transaction")
+        expires_at = time.monotonic() + seconds(timeout)
         calls.stop_taking()
-        await _within(timeout, "commit_transaction", self._commit(calls))
-
-    async def _commit(self, calls: TransactionCalls) -> Outcome:
-        await self.flush()
-        return await calls.ask(Operation.COMMIT)
+        if await self.flush(timeout):
+            raise KafkaException(late("commit_transaction"))
+        await calls.run(Operation.COMMIT, max(expires_at - time.monotonic(), 0.0))
 
     async def abort_transaction(self, timeout: float = -1) -> None:
         """Give up what was produced in the transaction; records that wait are reported as purged.
@@ -107,7 +105,7 @@ class AIOTransactional:
             KafkaException: `_TIMED_OUT` (retriable: call it again), or fatal.
         """
         calls = self._transactions("abort_transaction")
-        await _within(timeout, "abort_transaction", calls.ask(Operation.ABORT))
+        await calls.run(Operation.ABORT, seconds(timeout))
 
     @asynccontextmanager
     async def transaction(self, timeout: float = -1) -> AsyncIterator[AIOTransaction]:
@@ -146,15 +144,3 @@ class AIOTransaction:
     async def send_offsets(self, positions: Sequence[TopicPartition], group_metadata: GroupMember) -> None:
         """Commit a consumer's offsets with the transaction; see `AIOProducer.send_offsets_to_transaction`."""
         await self._producer.send_offsets_to_transaction(positions, group_metadata)
-
-
-async def _within(timeout: float | None, call: str, asked: Coroutine[Any, Any, Outcome | None]) -> None:
-    try:
-        async with asyncio.timeout(None if timeout is None or timeout < 0 else timeout):
-            outcome = await asked
-            if outcome is not None:
-                await outcome.ended()
-    except TimeoutError:
-        raise KafkaException(late(call)) from None
-    if outcome is not None:
-        outcome.hear()

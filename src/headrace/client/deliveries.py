@@ -9,6 +9,7 @@ not know sockets or asyncio. Read next: `client.sync.producer`, which serves the
 from __future__ import annotations
 
 import contextlib
+import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
@@ -71,6 +72,7 @@ class Deliveries:
         self._batches: deque[tuple[BatchDone | FailedRecord, float]] = deque()
         self._runs: deque[_Run] = deque()
         self._notices: deque[tuple[Callable[..., Any], tuple[Any, ...]]] = deque()
+        self._callers: set[int] = set()  # threads that are calling callbacks
 
     def __len__(self) -> int:
         """Records whose callback is to be called and that the budget does not count any more."""
@@ -85,6 +87,14 @@ class Deliveries:
     def pending(self) -> bool:
         """True when `serve` has something to do."""
         return bool(self._batches or self._runs or self._notices)
+
+    def in_callback(self) -> bool:
+        """True in a callback: on a thread that is calling them."""
+        return threading.get_ident() in self._callers
+
+    def called_elsewhere(self) -> bool:
+        """True while another thread is calling callbacks."""
+        return len(self._callers) > self.in_callback()
 
     def add(self, done: BatchDone) -> None:
         """A batch is done. Called on the loop."""
@@ -112,9 +122,10 @@ class Deliveries:
         callbacks = opened.reports
         if not any(isinstance(callback, AtOnce) for callback in callbacks):
             return True
-        for callback, message in _reports(done, now):
-            if isinstance(callback, AtOnce):
-                callback(done.error, message)
+        with self._calling():
+            for callback, message in _reports(done, now):
+                if isinstance(callback, AtOnce):
+                    callback(done.error, message)
         return any(callback is not None and not isinstance(callback, AtOnce) for callback in callbacks)
 
     def add_failed(self, failed: FailedRecord) -> None:
@@ -141,8 +152,26 @@ class Deliveries:
 
     def serve(self) -> int:
         """Call the callbacks that are due; returns how many. What a callback raises passes through; the rest stays."""
+        if not (self._batches or self._runs or self._notices):  # `pending`, without a call: many ask all the time
+            return 0
+        with self._calling():
+            return self._serve()
+
+    @contextlib.contextmanager
+    def _calling(self) -> Iterator[None]:
+        here = threading.get_ident()
+        if here in self._callers:  # a callback serves
+            yield
+            return
+        self._callers.add(here)
+        try:
+            yield
+        finally:
+            self._callers.discard(here)
+
+    def _serve(self) -> int:
         served = 0
-        while self._batches or self._runs or self._notices:  # `pending`, without a call: this may be all there is to do
+        while self.pending:
             try:
                 if self._notices:
                     callback, arguments = self._notices.popleft()

@@ -23,7 +23,7 @@ from headrace.client.base import ClientCore
 from headrace.client.deliveries import Deliveries
 from headrace.client.partitioning import balance_of
 from headrace.client.statistics import ProducerStatistics
-from headrace.client.topic_buffers import FailedRecord, TopicBuffers
+from headrace.client.topic_buffers import FailedRecord, TopicBuffers, nowhere, producer_closed
 from headrace.client.transactions import TransactionCalls
 from headrace.config import Config
 from headrace.errors import BufferFullError, ClientClosedError, FatalError, KafkaError
@@ -228,10 +228,11 @@ class Core:
         for event in self._sender.events():
             self._on_event(event)
 
-    def refuse(self) -> None:
-        """Take no more records. Callable from any thread."""
+    def refuse(self, *, spare_callbacks: bool = False) -> None:
+        """Take no more records; from callbacks still, if they are waited for. Callable from any thread."""
         self.closed = True
-        self.buffers.refuse(ClientClosedError("Producer has been closed: make a new one"))
+        spares = self.deliveries.in_callback if spare_callbacks and self.transactions is None else nowhere
+        self.buffers.refuse(producer_closed(), spares)
 
     async def list_topics(self, topic: str | None, timeout_s: float) -> Any:
         """The cluster's brokers and topics, as `ClusterMetadata`."""

@@ -18,7 +18,7 @@ from typing import Any
 
 from headrace.client.partitioning import choice_of
 from headrace.config import Config
-from headrace.errors import BufferFullError, KafkaError, KafkaException
+from headrace.errors import BufferFullError, ClientClosedError, KafkaError, KafkaException
 from headrace.machines.metadata import Cluster, TopicInfo
 from headrace.records import CALLBACK_BYTES, Budget, Message, TopicBuffer
 from headrace.records.message import encode_headers, encode_text
@@ -26,11 +26,21 @@ from headrace.records.topic_buffer import no_partition
 from headrace.slotted import slotted
 from headrace.types import PARTITION_UA, TIMESTAMP_CREATE_TIME
 
-__all__ = ["FailedRecord", "TopicBuffers"]
+__all__ = ["FailedRecord", "TopicBuffers", "nowhere", "producer_closed"]
 
 _INT32, _INT64 = 1 << 31, 1 << 63
 _WAITING_BYTES = 512
 """What a record that is not in a batch costs beyond its bytes: the objects that keep or report it."""
+
+
+def nowhere() -> bool:
+    """False, wherever it is called."""
+    return False
+
+
+def producer_closed() -> ClientClosedError:
+    """To be raised by what a closed producer can not do."""
+    return ClientClosedError("Producer has been closed: make a new one")
 
 
 @slotted()
@@ -95,6 +105,7 @@ class TopicBuffers:
         self._waiting: dict[str, deque[_Waiting]] = {}
         self._lock = threading.Lock()
         self._refusal: KafkaException | None = None
+        self._spares = nowhere
         self._choose = choice_of(config["partitioner"])
         self.by_function = self._choose is not None
         self._timeout_s = config.seconds("message.timeout.ms") or math.inf
@@ -112,8 +123,7 @@ class TopicBuffers:
         if not isinstance(topic, str):
             raise TypeError(f"topic must be str, not {type(topic).__name__}")
         with self._lock:
-            if self._refusal is not None:
-                raise self._refusal
+            self._check_taking()
             buffer = self.all.get(topic)
             if buffer is None:
                 self._wait(topic, self._accept(topic, value, key, partition, timestamp_ms, headers, callback))
@@ -129,8 +139,7 @@ class TopicBuffers:
             False if the topic is known already; nothing is called then.
         """
         with self._lock:
-            if self._refusal is not None:
-                raise self._refusal
+            self._check_taking()
             if topic in self.all:
                 return False
             self._wait(topic, _Waiting(None, None, -1, 0, None, callback, None, time.monotonic()))
@@ -226,11 +235,15 @@ class TopicBuffers:
         self._missed.pop(topic, None)
         return self._waiting.pop(topic)
 
-    def refuse(self, refusal: KafkaException) -> None:
-        """Take no more records; `append` raises this from now on."""
+    def refuse(self, refusal: KafkaException, spares: Callable[[], bool] = nowhere) -> None:
+        """Take no more records; `append` raises this from now on, unless `spares()` where it is called."""
         with self._lock:
-            self._refusal = refusal
+            self._refusal, self._spares = refusal, spares
             self.open.clear()
+
+    def _check_taking(self) -> None:
+        if self._refusal is not None and not self._spares():
+            raise self._refusal
 
     def admit(self) -> None:
         """Take records again after `refuse`."""

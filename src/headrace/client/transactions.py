@@ -9,13 +9,14 @@ Read next: `machines.transactions`.
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 
 from headrace.client.base import ClientCore
-from headrace.client.topic_buffers import TopicBuffers
+from headrace.client.topic_buffers import TopicBuffers, producer_closed
 from headrace.config import Config
-from headrace.errors import ClientClosedError, FatalError, KafkaError, KafkaException
+from headrace.errors import FatalError, KafkaError, KafkaException
 from headrace.machines.backoff import backoff_s
 from headrace.machines.coordinator import GROUP, TRANSACTION, CoordinatorFinder
 from headrace.machines.machine import Event
@@ -31,7 +32,7 @@ from headrace.machines.transactions import (
 from headrace.net.clock import jitter
 from headrace.types import TopicPartition
 
-__all__ = ["Outcome", "TransactionCalls", "late", "not_configured"]
+__all__ = ["TransactionCalls", "late", "not_configured", "seconds"]
 
 _OUTSIDE = KafkaError(KafkaError._STATE, "a transactional producer takes records between begin_transaction() and "
                       "commit_transaction() or abort_transaction() only")
@@ -42,18 +43,11 @@ class Outcome(asyncio.Future[None]):
 
     Attributes:
         heard: a caller was told.
+        awaited: a caller waits for the end, who is to hear of it.
     """
 
     heard = False
-
-    def hear(self) -> None:
-        """Tell a caller, once it has ended. From any thread.
-
-        Raises:
-            KafkaException: it failed; its error says whether to retry, to abort, or to give up (fatal).
-        """
-        self.heard = True
-        self.result()
+    awaited = False
 
     async def ended(self) -> None:
         """Wait for the end. Whoever is cancelled meanwhile does not stop what it waited for."""
@@ -103,40 +97,43 @@ class TransactionCalls:
         self._client.add(finder)
         return finder
 
-    async def ask(self, operation: Operation) -> Outcome:
-        """Begin to initialise, commit or abort, unless that is under way or nobody has heard of its end yet.
+    async def run(self, operation: Operation, timeout_s: float) -> None:
+        """Initialise, commit or abort, or go on waiting for it; hear of the end.
+
+        Args:
+            operation: any but `OFFSETS`.
+            timeout_s: seconds to wait. Even if there are none, it begins.
 
         Raises:
-            KafkaException: this is not the time for it. `_CONFLICT`: the same goes for another operation that is under
-                way, or of whose end nobody has heard.
+            KafkaException: it failed, or this is not the time for it; the error says whether to retry, to abort, or to
+                give up (fatal). `_TIMED_OUT`: it goes on. `_PREV_IN_PROGRESS`: another thread or task waits for it.
+                `_CONFLICT`: another operation is under way, or nobody has heard of its end.
         """
-        return self._outcome_of(operation, lambda: self._begin(operation))
+        await _hear(operation, self._outcome_of(operation, lambda: self._begin(operation)), timeout_s)
 
     def _begin(self, operation: Operation) -> KafkaError | None:
         error = self.machine.begin(operation)
         if error is None:
             self._asked_offsets = None
         if error is None and operation is Operation.ABORT:
-            self._buffers.refuse(KafkaException(_OUTSIDE))
+            if not self._leaving:  # else a closed producer refuses them
+                self._buffers.refuse(KafkaException(_OUTSIDE))
             self._purge(True, True)
         return error
 
-    async def add_offsets(self, positions: Iterable[TopicPartition], member: GroupMember) -> Outcome | None:
-        """Begin to make a consumer's offsets part of the transaction; positions without an offset are left out.
-
-        Returns:
-            None if there is nothing to do.
+    async def add_offsets(self, positions: Iterable[TopicPartition], member: GroupMember, timeout_s: float) -> None:
+        """Make a consumer's offsets part of the transaction, as `run` does; positions without an offset are left out.
 
         Raises:
-            KafkaException: this is not the time for it. `_CONFLICT`: other offsets are still on their way, or nobody
-                has heard of the end of another operation.
+            KafkaException: as of `run`; `_CONFLICT` also while other offsets are still on their way.
+            TypeError: no such group metadata.
         """
         if not isinstance(member, GroupMember):
             raise TypeError("group_metadata must be what consumer_group_metadata() of a consumer with a group.id "
                             f"returns, not {type(member).__name__}")
         offsets = [tp for tp in positions if tp.offset >= 0]
         if not offsets:
-            return None
+            return
         asked = (member, [(tp.topic, tp.partition, tp.offset) for tp in offsets])
         before = self._unheard(Operation.OFFSETS)
         if before is not None and asked != self._asked_offsets:
@@ -145,7 +142,8 @@ class TransactionCalls:
                                                 "other offsets: call it again with those first"))
             before.heard = True  # had those failed, nothing but an abort would be possible
         self._asked_offsets = asked
-        return self._outcome_of(Operation.OFFSETS, lambda: self.machine.add_offsets(offsets, member))
+        outcome = self._outcome_of(Operation.OFFSETS, lambda: self.machine.add_offsets(offsets, member))
+        await _hear(Operation.OFFSETS, outcome, timeout_s)
 
     async def begin(self) -> None:
         """Open a transaction: records are taken from now on. What became of operations before is forgotten.
@@ -155,7 +153,7 @@ class TransactionCalls:
             KafkaException: this is not the time for it.
         """
         if self._leaving:
-            raise ClientClosedError("Producer has been closed: make a new one")
+            raise producer_closed()
         error = self.machine.open()
         if error is not None:
             raise _raised(error)
@@ -192,7 +190,7 @@ class TransactionCalls:
         if self.can_abort or self._unheard(under_way) is not None:
             with suppress(KafkaException, TimeoutError):
                 async with asyncio.timeout(self._timeout_s):
-                    await (await self.ask(under_way)).ended()
+                    await self._outcome_of(under_way, lambda: self._begin(under_way)).ended()
         self._purge(True, True)  # what came too late for it
 
     def on_record_failed(self, error: KafkaError) -> None:
@@ -249,6 +247,11 @@ class TransactionCalls:
             self.on_event(OperationDone(operation, error))
 
 
+def seconds(timeout: float | None) -> float:
+    """What a call's `timeout` means: None and negative ones never end."""
+    return math.inf if timeout is None or timeout < 0 else timeout
+
+
 def late(call: str) -> KafkaError:
     """A call ran out of time; what it began goes on."""
     return KafkaError(KafkaError._TIMED_OUT, f"{call}() is not done yet: call it again to go on waiting",
@@ -259,6 +262,23 @@ def not_configured(call: str) -> KafkaError:
     """A call that only a transactional producer has."""
     return KafkaError(
         KafkaError._NOT_CONFIGURED, f'{call}() needs the property "transactional.id": give the producer one')
+
+
+async def _hear(operation: Operation, outcome: Outcome, timeout_s: float) -> None:
+    if outcome.awaited:
+        raise KafkaException(KafkaError(
+            KafkaError._PREV_IN_PROGRESS, f"{operation.value}() is under way: another thread or task waits for it"))
+    outcome.awaited = True
+    try:
+        async with asyncio.timeout(None if timeout_s == math.inf else timeout_s):
+            await outcome.ended()
+    except TimeoutError:
+        if not outcome.done():
+            raise KafkaException(late(operation.value)) from None
+    finally:
+        outcome.awaited = False
+    outcome.heard = True
+    outcome.result()
 
 
 def _raised(error: KafkaError) -> KafkaException:

@@ -230,7 +230,6 @@ class _Calling(Producer):
     def __init__(self, properties: Mapping[str, Any]) -> None:
         super().__init__(properties)
         self._stopping = False
-        self._serving = threading.Lock()
         self._caller = threading.Thread(target=self._run, name="headrace-callbacks", daemon=True)
         self._caller.start()
 
@@ -241,11 +240,10 @@ class _Calling(Producer):
     def _run(self) -> None:
         deliveries, change = self._core.deliveries, self._change
         while deliveries.pending or not self._stopping:
-            with self._serving:
-                try:
-                    deliveries.serve()
-                except Exception:
-                    _log.exception("a callback of a KafkaAsyncProducer raised")
+            try:
+                deliveries.serve()
+            except Exception:
+                _log.exception("a callback of a KafkaAsyncProducer raised")
             change.tell()  # `_flush` waits for the callbacks as well
             change.wait(lambda: deliveries.pending or self._stopping, math.inf, _IDLE_S)
 
@@ -255,7 +253,8 @@ class _Calling(Producer):
         core, deliveries = self._core, self._core.deliveries
         self._thread.call_soon(core.flush, True)
         try:
-            self._change.wait(lambda: not (len(core) or deliveries.pending or self._serving.locked()), expires_at)
+            self._change.wait(
+                lambda: not (len(core) or deliveries.pending or deliveries.called_elsewhere()), expires_at)
         finally:
             self._thread.call_soon(core.flush, False)
         return len(core)

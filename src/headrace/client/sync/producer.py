@@ -20,8 +20,9 @@ from headrace.client.sending import Entrance
 from headrace.client.statistics import Metrics
 from headrace.client.sync.sending import Pace, Sending
 from headrace.client.sync.transactions import Transactional
+from headrace.client.topic_buffers import producer_closed
 from headrace.config import PRODUCER, Config
-from headrace.errors import ClientClosedError, KafkaError
+from headrace.errors import KafkaError
 from headrace.net.thread import loop_thread
 from headrace.records import Intake, Message, Watch
 from headrace.types import Headers
@@ -30,6 +31,7 @@ __all__ = ["Producer"]
 
 _SLICE_S = 0.1  # longest wait before signals are looked at
 _SHORT_S = 0.001  # librdkafka does not sleep for less either: it counts in milliseconds
+_NAP_S = 0.01  # nobody tells when a callback returns
 _STEP_ASIDE_S = 50e-6  # as long as a step of the loop, which needs the GIL
 
 DeliveryCallback = Callable[[KafkaError | None, Message], Any]
@@ -57,6 +59,7 @@ class Producer(Sending, Transactional):
             given["logger"] = logger
         checked = Config(PRODUCER, given, servers_needed=False)
         self._change = _Change()
+        self._closing = threading.RLock()  # a signal's handler may close it as well
         self._thread = loop_thread()
         chain = InterceptorChain.of(checked)
         try:
@@ -114,10 +117,11 @@ class Producer(Sending, Transactional):
             timeout: seconds to wait for the first one; negative waits as long as it takes.
 
         Returns:
-            How many callbacks were called.
+            How many callbacks were called. It may be 0 when another thread closes the producer meanwhile.
 
         Raises:
             ClientClosedError: the producer is closed.
+            RuntimeError: called to wait in a callback of `send()`, on the thread that the reports come from.
         """
         core = self._core
         if timeout == 0 and not core.closed:  # as many call it behind each record: that costs next to nothing
@@ -126,15 +130,17 @@ class Producer(Sending, Transactional):
                 self._polled_for = under_way
                 return served
             timeout = _STEP_ASIDE_S  # nothing was produced since: who only waits must not keep the loop from the GIL
-        self._check_open()
+        else:
+            self._check_serving("poll")
         return self._poll(timeout)
 
     def _poll(self, timeout: float | None) -> int:
-        deliveries = self._core.deliveries
+        core, deliveries = self._core, self._core.deliveries
         if not deliveries.pending:
             expires_at = _expiry(timeout)
-            watched = self._core.budget.messages and timeout is not None and 0 < timeout < _SHORT_S
-            self._change.wait(lambda: deliveries.pending, expires_at, watch_until=expires_at if watched else 0.0)
+            watched = core.budget.messages and timeout is not None and 0 < timeout < _SHORT_S
+            self._change.wait(
+                lambda: deliveries.pending or core.closed, expires_at, watch_until=expires_at if watched else 0.0)
         return deliveries.serve()
 
     def flush(self, timeout: float = -1) -> int:
@@ -148,8 +154,9 @@ class Producer(Sending, Transactional):
 
         Raises:
             ClientClosedError: the producer is closed.
+            RuntimeError: called in a callback of `send()`, on the thread that the reports come from.
         """
-        self._check_open()
+        self._check_serving("flush")
         return self._flush(_expiry(timeout))
 
     def _flush(self, expires_at: float) -> int:
@@ -205,24 +212,39 @@ class Producer(Sending, Transactional):
     def close(self) -> bool:
         """Deliver what waits, call the callbacks, and stop. Closing twice does nothing. An open transaction is aborted.
 
-        If the wait is interrupted, or a callback raises, the rest is given up and the producer is closed all the same.
+        Callbacks may produce until then, and no callback runs any more when it returns, but one that has called it. If
+        the wait is interrupted, or a callback raises, the rest is given up and the producer is closed all the same.
 
         Returns:
             True.
+
+        Raises:
+            RuntimeError: called in a callback of `send()`, on the thread that the reports come from.
         """
-        if self._core.closed:
-            return True
-        self._core.refuse()
+        self._check_thread("close")
+        if not self._closing.acquire(blocking=not self._core.deliveries.in_callback()):
+            return True  # whoever is closing it waits for this callback
+        try:
+            if not self._core.closed:
+                self._close()
+        finally:
+            self._closing.release()
+        return True
+
+    def _close(self) -> None:
+        core, deliveries = self._core, self._core.deliveries
+        core.refuse(spare_callbacks=True)
+        self._change.tell()  # threads in `poll()` have nothing to wait for
         try:
             self._leave()
-            self._flush(math.inf)
+            while self._flush(math.inf) or deliveries.called_elsewhere():
+                self._change.wait(lambda: deliveries.pending or not deliveries.called_elsewhere(), math.inf, _NAP_S)
         finally:
-            self._thread.call(self._core.close())
+            self._thread.call(core.close())
             try:
                 self._serve_last()
             finally:
                 self._entrance.close()
-        return True
 
     def _serve_last(self) -> None:
         """Nothing more will come: call the callbacks that are left."""
@@ -230,7 +252,17 @@ class Producer(Sending, Transactional):
 
     def _check_open(self) -> None:
         if self._core.closed:
-            raise ClientClosedError("Producer has been closed: make a new one")
+            raise producer_closed()
+
+    def _check_serving(self, call: str) -> None:
+        self._check_thread(call)
+        if not self._core.deliveries.in_callback():  # which `close()` calls as well
+            self._check_open()
+
+    def _check_thread(self, call: str) -> None:
+        if self._thread.is_here():
+            raise RuntimeError(f"{call}() was called on the thread that the reports come from: do it outside of the "
+                               "callbacks of send()")
 
     def _wait_until(self, happened: Callable[[], Any], expires_at: float) -> None:
         self._change.wait(happened, expires_at)

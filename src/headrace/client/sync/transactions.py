@@ -10,15 +10,14 @@ It must not decide anything: `machines.transactions` does. Read next: `client.tr
 
 from __future__ import annotations
 
-import math
 import time
-from collections.abc import Coroutine, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
 
 from headrace.client.producer import Core
-from headrace.client.transactions import Outcome, TransactionCalls, late, not_configured
-from headrace.errors import ClientClosedError, KafkaException
+from headrace.client.topic_buffers import producer_closed
+from headrace.client.transactions import TransactionCalls, late, not_configured, seconds
+from headrace.errors import KafkaException
 from headrace.machines.transactions import GroupMember, Operation
 from headrace.net.thread import LoopThread
 from headrace.types import TopicPartition
@@ -46,7 +45,7 @@ class Transactional:
             KafkaException: `_TIMED_OUT` (retriable: call it again), or fatal.
         """
         calls = self._transactions("init_transactions")
-        self._wait("init_transactions", _end(timeout), calls.ask(Operation.INIT))
+        self._thread.call(calls.run(Operation.INIT, seconds(timeout)))
 
     def begin_transaction(self) -> None:
         """Open a transaction: what is produced from now on belongs to it.
@@ -70,7 +69,7 @@ class Transactional:
             KafkaException: `_TIMED_OUT` (retriable: call it again), the transaction must be aborted, or fatal.
         """
         calls = self._transactions("send_offsets_to_transaction")
-        self._wait("send_offsets_to_transaction", _end(timeout), calls.add_offsets(positions, group_metadata))
+        self._thread.call(calls.add_offsets(positions, group_metadata, seconds(timeout)))
 
     def commit_transaction(self, timeout: float = -1) -> None:
         """Deliver what was produced, call the callbacks, then commit.
@@ -84,11 +83,11 @@ class Transactional:
             KafkaException: `_TIMED_OUT` (retriable: call it again), the transaction must be aborted, or fatal. Only if
                 `error.maybe_applied` is set it may have been committed.
         """
-        calls, end = self._transactions("commit_transaction"), _end(timeout)
+        calls, expires_at = self._transactions("commit_transaction"), time.monotonic() + seconds(timeout)
         calls.stop_taking()
-        if self._flush(end):
+        if self._flush(expires_at):
             raise KafkaException(late("commit_transaction"))
-        self._wait("commit_transaction", end, calls.ask(Operation.COMMIT))
+        self._thread.call(calls.run(Operation.COMMIT, max(expires_at - time.monotonic(), 0.0)))
 
     def abort_transaction(self, timeout: float = -1) -> None:
         """Give up what was produced in the transaction; records that wait are reported as purged.
@@ -101,7 +100,7 @@ class Transactional:
         """
         calls = self._transactions("abort_transaction")
         try:
-            self._wait("abort_transaction", _end(timeout), calls.ask(Operation.ABORT))
+            self._thread.call(calls.run(Operation.ABORT, seconds(timeout)))
         finally:
             self._core.deliveries.serve()
 
@@ -137,21 +136,10 @@ class Transactional:
     def _transactions(self, call: str) -> TransactionCalls:
         calls = self._core.transactions
         if self._core.closed:
-            raise ClientClosedError("Producer has been closed: make a new one")
+            raise producer_closed()
         if calls is None:
             raise KafkaException(not_configured(call))
         return calls
-
-    def _wait(self, call: str, end: float, asked: Coroutine[Any, Any, Outcome | None]) -> None:
-        outcome = self._thread.call(asked)  # even if there is no time to wait
-        if outcome is None:
-            return
-        try:
-            self._thread.call(outcome.ended(), None if end == math.inf else max(end - time.monotonic(), 0.0))
-        except TimeoutError:
-            if not outcome.done():
-                raise KafkaException(late(call)) from None
-        outcome.hear()
 
 
 class Transaction:
@@ -163,7 +151,3 @@ class Transaction:
     def send_offsets(self, positions: Sequence[TopicPartition], group_metadata: GroupMember) -> None:
         """Commit a consumer's offsets with the transaction; see `Producer.send_offsets_to_transaction`."""
         self._producer.send_offsets_to_transaction(positions, group_metadata)
-
-
-def _end(timeout: float | None) -> float:
-    return math.inf if timeout is None or timeout < 0 else time.monotonic() + timeout
