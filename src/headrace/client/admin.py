@@ -14,6 +14,7 @@ from collections.abc import Coroutine, Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
 from headrace.client.admin_calls import AdminCalls
+from headrace.client.aio_callbacks import with_started
 from headrace.client.base import ClientCore
 from headrace.client.cluster import ClusterMetadata, GroupMetadata
 from headrace.config import ADMIN, Config
@@ -73,8 +74,8 @@ class AIOAdminClient:
     """
 
     def __init__(self, conf: Mapping[str, Any], logger: Any = None) -> None:
-        config = Config(ADMIN, conf if logger is None else {**conf, "logger": logger}, servers_needed=False)
-        self._core = ClientCore(config)
+        given = with_started(conf if logger is None else {**conf, "logger": logger})
+        self._core = ClientCore(Config(ADMIN, given, servers_needed=False))
         self._calls = AdminCalls(self._core)
         self._tasks: set[asyncio.Task[Any]] = set()
 

@@ -10,9 +10,12 @@ import inspect
 from collections.abc import Coroutine, Mapping
 from typing import Any
 
+from headrace.config import PROPERTIES
+
 __all__ = ["started", "with_started"]
 
-_CALLED = ("error_cb", "stats_cb", "throttle_cb", "on_delivery")
+_CALLED = {spelling for name in ("error_cb", "stats_cb", "throttle_cb", "on_delivery")
+           for spelling in (name, *PROPERTIES[name].aliases)}
 _running: set[asyncio.Task[Any]] = set()  # a loop holds its tasks weakly
 
 
