@@ -374,6 +374,8 @@ NOT_SUPPORTED: dict[str, str] = {
     "resolve_cb": "names are resolved by asyncio",
     "socket.blocking.max.ms": "sockets never block: remove it",
     "socket_cb": "sockets belong to asyncio",
+    "test.mock.broker.rtt": "give a `headrace.testing.EmbeddedBroker` faults that delay its replies",
+    "test.mock.num.brokers": "start a `headrace.testing.EmbeddedBroker` and give its bootstrap_servers",
     "topic.blacklist": "topics are asked for only when they are used",
     "value.deserializer": "messages have bytes: decode them after `poll()`",
     "value.serializer": "`produce()` takes bytes and str: serialise values before, or make a `SerializingProducer`",

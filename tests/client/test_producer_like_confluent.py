@@ -53,6 +53,7 @@ def warm(producer, topic="one"):
 @BOTH
 @pytest.mark.parametrize(("arguments", "keywords"), [
     ((), {}), ((None,), {}), ((5,), {}), (("one", 5), {}), (("one", b"", 5), {}), (("one",), {"headers": 5}),
+    (("one",), {"headers": 0}), (("one",), {"headers": ""}), (("one",), {"headers": b""}),
     (("one",), {"headers": {"a": 5}}), (("one",), {"headers": [("a",)]}), (("one",), {"timestamp": "a"}),
     (("one",), {"partition": "1"}), (("one",), {"partition": None}), (("one",), {"bogus": 5}),
     (("one", b"", None, -1, None, None, 0, None, 4), {}), (("one",), {"value": 1.5}), (("one",), {"key": ["a"]}),

@@ -396,7 +396,7 @@ cdef class TopicBuffer:
                 fields.value_size if fields.value_size > 0 else 0)
             fields.headers = NULL
             fields.headers_size = fields.header_count = 0
-            if headers:
+            if headers is not None:
                 self._scratch.used = 0
                 pairs = list(headers.items()) if type(headers) is dict else headers
                 if type(pairs) is not list or not add_headers(self._scratch, <list> pairs, False, &size):

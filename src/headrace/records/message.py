@@ -5,6 +5,7 @@ It must not know how records are encoded. Read next: `headrace.records.batch`.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from headrace.errors import KafkaError
@@ -175,10 +176,12 @@ def encode_headers(headers: Any) -> list[tuple[bytes, bytes | None]]:
     Raises:
         TypeError: not a mapping or pairs of str and (bytes, str or None).
     """
-    if not headers:
+    if headers is None:
         return []
-    encoded = []
-    for pair in headers.items() if hasattr(headers, "items") else headers:
+    pairs, encoded = headers.items() if hasattr(headers, "items") else headers, []
+    if isinstance(pairs, (str, bytes)) or not isinstance(pairs, Iterable):
+        raise TypeError(f"headers must be a mapping or a list of (name, value) pairs, not {type(headers).__name__}")
+    for pair in pairs:
         try:
             name, value = pair
         except (TypeError, ValueError):
