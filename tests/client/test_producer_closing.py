@@ -2,6 +2,8 @@
 
 import asyncio
 import logging
+import os
+import signal
 import threading
 import time
 from collections.abc import Iterator
@@ -131,6 +133,22 @@ def test_callbacks_of_two_threads_that_both_close_do_not_wait_for_each_other(con
     for call in polling:
         call.answer()
     assert closed == [True, True]
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_a_child_that_is_forked_while_a_thread_closes_waits_for_nobody(conf):
+    producer, gate = Producer(conf), Gate()
+    producer.produce("one", b"v", on_delivery=gate)
+    closing = Call(producer.close)
+    assert gate.entered.wait(PATIENCE_S)
+    child = os.fork()
+    if not child:
+        signal.alarm(PATIENCE_S)
+        os._exit(0 if producer.close() is True else 1)
+    gate.opened.set()
+    assert os.waitpid(child, 0)[1] == 0
+    assert closing.answer() is True
 
 
 def test_a_callback_of_send_can_not_wait_for_what_only_its_own_thread_can_bring(conf):

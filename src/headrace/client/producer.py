@@ -59,6 +59,7 @@ class Core:
         deliveries: reports to be served.
         statistics: what the producer can say about itself.
         transactions: None without a `transactional.id`.
+        forked: this is a child process; whoever held a lock is not here to release it.
     """
 
     def __init__(self, config: Config, on_change: Callable[[], None], *, same_thread: bool = False) -> None:
@@ -66,7 +67,7 @@ class Core:
         self.budget = Budget(config["queue.buffering.max.messages"], config["queue.buffering.max.kbytes"] * 1024)
         self.deliveries = Deliveries(self.budget, config["delivery.report.only.error"], on_change)
         self.buffers = TopicBuffers(config, self.budget, self._want_topic)
-        self.closed = False
+        self.closed = self.forked = False
         self._flushes = 0
         self._codec = CODEC_NAMES.index(config["compression.type"])
         self._level = config["compression.level"]
@@ -257,7 +258,7 @@ class Core:
 
     def after_fork(self) -> None:
         """In a forked child: there is no loop, no connection, and nothing that may be sent."""
-        self.closed = True
+        self.closed = self.forked = True
         self.buffers.after_fork(ClientClosedError(_FORKED))
 
 

@@ -221,6 +221,8 @@ class Producer(Sending, Transactional):
         Raises:
             RuntimeError: called in a callback of `send()`, on the thread that the reports come from.
         """
+        if self._core.forked:
+            return True
         self._check_thread("close")
         if not self._closing.acquire(blocking=not self._core.deliveries.in_callback()):
             return True  # whoever is closing it waits for this callback
@@ -237,8 +239,10 @@ class Producer(Sending, Transactional):
         self._change.tell()  # threads in `poll()` have nothing to wait for
         try:
             self._leave()
-            while self._flush(math.inf) or deliveries.called_elsewhere():
+            self._flush(math.inf)
+            while deliveries.called_elsewhere() or len(core):  # a callback that has just returned may have produced
                 self._change.wait(lambda: deliveries.pending or not deliveries.called_elsewhere(), math.inf, _NAP_S)
+                self._flush(math.inf)
         finally:
             self._thread.call(core.close())
             try:
