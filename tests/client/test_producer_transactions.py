@@ -352,6 +352,33 @@ def test_ctrl_c_interrupts_a_commit_which_goes_on(broker, producer):
     assert read(broker) == [b"v"]
 
 
+def test_ctrl_c_just_when_the_commit_has_ended_loses_no_word_of_it(broker, producer, monkeypatch):
+    producer.begin_transaction()
+    producer.produce("t", b"v", partition=0)
+    call = producer._thread.call
+
+    class Interrupted:
+        """The loop's thread, from which Ctrl-C takes the first answer."""
+
+        def __init__(self, thread: Any) -> None:
+            self.call, self._thread = self._interrupted, thread
+
+        def _interrupted(self, work: Any) -> Any:
+            call(work)
+            self.call = call
+            raise KeyboardInterrupt
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(self._thread, name)
+
+    monkeypatch.setattr(producer, "_thread", Interrupted(producer._thread))
+    with pytest.raises(KeyboardInterrupt):
+        producer.commit_transaction(10)
+    assert producer.commit_transaction(10) is None
+    assert refused(producer.commit_transaction, 10) == KafkaError._STATE
+    assert read(broker) == [b"v"]
+
+
 def test_offsets_that_ran_out_of_time_are_waited_for_by_the_same_call_only(broker, producer):
     producer.begin_transaction()
     broker.add_fault(Fault(action=Action.DELAY, delay_s=0.6, request=TxnOffsetCommitRequest))

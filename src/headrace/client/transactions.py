@@ -193,6 +193,11 @@ class TransactionCalls:
                     await self._outcome_of(under_way, lambda: self._begin(under_way)).ended()
         self._purge(True, True)  # what came too late for it
 
+    async def not_heard(self, operation: Operation) -> None:
+        """A caller of another thread was interrupted, and may not have heard how the operation ended."""
+        if operation in self._outcomes:
+            self._outcomes[operation].heard = False
+
     def on_record_failed(self, error: KafkaError) -> None:
         """A record failed before it was in a batch."""
         self.machine.on_record_failed(error)

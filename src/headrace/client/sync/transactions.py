@@ -11,8 +11,9 @@ It must not decide anything: `machines.transactions` does. Read next: `client.tr
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Coroutine, Iterator, Sequence
 from contextlib import contextmanager
+from typing import Any
 
 from headrace.client.producer import Core
 from headrace.client.topic_buffers import producer_closed
@@ -45,7 +46,7 @@ class Transactional:
             KafkaException: `_TIMED_OUT` (retriable: call it again), or fatal.
         """
         calls = self._transactions("init_transactions")
-        self._thread.call(calls.run(Operation.INIT, seconds(timeout)))
+        self._hear(calls, Operation.INIT, calls.run(Operation.INIT, seconds(timeout)))
 
     def begin_transaction(self) -> None:
         """Open a transaction: what is produced from now on belongs to it.
@@ -69,7 +70,7 @@ class Transactional:
             KafkaException: `_TIMED_OUT` (retriable: call it again), the transaction must be aborted, or fatal.
         """
         calls = self._transactions("send_offsets_to_transaction")
-        self._thread.call(calls.add_offsets(positions, group_metadata, seconds(timeout)))
+        self._hear(calls, Operation.OFFSETS, calls.add_offsets(positions, group_metadata, seconds(timeout)))
 
     def commit_transaction(self, timeout: float = -1) -> None:
         """Deliver what was produced, call the callbacks, then commit.
@@ -87,7 +88,7 @@ class Transactional:
         calls.stop_taking()
         if self._flush(expires_at):
             raise KafkaException(late("commit_transaction"))
-        self._thread.call(calls.run(Operation.COMMIT, max(expires_at - time.monotonic(), 0.0)))
+        self._hear(calls, Operation.COMMIT, calls.run(Operation.COMMIT, max(expires_at - time.monotonic(), 0.0)))
 
     def abort_transaction(self, timeout: float = -1) -> None:
         """Give up what was produced in the transaction; records that wait are reported as purged.
@@ -100,7 +101,7 @@ class Transactional:
         """
         calls = self._transactions("abort_transaction")
         try:
-            self._thread.call(calls.run(Operation.ABORT, seconds(timeout)))
+            self._hear(calls, Operation.ABORT, calls.run(Operation.ABORT, seconds(timeout)))
         finally:
             self._core.deliveries.serve()
 
@@ -140,6 +141,15 @@ class Transactional:
         if calls is None:
             raise KafkaException(not_configured(call))
         return calls
+
+    def _hear(self, calls: TransactionCalls, operation: Operation, work: Coroutine[Any, Any, None]) -> None:
+        try:
+            self._thread.call(work)
+        except KafkaException:
+            raise
+        except BaseException:  # a signal's, perhaps just when the end was to be heard
+            self._thread.call(calls.not_heard(operation))
+            raise
 
 
 class Transaction:
