@@ -390,7 +390,7 @@ def test_under_asyncio_they_are_the_same(broker):
             with pytest.raises(KafkaException):
                 await producer.send(ProducerRecord("one", b"v", partition=7))
             with pytest.raises(KafkaException):
-                await producer.produce("one", b"v", partition=7)
+                await (await producer.produce("one", b"v", partition=7))
             with pytest.raises(TypeError):
                 await producer.send(None)
             assert await producer.produce_batch("one", [{"value": b"1"}, {"value": b"2", "partition": 7}]) == 1

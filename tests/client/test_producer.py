@@ -155,7 +155,7 @@ def test_of_the_negative_numbers_only_minus_one_stands_for_any_partition(servers
             if known:
                 await (await producer.produce("four", b"v"))
             with pytest.raises(KafkaException, match=r"no partition -2.*give -1") as caught:
-                await producer.produce("four", b"v", partition=-2)
+                await (await producer.produce("four", b"v", partition=-2))
             assert caught.value.error == KafkaError._UNKNOWN_PARTITION
             assert await producer.produce_batch("four", batch) == 2
 

@@ -220,6 +220,43 @@ def test_under_asyncio_a_record_is_a_future_of_its_message(broker):
     same(lambda kafka: asyncio.run(sent(kafka)))
 
 
+def test_under_asyncio_a_record_that_can_not_be_sent_is_a_future_that_fails_and_hurts_no_other(broker):
+    async def sent(kafka):
+        async with kafka.aio.AIOProducer({"bootstrap.servers": broker.bootstrap_servers, "logger": QUIET,
+                                          "message.max.bytes": 2000}, max_workers=2, buffer_timeout=0) as producer:
+            deliveries = [await producer.produce("one", value=b"v", partition=0),
+                          await producer.produce("one", value=b"x" * 10_000, partition=0),
+                          await producer.produce("one", value=b"v", partition=5),
+                          await producer.produce("one", value=b"v", partition=0)]
+            await producer.flush()
+            return [told.args[0].code() if isinstance(told, BaseException) else told.value()
+                    for told in await asyncio.gather(*deliveries, return_exceptions=True)]
+
+    assert same(lambda kafka: asyncio.run(sent(kafka))) == [
+        b"v", headrace.KafkaError.MSG_SIZE_TOO_LARGE, headrace.KafkaError._UNKNOWN_PARTITION, b"v"]
+
+
+@pytest.mark.parametrize("properties", [{}, {"delivery.report.only.error": True}, {"interceptor.classes": []}])
+def test_under_asyncio_the_callback_of_a_record_that_can_not_be_sent_is_called_as_well(broker, properties):
+    async def main():
+        told = []
+        async with headrace.aio.AIOProducer(
+                {"bootstrap.servers": broker.bootstrap_servers, "message.max.bytes": 2000, **properties}) as producer:
+            await (await producer.produce("one", b"v"))
+            delivery = await producer.produce(
+                "one", b"x" * 2001, b"k", 0, lambda error, message: told.append((error, message.key())), 5, {"h": "1"})
+            with pytest.raises(headrace.KafkaException) as refused:
+                await delivery
+            assert told == [(headrace.KafkaError.MSG_SIZE_TOO_LARGE, b"k")]
+            assert refused.value.error == headrace.KafkaError.MSG_SIZE_TOO_LARGE
+            for wrong in ({"topic": 5}, {"topic": "one", "value": 5}, {"topic": "one", "headers": 5}):
+                with pytest.raises(TypeError):
+                    await producer.produce(**wrong)
+            assert await producer.flush(5) == 0
+
+    asyncio.run(main())
+
+
 def test_under_asyncio_poll_waits_for_callbacks_no_longer_than_it_may(broker):
     async def main():
         got = []

@@ -18,15 +18,17 @@ from headrace.client.aio_sending import AIOSending
 from headrace.client.aio_transactions import AIOTransactional
 from headrace.client.interceptors import InterceptorChain
 from headrace.client.producer import Core
-from headrace.client.sending import Entrance
+from headrace.client.sending import Entrance, refused_message
 from headrace.client.statistics import Metrics
 from headrace.client.topic_buffers import producer_closed
 from headrace.config import PRODUCER, Config
-from headrace.errors import BufferFullError, KafkaError, KafkaException
+from headrace.errors import KafkaError, KafkaException
 from headrace.records import AIOIntake, Message
-from headrace.types import Headers
+from headrace.types import Headers, ProducerRecord
 
 __all__ = ["AIOProducer"]
+
+_OF_THE_RECORD = (KafkaError.MSG_SIZE_TOO_LARGE, KafkaError._UNKNOWN_PARTITION)
 
 
 class AIOProducer(AIOSending, AIOTransactional):
@@ -107,11 +109,13 @@ class AIOProducer(AIOSending, AIOTransactional):
             headers: names and values.
 
         Returns:
-            A future of the delivered message; it raises `KafkaException` when the record is not delivered.
+            A future of the delivered message; it raises `KafkaException` when the record is not delivered, also when
+            it is too large or its partition does not exist.
 
         Raises:
             ClientClosedError: the producer is closed.
-            KafkaException: the record is too large, or its partition does not exist.
+            KafkaException: the producer takes no records now: it has failed, or is not in a transaction.
+            TypeError: topic, value, key or headers are of a wrong type.
         """
         return await self._produce_one(topic, value, key, partition, on_delivery, timestamp, headers)
 
@@ -123,17 +127,17 @@ class AIOProducer(AIOSending, AIOTransactional):
         core = self._core
         future: asyncio.Future[Message] = asyncio.get_running_loop().create_future()
         report = _Report(future, self._wanted(on_delivery or self._config["on_delivery"]))
-        if self._chain is not None:
-            await self._produce((topic, value, key, partition, timestamp, headers), report)
-            return future
-        while True:
-            try:
-                core.produce(topic, value, key, partition, timestamp, headers, report)
-                if topic not in core.buffers.all:
-                    await asyncio.sleep(0)  # else the loop would never hear of the topic
-                return future
-            except BufferFullError:
-                await self._change(math.inf)
+        arguments = (topic, value, key, partition, timestamp, headers)
+        try:
+            await self._produce(arguments, report)
+            if topic not in core.buffers.all:
+                await asyncio.sleep(0)  # else the loop would never hear of the topic
+        except KafkaException as refused:
+            if refused.error not in _OF_THE_RECORD:
+                raise
+            record = ProducerRecord(topic, value, key, partition, headers, timestamp)
+            core.deliveries.add_notice(report, refused.error, refused_message(record, refused.error))
+        return future
 
     async def poll(self, timeout: float = 0) -> int:
         """Wait until something is reported. The loop calls callbacks by itself, whether this is called or not.

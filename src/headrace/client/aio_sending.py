@@ -115,6 +115,9 @@ class AIOSending:
 
     async def _produce(self, arguments: Arguments, report: Deliver | None) -> None:
         """`Core.produce` with interceptors; waits while the buffer is full."""
+        if self._chain is None:
+            await self._append(arguments, report, math.inf)
+            return
         arguments, record_id = self._entrance.intercept(arguments)
         with self._entrance.refusals(arguments, record_id):
             await self._append(arguments, self._entrance.reporting(report, record_id), math.inf)

@@ -18,7 +18,7 @@ from headrace.client.interceptors import InterceptorChain
 from headrace.client.producer import Core
 from headrace.errors import BufferFullError, ClientClosedError, KafkaError, KafkaException
 from headrace.records import Budget, Message
-from headrace.records.message import encode_headers
+from headrace.records.message import encode_headers, encode_text
 from headrace.types import PARTITION_UA, ProducerRecord, RecordMetadata
 
 __all__ = [
@@ -98,6 +98,14 @@ def metadata_of(message: Message, record_id: int | None = None) -> RecordMetadat
         message.topic() or "", RecordMetadata.NO_PARTITION if partition is None else partition,
         -1 if offset is None else offset, stamp_ms if kind else -1, kind, -1 if key is None else len(key), value_size,
         record_id, message.headers(), message.latency())
+
+
+def refused_message(record: ProducerRecord, error: KafkaError) -> Message:
+    """The report of a record that was not accepted."""
+    key, value = (encode_text(given, name) for given, name in ((record.key, "key"), (record.value, "value")))
+    headers = [(name.decode(), content) for name, content in encode_headers(record.headers)]
+    partition = record.partition if (record.partition or 0) < _INT32 else None  # a message has room for no other
+    return Message(record.topic, partition, None, key, value, headers or None, error, None, 0.0)
 
 
 class Entrance:

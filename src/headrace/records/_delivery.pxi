@@ -167,7 +167,7 @@ cdef class AIOIntake:
         cdef Accepted accepted
         cdef Delivery delivery
         cdef TopicBuffer buffer
-        cdef int woken
+        cdef int woken = -1
         if on_delivery is None:
             try:
                 found = self._open.get(topic)
@@ -176,26 +176,22 @@ cdef class AIOIntake:
                     delivery = Delivery.__new__(Delivery)
                     delivery._make_future = self._make_future
                     woken = buffer.add(value, key, partition, timestamp, headers, delivery)
-                    if woken >= 0:
-                        if woken:
-                            self._wake()
-                            if buffer._full:
-                                return eased(self._ease, delivery)
-                        accepted = Accepted.__new__(Accepted)
-                        accepted._delivery = delivery
-                        return accepted
-            except Exception as error:
-                return refused(error)
-        return self._otherwise(topic, value, key, partition, on_delivery, timestamp, headers)
+            except Exception:
+                pass  # what refuses it once refuses it twice
+        if woken < 0:
+            return self._otherwise(topic, value, key, partition, on_delivery, timestamp, headers)
+        if woken:
+            self._wake()
+            if buffer._full:
+                return eased(self._ease, delivery)
+        accepted = Accepted.__new__(Accepted)
+        accepted._delivery = delivery
+        return accepted
 
 
 async def eased(ease, delivery):
     await ease()
     return delivery
-
-
-async def refused(error):
-    raise error
 
 
 cdef enum:

@@ -9,9 +9,10 @@ from __future__ import annotations
 import sys
 import threading
 from collections.abc import Awaitable, Callable, Coroutine, Generator
+from contextlib import suppress
 from typing import Any, Protocol
 
-from headrace.errors import BufferFullError, KafkaError, KafkaException
+from headrace.errors import KafkaError, KafkaException
 from headrace.records.message import Message
 
 __all__ = ["AIOIntake", "Delivery", "DoneCallback", "Fate", "Watch"]
@@ -243,7 +244,7 @@ class AIOIntake:
     Args:
         open: buffers by topic.
         otherwise: awaited as otherwise(topic, value, key, partition, on_delivery, timestamp_ms, headers) for a topic
-            that is not in `open`, with a callback, and when the budget is used up.
+            that is not in `open`, with a callback, and for what is refused.
         wake: called when the loop has something to do.
         make_future: makes a future of the loop.
         ease: awaited when a batch is full: the loop needs a turn at least.
@@ -273,30 +274,23 @@ class AIOIntake:
 
         Where there is nothing to wait for it is done before this returns; `await` raises what went wrong.
         """
-        try:
-            buffer = self._open.get(topic) if on_delivery is None else None
+        woken, delivery = -1, Delivery(self._make_future)
+        with suppress(Exception):  # what refuses it once refuses it twice
+            buffer: Any = self._open.get(topic) if on_delivery is None else None
             if buffer is not None:
-                delivery = Delivery(self._make_future)
                 woken = buffer.append(value, key, partition, timestamp, headers, delivery)
-                if woken:
-                    self._wake()
-                    if buffer.has_full:
-                        return _eased(self._ease, delivery)
-                return Accepted(delivery)
-        except BufferFullError:
-            pass
-        except Exception as error:
-            return _refused(error)
-        return self._otherwise(topic, value, key, partition, on_delivery, timestamp, headers)
+        if woken < 0:
+            return self._otherwise(topic, value, key, partition, on_delivery, timestamp, headers)
+        if woken:
+            self._wake()
+            if buffer.has_full:
+                return _eased(self._ease, delivery)
+        return Accepted(delivery)
 
 
 async def _eased(ease: Callable[[], Awaitable[None]], delivery: Delivery) -> Delivery:
     await ease()
     return delivery
-
-
-async def _refused(error: Exception) -> Delivery:
-    raise error
 
 
 class Watch:

@@ -18,12 +18,10 @@ import weakref
 from collections.abc import Mapping
 from typing import Any, Self
 
-from headrace.client.sending import Callback, FutureReport, MetadataReport, arguments_of, check_record
+from headrace.client.sending import Callback, FutureReport, MetadataReport, arguments_of, check_record, refused_message
 from headrace.client.sync.producer import Producer
 from headrace.config import PRODUCER, PROPERTIES, Config
 from headrace.errors import BufferFullError, ClientClosedError, KafkaError, KafkaException
-from headrace.records import Message
-from headrace.records.message import encode_headers, encode_text
 from headrace.slotted import replace
 from headrace.types import ProducerRecord, RecordMetadata
 
@@ -199,7 +197,7 @@ class KafkaAsyncProducer(_KafkaProducer):
             except ClientClosedError:
                 raise
             except KafkaException as refused:
-                producer._core.deliveries.add_notice(report, refused.error, _message_of(accepted, refused.error))
+                producer._core.deliveries.add_notice(report, refused.error, refused_message(accepted, refused.error))
 
     def poll_events(self, timeout: float = -1) -> int:
         """Call the callbacks that are due. What a callback raises passes through; the others stay for the next call.
@@ -266,14 +264,6 @@ class _Calling(Producer):
         else:
             self._change.tell()
             self._caller.join()
-
-
-def _message_of(record: ProducerRecord, error: KafkaError) -> Message:
-    """The report of a record that was not accepted."""
-    key, value = (encode_text(given, name) for given, name in ((record.key, "key"), (record.value, "value")))
-    headers = [(name.decode(), content) for name, content in encode_headers(record.headers)]
-    partition = record.partition if (record.partition or 0) < 1 << 31 else None  # a message has room for no other
-    return Message(record.topic, partition, None, key, value, headers or None, error, None, 0.0)
 
 
 def _close_anywhere(producer: Producer) -> None:
