@@ -34,6 +34,7 @@ class ScriptedBroker:
         self.lost = 0
         self.transports: list[MemoryTransport] = []
         self.open: list[Peer] = []
+        self.ends: set[asyncio.Transport] = set()
         self.nodes = {int(name.removeprefix("node")): address for name, address in brokers.items()}
         self.scripts: dict[type[Any], Script] = {ApiVersionsRequest: api_versions, MetadataRequest: self.metadata}
 
@@ -62,6 +63,16 @@ class ScriptedBroker:
         port = server.sockets[0].getsockname()[1]
         self.nodes = self.nodes or {1: ("127.0.0.1", port)}
         return server, port
+
+    async def shut(self, server: asyncio.Server) -> None:
+        """Close a server and its connections, those included that were just accepted, before their loop ends."""
+        for each in server.sockets:
+            asyncio.get_running_loop().remove_reader(each.fileno())
+        for _ in range(10):
+            for transport in self.ends:
+                transport.abort()
+            await asyncio.sleep(0)
+        server.close()
 
 
 class Peer:
@@ -96,10 +107,13 @@ class PeerProtocol(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)
         self.broker.connections += 1
+        self.transport = transport
+        self.broker.ends.add(transport)
         self.peer = Peer(self.broker, transport.write, transport.close)
 
     def connection_lost(self, exc: Exception | None) -> None:
         self.broker.lost += 1
+        self.broker.ends.discard(self.transport)
 
     def data_received(self, data: bytes) -> None:
         self.peer.feed(data)

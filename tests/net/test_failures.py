@@ -120,13 +120,14 @@ def test_each_failure_is_reported_once_and_so_is_the_end_of_all_brokers(closed_p
 
 def test_the_second_bootstrap_server_is_used_when_the_first_is_dead(closed_port: int) -> None:
     async def run() -> None:
-        server, port = await ScriptedBroker().listen()
+        broker = ScriptedBroker()
+        server, port = await broker.listen()
         config = {"bootstrap.servers": f"127.0.0.1:{closed_port},127.0.0.1:{port}"}
         core = ClientCore(Config(ADMIN, config))
         core.on_error = lambda error: None
         await core.list_topics(None, 5)
         await core.close()
-        server.close()
+        await broker.shut(server)
 
     asyncio.run(run())
 
@@ -142,7 +143,7 @@ def test_a_client_goes_on_when_the_broker_comes_back(closed_port: int) -> None:
         server = await loop.create_server(lambda: PeerProtocol(broker), "127.0.0.1", closed_port)
         assert (await asked).cluster_id == "test"
         await core.close()
-        server.close()
+        await broker.shut(server)
 
     asyncio.run(run())
 
@@ -170,7 +171,8 @@ def pem(authority: trustme.CA) -> str:
 
 async def over_tls(context: ssl.SSLContext, **properties: Any) -> tuple[str | None, KafkaError | None]:
     """Cluster id or error of one call to a TLS broker."""
-    server, port = await ScriptedBroker().listen(context)
+    broker = ScriptedBroker()
+    server, port = await broker.listen(context)
     asyncio.get_running_loop().set_exception_handler(lambda loop, context: None)  # the server's side of failures
     core = core_for(port, **{"security_protocol": "ssl", **properties})
     try:
@@ -180,7 +182,7 @@ async def over_tls(context: ssl.SSLContext, **properties: Any) -> tuple[str | No
         return None, failed.error
     finally:
         await core.close()
-        server.close()
+        await broker.shut(server)
 
 
 def test_a_broker_with_a_trusted_certificate_is_spoken_to_in_tls(authority: trustme.CA) -> None:

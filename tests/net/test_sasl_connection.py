@@ -290,15 +290,15 @@ def test_a_callback_that_raises_is_an_authentication_error_with_its_reason() -> 
 
 @pytest.fixture
 def refusing_port() -> Iterator[int]:
-    async def listen() -> tuple[asyncio.Server, int]:
+    async def made() -> tuple[SaslBroker, asyncio.Server, int]:
         broker = SaslBroker()
         broker.nodes = {}
         broker.refuse()
-        return await broker.listen()
+        return broker, *await broker.listen()
 
-    server, port = loop_thread().call(listen())
+    broker, server, port = loop_thread().call(made())
     yield port
-    loop_thread().call_soon(server.close)
+    loop_thread().call(broker.shut(server))
 
 
 @pytest.mark.parametrize("properties", [{}, {"enable.idempotence": False}], ids=["idempotent", "not idempotent"])

@@ -30,7 +30,7 @@ def broker() -> Iterator[tuple[ScriptedBroker, str]]:
     scripted.on(CreateTopicsRequest, create)
     server, port = loop_thread().call(scripted.listen())
     yield scripted, f"127.0.0.1:{port}"
-    loop_thread().call_soon(server.close)
+    loop_thread().call(scripted.shut(server))
 
 
 def create(frame: RequestFrame) -> CreateTopicsResponse:
@@ -96,7 +96,7 @@ def test_close_fails_what_is_still_open() -> None:
     with pytest.raises(KafkaException) as failed:
         future.result(5)
     assert failed.value.error == KafkaError._DESTROY
-    loop_thread().call_soon(server.close)
+    loop_thread().call(silent.shut(server))
 
 
 def test_error_cb_is_served_by_poll_in_the_callers_thread() -> None:

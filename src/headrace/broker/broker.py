@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+from contextlib import suppress
 from pathlib import Path
 from typing import IO
 
@@ -88,29 +89,33 @@ class Broker:
     async def stop_node(self, node_id: int) -> None:
         """Take a node away as if its machine were lost: connections end, the next replicas lead its partitions."""
         server, listener = self._open.pop(node_id)
-        server.close()
         self.cluster.node_went(node_id, up=False)
-        listener.shut()
-        await _settle()
+        await _shut(server, listener)
 
     async def stop(self) -> None:
         """Close every listener, connection and file."""
         for server, listener in self._open.values():
-            server.close()
-            listener.shut()
+            await _shut(server, listener)
         self._open.clear()
         self.cluster.groups.close()
-        await _settle()
         self.cluster.close()
         if self._lock is not None:
             self._lock.close()
             self._lock = None
 
 
-async def _settle() -> None:
-    """Let closed connections learn of it, and those that were just accepted find that the node is gone."""
+async def _shut(server: asyncio.Server, listener: Listener) -> None:
+    """Accept no more, let connections learn that they are closed, and those just accepted that the node is gone.
+
+    The server is closed after that: asyncio would lose what it has accepted in the same turn, and leave it open.
+    """
+    with suppress(NotImplementedError):  # Windows
+        for each in server.sockets:
+            asyncio.get_running_loop().remove_reader(each.fileno())
+    listener.shut()
     for _ in range(_ACCEPT_STEPS):
         await asyncio.sleep(0)
+    server.close()
 
 
 def _lock(directory: Path) -> IO[str]:
