@@ -169,6 +169,13 @@ def test_a_callback_of_send_can_not_wait_for_what_only_its_own_thread_can_bring(
         assert producer.flush(PATIENCE_S) == 0
 
 
+def test_a_callback_of_send_may_close_what_is_being_closed(conf):
+    producer, closed = Producer({**conf, "linger.ms": 100}), []
+    producer.send(ProducerRecord("one", b"v"), lambda metadata, error: closed.append(producer.close()))
+    assert producer.close() is True
+    assert closed == [True]
+
+
 # asyncio
 
 

@@ -221,13 +221,15 @@ class Producer(Sending, Transactional):
         Raises:
             RuntimeError: called in a callback of `send()`, on the thread that the reports come from.
         """
-        if self._core.forked:
+        core = self._core
+        if core.forked:
             return True
-        self._check_thread("close")
-        if not self._closing.acquire(blocking=not self._core.deliveries.in_callback()):
-            return True  # whoever is closing it waits for this callback
+        waited_for = core.deliveries.in_callback() or self._thread.is_here()
+        if not self._closing.acquire(blocking=not waited_for):
+            return True  # by whoever is closing it
         try:
-            if not self._core.closed:
+            if not core.closed:
+                self._check_thread("close")
                 self._close()
         finally:
             self._closing.release()
