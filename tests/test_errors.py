@@ -67,7 +67,7 @@ def test_errors_of_serializers_keep_their_cause_when_pickled() -> None:
 
 def test_every_code_has_a_name_and_a_meaning() -> None:
     for name, code in vars(ErrorCodes).items():
-        if isinstance(code, int):
+        if isinstance(code, int) and not name.startswith("__"):
             assert CODES[code].name == name
             assert len(CODES[code].about) > 8
             assert CODES[code].about.endswith(".")

@@ -138,4 +138,4 @@ def test_what_the_kernel_does_not_take_is_not_copied_out_of_the_producers_memory
                     for connection in producer._core._driver._connections.values() if connection._outlet]
         producer.purge()
         producer.close()
-    assert 0 < max(buffered) <= (1_000_100 if sys.version_info >= (3, 12) else 1_024)
+    assert 0 < max(buffered) <= 1_024

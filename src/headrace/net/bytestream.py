@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import sys
 from collections.abc import Sequence
 
 from headrace.errors import KafkaError, KafkaException, ProtocolError
@@ -112,8 +111,9 @@ class ReplyReader:
 class Outlet:
     """The way out of one socket. What the kernel has no room for waits here, uncopied.
 
-    asyncio before Python 3.12 copies what it can not send at once. So without TLS the parts of a frame go to the kernel
-    from here, in one call, and asyncio gets a small first piece of what is left: when that is gone, it says so.
+    asyncio before Python 3.12 copies what it can not send at once; later ones do not say that `writelines()` has left
+    something, and trip over a connection that is gone. So without TLS the parts of a frame go to the kernel from here,
+    in one call, and asyncio gets a small first piece of what is left: when that is gone, it says so.
 
     Args:
         transport: the socket's. Its protocol calls `resume()` in `resume_writing()`.
@@ -126,7 +126,7 @@ class Outlet:
         self._rest: list[bytes | memoryview] = []
         socket = transport.get_extra_info("socket")
         plain = socket is not None and transport.get_extra_info("ssl_object") is None
-        self._file = socket.fileno() if plain and sys.version_info < (3, 12) and hasattr(os, "writev") else -1
+        self._file = socket.fileno() if plain and hasattr(os, "writev") else -1
         transport.set_write_buffer_limits(high=0 if plain else 1, low=0)  # with 0 TLS would pause when it is empty
 
     @property
@@ -143,8 +143,6 @@ class Outlet:
         elif self._file >= 0 and not self._transport.get_write_buffer_size():
             self._rest = list(parts) if len(parts) <= _FEW_PARTS else _runs(parts)
             self.resume()
-        elif sys.version_info >= (3, 12):
-            self._transport.writelines(parts)  # one sendmsg(), no copy
         else:
             for run in _runs(parts):
                 self._transport.write(run)
