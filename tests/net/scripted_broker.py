@@ -134,9 +134,6 @@ class MemoryTransport(asyncio.Transport):
         if not self.closed:
             self.loop.call_soon(self.peer.feed, bytes(data))
 
-    def writelines(self, parts: Any) -> None:
-        self.write(b"".join(parts))
-
     def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
         """Nothing waits here."""
 

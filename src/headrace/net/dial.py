@@ -120,8 +120,7 @@ class _Secure(asyncio.Transport):
     def __init__(self, secure: asyncio.Transport, below: asyncio.Transport) -> None:
         super().__init__()
         self._secure, self._below = secure, below
-        self.write, self.writelines = secure.write, secure.writelines  # type: ignore[method-assign]
-        self.abort, self.close = secure.abort, secure.close  # type: ignore[method-assign]
+        self.write, self.abort, self.close = secure.write, secure.abort, secure.close  # type: ignore[method-assign]
         self.set_write_buffer_limits = secure.set_write_buffer_limits  # type: ignore[method-assign]
 
     def is_closing(self) -> bool:
