@@ -11,7 +11,6 @@ from __future__ import annotations
 import asyncio
 import concurrent.futures
 import contextlib
-import functools
 import math
 import os
 import time
@@ -68,20 +67,21 @@ class Core:
         self.deliveries = Deliveries(self.budget, config["delivery.report.only.error"], on_change)
         self.buffers = TopicBuffers(config, self.budget, self._want_topic)
         self.closed = self.forked = False
-        self._flushes = 0
+        self._flushes: list[None] = []
         self._codec = CODEC_NAMES.index(config["compression.type"])
         self._level = config["compression.level"]
         compress(self._codec, b"", self._level)  # a missing codec or a wrong level shows now
         self._sealers = concurrent.futures.ThreadPoolExecutor(2, "headrace-seal") if self._codec else None
         self._client = ClientCore(config, on_event=self._on_event, allow_auto_create=True)
         if config["error_cb"] is not None:
-            self._client.on_error = functools.partial(self.deliveries.add_notice, config["error_cb"])
+            self._client.on_error = lambda error: self.deliveries.add_notice(config["error_cb"], error)
         self._driver = self._client.driver
         self.wake = self._driver.wake if same_thread else self._driver.wake_threadsafe
         self._loop = asyncio.get_running_loop()
         self._topic_timer: asyncio.TimerHandle | None = None
         self._accumulator = Accumulator(
             self.buffers.all, config.seconds("linger.ms"), config.seconds("message.timeout.ms") or math.inf, self._seal)
+        self._accumulator.flushing = self._flushes
         self.transactions = (
             TransactionCalls(config, self._client, self.buffers) if config["transactional.id"] else None)
         self.statistics = ProducerStatistics(
@@ -213,10 +213,9 @@ class Core:
             self.transactions.on_record_failed(records[0].error)
 
     def flush(self, begin: bool) -> None:
-        """While flushes have begun and not ended, batches do not linger."""
-        self._flushes += 1 if begin else -1
-        self._accumulator.flushing = self._flushes > 0
-        self._driver.wake()
+        """While flushes have begun and not ended, batches do not linger. From any thread."""
+        (self._flushes.append if begin else self._flushes.remove)(None)
+        self.wake()
 
     def purge(self, in_queue: bool, in_flight: bool) -> None:
         """Report records as failed: those that wait, those in flight."""

@@ -184,7 +184,7 @@ class Accumulator:
 
     Attributes:
         seal: as given; also for parts of batches.
-        flushing: batches do not linger.
+        flushing: while it is true, batches do not linger.
         hurry: the same, for the next time only.
     """
 
@@ -196,7 +196,8 @@ class Accumulator:
         seal: Callable[[ProducerBatch], None],
     ) -> None:
         self._buffers = buffers
-        self.flushing = self.hurry = False
+        self.flushing: object = False
+        self.hurry = False
         self._linger_s, self._message_timeout_s = linger_s, message_timeout_s
         self.seal = seal
         self._queues: dict[tuple[str, int], PartitionQueue] = {}

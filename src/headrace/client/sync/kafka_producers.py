@@ -249,12 +249,12 @@ class _Calling(Producer):
         if self.is_here():
             return super()._flush(expires_at)
         core, deliveries = self._core, self._core.deliveries
-        self._thread.call_soon(core.flush, True)
+        core.flush(True)
         try:
             self._change.wait(
                 lambda: not (len(core) or deliveries.pending or deliveries.called_elsewhere()), expires_at)
         finally:
-            self._thread.call_soon(core.flush, False)
+            core.flush(False)
         return len(core)
 
     def _serve_last(self) -> None:

@@ -11,7 +11,6 @@ import math
 import threading
 import time
 from collections.abc import Callable, Mapping
-from functools import partial
 from typing import Any
 
 from headrace.client.interceptors import InterceptorChain
@@ -161,7 +160,7 @@ class Producer(Sending, Transactional):
 
     def _flush(self, expires_at: float) -> int:
         core, deliveries = self._core, self._core.deliveries
-        self._thread.wake(partial(core.flush, True))
+        core.flush(True)
         watch_until = time.monotonic() + _SHORT_S
         try:
             while True:
@@ -170,7 +169,7 @@ class Producer(Sending, Transactional):
                     return len(core)
                 self._change.wait(lambda: deliveries.pending or not len(core), expires_at, watch_until=watch_until)
         finally:
-            self._thread.wake(partial(core.flush, False))
+            core.flush(False)
 
     def purge(self, in_queue: bool = True, in_flight: bool = True, blocking: bool = True) -> None:
         """Give up records; their callbacks are called from the next `poll()` or `flush()`.
