@@ -246,6 +246,23 @@ def test_callbacks_may_be_coroutine_functions_and_call_the_producer(conf):
     assert len(statistics) >= 3
 
 
+@pytest.mark.parametrize("name", ["on_delivery", "dr_cb"])
+def test_the_configured_delivery_callback_may_be_a_coroutine_function_too(conf, name):
+    delivered = []
+
+    async def on_delivery(error, message):
+        await asyncio.sleep(0)
+        delivered.append((error, message.value()))
+
+    async def main():
+        async with AIOProducer({**conf, name: on_delivery}) as producer:
+            await (await producer.produce("one", b"v"))
+            await asyncio.sleep(0.05)
+
+    asyncio.run(main())
+    assert delivered == [(None, b"v")]
+
+
 def test_what_a_coroutine_of_a_callback_raises_reaches_the_loops_exception_handler(conf):
     async def on_delivery(error, message):
         raise ValueError("mine")

@@ -94,9 +94,8 @@ class Broker:
 
     async def stop(self) -> None:
         """Close every listener, connection and file."""
-        for server, listener in self._open.values():
-            await _shut(server, listener)
-        self._open.clear()
+        opened, self._open = self._open, {}
+        await asyncio.gather(*(_shut(server, listener) for server, listener in opened.values()))
         self.cluster.groups.close()
         self.cluster.close()
         if self._lock is not None:

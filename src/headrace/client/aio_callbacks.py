@@ -10,12 +10,9 @@ import inspect
 from collections.abc import Coroutine, Mapping
 from typing import Any
 
-from headrace.config import PROPERTIES
-
 __all__ = ["started", "with_started"]
 
-_CALLED = {spelling for name in ("error_cb", "stats_cb", "throttle_cb", "on_delivery")
-           for spelling in (name, *PROPERTIES[name].aliases)}
+_CALLED = ("error_cb", "stats_cb", "throttle_cb")
 _running: set[asyncio.Task[Any]] = set()  # a loop holds its tasks weakly
 
 
@@ -35,7 +32,7 @@ def started(callback: Any) -> Any:
 
 
 def with_started(properties: Mapping[str, Any]) -> dict[str, Any]:
-    """Properties whose callbacks may be called as functions."""
+    """Properties whose callbacks may be called as functions; not `on_delivery`, which is seen to with each record."""
     return {name: started(value) if name in _CALLED else value for name, value in properties.items()}
 
 

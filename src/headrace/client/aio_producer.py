@@ -21,6 +21,7 @@ from headrace.client.producer import Core
 from headrace.client.sending import Entrance, refused_message
 from headrace.client.statistics import Metrics
 from headrace.client.topic_buffers import producer_closed
+from headrace.client.transactions import seconds
 from headrace.config import PRODUCER, Config
 from headrace.errors import KafkaError, KafkaException
 from headrace.records import AIOIntake, Message
@@ -154,7 +155,7 @@ class AIOProducer(AIOSending, AIOTransactional):
         if self._core.closed:
             raise producer_closed()
         if not self._served:  # `close()` ends the wait as well
-            await self._change(math.inf if timeout is None or timeout < 0 else time.monotonic() + timeout)
+            await self._change(time.monotonic() + seconds(timeout))
         served, self._served = self._served, 0
         return served
 
@@ -168,7 +169,7 @@ class AIOProducer(AIOSending, AIOTransactional):
             Number of records that still wait.
         """
         core = self._core
-        expires_at = math.inf if timeout is None or timeout < 0 else time.monotonic() + timeout
+        expires_at = time.monotonic() + seconds(timeout)
         core.flush(True)
         try:
             while len(core) and time.monotonic() < expires_at:

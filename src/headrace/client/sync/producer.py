@@ -20,6 +20,7 @@ from headrace.client.statistics import Metrics
 from headrace.client.sync.sending import Pace, Sending
 from headrace.client.sync.transactions import Transactional
 from headrace.client.topic_buffers import producer_closed
+from headrace.client.transactions import seconds
 from headrace.config import PRODUCER, Config
 from headrace.errors import KafkaError
 from headrace.net.thread import loop_thread
@@ -136,7 +137,7 @@ class Producer(Sending, Transactional):
     def _poll(self, timeout: float | None) -> int:
         core, deliveries = self._core, self._core.deliveries
         if not deliveries.pending:
-            expires_at = _expiry(timeout)
+            expires_at = time.monotonic() + seconds(timeout)
             watched = core.budget.messages and timeout is not None and 0 < timeout < _SHORT_S
             self._change.wait(
                 lambda: deliveries.pending or core.closed, expires_at, watch_until=expires_at if watched else 0.0)
@@ -156,7 +157,7 @@ class Producer(Sending, Transactional):
             RuntimeError: called in a callback of `send()`, on the thread that the reports come from.
         """
         self._check_serving("flush")
-        return self._flush(_expiry(timeout))
+        return self._flush(time.monotonic() + seconds(timeout))
 
     def _flush(self, expires_at: float) -> int:
         core, deliveries = self._core, self._core.deliveries
@@ -343,7 +344,3 @@ async def _metrics(core: Core) -> Metrics:
 
 async def _purge(core: Core, in_queue: bool, in_flight: bool) -> None:
     core.purge(in_queue, in_flight)
-
-
-def _expiry(timeout: float | None) -> float:
-    return math.inf if timeout is None or timeout < 0 else time.monotonic() + timeout
