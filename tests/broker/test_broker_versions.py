@@ -31,6 +31,7 @@ from headrace.wire.schema import Request
 def served() -> Iterator[EmbeddedBroker]:
     with EmbeddedBroker(topics={"t": 1}) as broker, RawClient(broker) as client:
         client.produce("t", 0, batch_of([b"a", b"b"]))
+        client.call(request_of(offsets.OffsetCommitRequest, 8, broker), 8)  # there is a group, whatever is asked first
         yield broker
 
 
