@@ -23,10 +23,11 @@ long: $(READY)  ## The long tests: clusters of three brokers, older Kafkas, simu
 	$(BIN)/python -m tests.sim.divided --schedules 100000 --jobs 2
 	$(BIN)/python -m tests.sim.transactions --schedules 100000 --jobs 2
 	$(BIN)/python -m tests.sim.read_process_write --schedules 20000 --jobs 2
+	$(BIN)/python -m tests.sim.membership --schedules 20000 --jobs 2
 	$(BIN)/python -m tests.sim.mutations --jobs 2
 	$(BIN)/python -m tests.hostile --frames 1000000 --jobs 2
 	$(BIN)/python -m tests.memory --records 10000000
-	$(BIN)/python -m tests.leaks --producers 1000
+	$(BIN)/python -m tests.leaks --producers 1000 --consumers 1000
 	$(BIN)/python -m tests.partitioners --keys 100000 --jobs 2
 	$(BIN)/python -m tests.chaos --minutes 3
 

@@ -17,7 +17,8 @@ SUITE: dict[str, tuple[Callable[[list[str]], int], list[str], list[str]]] = {
                 ["--records", "2000000", "--rounds", "5", "--actions", "produce", "consume", "consume-values"]),
     "producing": (producing.main, ["--records", "100000", "--rounds", "1"], ["--records", "2000000", "--rounds", "5"]),
     "latency": (latency.main, ["--seconds", "2", "--rounds", "1"], ["--seconds", "10", "--rounds", "5"]),
-    "spark": (spark.main, ["--records", "200000", "--rounds", "1"], ["--records", "5000000", "--rounds", "5"]),
+    "spark": (spark.main, ["--records", "200000", "--rounds", "1", "--actions", "read", "write", "small"],
+              ["--records", "5000000", "--rounds", "5"]),
 }
 ALONE = ("imports", "wire", "records")
 """Those that need no broker."""

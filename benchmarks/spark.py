@@ -3,21 +3,29 @@
     python -m benchmarks.spark --records 5000000 --rounds 5
 
 `read` is a batch read of a whole topic into Spark's `noop` sink; `write` is a range of numbers, as values of the given
-size, through the sink. Rounds are interleaved; each connector warms up once before.
+size, through the sink. `small` is the same with 500 rows in each of 1 and of 4 tasks, in the warm session. `first` is
+the first write of a session, with a fresh process for each: the JVM's sink, a Python sink that does nothing, and ours.
+`pipeline` is the demo's pipeline, as plain PySpark with each connector and as `headrace run`.
+
+Rounds are interleaved, in turning order; each connector warms up once before. Each row has a bar; the exit status is 1
+when one is missed.
 """
 
 from __future__ import annotations
 
 import argparse
-import os
+import json
 import statistics
 import sys
-import time
+from collections.abc import Callable, Iterable
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 from benchmarks import brokers, report
-from benchmarks.measure import ROOT, ChildError, machine, run_child, version_of
+from benchmarks.measure import ChildError, answer, machine, run_child, version_of
+from benchmarks.spark_flights import RUN, WAYS, Flights
+from benchmarks.spark_session import NOTHING, OURS, SMALL_ROWS, THEIRS, Session
 from tools.kafka import (
     NEWEST,
     VERSIONS,
@@ -27,132 +35,198 @@ from tools.kafka import (
     spark_connector_jars,
 )
 
-CONNECTORS = {"headrace": "headrace", "JVM connector": "kafka"}
-"""Name in the report and the format's name in Spark."""
-ACTIONS = ("read", "write")
-TARGET = {"read": 1.5, "write": 0.8}
-"""What ours is to reach, in rows/s against the JVM connector."""
+ACTIONS = ("read", "write", "small", "first", "pipeline")
+CONNECTORS = (OURS, THEIRS)
 WARM_UP = 20_000
+SMALL_TASKS = (1, 4)
+SMALL_TURNS = 7
+"""Small writes in each round: they are over at once, and scatter."""
 
 
-class Session:
-    """A Spark session with both connectors on one broker."""
+@dataclass(slots=True)
+class Row:
+    """What is compared: seconds of ours and of the other, over all rounds.
 
-    def __init__(self, master: str, broker: brokers.Broker, size: int, partitions: int) -> None:
-        from headrace.spark.java import prepare_java
+    Attributes:
+        name: of the row.
+        ours, theirs: what is compared with what.
+        at_most: bar for ours : theirs in time; None for none.
+        at_least: bar for theirs : ours, that is how many times as fast ours is; None for none.
+        seconds: by what was measured.
+    """
 
-        print(prepare_java(), file=sys.stderr)
-        paths = [str(ROOT), str(ROOT / "src"), os.environ.get("PYTHONPATH", "")]
-        os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, paths))  # Spark's workers import the source from there
-        from pyspark.sql import SparkSession
+    name: str
+    ours: str = OURS
+    theirs: str = THEIRS
+    at_most: float | None = None
+    at_least: float | None = None
+    seconds: dict[str, list[float]] = field(default_factory=dict)
 
+    @property
+    def slowness(self) -> float:
+        return statistics.median(self.seconds[self.ours]) / statistics.median(self.seconds[self.theirs])
+
+    @property
+    def holds(self) -> bool:
+        return (self.at_most is None or self.slowness <= self.at_most) and (
+            self.at_least is None or 1 / self.slowness >= self.at_least)
+
+    @property
+    def bar(self) -> str:
+        bars = (f"time <= {self.at_most:g}" if self.at_most else "", f"speed >= {self.at_least:g}" if self.at_least
+                else "")
+        return ", ".join(filter(None, bars)) + ("" if self.holds else "  MISSED")
+
+
+class Run:
+    """One comparison: the arguments, the broker, the session, and what was measured so far."""
+
+    def __init__(self, arguments: argparse.Namespace, broker: brokers.Broker) -> None:
+        self.arguments = arguments
         self.broker = broker
-        self.size = size
-        self.partitions = partitions
-        self.spark = (
-            SparkSession.builder.master(master).appName("benchmark")
-            .config("spark.jars", ",".join(map(str, spark_connector_jars())))
-            .config("spark.ui.enabled", "false").config("spark.ui.showConsoleProgress", "false")
-            .config("spark.driver.memory", "2g").config("spark.log.level", "ERROR").getOrCreate()
-        )
+        self.rows: list[Row] = []
+        self._topics = 0
 
-    def read(self, name: str, topic: str, records: int) -> float:
-        """Read a topic into nothing; seconds that it took."""
-        frame = (
-            self.spark.read.format(name).option("kafka.bootstrap.servers", self.broker.bootstrap_servers)
-            .option("subscribe", topic).option("startingOffsets", "earliest").load()
-        )
-        if records <= WARM_UP:
-            found = frame.count()  # the measured reads are not counted: the first one vouches for them
-            if found != records:
-                raise RuntimeError(f"{name} reads {found:,} rows of {records:,}")
-        begin = time.perf_counter()
-        frame.write.format("noop").mode("overwrite").save()
-        return time.perf_counter() - begin
+    def measure_all(self) -> None:
+        """All actions that were asked for. Fresh sessions come first: this process has one for the rest."""
+        if "first" in self.arguments.actions:
+            self._first()
+        if set(self.arguments.actions) == {"first"}:
+            return
+        session = Session(self.arguments.master, self.broker.bootstrap_servers, self.arguments.size)
+        for action, measure in (("read", self._read), ("write", self._write), ("small", self._small),
+                                ("pipeline", self._pipeline)):
+            if action in self.arguments.actions:
+                measure(session)
+        session.spark.stop()
 
-    def write(self, name: str, topic: str, records: int) -> float:
-        """Write a range as values of the right size; seconds that it took."""
-        values = self.spark.range(records, numPartitions=self.partitions).selectExpr(
-            f"cast(lpad(cast(id as string), {self.size}, 'x') as binary) as value"
-        )
-        begin = time.perf_counter()
-        (
-            values.write.format(name).option("kafka.bootstrap.servers", self.broker.bootstrap_servers)
-            .option("topic", topic).mode("append").save()
-        )
-        return time.perf_counter() - begin
+    def _rounds(self, rows: Iterable[Row], ways: tuple[str, ...], measure: Callable[[str], float], *, rounds: int,
+                about: str) -> None:
+        """Measure each way in turn; rows share what they have in common."""
+        seconds: dict[str, list[float]] = {way: [] for way in ways}
+        with report.Progress(rounds * len(ways)) as progress:
+            for turn in range(rounds):
+                first = turn % len(ways)
+                for way in ways[first:] + ways[:first]:
+                    progress.next(f"{about}, round {turn + 1}: {way}")
+                    seconds[way].append(measure(way))
+        for row in rows:
+            row.seconds = seconds
+            self.rows.append(row)
 
+    def _topic(self, partitions: int) -> str:
+        self._topics += 1
+        name = f"topic-{self._topics}"
+        self.broker.create_topic(name, partitions)
+        return name
 
-def measure(a: argparse.Namespace, broker: brokers.Broker) -> dict[str, dict[str, list[float]]]:
-    """Rows per second of every round, by action and connector."""
-    for topic, count in (("small", WARM_UP), ("large", a.records)):
-        broker.create_topic(topic, a.partitions)
+    def _filled(self, records: int) -> str:
+        a, topic = self.arguments, self._topic(self.arguments.partitions)
         run_child("benchmarks.peers", {
             "client": "confluent-kafka", "action": "produce", "topic": topic, "warm_topic": topic, "profile": False,
             # The warm-up of the producer goes into the same topic and is counted.
-            "records": count - 2_000, "size": a.size, "partitions": a.partitions, "settings": {},
-            "bootstrap": broker.bootstrap_servers,
+            "records": records - 2_000, "size": a.size, "partitions": a.partitions, "settings": {},
+            "bootstrap": self.broker.bootstrap_servers,
         })
-    session = Session(a.master, broker, a.size, a.partitions)
-    rates: dict[str, dict[str, list[float]]] = {action: {name: [] for name in a.connectors} for action in a.actions}
-    for number, name in enumerate(a.connectors):
-        session.read(CONNECTORS[name], "small", WARM_UP)
-        if "write" in a.actions:
-            broker.create_topic(f"warm-{number}", a.partitions)
-            session.write(CONNECTORS[name], f"warm-{number}", WARM_UP)
-    with report.Progress(a.rounds * len(a.actions) * len(a.connectors)) as progress:
-        for turn in range(a.rounds):
-            for action in a.actions:
-                for name in a.connectors if turn % 2 == 0 else reversed(a.connectors):
-                    progress.next(f"round {turn + 1}: {name}, {action}")
-                    rates[action][name].append(a.records / _one(session, action, CONNECTORS[name], turn, a.records))
-    session.spark.stop()
-    return rates
+        return topic
 
+    def _read(self, session: Session) -> None:
+        a, small, large = self.arguments, self._filled(WARM_UP), self._filled(self.arguments.records)
+        for name in CONNECTORS:
+            session.read(name, small, WARM_UP, check=True)  # measured reads are not counted: this one vouches for them
+        self._rounds([Row(f"read {a.records:,} rows", at_least=1.5)], CONNECTORS,
+                     lambda name: session.read(name, large, a.records, check=False), rounds=a.rounds, about="read")
+        self.broker.delete_topic(large)
 
-def _one(session: Session, action: str, connector: str, turn: int, records: int) -> float:
-    if action == "read":
-        return session.read(connector, "large", records)
-    topic = f"written-{connector}-{turn}"
-    session.broker.create_topic(topic, session.partitions)
-    took_s = session.write(connector, topic, records)
-    found = session.broker.record_count(topic, session.partitions)
-    session.broker.delete_topic(topic)
-    if found != records:
-        raise RuntimeError(f"{connector} wrote {found:,} records, expected {records:,}")
-    return took_s
+    def _write(self, session: Session) -> None:
+        a = self.arguments
+        for name in CONNECTORS:
+            session.write(name, self._topic(a.partitions), WARM_UP, a.partitions)
+
+        def measure(name: str) -> float:
+            topic = self._topic(a.partitions)
+            took_s = session.write(name, topic, a.records, a.partitions)
+            self._check(name, topic, a.partitions, a.records)
+            self.broker.delete_topic(topic)
+            return took_s
+
+        self._rounds([Row(f"write {a.records:,} rows", at_least=1.5)], CONNECTORS, measure, rounds=a.rounds,
+                     about="write")
+
+    def _check(self, name: str, topic: str, partitions: int, expected: int) -> None:
+        found = self.broker.record_count(topic, partitions)
+        if found != expected:
+            raise RuntimeError(f"{name} wrote {found:,} records, expected {expected:,}")
+
+    def _small(self, session: Session) -> None:
+        a = self.arguments
+        for tasks, at_most in zip(SMALL_TASKS, (1.5, 2.0), strict=True):
+            topic = self._topic(tasks)
+            ways = (*CONNECTORS, NOTHING)
+
+            def write(name: str, topic: str = topic, tasks: int = tasks) -> float:
+                return session.write(name, topic, SMALL_ROWS * tasks, tasks)
+
+            for name in ways * 5:  # Spark's own code gets quicker for a while
+                write(name)
+            row = Row(f"write {SMALL_ROWS} rows in each of {tasks} task{'s' if tasks > 1 else ''}", at_most=at_most)
+            self._rounds([row], ways, write, rounds=a.rounds * SMALL_TURNS, about=f"small, {tasks}")
+            self._check("small writes", topic, tasks, (a.rounds * SMALL_TURNS + 5) * 2 * SMALL_ROWS * tasks)
+
+    def _first(self) -> None:
+        a, topic = self.arguments, self._topic(1)
+
+        def measure(name: str) -> float:
+            request = {"connector": name, "topic": topic, "master": a.master, "size": a.size,
+                       "bootstrap": self.broker.bootstrap_servers}
+            return float(run_child("benchmarks.spark", request)["seconds"])
+
+        self._rounds([Row("first write of a session"), Row("  of which the Python API", ours=NOTHING),
+                      Row("  ours over the Python API", theirs=NOTHING)],
+                     (THEIRS, NOTHING, OURS), measure, rounds=min(a.rounds, 3), about="first")
+
+    def _pipeline(self, session: Session) -> None:
+        flights = Flights(session, self.broker)
+        for way in WAYS:
+            flights.run(way, check=True)
+        self._rounds([Row("the demo's pipeline, plain PySpark", at_least=1.3),
+                      Row("the demo's pipeline, declared", ours=RUN, at_least=2.0)],
+                     WAYS, lambda way: flights.run(way, check=False), rounds=min(self.arguments.rounds, 3),
+                     about="pipeline")
+
+    def show(self) -> bool:
+        """Print what was measured, and write it as JSON. True when every bar holds."""
+        a = self.arguments
+        versions = {name: version_of(name) for name in ("headrace", "pyspark", "pyarrow")}
+        versions |= {jar.stem: "JVM connector" for jar in spark_connector_jars()}
+        print(f"\n{self.broker.about}; Spark on {a.master}, values of {a.size} B, {a.partitions} partitions")
+        print("; ".join(f"{name} {version}" for name, version in versions.items()))
+        shown = []
+        for row in self.rows:
+            ours, theirs = row.seconds[row.ours], row.seconds[row.theirs]
+            shown.append((row.name, f"{row.ours} {statistics.median(ours):.3f}", report.spread(ours),
+                          f"{row.theirs} {statistics.median(theirs):.3f}", report.spread(theirs),
+                          f"{row.slowness:.2f}", f"{1 / row.slowness:.2f}", row.bar))
+        report.table("seconds, median of all rounds", ("", "ours", "spread", "against", "spread", "time ratio",
+                                                       "times as fast", "bar"), shown)
+        whole = {"machine": machine(), "broker": self.broker.about, "versions": versions, "master": a.master,
+                 "records": a.records, "size_bytes": a.size, "partitions": a.partitions,
+                 "rows": [{**asdict(row), "time_ratio": row.slowness, "holds": row.holds} for row in self.rows]}
+        print(f"\nwritten to {report.write_json('spark', whole, a.json)}")
+        return all(row.holds for row in self.rows)
 
 
 def main(argv: list[str]) -> int:
-    """Measure both connectors; 0 when it worked."""
-    a = _parser().parse_args(argv)
+    """Run the comparison; 0 when every bar holds."""
+    arguments = _parser().parse_args(argv)
     try:
-        with brokers.kafka(a.kafka_version) as broker:
-            rates = measure(a, broker)
-            about = broker.about
+        with brokers.kafka(arguments.kafka_version) as broker:
+            run = Run(arguments, broker)
+            run.measure_all()
+            return 0 if run.show() else 1
     except (MissingJavaError, RegistryError, KafkaStartError, ChildError) as error:
         print(f"benchmarks: {error}", file=sys.stderr)
         return 1
-    _show(a, about, rates)
-    return 0
-
-
-def _show(a: argparse.Namespace, about: str, rates: dict[str, dict[str, list[float]]]) -> None:
-    versions = {name: version_of(name) for name in ("headrace", "pyspark", "pyarrow")}
-    versions |= {jar.stem: "JVM connector" for jar in spark_connector_jars()}
-    print(f"\n{about}; Spark on {a.master}, {a.records:,} records of {a.size} B, {a.partitions} partitions")
-    print("; ".join(f"{name} {version}" for name, version in versions.items()))
-    content: dict[str, Any] = {"machine": machine(), "broker": about, "versions": versions, "master": a.master,
-                               "records": a.records, "size_bytes": a.size, "partitions": a.partitions, "rates": rates,
-                               "ratios": {}}
-    for action, by_name in rates.items():
-        report.table(f"{action} ({a.rounds} rounds, median)", ("connector", "rows/s", "spread"),
-                     [(name, f"{statistics.median(r):,.0f}", report.spread(r)) for name, r in by_name.items()])
-        if len(by_name) == 2:
-            ours, theirs = (statistics.median(by_name[name]) for name in CONNECTORS)
-            content["ratios"][action] = ours / theirs
-            print(f"  ours : JVM connector = {ours / theirs:.2f} (aim {TARGET[action]})")
-    print(f"\nwritten to {report.write_json('spark', content, a.json)}")
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -164,11 +238,18 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--master", default="local[2]")
     parser.add_argument("--actions", nargs="+", choices=ACTIONS, default=list(ACTIONS))
-    parser.add_argument("--connectors", nargs="+", choices=tuple(CONNECTORS), default=list(CONNECTORS))
     parser.add_argument("--kafka-version", choices=VERSIONS, default=NEWEST)
     parser.add_argument("--json", type=Path)
     return parser
 
 
+def _first_write(request: dict[str, Any]) -> float:
+    session = Session(request["master"], request["bootstrap"], request["size"])
+    return session.write(request["connector"], request["topic"], SMALL_ROWS, 1)
+
+
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    if len(sys.argv) == 2 and sys.argv[1].startswith("{"):
+        answer(seconds=_first_write(json.loads(sys.argv[1])))
+    else:
+        sys.exit(main(sys.argv[1:]))

@@ -5,7 +5,17 @@ from pathlib import Path
 
 import pytest
 
-from headrace.config import ADMIN, CONSUMER, NOT_SUPPORTED, PRODUCER, PROPERTIES, WITHOUT_EFFECT, Config
+from headrace.config import (
+    ADMIN,
+    CONSUMER,
+    NOT_SUPPORTED,
+    PRODUCER,
+    PROPERTIES,
+    WITHOUT_EFFECT,
+    Config,
+    Property,
+    convert,
+)
 from headrace.errors import ConfigError, KafkaError, KafkaException
 
 SERVERS = {"bootstrap.servers": "localhost:9092"}
@@ -79,12 +89,10 @@ def test_none_means_not_given_and_the_old_topic_config_is_merged() -> None:
 
 @pytest.mark.parametrize("row", PROPERTIES.values(), ids=lambda row: row.name)
 def test_every_row_is_documented_and_its_default_is_valid(row: object) -> None:
-    from headrace.config import Property, _convert
-
     assert isinstance(row, Property)
     assert row.doc.endswith((".", "`."))
     if row.kind in ("int", "float", "bool"):
-        assert _convert(row, row.name, row.default) == row.default
+        assert convert(row, row.name, row.default) == row.default
 
 
 SOURCES = [path.read_text() for path in (Path(__file__).parents[1] / "src/headrace").rglob("*.py")]
@@ -111,13 +119,25 @@ def test_a_property_that_can_not_mean_anything_is_refused_with_what_to_use_inste
     assert f'"{name}" is not supported: {NOT_SUPPORTED[name]}' in str(info.value)
 
 
+def some_value(row: Property) -> object:
+    """A value that a property takes which does nothing."""
+    return next(iter(row.only or row.choices), row.low or 0)
+
+
+def other_value(row: Property) -> object:
+    """A well-formed value that should have an effect."""
+    if row.kind == "bool":
+        return not row.only[0]
+    return tuple(row.choices)[-1] if row.choices else 7 if row.kind == "int" else "something else"
+
+
 def test_a_property_without_effect_is_accepted_unless_its_value_should_have_one() -> None:
-    for name, (values, why) in WITHOUT_EFFECT.items():
-        Config(PRODUCER, {**SERVERS, name: values[0] if values else "7"})
-        Config(PRODUCER, {**SERVERS, name: None})
-        if values:
-            with pytest.raises(ConfigError, match=re.escape(why)):
-                Config(PRODUCER, {**SERVERS, name: "7"})
+    for name, row in WITHOUT_EFFECT.items():
+        assert Config(PRODUCER, {**SERVERS, name: some_value(row)}).without_effect == {name: row.doc}
+        assert not Config(PRODUCER, {**SERVERS, name: None}).without_effect
+        if row.only:
+            with pytest.raises(ConfigError, match=re.escape(row.doc)):
+                Config(PRODUCER, {**SERVERS, name: other_value(row)})
     Config(PRODUCER, {**SERVERS, "api.version.request": True, "enable.metrics.push": False})
 
 
@@ -180,3 +200,80 @@ def test_a_default_gives_way_to_what_was_asked_for() -> None:
     assert Config(PRODUCER, {**SERVERS, "linger.ms": 0})["sticky.partitioning.linger.ms"] == 10
     assert Config(PRODUCER, {**SERVERS, "sticky.partitioning.linger.ms": 5})["sticky.partitioning.linger.ms"] == 5
     assert Config(PRODUCER, {**SERVERS, "queue.buffering.max.kbytes": 1024, "buffer.memory": 1 << 20})
+
+
+@pytest.mark.parametrize(("role", "given", "moved"), [
+    (CONSUMER, {"session.timeout.ms": 100}, {"heartbeat.interval.ms": 33}),
+    (CONSUMER, {"session.timeout.ms": 6_000}, {"heartbeat.interval.ms": 2_000}),
+    (CONSUMER, {"session.timeout.ms": 30_000}, {"heartbeat.interval.ms": 3_000}),
+    (CONSUMER, {"session.timeout.ms": 1}, {"heartbeat.interval.ms": 1}),
+    (CONSUMER, {"heartbeat.interval.ms": 50_000}, {"session.timeout.ms": 150_000}),
+    (CONSUMER, {"heartbeat.interval.ms": 1_000}, {"session.timeout.ms": 45_000}),
+    (CONSUMER, {"session.timeout.ms": 9_000, "heartbeat.interval.ms": 8_000}, {}),
+    (CONSUMER, {"receive.message.max.bytes": 1_000_000}, {"fetch.max.bytes": 999_488}),
+    (CONSUMER, {"fetch.max.bytes": 200_000_000}, {"receive.message.max.bytes": 200_000_512}),
+    (PRODUCER, {"linger.ms": 900_000}, {"message.timeout.ms": 1_200_000}),
+    (PRODUCER, {"message.timeout.ms": 4}, {"linger.ms": 2.0}),
+    (PRODUCER, {"delivery.timeout.ms": 1_000, "request.timeout.ms": 998}, {"linger.ms": 2.0}),
+    (PRODUCER, {"delivery.timeout.ms": 1_000, "request.timeout.ms": 1_000}, {"linger.ms": 0.0}),
+    (PRODUCER, {"delivery.timeout.ms": 1_000}, {"linger.ms": 5.0, "request.timeout.ms": 30_000}),
+    (PRODUCER, {"request.timeout.ms": 400_000}, {"message.timeout.ms": 300_000}),
+    (ADMIN, {"reconnect.backoff.ms": 5_000}, {"reconnect.backoff.max.ms": 5_000}),
+    (ADMIN, {"reconnect.backoff.max.ms": 10}, {"reconnect.backoff.ms": 10}),
+    (ADMIN, {"reconnect.backoff.max.ms": 0}, {"reconnect.backoff.ms": 0}),
+    (ADMIN, {"retry.backoff.ms": 5_000}, {"retry.backoff.max.ms": 5_000}),
+    (ADMIN, {"retry.backoff.max.ms": 1}, {"retry.backoff.ms": 1}),
+    (ADMIN, {"sasl.login.retry.backoff.ms": 20_000}, {"sasl.login.retry.backoff.max.ms": 20_000}),
+    (ADMIN, {"metadata.max.age.ms": 700}, {"topic.metadata.refresh.interval.ms": 700}),
+    (ADMIN, {"metadata.max.age.ms": 86_400_000}, {"topic.metadata.refresh.interval.ms": 86_400_000}),
+    (ADMIN, {"metadata.max.age.ms": 700, "topic.metadata.refresh.interval.ms": 600},
+     {"topic.metadata.refresh.interval.ms": 600}),
+    (ADMIN, {"metadata.max.age.ms": 700, "topic.metadata.refresh.interval.ms": -1},
+     {"topic.metadata.refresh.interval.ms": 700}),
+    (ADMIN, {"socket.connection.setup.timeout.ms": 10_000, "socket.connection.setup.timeout.max.ms": 20_000},
+     {"socket.connection.setup.timeout.ms": 20_000}),
+    (ADMIN, {"socket.connection.setup.timeout.max.ms": 5_000}, {"socket.connection.setup.timeout.ms": 5_000}),
+    (ADMIN, {"socket.connection.setup.timeout.ms": 40_000, "socket.connection.setup.timeout.max.ms": 5_000},
+     {"socket.connection.setup.timeout.ms": 40_000}),
+], ids=lambda value: " ".join(f"{k}={v}" for k, v in value.items()) if isinstance(value, dict) else value)
+def test_a_default_moves_so_that_what_was_given_alone_makes_sense(
+    role: str, given: dict[str, int], moved: dict[str, float]
+) -> None:
+    config = Config(role, {**SERVERS, **given})
+    expected = {**given, **moved}
+    expected["message.timeout.ms"] = expected.pop("delivery.timeout.ms", config["message.timeout.ms"])
+    assert {name: config[name] for name in expected} == expected
+
+
+@pytest.mark.parametrize(("role", "given"), [
+    (CONSUMER, {"session.timeout.ms": 100, "heartbeat.interval.ms": 100}),
+    (CONSUMER, {"session.timeout.ms": 45_000, "heartbeat.interval.ms": 50_000}),
+    (CONSUMER, {"receive.message.max.bytes": 1_000_000, "fetch.max.bytes": 999_489}),
+    (PRODUCER, {"linger.ms": 900_000, "message.timeout.ms": 300_000}),
+    (PRODUCER, {"delivery.timeout.ms": 999, "request.timeout.ms": 1_000}),
+    (ADMIN, {"sasl.login.retry.backoff.ms": 20_000, "sasl.login.retry.backoff.max.ms": 10_000}),
+], ids=lambda value: " ".join(value) if isinstance(value, dict) else value)
+def test_two_that_were_given_are_taken_by_their_word_even_if_one_is_the_default(
+    role: str, given: dict[str, int]
+) -> None:
+    with pytest.raises(ConfigError) as refused:
+        Config(role, {**SERVERS, **given})
+    for name, value in given.items():
+        assert f'"{name}"' in str(refused.value)
+        assert str(value) in str(refused.value)
+
+
+def test_javas_names_of_assignors_are_known() -> None:
+    names = [f"org.apache.kafka.clients.consumer.{name}" for name in ("CooperativeStickyAssignor", "RangeAssignor")]
+    config = Config(CONSUMER, {**SERVERS, "partition.assignment.strategy": names})
+    assert config["partition.assignment.strategy"] == ("cooperative-sticky", "range")
+    with pytest.raises(ConfigError, match=r'Invalid value "sticky" for "partition\.assignment\.strategy"'):
+        Config(CONSUMER, {**SERVERS, "partition.assignment.strategy": "sticky"})
+
+
+def test_a_number_that_is_none_is_refused() -> None:
+    for value in ("nan", float("nan"), float("inf")):
+        with pytest.raises(ConfigError, match=r'"linger\.ms": (nan|inf): expected 0 to 900000 ms'):
+            Config(PRODUCER, {**SERVERS, "linger.ms": value})
+    with pytest.raises(ConfigError, match=r'"retries": inf: expected a whole number'):
+        Config(PRODUCER, {**SERVERS, "retries": float("inf")})

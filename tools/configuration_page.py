@@ -1,16 +1,21 @@
-"""Write `docs/reference/configuration.md` from the table in `headrace.config`: `python -m tools.configuration_page`."""
+"""Write `docs/reference/configuration.md` from `headrace.config`'s tables: `python -m tools.configuration_page`."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 from headrace.config import NOT_SUPPORTED, PROPERTIES, WITHOUT_EFFECT, Property
+from headrace.config.property import as_text
 
 PAGE = Path(__file__).parents[1] / "docs/reference/configuration.md"
 _HEAD = """# Configuration
 
-Made from the table in `headrace/config.py` by `python -m tools.configuration_page`. P, C, A: producer, consumer, admin;
-the other clients accept the property and leave it alone. Below each name are others that mean the same.
+Made from the tables in `headrace/config/` by `python -m tools.configuration_page`. P, C, A: producer, consumer, admin;
+the other clients accept the property, leave it alone, and say so at debug level. Below each name are others that mean
+the same.
+
+Every property of librdkafka 2.16 and of Java's clients 4.4 is on this page. Of two properties that contradict each
+other one is moved if it was not given; if both were, that is an error that names them.
 
 | property | for | type | range | default | unit | what it does |
 |---|---|---|---|---|---|---|
@@ -18,8 +23,8 @@ the other clients accept the property and leave it alone. Below each name are ot
 _ACCEPTED = """
 ## Accepted, and nothing to do
 
-A configuration written for another client may have these; they change nothing here. A value that is not listed is an
-error.
+A configuration written for another client may have these; they change nothing here, which is said at debug level. A
+value that is not listed is an error: it is malformed, or should have an effect.
 
 | property | values | why |
 |---|---|---|
@@ -38,8 +43,7 @@ _TYPES = {"int": "integer", "float": "number", "bool": "boolean", "str": "text",
 
 def page() -> str:
     """The page as it must be."""
-    accepted = (f"| `{name}` | {', '.join(values) or 'any'} | {why} |\n"
-                for name, (values, why) in WITHOUT_EFFECT.items())
+    accepted = (f"| `{row.name}` | {_accepted(row)} | {row.doc} |\n" for row in WITHOUT_EFFECT.values())
     refused = (f"| `{name}` | {instead} |\n" for name, instead in NOT_SUPPORTED.items())
     return "".join((_HEAD, *map(_row, PROPERTIES.values()), _ACCEPTED, *accepted, _REFUSED, *refused))
 
@@ -52,11 +56,16 @@ def _row(row: Property) -> str:
     return f"| {name} | {roles} | {kind} | {_range(row)} | {_default(row)} | {row.unit} | {doc} |\n"
 
 
+def _accepted(row: Property) -> str:
+    shown = "; ".join(as_text(value) or "empty" for value in row.only) or _range(row) or "any"
+    return shown.replace("|", "\\|")
+
+
 def _range(row: Property) -> str:
     if row.choices:
         return ", ".join(choice or "(empty)" for choice in row.choices)
     if row.low is not None:
-        return f"{row.low:g} to {row.high:.10g}"
+        return f"{row.low:g} or more" if row.high is None else f"{row.low:g} to {row.high:.10g}"
     return "true, false" if row.kind == "bool" else ""
 
 

@@ -42,8 +42,8 @@ TIMESTAMP_NOT_AVAILABLE: Final = 0
 TIMESTAMP_CREATE_TIME: Final = 1
 TIMESTAMP_LOG_APPEND_TIME: Final = 2
 
-_2_31 = 2**31
 _2_63 = 2**63
+_LIMITS = {"partition": 2**31, "leader_epoch": 2**31, "offset": _2_63}
 
 Headers = Mapping[str, Any] | Sequence[tuple[str, Any]]
 """Record headers as users give them: a mapping, or pairs (names may repeat); values are bytes, str or None."""
@@ -72,18 +72,23 @@ class TopicPartition:
         metadata: str | None = None,
         leader_epoch: int | None = None,
     ) -> None:
-        if not isinstance(topic, str):
-            raise TypeError(f"topic must be str, not {type(topic).__name__}")
-        if metadata is not None and not isinstance(metadata, str):
-            raise TypeError(f"metadata must be str or None, not {type(metadata).__name__}")
         self.topic = topic
-        self.partition = operator.index(partition)
-        self.offset = operator.index(offset)
-        if not (-_2_31 <= self.partition < _2_31 and -_2_63 <= self.offset < _2_63):
-            raise OverflowError(f"partition {partition} or offset {offset} is out of range")
+        self.partition = partition
+        self.offset = offset
         self.metadata = metadata
         self.leader_epoch = leader_epoch
         self.error: KafkaError | None = None
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        """Check what is set as the constructor does: a wrong value would else be found when it is sent."""
+        if name in _LIMITS and (value is not None or name != "leader_epoch"):
+            value = _integer(name, value)
+            if name == "leader_epoch" and value < 0:
+                value = None
+        elif not isinstance(value, _KINDS.get(name, object)):
+            expected = " or ".join("None" if kind is type(None) else kind.__name__ for kind in _KINDS[name])
+            raise TypeError(f"{name} must be {expected}, not {type(value).__name__}")
+        object.__setattr__(self, name, value)
 
     def _key(self) -> tuple[str, int]:
         return (self.topic, self.partition)
@@ -111,6 +116,21 @@ class TopicPartition:
             f"TopicPartition{{topic={self.topic},partition={self.partition},offset={self.offset},"
             f"leader_epoch={self.leader_epoch},error={self.error}}}"
         )
+
+
+_KINDS: dict[str, tuple[type, ...]] = {
+    "topic": (str,), "metadata": (str, type(None)), "error": (KafkaError, type(None)),
+}
+
+
+def _integer(name: str, value: Any) -> int:
+    try:
+        number = operator.index(value)
+    except TypeError:
+        raise TypeError(f"{name} must be int, not {type(value).__name__}") from None
+    if not -_LIMITS[name] <= number < _LIMITS[name]:
+        raise OverflowError(f"{name} {number} is out of range")
+    return number
 
 
 @slotted()

@@ -42,6 +42,20 @@ def test_a_lost_or_cut_reply_belongs_to_a_request_that_was_carried_out(broker: E
     assert broker.end_offsets("t") == [1]
 
 
+def test_a_garbled_reply_belongs_to_a_request_that_was_carried_out_and_the_connection_stays_open(
+    broker: EmbeddedBroker,
+) -> None:
+    broker.create_topic("t")
+    broker.add_fault(Fault(action=Action.GARBLE, request=ProduceRequest, garble=lambda reply: reply[:4] + b"?" * (
+        len(reply) - 4)))
+    with RawClient(broker) as client:
+        client.send(produce_request("t", 0, batch_of([b"a"])), 9)
+        frame = client.read_frame()
+        assert set(frame) == set(b"?")
+        assert client.produce("t", 0, batch_of([b"b"])).error_code == 0
+    assert broker.end_offsets("t") == [2]
+
+
 def test_an_error_is_told_in_every_part_and_goes_away_by_itself(broker: EmbeddedBroker) -> None:
     broker.create_topic("t")
     broker.add_fault(Fault(action=Action.ERROR, request=ProduceRequest, times=2, after=1,
@@ -49,6 +63,16 @@ def test_an_error_is_told_in_every_part_and_goes_away_by_itself(broker: Embedded
     with RawClient(broker) as client:
         codes = [client.produce("t", 0, batch_of([b"a"])).error_code for _ in range(4)]
     assert codes == [0, KafkaError.NOT_ENOUGH_REPLICAS, KafkaError.NOT_ENOUGH_REPLICAS, 0]
+
+
+def test_a_late_error_belongs_to_a_request_that_was_carried_out(broker: EmbeddedBroker) -> None:
+    broker.create_topic("t")
+    broker.add_fault(Fault(action=Action.LATE_ERROR, request=ProduceRequest,
+                           error_code=KafkaError.NOT_ENOUGH_REPLICAS_AFTER_APPEND))
+    with RawClient(broker) as client:
+        codes = [client.produce("t", 0, batch_of([b"a"])).error_code for _ in range(2)]
+    assert codes == [KafkaError.NOT_ENOUGH_REPLICAS_AFTER_APPEND, 0]
+    assert broker.end_offsets("t") == [2]
 
 
 def test_a_delay_holds_back_the_request_and_those_behind_it(broker: EmbeddedBroker) -> None:

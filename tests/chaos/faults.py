@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import Final
 
+from .garble import PHASES, kinds_in
 from .proxy import Way
 from .site import PARTITIONS, Site
 
@@ -33,10 +34,15 @@ class Injector(threading.Thread):
         super().__init__(name=f"faults: {kind}", daemon=True)
         self.counts: Counter[str] = Counter()
         site.proxy.counts = self.counts
+        site.proxy.garbling = kind == "garble"
         self.failure: BaseException | None = None
         self._site, self._topic, self._hurt = site, topic, FAULTS[kind]
         self._random = random.Random(f"faults {seed}")
         self._end = threading.Event()
+        if site.proxy.garbling:  # clients are made before they are hurt, and ask some things only then
+            for phase in ("handshake", "SASL", "metadata", "producer id"):
+                for node in site.nodes:
+                    site.proxy.garble(node, phase, *self._random.choices(kinds_in(phase), k=2))
 
     def run(self) -> None:
         try:
@@ -53,6 +59,9 @@ class Injector(threading.Thread):
         """Let the last fault come to its end."""
         self._end.set()
         self.join()
+        for phase in PHASES:
+            for node in self._site.nodes:
+                self._site.proxy.garble(node, phase)
 
 
 def _kill(site: Site, leader: int, chance: random.Random, wait: Wait, counts: Counter[str]) -> None:
@@ -89,6 +98,14 @@ def _proxy(site: Site, leader: int, chance: random.Random, wait: Wait, counts: C
     wait(chance.uniform(0.1, 1.5))
 
 
+def _garble(site: Site, leader: int, chance: random.Random, wait: Wait, counts: Counter[str]) -> None:
+    for phase in chance.sample(tuple(PHASES), len(PHASES)):
+        kinds = chance.choices(kinds_in(phase), k=chance.choice((1, 1, 2, 4)))
+        site.proxy.garble(chance.choice(site.nodes), phase, *kinds)
+        if wait(chance.uniform(0.02, 0.4)):
+            break
+
+
 FAULTS: Final[Mapping[str, Callable[[Site, int, random.Random, Wait, Counter[str]], None]]] = {
-    "kill": _kill, "proxy": _proxy, "stop": _stop,
+    "garble": _garble, "kill": _kill, "proxy": _proxy, "stop": _stop,
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 
 
 class Progress:
@@ -26,6 +27,11 @@ class Progress:
     @property
     def idle_s(self) -> float:
         return time.monotonic() - self._last
+
+
+def listed(counts: Counter[str]) -> str:
+    """What happened how often, in one line."""
+    return ", ".join(f"{count} {name}" for name, count in sorted(counts.items())) or "none"
 
 
 class Pace:

@@ -16,6 +16,8 @@ from collections.abc import Callable, Mapping
 from enum import Enum
 from typing import Any, Final
 
+from .garble import Exchange, garbled, phase_of
+
 _CHUNK: Final = 65_536
 _HOST: Final = "127.0.0.1"
 _RESET: Final = struct.pack("ii", 1, 0)  # SO_LINGER of no time: closing sends RST
@@ -90,10 +92,13 @@ class Proxy:
 
     Attributes:
         counts: what was done, by name.
+        garbling: answers can be garbled on connections that are opened from now on. They go through whole then.
     """
 
     def __init__(self, ports: Mapping[int, tuple[int, int]], seed: object = None) -> None:
         self.counts: Counter[str] = Counter()
+        self.garbling = False
+        self._garbles: dict[tuple[int, str], list[str]] = {}
         self._ports = ports
         self._random = random.Random(f"proxy {seed}")
         self._links: dict[int, set[Link]] = {node: set() for node in ports}
@@ -134,6 +139,10 @@ class Proxy:
     def reopen(self, node: int, *, lose: bool) -> None:
         """Let through what has waited, or lose it and end the connections with RST."""
         self._do(self._reopen, node, lose)
+
+    def garble(self, node: int, phase: str, *kinds: str) -> None:
+        """Garble the next answers of a broker in a phase of `PHASES`, in these ways of `KINDS`; in none for no more."""
+        self._do(self._garbles.__setitem__, (node, phase), list(kinds))
 
     # On the loop
 
@@ -196,25 +205,51 @@ class Proxy:
             except OSError:  # the broker is down: so it looks from outside
                 Link((writer, writer)).end(reset=True)
                 return
-            link = Link((writer, back))
+            link, exchange = Link((writer, back)), Exchange() if self.garbling else None
             self._links[node].add(link)
             try:
                 await asyncio.gather(
-                    self._pump(link, reader, back, self._doors[node, Way.OUT]),
-                    self._pump(link, there, writer, self._doors[node, Way.BACK]))
+                    self._pump(link, reader, back, self._doors[node, Way.OUT], lambda data: self._sent(exchange, data)),
+                    self._pump(link, there, writer, self._doors[node, Way.BACK],
+                               lambda data: self._answered(node, exchange, data)))
             finally:
                 self._links[node].discard(link)
                 link.end(reset=False)
 
         return serve
 
-    async def _pump(self, link: Link, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, door: Door) -> None:
+    def _sent(self, exchange: Exchange | None, data: bytes) -> tuple[bytes, bool]:
+        if exchange is not None:
+            exchange.sent(data)
+        return data, False
+
+    def _answered(self, node: int, exchange: Exchange | None, data: bytes) -> tuple[bytes, bool]:
+        """The answers as they go on, and whether the connection ends behind them."""
+        if exchange is None:
+            return data, False
+        parts, over = [], False
+        for api_key, answer in exchange.answered(data):
+            phase = phase_of(api_key)
+            kinds = self._garbles.get((node, phase))
+            if kinds:
+                self.counts[f"garbled of {phase}"] += 1
+                answer, over = garbled(kinds.pop(), answer, self._random)
+            parts.append(answer)
+            if over:
+                break
+        return b"".join(parts), over
+
+    async def _pump(
+        self, link: Link, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, door: Door,
+        change: Callable[[bytes], tuple[bytes, bool]],
+    ) -> None:
         frames, reset = Frames(), False
         with contextlib.suppress(ConnectionError):
             while data := await reader.read(_CHUNK):
                 if door.delay_s:
                     await asyncio.sleep(door.delay_s)
                 await door.open.wait()
+                data, over = change(data)
                 ends = frames.feed(data)
                 if door.cut is not None and len(data) > 1:
                     door.cut()
@@ -224,6 +259,8 @@ class Proxy:
                     break
                 writer.write(data)
                 await writer.drain()
+                if over:
+                    break
         link.end(reset=reset)
 
 

@@ -1,14 +1,16 @@
-"""Who reads what is written: our consumer all the while, and in the end somebody else's from the beginning."""
+"""Who reads what is written: our consumers all the while, and in the end somebody else's from the beginning."""
 
 from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 
 import confluent_kafka
 
-from headrace import Consumer, KafkaError, TopicPartition
+from headrace import Consumer, KafkaError, KafkaException, TopicPartition
 
 from .ledger import Found, found_of
 from .progress import Progress
@@ -23,19 +25,27 @@ Log = dict[int, list[Found]]
 class Reader(threading.Thread):
     """Reads committed records with our consumer until it is told how many there are.
 
+    Args:
+        servers: the brokers.
+        topic: read from its beginning.
+        properties: what else it takes to come to the brokers.
+
     Attributes:
         log: what it got so far.
         errors: what it was told instead of records.
     """
 
-    def __init__(self, servers: str, topic: str) -> None:
-        super().__init__(name="reader", daemon=True)
+    def __init__(
+        self, servers: str, topic: str, properties: Mapping[str, str] | None = None, *, name: str = "reader"
+    ) -> None:
+        super().__init__(name=name, daemon=True)
         self.log: Log = {partition: [] for partition in range(PARTITIONS)}
         self.errors: list[str] = []
         self.progress = Progress()
         self._config: dict[str, Any] = {
-            "bootstrap.servers": servers, "group.id": "chaos", "enable.auto.commit": False,
-            "isolation.level": "read_committed", "auto.offset.reset": "error", "error_cb": self._on_error}
+            "bootstrap.servers": servers, "group.id": f"chaos {name}", "enable.auto.commit": False,
+            "isolation.level": "read_committed", "auto.offset.reset": "error", "error_cb": self._on_error,
+            **(properties or {})}
         self._topic = topic
         self._wanted: int | None = None
         self._end = threading.Event()
@@ -47,12 +57,23 @@ class Reader(threading.Thread):
     def run(self) -> None:
         try:
             with Consumer(self._config) as consumer:
-                consumer.assign([TopicPartition(self._topic, partition, 0) for partition in range(PARTITIONS)])
+                self._begin(consumer)
                 while not self._end.is_set():
                     for message in consumer.consume(500, 0.2):
                         self._take(message)
+                    self._go_on(consumer)
         except BaseException as failure:
             self.errors.append(repr(failure))
+
+    def _begin(self, consumer: Consumer) -> None:
+        consumer.assign([TopicPartition(self._topic, partition, 0) for partition in range(PARTITIONS)])
+
+    def _go_on(self, consumer: Consumer) -> None:
+        pass
+
+    def differs(self, log: Log) -> int:
+        """In how many partitions it got something else than what is there."""
+        return sum(self.log[partition] != log[partition] for partition in log)
 
     def _on_error(self, error: KafkaError) -> None:
         if error.code() == KafkaError._FAIL:
@@ -75,6 +96,28 @@ class Reader(threading.Thread):
         self.join(30)
         if self.is_alive():
             self.errors.append("the reader did not end within 30 s")
+
+
+class GroupReader(Reader):
+    """The same as a member of a group that commits. It may go back to where it has committed, but must skip nothing."""
+
+    def __init__(self, servers: str, topic: str, properties: Mapping[str, str] | None = None) -> None:
+        super().__init__(servers, topic, properties, name="group")
+        self._config |= {"auto.offset.reset": "earliest", "session.timeout.ms": 6000}
+
+    @property
+    def count(self) -> int:
+        return sum(len({found.offset for found in records}) for records in self.log.values())
+
+    def _begin(self, consumer: Consumer) -> None:
+        consumer.subscribe([self._topic])
+
+    def _go_on(self, consumer: Consumer) -> None:
+        with suppress(KafkaException):  # nothing to commit, or its partitions are another's: it will read them again
+            consumer.commit(asynchronous=True)
+
+    def differs(self, log: Log) -> int:
+        return sum(set(self.log[partition]) != set(log[partition]) for partition in log)
 
 
 def read_again(servers: str, topic: str) -> Log:

@@ -2,13 +2,15 @@
 
 Real Apache Kafka, three brokers, replication factor 3, min.insync.replicas 2. Each kind of fault meets each kind of
 load: idempotent producers, and transactional ones; a read_committed reader of ours is beside them. In the end all is
-read again by somebody else's client and compared with what was acknowledged, committed and aborted.
+read again by somebody else's client and compared with what was acknowledged, committed and aborted. The third load is a
+pipeline of groups (`etl`), whose workers are hurt as well as the brokers.
 """
 
 from __future__ import annotations
 
 import argparse
 import faulthandler
+import itertools
 import random
 import sys
 import threading
@@ -19,13 +21,16 @@ from typing import Any
 
 from tools.kafka import KafkaStartError
 
+from .etl import STRATEGIES, WORKERS, Pipeline
 from .faults import FAULTS, Injector
 from .ledger import VIOLATIONS, Fate, Ledger, Outcome
 from .loads import FLUSH_S, IDEMPOTENT, TRANSACTIONAL, IdempotentWriter, TransactionalWriter, Writer, group_of
-from .reader import Reader, committed_offset, read_again
+from .progress import listed
+from .reader import GroupReader, Reader, committed_offset, read_again
 from .site import Site
 
 LOADS = ("idempotent", "transactional")
+ETL = "etl"
 _STALL_S = 120.0
 _CALM_S = 1.0
 _SHOW_EVERY_S = 0.5
@@ -51,21 +56,23 @@ class Run:
         self._name = f"{fault} / {load}"
         self._site, self._fault = site, fault
         topic = site.make_topic()
-        servers = site.proxied_servers if fault == "proxy" else site.servers
+        servers, properties = site.way_in(fault)
         self._topic, self._end = topic, threading.Event()
         self._ledger = Ledger(load == "transactional")
         made: Callable[..., Writer] = TransactionalWriter if self._ledger.transactional else IdempotentWriter
         configs = TRANSACTIONAL if self._ledger.transactional else IDEMPOTENT
-        self._writers = [made(servers, topic, name, config, rate / len(configs), self._ledger, self._end, seed)
+        self._writers = [made(servers, topic, name, {**properties, **config}, rate / len(configs), self._ledger,
+                              self._end, seed)
                          for name, config in configs.items()]
-        self._reader = Reader(servers, topic)
+        self._reader = Reader(servers, topic, properties)
+        self._readers = [self._reader, *([GroupReader(servers, topic, properties)] if fault == "garble" else [])]
         self._injector = Injector(site, topic, fault, seed)
         self._began = self._told = time.monotonic()
         self._notes: list[str] = []
 
     def run(self, seconds: float) -> bool:
         """Hurt for so long, heal, check, and print what came of it. True when nothing is wrong."""
-        for thread in (self._reader, *self._writers):
+        for thread in (*self._readers, *self._writers):
             thread.start()
         # A cluster makes its internal topics when they are first needed, and only while all brokers are there.
         healthy = self._watch(
@@ -116,11 +123,12 @@ class Run:
         except TimeoutError as late:
             self._broken("reading again", late)
             return
-        self._reader.read_up_to(sum(map(len, log.values())))
         self.violations += self._ledger.check(log)
-        self.violations["readers differ"] += sum(self._reader.log[partition] != log[partition] for partition in log)
-        self.violations["reader error"] += len(self._reader.errors)
-        self._notes += [f"reader: {error}" for error in self._reader.errors[:5]]
+        for reader in self._readers:
+            reader.read_up_to(sum(map(len, log.values())))
+            self.violations["readers differ"] += reader.differs(log)
+            self.violations["reader error"] += len(reader.errors)
+            self._notes += [f"{reader.name}: {error}" for error in reader.errors[:5]]
         self._found = sum(map(len, log.values()))
         self.violations = +self.violations
 
@@ -151,7 +159,7 @@ class Run:
         if sys.stdout.isatty():
             print(f"\r{'':<130}\r", end="")
         print(f"{self._name}: {time.monotonic() - self._began:.0f} s, {self._injector.counts.total()} faults "
-              f"({_listed(self._injector.counts)})")
+              f"({listed(self._injector.counts)})")
         print(f"  records: {self._ledger.sent()} sent, {fates[Fate.STORED]} acknowledged, "
               f"{fates[Fate.DENIED]} failed, {fates[Fate.UNKNOWN]} failed that may be stored, {self._found} found")
         if self._ledger.transactional:
@@ -162,7 +170,7 @@ class Run:
               f"{self._reader.progress.longest_s:.1f} s (reader)")
         for writer in self._writers:
             if writer.counts:
-                print(f"  {writer.name}: {_listed(writer.counts)}")
+                print(f"  {writer.name}: {listed(writer.counts)}")
         for note in self._notes:
             print(f"  {note}")
         print("  violations: " + ", ".join(f"{self.violations[kind]} {kind}" for kind in VIOLATIONS), flush=True)
@@ -200,30 +208,46 @@ def _state_of(producer: Any) -> dict[str, Any]:
     return state
 
 
-def _listed(counts: Counter[str]) -> str:
-    return ", ".join(f"{count} {name}" for name, count in sorted(counts.items())) or "none"
+Make = Callable[[Site], Run | Pipeline]
+
+
+def _producers(options: argparse.Namespace) -> list[tuple[str, Make]]:
+    """The kind of fault of each run with producers, and what makes it."""
+    faults = [fault for fault in options.faults or FAULTS if fault != WORKERS]
+    return [(fault, lambda site, fault=fault, load=load: Run(site, fault, load, options.rate, options.seed))
+            for fault, load in itertools.product(faults, options.load) if load != ETL]
+
+
+def _pipelines(options: argparse.Namespace) -> list[tuple[str, Make]]:
+    """The same of pipelines."""
+    faults = options.faults or (WORKERS, "kill")
+    return [(fault, lambda site, fault=fault, how=how: Pipeline(
+                site, fault, how, options.rate, options.seed, options.client))
+            for fault, how in itertools.product(faults, STRATEGIES) if ETL in options.load]
 
 
 def main(argv: Iterable[str] | None = None) -> int:
     """Run all that is asked for; the exit status says whether there was a violation."""
     parser = argparse.ArgumentParser(prog="python -m tests.chaos", description=__doc__)
     parser.add_argument("--minutes", type=float, default=3.0, help="of each run")
-    parser.add_argument("--faults", nargs="+", choices=FAULTS, default=tuple(FAULTS))
-    parser.add_argument("--load", nargs="+", choices=LOADS, default=LOADS)
+    parser.add_argument("--faults", nargs="+", choices=(*FAULTS, WORKERS), default=None,
+                        help=f"all, if none is given; {WORKERS}: those of the pipeline alone")
+    parser.add_argument("--load", nargs="+", choices=(*LOADS, ETL), default=(*LOADS, ETL))
+    parser.add_argument("--client", default="headrace", help="whose clients the pipeline's workers use; to compare")
     parser.add_argument("--rate", type=float, default=1000.0, help="records per second of all writers together")
     parser.add_argument("--seed", default=str(random.randrange(10**6)), help="of what chance decides; printed")
     options = parser.parse_args(None if argv is None else list(argv))
     print(f"seed {options.seed}, {options.rate:g} records/s, {options.minutes:g} minutes each", flush=True)
     violations: Counter[str] = Counter()
-    runs = [(fault, load) for fault in options.faults for load in options.load]
-    for fault, load in runs:
+    runs = [*_producers(options), *_pipelines(options)]
+    for fault, make in runs:
         try:
-            with Site(3, options.seed) as site:
-                run = Run(site, fault, load, options.rate, options.seed)
+            with Site(3, options.seed, sasl=fault == "garble") as site:
+                run = make(site)
                 run.run(options.minutes * 60)
                 violations += run.violations
         except KafkaStartError as broken:
-            print(f"{fault} / {load}: {broken}", file=sys.stderr, flush=True)
+            print(broken, file=sys.stderr, flush=True)
             violations["not over"] += 1
     print(f"{len(runs)} runs, {violations.total()} violations")
     return 1 if violations else 0

@@ -11,6 +11,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from tools.kafka import KafkaCluster
 from tools.kafka.cluster import free_ports
+from tools.kafka.security import sasl_properties
 
 from .proxy import Proxy
 
@@ -25,23 +26,34 @@ _PROPERTIES: Final = {
 
 
 class ProxiedKafka(KafkaCluster):
-    """A cluster with one listener more, PROXIED, that is advertised at the ports of a proxy. Brokers speak straight.
+    """A cluster with one listener more that is advertised at the ports of a proxy. Brokers speak straight.
+
+    Args:
+        listener: its name, SASL_PROXIED if clients have to authenticate there.
 
     Attributes:
         proxy_ports: for each broker the port to advertise, and the one that it listens on.
     """
 
-    def __init__(self, nodes: int, properties: Mapping[str, str]) -> None:
-        super().__init__(nodes=nodes, properties=properties, heap_mb=384)
+    def __init__(self, nodes: int, properties: Mapping[str, str], listener: str) -> None:
+        self._listener, self._protocol = listener, "SASL_PLAINTEXT" if listener.startswith("SASL") else "PLAINTEXT"
+        super().__init__(nodes=nodes, listeners=(self._protocol,), properties=properties, heap_mb=384)
         ports = free_ports(2 * nodes)
         self.proxy_ports = {node: (ports.pop(), ports.pop()) for node in self.nodes}
 
     def _properties(self, node_id: int) -> dict[str, str]:
         properties = super()._properties(node_id)
         advertised, own = self.proxy_ports[node_id]
-        properties["listeners"] += f",PROXIED://127.0.0.1:{own}"
-        properties["advertised.listeners"] += f",PROXIED://127.0.0.1:{advertised}"
-        properties["listener.security.protocol.map"] += ",PROXIED:PLAINTEXT"
+        properties["listeners"] += f",{self._listener}://127.0.0.1:{own}"
+        properties["advertised.listeners"] += f",{self._listener}://127.0.0.1:{advertised}"
+        properties["listener.security.protocol.map"] += f",{self._listener}:{self._protocol}"
+        return properties | sasl_properties((self._listener,))
+
+    @property
+    def proxied_properties(self) -> dict[str, str]:
+        """What a client needs to come in through the proxy, under librdkafka's names; but the servers."""
+        properties = self.client_properties(self._protocol)
+        del properties["bootstrap.servers"]
         return properties
 
 
@@ -51,14 +63,15 @@ class Site:
     Args:
         nodes: 3, or 1 for a quick look.
         seed: of the proxy's chances.
+        sasl: clients authenticate behind the proxy (SCRAM).
 
     Attributes:
         proxy: what `proxied_servers` leads through.
     """
 
-    def __init__(self, nodes: int = 3, seed: object = None) -> None:
+    def __init__(self, nodes: int = 3, seed: object = None, *, sasl: bool = False) -> None:
         replicas = {"min.insync.replicas": "2"} if nodes > 1 else {"transaction.state.log.min.isr": "1"}
-        self.cluster = ProxiedKafka(nodes, {**_PROPERTIES, **replicas})
+        self.cluster = ProxiedKafka(nodes, {**_PROPERTIES, **replicas}, "SASL_PROXIED" if sasl else "PROXIED")
         self.proxy = Proxy(self.cluster.proxy_ports, seed)
         self._stack = ExitStack()
         self._topics = 0
@@ -87,6 +100,12 @@ class Site:
     def proxied_servers(self) -> str:
         """The brokers behind the proxy."""
         return ",".join(f"127.0.0.1:{advertised}" for advertised, _ in self.cluster.proxy_ports.values())
+
+    def way_in(self, fault: str) -> tuple[str, dict[str, str]]:
+        """The servers that clients are given, and further properties: the proxy if the fault is one of its own."""
+        if fault in ("garble", "proxy"):
+            return self.proxied_servers, self.cluster.proxied_properties
+        return self.servers, {}
 
     def make_topic(self) -> str:
         """A new topic of `PARTITIONS` partitions on all brokers."""

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import socket
+import struct
 import threading
 import time
 from collections.abc import Iterator
 
 import pytest
 
+from headrace.wire.api import API
+from tests.garbage import GARBAGE, HALF
 from tools.kafka.cluster import free_ports
 
+from .garble import KINDS, PHASES, TURNED, phase_of
 from .proxy import Proxy, Way
 
 FRAME = (100).to_bytes(4, "big") + bytes(range(100))
@@ -119,3 +123,41 @@ def test_a_black_hole_holds_back_what_comes_in_and_may_lose_it(
             client.recv(1)
     else:
         assert rest(client) == FRAME
+
+
+def asking(api_key: int, number: int = 5) -> bytes:
+    """A request; the server sends it back, so that it is its own answer with these two numbers in front."""
+    body = struct.pack(">hhi", api_key, 0, number) + bytes(20)
+    return struct.pack(">i", len(body)) + body
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("step", [3, 1000])
+def test_the_next_answer_in_a_phase_is_garbled_and_no_other(proxy: Proxy, kind: str, step: int) -> None:
+    proxy.garbling = True
+    proxy.garble(1, "producer id", kind)
+    with socket.create_connection(("127.0.0.1", proxy._ports[1][0]), timeout=10) as made:
+        metadata, producer_id = asking(3), asking(22)
+        ends = kind in (HALF, TURNED)  # the connection: nobody would take what comes behind it
+        sent = metadata + producer_id + (b"" if ends else metadata)
+        for at in range(0, len(sent), step):
+            made.sendall(sent[at:at + step])
+            time.sleep(0.001 if step < 10 else 0)
+        found = b""
+        while (ends or not found.endswith(metadata) or len(found) <= len(metadata)) and (data := made.recv(65_536)):
+            found += data
+    assert found.startswith(metadata)
+    garbage = found[len(metadata):] if ends else found[len(metadata):-len(metadata)]
+    assert garbage != producer_id
+    if kind in GARBAGE:
+        assert garbage == GARBAGE[kind](producer_id)
+    assert proxy.counts == {"garbled of producer id": 1}
+
+
+def test_every_request_of_a_client_has_its_phase() -> None:
+    phases = {api.name: phase_of(key) for key, api in API.items()}
+    assert {name for name, phase in phases.items() if phase} >= {
+        "ApiVersions", "SaslHandshake", "SaslAuthenticate", "Metadata", "InitProducerId", "Produce", "Fetch",
+        "ListOffsets", "FindCoordinator", "JoinGroup", "SyncGroup", "Heartbeat", "LeaveGroup", "OffsetCommit",
+        "OffsetFetch", "AddPartitionsToTxn", "AddOffsetsToTxn", "TxnOffsetCommit", "EndTxn"}
+    assert set(phases.values()) == {*PHASES, ""}

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Iterator
 
 import pytest
+from group_members import consumer, fill, held, numbers, poll_until
 
 from headrace.broker.settings import BrokerSettings
 from headrace.client.sync.consumer import Consumer
-from headrace.client.sync.producer import Producer
 from headrace.errors import KafkaError, KafkaException
 from headrace.testing import EmbeddedBroker
 from headrace.types import OFFSET_INVALID, TopicPartition
@@ -30,34 +29,10 @@ def group(request: pytest.FixtureRequest) -> str:
     return f"group of {request.node.name}"
 
 
-def fill(broker: EmbeddedBroker, topic: str, count: int) -> None:
-    """Write so many records to each of four partitions."""
-    with Producer({"bootstrap.servers": broker.bootstrap_servers}) as producer:
-        for partition in range(4):
-            for i in range(count):
-                producer.produce(topic, value=b"%d" % i, partition=partition)
-        assert producer.flush(10) == 0
-
-
-def consumer(broker: EmbeddedBroker, group: str, **properties: Any) -> Consumer:
-    return Consumer({"bootstrap.servers": broker.bootstrap_servers, "group.id": group, "auto.offset.reset": "earliest",
-                     "heartbeat.interval.ms": 100, "fetch.wait.max.ms": 50, **properties})
-
-
-def held(*members: Consumer) -> list[int]:
-    return [len(member.assignment()) for member in members]
-
-
-def poll_until(condition: Callable[[], bool], *members: Consumer, timeout_s: float = 15.0) -> None:
-    deadline = time.monotonic() + timeout_s
-    while not condition():
-        assert time.monotonic() < deadline, f"assigned: {held(*members)}"
-        for member in members:
-            member.poll(0.02)
-
-
-def numbers(partitions: list[TopicPartition]) -> list[int]:
-    return sorted(tp.partition for tp in partitions)
+def committed(broker: EmbeddedBroker, group: str) -> list[int]:
+    """What the group has committed of the four partitions, as a consumer that is no member sees it."""
+    with consumer(broker, group) as observer:
+        return [tp.offset for tp in observer.committed([TopicPartition("t", p) for p in range(4)], timeout=5)]
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
@@ -199,6 +174,24 @@ def test_offsets_are_committed_in_the_background(broker: EmbeddedBroker, group: 
         assert len(member.consume(20, 10)) == 20
         partitions = [TopicPartition("t", p) for p in range(4)]
         poll_until(lambda: [tp.offset for tp in member.committed(partitions, timeout=5)] == [5] * 4, member)
+
+
+@pytest.mark.parametrize("name", ["enable.auto.commit", "auto.commit.enable"])
+def test_automatic_commits_can_be_switched_off_under_both_names(broker: EmbeddedBroker, group: str, name: str) -> None:
+    with consumer(broker, group, **{name: "false", "auto.commit.interval.ms": 1}) as member:
+        member.subscribe(["t"])
+        assert len(member.consume(20, 10)) == 20
+        member.poll(0.2)
+    assert committed(broker, group) == [OFFSET_INVALID] * 4
+
+
+def test_an_interval_of_0_commits_on_close_only(broker: EmbeddedBroker, group: str) -> None:
+    with consumer(broker, group, **{"auto.commit.interval.ms": 0}) as member:
+        member.subscribe(["t"])
+        assert len(member.consume(20, 10)) == 20
+        member.poll(0.2)
+        assert committed(broker, group) == [OFFSET_INVALID] * 4
+    assert committed(broker, group) == [5] * 4
 
 
 def test_unsubscribing_leaves_the_group_and_the_consumer_can_come_back(broker: EmbeddedBroker, group: str) -> None:

@@ -1,6 +1,7 @@
 """Interceptors see every record and what became of it, and can not hurt the producer or each other (KIP-42)."""
 
 import asyncio
+import contextlib
 import logging
 import socket
 import time
@@ -24,7 +25,8 @@ from headrace import (
 from headrace.aio import AIOProducer
 from headrace.broker.settings import BrokerSettings
 from headrace.errors import BufferFullError, ClientClosedError, ConfigError
-from headrace.testing import EmbeddedBroker
+from headrace.testing import Action, EmbeddedBroker, Fault
+from headrace.wire.messages.produce import ProduceRequest
 
 
 @pytest.fixture(scope="module")
@@ -280,6 +282,46 @@ def test_failed_records_are_acknowledged_with_what_is_known(broker):
     assert error == KafkaError._UNKNOWN_TOPIC
     assert (metadata.topic, metadata.partition, metadata.offset) == ("nope", RecordMetadata.NO_PARTITION, -1)
     assert (metadata.key_size, metadata.value_size, metadata.headers) == (1, 3, [("h", b"1")])
+
+
+WAYS = {
+    "produce": lambda producer, topic, value, **more: producer.produce(topic, value, headers={"h": b"1"}, **more),
+    "produce_batch": lambda producer, topic, value, **more: producer.produce_batch(
+        topic, [{"value": value, "headers": {"h": b"1"}, **more}]),
+    "send": lambda producer, topic, value, **more: producer.send(
+        ProducerRecord(topic, value, headers={"h": b"1"}, **more)),
+}
+
+
+@pytest.mark.parametrize(("topic", "more", "error"), [
+    ("one", {"value": b"x" * 1_000_001}, KafkaError.MSG_SIZE_TOO_LARGE),
+    ("nope", {}, KafkaError._UNKNOWN_TOPIC),
+    ("one", {"partition": 7}, KafkaError._UNKNOWN_PARTITION),
+    ("one", {"unreachable": "wait"}, KafkaError._MSG_TIMED_OUT),
+    ("one", {"unreachable": "purge"}, KafkaError._PURGE_QUEUE),
+], ids=["too large", "no such topic", "no such partition", "given up in time", "purged"])
+@pytest.mark.parametrize("way", WAYS)
+def test_a_record_that_fails_before_it_is_sent_is_acknowledged_once(way, topic, more, error):
+    acks, sent = Acks(), []
+    more = {"value": b"abc", **more}
+    unreachable = more.pop("unreachable", None)
+    with EmbeddedBroker(topics={"one": 1}, settings=BrokerSettings(auto_create_topics=False)) as broker:
+        broker.add_fault(Fault(action=Action.PASS, request=ProduceRequest, times=None, effect=sent.append))
+        with Producer(conf(broker, acks, message_timeout_ms=500, max_block_ms=500, linger_ms=100)) as producer:
+            producer.send(ProducerRecord("one", b"v")).result(10)
+            acks.got.clear()
+            sent.clear()
+            if unreachable:
+                broker.stop()  # the topic is known, and nobody there any more
+            with contextlib.suppress(KafkaException):
+                WAYS[way](producer, topic, **more)
+            if unreachable == "purge":
+                producer.purge()
+            assert producer.flush(10) == 0
+    ((metadata, told),) = acks.got
+    assert told == error
+    assert (metadata.topic, metadata.offset, metadata.headers) == (topic, -1, [("h", b"1")])
+    assert sent == []
 
 
 @pytest.mark.parametrize(("record", "error"), [

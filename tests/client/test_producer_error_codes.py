@@ -73,6 +73,19 @@ def test_a_passing_state_of_the_broker_is_waited_out(broker, producer, code):
     assert len(given) == 2
 
 
+@pytest.mark.parametrize("idempotent", [True, False])
+@pytest.mark.parametrize("code", [KafkaError.NOT_ENOUGH_REPLICAS_AFTER_APPEND, KafkaError.REQUEST_TIMED_OUT,
+                                  KafkaError.NOT_LEADER_FOR_PARTITION])
+def test_what_was_appended_although_an_error_says_otherwise_is_stored_once_if_idempotent(broker, code, idempotent):
+    broker.add_fault(Fault(action=Action.LATE_ERROR, request=ProduceRequest, error_code=code, times=2))
+    with Producer({"bootstrap.servers": broker.bootstrap_servers, "retry.backoff.ms": 10, "linger.ms": 50,
+                   "enable.idempotence": idempotent}) as producer:
+        first = 0 if idempotent else 4  # the third time, which nobody tells from the first
+        assert send(producer, b"a", b"b") == [(b"a", None, first), (b"b", None, first + 1)]
+        assert send(producer, b"next") == [(b"next", None, first + 2)]
+    assert broker.end_offsets("t") == [first + 3]
+
+
 @codes
 def test_after_new_metadata_the_batch_is_sent_again(broker, producer, code):
     assert send(producer, b"first") == [(b"first", None, 0)]

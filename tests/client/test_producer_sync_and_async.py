@@ -10,6 +10,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -480,6 +481,35 @@ def test_with_manual_polling_callbacks_are_called_in_poll_events_only_by_the_thr
         assert count == 10
         assert producer.poll_events(0) == 0
     assert set(told) == {threading.current_thread()}
+
+
+@pytest.mark.parametrize("last_call", ["flush", "close", "leaving the block"])
+def test_with_manual_polling_flush_and_close_call_back_in_the_thread_that_calls_them(broker, props, last_call):
+    told, (begin,) = [], broker.end_offsets("one")
+
+    def callback(metadata, error):
+        told.append((metadata.record_id, error, threading.current_thread()))
+
+    def end(producer):
+        if last_call == "leaving the block":
+            with producer:
+                pass
+        else:
+            getattr(producer, last_call)()
+        assert [(number, error) for number, error, _ in told] == [(number, None) for number in range(10)]
+
+    producer = KafkaAsyncProducer(props, MANUAL)
+    for number in range(10):
+        producer.send(ProducerRecord("one", b"v", record_id=number), callback)
+    while broker.end_offsets("one") != [begin + 10]:
+        time.sleep(0.01)
+    time.sleep(0.1)  # the reports are there as well
+    assert told == []
+    with ThreadPoolExecutor(1, "another") as another:
+        another.submit(end, producer).result(10)
+    assert {thread.name for _, _, thread in told} == {"another_0"}
+    producer.close()
+    assert len(told) == 10
 
 
 def test_poll_events_waits_as_long_as_it_may(nobody):

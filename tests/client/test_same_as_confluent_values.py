@@ -1,13 +1,15 @@
 """Errors, topic partitions, messages, ids, constants and functions: the same as confluent_kafka's, value by value."""
 
+import copy
 import inspect
 import pickle
 
 import confluent_kafka
 import pytest
-from same_as_confluent import outcome, same
+from same_as_confluent import QUIET, outcome, same
 
 import headrace
+from headrace.testing import EmbeddedBroker
 
 
 def by_name(cases):
@@ -62,6 +64,15 @@ def test_an_error_may_be_raised_and_caught():
     assert caught.value.args[0].code() == 12345
 
 
+ATTRIBUTES = ("topic", "partition", "offset", "metadata", "leader_epoch", "error")
+
+
+def after_setting(k, name, value):
+    partition = k.TopicPartition("a", 1, 2)
+    setattr(partition, name, value)
+    return [getattr(partition, each) for each in ATTRIBUTES]
+
+
 @by_name({
     "topic alone": lambda k: (lambda t: (t.topic, t.partition, t.offset, t.error, t.metadata, t.leader_epoch))(
         k.TopicPartition("a")),
@@ -79,7 +90,21 @@ def test_an_error_may_be_raised_and_caught():
     "sorted": lambda k: [(t.topic, t.partition) for t in sorted(
         [k.TopicPartition("b", 0), k.TopicPartition("a", 2), k.TopicPartition("a", 1)])],
     "hash": lambda k: len({k.TopicPartition("a", 1, 2), k.TopicPartition("a", 1, 3), k.TopicPartition("a", 2)}),
-    "offset may be set": lambda k: (lambda t: (setattr(t, "offset", 7), t.offset))(k.TopicPartition("a")),
+    "leader epoch text": lambda k: k.TopicPartition("a", 1, 2, "m", "4"),
+    "leader epoch float": lambda k: k.TopicPartition("a", 1, 2, "m", 4.5),
+    "leader epoch too large": lambda k: k.TopicPartition("a", 1, 2, "m", 2**31),
+    "leader epoch -1 is none": lambda k: k.TopicPartition("a", 1, 2, "m", -1).leader_epoch,
+    "partition may be set": lambda k: after_setting(k, "partition", 7),
+    "partition may be set to none": lambda k: after_setting(k, "partition", -1),
+    "offset may be set": lambda k: after_setting(k, "offset", 7),
+    "offset may be set to a logical one": lambda k: after_setting(k, "offset", k.OFFSET_END),
+    "partition set to text": lambda k: after_setting(k, "partition", "1"),
+    "partition set to None": lambda k: after_setting(k, "partition", None),
+    "partition set to a float": lambda k: after_setting(k, "partition", 1.5),
+    "offset set to text": lambda k: after_setting(k, "offset", "1"),
+    "offset set to a float": lambda k: after_setting(k, "offset", 1.5),
+    "offset set too large": lambda k: after_setting(k, "offset", 2**63),
+    "no such attribute": lambda k: after_setting(k, "bogus", 1),
     "subclass": lambda k: type("Mine", (k.TopicPartition,), {})("a").topic,
     "no topic": lambda k: k.TopicPartition(), "topic None": lambda k: k.TopicPartition(None),
     "topic int": lambda k: k.TopicPartition(3), "partition text": lambda k: k.TopicPartition("a", "1"),
@@ -91,6 +116,45 @@ def test_an_error_may_be_raised_and_caught():
 })
 def test_topic_partitions(case):
     same(case)
+
+
+@pytest.mark.parametrize(("name", "value"), [
+    ("topic", "b"), ("partition", 0), ("offset", 2**63 - 1), ("metadata", ""), ("metadata", None), ("leader_epoch", 0),
+    ("leader_epoch", None), ("error", headrace.KafkaError(3)), ("error", None),
+])
+def test_every_attribute_of_a_topic_partition_may_be_set(name, value):
+    made = headrace.TopicPartition("a", 1, 2, "m", 4)
+    made.error = headrace.KafkaError(7)
+    before = {each: getattr(made, each) for each in ATTRIBUTES}
+    setattr(made, name, value)
+    assert {each: getattr(made, each) for each in ATTRIBUTES} == {**before, name: value}
+    changed = name in ("topic", "partition")
+    assert (made == headrace.TopicPartition("a", 1)) is not changed
+    assert (hash(made) == hash(headrace.TopicPartition("a", 1))) is not changed
+    if name not in ("partition", "offset"):
+        with pytest.raises(AttributeError):
+            setattr(confluent_kafka.TopicPartition("a", 1, 2, "m", 4), name, value)
+
+
+@pytest.mark.parametrize(("name", "value", "kind"), [
+    ("topic", None, TypeError), ("topic", b"b", TypeError), ("partition", 2**31, OverflowError),
+    ("partition", -2**31 - 1, OverflowError), ("offset", -2**63 - 1, OverflowError), ("metadata", b"m", TypeError),
+    ("leader_epoch", "4", TypeError), ("leader_epoch", 2**31, OverflowError), ("error", 3, TypeError),
+    ("error", ValueError("x"), TypeError),
+])
+def test_an_attribute_of_a_topic_partition_can_not_be_set_to_what_it_is_not(name, value, kind):
+    made = headrace.TopicPartition("a", 1, 2, "m", 4)
+    with pytest.raises(kind, match=f"^{name} "):
+        setattr(made, name, value)
+    assert getattr(made, name) == getattr(headrace.TopicPartition("a", 1, 2, "m", 4), name)
+
+
+def test_a_topic_partition_is_copied_and_pickled_with_all_that_was_set():
+    made = headrace.TopicPartition("a", 1, 2, "m", 4)
+    made.error = headrace.KafkaError(3)
+    for other in (copy.copy(made), copy.deepcopy(made), pickle.loads(pickle.dumps(made))):
+        assert [getattr(other, each) for each in ATTRIBUTES[:-1]] == ["a", 1, 2, "m", 4]
+        assert other.error == 3
 
 
 def test_a_topic_partition_does_not_compare_with_other_things():
@@ -116,13 +180,46 @@ def replaced(k):
     return returned, fields(message)
 
 
+def one_by_one(k, make):
+    """Each setter on a message of its own: what it returns, and all fields after it, also of a copy."""
+    shown = []
+    for part, values in {"topic": ("u", None), "key": ("x", b"y", None, ["any"]), "value": (b"y", "xyz", None, {1: 2}),
+                         "headers": ([("c", "d"), ("c", None)], None, {"c": b"d"}),
+                         "error": (k.KafkaError(7, "w"), None)}.items():
+        for value in values:
+            message = make(k)
+            returned = getattr(message, f"set_{part}")(value)
+            shown += [(returned, fields(message)), fields(pickle.loads(pickle.dumps(message)))]
+    return shown
+
+
+def consumed(k):
+    """A message that came from a broker is replaced in the same way."""
+    with EmbeddedBroker(topics={"t": 1}) as broker:
+        producer = headrace.Producer({"bootstrap.servers": broker.bootstrap_servers})
+        producer.produce("t", b"v", b"k", headers=[("a", b"b")], timestamp=5)
+        producer.flush()
+        consumer = k.Consumer({"bootstrap.servers": broker.bootstrap_servers, "group.id": "g", "logger": QUIET})
+        consumer.assign([k.TopicPartition("t", 0, 0)])
+        messages = []
+        while len(messages) < 1:
+            messages = consumer.consume(1, 10)
+        consumer.close()
+    message = messages[0]
+    return [fields(message), message.set_value("y"), message.set_key(None), message.set_headers([("c", b"d")]),
+            message.set_topic("u"), message.set_error(k.KafkaError(7)), fields(message)]
+
+
 @by_name({
     "nothing": lambda k: fields(k.Message()), "everything": lambda k: fields(full(k)),
     "by name": lambda k: fields(k.Message(topic="t", partition=1, offset=2, key=b"k", value=b"v", headers=None,
                                           error=None, timestamp=(2, 5), latency=0.5, leader_epoch=3)),
     "numbers that are not known": lambda k: fields(k.Message("t", -1, -1, leader_epoch=-1)),
     "length": lambda k: [len(k.Message(value=v)) for v in (None, b"", b"abc")],
-    "setters": replaced, "pickled": lambda k: fields(pickle.loads(pickle.dumps(full(k)))),
+    "setters": replaced, "setters one by one": lambda k: one_by_one(k, full),
+    "setters of an empty message": lambda k: one_by_one(k, lambda k: k.Message()), "setters after consuming": consumed,
+    "a setter without a value": lambda k: full(k).set_value(), "no other setters": lambda k: full(k).set_offset(1),
+    "pickled": lambda k: fields(pickle.loads(pickle.dumps(full(k)))),
     "equal": lambda k: (full(k) == full(k), full(k) != full(k), full(k) == k.Message("t"),
                         k.Message("t", 1, 2, b"k") == k.Message("t", 1, 2, b"z")),
     "unknown argument": lambda k: k.Message(bogus=1), "hash": lambda k: hash(k.Message()) and None,

@@ -7,12 +7,13 @@ from collections import Counter
 from random import Random
 from typing import Any, NamedTuple
 
-from . import batches, bombs, captures, frames, readers
+from . import batches, bombs, captures, clients, frames, readers
 from .mutations import mutate
 
 ROUND = 250
 """Cases of a round."""
 _SOURCES = 12  # valid frames that a round's mutants are made of
+_ASKED = 0.05  # damaged responses that a whole client gets, which takes milliseconds
 
 
 class Tally(NamedTuple):
@@ -78,6 +79,8 @@ def _case(chance: Random, sources: list[frames.Frame]) -> tuple[str, bytes, Any]
 def _read(meter: readers.Meter, kind: str, data: bytes, aim: Any, chance: Random) -> None:
     if kind in ("request", "response", "inner"):
         readers.read_frame(meter, kind, aim.cls, aim.version, data, chance)
+        if clients.can_be_asked(aim) and chance.random() < _ASKED:
+            meter.run("a client", data, lambda: clients.outlive(data, aim, chance))
     elif kind == "stream":
         readers.read_stream(meter, data, chance)
     elif kind == "decode":

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from headrace.net import connection
 from headrace.records import legacy
 from tests.hostile import bombs, captures, cases, frames, readers
 from tests.hostile.mutations import mutate
@@ -60,6 +61,12 @@ def test_a_difference_between_the_twins_is_a_finding(monkeypatch: pytest.MonkeyP
         pytest.skip("there is only one twin")
     monkeypatch.setattr(readers.PLAIN, "scan", lambda *_: [])
     assert "scan: native says" in cases.run_round("differs").finding
+
+
+def test_a_client_that_does_not_go_on_is_a_finding(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connection, "request_error", lambda error, cause, written: error)
+    monkeypatch.setattr(cases, "_ASKED", 1.0)
+    assert "a client raised AssertionError" in cases.run_round("broken client").finding
 
 
 def test_too_much_time_is_a_finding(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -37,14 +37,17 @@ def test_we_read_what_the_console_producer_writes(kafka: KafkaCluster, topic: st
         (f"k{i}".encode(), f"value {i} ü".encode()) for i in range(200))
 
 
-def test_java_and_we_send_a_key_to_the_same_partition_with_murmur2(kafka: KafkaCluster, topic: str) -> None:
+@pytest.mark.parametrize("partitioner", ["murmur2", "murmur2_random"])
+def test_java_and_we_send_a_key_to_the_same_partition_with_murmur2(
+    kafka: KafkaCluster, topic: str, partitioner: str
+) -> None:
     keys = [f"key-{i}" for i in range(50)]
     done = kafka.java_tool(
         "console-producer", "--topic", topic, "--property", "parse.key=true", "--property", "key.separator=:",
         stdin="".join(f"{key}:java\n" for key in keys),
     )
     assert done.returncode == 0, done.stderr.decode()
-    config = {**kafka.connection, "partitioner": "murmur2_random"}
+    config = {**kafka.connection, "partitioner": partitioner}
     with Producer(config) as producer:
         for key in keys:
             producer.produce(topic, b"ours", key)
@@ -53,6 +56,7 @@ def test_java_and_we_send_a_key_to_the_same_partition_with_murmur2(kafka: KafkaC
     for message in read_all(kafka, topic, 100):
         places[message.value()][message.key()] = message.partition()
     assert places[b"java"] == places[b"ours"]
+    assert len(set(places[b"java"].values())) > 1
 
 
 def test_the_group_program_shows_our_committed_offsets(kafka: KafkaCluster, topic: str) -> None:

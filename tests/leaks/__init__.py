@@ -1,1 +1,1 @@
-"""What producers leave behind when they are closed: `python -m tests.leaks --producers 1000`."""
+"""What closed clients leave behind: `python -m tests.leaks --producers 1000 --consumers 1000`."""

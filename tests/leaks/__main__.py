@@ -1,10 +1,11 @@
-"""Opens and closes producers and looks at what is left: threads, sockets, timers, tasks and memory.
+"""Opens and closes producers or consumers and looks at what is left: threads, sockets, timers, tasks and memory.
 
-    python -m tests.leaks --producers 1000
+    python -m tests.leaks --producers 1000 --consumers 1000
 
 Each producer connects to a broker in another process, some in TLS, and delivers a record; some in a transaction, some
-under asyncio. After a warm-up the process must have as many threads, open files and loop handles as before, and
-less than a megabyte more of memory.
+under asyncio. Each consumer reads a record, most as a member of a group, some under asyncio; some are not closed, but
+let go with callbacks that lead back to them. After a warm-up the process must have as many threads, open files and
+loop handles as before, and less than a megabyte more of memory.
 """
 
 from __future__ import annotations
@@ -13,17 +14,21 @@ import argparse
 import asyncio
 import ctypes
 import gc
+import itertools
 import json
 import os
 import subprocess
 import sys
 import threading
 import time
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from headrace import Producer
-from headrace.aio import AIOProducer
+from headrace import OFFSET_BEGINNING, Consumer, Producer, TopicPartition
+from headrace.aio import AIOConsumer, AIOProducer
 from headrace.net.thread import loop_thread
+from headrace.records import Message
+from tests.leaks.brokers import FULL
 from tests.memory.application import status
 from tests.net.threaded_broker import TOPIC
 
@@ -44,22 +49,44 @@ class Left(NamedTuple):
 
 
 class Rounds:
-    """The ways to use a producer, in turn.
+    """The ways to use a client, in turn.
 
     Args:
         brokers: what `brokers` prints.
     """
 
     def __init__(self, brokers: dict[str, str]) -> None:
-        self._plain = {"bootstrap.servers": brokers["plain"], "linger.ms": 0}
-        self._tls = {"bootstrap.servers": brokers["secure"], "linger.ms": 0, "security.protocol": "ssl",
-                     "ssl.ca.pem": brokers["pem"]}
+        self._brokers = brokers
         self._loop = asyncio.new_event_loop()
-        self._ways = (self.plain, self.plain, self.tls, self.transaction, self.asynchronous)
+        self._ways = self.ways()
+
+    def ways(self) -> tuple[Callable[[], None], ...]:
+        """Each opens, uses and closes one client."""
+        raise NotImplementedError
 
     def run(self, number: int) -> None:
-        """Open, use and close one producer."""
+        """Open, use and close one client."""
         self._ways[number % len(self._ways)]()
+
+    def left(self) -> Left:
+        """What is open now."""
+        loops: list[Any] = [self._loop, loop_thread().loop]
+        return Left(threading.active_count(), len(os.listdir("/proc/self/fd")),
+                    sum(len(loop._scheduled) + len(loop._ready) for loop in loops),
+                    sum(len(asyncio.all_tasks(loop)) for loop in loops))
+
+    def close(self) -> None:
+        self._loop.close()
+
+
+class Producers(Rounds):
+    """The ways to use a producer."""
+
+    def ways(self) -> tuple[Callable[[], None], ...]:
+        self._plain = {"bootstrap.servers": self._brokers["plain"], "linger.ms": 0}
+        self._tls = {"bootstrap.servers": self._brokers["secure"], "linger.ms": 0, "security.protocol": "ssl",
+                     "ssl.ca.pem": self._brokers["pem"]}
+        return (self.plain, self.plain, self.tls, self.transaction, self.asynchronous)
 
     def plain(self) -> None:
         _deliver(Producer(self._plain))
@@ -81,15 +108,59 @@ class Rounds:
 
         self._loop.run_until_complete(deliver())
 
-    def left(self) -> Left:
-        """What is open now."""
-        loops: list[Any] = [self._loop, loop_thread().loop]
-        return Left(threading.active_count(), len(os.listdir("/proc/self/fd")),
-                    sum(len(loop._scheduled) + len(loop._ready) for loop in loops),
-                    sum(len(asyncio.all_tasks(loop)) for loop in loops))
 
-    def close(self) -> None:
-        self._loop.close()
+class Consumers(Rounds):
+    """The ways to use a consumer. Each is the only member of its group."""
+
+    def ways(self) -> tuple[Callable[[], None], ...]:
+        self._numbers = itertools.count()
+        return (self.assigned, self.member, self.let_go, self.asynchronous, self.asynchronous_let_go)
+
+    def _conf(self, **more: Any) -> dict[str, Any]:
+        return {"bootstrap.servers": self._brokers["plain"], "group.id": f"group {next(self._numbers)}",
+                "auto.offset.reset": "earliest", **more}
+
+    def assigned(self) -> None:
+        with Consumer(self._conf(**{"group.id": ""})) as reader:
+            reader.assign([TopicPartition(FULL, 0, OFFSET_BEGINNING)])
+            _read(reader.poll(_SETTLING_S))
+
+    def member(self) -> None:
+        with Consumer(self._conf()) as reader:
+            reader.subscribe([FULL])
+            _read(reader.poll(_SETTLING_S))
+            reader.commit(asynchronous=False)
+
+    def let_go(self) -> None:
+        def read() -> None:
+            told: list[object] = []
+            reader = Consumer(self._conf(error_cb=lambda error: told.append(reader)))
+            reader.subscribe([FULL], on_assign=lambda face, _: told.append(face))
+            _read(reader.poll(_SETTLING_S))
+            assert told == [reader]
+
+        read()
+        gc.collect()
+
+    def asynchronous(self) -> None:
+        async def read() -> None:
+            async with AIOConsumer(self._conf()) as reader:
+                await reader.subscribe([FULL])
+                _read(await reader.poll(_SETTLING_S))
+
+        self._loop.run_until_complete(read())
+
+    def asynchronous_let_go(self) -> None:
+        async def read() -> None:
+            reader = AIOConsumer(self._conf())
+            await reader.subscribe([FULL])
+            _read(await reader.poll(_SETTLING_S))
+            del reader
+            await asyncio.sleep(0.001)
+            while len(asyncio.all_tasks()) > 1:
+                await asyncio.sleep(0.001)
+
+        self._loop.run_until_complete(read())
 
 
 def _deliver(producer: Producer) -> None:
@@ -99,6 +170,11 @@ def _deliver(producer: Producer) -> None:
     assert errors == [None], errors
 
 
+def _read(message: Message | None) -> None:
+    assert message is not None
+    assert message.error() is None
+
+
 def memory() -> int:
     """Resident bytes, without what the allocator could give back."""
     gc.collect()
@@ -106,17 +182,17 @@ def memory() -> int:
     return status("VmRSS")
 
 
-def run(producers: int) -> tuple[Left, Left, int]:
-    """Open and close so many producers after a warm-up. Returns what was open before and after, and bytes grown by."""
+def run(kind: type[Rounds], count: int) -> tuple[Left, Left, int]:
+    """Open and close so many clients after a warm-up. Returns what was open before and after, and bytes grown by."""
     command = [sys.executable, "-m", "tests.leaks.brokers"]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as brokers:
         assert brokers.stdout is not None
         try:
-            rounds = Rounds(json.loads(brokers.stdout.readline()))
+            rounds = kind(json.loads(brokers.stdout.readline()))
             for number in range(WARM_UP):
                 rounds.run(number)
             before, taken = _settled(rounds, None), memory()
-            for number in range(producers):
+            for number in range(count):
                 rounds.run(number)
             after = _settled(rounds, before)
             grown = memory() - taken
@@ -146,15 +222,20 @@ def main() -> int:
     """Print what is left; 1 when it is more than before."""
     parser = argparse.ArgumentParser(prog="python -m tests.leaks", description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--producers", type=int, default=100, help="after the warm-up (default: %(default)s)")
+    parser.add_argument("--producers", type=int, default=0, help="so many producers after the warm-up")
+    parser.add_argument("--consumers", type=int, default=0, help="so many consumers after the warm-up")
     arguments = parser.parse_args()
     if os.environ.get(_ALLOCATOR) != "malloc":  # Python's own takes and gives back a megabyte at a time
         os.execve(sys.executable, [sys.executable, "-m", "tests.leaks", *sys.argv[1:]],
                   {**os.environ, _ALLOCATOR: "malloc"})
-    before, after, grown = run(arguments.producers)
-    leaks = any(now > then for now, then in zip(after, before, strict=True)) or grown >= GROWTH_BYTES
-    print(f"{arguments.producers:,} producers after {WARM_UP}: {before} before, {after} after, "
-          f"{grown / 1e6:+.2f} MB: {'LEAK' if leaks else 'nothing left'}")
+    leaks = False
+    for kind, count in ((Producers, arguments.producers), (Consumers, arguments.consumers)):
+        if count:
+            before, after, grown = run(kind, count)
+            leak = any(now > then for now, then in zip(after, before, strict=True)) or grown >= GROWTH_BYTES
+            print(f"{count:,} {kind.__name__.lower()} after {WARM_UP}: {before} before, {after} after, "
+                  f"{grown / 1e6:+.2f} MB: {'LEAK' if leak else 'nothing left'}")
+            leaks |= leak
     return 1 if leaks else 0
 
 

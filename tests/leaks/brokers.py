@@ -11,15 +11,21 @@ import sys
 
 import trustme
 
+from headrace import Producer
 from headrace.testing import EmbeddedBroker
 from tests.net.threaded_broker import TOPIC, ThreadedBroker
+
+FULL = "full"
+"""A topic with a record."""
 
 
 def main() -> None:
     authority = trustme.CA()
     tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     authority.issue_cert("127.0.0.1").configure_cert(tls)
-    with EmbeddedBroker(topics={TOPIC: 1}) as broker, ThreadedBroker(tls=tls) as secure:
+    with EmbeddedBroker(topics={TOPIC: 1, FULL: 1}) as broker, ThreadedBroker(tls=tls) as secure:
+        with Producer({"bootstrap.servers": broker.bootstrap_servers}) as producer:
+            producer.produce(FULL, b"value")
         print(json.dumps({"plain": broker.bootstrap_servers, "secure": secure.bootstrap_servers,
                           "pem": authority.cert_pem.bytes().decode()}), flush=True)
         sys.stdin.read()

@@ -1,10 +1,14 @@
-"""Closed producers leave nothing behind: a short run of `python -m tests.leaks`."""
+"""Closed clients leave nothing behind: a short run of `python -m tests.leaks`."""
 
 import subprocess
 import sys
 
+import pytest
 
-def test_a_hundred_producers_leave_no_thread_socket_timer_or_megabyte() -> None:
-    done = subprocess.run([sys.executable, "-m", "tests.leaks", "--producers", "100"], capture_output=True, text=True)
+
+@pytest.mark.parametrize("kind", ["producers", "consumers"])
+def test_a_hundred_clients_leave_no_thread_socket_timer_or_megabyte(kind: str) -> None:
+    done = subprocess.run([sys.executable, "-m", "tests.leaks", f"--{kind}", "100"], capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
+    assert f"100 {kind}" in done.stdout
     assert "nothing left" in done.stdout

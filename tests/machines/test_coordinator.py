@@ -90,3 +90,18 @@ def test_no_answer_leads_to_another_question() -> None:
     finder.on_error(send, KafkaError(KafkaError._TRANSPORT), 1.0)
     assert finder.deadline() == 1.1
     assert finder.events() == []
+
+
+@pytest.mark.parametrize(("error", "is_final"), [
+    (KafkaError(KafkaError._SSL), True), (KafkaError(KafkaError._SSL, retriable=True), False),
+    (KafkaError(KafkaError._AUTHENTICATION), True), (KafkaError(KafkaError._TRANSPORT), False),
+])
+def test_why_it_is_not_found_is_known_and_only_a_refusal_is_final(error: KafkaError, is_final: bool) -> None:
+    finder = CoordinatorFinder(TRANSACTION, "k")
+    send = ask(finder, 0.0)
+    assert send is not None
+    finder.on_error(send, error, 0.0)
+    assert finder.last_error is error
+    assert (finder.error is error) is is_final
+    answer(finder, FindCoordinatorResponse(node_id=3), 5.0)
+    assert (finder.node_id, finder.error, finder.last_error) == (3, None, None)

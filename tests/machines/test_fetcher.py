@@ -165,6 +165,25 @@ def test_a_full_queue_stops_the_fetching_until_it_drains() -> None:
     assert fetch_offset(bench.poll()[1]) == 100
 
 
+def test_no_more_is_fetched_while_so_many_records_of_a_partition_wait() -> None:
+    bench = Bench(queued_min_messages=10)
+    bench.reply(bench.poll()[1], data=batch(0, 5) + batch(5, 4))
+    assert fetch_offset(bench.poll()[1]) == 9  # 9 are fewer than 10
+    bench = Bench(queued_min_messages=10)
+    bench.reply(bench.poll()[1], data=batch(0, 5) + batch(5, 5))
+    assert bench.poll() == {}
+    assert len(offsets(bench, 9)) == 9
+    assert (bench.poll(), bench.drained) == ({}, 0)
+    assert offsets(bench) == [9]
+    assert bench.drained == 1
+    send = bench.poll()[1]
+    assert fetch_offset(send) == 10
+    bench.reply(send, data=batch(10, 30))
+    assert bench.poll() == {}
+    bench.subscription.seek("t", 0, 3)
+    assert fetch_offset(bench.poll()[1]) == 3  # what waited for the old position counts no more
+
+
 def test_a_broker_answers_soon_while_a_partition_of_it_is_left_out() -> None:
     bench = Bench(partitions=3, max_partition_fetch_bytes=100, queued_max_messages_kbytes=8)
     first = bench.poll()[1]
@@ -182,7 +201,7 @@ def test_an_unfinished_batch_at_the_end_is_fetched_again() -> None:
 
 @pytest.mark.parametrize("code", [
     KafkaError.NOT_LEADER_FOR_PARTITION, KafkaError.FENCED_LEADER_EPOCH, KafkaError.UNKNOWN_TOPIC_ID,
-    KafkaError.KAFKA_STORAGE_ERROR])
+    KafkaError.INCONSISTENT_TOPIC_ID, KafkaError.KAFKA_STORAGE_ERROR])
 def test_a_wrong_leader_makes_it_ask_for_metadata_and_try_again_later(code: int) -> None:
     bench = Bench()
     bench.reply(bench.poll()[1], code=code)
@@ -281,6 +300,81 @@ def test_damage_is_told_with_its_place_and_stops_the_partition() -> None:
     assert bench.poll() == {}
 
 
+def with_bad_header(base_offset: int, count: int) -> bytes:
+    broken = bytearray(batch(base_offset, count))
+    broken[8:12] = b"\0\0\0\1"
+    return bytes(broken)
+
+
+def with_bad_sum(base_offset: int, count: int) -> bytes:
+    broken = bytearray(batch(base_offset, count))
+    broken[-1] ^= 1
+    return bytes(broken)
+
+
+@pytest.mark.parametrize("damaged", [with_bad_header, with_bad_sum])
+@pytest.mark.parametrize("at_once", [1, 2, 100])
+def test_all_in_front_of_damage_is_handed_out_then_the_error_with_its_place_and_seek_goes_on(
+    damaged: Any, at_once: int
+) -> None:
+    bench = Bench()
+    bench.reply(bench.poll()[1], data=batch(0, 2))
+    bench.reply(bench.poll()[1], data=batch(2, 2) + batch(4, 1) + damaged(5, 3) + batch(8, 1))
+    taken = []
+    while messages := bench.fetcher.take(at_once):
+        taken += messages
+    error = taken.pop()
+    assert [(message.offset(), message.error()) for message in taken] == [(offset, None) for offset in range(5)]
+    assert (error.topic(), error.partition(), error.offset()) == ("t", 0, 5)
+    assert error.error() == KafkaError.INVALID_MSG
+    assert "t[0]" in str(error.error())
+    state = bench.subscription.require("t", 0)
+    assert (state.position, state.stored) == (5, 5)
+    assert bench.poll() == {}
+    bench.subscription.seek("t", 0, 8)
+    assert fetch_offset(bench.poll()[1]) == 8
+
+
+def test_raw_pieces_end_in_front_of_damage() -> None:
+    bench = Bench()
+    bench.reply(bench.poll()[1], data=batch(0, 2) + with_bad_header(2, 3))
+    whole, told = bench.fetcher.take_fetched(), bench.fetcher.take_fetched()
+    assert whole is not None
+    assert (bytes(whole.data), whole.next_offset) == (batch(0, 2), 2)
+    assert told is not None
+    assert told.notice is not None
+    assert told.notice.error() == KafkaError.INVALID_MSG
+
+
+@pytest.mark.parametrize("reset", ["latest", "error"])
+def test_what_waits_in_the_queue_is_handed_out_before_a_position_out_of_range_is_given_up(reset: str) -> None:
+    bench = Bench(auto_offset_reset=reset)
+    bench.reply(bench.poll()[1], data=batch(0, 3))
+    bench.reply(bench.poll()[1], code=KafkaError.OFFSET_OUT_OF_RANGE)
+    assert bench.poll() == {}
+    assert offsets(bench, 2) == [0, 1]
+    assert bench.poll() == {}
+    drained = bench.drained
+    assert offsets(bench, 2) == [2]
+    assert bench.drained == drained + 1, "the loop is woken to look again"
+    assert bench.poll() == {}
+    if reset == "latest":
+        assert bench.subscription.require("t", 0).phase is Phase.RESET
+    else:
+        [message] = bench.fetcher.take(10)
+        assert message.error() == KafkaError._AUTO_OFFSET_RESET
+        assert message.offset() == 3
+
+
+def test_a_seek_away_from_a_position_out_of_range_is_kept() -> None:
+    bench = Bench(auto_offset_reset="error")
+    bench.reply(bench.poll()[1], data=batch(0, 3))
+    bench.reply(bench.poll()[1], code=KafkaError.OFFSET_OUT_OF_RANGE)
+    bench.subscription.seek("t", 0, 1)
+    assert fetch_offset(bench.poll()[1]) == 1
+    assert offsets(bench) == []
+
+
 def test_a_preferred_follower_is_read_and_given_up_when_it_fails() -> None:
     bench = Bench()
     bench.reply(bench.poll()[1], preferred_read_replica=2)
@@ -321,6 +415,21 @@ def test_lengths_that_make_no_sense_are_told_and_stop_the_partition() -> None:
     assert error is not None
     assert "seek()" in error.str()
     assert bench.poll() == {}
+
+
+@pytest.mark.parametrize("code", [
+    KafkaError.UNKNOWN_TOPIC_ID, KafkaError.INCONSISTENT_TOPIC_ID, KafkaError.FETCH_SESSION_TOPIC_ID_ERROR])
+def test_a_session_with_a_topic_that_is_another_by_now_begins_anew_after_a_look_at_the_metadata(code: int) -> None:
+    bench = Bench()
+    bench.reply(bench.poll()[1], data=batch(0, 1))
+    send = bench.poll()[1]
+    bench.fetcher.on_reply(send, FetchResponse(session_id=5, error_code=code), bench.now)
+    assert bench.metadata.deadline() is not None
+    assert bench.poll() == {}
+    bench.now = bench.fetcher.deadline() or 0.0
+    again = bench.poll()[1].request
+    assert isinstance(again, FetchRequest)
+    assert (again.session_epoch, len(again.topics)) == (0, 1)
 
 
 def test_a_lost_session_is_not_tried_again_in_a_tight_loop() -> None:

@@ -56,13 +56,13 @@ class Bench:
         for send in list(self.finder.poll(self.now)):
             self.finder.on_reply(send, FindCoordinatorResponse(node_id=1, host="h", port=1), self.now)
 
-    def set_topics(self, topics: dict[str, int]) -> None:
+    def set_topics(self, topics: dict[str, int], internal: str = "") -> None:
         self.now += 0.001
         self.metadata.want_topics([*topics, f"at {self.now}"])
         [send] = self.metadata.poll(self.now)
         self.metadata.on_reply(send, MetadataResponse(
             cluster_id="c", brokers=[MetadataResponseBroker(node_id=1, host="h", port=1)],
-            topics=[MetadataResponseTopic(name=name, partitions=[
+            topics=[MetadataResponseTopic(name=name, is_internal=name == internal, partitions=[
                 MetadataResponsePartition(partition_index=p, leader_id=1) for p in range(count)])
                 for name, count in topics.items()]), self.now)
 
@@ -276,6 +276,19 @@ def test_a_refusal_that_a_person_must_mend_is_told_and_tried_again_later() -> No
     bench.send(JoinGroupRequest, after_s=10)
 
 
+@pytest.mark.parametrize("leader", ["me", "another"])
+def test_an_answer_with_a_strategy_that_was_not_offered_is_told_and_the_member_joins_again(leader: str) -> None:
+    bench = Bench()
+    bench.reply(bench.send(JoinGroupRequest), JoinGroupResponse(
+        generation_id=1, protocol_name="ran\0e", member_id="me", leader=leader))
+    [failed] = bench.events(GroupFailed)
+    assert "'ran\\x00e', which this member did not offer" in failed.error.str()
+    assert not failed.error.fatal()
+    bench.now += 6.0
+    bench.settle(("t", 0))
+
+
+
 def test_a_rebalance_during_sync_starts_over() -> None:
     bench = Bench()
     bench.join()
@@ -361,6 +374,16 @@ def test_a_pattern_picks_up_topics_that_appear_later() -> None:
     bench.silent()
     assert bench.rebalanced()[0] is Change.REVOKE
     assert b"log-2" in bench.join(generation=2).protocols[0].metadata
+
+
+@pytest.mark.parametrize("excluded", [True, False])
+def test_a_pattern_may_leave_out_the_topics_of_the_brokers(excluded: bool) -> None:
+    bench = Bench(properties={"exclude.internal.topics": excluded})
+    bench.set_topics({"mine": 1, "__consumer_offsets": 1}, internal="__consumer_offsets")
+    bench.subscription.subscribe(["^.*"])
+    wanted = bench.join().protocols[0].metadata
+    assert b"mine" in wanted
+    assert (b"__consumer_offsets" in wanted) is not excluded
 
 
 def test_an_answer_to_a_round_that_was_given_up_changes_nothing() -> None:

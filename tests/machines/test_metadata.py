@@ -104,6 +104,31 @@ def test_all_topics_are_asked_for_with_null_and_forgotten_topics_not_at_all() ->
     assert names(exchange(metadata, reply(topic("t"), topic("x")), 0.0)) is None
 
 
+def test_what_alone_is_wanted_is_asked_for_and_at_once_if_it_is_new() -> None:
+    metadata = machine(refresh_s=300.0)
+    metadata.want_topics(["t", "u"])
+    exchange(metadata, reply(topic("t"), topic("u")), 0.0)
+    metadata.want_only(["t"], every=False)
+    assert ask(metadata, 1.0) is None, "nothing is new"
+    assert names(exchange(metadata, reply(topic("t")), 300.0)) == ["t"]
+    metadata.want_only(["v"], every=False)
+    assert names(exchange(metadata, reply(topic("v")), 300.0)) == ["v"]
+
+
+def test_after_a_pattern_only_the_topics_are_asked_for_that_are_wanted_then() -> None:
+    metadata = machine(refresh_s=300.0)
+    metadata.want_only([], every=True)
+    assert names(exchange(metadata, reply(topic("t"), topic("u")), 0.0)) is None
+    metadata.want_only(["t"], every=True)
+    assert ask(metadata, 1.0) is None, "it is in the picture"
+    metadata.want_only(["t"], every=False)
+    assert names(exchange(metadata, reply(topic("t")), 300.0)) == ["t"]
+    metadata.want_only([], every=False)
+    assert names(exchange(metadata, reply(), 600.0)) == []
+    metadata.want_only([], every=True)
+    assert names(exchange(metadata, reply(topic("t"), topic("u")), 600.0)) is None
+
+
 def test_refresh_is_limited_by_the_retry_backoff() -> None:
     metadata = machine()
     exchange(metadata, reply(), 10.0)
@@ -227,3 +252,66 @@ def test_a_reply_without_brokers_is_not_believed() -> None:
     exchange(metadata, reply(nodes=()), 0.0)
     assert metadata.updates == 0
     assert metadata.deadline() == 0.1
+
+
+def test_brokers_that_give_no_metadata_for_so_long_are_forgotten_for_the_bootstrap_servers() -> None:
+    metadata = machine(rebootstrap_after_s=10.0, refresh_s=90.0)
+    metadata.want_topics(["t"])
+    exchange(metadata, reply(topic("t")), 0.0)
+    silent = ask(metadata, 90.0)
+    assert silent is not None
+    assert metadata.deadline() == 100.0
+    assert ask(metadata, 99.9) is None
+    assert set(metadata.cluster.nodes) == {1, 2}
+    again = ask(metadata, 100.0)
+    assert again is not None
+    assert set(metadata.cluster.nodes) == {-1000, -1001}
+    assert metadata.leader("t", 0) == (1, 5)
+    assert metadata.deadline() is None  # the bootstrap servers have all the time that a request has
+    metadata.on_error(silent, KafkaError(KafkaError._TIMED_OUT), 120.0)
+    assert ask(metadata, 200.0) is None
+    metadata.on_reply(again, reply(topic("t"), nodes=(5,)), 200.0)
+    assert set(metadata.cluster.nodes) == {5}
+    assert metadata.deadline() == 290.0
+
+
+def test_the_time_without_metadata_counts_from_the_first_request_whatever_became_of_it() -> None:
+    metadata = machine(rebootstrap_after_s=1.0, retry_backoff_s=0.3, retry_backoff_max_s=0.3)
+    exchange(metadata, reply(nodes=(1, 2, 3, 4)), 0.0)
+    metadata.refresh(50.0)
+    times = [50.0]
+    while set(metadata.cluster.nodes) == {1, 2, 3, 4}:
+        send = ask(metadata, times[-1])
+        if send is not None and set(metadata.cluster.nodes) == {1, 2, 3, 4}:
+            metadata.on_error(send, KafkaError(KafkaError._TRANSPORT), times[-1])
+        deadline = metadata.deadline()
+        times.append(times[-1] + 1.0 if deadline is None else deadline)
+    assert [round(time - 50.0, 3) for time in times[:5]] == [0.0, 0.3, 0.6, 0.9, 1.0]
+    assert set(metadata.cluster.nodes) == {-1000, -1001}
+
+
+def test_an_answer_that_comes_too_late_is_taken_and_the_newer_request_goes_on() -> None:
+    metadata = machine(rebootstrap_after_s=0.0, refresh_s=None)
+    exchange(metadata, reply(), 0.0)
+    metadata.refresh(5.0)
+    slow = ask(metadata, 5.0)
+    assert slow is not None
+    assert metadata.deadline() == 5.1  # not sooner than any other retry
+    newer = ask(metadata, 5.1)
+    assert newer is not None
+    metadata.on_reply(slow, reply(nodes=(7,)), 6.0)
+    assert set(metadata.cluster.nodes) == {7}
+    metadata.refresh(7.0)
+    assert ask(metadata, 8.0) is None
+    metadata.on_reply(newer, reply(nodes=(8,)), 9.0)
+    assert set(metadata.cluster.nodes) == {8}
+
+
+def test_without_rebootstrap_brokers_are_waited_for_however_long_they_are_silent() -> None:
+    metadata = machine(rebootstrap_after_s=10.0, rebootstrap=False)
+    exchange(metadata, reply(), 0.0)
+    metadata.refresh(20.0)
+    assert ask(metadata, 20.0) is not None
+    assert metadata.deadline() is None
+    assert ask(metadata, 999.0) is None
+    assert set(metadata.cluster.nodes) == {1, 2}

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from typing import Any
+from uuid import UUID
 
 import pytest
 
 from headrace.errors import KafkaError
 from headrace.machines.coordinator import CoordinatorFinder
+from headrace.machines.group_classic import Change, Rebalance
 from headrace.machines.machine import Send
 from headrace.machines.metadata import Metadata
 from headrace.machines.offsets import GroupOffsets, OffsetLookup, PositionFailed
+from headrace.machines.ownership import Ownership
 from headrace.machines.subscription import EARLIEST, Phase, Subscription
-from headrace.types import TopicPartition
+from headrace.types import OFFSET_INVALID, TopicPartition
 from headrace.wire.messages.groups import FindCoordinatorResponse
 from headrace.wire.messages.metadata import (
     MetadataResponse,
@@ -37,14 +40,6 @@ from headrace.wire.messages.offsets import (
 NEVER = float("inf")
 
 
-class Member:
-    """An identity in the group."""
-
-    member_id = "me"
-    generation = 3
-    instance_id: str | None = None
-
-
 class Bench:
     """Both machines; topic "t" has partition 0 on broker 1 and partition 1 on broker 2; broker 1 coordinates."""
 
@@ -61,13 +56,21 @@ class Bench:
         self.finder = CoordinatorFinder(0, "g")
         self.find()
         self.lookup = OffsetLookup(self.subscription, self.metadata, 1, 30.0)
-        self.group = GroupOffsets("g", self.subscription, self.finder, Member(), 1, 30.0)
+        self.ownership = Ownership("g", None)
+        self.meet(Change.ASSIGN, 3)
+        self.group = GroupOffsets("g", self.subscription, self.finder, self.ownership, 1, 30.0)
         self.found: list[TopicPartition] = []
         self.done: list[tuple[list[TopicPartition], KafkaError | None]] = []
 
     def find(self) -> None:
         for send in list(self.finder.poll(self.now)):
             self.finder.on_reply(send, FindCoordinatorResponse(node_id=1, host="h", port=1), self.now)
+
+    def meet(self, change: Change, generation: int, *partitions: int) -> None:
+        """The application is told of a rebalance of topic "t", and has been told."""
+        told = Rebalance(change, [TopicPartition("t", p) for p in partitions], True, generation, "me")
+        self.ownership.meet(told)
+        self.ownership.part(told)
 
     def ask_leader(self, partition: int, timestamp: int = EARLIEST, expires_at: float = NEVER) -> None:
         self.lookup.ask("t", partition, timestamp, expires_at, self.found.append)
@@ -95,9 +98,9 @@ def fetched(partition: int, offset: int, code: int = 0, top: int = 0) -> OffsetF
                                      error_code=code)])])
 
 
-def committed(code: int = 0) -> OffsetCommitResponse:
+def committed(*partitions: int, code: int = 0) -> OffsetCommitResponse:
     return OffsetCommitResponse(topics=[OffsetCommitResponseTopic(name="t", partitions=[
-        OffsetCommitResponsePartition(partition_index=0, error_code=code)])])
+        OffsetCommitResponsePartition(partition_index=p, error_code=code) for p in partitions or (0,)])])
 
 
 def test_each_leader_is_asked_for_its_partitions() -> None:
@@ -110,6 +113,21 @@ def test_each_leader_is_asked_for_its_partitions() -> None:
     for partition, send in enumerate(sends):
         bench.lookup.on_reply(send, listed(partition), 0.0)
     assert [(tp.partition, tp.offset, tp.leader_epoch) for tp in bench.found] == [(0, 7, 2), (1, 7, 2)]
+
+
+def test_what_is_asked_twice_of_one_partition_is_answered_twice_one_request_after_the_other() -> None:
+    bench = Bench()
+    for timestamp in (1000, 1000, 2000):
+        bench.ask_leader(0, timestamp)
+    for asked in range(1, 4):
+        [send] = poll(bench.lookup, 0.0)
+        assert isinstance(send.request, ListOffsetsRequest)
+        assert [len(topic.partitions) for topic in send.request.topics] == [1], "Kafka refuses one that is named twice"
+        assert poll(bench.lookup, 0.0) == []
+        assert bench.lookup.deadline() is None, "the rest waits for the reply"
+        bench.lookup.on_reply(send, listed(0, asked), 0.0)
+        assert [tp.offset for tp in bench.found] == list(range(1, asked + 1))
+    assert poll(bench.lookup, 0.0) == []
 
 
 def test_a_partition_to_be_reset_gets_its_start() -> None:
@@ -227,6 +245,113 @@ def test_a_commit_carries_the_identity_of_the_member() -> None:
     assert (partitions[0].offset, partitions[0].error, error) == (5, None, None)
 
 
+def identities(bench: Bench) -> list[tuple[str, int, list[int]]]:
+    """What is committed as whom, one commit after the other: member id, generation, partitions."""
+    found = []
+    while sends := poll(bench.group, 0.0):
+        [send] = sends
+        request = send.request
+        assert isinstance(request, OffsetCommitRequest)
+        partitions = [p.partition_index for t in request.topics for p in t.partitions]
+        found.append((request.member_id, request.generation_id_or_member_epoch, partitions))
+        bench.group.on_reply(send, committed(*partitions), 0.0)
+    return found
+
+
+def test_a_partition_that_moved_is_committed_as_the_member_that_read_it() -> None:
+    bench = Bench()
+    bench.meet(Change.ASSIGN, 4, 0, 1)
+    bench.meet(Change.REVOKE, 4, 0)
+    bench.meet(Change.ASSIGN, 5)
+    bench.group.commit([TopicPartition("t", 0, 5), TopicPartition("t", 1, 6)], NEVER,
+                       lambda partitions, error: bench.done.append((partitions, error)))
+    assert identities(bench) == [("me", 4, [0]), ("me", 5, [1])]
+    [(partitions, error)] = bench.done
+    assert [(tp.partition, tp.offset, tp.error) for tp in partitions] == [(0, 5, None), (1, 6, None)]
+    assert error is None
+
+
+def test_a_commit_of_two_parts_is_told_once_with_the_error_of_the_refused_one() -> None:
+    bench = Bench()
+    bench.meet(Change.ASSIGN, 4, 0, 1)
+    bench.meet(Change.LOSE, -1, 0)
+    bench.meet(Change.ASSIGN, 5)
+    bench.group.commit([TopicPartition("t", 1, 6), TopicPartition("t", 0, 5)], NEVER,
+                       lambda partitions, error: bench.done.append((partitions, error)))
+    [kept] = poll(bench.group, 0.0)
+    bench.group.on_reply(kept, committed(1), 0.0)
+    assert bench.done == []
+    [moved] = poll(bench.group, 0.0)
+    bench.group.on_reply(moved, committed(code=KafkaError.ILLEGAL_GENERATION), 0.0)
+    [(partitions, error)] = bench.done
+    assert [(tp.partition, tp.error) for tp in partitions] == [(1, None), (0, KafkaError.ILLEGAL_GENERATION)]
+    assert error == KafkaError.ILLEGAL_GENERATION
+
+
+def test_a_partition_that_comes_back_is_committed_as_the_present_member() -> None:
+    bench = Bench()
+    bench.meet(Change.ASSIGN, 4, 0)
+    bench.meet(Change.REVOKE, 4, 0)
+    bench.meet(Change.ASSIGN, 5, 0)
+    bench.commit()
+    assert identities(bench) == [("me", 5, [0])]
+
+
+def test_who_left_the_group_commits_as_nobody() -> None:
+    bench = Bench()
+    bench.meet(Change.ASSIGN, 4, 0)
+    bench.ownership.leave()
+    bench.commit()
+    assert identities(bench) == [("", -1, [0])]
+
+
+def test_a_commit_names_topics_by_id_if_all_are_known_and_by_name_else() -> None:
+    bench = Bench()
+    bench.subscription.assign([TopicPartition("t", 0, 0), TopicPartition("u", 0, 0)])
+    bench.subscription.require("t", 0).topic_id = UUID(int=1)
+    both = [TopicPartition("t", 0, 5), TopicPartition("u", 0, 6)]
+    bench.group.commit(both, NEVER, lambda *done: bench.done.append(done))
+    [send] = poll(bench.group, 0.0)
+    assert send.max_version == 9
+    bench.group.on_reply(send, committed(), 0.0)
+    bench.subscription.require("u", 0).topic_id = UUID(int=2)
+    bench.group.commit(both, NEVER, lambda *done: bench.done.append(done))
+    [send] = poll(bench.group, 0.0)
+    assert isinstance(send.request, OffsetCommitRequest)
+    assert (send.max_version, [topic.topic_id.int for topic in send.request.topics]) == (None, [1, 2])
+    bench.group.on_reply(send, OffsetCommitResponse(topics=[
+        OffsetCommitResponseTopic(topic_id=UUID(int=topic), partitions=[OffsetCommitResponsePartition(
+            partition_index=0, error_code=code)])
+        for topic, code in ((2, 0), (1, KafkaError.TOPIC_AUTHORIZATION_FAILED))]), 0.0)
+    partitions, error = bench.done[-1]
+    assert error == KafkaError.TOPIC_AUTHORIZATION_FAILED
+    assert [tp.error for tp in partitions] == [KafkaError.TOPIC_AUTHORIZATION_FAILED, None]
+    assert bench.subscription.require("u", 0).committed == 6
+
+
+@pytest.mark.parametrize("flying", [False, True], ids=["before it is sent", "while it is on its way"])
+def test_what_was_read_of_a_topic_that_is_gone_is_not_committed_to_another_of_its_name(flying: bool) -> None:
+    bench = Bench()
+    bench.subscription.assign([TopicPartition("t", 0, 0)])
+    bench.commit()
+    bench.group.commit([TopicPartition("t", 0, 7), TopicPartition("u", 0, 8)], NEVER,
+                       lambda *done: bench.done.append(done))
+    if flying:
+        [send] = poll(bench.group, 0.0)
+    bench.group.forget({"t"})
+    if flying:
+        bench.group.on_reply(send, committed(code=KafkaError.UNKNOWN_TOPIC_OR_PART), 0.0)
+    [send] = poll(bench.group, 0.0)
+    assert isinstance(send.request, OffsetCommitRequest)
+    assert [topic.name for topic in send.request.topics] == ["u"]
+    assert bench.done[0][0][0].error == KafkaError.UNKNOWN_TOPIC_OR_PART
+    bench.group.on_reply(send, OffsetCommitResponse(topics=[OffsetCommitResponseTopic(
+        name="u", partitions=[OffsetCommitResponsePartition(partition_index=0)])]), 0.0)
+    assert [tp.error for tp in bench.done[1][0]] == [KafkaError.UNKNOWN_TOPIC_OR_PART, None]
+    assert bench.subscription.require("t", 0).committed == OFFSET_INVALID
+    assert poll(bench.group, 100.0) == []
+
+
 def test_commits_go_out_in_order_and_one_at_a_time() -> None:
     bench = Bench()
     bench.commit(1)
@@ -255,7 +380,7 @@ def test_a_commit_follows_the_coordinator(code: int) -> None:
     bench = Bench()
     bench.commit()
     [send] = poll(bench.group, 0.0)
-    bench.group.on_reply(send, committed(code), 0.0)
+    bench.group.on_reply(send, committed(code=code), 0.0)
     bench.now = 5.0
     bench.find()
     [again] = poll(bench.group, 5.0)
@@ -269,7 +394,7 @@ def test_a_fenced_commit_fails_and_says_why(code: int) -> None:
     bench = Bench()
     bench.commit()
     [send] = poll(bench.group, 0.0)
-    bench.group.on_reply(send, committed(code), 0.0)
+    bench.group.on_reply(send, committed(code=code), 0.0)
     [(partitions, error)] = bench.done
     assert error is not None
     assert error == code
@@ -285,6 +410,50 @@ def test_a_commit_without_a_coordinator_times_out() -> None:
     assert bench.group.deadline() == 3.0
     assert poll(bench.group, 3.0) == []
     assert bench.done[0][1] == KafkaError._TIMED_OUT
+
+
+@pytest.mark.parametrize("code", [None, KafkaError._UNSUPPORTED_FEATURE], ids=["time is over", "refused"])
+def test_a_commit_that_fails_as_a_whole_fails_for_each_partition(code: int | None) -> None:
+    bench = Bench()
+    bench.commit(expires_at=3.0)
+    [send] = poll(bench.group, 0.0)
+    bench.group.on_error(send, KafkaError(KafkaError._TRANSPORT if code is None else code), 0.0)
+    poll(bench.group, 3.0)
+    [(partitions, error)] = bench.done
+    assert error is not None
+    assert [tp.error for tp in partitions] == [error]
+
+
+def test_what_kept_a_commit_or_a_question_is_said_when_time_is_over() -> None:
+    bench = Bench()
+    bench.commit(expires_at=3.0)
+    bench.group.ask([TopicPartition("t", 0)], 3.0, bench.found.append)
+    bench.ask_leader(0, expires_at=3.0)
+    for machine in (bench.group, bench.lookup):
+        for send in poll(machine, 0.0):
+            machine.on_error(send, KafkaError(KafkaError._TRANSPORT, "no frame"), 0.0)
+        poll(machine, 3.0)
+    errors = [bench.done[0][1], *(tp.error for tp in bench.found)]
+    assert len(errors) == 3
+    for error in errors:
+        assert error == KafkaError._TIMED_OUT
+        assert "; last error: no frame" in str(error)
+
+
+def test_what_kept_the_coordinator_or_the_metadata_is_said_when_time_is_over() -> None:
+    bench = Bench()
+    bench.finder.invalidate(0.0)
+    [lookup] = bench.finder.poll(1.0)
+    bench.finder.on_error(lookup, KafkaError(KafkaError._TRANSPORT, "no frame"), 1.0)
+    bench.commit(expires_at=3.0)
+    poll(bench.group, 3.0)
+    bench.lookup.ask("nowhere", 0, EARLIEST, 3.0, bench.found.append)
+    poll(bench.lookup, 1.0)
+    [ask] = bench.metadata.poll(2.0)
+    bench.metadata.on_error(ask, KafkaError(KafkaError._TRANSPORT, "no frame"), 2.0)
+    poll(bench.lookup, 5.0)
+    assert "; last error: no frame" in str(bench.done[0][1])
+    assert "; last error: no frame" in str(bench.found[0].error)
 
 
 def test_a_lost_connection_repeats_the_commit() -> None:

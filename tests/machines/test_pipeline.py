@@ -85,6 +85,23 @@ def test_a_request_without_reply_is_in_flight_until_the_kernel_has_it() -> None:
     assert not pipeline.owed
 
 
+@pytest.mark.parametrize("lost", [False, True], ids=["answered", "lost"])
+def test_whoever_waits_for_what_is_owed_is_told(lost: bool) -> None:
+    pipeline, awaited = Pipeline("me"), call()
+    paid: list[bool] = []
+    pipeline.push(awaited)
+    pipeline.push(call(expects_reply=False))
+    pipeline.sent()
+    pipeline.on_paid = lambda: paid.append(True)
+    assert pipeline.owed
+    assert not paid
+    if lost:
+        pipeline.drain()
+    else:
+        pipeline.take(reply_to(awaited))
+    assert paid
+
+
 def test_a_request_without_reply_that_the_kernel_never_takes_is_overdue_and_lost_like_others() -> None:
     pipeline = Pipeline("me")
     silent = call(expects_reply=False)

@@ -39,6 +39,7 @@ class Cluster:
 
     def __init__(self, idempotent=False, topic_id=TOPIC_ID, **limits):
         self.leaders = {}
+        self.last_error = None
         self.known_id = topic_id
         self.refreshed = 0
         self.opened = []
@@ -365,6 +366,25 @@ def test_retries_end_with_the_time_and_the_report_names_the_last_error():
     assert done.error == KafkaError._MSG_TIMED_OUT
     assert "message.timeout.ms" in done.error.str()
     assert "2 of 3" in done.error.str()
+
+
+@pytest.mark.parametrize("idempotent", [False, True])
+def test_the_report_of_a_batch_that_was_never_sent_names_what_was_in_its_way(idempotent):
+    cluster = Cluster(message_timeout_s=1.0)
+    if idempotent:
+        cluster.sender._sequences = sequences = Sequences(True, 30.0, lambda attempt: 0.1)
+        sequences.on_error(KafkaError(KafkaError._TRANSPORT, "no frame"), cluster.now)
+    else:
+        cluster.leaders[0] = None
+        cluster.last_error = KafkaError(KafkaError._TRANSPORT, "no frame")
+    cluster.add()
+    assert cluster.poll() == []
+    cluster.now += 1.0
+    cluster.sender.poll(cluster.now)
+    (done,) = cluster.reports()
+    assert done.error == KafkaError._MSG_TIMED_OUT
+    assert "no frame" in done.error.str()
+    assert not done.error.maybe_applied
 
 
 def test_a_throttled_broker_gets_nothing_until_its_time_is_over():

@@ -81,6 +81,17 @@ def test_a_passing_error_is_retried_after_a_backoff():
     assert len(list(sequences.poll(0.1))) == 1
 
 
+def test_why_there_is_no_producer_id_is_known_until_there_is_one():
+    sequences = Sequences(True, 30.0, lambda attempt: 0.1)
+    list(sequences.poll(0.0))
+    assert sequences.last_error is None
+    assert sequences.on_error(KafkaError(KafkaError._TRANSPORT, "no frame"), 0.0) is None
+    assert sequences.last_error.str() == "no frame"
+    list(sequences.poll(1.0))
+    sequences.on_reply(InitProducerIdResponse(producer_id=7, producer_epoch=0), 1.0)
+    assert sequences.last_error is None
+
+
 def test_a_refused_authorisation_is_final():
     sequences = Sequences(True, 30.0, lambda attempt: 0.1)
     list(sequences.poll(0.0))

@@ -409,6 +409,25 @@ def test_a_failure_that_asking_again_can_not_cure_is_fatal(either, code):
     assert error.fatal()
 
 
+def test_a_port_that_spoke_tls_for_a_moment_ends_no_producer(either):
+    either.opened().writing()
+    either.lose(either.ending(Operation.COMMIT), K(K._SSL, "the port speaks TLS", retriable=True))
+    assert either.machine.last_error.str() == "the port speaks TLS"
+    either.wait()
+    either.accept(either.expect(EndTxnRequest))
+    assert either.done() == {Operation.COMMIT: None}
+    assert either.machine.last_error is None
+
+
+def test_why_an_operation_takes_long_is_known(either):
+    assert either.machine.last_error is None
+    either.finder.last_error = K(K._TRANSPORT, "no frame")
+    assert either.machine.last_error.str() == "no frame"
+    either.opened().writing()
+    either.refuse(either.ending(Operation.COMMIT), K.CONCURRENT_TRANSACTIONS)
+    assert either.machine.last_error == K.CONCURRENT_TRANSACTIONS
+
+
 # A new epoch after anything uncertain (version 1), or after numbers that can not be used any more
 
 

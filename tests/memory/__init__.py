@@ -1,1 +1,1 @@
-"""What a producer takes of memory behind a broker that stalls: `python -m tests.memory --records 10000000`."""
+"""What clients take of memory when brokers or applications stall: `python -m tests.memory --records 10000000`."""

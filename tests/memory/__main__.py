@@ -1,4 +1,4 @@
-"""Memory of a producer behind a broker that takes records and never answers.
+"""Memory of a producer behind a broker that takes records and never answers, and of a consumer that can not keep up.
 
     python -m tests.memory --records 10000000
 
@@ -7,6 +7,9 @@ process. Records time out, so that new ones find room: all of them pass through 
 its peak beyond what it had with an idle producer must be no more than `buffer.memory` and `CONSTANT_BYTES`. The broker
 is the embedded one with a fault: it reads every produce request and says nothing. Without acknowledgements that would
 be no stall; there it is one that reads no more.
+
+A consumer fetches ahead from a topic that holds more than it may: it takes no more than
+`queued.max.messages.kbytes` and the same constant, whether its application reads all the time or does not poll.
 """
 
 from __future__ import annotations
@@ -19,11 +22,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from tests.memory.application import TABLE_ROWS, TOPIC
+from tests.memory.application import FULL, FULL_PARTITIONS, TABLE_ROWS, TOPIC
 
-MIB = 1 << 20
+KIB, MIB = 1 << 10, 1 << 20
 CONSTANT_BYTES = 32 * MIB
-"""What a producer may take beyond `buffer.memory`; `docs/how-to/producer.md` tells it."""
+"""What a producer may take beyond `buffer.memory`, as `docs/how-to/producer.md` tells, a consumer beyond its queue."""
 _TIMEOUTS = {"message.timeout.ms": 500, "queue.buffering.max.messages": 10_000_000}
 
 CASES: dict[str, dict[str, Any]] = {
@@ -50,15 +53,32 @@ CASES: dict[str, dict[str, Any]] = {
     "asyncio": {"way": "asyncio", "value_bytes": 100, "properties": {"buffer.memory": 64 * MIB}},
     "the defaults": {"way": "closures", "value_bytes": 1000,
                      "properties": {"queue.buffering.max.messages": 100_000}},
+    "a consumer that reads": {
+        "way": "consume", "value_bytes": 0, "topic": FULL, "properties": {"queued.max.messages.kbytes": 2 * KIB}},
+    "a consumer that does not poll": {
+        "way": "stand still", "value_bytes": 0, "topic": FULL, "properties": {"queued.max.messages.kbytes": 2 * KIB}},
+    "a consumer with a paused partition": {
+        "way": "consume", "value_bytes": 0, "topic": FULL, "paused": True,
+        "properties": {"queued.max.messages.kbytes": 2 * KIB}},
+    "a consumer under asyncio": {
+        "way": "consume asyncio", "value_bytes": 0, "topic": FULL,
+        "properties": {"queued.max.messages.kbytes": 2 * KIB}},
 }
+_READING = ("consume", "stand still", "consume asyncio")
 
+_FULL_RECORDS = 80_000
 _BROKER = f"""
 import sys
+from headrace import Producer
 from headrace.testing import Action, BrokerSettings, EmbeddedBroker, Fault
 from headrace.wire.messages.produce import ProduceRequest
 from tests.net.threaded_broker import ThreadedBroker
 settings = BrokerSettings(auto_create_topics=False)
-with EmbeddedBroker(topics={{{TOPIC!r}: 4, "many": 1000}}, settings=settings) as broker:
+topics = {{{TOPIC!r}: 4, "many": 1000, {FULL!r}: {FULL_PARTITIONS}}}
+with EmbeddedBroker(topics=topics, settings=settings) as broker:
+    with Producer({{"bootstrap.servers": broker.bootstrap_servers, "linger.ms": 5}}) as producer:
+        for number in range({_FULL_RECORDS}):
+            producer.produce({FULL!r}, bytes(1000), partition=number % {FULL_PARTITIONS})
     broker.add_fault(Fault(action=Action.SILENCE, request=ProduceRequest, times=None))
     with ThreadedBroker(reads_bytes=1_000_000) as deaf:
         print(broker.bootstrap_servers, deaf.bootstrap_servers, flush=True)
@@ -82,17 +102,22 @@ def measure(name: str, addresses: list[str], records: int, **more: Any) -> dict[
     """Run one case, with more properties.
 
     Returns:
-        What the application tells; `taken`: bytes at the peak; `beyond`: those of them beyond `buffer.memory`.
+        What the application tells; `taken`: bytes at the peak; `beyond`: those of them beyond `buffer.memory`, or
+        beyond `queued.max.messages.kbytes`.
     """
     case = CASES[name]
-    properties = {**_TIMEOUTS, "bootstrap.servers": addresses["deaf" in case], **case["properties"], **more}
+    reads = case["way"] in _READING
+    properties = {"bootstrap.servers": addresses["deaf" in case], **({} if reads else _TIMEOUTS), **case["properties"],
+                  **more}
     told = subprocess.run(
         [sys.executable, "-m", "tests.memory.application", json.dumps({**case, "properties": properties,
                                                                       "records": records})],
         check=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
     figures: dict[str, Any] = json.loads(told.stdout)
     taken = figures["peak"] - figures["baseline"]
-    return {**figures, "taken": taken, "beyond": taken - properties.get("buffer.memory", 1024 * MIB)}
+    limit = (properties["queued.max.messages.kbytes"] * KIB if reads
+             else properties.get("buffer.memory", 1024 * MIB))
+    return {**figures, "taken": taken, "beyond": taken - limit}
 
 
 def main() -> int:
@@ -107,13 +132,13 @@ def main() -> int:
     with stalled_brokers() as addresses:
         for name in arguments.only or CASES:
             figures = measure(name, addresses, arguments.records)
-            print(f"{name:32} {figures['taken'] / MIB:8.1f} MiB, {figures['beyond'] / MIB:+8.1f} to buffer.memory, "
+            print(f"{name:36} {figures['taken'] / MIB:8.1f} MiB, {figures['beyond'] / MIB:+8.1f} to the limit, "
                   f"{(figures['left'] - figures['baseline']) / MIB:6.1f} left, {figures['seconds']:6.1f} s, "
                   f"full {figures['full']}, {figures['told']}", flush=True)
             if figures["beyond"] > CONSTANT_BYTES:
                 above.append(name)
     print(f"{arguments.records:,} records in each of {len(arguments.only or CASES)} cases; "
-          f"at most {CONSTANT_BYTES // MIB} MiB beyond buffer.memory are allowed: "
+          f"at most {CONSTANT_BYTES // MIB} MiB beyond the limit are allowed: "
           + (f"MORE IN {', '.join(above)}" if above else "kept"))
     return 1 if above else 0
 

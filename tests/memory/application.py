@@ -1,5 +1,7 @@
 """The application that is measured, in a process of its own: it hands over records to a producer, whatever happens.
 
+Or it reads them with a consumer.
+
     python -m tests.memory.application '{"way": "produce", ...}'
 
 It prints one line of JSON: what it handed over and what became of that, and its memory.
@@ -17,19 +19,25 @@ import time
 from collections import Counter
 from typing import Any
 
-from headrace import KafkaError, KafkaException, Producer, ProducerRecord
-from headrace.aio import AIOProducer
+from headrace import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, Producer, ProducerRecord, TopicPartition
+from headrace.aio import AIOConsumer, AIOProducer
 from headrace.errors import BufferFullError
+from headrace.records import Message
 
 TOPIC = "t"
+FULL, FULL_PARTITIONS = "full", 4
+"""A topic of which a consumer may not fetch all ahead."""
 TABLE_ROWS = 10_000
+_LIST = 500
+_STILL_S = 2.0
 
 
 class Application:
     """One way to hand over records.
 
     Args:
-        case: `way`, `records`, `value_bytes`, `random`, `keys`, `topic`, `properties`, as `__main__` gives them.
+        case: `way`, `records`, `value_bytes`, `random`, `keys`, `topic`, `paused`, `properties`, as `__main__` gives
+            them.
     """
 
     def __init__(self, case: dict[str, Any]) -> None:
@@ -38,6 +46,7 @@ class Application:
         self.topic: str = case.get("topic", TOPIC)
         self.keys: int = case.get("keys", 0)
         self.properties: dict[str, Any] = case["properties"]
+        self.paused = range(case.get("paused", False))
         self.told: Counter[str] = Counter()
         self.full = 0
 
@@ -100,6 +109,37 @@ class Application:
     async def until_known(self, producer: AIOProducer) -> None:
         await producer.list_topics(self.topic, 10)
 
+    def consume(self, stands_still: bool) -> None:
+        """Read the topic over and over, or nothing at first."""
+        with Consumer(self.properties) as reader:
+            reader.list_topics(self.topic, 10)
+            begin()
+            reader.assign(self.beginnings())
+            reader.pause([TopicPartition(self.topic, partition) for partition in self.paused])
+            time.sleep(_STILL_S if stands_still else 0.0)
+            while self.told["read"] < self.records:
+                if not self.count(reader.consume(_LIST, 0.2)):
+                    for start in self.beginnings():
+                        reader.seek(start)
+
+    async def consume_asyncio(self) -> None:
+        async with AIOConsumer(self.properties) as reader:
+            await reader.list_topics(self.topic, 10)
+            begin()
+            await reader.assign(self.beginnings())
+            while self.told["read"] < self.records:
+                if not self.count(await reader.consume(_LIST, 0.2)):
+                    for start in self.beginnings():
+                        await reader.seek(start)
+
+    def beginnings(self) -> list[TopicPartition]:
+        return [TopicPartition(self.topic, partition, OFFSET_BEGINNING) for partition in range(FULL_PARTITIONS)]
+
+    def count(self, messages: list[Message]) -> int:
+        assert all(message.error() is None for message in messages)
+        self.told["read"] += len(messages)
+        return len(messages)
+
     def producer(self) -> Producer:
         """A producer that knows the cluster. What it takes from now on is measured."""
         made = Producer(self.properties)
@@ -120,6 +160,10 @@ class Application:
                 self.arrow()
             case "asyncio":
                 asyncio.run(self.asyncio())
+            case "consume" | "stand still":
+                self.consume(way == "stand still")
+            case "consume asyncio":
+                asyncio.run(self.consume_asyncio())
 
 
 _baseline = 0

@@ -1,4 +1,4 @@
-"""A producer behind a stalled broker stays within its memory: a short run of `python -m tests.memory`."""
+"""Producers behind a stalled broker, and consumers, keep to their memory: a short run of `python -m tests.memory`."""
 
 from __future__ import annotations
 
@@ -21,3 +21,11 @@ def test_what_waits_for_a_stalled_broker_takes_its_memory_and_a_constant(address
     figures = measure(case, addresses, 100_000, **{"buffer.memory": 2 * MIB})
     assert figures["beyond"] <= CONSTANT_BYTES, figures
     assert figures["full"] > 0, "the buffer was never full"
+
+
+@pytest.mark.parametrize("case", ["a consumer that reads", "a consumer that does not poll",
+                                  "a consumer with a paused partition", "a consumer under asyncio"])
+def test_what_a_consumer_fetches_ahead_takes_its_queue_and_a_constant(addresses: list[str], case: str) -> None:
+    figures = measure(case, addresses, 100_000)
+    assert figures["beyond"] <= CONSTANT_BYTES, figures
+    assert figures["told"]["read"] >= 100_000

@@ -256,11 +256,13 @@ def test_hostile_bytes_fail_the_request_with_one_line(garbage: bytes) -> None:
         broker = ScriptedBroker(node1=("broker", 9092))
         broker.on(HeartbeatRequest, garbage)
         core = client(broker)
-        core.on_error = lambda error: None
+        errors: list[KafkaError] = []
+        core.on_error = errors.append
         await core.wait_for_metadata(lambda cluster: 1 in cluster.nodes, 5)
         with pytest.raises(KafkaException) as failed:
             await core.driver.request(1, HEARTBEAT, 1)
-        assert failed.value.error == KafkaError._BAD_MSG
+        assert errors[0] == KafkaError._BAD_MSG
+        assert failed.value.error == KafkaError._TRANSPORT
         assert failed.value.error.str().startswith("broker:9092: ")
         assert "\n" not in failed.value.error.str()
         await core.close()
@@ -446,6 +448,26 @@ def test_a_broker_that_moved_is_dialled_at_its_new_address() -> None:
         before = broker.connections
         await core.request(1, HEARTBEAT, 1)
         assert broker.connections == before + 1
+        await core.close()
+
+    asyncio.run(run())
+
+
+def test_brokers_that_fall_silent_are_left_for_the_bootstrap_server_before_their_requests_time_out() -> None:
+    async def run() -> None:
+        known, at_bootstrap = ScriptedBroker(node1=("known", 1)), ScriptedBroker(node1=("known", 1))
+        known.on(MetadataRequest, SILENCE)
+        core = ClientCore(
+            Config(ADMIN, admin_config(retry_backoff_ms=10, metadata_recovery_rebootstrap_trigger_ms=200)),
+            connector=lambda protocol, at: (known if at.host == "known" else at_bootstrap).connector(protocol, at))
+        await core.wait_for_metadata(lambda cluster: 1 in cluster.nodes, 5)
+        at_bootstrap.nodes = {2: ("new", 2)}
+        started = asyncio.get_running_loop().time()
+        core.metadata.refresh(started)
+        core.wake()
+        await core.wait_for_metadata(lambda cluster: 2 in cluster.nodes, 5)
+        assert known.count(MetadataRequest) == 1
+        assert 0.2 <= asyncio.get_running_loop().time() - started < 2
         await core.close()
 
     asyncio.run(run())

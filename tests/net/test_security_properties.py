@@ -171,6 +171,7 @@ def shake_hands(client: ssl.SSLContext, server: ssl.SSLContext) -> Any:
     ({"ssl.ca.location": "trust.p12", "ssl.truststore.password": "wrong"}, "ssl.truststore.password"),
     ({"ssl.ca.location": "chain", "ssl.crl.location": "nowhere"}, "ssl.crl.location"),
     ({"ssl.cipher.suites": "NO-SUCH-CIPHER"}, "ssl.cipher.suites"),
+    ({"ssl.curves.list": "P-255"}, "ssl.curves.list"),
     ({"ssl.enabled.protocols": "TLSv1.1"}, "ssl.enabled.protocols"),
     ({"ssl.enabled.protocols": "TLSv1.3", "ssl.protocol": "TLSv1.2"}, "ssl.protocol"),
 ])
@@ -247,6 +248,44 @@ def test_ciphers_are_known_under_openssl_s_and_java_s_names(names: str) -> None:
     chosen = {cipher["name"] for cipher in context(**{"ssl.cipher.suites": names}).get_ciphers()
               if cipher["protocol"] != "TLSv1.3"}
     assert chosen == {"ECDHE-RSA-AES256-GCM-SHA384", "ECDHE-ECDSA-CHACHA20-POLY1305"}
+
+
+def groups_offered(client: ssl.SSLContext) -> list[int]:
+    """The numbers of the groups in a client's first message (RFC 8446, 4.2.7)."""
+    out = ssl.MemoryBIO()
+    with pytest.raises(ssl.SSLWantReadError):
+        client.wrap_bio(ssl.MemoryBIO(), out, server_hostname="broker").do_handshake()
+    hello = out.read()
+    place = 5 + 4 + 2 + 32  # the record's head, the message's, version, random
+    place += 1 + hello[place]  # session
+    place += 2 + int.from_bytes(hello[place : place + 2])  # ciphers
+    place += 1 + hello[place] + 2  # compressions, length of the extensions
+    while int.from_bytes(hello[place : place + 2]) != 10:
+        place += 4 + int.from_bytes(hello[place + 2 : place + 4])
+    size = int.from_bytes(hello[place + 4 : place + 6])
+    return [int.from_bytes(hello[at : at + 2]) for at in range(place + 6, place + 6 + size, 2)]
+
+
+@pytest.mark.parametrize(("name", "number"), [("P-256", 23), ("prime256v1", 23), ("P-384", 24), ("p-521", 25),
+                                              ("X25519", 29), ("X448", 30)])
+def test_the_group_for_the_exchange_of_keys_can_be_chosen(name: str, number: int) -> None:
+    assert groups_offered(context(**{"ssl.curves.list": name})) == [number]
+    assert len(groups_offered(context())) > 3
+
+
+def test_several_groups_need_a_newer_python(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Newer(ssl.SSLContext):
+        def set_groups(self, groups: str) -> None:
+            chosen.append(groups)
+
+    chosen: list[str] = []
+    properties = {"ssl.curves.list": "X25519, P-256"}
+    if not hasattr(ssl.SSLContext, "set_groups"):
+        with pytest.raises(ConfigError, match=r'"ssl.curves.list": more than one group needs Python 3\.15'):
+            context(**properties)
+    monkeypatch.setattr(ssl, "create_default_context", lambda: Newer(ssl.PROTOCOL_TLS_CLIENT))
+    context(**properties)
+    assert chosen == ["X25519:P-256"]
 
 
 @pytest.mark.parametrize(("given", "versions"), [

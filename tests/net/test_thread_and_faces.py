@@ -9,8 +9,9 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Coroutine, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any
 
 import pytest
 from scripted_broker import SILENCE, ScriptedBroker
@@ -223,6 +224,32 @@ def test_call_gives_up_in_time_and_cancels_the_work() -> None:
     with pytest.raises(TimeoutError):
         loop_thread().call(endless(), timeout_s=0.1)
     assert cancelled.wait(1)
+
+
+def test_a_result_that_comes_just_when_a_wait_ends_is_the_result(monkeypatch: pytest.MonkeyPatch) -> None:
+    class JustDone(Future[str]):
+        def result(self, timeout: float | None = None) -> str:
+            if not self.done():
+                self.set_result("here")
+                raise TimeoutError
+            return super().result(timeout)
+
+    thread = loop_thread()
+
+    def submit(work: Coroutine[Any, Any, str]) -> Future[str]:
+        work.close()
+        return JustDone()
+
+    monkeypatch.setattr(thread, "submit", submit)
+    assert thread.call(asyncio.sleep(0, "never")) == "here"
+
+
+def test_a_timeout_of_the_work_itself_comes_out_of_the_call() -> None:
+    async def late() -> None:
+        raise TimeoutError("of the work")
+
+    with pytest.raises(TimeoutError, match="of the work"):
+        loop_thread().call(late())
 
 
 def test_a_function_that_raises_does_not_keep_the_loop_from_calling_the_next() -> None:

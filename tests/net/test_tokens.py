@@ -3,8 +3,10 @@
 import asyncio
 import base64
 import json
+import socket
 import ssl
 import threading
+import time
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from typing import Any
@@ -210,6 +212,30 @@ def test_a_token_is_got_with_client_credentials(endpoint: int, authority: trustm
     assert path == "/realms/r/token?x=1"
     assert base64.b64decode(credentials.removeprefix("Basic ")) == b"me:hunter2"
     assert form == {"grant_type": ["client_credentials"], "scope": ["kafka:read x"]}
+
+
+def test_id_and_secret_may_be_encoded_as_in_a_url(endpoint: int, authority: trustme.CA) -> None:
+    Endpoint.body = json.dumps({"access_token": jwt(exp=9e9)}).encode()
+    for encoded in (False, True):
+        first_words(endpoint, **{"https.ca.pem": pem(authority), "sasl.oauthbearer.header.urlencode": encoded,
+                                 "sasl.oauthbearer.client.id": "a:b", "sasl.oauthbearer.client.secret": "ü/ +"})
+    sent = [base64.b64decode(credentials.removeprefix("Basic ")) for _, credentials, _ in Endpoint.seen]
+    assert sent == ["a:b:ü/ +".encode(), b"a%3Ab:%C3%BC%2F+%2B"]
+
+
+def test_the_endpoint_has_one_time_to_be_reached_and_another_to_answer() -> None:
+    with socket.socket() as silent:
+        silent.bind(("127.0.0.1", 0))
+        silent.listen()
+        port = silent.getsockname()[1]
+        for never, scheme in (("connect", "https"), ("read", "http")):  # TLS, which nobody begins, is for the first
+            times = {"connect": 30_000, "read": 30_000, never: 200}
+            started = time.monotonic()
+            with pytest.raises(KafkaException, match="timed out") as failed:
+                first_words(port, **{f"sasl.login.{what}.timeout.ms": value for what, value in times.items()},
+                            **{"sasl.oauthbearer.token.endpoint.url": f"{scheme}://127.0.0.1:{port}/"})
+            assert failed.value.error == KafkaError._TRANSPORT
+            assert 0.2 <= time.monotonic() - started < 5
 
 
 @pytest.mark.parametrize(("status", "body", "code", "text"), [

@@ -9,7 +9,7 @@ import pytest
 SOURCE = Path(__file__).parents[2] / "src"
 PACKAGE = SOURCE / "headrace"
 
-BASE = {"error_codes", "errors", "types", "security", "config", "slotted"}
+BASE = {"arguments", "error_codes", "errors", "types", "security", "config", "slotted"}
 FACES = {"aio", "admin", "opentelemetry", "serialization", "spark", "cli", "testing"}
 MAY_IMPORT = {
     "wire": BASE,
@@ -97,7 +97,7 @@ def test_only_spark_imports_pyspark_and_pyarrow_is_never_imported_at_the_top() -
         names = {name.split(".")[0] for name in imports_of(path)}
         if "pyspark" in names:
             assert module in {"headrace.spark.source", "headrace.spark.sink", "headrace.spark.pipeline",
-                              "headrace.spark.progress"}, module
+                              "headrace.spark.progress", "headrace.spark.inline_sink", "headrace.spark.tables"}, module
         if layer(module) != "spark":
             top = {alias.name for node in ast.parse(path.read_text()).body if isinstance(node, ast.Import)
                    for alias in node.names}

@@ -13,7 +13,7 @@ WALKS = {
             "net/connection.py"),
     "back": ("net/connection.py", "net/driver.py", "machines/fetcher.py", "records/batch.py", "client/consumer.py"),
 }
-TABLES = {"config.py", "error_codes.py"}
+TABLES = {"error_codes.py"}
 
 
 def ids(path: Path) -> str:

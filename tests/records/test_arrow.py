@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import datetime
 import math
+import subprocess
+import sys
 from typing import Any
 
 import pytest
@@ -49,6 +51,21 @@ def test_a_batch_becomes_rows() -> None:
         {"key": None, "value": None, "topic": "topic", "partition": 3, "offset": 8, "timestampType": 0,
          "timestamp": datetime.datetime(1970, 1, 1, 0, 0, 0, 5000, datetime.UTC), "headers": None},
     ]
+
+
+def test_reading_and_writing_columns_does_not_import_pandas() -> None:
+    pytest.importorskip("pandas")
+    data = batch([(1_700_000_000_123, b"k", b"v", [(b"h", b"x")])])
+    code = f"""
+import sys
+from headrace.records import Budget, TopicBuffer, arrow
+table, _ = arrow.to_arrow({bytes(data)!r}, "topic", 3, 0, headers=True)
+assert table.num_rows == 1
+rows = arrow.Rows(*(table[name] for name in ("key", "value", "partition", "timestamp", "headers")))
+rows.append_to(TopicBuffer("topic", 4, Budget(10, 10_000)))
+sys.exit("pandas" in sys.modules)
+"""
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
 def test_log_append_time_has_type_1() -> None:

@@ -42,6 +42,7 @@ class Picture:
 
     def __init__(self, leaders: Iterable[int | None]) -> None:
         self.updates = 0
+        self.last_error = None
         self.lead(leaders)
 
     def lead(self, leaders: Iterable[int | None]) -> None:

@@ -92,6 +92,7 @@ class Simulation:
         self.known_leaders: list[int | None] = list(self.cluster.leaders)
         self.known_epochs = list(self.cluster.leader_epochs)
         self._refreshing = False
+        self.last_error: KafkaError | None = None  # as of metadata
         self._events: list[tuple[float, int, Callable[[], None]]] = []
         self._order = itertools.count()
         self._under_way = 0  # produce requests that may still arrive

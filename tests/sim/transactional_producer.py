@@ -61,6 +61,7 @@ class Producer:
         self.final: list[Txn] = []  # begun when the cluster had healed
         self.finished = False
         self._late: list[int] = []
+        self.last_error: K | None = None  # as of metadata
         self._refreshing = False
         self.crashed = False
         self.known: dict[Key, tuple[int | None, int]] = {

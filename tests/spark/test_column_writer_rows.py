@@ -5,6 +5,7 @@ import pytest
 pyarrow = pytest.importorskip("pyarrow")
 
 from headrace import Consumer, KafkaError, KafkaException, ProducerInterceptor, TopicPartition  # noqa: E402
+from headrace.client.sync.kept import KeptProducers  # noqa: E402
 from headrace.errors import ConfigError  # noqa: E402
 from headrace.spark.column_writer import ColumnWriter  # noqa: E402
 from headrace.spark.options import SinkOptions, SourceOptions  # noqa: E402
@@ -36,6 +37,15 @@ class Marking(ProducerInterceptor):
 
     def close(self):
         self.closed += 1
+
+
+@pytest.fixture(autouse=True)
+def _own_producers(monkeypatch):
+    """What a test leaves open is closed with it."""
+    kept = KeptProducers()
+    monkeypatch.setattr("headrace.spark.column_writer._PRODUCERS", kept)
+    yield
+    kept.close()
 
 
 @pytest.fixture

@@ -110,10 +110,25 @@ def test_the_default_trigger_takes_what_there_is_and_stops():
         ('path = "out"', 'path = "out"\nmode = "complete"', "Parquet takes mode append"),
         ('mode = "update"', 'mode = "upsert"', "must be one of append, update, complete"),
         ("sql = ", "query = ", "[[step]] totals: sql is missing"),
+        ('format = "csv"', 'format = "csv"\nrefresh = "often"', 'refresh must be a time like "30 seconds"'),
+        ('format = "csv"', 'format = "csv"\nrefresh = "0 s"', "[[table]] names: refresh must be a time like"),
+        ('format = "json"', 'format = "json"\nrefresh = "1 h"', "[[source]] events: unknown key 'refresh'"),
     ],
 )
 def test_a_mistake_is_one_line_that_names_the_place(old, new, said):
     assert said in refusal(old, new)
+
+
+@pytest.mark.parametrize(("text", "seconds"), [("30 s", 30), ("10 minutes", 600), ("1 hour", 3600), ("2 days", 172800)])
+def test_a_table_may_ask_to_be_read_anew(text, seconds):
+    spec = parse_pipeline(GOOD.replace('format = "csv"', f'format = "csv"\nrefresh = "{text}"'))
+    assert [each.refresh_s for each in spec.inputs] == [0, seconds]
+
+
+def test_a_run_that_takes_what_there_is_and_stops_reads_a_table_once():
+    given = GOOD.replace('format = "csv"', 'format = "csv"\nrefresh = "1 h"')
+    with pytest.raises(ConfigError, match=r"\[\[table\]\] names: refresh needs a trigger like"):
+        parse_pipeline(given.replace('trigger = "processing-time 2 s"', ""))
 
 
 def test_a_missing_file_is_named(tmp_path):

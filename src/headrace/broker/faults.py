@@ -25,6 +25,8 @@ class Action(Enum):
     """The request is carried out, then the connection is closed instead of a reply."""
     CUT = "cut"
     """The request is carried out, half of the reply is sent, then the connection is closed."""
+    GARBLE = "garble"
+    """The request is carried out, and what `garble` makes of its reply is sent; the connection stays open."""
     SILENCE = "silence"
     """The request is not carried out, and nothing ever comes back on this connection."""
     DELAY = "delay"
@@ -33,6 +35,8 @@ class Action(Enum):
     """Nothing but the fault's `effect`; the request is carried out as ever."""
     ERROR = "error"
     """The request is not carried out; every part of its reply says `error_code`."""
+    LATE_ERROR = "late_error"
+    """The request is carried out; every part of its reply says `error_code`, as if that was found out afterwards."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -46,7 +50,8 @@ class Fault:
         times: how often; None for always.
         after: how many matching requests pass before the first.
         delay_s: seconds, for `DELAY`.
-        error_code: Kafka's code, for `ERROR`.
+        error_code: Kafka's code, for `ERROR` and `LATE_ERROR`.
+        garble: for `GARBLE`: gets the reply's bytes, its length in front, and gives those that are sent.
         when: further condition on the request.
         effect: done to the cluster first, whatever the action: move a leader at the third produce request, say.
     """
@@ -58,6 +63,7 @@ class Fault:
     after: int = 0
     delay_s: float = 0.0
     error_code: int = 0
+    garble: Callable[[bytes], bytes] = bytes
     when: Callable[[Any], bool] | None = None
     effect: Callable[[Any], None] | None = None
 

@@ -258,6 +258,8 @@ class Connection(asyncio.BufferedProtocol):
     def _reply(self, received: RequestFrame, response: Response | None, fault: Fault | None) -> None:
         if response is None or self._transport.is_closing():
             return
+        if fault is not None and fault.action is Action.LATE_ERROR:
+            response = refusal_of(received.request, fault.error_code)
         parts = encode_response(response, received.version, received.correlation_id)
         if fault is not None and fault.action is Action.LOSE_REPLY:
             self.close()
@@ -265,6 +267,8 @@ class Connection(asyncio.BufferedProtocol):
             whole = b"".join(parts)
             self._transport.write(whole[:len(whole) // 2])
             self._transport.close()
+        elif fault is not None and fault.action is Action.GARBLE:
+            self._transport.write(fault.garble(b"".join(parts)))
         else:
             self._write(parts)
 

@@ -13,11 +13,11 @@ It must not decide anything: `machines.transactions` does. Read next: `client.tr
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from headrace.client.producer import Core
-from headrace.client.transactions import TransactionCalls, late, not_configured, seconds
+from headrace.client.transactions import TransactionCalls, not_configured, seconds
 from headrace.errors import KafkaException
 from headrace.machines.transactions import GroupMember, Operation
 from headrace.types import TopicPartition
@@ -61,7 +61,7 @@ class AIOTransactional:
         await self._transactions("begin_transaction").begin()
 
     async def send_offsets_to_transaction(
-        self, positions: Sequence[TopicPartition], group_metadata: GroupMember, timeout: float = -1
+        self, positions: list[TopicPartition], group_metadata: GroupMember, timeout: float = -1
     ) -> None:
         """Commit a consumer's offsets with the transaction, or not at all.
 
@@ -92,7 +92,7 @@ class AIOTransactional:
         expires_at = time.monotonic() + seconds(timeout)
         calls.stop_taking()
         if await self.flush(timeout):
-            raise KafkaException(late("commit_transaction"))
+            raise KafkaException(calls.late("commit_transaction"))
         await calls.run(Operation.COMMIT, max(expires_at - time.monotonic(), 0.0))
 
     async def abort_transaction(self, timeout: float = -1) -> None:
@@ -141,6 +141,6 @@ class AIOTransaction:
     def __init__(self, producer: AIOTransactional) -> None:
         self._producer = producer
 
-    async def send_offsets(self, positions: Sequence[TopicPartition], group_metadata: GroupMember) -> None:
+    async def send_offsets(self, positions: list[TopicPartition], group_metadata: GroupMember) -> None:
         """Commit a consumer's offsets with the transaction; see `AIOProducer.send_offsets_to_transaction`."""
         await self._producer.send_offsets_to_transaction(positions, group_metadata)

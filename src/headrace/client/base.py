@@ -10,7 +10,7 @@ import asyncio
 import logging
 import os
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any
 
 from headrace.client.cluster import ClusterMetadata, cluster_metadata
@@ -47,6 +47,7 @@ def metadata_from(config: Config, *, allow_auto_create: bool = False) -> Metadat
         jitter=jitter,
         allow_auto_create=allow_auto_create,
         rebootstrap=config["metadata.recovery.strategy"] == "rebootstrap",
+        rebootstrap_after_s=config.seconds("metadata.recovery.rebootstrap.trigger.ms"),
     )
 
 
@@ -80,6 +81,8 @@ class ClientCore:
         self.log: logging.Logger = config["logger"] or logging.getLogger("headrace")
         self.on_error: Callable[[KafkaError], None] = config["error_cb"] or self._log_error
         self.log.debug("INIT %s %s: %s", config.role, config["client.id"], ", ".join(config["bootstrap.servers"]))
+        for name, why in config.without_effect.items():
+            self.log.debug('CONF "%s" has no effect: %s', name, why)
         if not config["bootstrap.servers"]:
             self.log.warning('"bootstrap.servers" is missing: this client can not reach any broker')
         self.metadata = metadata_from(config, allow_auto_create=allow_auto_create)
@@ -180,8 +183,12 @@ class ClientCore:
         """
         if topic is not None and not isinstance(topic, str):
             raise TypeError(f"topic must be str or None, not {type(topic).__name__}")
-        wanted = None if topic is None else [MetadataRequestTopic(name=topic)]
-        may_create = topic is not None and self._allow_auto_create
+        return await self.list_these(None if topic is None else [topic], timeout_s)
+
+    async def list_these(self, topics: Collection[str] | None, timeout_s: float) -> ClusterMetadata:
+        """Ask for some topics in one request; as `list_topics`."""
+        wanted = None if topics is None else [MetadataRequestTopic(name=topic) for topic in topics]
+        may_create = topics is not None and self._allow_auto_create
         request = MetadataRequest(topics=wanted, allow_auto_topic_creation=may_create)
         nodes = dict(self.metadata.cluster.nodes)
         node_id, reply = await self._ask(ANY_NODE, request, timeout_s, None, True)

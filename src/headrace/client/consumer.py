@@ -14,8 +14,17 @@ import inspect
 from collections.abc import AsyncIterator, Mapping
 from typing import Any
 
+from headrace.arguments import instance_of, list_of
+from headrace.client.application_callbacks import ApplicationCallbacks
 from headrace.client.cluster import ClusterMetadata
-from headrace.client.consumer_core import Callback, ConsumerCore, Partitions, RebalanceCallback, offsets_of
+from headrace.client.consumer_core import (
+    NOTHING_TO_COMMIT,
+    Callback,
+    ConsumerCore,
+    Partitions,
+    RebalanceCallback,
+    offsets_of,
+)
 from headrace.client.statistics import Metrics
 from headrace.errors import KafkaError, KafkaException
 from headrace.machines.group_classic import Change
@@ -32,6 +41,8 @@ _FOREVER = float("inf")
 class AIOConsumer:
     """A consumer on the running event loop, under confluent_kafka's names.
 
+    Close it, or use it in an `async with` statement. One that is just let go leaves its group and commits nothing.
+
     `async for` over it gives one message after the other, for ever. After `close()` every method but `close()` raises
     `ClientClosedError`, a `RuntimeError`.
 
@@ -44,7 +55,11 @@ class AIOConsumer:
 
     def __init__(self, config: Mapping[str, Any] | ConsumerCore) -> None:
         self._ready = asyncio.Event()
-        self._core = config if isinstance(config, ConsumerCore) else ConsumerCore(config, self, self._ready.set)
+        if isinstance(config, ConsumerCore):
+            self._core = config
+        else:
+            self._given = ApplicationCallbacks(self)
+            self._core = ConsumerCore(config, self, self._given, self._ready.set)
 
     # Reading
 
@@ -66,7 +81,10 @@ class AIOConsumer:
         return messages[0] if messages else None
 
     async def consume(self, num_messages: int = 1, timeout: float | None = -1) -> list[Message]:
-        """Up to `num_messages` messages; fewer when time is up first. Runs callbacks.
+        """Up to `num_messages` messages; fewer when time is up, or the group rebalances, first. Runs callbacks.
+
+        Partitions come and go only at the beginning of a call: a rebalance ends one that waits for more, so that all
+        that it returns is read as one member of the group.
 
         Args:
             num_messages: most messages, 1,000,000 at most.
@@ -82,15 +100,16 @@ class AIOConsumer:
         give_up_at = _FOREVER if timeout is None or timeout < 0 else clock() + timeout
         messages: list[Message] = []
         try:
-            while True:
-                ready.clear()
-                while core.callbacks:
-                    await self._run(core.callbacks.popleft())
-                messages += core.fetcher.take(num_messages - len(messages))
+            for callback in core.collect(messages, num_messages):
+                if callback is not None:
+                    await self._run(callback)
+                    continue
                 left_s = give_up_at - clock()
-                if len(messages) >= num_messages or left_s <= 0 or not core.usable:
-                    return messages
+                if left_s <= 0:
+                    break
                 await _wait(ready, left_s)
+                ready.clear()
+            return messages
         except BaseException:  # cancelled, or a callback raised: the caller will not see these messages
             core.give_back(messages)
             raise
@@ -104,14 +123,14 @@ class AIOConsumer:
                 yield message
 
     async def _run(self, callback: Callback) -> None:
-        self._core.handled = False
+        self._core.meet(callback)
         try:
             result = callback.function(*callback.arguments)
             if inspect.isawaitable(result):
                 await result
         finally:
-            if callback.after is not None:
-                await callback.after()
+            if callback.rebalance is not None:
+                await self._core.complete(callback.rebalance)
 
     # Choosing what to read
 
@@ -128,7 +147,9 @@ class AIOConsumer:
             on_lost: called with partitions that are gone already; `on_revoke` when None.
 
         Raises:
-            KafkaException: no "group.id", or a malformed pattern.
+            KafkaException: no "group.id"; `_INVALID_ARG` for an empty list, a name given twice or empty, or a malformed
+                pattern.
+            TypeError: not a list of str.
         """
         for callback in (on_assign, on_revoke, on_lost):
             if callback is not None and not callable(callback):
@@ -167,13 +188,13 @@ class AIOConsumer:
     async def pause(self, partitions: Partitions) -> None:
         """Hand out no records of these partitions until `resume()`."""
         self._core.check_open()
-        self._core.subscription.set_paused(partitions, True)
+        self._core.subscription.set_paused(list_of(TopicPartition, partitions, "partitions"), True)
         self._core.client.driver.wake()
 
     async def resume(self, partitions: Partitions) -> None:
         """Go on with paused partitions."""
         self._core.check_open()
-        self._core.subscription.set_paused(partitions, False)
+        self._core.subscription.set_paused(list_of(TopicPartition, partitions, "partitions"), False)
         self._core.fetcher.resume()
         self._core.client.driver.wake()
         self._core.on_ready()
@@ -183,8 +204,10 @@ class AIOConsumer:
 
         Raises:
             KafkaException: `_STATE` when the partition is not assigned.
+            TypeError: not a `TopicPartition`.
         """
         self._core.check_open()
+        instance_of(TopicPartition, partition, "partition")
         self._core.subscription.seek(partition.topic, partition.partition, partition.offset)
         self._core.client.driver.wake()
 
@@ -197,22 +220,23 @@ class AIOConsumer:
 
         Args:
             message: a record that was consumed.
-            offsets: partitions with the offset of the next record to read.
+            offsets: partitions with the offset of the next record to read; those without an offset are left out.
             asynchronous: return None at once and tell `on_commit`; else wait.
 
         Returns:
             The partitions, each with its own `error`; None when asynchronous.
 
         Raises:
-            KafkaException: the commit failed; `_NO_OFFSET` when there is nothing to commit.
+            KafkaException: the commit failed; `_NO_OFFSET` when there is nothing to commit, which `on_commit` is told
+                when asynchronous.
         """
         self._core.check_open()
         self._core.require_group()
         given = offsets_of(message, offsets)
-        wanted = self._core.subscription.to_commit() if given is None else given
-        if not wanted:
-            raise KafkaException(KafkaError(KafkaError._NO_OFFSET, "Commit failed: no new offset is stored"))
+        wanted = self._core.subscription.to_commit() if given is None else [tp for tp in given if tp.offset >= 0]
         if not asynchronous:
+            if not wanted:
+                raise KafkaException(NOTHING_TO_COMMIT)
             return await self._core.commit_and_wait(wanted)
         self._core.commit(wanted)
         return None
@@ -251,6 +275,8 @@ class AIOConsumer:
         Raises:
             KafkaException: the offsets could not be found, `_TIMED_OUT` among others.
         """
+        self._core.check_open()
+        instance_of(TopicPartition, partition, "partition")
         if cached:
             state = self._core.subscription.get(partition.topic, partition.partition)
             known = state is not None and state.high_watermark >= 0
@@ -263,7 +289,15 @@ class AIOConsumer:
         return low.offset, high.offset
 
     async def offsets_for_times(self, partitions: Partitions, timeout: float | None = -1) -> Partitions:
-        """The first offset at or after the time (ms) in each partition's `offset`; `OFFSET_END` when none is."""
+        """The first offset at or after the time (ms) in each partition's `offset`; `OFFSET_END` when none is.
+
+        Raises:
+            KafkaException: `_INVALID_ARG` for an empty list.
+        """
+        self._core.check_open()
+        if partitions == []:
+            raise KafkaException(KafkaError(
+                KafkaError._INVALID_ARG, "offsets_for_times() takes at least one partition"))
         found = await self._core.look_up(partitions, timeout)
         for tp in found:
             tp.offset = OFFSET_END if tp.error is None and tp.offset < 0 else tp.offset

@@ -1,19 +1,24 @@
 """The inside of a consumer: its machines wired together, their events turned into messages and callbacks.
 
-Both faces use it: everything here runs on the loop's thread, but for `enter`, `leave`, `positions`, `store` and the
-queue of callbacks, which belong to the application's. It must not know wire formats or sockets.
+Both faces use it: everything here runs on the loop's thread, but for `enter`, `collect`, `meet`, `leave`, `positions`,
+`store` and the queue of callbacks, which belong to the application's. A rebalance waits in that queue, with a callback
+or without, until the application comes in: partitions come and go in its own thread only (`collect`). It must not know
+wire formats or sockets.
 
-Read next: `client.consumer` for the face, `machines.group_classic` for rebalances.
+Read next: `client.consumer` for the face, `machines.group_classic` for rebalances, `machines.ownership` for commits.
 """
 
 from __future__ import annotations
 
 import asyncio
+import weakref
 from collections import deque
-from collections.abc import Callable, Coroutine, Iterable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from typing import Any
 
+from headrace.arguments import instance_of, list_of
+from headrace.client.application_callbacks import ApplicationCallbacks, when_let_go
 from headrace.client.base import ClientCore
 from headrace.client.statistics import ConsumerStatistics
 from headrace.config import CONSUMER, Config
@@ -22,16 +27,19 @@ from headrace.machines.coordinator import GROUP, CoordinatorFinder
 from headrace.machines.fetcher import Fetcher, RecordsReady
 from headrace.machines.group_classic import Change, ClassicGroup, GroupFailed, Left, Rebalance, State
 from headrace.machines.machine import Event
-from headrace.machines.metadata import MetadataChanged, MetadataFailed
+from headrace.machines.metadata import Cluster, MetadataChanged, MetadataFailed
 from headrace.machines.offsets import GroupOffsets, OffsetLookup, PositionFailed
+from headrace.machines.ownership import Ownership
+from headrace.machines.recreation import follow
 from headrace.machines.subscription import Key, Subscription
 from headrace.machines.transactions import GroupMember
-from headrace.net.clock import monotonic
+from headrace.net.clock import Clock, monotonic
+from headrace.net.dial import Connector
 from headrace.records import Message
 from headrace.slotted import slotted
 from headrace.types import TopicPartition
 
-__all__ = ["Callback", "ConsumerCore", "Partitions", "RebalanceCallback", "offsets_of"]
+__all__ = ["NOTHING_TO_COMMIT", "Callback", "ConsumerCore", "Partitions", "RebalanceCallback", "offsets_of"]
 
 Partitions = list[TopicPartition]
 
@@ -41,17 +49,21 @@ RebalanceCallback = Callable[[Any, Partitions], Any]
 _FOREVER = float("inf")
 _MOST_MESSAGES = 1_000_000
 _LEAVE_TIMEOUT_S = 5.0
-_NO_GENERATION = -1
 _COMMIT_TIMEOUT_S = 60.0
+NOTHING_TO_COMMIT = KafkaError(KafkaError._NO_OFFSET, "Commit failed: no new offset is stored")
 
 
 @slotted()
 class Callback:
-    """Code of the application, to run inside `poll()`, and what the loop does when it has returned."""
+    """Code of the application, to run inside `poll()`.
+
+    Attributes:
+        rebalance: what it is told of; the core completes it when the code has returned.
+    """
 
     function: Callable[..., Any]
     arguments: tuple[Any, ...]
-    after: Callable[[], Coroutine[Any, Any, None]] | None = None
+    rebalance: Rebalance | None = None
 
 
 class ConsumerCore:
@@ -59,17 +71,22 @@ class ConsumerCore:
 
     Args:
         config: properties, see `headrace.config.PROPERTIES`.
-        face: the consumer that callbacks get to see.
+        face: the consumer, which when it is let go ends this.
+        given: holds the application's callbacks for the face.
         on_ready: called on the loop's thread when there is something to take or to call.
-
-    Attributes:
-        handled: a rebalance callback has changed the assignment itself.
+        connector: opens streams; real sockets when None.
+        clock: monotonic seconds; a simulation gives its own.
     """
 
-    def __init__(self, config: Mapping[str, Any], face: Any, on_ready: Callable[[], None]) -> None:
-        self.config = settings = Config(CONSUMER, config, servers_needed=False)
+    def __init__(
+        self, config: Mapping[str, Any], face: Any, given: ApplicationCallbacks, on_ready: Callable[[], None], *,
+        connector: Connector | None = None, clock: Clock = monotonic,
+    ) -> None:
+        self.config = settings = Config(CONSUMER, given.lend_properties(config), servers_needed=False)
+        self._clock = clock
         self.client = client = ClientCore(
-            settings, on_event=self._on_event, allow_auto_create=settings["allow.auto.create.topics"])
+            settings, on_event=self._on_event, allow_auto_create=settings["allow.auto.create.topics"],
+            connector=connector, clock=clock)
         timeout_s = settings.seconds("socket.timeout.ms")
         group_id: str = settings["group.id"]
         isolation: int = settings["isolation.level"]
@@ -81,7 +98,8 @@ class ConsumerCore:
         if group_id:
             finder = CoordinatorFinder(GROUP, group_id)
             self.group = ClassicGroup(settings, self.subscription, client.metadata, finder)
-            self.offsets = GroupOffsets(group_id, self.subscription, finder, self.group, isolation, timeout_s)
+            self.ownership = Ownership(group_id, self.group.instance_id)
+            self.offsets = GroupOffsets(group_id, self.subscription, finder, self.ownership, isolation, timeout_s)
             for machine in (finder, self.group, self.offsets):
                 client.driver.add(machine)
         client.driver.add(self.fetcher)
@@ -91,17 +109,16 @@ class ConsumerCore:
             subscription=self.subscription)
         if settings["error_cb"] is not None:
             client.on_error = self._on_error
-        self.handled = False
         self.closed = False
-        self._face = face
+        self._handled = False  # a rebalance callback has changed the assignment itself
+        self._given = weakref.ref(given)
         self.on_ready = on_ready
-        self._rebalance_callbacks: dict[Change, RebalanceCallback | None] = {}
+        self._rebalance_callbacks: dict[Change, Callable[[Partitions], Any] | None] = {}
         self._left: asyncio.Future[None] | None = None
         self._reported_topics: set[str] = set()
-        self._read_as = (_NO_GENERATION, "")
         self._refused = False
         self._commit_timer: asyncio.TimerHandle | None = None
-        self._tasks: set[asyncio.Task[None]] = set()
+        when_let_go(face, lambda: self.usable, self.abandon)
 
     # The application's thread
 
@@ -128,11 +145,34 @@ class ConsumerCore:
 
     def leave(self) -> None:
         """The application goes to work on what it got."""
-        group = self.group
-        if group is not None:
-            group.application_at = monotonic()
-            if group.generation not in (self._read_as[0], _NO_GENERATION):
-                self._read_as = (group.generation, group.member_id)
+        if self.group is not None:
+            self.group.application_at = self._clock()
+
+    def collect(self, messages: list[Message], count: int) -> Iterator[Callback | None]:
+        """Fill `messages` up to `count`, and end.
+
+        A rebalance ends it with what was read before, so that no call hands out records of two assignments, or of a
+        partition that was given up meanwhile; without any, the application meets the rebalance at once.
+
+        Yields:
+            A callback to run now, or None when there is nothing to take: go on when there may be.
+        """
+        callbacks = self.callbacks
+        while True:
+            while callbacks:
+                if messages and callbacks[0].rebalance is not None:
+                    return
+                yield callbacks.popleft()
+            messages += self.fetcher.take(count - len(messages))
+            if len(messages) >= count or not self.usable:
+                return
+            yield None
+
+    def meet(self, callback: Callback) -> None:
+        """A callback is about to run."""
+        self._handled = False
+        if callback.rebalance is not None:
+            self.ownership.meet(callback.rebalance)
 
     def group_member(self) -> GroupMember | None:
         """The member that this consumer was when the application last read; None without a "group.id".
@@ -141,9 +181,7 @@ class ConsumerCore:
         of the new generation: another consumer may have the partitions by now (KIP-447).
         """
         self.check_open()
-        if self.group is None:
-            return None
-        return GroupMember(self.config["group.id"], *self._read_as, self.group.instance_id)
+        return None if self.group is None else self.ownership.member
 
     def give_back(self, messages: list[Message]) -> None:
         """The call that took these was interrupted: hand them out again (loop's thread)."""
@@ -160,11 +198,11 @@ class ConsumerCore:
                 self.subscription.seek(topic, partition, offset)
         self.client.driver.wake()
 
-    def positions(self, partitions: Iterable[TopicPartition]) -> Partitions:
+    def positions(self, partitions: Partitions) -> Partitions:
         """The offset of the next record of each partition."""
         self.check_open()
         found = []
-        for tp in partitions:
+        for tp in list_of(TopicPartition, partitions, "partitions"):
             state = self.subscription.get(tp.topic, tp.partition)
             found.append(TopicPartition(tp.topic, tp.partition, *(() if state is None else (state.position,))))
         return found
@@ -175,7 +213,10 @@ class ConsumerCore:
         if self.config["enable.auto.offset.store"]:
             raise KafkaException(KafkaError(
                 KafkaError._INVALID_ARG, 'store_offsets() needs "enable.auto.offset.store": false'))
-        for tp in offsets_of(message, offsets) or ():
+        given = offsets_of(message, offsets)
+        if given is None:
+            raise ValueError("expected either message or offsets")
+        for tp in given:
             state = self.subscription.require(tp.topic, tp.partition)
             state.stored_metadata = tp.metadata
             state.stored = tp.offset
@@ -191,23 +232,33 @@ class ConsumerCore:
     def subscribe(self, topics: list[str], callbacks: dict[Change, RebalanceCallback | None]) -> None:
         """Join the group to read these topics."""
         self.check_open()
+        names = list_of(str, topics, "topics")
+        if not names or len(set(names)) < len(names):
+            raise KafkaException(KafkaError(
+                KafkaError._INVALID_ARG, f"subscribe() takes at least one topic, and each once, not {names}: call "
+                "unsubscribe() to read none"))
         group = self.require_group()
-        self.subscription.subscribe(topics)
-        self._rebalance_callbacks = callbacks
+        self.subscription.subscribe(names)
+        given = self._given()
+        assert given is not None, "who calls this holds the face"
+        self._rebalance_callbacks = {change: given.lend_with_face(change, callbacks[change]) for change in callbacks}
         if group.application_at == _FOREVER:
             self.leave()
+        self._want_topics()
         self._start_auto_commit()
         self.client.driver.wake()
 
     def change_assignment(self, change: Callable[[Partitions], None], partitions: Partitions) -> None:
         """Change the assignment by hand, with a method of the subscription."""
         self.check_open()
-        self.handled = True
-        change(partitions)
+        wanted = list_of(TopicPartition, partitions, "partitions")
+        self._handled = True
+        change(wanted)
         self._on_assignment()
 
     def _on_assignment(self) -> None:
-        self.client.metadata.want_topics(sorted(self.subscription.topics()))
+        self._want_topics()
+        self._follow(self.client.metadata.cluster)
         self._start_auto_commit()
         self.client.driver.wake()
 
@@ -215,14 +266,17 @@ class ConsumerCore:
 
     def commit(self, offsets: Partitions) -> None:
         """Commit; `on_commit` is told how it went."""
-        self.offsets.commit(offsets, monotonic() + _COMMIT_TIMEOUT_S, self._on_committed)
+        if not offsets:
+            self._on_committed([], NOTHING_TO_COMMIT)
+            return
+        self.offsets.commit(offsets, self._clock() + _COMMIT_TIMEOUT_S, self._on_committed)
         self.client.driver.wake()
 
     async def commit_and_wait(self, offsets: Partitions, timeout_s: float = _COMMIT_TIMEOUT_S) -> Partitions:
         """Commit and say how it went; raises `KafkaException` when no partition was committed."""
         outcome: asyncio.Future[tuple[Partitions, KafkaError | None]] = self.client.future()
         self.offsets.commit(
-            offsets, monotonic() + timeout_s, lambda done, error: _resolve(outcome, (done, error)))
+            offsets, self._clock() + timeout_s, lambda done, error: _resolve(outcome, (done, error)))
         self.client.driver.wake()
         partitions, error = await outcome
         if error is not None and all(tp.error is not None for tp in partitions):
@@ -231,22 +285,28 @@ class ConsumerCore:
 
     async def committed(self, partitions: Partitions, timeout: float | None) -> Partitions:
         """What the group has for these partitions."""
+        self.check_open()
+        partitions = list_of(TopicPartition, partitions, "partitions")
         self.require_group()
         return await self._ask(
             partitions, timeout, lambda tp, expires_at, found: self.offsets.ask([tp], expires_at, found))
 
     async def look_up(self, partitions: Partitions, timeout: float | None) -> Partitions:
         """What the leaders have at the times in `offset`, EARLIEST and LATEST included."""
+        self.check_open()
+        partitions = list_of(TopicPartition, partitions, "partitions")
         self.client.metadata.want_topics(sorted({tp.topic for tp in partitions}))
-        return await self._ask(partitions, timeout, lambda tp, expires_at, found: self.lookup.ask(
-            tp.topic, tp.partition, tp.offset, expires_at, found))
+        try:
+            return await self._ask(partitions, timeout, lambda tp, expires_at, found: self.lookup.ask(
+                tp.topic, tp.partition, tp.offset, expires_at, found))
+        finally:
+            self._want_topics()
 
     async def _ask(
         self, partitions: Partitions, timeout: float | None,
         ask: Callable[[TopicPartition, float, Callable[[TopicPartition], None]], None],
     ) -> Partitions:
-        self.check_open()
-        expires_at = _FOREVER if timeout is None or timeout < 0 else monotonic() + timeout
+        expires_at = _FOREVER if timeout is None or timeout < 0 else self._clock() + timeout
         answers = []
         for tp in partitions:
             answer: asyncio.Future[TopicPartition] = self.client.future()
@@ -256,14 +316,16 @@ class ConsumerCore:
         return list(await asyncio.gather(*answers))
 
     def _start_auto_commit(self) -> None:
-        if self._commit_timer is None and self.group is not None and self.config["enable.auto.commit"]:
-            self._commit_timer = asyncio.get_running_loop().call_later(
-                self.config.seconds("auto.commit.interval.ms"), self._auto_commit)
+        interval_s = self.config.seconds("auto.commit.interval.ms") if self.config["enable.auto.commit"] else 0.0
+        if self._commit_timer is None and self.group is not None and interval_s:
+            self._commit_timer = asyncio.get_running_loop().call_later(interval_s, self._auto_commit)
 
     def _auto_commit(self) -> None:
         self._commit_timer = None
         stored = self.subscription.to_commit()
-        if stored and not self.offsets.is_committing:
+        # While a rebalance waits for the application the group would refuse what was read before it.
+        met = self.group is not None and self.group.generation == self.ownership.member.generation
+        if stored and met and not self.offsets.is_committing:
             self.commit(stored)
         self._start_auto_commit()
 
@@ -287,22 +349,34 @@ class ConsumerCore:
     # Ending
 
     def revocation(self) -> list[Callback]:
-        """The callback to run before the group is left, if there is one. Others are not served any more."""
+        """The callbacks to run before the group is left. Others are not served any more.
+
+        The application has come in: what it commits now carries the identity of the newest rebalance.
+        """
+        lost = []
+        for waiting in self.callbacks:
+            if waiting.rebalance is not None:
+                self.ownership.meet(waiting.rebalance)
+                lost += [waiting] if waiting.rebalance.change is Change.LOSE else []
         self.callbacks.clear()
         if not self.usable:
             return []
         function = self._rebalance_callbacks.get(Change.REVOKE)
         held = self.subscription.positions()
         if function is None or not held or self.group is None or not self.group.owned:
-            return []
-        return [Callback(function, (self._face, held))]
+            return lost
+        return [Callback(function, (held,))]
 
     async def leave_group(self) -> None:
         """Commit what is stored, give everything up, and say goodbye to the group."""
         await self._commit_stored()
         self.subscription.assign([])
         self.subscription.subscribe([])
-        if self.group is None or self.group.state is State.OUTSIDE:
+        self._want_topics()
+        if self.group is None:
+            return
+        self.ownership.leave()
+        if self.group.state is State.OUTSIDE:
             return
         self._left = asyncio.get_running_loop().create_future()
         self.group.leave()
@@ -325,6 +399,11 @@ class ConsumerCore:
             await self.client.close()
             self.on_ready()
 
+    def abandon(self) -> None:
+        """Nobody holds the consumer any more: leave the group and close. Commits nothing, as if it had crashed."""
+        self.subscription.assign([])
+        self._closing = asyncio.get_running_loop().create_task(self.close())
+
     # Events of the machines
 
     def _on_event(self, event: Event) -> None:
@@ -334,6 +413,7 @@ class ConsumerCore:
             self._on_rebalance(event)
         elif isinstance(event, MetadataChanged):
             self._refused = False
+            self._follow(event.cluster)
             self._report_topics(event)
         elif isinstance(event, MetadataFailed):
             if not self._refused:  # once, until a broker answers again
@@ -358,28 +438,19 @@ class ConsumerCore:
         self.on_ready()
 
     def _on_rebalance(self, event: Rebalance) -> None:
-        function = self._rebalance_callbacks.get(event.change)
+        function = self._rebalance_callbacks.get(event.change) or _unheard
+        self.callbacks.append(Callback(function, (event.partitions,), event))
+        self.on_ready()
 
-        async def complete() -> None:
-            await self._complete(event)
-
-        if function is not None:
-            self.callbacks.append(Callback(function, (self._face, event.partitions), complete))
-            self.on_ready()
-            return
-        self.handled = False
-        task = asyncio.get_running_loop().create_task(complete())
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
-
-    async def _complete(self, event: Rebalance) -> None:
+    async def complete(self, event: Rebalance) -> None:
         """Do what the application's callback left undone, and let the group go on."""
         if event.change is Change.REVOKE:
             await self._commit_stored()
-        if not self.handled:
+        if not self._handled:
             self._apply(event)
         assert self.group is not None
-        self.group.callback_done(monotonic())
+        self.ownership.part(event)
+        self.group.callback_done(self._clock())
         self._on_assignment()
 
     def _apply(self, event: Rebalance) -> None:
@@ -391,6 +462,24 @@ class ConsumerCore:
         else:
             subscription.assign(event.partitions)
 
+    def _want_topics(self) -> None:
+        """Keep the topics in the picture that are subscribed to, read or asked about, and no others."""
+        wanted = self.subscription.names | self.subscription.topics() | self.lookup.topics()
+        if self.group is not None:
+            wanted |= self.group.planned_topics
+        self.client.metadata.want_only(wanted, every=bool(self.subscription.patterns))
+
+    def _follow(self, cluster: Cluster) -> None:
+        """Give up positions in topics that were made anew, and tell."""
+        found = follow(self.subscription, cluster)
+        if found.lost and self.group is not None:
+            self.offsets.forget(found.lost)
+        for state, error in found.news:
+            if state is None:
+                self.client.on_error(error)
+            else:
+                self._tell(state.topic, state.partition, error)
+
     def _report_topics(self, event: MetadataChanged) -> None:
         """Tell once about each topic that is asked for and can not be read."""
         for name in self.subscription.names | self.subscription.topics():
@@ -401,6 +490,10 @@ class ConsumerCore:
                 self._reported_topics.add(name)
                 text = f"Subscribed topic not available: {info.error}"
                 self._tell(name, -1, KafkaError(info.error.code(), text))
+
+
+def _unheard(partitions: Partitions) -> None:
+    """Takes the place of a rebalance callback that the application did not give."""
 
 
 def _resolve(future: asyncio.Future[Any], value: Any) -> None:
@@ -417,8 +510,8 @@ def offsets_of(message: Message | None, offsets: Partitions | None) -> Partition
     if message is not None and offsets is not None:
         raise ValueError("message and offsets are mutually exclusive")
     if message is None:
-        return offsets
-    error = message.error()
+        return None if offsets is None else list_of(TopicPartition, offsets, "offsets")
+    error = instance_of(Message, message, "message").error()
     if error is not None:
         raise KafkaException(error)
     topic, partition, offset = message.topic(), message.partition(), message.offset()

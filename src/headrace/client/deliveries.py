@@ -60,6 +60,7 @@ class Deliveries:
         has_at_once: some callbacks are `AtOnce`; to be set before the first such record is appended.
         lost: why records without a callback were not delivered, the first time that it happened; None so far.
         unheard: told of errors that no `Delivery` was asked for; None while there are no such reports.
+        on_served: called, on the thread that serves, when that made room, and when its last callback has returned.
     """
 
     def __init__(self, budget: Budget, only_errors: bool, on_change: Callable[[], None]) -> None:
@@ -69,6 +70,7 @@ class Deliveries:
         self._on_change = on_change
         self.lost: KafkaError | None = None
         self.unheard: Callable[[KafkaError], object] | None = None
+        self.on_served: Callable[[], object] = _nothing
         self._batches: deque[tuple[BatchDone | FailedRecord, float]] = deque()
         self._runs: deque[_Run] = deque()
         self._notices: deque[tuple[Callable[..., Any], tuple[Any, ...]]] = deque()
@@ -94,7 +96,12 @@ class Deliveries:
 
     def called_elsewhere(self) -> bool:
         """True while another thread is calling callbacks."""
-        return len(self._callers) > self.in_callback()
+        return self.callers > self.in_callback()
+
+    @property
+    def callers(self) -> int:
+        """How many threads are calling callbacks."""
+        return len(self._callers)
 
     def add(self, done: BatchDone) -> None:
         """A batch is done. Called on the loop."""
@@ -168,6 +175,7 @@ class Deliveries:
             yield
         finally:
             self._callers.discard(here)
+            self.on_served()
 
     def _serve(self) -> int:
         served = 0
@@ -199,6 +207,7 @@ class Deliveries:
             assert done.callback is not None
             self._runs.append(_Run(done.error, iter([(done.callback, done.message)])))
             self._let_go(done)
+            self.on_served()
             return
         opened: Any = done.batch.open
         reports = _reports(done, at_s)
@@ -206,6 +215,11 @@ class Deliveries:
             reports = iter([report for report in reports if not isinstance(report[0], AtOnce)])
         self._runs.append(_Run(done.error, reports))
         self._budget.release(opened.count, opened.cost_bytes)
+        self.on_served()
+
+
+def _nothing() -> None:
+    """Where nobody waits on another thread than the one that serves."""
 
 
 def _tell(opened: Any, error: KafkaError | None) -> None:

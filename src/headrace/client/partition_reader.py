@@ -20,6 +20,7 @@ from headrace.machines.fetcher import Fetched, Fetcher, RecordsReady
 from headrace.machines.machine import ErrorEvent, Event
 from headrace.machines.metadata import MetadataChanged
 from headrace.machines.offsets import OffsetLookup
+from headrace.machines.recreation import follow
 from headrace.machines.subscription import Subscription
 from headrace.net.thread import loop_thread
 from headrace.types import TopicPartition
@@ -81,12 +82,13 @@ class PartitionReader:
         self._failure: KafkaException | None = None
         self._error: KafkaError | None = None
         self._at_end = False
+        self._subscription = Subscription("", "error")
         self._core, self._fetcher = self._thread.call(self._start())
 
     async def _start(self) -> tuple[ClientCore, Fetcher]:
         topic, partition, start, end = self._range
         core = ClientCore(self._config, on_event=self._on_event)
-        subscription = Subscription("", "error")
+        subscription = self._subscription
         subscription.assign([TopicPartition(topic, partition, start)])
         subscription.require(topic, partition).stop_offset = end
         fetcher = Fetcher(subscription, core.metadata, self._config, core.driver.wake_threadsafe)
@@ -97,6 +99,9 @@ class PartitionReader:
 
     def _on_event(self, event: Event) -> None:
         if isinstance(event, MetadataChanged):
+            for state, error in follow(self._subscription, event.cluster).news:
+                if state is not None:
+                    self._failure = KafkaException(error)
             info = event.cluster.topics.get(self._range[0])
             if info is not None and info.error is not None:
                 self._error = info.error

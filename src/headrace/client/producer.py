@@ -195,7 +195,7 @@ class Core:
         """Records of topics that are known by now leave their waiting place; some fail; the rest is timed."""
         opened = len(self.buffers.all)
         self._fail(self.buffers.on_cluster(self._client.metadata.cluster))
-        expired = self.buffers.expired(time.monotonic())
+        expired = self.buffers.expired(time.monotonic(), self._client.metadata.last_error)
         self._fail(expired)
         self._client.metadata.unwant({record.message.topic() or "" for record in expired})
         if len(self.buffers.all) > opened:

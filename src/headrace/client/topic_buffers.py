@@ -19,6 +19,7 @@ from typing import Any
 from headrace.client.partitioning import choice_of
 from headrace.config import Config
 from headrace.errors import BufferFullError, ClientClosedError, KafkaError, KafkaException
+from headrace.machines.machine import because
 from headrace.machines.metadata import Cluster, TopicInfo
 from headrace.records import CALLBACK_BYTES, Budget, Message, TopicBuffer
 from headrace.records.message import encode_headers, encode_text
@@ -197,9 +198,9 @@ class TopicBuffers:
                 self._missed.setdefault(name, time.monotonic())
         return failed
 
-    def expired(self, now: float) -> list[FailedRecord]:
-        """Records whose topic did not turn up in time."""
-        return [failed for name in list(self._waiting) for failed in self._late(name, now)]
+    def expired(self, now: float, last_error: KafkaError | None = None) -> list[FailedRecord]:
+        """Records whose topic did not turn up in time; `last_error` is why the brokers could not be asked."""
+        return [failed for name in list(self._waiting) for failed in self._late(name, now, because(last_error))]
 
     def deadline(self) -> float | None:
         """When `expired` has something."""
@@ -212,7 +213,7 @@ class TopicBuffers:
         unknown_at = math.inf if missed_at is None else max(missed_at, record.since) + self._propagation_s
         return min(record.since + self._timeout_s, unknown_at)
 
-    def _late(self, topic: str, now: float) -> list[FailedRecord]:
+    def _late(self, topic: str, now: float, why: str) -> list[FailedRecord]:
         failed, errors = [], dict[tuple[bool, str], KafkaError]()
         with self._lock:
             queue = self._waiting[topic]
@@ -225,7 +226,7 @@ class TopicBuffers:
                     errors[timed_out, waited] = KafkaError(
                         KafkaError._MSG_TIMED_OUT if timed_out else KafkaError._UNKNOWN_TOPIC,
                         f'{what} "{topic}" is not known to the brokers after {waited}: create it, check its name, or '
-                        "that the brokers can be reached")
+                        f"that the brokers can be reached{why}")
                 failed.append(record.failed(topic, errors[timed_out, waited]))
             if not queue:
                 self._forget(topic)
@@ -240,6 +241,11 @@ class TopicBuffers:
         with self._lock:
             self._refusal, self._spares = refusal, spares
             self.open.clear()
+
+    @property
+    def is_taking(self) -> bool:
+        """Records are taken, from anybody."""
+        return self._refusal is None
 
     def _check_taking(self) -> None:
         if self._refusal is not None and not self._spares():

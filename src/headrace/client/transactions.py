@@ -10,16 +10,17 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from contextlib import suppress
 
+from headrace.arguments import list_of
 from headrace.client.base import ClientCore
 from headrace.client.topic_buffers import TopicBuffers, producer_closed
 from headrace.config import Config
 from headrace.errors import FatalError, KafkaError, KafkaException
 from headrace.machines.backoff import backoff_s
 from headrace.machines.coordinator import GROUP, TRANSACTION, CoordinatorFinder
-from headrace.machines.machine import Event
+from headrace.machines.machine import Event, because
 from headrace.machines.transactions import (
     GroupMember,
     Operation,
@@ -32,7 +33,7 @@ from headrace.machines.transactions import (
 from headrace.net.clock import jitter
 from headrace.types import TopicPartition
 
-__all__ = ["TransactionCalls", "late", "not_configured", "seconds"]
+__all__ = ["TransactionCalls", "not_configured", "seconds"]
 
 _OUTSIDE = KafkaError(KafkaError._STATE, "a transactional producer takes records between begin_transaction() and "
                       "commit_transaction() or abort_transaction() only")
@@ -109,7 +110,7 @@ class TransactionCalls:
                 give up (fatal). `_TIMED_OUT`: it goes on. `_PREV_IN_PROGRESS`: another thread or task waits for it.
                 `_CONFLICT`: another operation is under way, or nobody has heard of its end.
         """
-        await _hear(operation, self._outcome_of(operation, lambda: self._begin(operation)), timeout_s)
+        await self._hear(operation, self._outcome_of(operation, lambda: self._begin(operation)), timeout_s)
 
     def _begin(self, operation: Operation) -> KafkaError | None:
         error = self.machine.begin(operation)
@@ -121,13 +122,14 @@ class TransactionCalls:
             self._purge(True, True)
         return error
 
-    async def add_offsets(self, positions: Iterable[TopicPartition], member: GroupMember, timeout_s: float) -> None:
+    async def add_offsets(self, positions: list[TopicPartition], member: GroupMember, timeout_s: float) -> None:
         """Make a consumer's offsets part of the transaction, as `run` does; positions without an offset are left out.
 
         Raises:
             KafkaException: as of `run`; `_CONFLICT` also while other offsets are still on their way.
-            TypeError: no such group metadata.
+            TypeError: no such group metadata, or not a list of `TopicPartition`.
         """
+        positions = list_of(TopicPartition, positions, "positions")
         if not isinstance(member, GroupMember):
             raise TypeError("group_metadata must be what consumer_group_metadata() of a consumer with a group.id "
                             f"returns, not {type(member).__name__}")
@@ -143,7 +145,7 @@ class TransactionCalls:
             before.heard = True  # had those failed, nothing but an abort would be possible
         self._asked_offsets = asked
         outcome = self._outcome_of(Operation.OFFSETS, lambda: self.machine.add_offsets(offsets, member))
-        await _hear(Operation.OFFSETS, outcome, timeout_s)
+        await self._hear(Operation.OFFSETS, outcome, timeout_s)
 
     async def begin(self) -> None:
         """Open a transaction: records are taken from now on. What became of operations before is forgotten.
@@ -197,6 +199,28 @@ class TransactionCalls:
         """A caller of another thread was interrupted, and may not have heard how the operation ended."""
         if operation in self._outcomes:
             self._outcomes[operation].heard = False
+
+    async def _hear(self, operation: Operation, outcome: Outcome, timeout_s: float) -> None:
+        if outcome.awaited:
+            raise KafkaException(KafkaError(
+                KafkaError._PREV_IN_PROGRESS, f"{operation.value}() is under way: another thread or task waits for it"))
+        outcome.awaited = True
+        try:
+            async with asyncio.timeout(None if timeout_s == math.inf else timeout_s):
+                await outcome.ended()
+        except TimeoutError:
+            if not outcome.done():
+                raise KafkaException(self.late(operation.value)) from None
+        finally:
+            outcome.awaited = False
+        outcome.heard = True
+        outcome.result()
+
+    def late(self, call: str) -> KafkaError:
+        """A call ran out of time; what it began goes on. From any thread."""
+        why = because(self.machine.last_error)
+        return KafkaError(KafkaError._TIMED_OUT, f"{call}() is not done yet: call it again to go on waiting{why}",
+                          retriable=True)
 
     def on_record_failed(self, error: KafkaError) -> None:
         """A record failed before it was in a batch."""
@@ -257,33 +281,10 @@ def seconds(timeout: float | None) -> float:
     return math.inf if timeout is None or timeout < 0 else timeout
 
 
-def late(call: str) -> KafkaError:
-    """A call ran out of time; what it began goes on."""
-    return KafkaError(KafkaError._TIMED_OUT, f"{call}() is not done yet: call it again to go on waiting",
-                      retriable=True)
-
-
 def not_configured(call: str) -> KafkaError:
     """A call that only a transactional producer has."""
     return KafkaError(
         KafkaError._NOT_CONFIGURED, f'{call}() needs the property "transactional.id": give the producer one')
-
-
-async def _hear(operation: Operation, outcome: Outcome, timeout_s: float) -> None:
-    if outcome.awaited:
-        raise KafkaException(KafkaError(
-            KafkaError._PREV_IN_PROGRESS, f"{operation.value}() is under way: another thread or task waits for it"))
-    outcome.awaited = True
-    try:
-        async with asyncio.timeout(None if timeout_s == math.inf else timeout_s):
-            await outcome.ended()
-    except TimeoutError:
-        if not outcome.done():
-            raise KafkaException(late(operation.value)) from None
-    finally:
-        outcome.awaited = False
-    outcome.heard = True
-    outcome.result()
 
 
 def _raised(error: KafkaError) -> KafkaException:

@@ -54,6 +54,7 @@ class CoordinatorFinder:
     Attributes:
         node_id: the coordinator's broker id; None while it is being looked for.
         error: why there is none and will be none, for example a missing permission; None when there is hope.
+        last_error: why the last attempt failed; None once one succeeded.
     """
 
     def __init__(
@@ -67,6 +68,7 @@ class CoordinatorFinder:
     ) -> None:
         self.node_id: int | None = None
         self.error: KafkaError | None = None
+        self.last_error: KafkaError | None = None
         self._kind, self._key = kind, key
         self._backoff = (retry_backoff_s, retry_backoff_max_s)
         self._jitter = jitter
@@ -104,7 +106,7 @@ class CoordinatorFinder:
         self._in_flight = False
         self.node_id, error = coordinator_of(reply)
         if error is None:
-            self.error, self._failures = None, 0
+            self.error, self.last_error, self._failures = None, None, 0
         else:
             self._fail(error, now)
 
@@ -114,7 +116,8 @@ class CoordinatorFinder:
         self._fail(error, now)
 
     def _fail(self, error: KafkaError, now: float) -> None:
-        if error.code() in REFUSALS:
+        self.last_error = error
+        if error.code() in REFUSALS and not error.retriable():
             self.error = error  # the connection has reported it
         elif not error.retriable() and error.code() > 0 and error.code() not in _PASSING and self.error != error:
             self.error = error

@@ -60,6 +60,7 @@ class FetchPlan:
         self._timeout_s = config.seconds("socket.timeout.ms") + config.seconds("fetch.wait.max.ms")
         self._partition_bytes: int = config["max.partition.fetch.bytes"]
         self._budget: int = config["queued.max.messages.kbytes"] * 1024
+        self._most_records: float = config["queued.min.messages"] or float("inf")
         self._backoff_max_s = config.seconds("fetch.error.backoff.ms")
         self._sessions: dict[int, FetchSession] = {}
         self._in_flight: set[int] = set()
@@ -106,7 +107,7 @@ class FetchPlan:
             node = self._node(state, now)
             if node is None or node in self._in_flight:
                 continue
-            if queued_bytes >= self._budget or state.queued_bytes >= most:
+            if queued_bytes >= self._budget or state.queued_bytes >= most or state.queued_records >= self._most_records:
                 starved.add(node)
             else:
                 wanted.setdefault(node, []).append(state)

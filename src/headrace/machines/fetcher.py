@@ -20,7 +20,8 @@ from headrace.machines.fetch_plan import FetchPlan
 from headrace.machines.machine import Event, Send
 from headrace.machines.metadata import Metadata
 from headrace.machines.subscription import PartitionState, Phase, Subscription
-from headrace.records import Cursor, Message, scan
+from headrace.records import BatchInfo, Cursor, Message, scan
+from headrace.records.header import scan_to_damage
 from headrace.slotted import slotted
 from headrace.types import NodeAddress
 from headrace.wire.messages.fetch import FetchResponse, PartitionData
@@ -47,6 +48,7 @@ class Fetched:
         offset: records before it were not asked for.
         next_offset: the offset after the last whole batch.
         aborted: producer id and first offset of aborted transactions in `data`.
+        count: records in `data`, as its batches say.
     """
 
     state: PartitionState
@@ -56,8 +58,19 @@ class Fetched:
     leader_epoch: int = -1
     data: memoryview | bytes | bytearray = b""
     aborted: list[tuple[int, int]] | None = None
+    count: int = 0
     cursor: Cursor | None = None
     notice: Message | None = None
+
+
+@slotted(eq=False)
+class _Beyond:
+    """A position out of range, which is given up when all that was fetched before it is handed out."""
+
+    state: PartitionState
+    epoch: int
+    offset: int
+    error: KafkaError
 
 
 class Fetcher:
@@ -84,6 +97,7 @@ class Fetcher:
         self._tells_eof: bool = config["enable.partition.eof"]
         self._queue: deque[Fetched] = deque()
         self._set_aside: list[Fetched] = []
+        self._out_of_range: list[_Beyond] = []
         self._received_bytes = 0  # written by the loop's thread only
         self._released_bytes = 0  # written by the application's thread only
         self._events: list[Event] = []
@@ -92,6 +106,8 @@ class Fetcher:
 
     def poll(self, now: float) -> Iterator[Send]:
         """One request for each broker that has none on the wire and a partition with room."""
+        if self._out_of_range:
+            self._leave_range()
         return self._plan.requests(now, self._received_bytes - self._released_bytes)
 
     def deadline(self) -> float | None:
@@ -150,21 +166,28 @@ class Fetcher:
                 f"partition at offset {state.fetch_offset}"))
 
     def _on_records(self, state: PartitionState, data: PartitionData, records: memoryview | bytes | bytearray) -> None:
+        damage = None
         try:
-            batches = scan(records)
-        except CorruptRecordError as damage:
-            state.jump(Phase.FAILED, state.fetch_offset)
+            batches = scan(records, state.topic, state.partition)
+        except CorruptRecordError as error:
+            damage, batches = error, scan_to_damage(records)
+            records = memoryview(records)[:sum(batch.size for batch in batches)]
+        if batches:  # else the first one is cut off, or damaged
+            self._queue_batches(state, data, records, batches)
+        if damage is not None:
+            state.phase = Phase.FAILED  # what lies in front of the damage stays in the queue
             self._tell(state, _damage(damage))
-            return
-        if not batches:
-            return  # cut off within the first batch: ask again
+
+    def _queue_batches(self, state: PartitionState, data: PartitionData, records: memoryview | bytes | bytearray,
+                       batches: list[BatchInfo]) -> None:
         aborted = None
         if self._read_committed and data.aborted_transactions:
             aborted = [(a.producer_id, a.first_offset) for a in data.aborted_transactions]
         last = batches[-1]
         fetched = Fetched(state, state.epoch, state.fetch_offset, last.last_offset + 1, last.leader_epoch, records,
-                          aborted)
+                          aborted, sum(batch.count for batch in batches))
         state.received_bytes += len(records)
+        state.received_records += fetched.count
         self._received_bytes += len(records)
         state.fetch_offset = fetched.next_offset
         self._put(fetched)
@@ -191,10 +214,23 @@ class Fetcher:
             state.replica = -1
             return
         where = f"{state.topic}[{state.partition}]: offset {state.fetch_offset} is out of range"
-        if not self._subscription.reset_by_policy(state):
-            self._tell(state, KafkaError(
-                KafkaError._AUTO_OFFSET_RESET, f"{where} and \"auto.offset.reset\" is \"error\": seek() to an offset "
-                f"of the log{f', which starts at {data.log_start_offset}' if data.log_start_offset >= 0 else ''}"))
+        state.phase = Phase.FAILED  # until what was fetched before is handed out
+        self._out_of_range.append(_Beyond(state, state.epoch, state.fetch_offset, KafkaError(
+            KafkaError._AUTO_OFFSET_RESET, f"{where} and \"auto.offset.reset\" is \"error\": seek() to an offset "
+            f"of the log{f', which starts at {data.log_start_offset}' if data.log_start_offset >= 0 else ''}")))
+        self._leave_range()
+
+    def _leave_range(self) -> None:
+        """Give up positions beyond the log whose partitions have nothing in the queue any more."""
+        waiting, self._out_of_range = self._out_of_range, []
+        for beyond in waiting:
+            state = beyond.state
+            if state.epoch != beyond.epoch:
+                continue  # sought or unassigned meanwhile
+            if state.queued_bytes:
+                self._out_of_range.append(beyond)
+            elif not self._subscription.reset_by_policy(state):
+                self._tell(state, beyond.error, beyond.offset)
 
     # The queue: from here on the application's thread
 
@@ -203,8 +239,9 @@ class Fetcher:
         state = self._subscription.get(topic or "", partition) or PartitionState(topic or "", partition)
         self._tell(state, error)
 
-    def _tell(self, state: PartitionState, error: KafkaError) -> None:
-        message = Message(topic=state.topic or None, partition=state.partition, offset=state.fetch_offset, error=error)
+    def _tell(self, state: PartitionState, error: KafkaError, offset: int | None = None) -> None:
+        at = state.fetch_offset if offset is None else offset
+        message = Message(topic=state.topic or None, partition=state.partition, offset=at, error=error)
         self._put(Fetched(state, state.epoch, state.fetch_offset, notice=message))
 
     def _put(self, fetched: Fetched) -> None:
@@ -307,9 +344,12 @@ class Fetcher:
         self._released_bytes += size
         if fetched.epoch == fetched.state.epoch:
             fetched.state.released_bytes += size
+            fetched.state.released_records += fetched.count
         if self._plan.starved:
             self._plan.starved = False
             self._plan.touch()
+            self._on_drained()
+        elif self._out_of_range:
             self._on_drained()
 
 

@@ -110,11 +110,15 @@ class Rebalance(Event):
 
     Attributes:
         incremental: the partitions are a change to the assignment; else they are all of it.
+        generation, member_id: who this consumer is in the group while it deals with the change; -1 and "" when it was
+            dropped.
     """
 
     change: Change
     partitions: list[TopicPartition]
     incremental: bool
+    generation: int
+    member_id: str
 
 
 @slotted()
@@ -130,7 +134,7 @@ class Left(Event):
 
 
 class ClassicGroup:
-    """One member of one classic group. Also the `Membership` that fences commits.
+    """One member of one classic group.
 
     Args:
         config: a consumer's configuration with a group id.
@@ -150,6 +154,7 @@ class ClassicGroup:
         self._group_id: str = config["group.id"]
         self._rack: str | None = config["client.rack"] or None
         self._strategies: tuple[str, ...] = config["partition.assignment.strategy"]
+        self._without_internal: bool = config["exclude.internal.topics"]
         self.cooperative = all(ASSIGNORS[name].cooperative for name in self._strategies)
         self._session_timeout_s = config.seconds("session.timeout.ms")
         self._heartbeat_s = config.seconds("heartbeat.interval.ms")
@@ -185,6 +190,11 @@ class ClassicGroup:
     def owned(self) -> frozenset[Key]:
         """The partitions that this member holds."""
         return self._owned
+
+    @property
+    def planned_topics(self) -> frozenset[str]:
+        """The topics that this member watches for all members, while it is the leader."""
+        return frozenset(self._planned_counts or ()) if self._subscription.is_subscribed else frozenset()
 
     def callback_done(self, now: float) -> None:
         """The application has dealt with the last `Rebalance`."""
@@ -328,12 +338,13 @@ class ClassicGroup:
             self._rejoin_reason = "the partitions of a topic changed"
 
     def _want(self) -> None:
-        if self._subscription.patterns:
-            self._metadata.want_all()
+        self._metadata.want_all(bool(self._subscription.patterns))
         self._metadata.want_topics(sorted(self._subscription.names))
 
     def _topics(self) -> frozenset[str]:
-        return self._subscription.matching(self._metadata.cluster.topics)
+        topics = self._metadata.cluster.topics
+        return self._subscription.matching(
+            name for name, info in topics.items() if not (self._without_internal and info.is_internal))
 
     def _topics_known(self) -> bool:
         """Whether the metadata has been asked for everything subscribed, so that the first plan is a full one."""
@@ -374,6 +385,9 @@ class ClassicGroup:
     def _tell_lost(self) -> None:
         self._lost = self._flying = False
         self._go("lost")
+        self._ask_to_drop()
+
+    def _ask_to_drop(self) -> None:
         lost, self._owned, self._target = self._owned, frozenset(), frozenset()
         self._ask(Change.LOSE, lost)
 
@@ -387,7 +401,7 @@ class ClassicGroup:
     def _ask(self, change: Change, keys: Iterable[Key]) -> None:
         partitions = [TopicPartition(topic, partition) for topic, partition in sorted(keys)]
         self._asks_application = True
-        self._events.append(Rebalance(change, partitions, self.cooperative))
+        self._events.append(Rebalance(change, partitions, self.cooperative, self.generation, self.member_id))
 
     def _prepare(self) -> None:
         """Give up before joining: everything in an eager group, what is not subscribed any more in a cooperative."""
@@ -436,6 +450,9 @@ class ClassicGroup:
             self._heard_at = now
             self._go("joined")
             try:
+                if self._protocol not in self._strategies:
+                    raise ProtocolError(f"the coordinator of group {self._group_id!r} chose {self._protocol!r}, which "
+                                        "this member did not offer")
                 plan = self._plan(reply) if reply.leader == reply.member_id else None
             except ProtocolError as error:
                 self._go("retry")
@@ -521,6 +538,8 @@ class ClassicGroup:
         self._forget_member()
         self._go("fenced")
         self._events.append(GroupFailed(KafkaError(KafkaError.FENCED_INSTANCE_ID, text, fatal=True)))
+        self._lost = False  # whatever is being told now, this comes after it
+        self._ask_to_drop()
 
     # Staying and leaving
 

@@ -1,8 +1,9 @@
 """What a new connection says first: ApiVersions, then SASL if there is to be any, before any other request may be sent.
 
 The broker's answer gives the version range of every API. A broker that does not know our version of ApiVersions says
-so in version 0 and is asked again; one whose answer can not be read at all is dialled again and asked in version 0
-(librdkafka's mock broker is such a one). Source: KIP-35, KIP-511 (Java: `NetworkClient.handleApiVersionsResponse`).
+so in version 0 and is asked again; one whose answer can not be read at all is dialled again and, for that connection,
+asked in version 0 (librdkafka's mock broker is such a one). Source: KIP-35, KIP-511 (Java:
+`NetworkClient.handleApiVersionsResponse`).
 
 This module knows no sockets. Read next: `machines.sasl.exchange` for SASL, `net.connection` for who speaks.
 """
@@ -10,8 +11,8 @@ This module knows no sockets. Read next: `machines.sasl.exchange` for SASL, `net
 from __future__ import annotations
 
 from headrace.errors import KafkaError, KafkaException, ProtocolError
-from headrace.machines.sasl.exchange import Later, Mechanism, SaslExchange, Say
-from headrace.wire.frame import decode_response, encode_request
+from headrace.machines.sasl.exchange import OPENING_ID, Later, Mechanism, SaslExchange, Say
+from headrace.wire.frame import decode_response, encode_request, expect_answer
 from headrace.wire.messages.session import ApiVersionsRequest, ApiVersionsResponse
 from headrace.wire.schema import Request
 
@@ -95,6 +96,7 @@ class Handshake:
         return following
 
     def _on_versions(self, frame: bytes | memoryview) -> Say | None:
+        expect_answer(frame, ApiVersionsRequest, OPENING_ID)
         refused = _error_code(frame) == KafkaError.UNSUPPORTED_VERSION
         version = 0 if refused else self.version  # a refusal is always written in version 0
         try:
@@ -125,7 +127,7 @@ def opening_frame(say: Say, client_id: str) -> list[bytes | memoryview]:
     request, version = say
     if isinstance(request, bytes):
         return [len(request).to_bytes(_LENGTH_BYTES, "big") + request]
-    return encode_request(request, version, 0, client_id)
+    return encode_request(request, version, OPENING_ID, client_id)
 
 
 def _error_code(frame: bytes | memoryview) -> int:

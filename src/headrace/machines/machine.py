@@ -15,14 +15,17 @@ from headrace.errors import KafkaError
 from headrace.slotted import slotted
 from headrace.wire.schema import Request, Struct
 
-__all__ = ["ANY_NODE", "CONTROLLER", "REFUSALS", "ErrorEvent", "Event", "Machine", "Send"]
+__all__ = ["ANY_NODE", "CONTROLLER", "REFUSALS", "ErrorEvent", "Event", "Machine", "Send", "because"]
 
 ANY_NODE: Final = -1
 """Destination: any broker, the least loaded one that is connected."""
 CONTROLLER: Final = -2
 """Destination: the broker that the metadata names as controller (any broker forwards in KRaft)."""
 REFUSALS: Final = (KafkaError._AUTHENTICATION, KafkaError._SSL)
-"""Errors of a broker that does not let this client in. It is dialled again with backoff, but nobody should wait."""
+"""Errors of a broker that does not let this client in. It is dialled again with backoff, but nobody should wait.
+
+One that is retriable was perhaps not said by a broker but by what is in front of it: nothing to give up for.
+"""
 
 
 @slotted(eq=False)
@@ -66,6 +69,11 @@ class ErrorEvent(Event):
     error: KafkaError
 
 
+def because(last_error: KafkaError | None) -> str:
+    """The end of a text about time that ran out: why the last attempt failed, if one did."""
+    return "" if last_error is None else f"; last error: {last_error.str()}"
+
+
 class Machine(Protocol):
     """Decides; never waits. `now` is monotonic seconds, given by the caller.
 
@@ -89,7 +97,8 @@ class Machine(Protocol):
         """No reply will come: lost or refused connection, timeout, unknown node, unsupported version.
 
         `error.maybe_applied` tells whether the request may have reached the broker. `_TRANSPORT`, `_TIMED_OUT`,
-        `_RESOLVE` and `_UNKNOWN_BROKER` are passing; `_UNSUPPORTED_FEATURE`, `_AUTHENTICATION` and `_SSL` are not.
+        `_RESOLVE` and `_UNKNOWN_BROKER` are passing; `_UNSUPPORTED_FEATURE`, `_AUTHENTICATION` and `_SSL` are not. An
+        answer that could not be read is `_TRANSPORT`, as is every other end of a connection (`net.failures`).
         """
         ...
 

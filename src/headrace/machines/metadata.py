@@ -9,7 +9,7 @@ This module knows no sockets: the driver dials what `cluster.nodes` says. Read n
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
@@ -96,10 +96,13 @@ class Metadata:
         jitter: gives numbers in [0, 1).
         allow_auto_create: let the broker create topics that are wanted and do not exist.
         rebootstrap: when no known broker answers, try the bootstrap servers again (KIP-899).
+        rebootstrap_after_s: seconds without metadata, from the first request on, after which the known brokers are
+            forgotten for the bootstrap servers, whether they failed or say nothing (KIP-1102).
 
     Attributes:
         cluster: the newest picture.
         updates: how often it was replaced; cheap to compare.
+        last_error: why the last request for it failed; None once one was answered.
     """
 
     def __init__(
@@ -112,6 +115,7 @@ class Metadata:
         jitter: Callable[[], float] = lambda: 0.5,
         allow_auto_create: bool = False,
         rebootstrap: bool = True,
+        rebootstrap_after_s: float = 300.0,
     ) -> None:
         self._bootstrap = {
             _FIRST_BOOTSTRAP_ID - i: NodeAddress(_FIRST_BOOTSTRAP_ID - i, host, port)
@@ -119,11 +123,13 @@ class Metadata:
         }
         self.cluster = Cluster(nodes=dict(self._bootstrap))
         self.updates = 0
+        self.last_error: KafkaError | None = None
         self._refresh_s = refresh_s
         self._backoff = (retry_backoff_s, retry_backoff_max_s)
         self._jitter = jitter
         self._allow_auto_create = allow_auto_create
         self._rebootstrap = rebootstrap
+        self._rebootstrap_after_s = max(rebootstrap_after_s, retry_backoff_s)
         self._topics: set[str] = set()
         self._all = False
         self._due: float | None = float("-inf")  # the first picture is wanted at once
@@ -131,6 +137,7 @@ class Metadata:
         self._in_flight: Send | None = None
         self._outdated = False  # something new was wanted while a request was in flight
         self._failures = 0
+        self._seeking_since: float | None = None  # the first request that nobody has answered well
         self._unsettled = 0  # replies in a row in which a wanted topic was not usable yet
         self._events: list[Event] = []
 
@@ -146,6 +153,16 @@ class Metadata:
         if wanted and not self._all:
             self._ask_at_once()
         self._all = wanted
+
+    def want_only(self, names: Collection[str], *, every: bool) -> None:
+        """Keep these topics in the picture, or every topic (subscription by pattern), and forget all others.
+
+        Ask at once if something is new.
+        """
+        missing = set(names) - (self.cluster.topics.keys() if every and self._all else self._topics)
+        if missing or (every and not self._all):
+            self._ask_at_once()
+        self._topics, self._all = set(names), every
 
     def unwant(self, names: Iterable[str]) -> None:
         """Forget topics that nobody needs any more."""
@@ -187,17 +204,22 @@ class Metadata:
 
     def poll(self, now: float) -> Iterable[Send]:
         """Ask when it is time, one request at once."""
+        again_at = self._starts_again_at()
+        if again_at is not None and again_at <= now:
+            self._start_again(now)
         if self._in_flight is not None or self._due is None or self._due > now:
             return ()
         topics = None if self._all else [MetadataRequestTopic(name=name) for name in sorted(self._topics)]
         request = MetadataRequest(topics=topics, allow_auto_topic_creation=self._allow_auto_create)
         self._in_flight = Send(ANY_NODE, request, _REQUEST_TIMEOUT_S)
         self._asked_at, self._due, self._outdated = now, None, False
+        self._seeking_since = now if self._seeking_since is None else self._seeking_since
         return (self._in_flight,)
 
     def deadline(self) -> float | None:
         """When to ask again."""
-        return None if self._in_flight is not None else self._due
+        due, again_at = None if self._in_flight is not None else self._due, self._starts_again_at()
+        return due if again_at is None else again_at if due is None else min(due, again_at)
 
     def events(self) -> list[Event]:
         """Take the changes."""
@@ -207,11 +229,13 @@ class Metadata:
     def on_reply(self, send: Send, reply: Struct | None, now: float) -> None:
         """A broker answered: replace the picture."""
         assert isinstance(reply, MetadataResponse)
-        self._in_flight = None
+        if send is self._in_flight:
+            self._in_flight = None
+        self.last_error = KafkaError(reply.error_code) if reply.error_code else None
         if reply.error_code or not reply.brokers:
             self._on_failure(now, at_bootstrap=reply.error_code == KafkaError.REBOOTSTRAP_REQUIRED)
             return
-        self._failures = 0
+        self._failures, self._seeking_since = 0, None
         self._due = None if self._refresh_s is None else now + self._refresh_s
         self._replace(self._picture(reply))
         if self._outdated:
@@ -224,10 +248,12 @@ class Metadata:
 
     def on_error(self, send: Send, error: KafkaError, now: float) -> None:
         """No answer: try another broker after the backoff, and in the end the bootstrap servers."""
-        self._in_flight = None
+        self.last_error = error
         if error.code() in REFUSALS:
             self._events.append(MetadataFailed(error))
-        self._on_failure(now)
+        if send is self._in_flight:
+            self._in_flight = None
+            self._on_failure(now)
 
     def _on_failure(self, now: float, at_bootstrap: bool = False) -> None:
         self._failures += 1
@@ -237,6 +263,17 @@ class Metadata:
             nodes = {**self.cluster.nodes, **self._bootstrap}
             if len(nodes) != len(self.cluster.nodes):
                 self._replace(replace(self.cluster, nodes=nodes))
+
+    def _starts_again_at(self) -> float | None:
+        """When the known brokers have had their time; None while nothing is missed, or there are no others to ask."""
+        if self._seeking_since is None or not self._rebootstrap or self.cluster.nodes == self._bootstrap:
+            return None
+        return self._seeking_since + self._rebootstrap_after_s
+
+    def _start_again(self, now: float) -> None:
+        """Know nobody but the bootstrap servers, and wait no longer for an answer that is under way."""
+        self._replace(replace(self.cluster, nodes=dict(self._bootstrap)))
+        self._in_flight, self._due, self._seeking_since = None, now, None
 
     def _ask_at_once(self) -> None:
         self._outdated = True

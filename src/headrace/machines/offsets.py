@@ -2,22 +2,24 @@
 
 Both serve two kinds of callers in the same way: partitions of the subscription that wait for a start, and questions
 of the application. Passing errors are retried with a growing pause until the question's deadline. This module must not
-know how members join a group; it reads their identity from `Membership`.
+know how members join a group; `machines.ownership` says as whom a partition's offset is committed.
 
 Source: Java's `OffsetFetcher` and `ConsumerCoordinator`, KIP-79, KIP-320. Read next: `machines.fetcher`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from typing import Protocol
+from collections.abc import Callable, Collection, Iterable, Iterator
+from uuid import UUID
 
 from headrace.errors import KafkaError
 from headrace.machines.coordinator import CoordinatorFinder
-from headrace.machines.machine import Event, Send
+from headrace.machines.machine import Event, Send, because
 from headrace.machines.metadata import Metadata
+from headrace.machines.ownership import Ownership
 from headrace.machines.subscription import EARLIEST, Key, PartitionState, Phase, Subscription
-from headrace.slotted import slotted
+from headrace.machines.transaction_requests import GroupMember
+from headrace.slotted import field, slotted
 from headrace.types import OFFSET_INVALID, TopicPartition
 from headrace.wire.messages.offsets import (
     ListOffsetsPartition,
@@ -34,10 +36,13 @@ from headrace.wire.messages.offsets import (
 )
 from headrace.wire.schema import Struct
 
-__all__ = ["Found", "GroupOffsets", "Membership", "OffsetLookup", "PositionFailed"]
+__all__ = ["Committed", "Found", "GroupOffsets", "OffsetLookup", "PositionFailed"]
 
 _BACKOFF_S, _BACKOFF_MAX_S = 0.05, 1.0
 _NEVER = float("inf")
+_NO_ID = UUID(int=0)
+_LAST_COMMIT_BY_NAME = 9
+"""By id, the offset of a topic that was deleted is not taken for one of another with its name."""
 _STALE_LEADER = frozenset({
     KafkaError.NOT_LEADER_FOR_PARTITION, KafkaError.FENCED_LEADER_EPOCH, KafkaError.UNKNOWN_LEADER_EPOCH,
     KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError.LEADER_NOT_AVAILABLE, KafkaError.REPLICA_NOT_AVAILABLE,
@@ -46,12 +51,15 @@ _STALE_LEADER = frozenset({
 _MOVED = frozenset({KafkaError.NOT_COORDINATOR, KafkaError.COORDINATOR_NOT_AVAILABLE})
 _PASSING = frozenset({
     KafkaError.COORDINATOR_LOAD_IN_PROGRESS, KafkaError.REQUEST_TIMED_OUT, KafkaError.UNKNOWN_TOPIC_OR_PART,
-    KafkaError.UNSTABLE_OFFSET_COMMIT,
+    KafkaError.UNSTABLE_OFFSET_COMMIT, KafkaError.UNKNOWN_TOPIC_ID,
 })
 _LOST = frozenset({KafkaError._TRANSPORT, KafkaError._TIMED_OUT, KafkaError._RESOLVE, KafkaError._UNKNOWN_BROKER})
 
 Found = Callable[[TopicPartition], None]
 """Told once per partition asked for: its offset, leader epoch and metadata, or its `error`."""
+
+Committed = Callable[[list[TopicPartition], KafkaError | None], None]
+"""Told once per commit: the partitions, each with its own `error`, and the error of the whole commit."""
 
 
 @slotted()
@@ -61,14 +69,6 @@ class PositionFailed(Event):
     topic: str
     partition: int
     error: KafkaError
-
-
-class Membership(Protocol):
-    """Who this consumer is in its group; member id "" and generation -1 outside of one."""
-
-    member_id: str
-    generation: int
-    instance_id: str | None
 
 
 @slotted(eq=False)
@@ -83,14 +83,16 @@ class _Question:
     not_before: float = 0.0
     attempts: int = 0
     flying: bool = False
+    last_error: KafkaError | None = None
 
     @property
     def key(self) -> Key:
         return (self.topic, self.partition)
 
-    def back_off(self, now: float) -> None:
+    def back_off(self, now: float, error: KafkaError | None = None) -> None:
         self.flying = False
         self.attempts += 1
+        self.last_error = error
         self.not_before = now + min(_BACKOFF_MAX_S, _BACKOFF_S * 2 ** min(self.attempts, 6))
 
 
@@ -118,6 +120,10 @@ class OffsetLookup:
         """Look up the first offset whose record is at `timestamp` (ms, or EARLIEST, LATEST) or later."""
         self._open.append(_Question(topic, partition, timestamp, expires_at, found))
 
+    def topics(self) -> set[str]:
+        """The topics that are asked about."""
+        return {question.topic for question in self._open}
+
     def poll(self, now: float) -> Iterator[Send]:
         """One request to each leader that is asked something."""
         if self._seen != self._subscription.version:
@@ -127,11 +133,12 @@ class OffsetLookup:
             self._deadline = None
             return
         by_leader: dict[int, list[_Question]] = {}
+        in_flight = {question.key for question in self._open if question.flying}
         for question in list(self._open):
-            if question.flying or question.not_before > now:
-                continue
+            if question.flying or question.not_before > now or question.key in in_flight:
+                continue  # a partition may be named once in a request: its other questions wait for the reply
             if question.expires_at <= now:
-                self._answer(question, error=_expired(question))
+                self._answer(question, error=_expired(question, self._metadata.last_error))
                 continue
             leader, _ = self._metadata.leader(question.topic, question.partition)
             if leader is None:
@@ -140,8 +147,9 @@ class OffsetLookup:
                 question.back_off(now)
             else:
                 question.flying = True
+                in_flight.add(question.key)
                 by_leader.setdefault(leader, []).append(question)
-        self._deadline = min((q.not_before for q in self._open if not q.flying), default=None)
+        self._deadline = min((q.not_before for q in self._open if not q.flying and q.not_before > now), default=None)
         for leader, questions in by_leader.items():
             yield Send(leader, self._request(questions), self._timeout_s, context=questions)
 
@@ -178,7 +186,7 @@ class OffsetLookup:
         self._metadata.refresh(now)
         for question in send.context:
             if error.code() in _LOST:
-                question.back_off(now)
+                question.back_off(now, error)
             else:
                 self._answer(question, error=error)
 
@@ -227,17 +235,17 @@ class GroupOffsets:
         group_id: the group.
         subscription: partitions that may wait for a start.
         finder: where the coordinator is.
-        membership: this consumer's identity in the group, for fencing.
+        ownership: as which member of the group a partition's offset is committed.
         isolation_level: with 1, offsets of open transactions are waited for (KIP-447).
         timeout_s: seconds for one request.
     """
 
-    def __init__(self, group_id: str, subscription: Subscription, finder: CoordinatorFinder, membership: Membership,
+    def __init__(self, group_id: str, subscription: Subscription, finder: CoordinatorFinder, ownership: Ownership,
                  isolation_level: int, timeout_s: float) -> None:
         self._group_id = group_id
         self._subscription = subscription
         self._finder = finder
-        self._membership = membership
+        self._ownership = ownership
         self._require_stable = isolation_level == 1
         self._timeout_s = timeout_s
         self._questions: list[_Question] = []
@@ -250,10 +258,20 @@ class GroupOffsets:
         """Ask for the committed offsets; `OFFSET_INVALID` where the group has none."""
         self._questions += [_Question(tp.topic, tp.partition, 0, expires_at, found) for tp in partitions]
 
-    def commit(self, partitions: Iterable[TopicPartition], expires_at: float,
-               done: Callable[[list[TopicPartition], KafkaError | None], None]) -> None:
-        """Commit offsets. `done` gets the partitions, each with its own `error`, and the error of the whole commit."""
-        self._commits.append(_Commit([_copy(tp) for tp in partitions], expires_at, done))
+    def commit(self, partitions: Iterable[TopicPartition], expires_at: float, done: Committed) -> None:
+        """Commit offsets, each as the member that read its partition."""
+        copies = [_copy(tp) for tp in partitions]
+        by_member: dict[GroupMember, list[TopicPartition]] = {}
+        for tp in copies:
+            by_member.setdefault(self._ownership.reader_of(tp.topic, tp.partition), []).append(tp)
+        if len(by_member) > 1:
+            done = _all_of(len(by_member), copies, done)
+        self._commits += [_Commit(member, theirs, expires_at, done) for member, theirs in by_member.items()]
+
+    def forget(self, topics: Collection[str]) -> None:
+        """These topics are gone, or others have their names by now: what is not committed to them yet will not be."""
+        for commit in self._commits:
+            commit.forgotten |= {tp.topic for tp in commit.partitions if tp.topic in topics}
 
     @property
     def is_committing(self) -> bool:
@@ -266,6 +284,7 @@ class GroupOffsets:
             self._seen = self._subscription.version
             self._claim()
         self._deadline = None
+        self._give_up_void()
         if not (self._questions or self._commits):
             return
         self._expire(now)
@@ -280,7 +299,10 @@ class GroupOffsets:
                 self._wake_at(commit.not_before)
             else:
                 commit.flying = True
-                yield Send(coordinator, self._commit_request(commit), self._timeout_s, max_version=9, context=commit)
+                request = self._commit_request(commit)
+                by_id = all(topic.topic_id != _NO_ID for topic in request.topics)
+                yield Send(coordinator, request, self._timeout_s, max_version=None if by_id else _LAST_COMMIT_BY_NAME,
+                           context=commit)
         ready = [q for q in self._questions if not q.flying and q.not_before <= now]
         for question in self._questions:
             if not question.flying and question.not_before > now:
@@ -302,7 +324,8 @@ class GroupOffsets:
     def on_reply(self, send: Send, reply: Struct | None, now: float) -> None:
         """Answer the commit or the questions, or try again."""
         if isinstance(reply, OffsetCommitResponse):
-            self._on_committed(send.context, reply, now)
+            assert isinstance(send.request, OffsetCommitRequest)
+            self._on_committed(send.context, send.request, reply, now)
         else:
             assert isinstance(reply, OffsetFetchResponse)
             self._on_fetched(send.context, reply, now)
@@ -312,13 +335,13 @@ class GroupOffsets:
         self._finder.invalidate(now)
         if isinstance(send.context, _Commit):
             if error.code() in _LOST:
-                send.context.back_off(now)
+                send.context.back_off(now, error)
             else:
-                self._finish(send.context, error)
+                self._fail(send.context, error)
             return
         for question in send.context:
             if error.code() in _LOST:
-                question.back_off(now)
+                question.back_off(now, error)
             else:
                 self._answer(question, error=error)
 
@@ -328,10 +351,11 @@ class GroupOffsets:
 
     def _expire(self, now: float) -> None:
         for commit in [c for c in self._commits if c.expires_at <= now and not c.flying]:
-            self._finish(commit, KafkaError(KafkaError._TIMED_OUT, f"Commit to group {self._group_id!r} timed out: no "
-                                            "coordinator took it; check that brokers are up"))
+            self._fail(commit, KafkaError(
+                KafkaError._TIMED_OUT, f"Commit to group {self._group_id!r} timed out: no coordinator took it; check "
+                f"that brokers are up{because(commit.last_error or self._finder.last_error)}"))
         for question in [q for q in self._questions if q.expires_at <= now and not q.flying]:
-            self._answer(question, error=_expired(question))
+            self._answer(question, error=_expired(question, self._finder.last_error))
 
     # Committed offsets
 
@@ -407,31 +431,51 @@ class GroupOffsets:
     def _commit_request(self, commit: _Commit) -> OffsetCommitRequest:
         topics: dict[str, OffsetCommitRequestTopic] = {}
         for tp in commit.partitions:
-            entry = topics.setdefault(tp.topic, OffsetCommitRequestTopic(name=tp.topic, partitions=[]))
+            if tp.topic in commit.forgotten:
+                continue
+            state = self._subscription.get(tp.topic, tp.partition)
+            topic_id = state.topic_id if state is not None and state.topic_id is not None else _NO_ID
+            entry = topics.setdefault(
+                tp.topic, OffsetCommitRequestTopic(name=tp.topic, topic_id=topic_id, partitions=[]))
             entry.partitions.append(OffsetCommitRequestPartition(
                 partition_index=tp.partition, committed_offset=tp.offset, committed_metadata=tp.metadata or "",
                 committed_leader_epoch=-1 if tp.leader_epoch is None else tp.leader_epoch))
-        member = self._membership
+        member = commit.member
         return OffsetCommitRequest(
             group_id=self._group_id, generation_id_or_member_epoch=member.generation, member_id=member.member_id,
             group_instance_id=member.instance_id if member.generation >= 0 else None, topics=list(topics.values()))
 
-    def _on_committed(self, commit: _Commit, reply: OffsetCommitResponse, now: float) -> None:
-        codes = {(t.name, p.partition_index): p.error_code for t in reply.topics for p in t.partitions}
-        failed = {code for code in codes.values() if code}
+    def _on_committed(
+        self, commit: _Commit, request: OffsetCommitRequest, reply: OffsetCommitResponse, now: float
+    ) -> None:
+        names = {topic.topic_id: topic.name for topic in request.topics}
+        codes = {(t.name or names.get(t.topic_id, ""), p.partition_index): p.error_code
+                 for t in reply.topics for p in t.partitions}
+        failed = {code for (topic, _), code in codes.items() if code and topic not in commit.forgotten}
         if failed & (_MOVED | _PASSING) and now < commit.expires_at:
             if failed & _MOVED:
                 self._finder.invalidate(now)
             commit.back_off(now)
             return
         for tp in commit.partitions:
-            code = codes.get((tp.topic, tp.partition), KafkaError._NO_OFFSET)
+            missing = KafkaError.UNKNOWN_TOPIC_OR_PART if tp.topic in commit.forgotten else KafkaError._NO_OFFSET
+            code = codes.get((tp.topic, tp.partition), missing)
             tp.error = KafkaError(code) if code else None
             state = self._subscription.get(tp.topic, tp.partition)
-            if tp.error is None and state is not None:
+            if tp.error is None and state is not None and tp.topic not in commit.forgotten:
                 state.committed = tp.offset
         first = min(failed, default=0)
         self._finish(commit, KafkaError(first, _commit_text(first, self._group_id)) if first else None)
+
+    def _fail(self, commit: _Commit, error: KafkaError) -> None:
+        for tp in commit.partitions:
+            tp.error = error
+        self._finish(commit, error)
+
+    def _give_up_void(self) -> None:
+        for commit in [commit for commit in self._commits if commit.is_void and not commit.flying]:
+            self._fail(commit, KafkaError(
+                KafkaError.UNKNOWN_TOPIC_OR_PART, f"Commit to group {self._group_id!r} failed: the topics are gone"))
 
     def _finish(self, commit: _Commit, error: KafkaError | None) -> None:
         self._commits.remove(commit)
@@ -440,17 +484,37 @@ class GroupOffsets:
 
 @slotted(eq=False)
 class _Commit:
+    member: GroupMember
     partitions: list[TopicPartition]
     expires_at: float
-    done: Callable[[list[TopicPartition], KafkaError | None], None]
+    done: Committed
     not_before: float = 0.0
     attempts: int = 0
     flying: bool = False
+    last_error: KafkaError | None = None
+    forgotten: set[str] = field(default_factory=set)
 
-    def back_off(self, now: float) -> None:
+    @property
+    def is_void(self) -> bool:
+        return all(tp.topic in self.forgotten for tp in self.partitions)
+
+    def back_off(self, now: float, error: KafkaError | None = None) -> None:
         self.flying = False
         self.attempts += 1
+        self.last_error = error
         self.not_before = now + min(_BACKOFF_MAX_S, _BACKOFF_S * 2 ** min(self.attempts, 6))
+
+
+def _all_of(count: int, partitions: list[TopicPartition], done: Committed) -> Committed:
+    """Tells once what became of so many parts of a commit."""
+    errors: list[KafkaError | None] = []
+
+    def part_done(_: list[TopicPartition], error: KafkaError | None) -> None:
+        errors.append(error)
+        if len(errors) == count:
+            done(partitions, next((error for error in errors if error is not None), None))
+
+    return part_done
 
 
 def _answer_of(question: _Question, offset: int, leader_epoch: int, metadata: str | None,
@@ -465,10 +529,11 @@ def _copy(tp: TopicPartition) -> TopicPartition:
     return TopicPartition(tp.topic, tp.partition, tp.offset, tp.metadata, tp.leader_epoch)
 
 
-def _expired(question: _Question) -> KafkaError:
+def _expired(question: _Question, last_error: KafkaError | None) -> KafkaError:
     what = "first offset" if question.timestamp == EARLIEST else "offset"
+    why = because(question.last_error or last_error)
     return KafkaError(KafkaError._TIMED_OUT, f"The {what} of {question.topic}[{question.partition}] was not found in "
-                      "time: check that the topic exists and that brokers are up")
+                      f"time: check that the topic exists and that brokers are up{why}")
 
 
 def _commit_text(code: int, group_id: str) -> str:

@@ -11,12 +11,13 @@ This module knows no sockets: it makes and reads frames. Read next: `net.connect
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable
 from typing import Protocol
 
 from headrace.errors import KafkaError, ProtocolError
 from headrace.machines.machine import Send
 from headrace.slotted import slotted
-from headrace.wire.frame import decode_response, encode_request, peek_correlation_id
+from headrace.wire.frame import decode_response, encode_request, expect_answer
 from headrace.wire.schema import Struct
 
 __all__ = ["Call", "Caller", "Pipeline"]
@@ -70,9 +71,10 @@ class Pipeline:
     Attributes:
         unheard: requests that get no reply and whose bytes the kernel does not have yet.
         unanswered: the kernel has some that get no reply.
+        on_paid: called when nothing is `owed` any more.
     """
 
-    __slots__ = ("_client_id", "_in_flight", "_next_id", "unanswered", "unheard")
+    __slots__ = ("_client_id", "_in_flight", "_next_id", "on_paid", "unanswered", "unheard")
 
     def __init__(self, client_id: str) -> None:
         self._client_id = client_id
@@ -80,6 +82,7 @@ class Pipeline:
         self._in_flight: deque[Call] = deque()
         self.unheard: list[Call] = []
         self.unanswered = False
+        self.on_paid: Callable[[], None] | None = None
 
     def __len__(self) -> int:
         return len(self._in_flight) + len(self.unheard)
@@ -127,13 +130,15 @@ class Pipeline:
             raise ProtocolError("the broker sent a reply that no request asked for")
         call = self._in_flight[0]
         send = call.send
-        correlation_id = peek_correlation_id(frame)
-        if correlation_id != call.correlation_id:
-            raise ProtocolError(f"the broker answered request {correlation_id} where {call.correlation_id} "
-                                f"({type(send.request).__name__}) was next")
+        expect_answer(frame, type(send.request), call.correlation_id)
         _, reply = decode_response(type(send.request), send.version, frame)
         self._in_flight.popleft()
+        self._tell_if_paid()
         return call, reply
+
+    def _tell_if_paid(self) -> None:
+        if self.on_paid is not None and not self.owed:
+            self.on_paid()
 
     def deadline(self) -> float | None:
         """When the first of the requests in flight counts as lost, monotonic seconds."""
@@ -148,6 +153,7 @@ class Pipeline:
         calls = list(self._all())
         self._in_flight.clear()
         self.unheard.clear()
+        self._tell_if_paid()
         return calls
 
     def _all(self) -> tuple[Call, ...]:

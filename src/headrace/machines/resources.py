@@ -5,11 +5,13 @@ Plain values without behaviour. Read next: `machines.admin`, which makes request
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import operator
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, ClassVar
 
+from headrace.arguments import instance_of, list_of, mapping_of
 from headrace.errors import KafkaError, KafkaException
 from headrace.types import NodeAddress
 
@@ -40,6 +42,9 @@ class NewTopic:
         replication_factor: copies of each partition; -1 takes the broker's default.
         replica_assignment: broker ids of each partition in order, instead of the two counts.
         config: topic properties.
+
+    Raises:
+        TypeError: one is of another type.
     """
 
     def __init__(
@@ -47,14 +52,14 @@ class NewTopic:
         topic: str,
         num_partitions: int = -1,
         replication_factor: int = -1,
-        replica_assignment: Sequence[Sequence[int]] | None = None,
-        config: Mapping[str, Any] | None = None,
+        replica_assignment: list[list[int]] | None = None,
+        config: dict[str, Any] | None = None,
     ) -> None:
-        self.topic = topic
-        self.num_partitions = num_partitions
-        self.replication_factor = replication_factor
-        self.replica_assignment = [list(brokers) for brokers in replica_assignment or ()]
-        self.config = dict(config or {})
+        self.topic = instance_of(str, topic, "topic")
+        self.num_partitions = operator.index(num_partitions)
+        self.replication_factor = operator.index(replication_factor)
+        self.replica_assignment = _brokers(replica_assignment)
+        self.config = {} if config is None else mapping_of(str, object, config, "config")
 
     def __repr__(self) -> str:
         return f"NewTopic(topic={self.topic},num_partitions={self.num_partitions})"
@@ -70,20 +75,28 @@ class NewPartitions:
         topic: its name.
         new_total_count: partitions that it shall have in all.
         replica_assignment: broker ids of each new partition in order; the broker chooses when it is not given.
+
+    Raises:
+        TypeError: one is of another type.
     """
 
     def __init__(
-        self, topic: str, new_total_count: int, replica_assignment: Sequence[Sequence[int]] | None = None
+        self, topic: str, new_total_count: int, replica_assignment: list[list[int]] | None = None
     ) -> None:
-        self.topic = topic
-        self.new_total_count = new_total_count
-        self.replica_assignment = [list(brokers) for brokers in replica_assignment or ()]
+        self.topic = instance_of(str, topic, "topic")
+        self.new_total_count = operator.index(new_total_count)
+        self.replica_assignment = _brokers(replica_assignment)
 
     def __repr__(self) -> str:
         return f"NewPartitions(topic={self.topic},new_total_count={self.new_total_count})"
 
     def __str__(self) -> str:
         return self.topic
+
+
+def _brokers(assignment: list[list[int]] | None) -> list[list[int]]:
+    given = [] if assignment is None else list_of(list, assignment, "replica_assignment")
+    return [list_of(int, brokers, f"replica_assignment[{place}]") for place, brokers in enumerate(given)]
 
 
 class ResourceType(Enum):
@@ -145,6 +158,10 @@ class ConfigResource:
         described_configs: entries found by `describe_configs()`.
         error: why it could not be described.
         incremental_configs: changes for `incremental_alter_configs()`.
+
+    Raises:
+        TypeError: `set_config` is no dict, or `incremental_configs` no list of `ConfigEntry`.
+        ValueError: no such resource type, or no name.
     """
 
     Type: ClassVar[type[ResourceType]] = ResourceType
@@ -153,20 +170,21 @@ class ConfigResource:
         self,
         restype: ResourceType | str | int,
         name: str,
-        set_config: Mapping[str, str] | None = None,
+        set_config: dict[str, str] | None = None,
         described_configs: Mapping[str, ConfigEntry] | None = None,
         error: KafkaError | None = None,
-        incremental_configs: Sequence[ConfigEntry] | None = None,
+        incremental_configs: list[ConfigEntry] | None = None,
     ) -> None:
         if not name:
             raise ValueError("expected the name of a topic or group, or the id of a broker")
         self.restype = _resource_type(restype)
         self.restype_int = self.restype.value
         self.name = str(name)
-        self.set_config_dict = dict(set_config or {})
+        self.set_config_dict = {} if set_config is None else mapping_of(str, object, set_config, "set_config")
         self.configs = described_configs
         self.error = error
-        self.incremental_configs = list(incremental_configs or ())
+        self.incremental_configs = (
+            [] if incremental_configs is None else list_of(ConfigEntry, incremental_configs, "incremental_configs"))
 
     def set_config(self, name: str, value: str, overwrite: bool = True) -> None:
         """Note a value for `alter_configs()`; with `overwrite=False` an earlier one stays."""
@@ -175,7 +193,7 @@ class ConfigResource:
 
     def add_incremental_config(self, config_entry: ConfigEntry) -> None:
         """Note a change for `incremental_alter_configs()`."""
-        self.incremental_configs.append(config_entry)
+        self.incremental_configs.append(instance_of(ConfigEntry, config_entry, "config_entry"))
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, ConfigResource):

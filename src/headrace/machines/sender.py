@@ -64,7 +64,9 @@ class ProducerFailed(Event):
 
 
 class Leaders(Protocol):
-    """What the sender needs of `machines.metadata`."""
+    """What the sender needs of `machines.metadata`. `last_error` is why nobody could be asked for leaders."""
+
+    last_error: KafkaError | None
 
     def leader(self, topic: str, partition: int) -> tuple[int | None, int]:
         """Broker id of the leader, None while it is not known, and the leader's epoch."""
@@ -312,7 +314,8 @@ class Sender:
             self._events.append(done)
 
     def _timed_out(self, batch: ProducerBatch) -> KafkaError:
-        why = f"last error: {batch.last_error}" if batch.last_error else "its leader was not reached"
+        last = batch.last_error or self._sequences.last_error or self._leaders.last_error
+        why = f"last error: {last}" if last else "its leader was not reached"
         text = f"{_name(batch)}: not delivered within message.timeout.ms ({self._limits.message_timeout_s:g} s); {why}"
         return KafkaError(KafkaError._MSG_TIMED_OUT, text, maybe_applied=batch.uncertain)
 

@@ -52,8 +52,14 @@ class Sequences:
         self._asking = False
         self._attempts = 0
         self._ask_at = 0.0
+        self._last_error: KafkaError | None = None
 
     # The producer id
+
+    @property
+    def last_error(self) -> KafkaError | None:
+        """Why there is no producer id yet; None if nobody has failed to give one, or it is there."""
+        return self._last_error
 
     @property
     def _wanted(self) -> bool:
@@ -75,7 +81,7 @@ class Sequences:
         """Take the producer id; returns an error that no retry can cure."""
         if reply.error_code:
             return self.on_error(KafkaError(reply.error_code), now)
-        self._asking = False
+        self._asking, self._last_error = False, None
         self._attempts = 0
         self._producer_id, self._epoch = reply.producer_id, reply.producer_epoch
         return None
@@ -85,7 +91,7 @@ class Sequences:
         if error.code() == KafkaError._UNSUPPORTED_FEATURE:
             error = KafkaError(error.code(), "the brokers are older than Kafka 0.11 and can not tell repeated records: "
                                "set enable.idempotence to false, and some may be stored twice")
-        self._asking = False
+        self._asking, self._last_error = False, error
         self._ask_at = now + self._backoff_s(self._attempts)
         self._attempts += 1
         return None if error.retriable() or error.code() in REFUSALS else error

@@ -13,6 +13,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from enum import Enum
+from uuid import UUID
 
 from headrace.errors import KafkaError, KafkaException
 from headrace.types import (
@@ -40,7 +41,7 @@ class Phase(Enum):
     COMMITTED = "waits for the group's committed offset"
     RESET = "waits for the first or last offset of the log"
     FETCH = "has a position and is fetched"
-    FAILED = "has no position: the application was told and must seek"
+    FAILED = "is not fetched: the application is told, and must seek"
 
 
 class PartitionState:
@@ -56,15 +57,19 @@ class PartitionState:
         stop_offset: not fetched from here on; None for no end.
         stored: offset for the next commit, and `committed` the last one that the group acknowledged.
         high_watermark, log_start: as the last fetch said; -1 when unknown.
-        received_bytes, released_bytes: fetched so far and consumed so far under this epoch, one writer each.
+        received_bytes, released_bytes: fetched so far and consumed so far under this epoch, one writer each; and
+        received_records, released_records.
         retry_at: not fetched or looked up before this time, in monotonic seconds; `attempts` failed in a row.
         replica: follower to read from until `replica_until` (KIP-392); -1 for the leader.
+        topic_id: id of the topic in which the position holds (KIP-516); None while it is not known.
+        gone: the topic is not there any more, so that nothing can be committed to it.
     """
 
     __slots__ = (
-        "attempts", "busy", "committed", "eof_offset", "epoch", "fetch_offset", "high_watermark",
-        "leader_epoch", "log_start", "partition", "paused", "phase", "position", "received_bytes", "released_bytes",
-        "replica", "replica_until", "reset_timestamp", "retry_at", "stop_offset", "stored", "stored_metadata", "topic",
+        "attempts", "busy", "committed", "eof_offset", "epoch", "fetch_offset", "gone", "high_watermark",
+        "leader_epoch", "log_start", "partition", "paused", "phase", "position", "received_bytes",
+        "received_records", "released_bytes", "released_records", "replica", "replica_until", "reset_timestamp",
+        "retry_at", "stop_offset", "stored", "stored_metadata", "topic", "topic_id",
     )
 
     def __init__(self, topic: str, partition: int) -> None:
@@ -85,12 +90,14 @@ class PartitionState:
         self.high_watermark = -1
         self.log_start = -1
         self.eof_offset = -1
-        self.received_bytes = 0
-        self.released_bytes = 0
+        self.received_bytes = self.received_records = 0
+        self.released_bytes = self.released_records = 0
         self.retry_at = 0.0
         self.attempts = 0
         self.replica = -1
         self.replica_until = 0.0
+        self.topic_id: UUID | None = None
+        self.gone = False
 
     @property
     def key(self) -> Key:
@@ -102,6 +109,11 @@ class PartitionState:
         """Bytes that were fetched and are not consumed yet."""
         return self.received_bytes - self.released_bytes
 
+    @property
+    def queued_records(self) -> int:
+        """The same in records, by the batches' own word: those of aborted transactions count as well."""
+        return self.received_records - self.released_records
+
     def jump(self, phase: Phase, offset: int = OFFSET_INVALID) -> None:
         """Leave the current position; everything fetched for it becomes stale."""
         self.epoch += 1
@@ -109,7 +121,7 @@ class PartitionState:
         self.busy = False
         self.position = self.fetch_offset = offset
         self.eof_offset = self.leader_epoch = -1
-        self.received_bytes = self.released_bytes = 0
+        self.received_bytes = self.released_bytes = self.received_records = self.released_records = 0
         self.retry_at, self.attempts = 0.0, 0
 
     def __repr__(self) -> str:
@@ -143,8 +155,6 @@ class Subscription:
         """
         names, patterns = set(), []
         for topic in topics:
-            if not isinstance(topic, str):
-                raise TypeError(f"topics must be str, not {type(topic).__name__}")
             if topic.startswith("^"):
                 patterns.append(_compile(topic))
             elif topic:
@@ -196,21 +206,29 @@ class Subscription:
 
     def assign(self, partitions: Iterable[TopicPartition]) -> None:
         """Replace the whole assignment."""
-        for state in self._states.values():
+        before, self._states = self._states, {}
+        try:
+            self.add(partitions)
+        except BaseException:  # nothing is changed then
+            self._states = before
+            raise
+        for state in before.values():
             state.jump(Phase.FAILED)
-        self._states = {}
-        self.add(partitions)
 
     def add(self, partitions: Iterable[TopicPartition]) -> None:
         """Assign more partitions; each starts at its `offset`, logical offsets included.
 
         Raises:
-            KafkaException: `_CONFLICT` when one is already assigned or given twice; nothing is changed then.
+            KafkaException: `_CONFLICT` when one is already assigned, `_INVALID_ARG` when one is given twice; nothing is
+                changed then.
         """
         added: dict[Key, PartitionState] = {}
         for tp in partitions:
             key = (tp.topic, tp.partition)
-            if key in self._states or key in added:
+            if key in added:
+                raise KafkaException(KafkaError(
+                    KafkaError._INVALID_ARG, f"{tp.topic}[{tp.partition}] is given twice"))
+            if key in self._states:
                 raise KafkaException(KafkaError(
                     KafkaError._CONFLICT, f"{tp.topic}[{tp.partition}] is already assigned"))
             state = added[key] = PartitionState(tp.topic, tp.partition)
@@ -281,6 +299,21 @@ class Subscription:
         self.reset(state, timestamp)
         return True
 
+    def start_again(self, state: PartitionState) -> bool:
+        """The topic is another one by now: nothing of the old one's offsets holds.
+
+        Returns:
+            False when there is no position to go on from, because `auto.offset.reset` says that this is an error.
+        """
+        state.stored = state.committed = OFFSET_INVALID
+        state.stored_metadata = None
+        state.high_watermark = state.log_start = state.replica = -1
+        if state.phase is Phase.FETCH:
+            return self.reset_by_policy(state)
+        state.jump(state.phase)  # what is on its way may be an answer about the old one
+        self.version += 1
+        return True
+
     def positioned(self, state: PartitionState, offset: int) -> None:
         """A lookup found where to start."""
         state.jump(Phase.FETCH, offset)
@@ -292,7 +325,7 @@ class Subscription:
         """Stored offsets that the group does not have yet."""
         return [
             TopicPartition(s.topic, s.partition, s.stored, s.stored_metadata, s.leader_epoch)
-            for s in self._states.values() if s.stored >= 0 and s.stored != s.committed
+            for s in self._states.values() if s.stored >= 0 and s.stored != s.committed and not s.gone
         ]
 
     def positions(self) -> list[TopicPartition]:

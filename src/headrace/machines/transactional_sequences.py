@@ -32,6 +32,11 @@ class TransactionalSequences(Sequences):
         super().__init__(True, 0.0, lambda attempt: 0.0)
         self._transactions = transactions
 
+    @property
+    def last_error(self) -> KafkaError | None:
+        """Why the coordinator has not done yet what it was asked for."""
+        return self._transactions.last_error
+
     def poll(self, now: float) -> Iterator[Send]:
         """Nothing: the coordinator gives the producer id."""
         return iter(())

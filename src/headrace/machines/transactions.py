@@ -27,7 +27,7 @@ from typing import Any, Final, Protocol
 
 from headrace.errors import KafkaError
 from headrace.machines.coordinator import CoordinatorFinder
-from headrace.machines.machine import Event, Send
+from headrace.machines.machine import REFUSALS, Event, Send
 from headrace.machines.transaction_errors import UNTOUCHED, ErrorClass, class_of, gravest
 from headrace.machines.transaction_requests import LAST_VERSIONS, GroupMember, Identity, offset_keys
 from headrace.slotted import field, slotted
@@ -174,6 +174,7 @@ class Transactions:
         self._offsets: _Offsets | None = None
         self._flying: Send | None = None
         self._failures = 0
+        self._last_error: KafkaError | None = None
         self._due = -_NEVER
         self._known_version = 0
         self._used_by_version_1 = False  # the epoch: with version 2 records could fall into a transaction before
@@ -243,6 +244,11 @@ class Transactions:
         busy = self.state in _UNDER_WAY
         return KafkaError(KafkaError._CONFLICT if busy else KafkaError._STATE,
                           f"{call}() can not be called now: {self.state.value}", retriable=busy)
+
+    @property
+    def last_error(self) -> KafkaError | None:
+        """Why the last attempt of what is under way failed; None if it did not, or once one succeeded."""
+        return self._last_error or self._finder.last_error
 
     # What the sender asks and tells.
 
@@ -366,7 +372,7 @@ class Transactions:
 
     def on_reply(self, send: Send, reply: Struct | None, now: float) -> None:
         """A coordinator answered."""
-        self._flying, self._due = None, -_NEVER
+        self._flying, self._due, self._last_error = None, -_NEVER, None
         if self.state is State.FAILED:
             return
         if isinstance(reply, InitProducerIdResponse):
@@ -383,13 +389,13 @@ class Transactions:
 
     def on_error(self, send: Send, error: KafkaError, now: float) -> None:
         """No answer came: ask again, wherever the coordinator is by then."""
-        self._flying = None
+        self._flying, self._last_error = None, error
         if error.maybe_applied and not isinstance(send.request, InitProducerIdRequest):
             self._contents.uncertain = True
             self._contents.end_uncertain |= isinstance(send.request, EndTxnRequest)
             if isinstance(send.request, TxnOffsetCommitRequest):
                 self._contents.doubtful |= offset_keys(send.request)
-        if error.code() in (KafkaError._UNSUPPORTED_FEATURE, KafkaError._AUTHENTICATION, KafkaError._SSL):
+        if error.code() in (KafkaError._UNSUPPORTED_FEATURE, *REFUSALS) and not error.retriable():
             self._fail(error)
             return
         send.context.invalidate(now)
@@ -408,7 +414,7 @@ class Transactions:
         """A request was refused: the table says what that means."""
         kind = class_of(type(send.request), code)
         what = type(send.request).__name__.removesuffix("Request")
-        error = KafkaError(code, f"{what} of {self.transactional_id}: {KafkaError(code).str()}")
+        error = self._last_error = KafkaError(code, f"{what} of {self.transactional_id}: {KafkaError(code).str()}")
         if kind in (ErrorClass.MOVED, ErrorClass.RETRY) and code not in UNTOUCHED:
             self._contents.end_uncertain |= isinstance(send.request, EndTxnRequest)  # it may be in the log all the same
         if kind is ErrorClass.MOVED:

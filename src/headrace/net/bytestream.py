@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from headrace.errors import KafkaError, KafkaException, ProtocolError
 
@@ -23,20 +23,22 @@ _FEW_PARTS = 16  # go out as they are
 _MOST_PARTS = 1_024  # IOV_MAX of Linux
 _PREFIX_BYTES = 4
 _TLS_RECORDS = (b"\x15\x03", b"\x16\x03")  # an alert, a handshake
+_LINE_BYTES = 80
 
 
 class ReplyReader:
     """Cuts a stream into frames: a length of four bytes, then so many bytes.
 
-    Use it as asyncio's `BufferedProtocol` does: `buffer()` to read into, then `advance()`.
+    Use it as asyncio's `BufferedProtocol` does: `buffer()` to read into, then all of `advance()`.
 
     Args:
         max_bytes: longest frame that is accepted.
+        known: the other side has sent frames before, on another stream.
     """
 
-    __slots__ = ("_end", "_filled", "_large", "_large_view", "_max_bytes", "_shared", "_start", "_view")
+    __slots__ = ("_begun", "_end", "_filled", "_large", "_large_view", "_max_bytes", "_shared", "_start", "_view")
 
-    def __init__(self, max_bytes: int) -> None:
+    def __init__(self, max_bytes: int, known: bool = False) -> None:
         self._max_bytes = max_bytes
         self._shared = bytearray(_SHARED_BYTES)
         self._view = memoryview(self._shared)
@@ -44,6 +46,7 @@ class ReplyReader:
         self._large: bytearray | None = None
         self._large_view = self._view
         self._filled = 0
+        self._begun = known  # a length has come that can be one
 
     def buffer(self) -> memoryview:
         """Where the next bytes belong; never empty."""
@@ -51,30 +54,36 @@ class ReplyReader:
             return self._large_view[self._filled:]
         return self._view[self._end:]
 
-    def advance(self, count: int) -> list[bytes | memoryview]:
-        """So many bytes have arrived in `buffer()`. Returns the frames that are now complete.
+    def advance(self, count: int) -> Iterator[bytes | memoryview]:
+        """So many bytes have arrived in `buffer()`. Gives the frames that are now complete.
 
         Raises:
-            KafkaException: the announced length is negative or beyond the limit.
+            KafkaException: behind them a length is negative or beyond the limit. The stream can be read no further.
         """
         if self._large is not None:
             self._filled += count
-            return [self._take_large()] if self._filled == len(self._large) else []
+            if self._filled == len(self._large):
+                yield self._take_large()
+            return
         self._end += count
-        frames: list[bytes | memoryview] = []
         while self._end - self._start >= _PREFIX_BYTES:
             body = self._start + _PREFIX_BYTES
             size = int.from_bytes(self._view[self._start:body], "big", signed=True)
             if not 0 <= size <= self._max_bytes:
                 raise self._bad_size(size)
+            self._begun = True
             if self._end - body < size:
                 if size > _SHARED_BYTES - _PREFIX_BYTES:
                     self._begin_large(size, body)
                 break
-            frames.append(bytes(self._view[body:body + size]))
             self._start = body + size
+            yield bytes(self._view[body:self._start])
         self._compact()
-        return frames
+
+    @property
+    def pending(self) -> bool:
+        """A frame has begun and is not whole."""
+        return self._large is not None or self._end > self._start
 
     def _begin_large(self, size: int, body: int) -> None:
         self._large = bytearray(size)
@@ -97,13 +106,20 @@ class ReplyReader:
             self._start, self._end = 0, left
 
     def _bad_size(self, size: int) -> KafkaException:
-        first = bytes(self._view[self._start:self._start + _PREFIX_BYTES])
+        """What is wrong; only a web server's own first line is shown, for other bytes may be anybody's data."""
+        first = bytes(self._view[self._start:min(self._start + _LINE_BYTES, self._end)])
         if first[:2] in _TLS_RECORDS:
-            return KafkaException(KafkaError(
-                KafkaError._SSL, 'the port speaks TLS, this client plaintext: set "security.protocol" to "ssl", '
-                '"sasl_ssl" with SASL'))
-        if first == b"HTTP":
-            return ProtocolError("this is a web server, not a Kafka broker: correct the port")
+            text = ('the port speaks TLS, this client plaintext: set "security.protocol" to "ssl", "sasl_ssl" with '
+                    "SASL")
+            # Whoever speaks TLS first is no broker for plaintext, though it may be in front of one. Else it is damage.
+            return ProtocolError(text) if self._begun else KafkaException(
+                KafkaError(KafkaError._SSL, text, retriable=True))
+        if first.startswith(b"HTTP"):
+            line = "".join(c if c.isprintable() else " " for c in first.partition(b"\r")[0].decode("ascii", "replace"))
+            return ProtocolError(f"this is a web server, not a Kafka broker (it says {line!r}): correct the port, or "
+                                 "see to the balancer in front of the brokers")
+        if size < 0:
+            return ProtocolError(f"a reply of {size} bytes: check that this is the port of a Kafka broker")
         return ProtocolError(f"a reply of {size} bytes is beyond the limit of {self._max_bytes}: raise "
                              '"receive.message.max.bytes", or check that this is the port of a Kafka broker')
 

@@ -20,7 +20,7 @@ from headrace.machines.pipeline import Call, Pipeline
 from headrace.net.bytestream import Outlet, ReplyReader
 from headrace.net.clock import Alarms
 from headrace.net.dial import ConnectionOwner, ConnectionSettings, State
-from headrace.net.failures import Phase, connection_error, history, no_reply, setup_timeout
+from headrace.net.failures import Phase, connection_error, history, is_garbled, no_reply, request_error, setup_timeout
 from headrace.net.opening import Opening
 from headrace.types import NodeAddress
 
@@ -55,7 +55,6 @@ class Connection(asyncio.BufferedProtocol):
         self._loop = asyncio.get_running_loop()
         self._waiting: deque[Call] = deque()
         self.pipeline = Pipeline(settings.client_id)
-        self._first_version = FIRST_VERSION
         self._opening = Opening(settings, node, FIRST_VERSION, self)
         self._outlet: Outlet | None = None
         self._reader = ReplyReader(settings.max_reply_bytes)
@@ -133,12 +132,12 @@ class Connection(asyncio.BufferedProtocol):
 
     # Opening: dial, then let the handshake speak until it is ready.
 
-    def _dial(self) -> None:
+    def _dial(self, first_version: int = FIRST_VERSION) -> None:
         self.state, self._closing_for, self._proved = State.DIALLING, None, False
         self._used_at = self._settings.clock()
         self._traffic.connects += 1
-        self._reader = ReplyReader(self._settings.max_reply_bytes)
-        self._opening = Opening(self._settings, self.node, self._first_version, self)
+        self._reader = ReplyReader(self._settings.max_reply_bytes, known=self._traffic.rx > 0)
+        self._opening = Opening(self._settings, self.node, first_version, self)
         self._dialling = self._loop.create_task(self._connect())
         self._alarms.set(self._on_setup_timeout, self._settings.setup_timeout_s)
 
@@ -180,12 +179,12 @@ class Connection(asyncio.BufferedProtocol):
         """Bytes have arrived (called by asyncio): hand out the replies that are now complete."""
         if self.pipeline or self._waiting:
             self._used_at = self._settings.clock()
-        if self.state is State.READY and not self._proved:
-            self._prove()
         try:
             for frame in self._reader.advance(nbytes):
                 if self.state is State.READY or (self.state is State.OPENING and self.pipeline):
                     call, reply = self.pipeline.take(frame)
+                    if not self._proved:
+                        self._prove()
                     self._traffic.answered(call, reply, frame, self._settings.clock())
                     self._owner.on_reply(call, reply)
                 elif self.state is State.OPENING:
@@ -222,26 +221,23 @@ class Connection(asyncio.BufferedProtocol):
         self._lost(reason)
 
     def _lost(self, cause: BaseException | None) -> None:
-        phase = self._opening.phase(self._proved)
-        quiet = self._opening.handshake.ready and not self.load
+        phase, garbled = self._opening.phase(self._proved or self._reader.pending), is_garbled(cause)
+        quiet = self._opening.handshake.ready and not self.load and not garbled
         self._opening.stop()
         self._alarms.cancel_all()
         self.state, self._expires_at = State.IDLE, float("inf")
         if isinstance(cause, HandshakeRestartError):
-            self._first_version = 0
-            self._dial()
+            self._dial(first_version=0)
             return
-        if phase is not Phase.OPEN and not quiet:
+        if garbled or not (phase is Phase.OPEN or quiet):
             self._back_off()
         error = connection_error(cause, self._name, phase, self._settings.protocol,
                                  history=history(self.failures, self._settings.clock() - self._failing_since))
-        lost, waiting, self._waiting = self.pipeline.drain(), self._waiting, deque()
-        for call in lost:
-            self._owner.on_error(call, KafkaError(error.code(), error.str(), maybe_applied=True))
-        for call in waiting:
-            self._owner.on_error(call, error)
+        calls, self._waiting = (*self.pipeline.drain(), *self._waiting), deque()
+        for call in calls:
+            self._owner.on_error(call, request_error(error, cause, written=call.correlation_id >= 0))
         if not quiet:
-            self.last_error = error
+            self.last_error = request_error(error, cause, written=False)
             self._owner.on_lost(self.node, error)
         elif self._closing_for is None:
             self._owner.on_hung_up()

@@ -21,6 +21,7 @@ from headrace.machines.machine import ANY_NODE, CONTROLLER, ErrorEvent, Event, M
 from headrace.machines.metadata import Metadata, MetadataChanged
 from headrace.machines.pipeline import Call, Caller
 from headrace.net.clock import Alarms, Clock, jitter, monotonic
+from headrace.net.closing import last_replies
 from headrace.net.connection import Connection
 from headrace.net.dial import Connector, State, connection_settings
 from headrace.net.failures import Outages
@@ -134,9 +135,7 @@ class Driver:
         self._closed = True
         self._machines = ()
         self._alarms.cancel_all()
-        end = self._clock() + 1.0
-        while any(c.pipeline.owed for c in self._connections.values()) and self._clock() < end:
-            await asyncio.sleep(0.01)
+        await last_replies(connection.pipeline for connection in self._connections.values())
         for connection in (*self._connections.values(), *self._retired):
             connection.close(KafkaException(_CLOSED))
         self._connections.clear()
@@ -251,7 +250,7 @@ class Driver:
     def on_lost(self, node: NodeAddress, error: KafkaError) -> None:
         """A connection could not be opened, or broke."""
         nodes = self._metadata.cluster.nodes
-        if not self._closed and node.id in nodes:
+        if not self._closed and (node.id in nodes or error == KafkaError._BAD_MSG):
             for news in self._outages.lost(node, error, len(nodes), all(map(self._is_down, nodes))):
                 self._on_event(ErrorEvent(news))
 

@@ -1,4 +1,8 @@
-"""What went wrong with a connection, in one line that says what to do.
+"""What went wrong with a connection, in one line that says what to do; and what it means for the requests on it.
+
+Bytes that break the format, Kafka's or that of TLS below it, say nothing about a request: to the requests they are a
+lost connection, which passes, and to `error_cb` what they are. So is whatever else ends a connection, but a refusal in
+words that were understood (decision 0010).
 
 Knows sockets' and OpenSSL's exceptions, no requests. Read next: `net.connection`.
 """
@@ -10,14 +14,30 @@ import socket
 import ssl
 from enum import Enum
 
-from headrace.errors import KafkaError, KafkaException
+from headrace.errors import KafkaError, KafkaException, ProtocolError
+from headrace.machines.machine import REFUSALS
 from headrace.machines.pipeline import Call
 from headrace.types import NodeAddress
 
-__all__ = ["Outages", "Phase", "connection_error", "history", "no_reply", "setup_timeout"]
+__all__ = [
+    "Outages", "Phase", "connection_error", "history", "is_garbled", "no_reply", "request_error", "setup_timeout",
+]
 
 _OTHER_NAME = (62, 64)  # OpenSSL: X509_V_ERR_HOSTNAME_MISMATCH, X509_V_ERR_IP_ADDRESS_MISMATCH
 _LOST = (ConnectionResetError, BrokenPipeError, ConnectionAbortedError, EOFError)
+_OF_REQUESTS = frozenset({
+    KafkaError._TRANSPORT, KafkaError._TIMED_OUT, KafkaError._RESOLVE, KafkaError._DESTROY,
+    KafkaError._UNSUPPORTED_FEATURE, *REFUSALS,
+})
+"""Codes of a connection's end that mean the same to its requests. All others are about the connection alone."""
+_TLS_VERDICTS = (
+    "HANDSHAKE_FAILURE", "CERTIFICATE", "UNKNOWN_CA", "ACCESS_DENIED", "ALERT_PROTOCOL_VERSION",
+    "INSUFFICIENT_SECURITY", "INAPPROPRIATE_FALLBACK", "UNRECOGNIZED_NAME", "UNKNOWN_PSK_IDENTITY",
+    "NO_APPLICATION_PROTOCOL", "UNSUPPORTED_PROTOCOL", "NO_PROTOCOLS_AVAILABLE", "NO_CIPHERS_AVAILABLE",
+    "NO_SHARED_CIPHER", "TOO_SMALL", "TOO_WEAK",
+)
+"""Parts of OpenSSL's reasons by which one side understood the other and refused it. All others may be damage: one bit
+turned in what a server sends gives twenty different ones (`tests/net/test_garbled_answers.py`)."""
 
 
 class Phase(Enum):
@@ -41,14 +61,32 @@ def connection_error(
         protocol: the client's security.protocol.
         history: since when and how often it failed.
     """
-    code, text = KafkaError._TRANSPORT, None
+    code, text, retriable = KafkaError._TRANSPORT, None, None
     if isinstance(cause, KafkaException):
-        code, text = cause.error.code(), cause.error.str()
+        code, text, retriable = cause.error.code(), cause.error.str(), cause.error.retriable()
     elif isinstance(cause, socket.gaierror):
         code = KafkaError._RESOLVE
     elif _is_tls_failure(cause):
         code = KafkaError._SSL
-    return KafkaError(code, f"{name}: {text or _describe(cause, phase, protocol)}{history}")
+    return KafkaError(code, f"{name}: {text or _describe(cause, phase, protocol)}{history}", retriable=retriable)
+
+
+def is_garbled(cause: BaseException | None) -> bool:
+    """Whether it was bytes that can not be understood: they prove nothing, and the next ones may be like them."""
+    return isinstance(cause, ProtocolError) or (_is_tls_failure(cause) and not _is_tls_verdict(cause))
+
+
+def request_error(error: KafkaError, cause: BaseException | None, *, written: bool) -> KafkaError:
+    """What a connection's end means for a request on it.
+
+    Args:
+        error: what ended the connection, as it is told to the client.
+        cause: what it was made of.
+        written: the broker may have the request.
+    """
+    kept = error.code() in _OF_REQUESTS and not is_garbled(cause)
+    return KafkaError(error.code() if kept else KafkaError._TRANSPORT, error.str(),
+                      retriable=error.retriable() if kept else None, maybe_applied=written)
 
 
 def setup_timeout(timeout_s: float, state: str) -> KafkaException:
@@ -102,6 +140,11 @@ class Outages:
 
 def _is_tls_failure(cause: BaseException | None) -> bool:
     return isinstance(cause, ssl.SSLError) and not isinstance(cause, (ssl.SSLEOFError, ssl.SSLZeroReturnError))
+
+
+def _is_tls_verdict(cause: BaseException | None) -> bool:
+    reason = cause.reason or "" if isinstance(cause, ssl.SSLError) else ""
+    return isinstance(cause, ssl.SSLCertVerificationError) or any(verdict in reason for verdict in _TLS_VERDICTS)
 
 
 def _describe(error: BaseException | None, phase: Phase, protocol: str) -> str:

@@ -13,7 +13,7 @@ import ssl
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
-from urllib.parse import urlencode, urlsplit
+from urllib.parse import quote_plus, urlencode, urlsplit
 
 from headrace.errors import KafkaError, KafkaException
 from headrace.machines.sasl.exchange import one_line, refused
@@ -40,7 +40,8 @@ def token_endpoint(config: Mapping[str, Any], extensions: Mapping[str, str]) -> 
     form = {"grant_type": "client_credentials"}
     if config["sasl.oauthbearer.scope"]:
         form["scope"] = config["sasl.oauthbearer.scope"]
-    credentials = f"{config['sasl.oauthbearer.client.id']}:{config['sasl.oauthbearer.client.secret']}"
+    encoded = quote_plus if config["sasl.oauthbearer.header.urlencode"] else str
+    credentials = ":".join(encoded(config[f"sasl.oauthbearer.client.{part}"]) for part in ("id", "secret"))
     headers = {
         "Authorization": f"Basic {base64.b64encode(credentials.encode()).decode()}",
         "Content-Type": "application/x-www-form-urlencoded",
@@ -48,16 +49,18 @@ def token_endpoint(config: Mapping[str, Any], extensions: Mapping[str, str]) -> 
     }
     target = (url.path or "/") + (f"?{url.query}" if url.query else "")
     where = f"{url.hostname}{f':{url.port}' if url.port else ''}{url.path}"
-    timeout_s = config["sasl.login.read.timeout.ms"] / 1000.0
+    dial_s, read_s = config["sasl.login.connect.timeout.ms"] / 1000.0, config["sasl.login.read.timeout.ms"] / 1000.0
 
     def ask() -> tuple[int, bytes]:
         from http.client import HTTPConnection, HTTPSConnection  # slow to import
 
         host, port = url.hostname or "", url.port
         plain = context is None
-        connection = HTTPConnection(host, port, timeout=timeout_s) if plain else \
-            HTTPSConnection(host, port, timeout=timeout_s, context=context)
+        connection = HTTPConnection(host, port, timeout=dial_s) if plain else \
+            HTTPSConnection(host, port, timeout=dial_s, context=context)
         try:
+            connection.connect()
+            connection.sock.settimeout(read_s)
             connection.request("POST", target, urlencode(form), headers)
             reply = connection.getresponse()
             return reply.status, reply.read(_MOST_REPLY_BYTES)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 from typing import Protocol
 
-from headrace.errors import KafkaError, KafkaException
+from headrace.errors import KafkaError, KafkaException, ProtocolError
 from headrace.machines.handshake import Handshake, Say, opening_frame
 from headrace.machines.machine import Send
 from headrace.machines.sasl.exchange import Later
@@ -108,8 +108,11 @@ class Opening:
 
         Raises:
             KafkaException: the broker refuses.
+            ProtocolError: it is no answer to that.
         """
         self._traffic.heard(frame)
+        if self._thinking is not None and not self._thinking.done():
+            raise ProtocolError("the broker said more than it was asked during authentication")
         following = self.handshake.on_frame(frame)
         if callable(following):
             self._thinking = self._loop.create_task(self._think(following))

@@ -18,8 +18,8 @@ from typing import Any, TypeVar
 __all__ = ["LoopThread", "loop_thread", "stepping_aside", "waking"]
 
 _T = TypeVar("_T")
-_SLICE_S = 0.05
-"""Waits are cut into slices, because Python delivers Ctrl-C to the main thread only between them on some platforms."""
+_SLICE_S = 0.05 if os.name == "nt" else 3600.0
+"""The longest that a wait lasts in one piece: on Windows, Python delivers Ctrl-C only between two of them."""
 
 
 class Doorbell:
@@ -93,7 +93,9 @@ class LoopThread:
                 try:
                     return future.result(min(_SLICE_S, max(end - time.monotonic(), 0.0)))
                 except TimeoutError:
-                    if future.done() or time.monotonic() >= end:
+                    if future.done():  # the work has ended meanwhile, or the error is its own
+                        return future.result()
+                    if time.monotonic() >= end:
                         raise
         finally:
             future.cancel()

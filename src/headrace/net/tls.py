@@ -24,6 +24,7 @@ _VERSIONS = {"tlsv1.2": ssl.TLSVersion.TLSv1_2, "tlsv1.3": ssl.TLSVersion.TLSv1_
 _PEM = b"-----BEGIN "
 _JKS = b"\xfe\xed\xfe\xed"
 _CIPHER_OF_TLS_13 = re.compile(r"TLS_(?!.*_WITH_)\w+")
+_CURVES_OF_NIST = {"P-256": "prime256v1", "P-384": "secp384r1", "P-521": "secp521r1"}
 _CIPHER_OF_JAVA = re.compile(r"TLS_(\w+)_WITH_(\w+)")
 
 
@@ -44,6 +45,7 @@ def tls_context(config: Mapping[str, Any]) -> ssl.SSLContext | None:
     load_authorities(context, config, "ssl.ca.location", "ssl.ca.pem", "ssl.truststore.password")
     _load_revocations(context, config["ssl.crl.location"])
     _set_ciphers(context, config["ssl.cipher.suites"])
+    _set_groups(context, config["ssl.curves.list"])
     _load_identity(context, config)
     return context
 
@@ -104,6 +106,26 @@ def _set_ciphers(context: ssl.SSLContext, text: str) -> None:
     except ssl.SSLError:
         raise ConfigError(f'Invalid value {text!r} for configuration property "ssl.cipher.suites": OpenSSL knows none '
                           "of them") from None
+
+
+def _set_groups(context: ssl.SSLContext, text: str) -> None:
+    """Python 3.15 takes a list; before, there is only what was made for one curve."""
+    names = [name for name in re.split(r"[:,\s]+", text) if name]
+    if not names:
+        return
+    set_groups = getattr(context, "set_groups", None)
+    if set_groups is None and len(names) > 1:
+        raise ConfigError(f'Invalid value {text!r} for configuration property "ssl.curves.list": more than one group '
+                          "needs Python 3.15; give one, or set Groups in OpenSSL's own configuration file, which "
+                          "OPENSSL_CONF names")
+    try:
+        if set_groups is not None:
+            set_groups(":".join(names))
+        else:
+            context.set_ecdh_curve(_CURVES_OF_NIST.get(names[0].upper(), names[0]))
+    except (ValueError, ssl.SSLError):
+        raise ConfigError(f'Invalid value {text!r} for configuration property "ssl.curves.list": OpenSSL knows no such '
+                          "group") from None
 
 
 def _openssl_cipher(name: str) -> str:

@@ -6,6 +6,7 @@ imported inside the functions only. It must not know Spark. Read next: `headrace
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -101,9 +102,10 @@ def _array(field: pyarrow.Field, read: Columns, topic: str, partition: int) -> p
 
     name, rows = field.name, read.rows
     if name == "topic":
-        return pa.repeat(pa.scalar(topic, pa.string()), rows)
+        raw = topic.encode()
+        return _repeated(field.type, rows, [array("i", [0, len(raw)]), raw])
     if name == "partition":
-        return pa.repeat(pa.scalar(partition, pa.int32()), rows)
+        return _repeated(field.type, rows, [array("i", [partition])])
     if name == "headers":
         assert read.headers is not None
         return _header_array(field.type, read.headers, rows)
@@ -113,6 +115,14 @@ def _array(field: pyarrow.Field, read: Columns, topic: str, partition: int) -> p
         return _binary_array(field.type, column, rows)
     numbers = {"offset": read.offsets, "timestamp": read.timestamps, "timestampType": read.timestamp_types}[name]
     return pa.Array.from_buffers(field.type, rows, [None, pa.py_buffer(numbers)])
+
+
+def _repeated(kind: pyarrow.DataType, rows: int, buffers: list[Any]) -> pyarrow.Array:
+    """One value, again and again. `pyarrow.scalar` would import pandas, if it is there, to see if the value is its."""
+    import pyarrow as pa
+
+    one = pa.Array.from_buffers(kind, 1, [None, *map(pa.py_buffer, buffers)])
+    return pa.repeat(one[0], rows)
 
 
 def _binary_array(kind: pyarrow.DataType, column: BinaryColumn, rows: int) -> pyarrow.Array:

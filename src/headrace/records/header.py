@@ -110,6 +110,18 @@ def scan(data: Any, topic: str = "", partition: int = -1) -> list[BatchInfo]:
     return found
 
 
+def scan_to_damage(data: Any) -> list[BatchInfo]:
+    """The headers of the whole batches in front of one that can not be true; of all when there is none."""
+    view, found, position = memoryview(data), [], 0
+    try:
+        while (info := read_info(view, position)) is not None:
+            found.append(info)
+            position += info.size
+    except CorruptRecordError:
+        pass
+    return found
+
+
 def verify(data: Any, topic: str = "", partition: int = -1) -> None:
     """Compare the checksum of every whole batch with its bytes; raises `CorruptRecordError`."""
     view = memoryview(data)

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Final, TypeVar
 
 from headrace.admin import AdminClient, IsolationLevel, OffsetSpec
+from headrace.client.sync.admin import list_these
 from headrace.config import ADMIN, Config
 from headrace.errors import ConfigError, KafkaError, KafkaException
 from headrace.spark.options import Position, Subscription
@@ -87,9 +88,11 @@ class ClusterView:
             raise ConfigError(f"{what} {', '.join(missing)} does not exist: create it or check its name")
 
     def _topics(self) -> dict[str, list[int]]:
-        found = self._admin.list_topics(timeout=_ATTEMPT_S).topics
+        """The partitions of the topics that are there: of those that are read, or of all where a pattern chooses."""
+        found = list_these(self._admin, self._subscription.names, _ATTEMPT_S).topics
         for name, topic in found.items():
-            if topic.error is not None and name in self._subscription.topics:
+            missing = topic.error is not None and topic.error == KafkaError.UNKNOWN_TOPIC_OR_PART
+            if topic.error is not None and not missing and name in self._subscription.topics:
                 raise KafkaException(topic.error)
         return {name: list(topic.partitions) for name, topic in found.items() if topic.error is None}
 

@@ -1,34 +1,28 @@
 """Arrow columns into topics through our producer, without a Python object per record.
 
-`ColumnWriter` fills the producer's buffers, waits while they are full, and says at the end whether every record was
-acknowledged. It belongs to one task of an executor. Interceptors, and partitioners written in Python, must see records:
-with them rows become `ProducerRecord`s one by one, at the cost of the columns' speed. This module does not import
-pyspark.
-Read next: `client.columns`.
+`ColumnWriter` belongs to one task of an executor; its producer goes on to the next task of the process, if it did all
+that it was given (decision 0014). Interceptors, and partitioners written in Python, must see records: with them rows
+become `ProducerRecord`s one by one, at the cost of the columns' speed. This module does not import pyspark.
+Read next: `client.sync.sending`, `client.sync.kept`.
 """
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Mapping
+from concurrent.futures import Future
 from types import TracebackType
 from typing import Any, Final
 
-from headrace.client.columns import Part, records_of
-from headrace.client.interceptors import InterceptorChain
-from headrace.client.producer import Core
-from headrace.client.sending import Arguments, Entrance, arguments_of
-from headrace.config import PRODUCER, Config
-from headrace.errors import BufferFullError, KafkaError, KafkaException
-from headrace.net.thread import loop_thread
-from headrace.records import Message
+import pyarrow
+
+from headrace.client.sending import TopicWatch
+from headrace.client.sync.kept import KeptProducers
 
 __all__ = ["ColumnWriter"]
 
-_DEFAULTS: Final = {"linger.ms": "50", "queue.buffering.max.messages": "1000000"}
-"""Bulk loads want full batches. `finish()` does not linger."""
-_WAIT_S: Final = 1.0
-_OPENING_S: Final = 0.02
+_DEFAULTS: Final = {"linger.ms": "50", "queue.buffering.max.messages": "1000000", "max.block.ms": "300000"}
+"""Bulk loads want full batches (`finish()` does not linger), and room is waited for as long as for acknowledgements."""
+_PRODUCERS: Final = KeptProducers()
 
 
 class ColumnWriter:
@@ -42,17 +36,12 @@ class ColumnWriter:
     """
 
     def __init__(self, client: Mapping[str, str]) -> None:
-        self._config = Config(PRODUCER, {**_DEFAULTS, **client})
-        chain = InterceptorChain.of(self._config)
-        self._changed = threading.Event()
-        self._thread = loop_thread()
-        self._failure: KafkaError | None = None
-        self._core = self._thread.call(self._make())
-        self._entrance = Entrance(self._core, chain)
-        self._by_rows = chain is not None or self._core.buffers.by_function
-
-    async def _make(self) -> Core:
-        return Core(self._config, self._changed.set)
+        properties = {**_DEFAULTS, **client}
+        self._producer = _PRODUCERS.take(properties)
+        # Interceptors are told when their task is over.
+        self._may_be_kept = "interceptor.classes" not in properties
+        self._finished = False
+        self._stored: list[Future[int]] = []
 
     def append(self, topic: str, key: Any, value: Any, partition: Any = None, headers: Any = None) -> None:
         """Append rows behind those that came before. Waits while the producer's buffer is full.
@@ -69,42 +58,16 @@ class ColumnWriter:
         """
         given = {"key": key, "value": value, "partition": partition, "headers": headers}
         arrays = {role: array for role, array in given.items() if array is not None}
-        if self._by_rows:
-            for record in records_of(topic, arrays):
-                self._append_row(arguments_of(record))
-            return
-        part = Part(arrays)
-        if part.left and topic not in self._core.buffers.open:
-            (first,) = records_of(topic, {role: array.slice(0, 1) for role, array in arrays.items()})
-            self._open(topic, arguments_of(first))
-            part.done = 1
-        while part.left:
-            self._changed.clear()
-            part.append_to(self._core.buffers.open[topic])
-            self._core.wake()
-            self._check()
-            if part.left:
-                self._core.relieve()
-                self._changed.wait(_WAIT_S)
+        self._stored = [stored for stored in self._stored if not _is_stored(stored)]
+        self._await_topic(topic)
+        rows = pyarrow.RecordBatch.from_arrays(list(arrays.values()), list(arrays))
+        self._stored.append(self._producer.produce_arrow(topic, rows))
 
-    def _open(self, topic: str, row: Arguments) -> None:
-        """Send a topic's first row by itself: the producer opens a buffer for the columns when the topic is known."""
-        self._append_row(row)
-        while topic not in self._core.buffers.open:
-            self._changed.wait(_OPENING_S)
-            self._check()
-
-    def _append_row(self, row: Arguments) -> None:
-        arguments, record_id = self._entrance.intercept(row)
-        report = self._entrance.reporting(self._on_lost, record_id)
-        with self._entrance.refusals(arguments, record_id):
-            while True:
-                self._changed.clear()
-                self._check()  # makes room
-                try:
-                    return self._core.produce(*arguments, report)
-                except BufferFullError:
-                    self._changed.wait(_WAIT_S)
+    def _await_topic(self, topic: str) -> None:
+        """Wait until a topic is known, which may be long where no broker can be asked, but not where one denies it."""
+        known: Future[None] = Future()
+        if self._producer._core.buffers.await_topic(topic, TopicWatch(known)):
+            known.result()
 
     def finish(self) -> None:
         """Wait until every record is acknowledged.
@@ -112,32 +75,27 @@ class ColumnWriter:
         Raises:
             KafkaException: a record was not delivered within message.timeout.ms, or was refused.
         """
-        self._thread.call_soon(self._core.flush, True)
-        while len(self._core):
-            self._changed.clear()
-            self._check()
-            self._changed.wait(_WAIT_S)
-        self._check()
-
-    def _check(self) -> None:
-        self._core.deliveries.serve()
-        failure = self._failure or self._core.deliveries.lost
-        if failure is not None:
-            raise KafkaException(failure)
-
-    def _on_lost(self, error: KafkaError | None, message: Message) -> None:
-        self._failure = self._failure or error
+        self._producer.flush()
+        for stored in self._stored:
+            stored.result()
+        self._finished = True
 
     def close(self) -> None:
-        """Close the connections and interceptors; what was not acknowledged is given up."""
-        try:
-            self._thread.call(self._core.close())
-            self._core.deliveries.serve()
-        finally:
-            self._entrance.close()
+        """Let go of the producer; what was not acknowledged is given up."""
+        if self._finished and self._may_be_kept:
+            _PRODUCERS.give_back(self._producer)
+        else:
+            _PRODUCERS.discard(self._producer)
+        for stored in self._stored:
+            stored.exception()  # whoever failed knows why, and need not read it once more in the log
 
     def __enter__(self) -> ColumnWriter:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self.close()
+
+
+def _is_stored(stored: Future[int]) -> bool:
+    """Whether rows are acknowledged by now; raises when they were lost."""
+    return stored.done() and stored.result() >= 0

@@ -58,6 +58,11 @@ class Subscription:
     pattern: str = ""
     assigned: tuple[Tp, ...] = ()
 
+    @property
+    def names(self) -> list[str] | None:
+        """The topics to read, as far as they are known by name; None when a pattern chooses them."""
+        return None if self.pattern else sorted({*self.topics, *(topic for topic, _ in self.assigned)})
+
     def __str__(self) -> str:
         if self.pattern:
             return f"topics that match {self.pattern!r}"

@@ -4,7 +4,7 @@
 it down again. The caller polls it: `cli.run` draws a live display and writes the report.
 
 A clean stop does not interrupt a micro-batch: a stop file tells our source to plan no further batch, and the query is
-stopped when it is idle.
+stopped when it is idle. So it is with tables that are read anew: then the queries begin again where they were.
 
 Read next: `headrace.spark.source` and `headrace.spark.sink`, which Spark loads in its own processes.
 """
@@ -24,15 +24,18 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from pyspark.errors import AnalysisException, ParseException
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the name that every Spark program uses
 from pyspark.sql.streaming.query import StreamingQuery
 
 from headrace.errors import ConfigError
+from headrace.spark.inline_sink import written
 from headrace.spark.java import prepare_java
-from headrace.spark.progress import MALFORMED_METRIC, ROWS_METRIC, History, Sample
+from headrace.spark.progress import MALFORMED_METRIC, PARSED_METRIC, ROWS_METRIC, History, Sample
 from headrace.spark.spec import EMBEDDED, Input, PipelineSpec, Sink
+from headrace.spark.tables import HeldTables
 
 __all__ = ["Pipeline", "PipelineError"]
 
@@ -62,13 +65,17 @@ class Pipeline:
         master: Spark master, for example ``local[2]``.
         bootstrap: brokers as host:port instead of the ones in the file; empty takes the file's.
         directory: where relative paths of the file start, and where Spark's log goes.
+        spark: a session that runs already and goes on afterwards; None starts one as the file asks for it.
 
     Raises:
         ConfigError: from `__enter__`, when a step's SQL, a schema or an option is wrong.
         MissingJavaError: from `__enter__`, when there is no Java.
     """
 
-    def __init__(self, spec: PipelineSpec, *, master: str, bootstrap: str = "", directory: Path) -> None:
+    def __init__(
+        self, spec: PipelineSpec, *, master: str, bootstrap: str = "", directory: Path,
+        spark: SparkSession | None = None,
+    ) -> None:
         self.spec = spec
         self.master = master
         self.directory = directory
@@ -79,6 +86,7 @@ class Pipeline:
             self.kafka["bootstrap.servers"] = bootstrap
         self.queries: dict[str, StreamingQuery] = {}
         self._marks: dict[str, Any] = {}
+        self._given = spark
         self._stack = ExitStack()
         self._stop_file = Path()
         self._stopping = False
@@ -110,12 +118,22 @@ class Pipeline:
             broker = self._stack.enter_context(EmbeddedBroker())
             self.kafka["bootstrap.servers"] = broker.bootstrap_servers
         self.java = prepare_java()
-        spark = self._session()
-        self._stack.callback(spark.stop)
-        self._make_views(spark)
+        self._spark = self._given or self._session()
+        if self._given is None:
+            self._stack.callback(self._spark.stop)
+        self._tables = HeldTables(self._read)
+        self._stack.callback(self._tables.close)
+        self._stack.callback(self._stop_queries)
+        self._start_queries()
+
+    def _start_queries(self) -> None:
+        self._make_views(self._spark)
         for sink in self.spec.sinks:
-            self.queries[sink.name] = self._start_sink(spark, sink)
-            self._stack.callback(self.queries[sink.name].stop)
+            self.queries[sink.name] = self._start_sink(self._spark, sink)
+
+    def _stop_queries(self) -> None:
+        for query in reversed(self.queries.values()):
+            query.stop()
 
     def _session(self) -> SparkSession:
         builder = SparkSession.builder.master(self.master).appName(self.spec.name)
@@ -130,11 +148,14 @@ class Pipeline:
     def _make_views(self, spark: SparkSession) -> None:
         for each in self.spec.inputs:
             with _named(f"{'source' if each.streaming else 'table'} {each.name}"):
-                frame = self._read_topic(spark, each) if each.topic else self._read_file(spark, each)
+                frame = self._read(each) if each.streaming else self._tables.frame(each)
                 frame.createOrReplaceTempView(each.name)
         for step in self.spec.steps:
             with _named(f"step {step.name}"):
                 spark.sql(step.sql).createOrReplaceTempView(step.name)
+
+    def _read(self, each: Input) -> DataFrame:
+        return self._read_topic(self._spark, each) if each.topic else self._read_file(self._spark, each)
 
     def _read_file(self, spark: SparkSession, table: Input) -> DataFrame:
         reader = spark.read.format(table.format).options(**table.options)
@@ -159,16 +180,17 @@ class Pipeline:
         with _named(f"sink {sink.name}"):
             rows = _as_records(frame, sink) if sink.topic else frame
             rows = rows.observe(ROWS_METRIC, F.count(F.lit(1)).alias("rows"))
-            writer = rows.writeStream.queryName(sink.name).outputMode(sink.mode)
+            options = {**self._kafka_options(), "topic": sink.topic, **sink.options}
+            is_inline = sink.topic and sink.mode == "update"
+            writer = (written(rows, options) if is_inline else rows).writeStream
+            writer = writer.queryName(sink.name).outputMode(sink.mode)
             writer = writer.option("checkpointLocation", self._path(f"{self.spec.checkpoint}/{sink.name}"))
             trigger = self.spec.trigger.interval
             writer = writer.trigger(processingTime=trigger) if trigger else writer.trigger(availableNow=True)
-            options = {**self._kafka_options(), "topic": sink.topic, **sink.options}
+            if is_inline:
+                return writer.format("noop").start()
             if sink.path:
                 return writer.format("parquet").options(**sink.options).start(self._path(sink.path))
-            if sink.mode == "update":
-                # Spark 4.3 takes append and complete from a Python data source; batch writes lift that.
-                return writer.foreachBatch(lambda batch, _: _write(batch, options)).start()
             return writer.format("headrace").options(**options).start()
 
     def _kafka_options(self) -> dict[str, str]:
@@ -183,12 +205,31 @@ class Pipeline:
         Raises:
             PipelineError: a query failed.
         """
-        fresh = [sample for name in self.queries for report in self._reports(name)
-                 if (sample := self.history.add(report)) is not None]
+        fresh = self._fresh()
         for name, query in self.queries.items():
             failure = None if query.isActive else query.exception()
             if failure is not None:
                 raise PipelineError(f"sink {name} failed: {_first_line(failure)} (more in {self.log_file})")
+        if self._tables.due and not self._stopping:
+            fresh += self._refresh()
+        return fresh
+
+    def _fresh(self) -> list[Sample]:
+        return [sample for name in self.queries for report in self._reports(name)
+                if (sample := self.history.add(report)) is not None]
+
+    def _refresh(self) -> list[Sample]:
+        """Read tables anew as soon as no micro-batch runs; gives the batches that ended just before."""
+        self._stop_file.touch()
+        if any(query.status["isTriggerActive"] for query in self.queries.values()):
+            return []  # the next poll looks again
+        self._stop_queries()
+        fresh = self._fresh()
+        self._stop_file.unlink()
+        try:
+            self._start_queries()
+        except ConfigError as error:
+            raise PipelineError(f"{error}, when it was read anew (more in {self.log_file})") from None
         return fresh
 
     def _reports(self, name: str) -> list[dict[str, Any]]:
@@ -226,10 +267,14 @@ def _parse(frame: DataFrame, source: Input) -> DataFrame:
     schema = source.schema if source.malformed == "fail" else f"{source.schema}, _corrupt STRING"
     rows = frame.select(parse(text, schema, mode).alias("_parsed"), *own)
     rows = rows.select("_parsed.*", *(f"_{name}" for name in ("key", "topic", "partition", "offset", "timestamp")))
+    if source.streaming:
+        # A count between parsing and all that follows: Spark would else move conditions on columns, those too that a
+        # join or a window brings, before the parsing, where each of them parses the value once more.
+        rows = (rows.observe(f"{PARSED_METRIC}_{source.name}", F.count(F.lit(1)).alias("rows"))
+                if source.malformed == "fail" else
+                rows.observe(f"{MALFORMED_METRIC}_{source.name}", F.count("_corrupt").alias("rows")))
     if source.malformed == "fail":
         return rows
-    if source.streaming:
-        rows = rows.observe(f"{MALFORMED_METRIC}_{source.name}", F.count("_corrupt").alias("rows"))
     return rows.where("_corrupt IS NULL").drop("_corrupt") if source.malformed == "drop" else rows
 
 
@@ -248,23 +293,19 @@ def _as_records(frame: DataFrame, sink: Sink) -> DataFrame:
     return frame.select(*columns, *(name for name in ("partition", "headers") if name in frame.columns))
 
 
-def _write(batch: DataFrame, options: dict[str, str]) -> None:
-    batch.write.format("headrace").mode("append").options(**options).save()
-
-
 @contextmanager
 def _named(what: str) -> Iterator[None]:
-    """Turn an error of Spark's analysis into one line that names the part of the file."""
+    """Turn an error of Spark into one line that names the part of the file."""
     try:
         yield
-    except (AnalysisException, ParseException) as error:
+    except (PySparkException, Py4JJavaError) as error:
         raise ConfigError(f"{what}: {_first_line(error)}") from None
 
 
 def _first_line(error: Any) -> str:
     """The line that tells: of a failed Python data source the error itself, not the Java frames round it."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    told = [line for line in lines if re.match(r"[\w.]*(Error|Exception): ", line) and "org.apache." not in line]
+    told = [line for line in lines if re.match(r"[\w.]*(Error|Exception)(: |$)", line) and "org.apache." not in line]
     return (told or lines or [type(error).__name__])[-1 if told else 0]
 
 

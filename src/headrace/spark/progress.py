@@ -16,12 +16,14 @@ from typing import Any, Final
 
 from headrace.spark.plan import lag
 
-__all__ = ["MALFORMED_METRIC", "ROWS_METRIC", "History", "Sample", "percentile", "sample_of"]
+__all__ = ["MALFORMED_METRIC", "PARSED_METRIC", "ROWS_METRIC", "History", "Sample", "percentile", "sample_of"]
 
 ROWS_METRIC: Final = "rows_out"
 """Name of the observed metric that counts the rows given to a sink."""
 MALFORMED_METRIC: Final = "malformed"
 """Prefix of the observed metrics that count values that did not parse, one per source."""
+PARSED_METRIC: Final = "parsed"
+"""Prefix of those that count values where one that does not parse fails the run."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,8 +3,8 @@
 A task reports success only when every one of its records was acknowledged; a task or micro-batch that runs again
 writes its records again. Key and value are written as they are; columns as in Spark's own Kafka sink.
 
-Planning, `write()` and `commit()` run in three different processes: writers carry options only.
-Read next: `headrace.spark.column_writer`.
+Planning, `write()` and `commit()` run in three different processes: writers carry options only, and what only one of
+them needs is imported there. Read next: `headrace.spark.column_writer`.
 """
 
 # mypy: disallow-subclassing-any=False
@@ -13,18 +13,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-import pyarrow
-import pyarrow.compute
 from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
 from pyspark.sql.types import StructType
 
 from headrace.errors import ConfigError
-from headrace.spark.column_writer import ColumnWriter
 from headrace.spark.options import SinkOptions
+from headrace.spark.worker import acknowledge_at_once, spare_collections
 
-__all__ = ["BatchWriter", "StreamWriter"]
+if TYPE_CHECKING:
+    import pyarrow
+
+    from headrace.spark.column_writer import ColumnWriter
+
+__all__ = ["BatchWriter", "StreamWriter", "append_rows", "check_columns"]
 
 _KINDS: Final = {
     "key": ("binary", "string"), "value": ("binary", "string"), "topic": ("string",), "partition": ("int",),
@@ -43,19 +46,20 @@ class _Writer:
     """What batch and streaming writers share."""
 
     def __init__(self, options: SinkOptions, schema: StructType) -> None:
-        _check_columns(options, schema)
+        check_columns(options, schema)
         self.options = options
 
     def write(self, iterator: Iterator[pyarrow.RecordBatch]) -> WriterCommitMessage:
         """Write the rows of one task; returns when all of them are acknowledged."""
+        acknowledge_at_once()
+        from headrace.spark.column_writer import ColumnWriter
+
+        spare_collections()
         rows = 0
         with ColumnWriter(self.options.client) as out:
             for batch in iterator:
                 rows += batch.num_rows
-                for topic, part in _by_topic(batch, self.options.topic):
-                    columns = {name: part.column(name) for name in part.schema.names}
-                    headers = columns.get("headers") if self.options.include_headers else None
-                    out.append(topic, columns.get("key"), columns["value"], columns.get("partition"), headers)
+                append_rows(out, batch, self.options)
             out.finish()
         return Written(rows)
 
@@ -74,7 +78,20 @@ class StreamWriter(_Writer, DataSourceStreamArrowWriter):
         """Nothing can be taken back; the micro-batch is written again when the query restarts."""
 
 
-def _check_columns(options: SinkOptions, schema: StructType) -> None:
+def append_rows(out: ColumnWriter, batch: pyarrow.RecordBatch, options: SinkOptions) -> None:
+    """Append the rows of a batch to their topics."""
+    for topic, part in _by_topic(batch, options.topic):
+        columns = {name: part.column(name) for name in part.schema.names}
+        headers = columns.get("headers") if options.include_headers else None
+        out.append(topic, columns.get("key"), columns["value"], columns.get("partition"), headers)
+
+
+def check_columns(options: SinkOptions, schema: StructType) -> None:
+    """Refuse a frame that can not be written.
+
+    Raises:
+        ConfigError: a column is missing, unknown or of a wrong type; the text says what to do.
+    """
     kinds: dict[str, Any] = {field.name: field.dataType.simpleString() for field in schema.fields}
     if "value" not in kinds:
         raise ConfigError(f"a topic takes a column named value (string or binary); there are {', '.join(kinds)}")
@@ -93,6 +110,8 @@ def _by_topic(batch: pyarrow.RecordBatch, topic: str) -> Iterator[tuple[str, pya
     if topic:
         yield topic, batch
         return
+    import pyarrow.compute
+
     names = batch.column("topic")
     for name in pyarrow.compute.unique(names).to_pylist():
         if name is None:

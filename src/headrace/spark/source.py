@@ -2,7 +2,8 @@
 
 Who runs where: `DataSource` and `partitions()` in planner processes of the driver; the stream reader's offset methods
 in one driver process that lives as long as the query; `read()` in the executors' workers. Readers are pickled on the
-way, so they carry options only, and connections are made where they are used.
+way, so they carry options only, and connections are made where they are used. Each of these processes is begun with the
+first query that needs it, so it imports the clients only when it uses one.
 
 `pushFilters` is left out on purpose: in Spark 4.3 a pushed filter sticks to the relation and falsifies later queries.
 
@@ -16,17 +17,13 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterator, MutableMapping, Sequence
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-import pyarrow
 from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
 from pyspark.sql.types import StructType
 
-from headrace.client.partition_reader import PartitionReader
 from headrace.errors import ConfigError, KafkaError, KafkaException
-from headrace.records.arrow import to_arrow
-from headrace.spark.cluster import ClusterView
 from headrace.spark.options import SinkOptions, SourceOptions
 from headrace.spark.plan import (
     DataLossError,
@@ -40,6 +37,12 @@ from headrace.spark.plan import (
     split,
 )
 from headrace.spark.sink import BatchWriter, StreamWriter
+from headrace.spark.worker import acknowledge_at_once, spare_collections
+
+if TYPE_CHECKING:
+    import pyarrow
+
+    from headrace.spark.cluster import ClusterView
 
 __all__ = ["HeadraceSource"]
 
@@ -62,6 +65,7 @@ class HeadraceSource(DataSource):
     def __init__(self, options: MutableMapping[str, str]) -> None:
         # Plain and in lower case: the object travels to executors.
         self.options = {name.lower(): value for name, value in options.items()}
+        spare_collections()
 
     @classmethod
     def name(cls) -> str:
@@ -122,8 +126,14 @@ class _Tasks:
         self.options = options
         self.columns = columns
 
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        acknowledge_at_once()  # Spark sends the range behind the reader
+
     def read(self, partition: Any) -> Iterator[pyarrow.RecordBatch]:
         """Read one range as Arrow batches."""
+        if partition.value is None:
+            return  # Spark's word for a batch read without a range
         wanted: Range = partition.value
         try:
             yield from _read_range(self.options, self.columns, wanted, wanted.start)
@@ -138,7 +148,7 @@ class _Tasks:
             yield from self._read_what_is_left(wanted)
 
     def _read_what_is_left(self, wanted: Range) -> Iterator[pyarrow.RecordBatch]:
-        view = ClusterView(self.options.client, self.options.subscription)
+        view = _view(self.options)
         tp = (wanted.topic, wanted.partition)
         start, end = max(wanted.start, view.earliest([tp])[tp]), min(wanted.end, view.latest([tp])[tp])
         if start < end:
@@ -154,6 +164,10 @@ class _Tasks:
 def _read_range(
     options: SourceOptions, columns: list[str], wanted: Range, start: int
 ) -> Iterator[pyarrow.RecordBatch]:
+    from headrace.client.partition_reader import PartitionReader
+    from headrace.records.arrow import to_arrow
+
+    spare_collections()
     isolation = options.client.get("isolation.level", "read_committed")
     topic, partition = wanted.topic, wanted.partition
     with PartitionReader(
@@ -170,6 +184,12 @@ def _read_range(
                 at = max(after, at + 1)
 
 
+def _view(options: SourceOptions) -> ClusterView:
+    from headrace.spark.cluster import ClusterView
+
+    return ClusterView(options.client, options.subscription)
+
+
 def _slices(batch: pyarrow.RecordBatch) -> Iterator[pyarrow.RecordBatch]:
     for row in range(0, batch.num_rows, _ROWS):
         yield batch.slice(row, _ROWS)
@@ -180,7 +200,7 @@ class BatchReader(_Tasks, DataSourceReader):
 
     def partitions(self) -> Sequence[InputPartition]:
         """One task per partition, or more when minPartitions asks for it."""
-        view = ClusterView(self.options.client, self.options.subscription)
+        view = _view(self.options)
         partitions = view.partitions()
         start = view.resolve(self.options.starting, partitions)
         return self.tasks(start, view.resolve(self.options.ending, partitions))
@@ -208,13 +228,13 @@ class StreamReader(_Tasks, DataSourceStreamReader, SupportsTriggerAvailableNow):
         return {"options": self.options, "columns": self.columns}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
+        super().__setstate__(state)
         self._forget()
 
     @property
     def _cluster(self) -> ClusterView:
         if self._view is None:
-            self._view = ClusterView(self.options.client, self.options.subscription)
+            self._view = _view(self.options)
         return self._view
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802 - Spark's name

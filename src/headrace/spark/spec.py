@@ -5,6 +5,8 @@
     [[source]]  a topic read as a stream          [[table]] a topic or a file, read whole, for joins
     [[step]]    Spark SQL over earlier names      [[sink]]  a step written to a topic or to Parquet
 
+A table is read once for the whole run; with `refresh = "10 minutes"` again after that time.
+
 This module knows neither Spark nor Kafka. Read next: `headrace.spark.pipeline`, which runs a `PipelineSpec`.
 """
 
@@ -25,6 +27,7 @@ __all__ = ["EMBEDDED", "Input", "PipelineSpec", "Sink", "Step", "Trigger", "load
 EMBEDDED: Final = "embedded"
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _UNITS: Final = {"ms": "milliseconds", "s": "seconds", "m": "minutes", "h": "hours"}
+_SECONDS: Final = {"second": 1.0, "minute": 60.0, "hour": 3600.0, "day": 86400.0}
 _TOPIC_FORMATS: Final = ("raw", "text", "json", "csv")
 _FILE_FORMATS: Final = ("csv", "json", "parquet")
 
@@ -54,6 +57,7 @@ class Input:
         watermark: how late a row may come, for example "2 hours"; empty for no watermark.
         options: options of `format("headrace")` or of the file reader.
         streaming: True for a source.
+        refresh_s: seconds after which a table is read anew; 0 for never.
     """
 
     name: str
@@ -66,6 +70,7 @@ class Input:
     watermark: str = ""
     options: Mapping[str, str] = field(default_factory=dict)
     streaming: bool = False
+    refresh_s: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,6 +236,7 @@ def _pipeline(top: _Section) -> PipelineSpec:
     head.close()
     top.close()
     _check_names(spec)
+    _check_refresh(spec)
     return spec
 
 
@@ -271,12 +277,24 @@ def _input(section: _Section, *, streaming: bool) -> Input:
         watermark=section.text("watermark") if streaming else "",
         options=section.flat("options"),
         streaming=streaming,
+        refresh_s=0.0 if streaming else _refresh_s(section),
     )
     section.close()
     if topic and (found.format in ("json", "csv")) != bool(found.schema):
         need = "needs a schema, as Spark DDL" if not found.schema else "has no schema: use json or csv, or remove it"
         raise ConfigError(f"{section.where}: format {found.format} {need}")
     return found
+
+
+def _refresh_s(section: _Section) -> float:
+    text = section.text("refresh")
+    match = re.fullmatch(r"(\d+)\s*([a-z]+)", text)
+    unit = _UNITS.get(match[2], match[2]).removesuffix("s") if match else ""
+    if match and unit in _SECONDS and int(match[1]):
+        return int(match[1]) * _SECONDS[unit]
+    if text:
+        raise ConfigError(f'{section.where}: refresh must be a time like "30 seconds" or "10 minutes", not {text!r}')
+    return 0.0
 
 
 def _step(section: _Section) -> Step:
@@ -302,6 +320,14 @@ def _sink(section: _Section) -> Sink:
     if found.path and (found.mode != "append" or found.key):
         raise ConfigError(f"{section.where}: Parquet takes mode append and no key; a topic takes all of them")
     return found
+
+
+def _check_refresh(spec: PipelineSpec) -> None:
+    for table in spec.inputs:
+        if table.refresh_s and not spec.trigger.interval:
+            raise ConfigError(
+                f'[[table]] {table.name}: refresh needs a trigger like "processing-time 10 seconds": a run that takes '
+                "all there is and stops reads each table once")
 
 
 def _check_names(spec: PipelineSpec) -> None:

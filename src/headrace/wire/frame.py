@@ -26,7 +26,7 @@ from headrace.wire.schema import Request, Response
 
 __all__ = [
     "FrameSplitter", "RequestFrame", "UnsupportedRequest", "decode_request", "decode_response", "encode_request",
-    "encode_response", "peek_correlation_id",
+    "encode_response", "expect_answer", "peek_correlation_id",
 ]
 
 _REQUEST_HEAD = Packer(">ihhih")
@@ -175,6 +175,18 @@ def peek_correlation_id(frame: bytes | bytearray | memoryview) -> int:
         raise ProtocolError(f"a response of {len(frame)} bytes is too short for a header")
     correlation_id: int = _LENGTH.unpack_from(frame)[0]
     return correlation_id
+
+
+def expect_answer(frame: bytes | bytearray | memoryview, request_type: type[Request], correlation_id: int) -> None:
+    """Make sure that a response frame answers a request.
+
+    Raises:
+        ProtocolError: it answers another one, or is too short.
+    """
+    answered = peek_correlation_id(frame)
+    if answered != correlation_id:
+        raise ProtocolError(f"the broker answered request {answered} where {correlation_id} ({request_type.__name__}) "
+                            "was next")
 
 
 def _skip_tags(data: memoryview, position: int) -> int:

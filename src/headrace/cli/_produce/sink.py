@@ -19,6 +19,7 @@ from typing import Any, Protocol
 from headrace import Producer
 from headrace.cli._produce.ledger import Ledger, Rows
 from headrace.cli._produce.slices import Headers, Slice
+from headrace.client.sending import TopicWatch
 from headrace.errors import KafkaError, KafkaException
 from headrace.records import TopicBuffer, append_columns
 from headrace.records.columns import BinaryInput
@@ -121,12 +122,9 @@ class Sink:
         if self._per_transaction is not None:
             self._meanwhile(lambda: self._producer.init_transactions(_INIT_S))
             self._begin_transaction()
-        found: list[KafkaError | None] = []
-        if self._core.buffers.await_topic(self._topic, lambda error, _message: found.append(error)):
-            while not found:
-                self._wait()
-            if found[0] is not None:
-                raise KafkaException(found[0])
+        known: Future[None] = Future()
+        if self._core.buffers.await_topic(self._topic, TopicWatch(known)):
+            self._await(known)
         self._began_at = time.monotonic()
 
     def finish(self) -> None:
@@ -196,8 +194,12 @@ class Sink:
                 answer.set_exception(error)
 
         threading.Thread(target=run, name="headrace-transaction", daemon=True).start()
+        self._await(answer)
+
+    def _await(self, answer: Future[None]) -> None:
         while not answer.done():
             wait([answer], _SLICE_S)
+            self._producer.poll(0)
             self._idle()
         answer.result()
 
@@ -259,10 +261,6 @@ class Sink:
         if enough:
             raise Enough
 
-    def _wait(self) -> None:
-        self._producer.poll(_SLICE_S / 10)
-        self._idle()
-
     # Record by record
 
     def _send_records(self, part: Slice) -> None:
@@ -281,7 +279,8 @@ class Sink:
                 try:
                     produce(self._topic, value, key, partition, at, None, timestamp, headers)
                 except BufferError:
-                    self._wait()
+                    self._producer.poll(_SLICE_S)  # until there is room
+                    self._idle()
                     continue
                 except KafkaException as error:
                     self._refused(at, error.error)
@@ -332,6 +331,7 @@ class Sink:
             if buffer is None:
                 core.buffers.await_topic(self._topic, lambda _error, _message: None)  # raises why there is none
                 buffer = core.buffers.all[self._topic]
+            before = self._producer._load()
             try:
                 appended = rows.append_to(buffer, done, teller)
             except (KafkaException, ValueError) as error:
@@ -347,7 +347,9 @@ class Sink:
             ledger.accepted += appended
             if done < count:
                 core.relieve()
-                self._wait()
+                self._producer._wait_for_room(before, time.monotonic() + _SLICE_S, rows=True)
+                self._producer.poll(0)
+                self._idle()
         ledger.accepted_bytes += size
 
 

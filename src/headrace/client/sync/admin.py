@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import weakref
 from collections import deque
-from collections.abc import Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Collection, Coroutine, Iterable, Mapping
 from concurrent.futures import Future
 from typing import Any, TypeVar
 
-from headrace.client.admin import settle
+from headrace.arguments import list_of
+from headrace.client.admin import changes_of, partitions_of, settle, specs_of, states_of
 from headrace.client.admin_calls import AdminCalls
 from headrace.client.base import ClientCore
 from headrace.client.cluster import ClusterMetadata, GroupMetadata
@@ -32,7 +33,7 @@ from headrace.machines.resources import (
 from headrace.net.thread import LoopThread, loop_thread
 from headrace.types import TopicPartition
 
-__all__ = ["AdminClient"]
+__all__ = ["AdminClient", "list_these"]
 
 _K = TypeVar("_K")
 _V = TypeVar("_V")
@@ -44,6 +45,9 @@ class AdminClient:
     Methods that concern several things return a dict of `concurrent.futures.Future` at once, one for each thing:
 
         AdminClient({"bootstrap.servers": "localhost:9092"}).create_topics([NewTopic("t", 4)])["t"].result()
+
+    What is to be given as a list must be one, with members of the right kind (else `TypeError`), and not be empty
+    (`ValueError`); offsets may be asked for, and records deleted, of no partition.
 
     Times are seconds. `request_timeout` bounds the whole call, attempts at other brokers included, and is
     socket.timeout.ms by default; `operation_timeout` is how long the brokers may take to carry it out.
@@ -67,13 +71,14 @@ class AdminClient:
 
     def create_topics(
         self,
-        new_topics: Sequence[NewTopic],
+        new_topics: list[NewTopic],
         *,
         operation_timeout: float | None = None,
         request_timeout: float | None = None,
         validate_only: bool = False,
     ) -> dict[str, Future[None]]:
         """Create topics. Futures by topic name; they resolve to None or raise KafkaException."""
+        new_topics = list_of(NewTopic, new_topics, "new_topics", filled=True)
         limit_s = self._calls.timeout_s(request_timeout)
         operation_s = limit_s if operation_timeout is None else operation_timeout
         work = self._calls.create_topics(new_topics, limit_s, operation_s, validate_only)
@@ -81,99 +86,107 @@ class AdminClient:
 
     def delete_topics(
         self,
-        topics: Sequence[str],
+        topics: list[str],
         *,
         operation_timeout: float | None = None,
         request_timeout: float | None = None,
     ) -> dict[str, Future[None]]:
         """Delete topics. Futures by topic name."""
+        topics = list_of(str, topics, "topics", filled=True)
         limit_s = self._calls.timeout_s(request_timeout)
         operation_s = limit_s if operation_timeout is None else operation_timeout
         return self._futures(topics, self._calls.delete_topics(topics, limit_s, operation_s))
 
     def create_partitions(
         self,
-        new_partitions: Sequence[NewPartitions],
+        new_partitions: list[NewPartitions],
         *,
         operation_timeout: float | None = None,
         request_timeout: float | None = None,
         validate_only: bool = False,
     ) -> dict[str, Future[None]]:
         """Add partitions to topics. Futures by topic name."""
+        new_partitions = list_of(NewPartitions, new_partitions, "new_partitions", filled=True)
         limit_s = self._calls.timeout_s(request_timeout)
         operation_s = limit_s if operation_timeout is None else operation_timeout
         work = self._calls.create_partitions(new_partitions, limit_s, operation_s, validate_only)
         return self._futures([new.topic for new in new_partitions], work)
 
     def describe_configs(
-        self, resources: Sequence[ConfigResource], *, request_timeout: float | None = None, broker: int = -1
+        self, resources: list[ConfigResource], *, request_timeout: float | None = None, broker: int = -1
     ) -> dict[ConfigResource, Future[dict[str, ConfigEntry]]]:
         """Read configurations. Futures by resource; each resolves to its entries by name."""
+        resources = list_of(ConfigResource, resources, "resources", filled=True)
         work = self._calls.describe_configs(resources, self._calls.timeout_s(request_timeout), broker)
         return self._futures(resources, work)
 
     def alter_configs(
         self,
-        resources: Sequence[ConfigResource],
+        resources: list[ConfigResource],
         *,
         request_timeout: float | None = None,
         validate_only: bool = False,
         broker: int = -1,
     ) -> dict[ConfigResource, Future[None]]:
         """Replace whole configurations: what is not given goes back to its default. Futures by resource."""
+        resources = list_of(ConfigResource, resources, "resources", filled=True)
         work = self._calls.alter_configs(resources, self._calls.timeout_s(request_timeout), validate_only, broker)
         return self._futures(resources, work)
 
     def incremental_alter_configs(
         self,
-        resources: Sequence[ConfigResource],
+        resources: list[ConfigResource],
         *,
         request_timeout: float | None = None,
         validate_only: bool = False,
         broker: int = -1,
     ) -> dict[ConfigResource, Future[None]]:
         """Change single properties and leave the others alone (KIP-339). Futures by resource."""
+        resources = changes_of(resources)
         limit_s = self._calls.timeout_s(request_timeout)
         return self._futures(
             resources, self._calls.incremental_alter_configs(resources, limit_s, validate_only, broker))
 
     def list_offsets(
         self,
-        topic_partition_offsets: Mapping[TopicPartition, OffsetSpec],
+        topic_partition_offsets: dict[TopicPartition, OffsetSpec],
         *,
         isolation_level: IsolationLevel = IsolationLevel.READ_UNCOMMITTED,
         request_timeout: float | None = None,
     ) -> dict[TopicPartition, Future[ListOffsetsResultInfo]]:
         """Find the first, the next, or the offset at some time. Futures by partition."""
+        wanted = specs_of(topic_partition_offsets)
         limit_s = self._calls.timeout_s(request_timeout)
-        work = self._calls.list_offsets(topic_partition_offsets, isolation_level.value, limit_s)
-        return self._futures(topic_partition_offsets, work)
+        work = self._calls.list_offsets(wanted, isolation_level.value, limit_s)
+        return self._futures(wanted, work)
 
     def delete_records(
         self,
-        topic_partition_offsets: Sequence[TopicPartition],
+        topic_partition_offsets: list[TopicPartition],
         *,
         request_timeout: float | None = None,
         operation_timeout: float | None = None,
     ) -> dict[TopicPartition, Future[DeletedRecords]]:
         """Drop the records before each partition's offset; offset -1 drops all. Futures by partition."""
+        wanted = partitions_of(topic_partition_offsets)
         limit_s = self._calls.timeout_s(request_timeout)
         operation_s = limit_s if operation_timeout is None else operation_timeout
-        work = self._calls.delete_records(topic_partition_offsets, limit_s, operation_s)
-        return self._futures(topic_partition_offsets, work)
+        work = self._calls.delete_records(wanted, limit_s, operation_s)
+        return self._futures(wanted, work)
 
     def delete_consumer_groups(
-        self, group_ids: Sequence[str], *, request_timeout: float | None = None
+        self, group_ids: list[str], *, request_timeout: float | None = None
     ) -> dict[str, Future[None]]:
         """Delete groups that have no members, with their offsets. Futures by group id."""
+        group_ids = list_of(str, group_ids, "group_ids", filled=True)
         work = self._calls.delete_groups(group_ids, self._calls.timeout_s(request_timeout))
         return self._futures(group_ids, work)
 
     def list_consumer_groups(
-        self, *, request_timeout: float | None = None, states: Sequence[str] = ()
+        self, *, request_timeout: float | None = None, states: Collection[str] | None = None
     ) -> Future[ListConsumerGroupsResult]:
         """Find the consumer groups of the cluster, with `states` only those in one of these states."""
-        return self._future(self._calls.list_consumer_groups(states, self._calls.timeout_s(request_timeout)))
+        return self._future(self._calls.list_consumer_groups(states_of(states), self._calls.timeout_s(request_timeout)))
 
     def describe_cluster(self, *, request_timeout: float | None = None) -> Future[DescribeClusterResult]:
         """Find the cluster's id, controller and brokers."""
@@ -222,6 +235,15 @@ class AdminClient:
                     unused.close()
             raise
         return self._thread.submit(work)
+
+
+def list_these(admin: AdminClient, topics: Collection[str] | None, timeout_s: float) -> ClusterMetadata:
+    """As `AdminClient.list_topics`, of several topics in one request; of all with None.
+
+    Raises:
+        KafkaException: no broker answered in time.
+    """
+    return admin._thread.call(admin._core.list_these(topics, timeout_s))
 
 
 def _close_forgotten(thread: LoopThread, core: ClientCore) -> None:

@@ -12,6 +12,7 @@ from collections.abc import Coroutine, Iterator, Mapping
 from types import TracebackType
 from typing import Any, TypeVar
 
+from headrace.client.application_callbacks import ApplicationCallbacks
 from headrace.client.cluster import ClusterMetadata
 from headrace.client.consumer import AIOConsumer
 from headrace.client.consumer_core import Callback, ConsumerCore, RebalanceCallback
@@ -32,6 +33,9 @@ _LONGEST_WAIT_S = 3600.0
 class Consumer:
     """A consumer for threads. Any thread may call it; calls that read take turns.
 
+    Close it, or use it in a `with` statement. One that is just let go leaves its group and commits nothing, as after a
+    crash: what it read since the last commit is read again.
+
     Iterating over it gives one message after the other, for ever. After `close()` every method but `close()` raises
     `ClientClosedError`, a `RuntimeError`.
 
@@ -51,10 +55,11 @@ class Consumer:
         self._thread = loop_thread()
         self._ready = threading.Event()
         self._reading = threading.RLock()
+        self._given = ApplicationCallbacks(self)
         self._core, self._aio = self._call(self._make(given))
 
     async def _make(self, config: Mapping[str, Any]) -> tuple[ConsumerCore, AIOConsumer]:
-        core = ConsumerCore(config, self, self._ready.set)
+        core = ConsumerCore(config, self, self._given, self._ready.set)
         return core, AIOConsumer(core)
 
     def _call(self, work: Coroutine[Any, Any, T]) -> T:
@@ -85,7 +90,10 @@ class Consumer:
         return messages[0] if messages else None
 
     def consume(self, num_messages: int = 1, timeout: float | None = -1) -> list[Message]:
-        """Up to `num_messages` messages; fewer when time is up first. Runs callbacks.
+        """Up to `num_messages` messages; fewer when time is up, or the group rebalances, first. Runs callbacks.
+
+        Partitions come and go only at the beginning of a call: a rebalance ends one that waits for more, so that all
+        that it returns is read as one member of the group.
 
         Args:
             num_messages: most messages, 1,000,000 at most.
@@ -98,47 +106,41 @@ class Consumer:
         core = self._core
         with self._reading:
             core.enter(num_messages)
+            messages: list[Message] = []
             try:
-                if core.callbacks:
-                    self._serve()
-                messages = core.fetcher.take(num_messages)
-                if len(messages) < num_messages and timeout != 0:
-                    self._wait_for(messages, num_messages, timeout)
+                self._collect(messages, num_messages, timeout)
                 return messages
+            except BaseException:  # an interrupt, or a callback that raised: the caller will not see these messages
+                if messages:
+                    self._call(self._give_back(messages))
+                raise
             finally:
                 core.leave()
 
-    def _wait_for(self, messages: list[Message], count: int, timeout: float | None) -> None:
+    def _collect(self, messages: list[Message], count: int, timeout: float | None) -> None:
         """Fill `messages` up to `count`, or until time is up. An interrupt ends the wait at once."""
-        core, ready = self._core, self._ready
+        ready = self._ready
         give_up_at = _FOREVER if timeout is None or timeout < 0 else time.monotonic() + timeout
-        try:
-            while core.usable:
-                ready.clear()
-                self._serve()
-                messages += core.fetcher.take(count - len(messages))
-                left_s = give_up_at - time.monotonic()
-                if len(messages) >= count or left_s <= 0:
-                    return
-                ready.wait(min(left_s, _LONGEST_WAIT_S))
-        except BaseException:  # an interrupt, or a callback that raised: the caller will not see these messages
-            self._call(self._give_back(messages))
-            raise
+        for callback in self._core.collect(messages, count):
+            if callback is not None:
+                self._run(callback)
+                continue
+            left_s = give_up_at - time.monotonic()
+            if left_s <= 0:
+                return
+            ready.wait(min(left_s, _LONGEST_WAIT_S))
+            ready.clear()
 
     async def _give_back(self, messages: list[Message]) -> None:
         self._core.give_back(messages)
 
-    def _serve(self) -> None:
-        while self._core.callbacks:
-            self._run(self._core.callbacks.popleft())
-
     def _run(self, callback: Callback) -> None:
-        self._core.handled = False
+        self._core.meet(callback)
         try:
             callback.function(*callback.arguments)
         finally:
-            if callback.after is not None:
-                self._call(callback.after())
+            if callback.rebalance is not None:
+                self._call(self._core.complete(callback.rebalance))
 
     def __iter__(self) -> Iterator[Message]:
         while True:
@@ -161,7 +163,9 @@ class Consumer:
             on_lost: called with partitions that are gone already; `on_revoke` when None.
 
         Raises:
-            KafkaException: no "group.id", or a malformed pattern.
+            KafkaException: no "group.id"; `_INVALID_ARG` for an empty list, a name given twice or empty, or a malformed
+                pattern.
+            TypeError: not a list of str.
         """
         self._call(self._aio.subscribe(topics, on_assign, on_revoke, on_lost))
 
@@ -206,6 +210,7 @@ class Consumer:
 
         Raises:
             KafkaException: `_STATE` when the partition is not assigned.
+            TypeError: not a `TopicPartition`.
         """
         self._call(self._aio.seek(partition))
 
@@ -218,14 +223,15 @@ class Consumer:
 
         Args:
             message: a record that was consumed.
-            offsets: partitions with the offset of the next record to read.
+            offsets: partitions with the offset of the next record to read; those without an offset are left out.
             asynchronous: return None at once and tell `on_commit`; else wait.
 
         Returns:
             The partitions, each with its own `error`; None when asynchronous.
 
         Raises:
-            KafkaException: the commit failed; `_NO_OFFSET` when there is nothing to commit.
+            KafkaException: the commit failed; `_NO_OFFSET` when there is nothing to commit, which `on_commit` is told
+                when asynchronous.
         """
         return self._call(self._aio.commit(message, offsets, asynchronous))
 
@@ -266,7 +272,11 @@ class Consumer:
         return self._call(self._aio.get_watermark_offsets(partition, timeout, cached))
 
     def offsets_for_times(self, partitions: list[TopicPartition], timeout: float | None = -1) -> list[TopicPartition]:
-        """The first offset at or after the time (ms) in each partition's `offset`; `OFFSET_END` when none is."""
+        """The first offset at or after the time (ms) in each partition's `offset`; `OFFSET_END` when none is.
+
+        Raises:
+            KafkaException: `_INVALID_ARG` for an empty list.
+        """
         return self._call(self._aio.offsets_for_times(partitions, timeout))
 
     # The group and the cluster

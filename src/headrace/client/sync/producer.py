@@ -22,7 +22,7 @@ from headrace.client.sync.transactions import Transactional
 from headrace.client.topic_buffers import producer_closed
 from headrace.client.transactions import seconds
 from headrace.config import PRODUCER, Config
-from headrace.errors import KafkaError
+from headrace.errors import BufferFullError, KafkaError
 from headrace.net.thread import loop_thread
 from headrace.records import Intake, Message, Watch
 from headrace.types import Headers
@@ -31,7 +31,6 @@ __all__ = ["Producer"]
 
 _SLICE_S = 0.1  # longest wait before signals are looked at
 _SHORT_S = 0.001  # librdkafka does not sleep for less either: it counts in milliseconds
-_NAP_S = 0.01  # nobody tells when a callback returns
 _STEP_ASIDE_S = 50e-6  # as long as a step of the loop, which needs the GIL
 
 DeliveryCallback = Callable[[KafkaError | None, Message], Any]
@@ -68,10 +67,12 @@ class Producer(Sending, Transactional):
             if chain is not None:
                 chain.close()
             raise
+        self._core.deliveries.on_served = self._change.tell
         self._entrance = Entrance(self._core, chain)
         self._polled_for = 0  # records under way at the last `poll(0)` that had nothing to call
+        self._full_at: tuple[int, int] | None = None  # what waited when `produce()` found no room
         wake = Pace(self._core.wake, self._core.budget, self._thread.is_here).wake
-        intake = Intake(self._entrance.open, self._entrance.produce, wake, checked["on_delivery"])
+        intake = Intake(self._entrance.open, self._produce_unusual, wake, checked["on_delivery"])
         self._produce = intake.produce
         if type(self).produce is Producer.produce:
             self.__dict__["produce"] = intake.produce  # saves a Python frame for each record
@@ -110,14 +111,24 @@ class Producer(Sending, Transactional):
         """
         self._produce(topic, value, key, partition, callback, on_delivery, timestamp, headers)
 
+    def _produce_unusual(self, *arguments: Any) -> None:
+        """A record that is not simply appended; `poll()` learns when there was no room for it."""
+        before = self._load()
+        try:
+            self._entrance.produce(*arguments)
+        except BufferFullError:
+            self._full_at = before
+            raise
+
     def poll(self, timeout: float = -1) -> int:
         """Call the callbacks that are due.
 
         Args:
-            timeout: seconds to wait for the first one; negative waits as long as it takes.
+            timeout: seconds to wait for the first one; negative waits as long as it takes. After a `BufferError` there
+                may be room sooner: it returns then.
 
         Returns:
-            How many callbacks were called. It may be 0 when another thread closes the producer meanwhile.
+            How many callbacks were called. It may be 0 when there is room again, or another thread closes the producer.
 
         Raises:
             ClientClosedError: the producer is closed.
@@ -136,11 +147,15 @@ class Producer(Sending, Transactional):
 
     def _poll(self, timeout: float | None) -> int:
         core, deliveries = self._core, self._core.deliveries
+        full_at, self._full_at = self._full_at, None
+
+        def happened() -> bool:
+            return deliveries.pending or core.closed or (full_at is not None and self._load() != full_at)
+
         if not deliveries.pending:
             expires_at = time.monotonic() + seconds(timeout)
             watched = core.budget.messages and timeout is not None and 0 < timeout < _SHORT_S
-            self._change.wait(
-                lambda: deliveries.pending or core.closed, expires_at, watch_until=expires_at if watched else 0.0)
+            self._change.wait(happened, expires_at, watch_until=expires_at if watched else 0.0)
         return deliveries.serve()
 
     def flush(self, timeout: float = -1) -> int:
@@ -239,11 +254,12 @@ class Producer(Sending, Transactional):
         core, deliveries = self._core, self._core.deliveries
         core.refuse(spare_callbacks=True)
         self._change.tell()  # threads in `poll()` have nothing to wait for
+        here = int(deliveries.in_callback())  # whoever tells asks what has happened, too, and is somewhere else
         try:
             self._leave()
             self._flush(math.inf)
-            while deliveries.called_elsewhere() or len(core):  # a callback that has just returned may have produced
-                self._change.wait(lambda: deliveries.pending or not deliveries.called_elsewhere(), math.inf, _NAP_S)
+            while deliveries.callers > here or len(core):  # a callback that has just returned may have produced
+                self._change.wait(lambda: deliveries.pending or deliveries.callers <= here, math.inf)
                 self._flush(math.inf)
         finally:
             self._thread.call(core.close())
@@ -301,14 +317,14 @@ class _Change:
         self._watch = Watch()
 
     def wait(
-        self, happened: Callable[[], Any], expires_at: float, slice_s: float = _SLICE_S, *, watch_until: float = 0.0
+        self, happened: Callable[[], Any], expires_at: float, slice_s: float | None = None, *, watch_until: float = 0.0
     ) -> None:
-        """Sleep until something has happened; wakes up for signals in between, every `slice_s` seconds.
+        """Sleep until something has happened; wakes up for signals in between, and for nothing else.
 
         Args:
-            happened: says so.
+            happened: says so. Whoever makes it true calls `tell()`.
             expires_at: monotonic seconds.
-            slice_s: longest sleep.
+            slice_s: longest sleep, seconds; None for what signals need.
             watch_until: monotonic seconds; does not sleep before, for it may happen sooner than a thread wakes up.
         """
         if watch_until:
@@ -321,7 +337,7 @@ class _Change:
             self._awaited.append(happened)
             try:
                 while not happened() and (left_s := expires_at - time.monotonic()) > 0:
-                    self._condition.wait(min(left_s, slice_s))
+                    self._condition.wait(min(left_s, _SLICE_S if slice_s is None else slice_s))
             finally:
                 self._awaited.remove(happened)
 

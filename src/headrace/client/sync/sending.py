@@ -36,7 +36,7 @@ from headrace.types import ProducerRecord, RecordMetadata
 __all__ = ["Pace", "Sending"]
 
 _REST_S, _NAP_S = 0.005, 0.001
-_SLICE_S = 0.1  # longest wait before signals, and a producer that was closed meanwhile, are looked at
+_SLICE_S = 0.1  # longest wait before signals are looked at
 
 
 class Pace:
@@ -108,7 +108,7 @@ class Sending:
 
     def _put(self, record: ProducerRecord, report: Callable[..., None], expires_at: float) -> None:
         """Append a record as soon as there is room. Ctrl-C ends the wait."""
-        began_at = time.monotonic()
+        began_at, waited = time.monotonic(), False
         while True:
             before = self._load()
             try:
@@ -116,14 +116,30 @@ class Sending:
             except BufferFullError:
                 now = time.monotonic()
                 if now < expires_at and not self._on_loop():
-                    self._wait_for_room(before, min(expires_at, now + _SLICE_S))  # it may be closed meanwhile
-                elif now - began_at < _SLICE_S:
-                    raise
-                else:
+                    self._wait_for_room(before, expires_at)
+                    waited = True
+                elif waited:
                     raise still_full(before[0], now - began_at) from None
+                else:
+                    raise
 
-    def _wait_for_room(self, before: tuple[int, int], expires_at: float) -> None:
-        self._wait_until(lambda: self._load() != before, expires_at)
+    def _wait_for_room(self, before: tuple[int, int], expires_at: float, *, rows: bool = False) -> None:
+        """Wait for room, and for nothing more once the producer is closed, but for callbacks that may still produce.
+
+        Args:
+            before: what waited when there was none.
+            expires_at: monotonic seconds.
+            rows: wait for much room, or for reports to serve.
+        """
+        core, spared = self._core, self._core.deliveries.in_callback()
+
+        def happened() -> bool:
+            if core.closed and not spared:
+                return True
+            has_room = self._load() != before
+            return core.deliveries.pending or (has_room and core.budget.is_roomy) if rows else has_room
+
+        self._wait_until(happened, expires_at)
 
     def _load(self) -> tuple[int, int]:
         return self._core.budget.messages, self._core.budget.bytes
@@ -259,6 +275,7 @@ class Sending:
     def _put_columns(self, feed: ColumnFeed, part: Part) -> None:
         core, expires_at = self._core, self._expiry()
         while part.left:
+            before = self._load()
             appended = feed.append(part, core.buffers)
             core.wake()
             if appended:
@@ -269,8 +286,7 @@ class Sending:
             if time.monotonic() >= expires_at:
                 raise still_full(core.budget.messages, core.config.seconds("max.block.ms"))
             core.relieve()
-            self._wait_until(lambda: core.budget.is_roomy or core.deliveries.pending,
-                             min(expires_at, time.monotonic() + _SLICE_S))
+            self._wait_for_room(before, expires_at, rows=True)
             core.deliveries.serve()
 
     def _expiry(self) -> float:

@@ -11,13 +11,13 @@ It must not decide anything: `machines.transactions` does. Read next: `client.tr
 from __future__ import annotations
 
 import time
-from collections.abc import Coroutine, Iterator, Sequence
+from collections.abc import Coroutine, Iterator
 from contextlib import contextmanager
 from typing import Any
 
 from headrace.client.producer import Core
 from headrace.client.topic_buffers import producer_closed
-from headrace.client.transactions import TransactionCalls, late, not_configured, seconds
+from headrace.client.transactions import TransactionCalls, not_configured, seconds
 from headrace.errors import KafkaException
 from headrace.machines.transactions import GroupMember, Operation
 from headrace.net.thread import LoopThread
@@ -57,7 +57,7 @@ class Transactional:
         self._thread.call(self._transactions("begin_transaction").begin())
 
     def send_offsets_to_transaction(
-        self, positions: Sequence[TopicPartition], group_metadata: GroupMember, timeout: float = -1
+        self, positions: list[TopicPartition], group_metadata: GroupMember, timeout: float = -1
     ) -> None:
         """Commit a consumer's offsets with the transaction, or not at all.
 
@@ -87,7 +87,7 @@ class Transactional:
         calls, expires_at = self._transactions("commit_transaction"), time.monotonic() + seconds(timeout)
         calls.stop_taking()
         if self._flush(expires_at):
-            raise KafkaException(late("commit_transaction"))
+            raise KafkaException(calls.late("commit_transaction"))
         self._hear(calls, Operation.COMMIT, calls.run(Operation.COMMIT, max(expires_at - time.monotonic(), 0.0)))
 
     def abort_transaction(self, timeout: float = -1) -> None:
@@ -158,6 +158,6 @@ class Transaction:
     def __init__(self, producer: Transactional) -> None:
         self._producer = producer
 
-    def send_offsets(self, positions: Sequence[TopicPartition], group_metadata: GroupMember) -> None:
+    def send_offsets(self, positions: list[TopicPartition], group_metadata: GroupMember) -> None:
         """Commit a consumer's offsets with the transaction; see `Producer.send_offsets_to_transaction`."""
         self._producer.send_offsets_to_transaction(positions, group_metadata)

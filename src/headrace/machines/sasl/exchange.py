@@ -15,16 +15,16 @@ from typing import Protocol
 
 from headrace.errors import KafkaError, KafkaException, ProtocolError
 from headrace.wire.api import negotiate
-from headrace.wire.frame import decode_response
+from headrace.wire.frame import decode_response, expect_answer
 from headrace.wire.messages.session import (
     SaslAuthenticateRequest,
     SaslAuthenticateResponse,
     SaslHandshakeRequest,
     SaslHandshakeResponse,
 )
-from headrace.wire.schema import Request
+from headrace.wire.schema import Request, Response
 
-__all__ = ["Later", "Mechanism", "SaslExchange", "Say", "one_line", "refused"]
+__all__ = ["OPENING_ID", "Later", "Mechanism", "SaslExchange", "Say", "one_line", "refused"]
 
 Say = tuple[Request | bytes, int]
 """What to say next: a request and its version, or a bare token."""
@@ -32,6 +32,8 @@ Say = tuple[Request | bytes, int]
 Later = Callable[[], Say | None]
 """Finds out what to say next, and takes milliseconds or more for it."""
 
+OPENING_ID = 0
+"""The correlation id of all that is said before other requests may be: one is under way at a time."""
 _MOST_TOKEN_BYTES = 65_536
 _MOST_TEXT = 300
 _FRAMED = 1  # version of SaslHandshake after which tokens travel in SaslAuthenticate
@@ -133,7 +135,7 @@ class SaslExchange:
         return (SaslAuthenticateRequest(auth_bytes=token) if self._framed else token), self._token_version
 
     def _check_choice(self, frame: bytes | memoryview) -> None:
-        reply = decode_response(SaslHandshakeRequest, self._choice_version, frame)[1]
+        reply = _answer_to(SaslHandshakeRequest, self._choice_version, frame)
         assert isinstance(reply, SaslHandshakeResponse)
         name, offered = self._mechanism.name, one_line(", ".join(reply.mechanisms))
         if reply.error_code == KafkaError.ILLEGAL_SASL_STATE:
@@ -150,7 +152,7 @@ class SaslExchange:
             raise ProtocolError(f"a SASL token of {len(frame)} bytes; at most {_MOST_TOKEN_BYTES} are accepted")
         if not self._framed:
             return bytes(frame)
-        reply = decode_response(SaslAuthenticateRequest, self._token_version, frame)[1]
+        reply = _answer_to(SaslAuthenticateRequest, self._token_version, frame)
         assert isinstance(reply, SaslAuthenticateResponse)
         if reply.error_code:
             why = one_line(reply.error_message or "") or KafkaError(reply.error_code).str()
@@ -158,3 +160,8 @@ class SaslExchange:
                           f"{self._mechanism.remedy}")
         self.session_s = max(reply.session_lifetime_ms, 0) / 1000.0
         return bytes(reply.auth_bytes)
+
+
+def _answer_to(request_type: type[Request], version: int, frame: bytes | memoryview) -> Response:
+    expect_answer(frame, request_type, OPENING_ID)
+    return decode_response(request_type, version, frame)[1]

@@ -1,0 +1,74 @@
+"""A Spark session with all sinks that are compared, and what is timed in it."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from typing import Any
+
+from benchmarks.measure import ROOT
+from tools.kafka import spark_connector_jars
+
+OURS, THEIRS, NOTHING = "headrace", "JVM connector", "nothing"
+FORMATS = {OURS: "headrace", THEIRS: "kafka", NOTHING: "nothing"}
+"""Name in the report and the format's name in Spark; the last one is a Python sink that does nothing."""
+SMALL_ROWS = 500
+
+
+class Session:
+    """A Spark session with both connectors.
+
+    Args:
+        master: Spark master.
+        bootstrap: brokers as host:port.
+        size: bytes of a value.
+    """
+
+    def __init__(self, master: str, bootstrap: str, size: int) -> None:
+        from headrace.spark.java import prepare_java
+
+        print(prepare_java(), file=sys.stderr)
+        # Spark's workers import the source, and the sink that does nothing, from there.
+        paths = [str(ROOT), str(ROOT / "src"), str(ROOT / "benchmarks" / "nothing"), os.environ.get("PYTHONPATH", "")]
+        os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, paths))
+        from pyspark.sql import SparkSession
+
+        self.bootstrap = bootstrap
+        self.size = size
+        settings = {
+            "spark.jars": ",".join(map(str, spark_connector_jars())), "spark.ui.enabled": "false",
+            "spark.ui.showConsoleProgress": "false", "spark.driver.memory": "2g", "spark.log.level": "ERROR",
+            "spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1",
+            "spark.sql.session.timeZone": "UTC", "spark.sql.shuffle.partitions": "4",
+        }
+        builder = SparkSession.builder.master(master).appName("benchmark")
+        for name, value in settings.items():
+            builder = builder.config(name, value)
+        self.spark = builder.getOrCreate()
+
+    def read(self, name: str, topic: str, records: int, *, check: bool) -> float:
+        """Read a topic into nothing; seconds that it took. Counts first, if that is to be checked."""
+        frame = (
+            self.spark.read.format(FORMATS[name]).option("kafka.bootstrap.servers", self.bootstrap)
+            .option("subscribe", topic).option("startingOffsets", "earliest").load()
+        )
+        if check and (found := frame.count()) != records:
+            raise RuntimeError(f"{name} reads {found:,} rows of {records:,}")
+        begin = time.perf_counter()
+        frame.write.format("noop").mode("overwrite").save()
+        return time.perf_counter() - begin
+
+    def write(self, name: str, topic: str, records: int, tasks: int) -> float:
+        """Write a range as values of the right size; seconds that it took."""
+        values = self._values(records, tasks)
+        begin = time.perf_counter()
+        (
+            values.write.format(FORMATS[name]).option("kafka.bootstrap.servers", self.bootstrap)
+            .option("topic", topic).mode("append").save()
+        )
+        return time.perf_counter() - begin
+
+    def _values(self, records: int, tasks: int) -> Any:
+        return self.spark.range(records, numPartitions=tasks).selectExpr(
+            f"cast(lpad(cast(id as string), {self.size}, 'x') as binary) as value")

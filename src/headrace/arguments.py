@@ -1,0 +1,62 @@
+"""The check of arguments that are lists: a str is none, and neither is anything else that could be iterated over.
+
+One text, taken for a list, would be a list of its letters. confluent_kafka takes nothing but lists either. Knows no
+call. Read next: `client.consumer`.
+"""
+
+from __future__ import annotations
+
+from typing import Any, TypeVar
+
+__all__ = ["instance_of", "list_of", "mapping_of"]
+
+T = TypeVar("T")
+K = TypeVar("K")
+
+
+def list_of(kind: type[T], given: Any, name: str, *, filled: bool = False) -> list[T]:
+    """A copy of a list that an application gave, for it may change the list afterwards.
+
+    Args:
+        kind: what its members must be.
+        given: the argument.
+        name: its name.
+        filled: it must not be empty.
+
+    Raises:
+        TypeError: it is no list, or has another member.
+        ValueError: it is empty.
+    """
+    if not isinstance(given, list):
+        raise TypeError(f"{name} must be a list of {kind.__name__}, not {type(given).__name__}")
+    for place, member in enumerate(given):
+        if not isinstance(member, kind):
+            raise TypeError(f"{name} must be a list of {kind.__name__}: {name}[{place}] is {type(member).__name__}")
+    if filled and not given:
+        raise ValueError(f"{name} is empty: give a list of at least one {kind.__name__}")
+    return list(given)
+
+
+def mapping_of(keys: type[K], values: type[T], given: Any, name: str) -> dict[K, T]:
+    """A copy of a dict that an application gave.
+
+    Raises:
+        TypeError: it is no dict, or has another key or value.
+    """
+    if not isinstance(given, dict):
+        raise TypeError(f"{name} must be a dict of {keys.__name__} to {values.__name__}, not {type(given).__name__}")
+    for key, value in given.items():
+        instance_of(keys, key, f"each key of {name}")
+        instance_of(values, value, f"each value of {name}")
+    return dict(given)
+
+
+def instance_of(kind: type[T], given: Any, name: str) -> T:
+    """An argument that must be of a kind.
+
+    Raises:
+        TypeError: it is not.
+    """
+    if not isinstance(given, kind):
+        raise TypeError(f"{name} must be {kind.__name__}, not {type(given).__name__}")
+    return given

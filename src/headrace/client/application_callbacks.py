@@ -1,0 +1,80 @@
+"""The functions that an application gave a client to call: the client's face holds them, its machines only borrow them.
+
+Such a function often leads back to the face, as a method of the object that owns it does. Machines run on a loop that
+lives on; if they held the function, the face would live as long as the loop. So what leads back to the face is held by
+the face alone, and the garbage collector finds the circle. It must not know when callbacks are called.
+
+Read next: `client.consumer_core`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import weakref
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from typing import Any
+
+from headrace.config import PROPERTIES
+
+__all__ = ["ApplicationCallbacks", "when_let_go"]
+
+_NAMES = frozenset(name for row in PROPERTIES.values() if row.kind == "callable" for name in (row.name, *row.aliases))
+
+
+class ApplicationCallbacks:
+    """Holds functions for a face, which must hold this and nobody else may.
+
+    Args:
+        face: the client that functions get to see.
+    """
+
+    def __init__(self, face: Any) -> None:
+        self._face = weakref.ref(face)
+        self._functions: dict[object, Callable[..., Any] | None] = {}
+
+    def lend(self, key: object, function: Callable[..., Any] | None) -> Callable[..., Any] | None:
+        """What calls the function that is held under a key then, as long as the face is there; None for none."""
+        self._functions[key] = function
+        if function is None:
+            return None
+        holder = weakref.ref(self)
+
+        def call(*arguments: Any) -> Any:
+            held = holder()
+            now = None if held is None else held._functions[key]
+            return None if now is None else now(*arguments)
+
+        async def call_and_wait(*arguments: Any) -> Any:
+            result = call(*arguments)
+            return await result if inspect.isawaitable(result) else result
+
+        return call_and_wait if inspect.iscoroutinefunction(function) else call
+
+    def lend_with_face(self, key: object, function: Callable[..., Any] | None) -> Callable[..., Any] | None:
+        """The same; the function gets the face in front of the other arguments."""
+        face = self._face
+        return self.lend(key, None if function is None else lambda *arguments: function(face(), *arguments))
+
+    def lend_properties(self, properties: Mapping[str, Any]) -> dict[str, Any]:
+        """Properties with the functions among them lent."""
+        return {name: self.lend(name, value) if name in _NAMES and callable(value) else value
+                for name, value in properties.items()}
+
+
+def when_let_go(face: Any, usable: Callable[[], bool], abandon: Callable[[], object]) -> None:
+    """Have something done on the running loop once nobody holds a face any more.
+
+    Args:
+        face: the client.
+        usable: says that there is something to do; asked on whatever thread the face ends.
+        abandon: called on the loop. Neither may lead back to the face.
+    """
+    weakref.finalize(face, _let_go, asyncio.get_running_loop(), usable, abandon).atexit = False
+
+
+def _let_go(loop: asyncio.AbstractEventLoop, usable: Callable[[], bool], abandon: Callable[[], object]) -> None:
+    if usable():
+        with suppress(RuntimeError):  # the loop is closed; so are the sockets
+            loop.call_soon_threadsafe(abandon)

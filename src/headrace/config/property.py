@@ -1,0 +1,152 @@
+"""One property: what it is called, which values it takes, and how a value becomes what the clients work with.
+
+Knows no names. Read next: `headrace.config.rows_common` and its neighbours, the tables of all properties.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from headrace.errors import CallbackTypeError, ConfigError
+from headrace.slotted import slotted
+
+__all__ = ["ADMIN", "ALL", "CONSUMER", "INT32", "PRODUCER", "Property", "as_text", "close_matches", "convert"]
+
+PRODUCER = "producer"
+CONSUMER = "consumer"
+ADMIN = "admin"
+ALL = (PRODUCER, CONSUMER, ADMIN)
+INT32 = 2**31 - 1
+_TRUE, _FALSE = ("true", "t", "1", "yes", "on"), ("false", "f", "0", "no", "off")
+
+
+@slotted(frozen=True)
+class Property:
+    """One row of a table.
+
+    Attributes:
+        name: librdkafka's name, the one that code uses.
+        kind: "int", "float", "bool", "str", "enum", "list", "callable", "object", "objects" or "secret".
+        default: value when the property is not given; already converted.
+        doc: what it does, in one or two sentences; of one that does nothing here, why there is nothing to do.
+        aliases: other accepted names: Java's, and librdkafka's own aliases.
+        roles: clients that read it; the others leave it alone, so that one mapping may serve several clients.
+        unit: unit of the value, "" when it has none.
+        low, high: inclusive range of a number.
+        choices: allowed values of an enum, in lower case; a mapping gives the stored value of each.
+        only: values, converted, out of those that are well formed: another one should have an effect that it does not
+            have here. Empty for all.
+        kip: where it comes from, if a KIP introduced it.
+    """
+
+    name: str
+    kind: str
+    default: Any
+    doc: str
+    aliases: tuple[str, ...] = ()
+    roles: tuple[str, ...] = ALL
+    unit: str = ""
+    low: float | None = None
+    high: float | None = None
+    choices: Mapping[str, Any] | tuple[str, ...] = ()
+    only: tuple[Any, ...] = ()
+    kip: str = ""
+
+
+def convert(row: Property, name: str, value: Any) -> Any:
+    """A value as the clients work with it.
+
+    Args:
+        row: the property.
+        name: which of its names was given.
+        value: what was given.
+
+    Raises:
+        ConfigError: it is malformed, out of range, or one that can not have the effect that it should.
+    """
+    if row.kind == "callable" and not callable(value):
+        raise CallbackTypeError(f'"{name}" must be callable, not {type(value).__name__}')
+    try:
+        made = _CONVERSIONS[row.kind](row, value)
+    except _BadValueError as bad:
+        shown = "[hidden]" if row.kind == "secret" else value
+        raise ConfigError(f'Invalid value for configuration property "{name}": {shown}: expected {bad}') from None
+    if row.only and made not in row.only:
+        raise ConfigError(f'"{name}" can only be {as_text(row.only[0])}, not {value!r}: {row.doc}')
+    return made
+
+
+def as_text(value: Any) -> str:
+    """A converted value as one would write it."""
+    if isinstance(value, tuple):
+        return ",".join(value) or "empty"
+    return str(value).lower() if isinstance(value, bool) else str(value) if value != "" else "empty"
+
+
+def close_matches(text: str, known: list[str]) -> list[str]:
+    """The known name that is nearest to a text, if one is near."""
+    from difflib import get_close_matches  # nobody waits for it whose properties are right
+
+    return get_close_matches(text, known, n=1)
+
+
+class _BadValueError(ValueError):
+    """Says what is expected."""
+
+
+def _to_number(row: Property, value: Any) -> float:
+    try:
+        number = float(value) if row.kind == "float" else int(value)
+    except (TypeError, ValueError, OverflowError):
+        raise _BadValueError("a number" if row.kind == "float" else "a whole number") from None
+    if not ((row.low is None or number >= row.low) and (row.high is None or number <= row.high)):  # NaN is neither
+        raise _BadValueError(f"{_range(row)}{' ' + row.unit if row.unit else ''}")
+    return number
+
+
+def _range(row: Property) -> str:
+    return f"{row.low} or more" if row.high is None else f"{row.low} to {row.high}"
+
+
+def _to_bool(row: Property, value: Any) -> bool:
+    text = str(value).strip().lower()
+    if text not in _TRUE + _FALSE:
+        raise _BadValueError("true or false")
+    return text in _TRUE
+
+
+def _to_choice(row: Property, value: Any) -> Any:
+    if row.name == "partitioner" and callable(value):
+        return value
+    text = str(value).strip().lower()
+    if text not in row.choices:
+        close = close_matches(text, list(row.choices))
+        raise _BadValueError(f"one of {', '.join(row.choices)}" + (f'; did you mean "{close[0]}"?' if close else ""))
+    return row.choices[text] if isinstance(row.choices, Mapping) else text
+
+
+def _to_list(row: Property, value: Any) -> tuple[str, ...]:
+    parts = value.split(",") if isinstance(value, str) else value
+    if not isinstance(parts, (list, tuple)) or not all(isinstance(part, str) for part in parts):
+        raise _BadValueError("text with commas, or a list of text")
+    return tuple(part.strip() for part in parts if part.strip())
+
+
+def _to_objects(row: Property, value: Any) -> tuple[Any, ...]:
+    parts = value.split(",") if isinstance(value, str) else value if isinstance(value, (list, tuple)) else (value,)
+    parts = [part.strip() if isinstance(part, str) else part for part in parts]
+    return tuple(part for part in parts if part != "")
+
+
+def _to_text(row: Property, value: Any) -> str:
+    if not isinstance(value, (str, int, float)):
+        raise _BadValueError("text")
+    return str(value)
+
+
+_CONVERSIONS: dict[str, Callable[[Property, Any], Any]] = {
+    "int": _to_number, "float": _to_number, "bool": _to_bool, "enum": _to_choice, "list": _to_list,
+    "callable": lambda row, value: value, "object": lambda row, value: value, "objects": _to_objects,
+    "str": _to_text, "secret": _to_text,
+}

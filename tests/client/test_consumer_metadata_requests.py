@@ -1,0 +1,113 @@
+"""Which topics a consumer asks the brokers about: those that it reads, and all of them only while it has a pattern."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from headrace.client.sync.consumer import Consumer
+from headrace.client.sync.producer import Producer
+from headrace.testing import Action, EmbeddedBroker, Fault
+from headrace.types import OFFSET_BEGINNING, TopicPartition
+from headrace.wire.messages.metadata import MetadataRequest
+
+SOON_S = 10.0
+REFRESH_MS = 100
+
+
+@pytest.fixture
+def broker() -> Iterator[EmbeddedBroker]:
+    with EmbeddedBroker(topics={"log-1": 1, "log-2": 1, "other": 1}) as broker:
+        with Producer({"bootstrap.servers": broker.bootstrap_servers}) as producer:
+            for topic in ("log-1", "log-2", "other"):
+                producer.produce(topic, b"value")
+        yield broker
+
+
+class Asked:
+    """The topics of the metadata requests that reached a broker, None for all topics."""
+
+    def __init__(self, broker: EmbeddedBroker) -> None:
+        self.topics: list[list[str | None] | None] = []
+        broker.add_fault(Fault(action=Action.DELAY, request=MetadataRequest, times=None, when=self._note))
+
+    def _note(self, request: MetadataRequest) -> bool:
+        self.topics.append(None if request.topics is None else sorted(str(topic.name) for topic in request.topics))
+        return False  # it is not hurt
+
+    def settle(self, reader: Consumer) -> list[list[str | None] | None]:
+        """What is asked for again and again from now on."""
+        deadline = time.monotonic() + SOON_S
+        while time.monotonic() < deadline:
+            count = len(self.topics)
+            poll_until(reader, lambda count=count: len(self.topics) >= count + 3)
+            if self.topics[-1] == self.topics[-2] == self.topics[-3]:
+                return self.topics[-1]
+        raise AssertionError(self.topics)
+
+
+def poll_until(reader: Consumer, happened: Callable[[], Any]) -> None:
+    deadline = time.monotonic() + SOON_S
+    while not happened():
+        assert time.monotonic() < deadline
+        reader.poll(0.02)
+
+
+@pytest.fixture
+def reader(broker: EmbeddedBroker) -> Iterator[Consumer]:
+    with Consumer({"bootstrap.servers": broker.bootstrap_servers, "group.id": "g", "heartbeat.interval.ms": 50,
+                   "auto.offset.reset": "earliest", "topic.metadata.refresh.interval.ms": REFRESH_MS}) as reader:
+        yield reader
+
+
+@pytest.fixture
+def asked(broker: EmbeddedBroker) -> Asked:
+    return Asked(broker)
+
+
+def topics(reader: Consumer) -> set[str]:
+    return {tp.topic for tp in reader.assignment()}
+
+
+def test_a_consumer_asks_for_all_topics_only_while_it_has_a_pattern(asked: Asked, reader: Consumer) -> None:
+    assert asked.settle(reader) == []
+    reader.subscribe(["^log-"])
+    poll_until(reader, lambda: topics(reader) == {"log-1", "log-2"})
+    assert asked.settle(reader) is None
+    reader.subscribe(["other"])
+    poll_until(reader, lambda: topics(reader) == {"other"})
+    assert asked.settle(reader) == ["other"]
+    reader.subscribe(["^log-1", "other"])
+    poll_until(reader, lambda: topics(reader) == {"log-1", "other"})
+    assert asked.settle(reader) is None
+    reader.unsubscribe()
+    assert asked.settle(reader) == []
+
+
+def test_a_consumer_forgets_topics_that_it_does_not_read_any_more(asked: Asked, reader: Consumer) -> None:
+    reader.assign([TopicPartition("log-1", 0, OFFSET_BEGINNING)])
+    assert asked.settle(reader) == ["log-1"]
+    reader.incremental_assign([TopicPartition("other", 0, 0)])
+    assert asked.settle(reader) == ["log-1", "other"]
+    reader.incremental_unassign([TopicPartition("log-1", 0)])
+    assert asked.settle(reader) == ["other"]
+    assert reader.get_watermark_offsets(TopicPartition("log-2", 0), 5) == (0, 1)
+    assert asked.settle(reader) == ["other"]
+    reader.unassign()
+    assert asked.settle(reader) == []
+
+
+def test_a_leader_asks_for_what_other_members_read_as_well(
+    broker: EmbeddedBroker, asked: Asked, reader: Consumer
+) -> None:
+    """For it must notice when their partitions change."""
+    reader.subscribe(["log-1"])
+    poll_until(reader, lambda: topics(reader) == {"log-1"})
+    with Consumer({"bootstrap.servers": broker.bootstrap_servers, "group.id": "g", "heartbeat.interval.ms": 50,
+                   "auto.offset.reset": "earliest"}) as other:
+        other.subscribe(["other"])
+        poll_until(other, lambda: (reader.poll(0.02), topics(other) == {"other"})[1])
+        assert asked.settle(reader) == ["log-1", "other"]

@@ -1,0 +1,182 @@
+"""A network without sockets: clients' connections on the one side, the embedded broker's on the other.
+
+Bytes take their time, in order. Links are cut, held back and let go as a schedule says; a client can be cut off from
+all brokers. Both sides are the real ones: only what asyncio calls a transport is made here.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections import deque
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from headrace.broker.cluster import Cluster, Node
+from headrace.broker.server import Connection, Listener
+from headrace.broker.services import served_by
+from headrace.broker.settings import BrokerSettings
+from headrace.types import NodeAddress
+
+Connect = Callable[[asyncio.BufferedProtocol, NodeAddress], Awaitable[None]]
+
+
+class End(asyncio.Transport):
+    """One end of a link, as the protocol there sees it."""
+
+    def __init__(self, network: Network, protocol: asyncio.BufferedProtocol, node_id: int) -> None:
+        super().__init__({"peername": ("client", 0)})
+        self.node_id = node_id
+        self._network, self._protocol = network, protocol
+        self._loop = asyncio.get_running_loop()
+        self._held: deque[bytes] = deque()
+        self._arrives_at = 0.0
+        self._is_open = True
+        self.is_held = False
+        self.peer: End
+
+    def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
+        pass
+
+    def get_write_buffer_size(self) -> int:
+        return 0
+
+    def is_closing(self) -> bool:
+        return not self._is_open
+
+    def pause_reading(self) -> None:
+        self.is_held = True
+
+    def resume_reading(self) -> None:
+        self.let_go()
+
+    def write(self, data: Any) -> None:
+        if self._is_open:
+            self._at_peer(self.peer.receive, bytes(data))
+
+    def close(self) -> None:
+        self.abort()
+
+    def abort(self) -> None:
+        if self._is_open:
+            self._at_peer(self.peer.end)
+            self.end()
+
+    def _at_peer(self, action: Callable[..., None], *arguments: Any) -> None:
+        """Behind all that is on its way."""
+        self._arrives_at = max(self._arrives_at + 1e-6, self._loop.time() + self._network.delay())
+        self._loop.call_at(self._arrives_at, action, *arguments)
+
+    def receive(self, data: bytes) -> None:
+        """Bytes are here."""
+        self._held.append(data)
+        if not self.is_held:
+            self.let_go()
+
+    def let_go(self) -> None:
+        """Hand over what was held back."""
+        self.is_held = False
+        while self._held and self._is_open and not self.is_held:
+            data = self._held.popleft()
+            while data and self._is_open:
+                buffer = self._protocol.get_buffer(len(data))
+                size = min(len(buffer), len(data))
+                buffer[:size] = data[:size]
+                self._protocol.buffer_updated(size)
+                data = data[size:]
+
+    def end(self) -> None:
+        """The link is gone."""
+        if self._is_open:
+            self._is_open = False
+            self._network.ends.pop(self, None)
+            self._loop.call_soon(self._protocol.connection_lost, None)
+
+
+class Network:
+    """A cluster and the ways to it.
+
+    Args:
+        nodes: how many brokers.
+        chance: decides about delays.
+        settings: of the brokers.
+
+    Attributes:
+        cluster: the brokers' state.
+        slowness_s: the longest time that bytes take.
+        ends: the clients' ends of all links, with the name of the client.
+    """
+
+    def __init__(self, nodes: int, chance: random.Random, settings: BrokerSettings) -> None:
+        known = [Node(number, f"node-{number}", 9000 + number, is_up=True) for number in range(1, nodes + 1)]
+        self.cluster = Cluster(known, settings, served_by(settings))
+        self.slowness_s = 0.001
+        self.ends: dict[End, str] = {}
+        self._listeners = {node.id: Listener(node.id) for node in known}
+        self._chance = chance
+        self._cut_off: set[str] = set()
+
+    @property
+    def servers(self) -> str:
+        """For `bootstrap.servers`."""
+        return ",".join(f"{node.host}:{node.port}" for node in self.cluster.nodes.values())
+
+    def delay(self) -> float:
+        """Seconds that some bytes take."""
+        return self._chance.uniform(0.0, self.slowness_s)
+
+    def way_of(self, client: str) -> Connect:
+        """How a client opens its connections."""
+        async def connect(protocol: asyncio.BufferedProtocol, address: NodeAddress) -> None:
+            await asyncio.sleep(self.delay())
+            node_id = address.port - 9000
+            if client in self._cut_off or not self.cluster.is_up(node_id):
+                raise ConnectionRefusedError(f"{address.host} does not listen")
+            served = Connection(self.cluster, self._listeners[node_id])
+            near, far = End(self, protocol, node_id), End(self, served, node_id)
+            near.peer, far.peer = far, near
+            self.ends[near] = client
+            served.connection_made(far)
+            protocol.connection_made(near)
+
+        return connect
+
+    # Trouble
+
+    def cut(self, client: str | None = None) -> None:
+        """Break the links of a client; of all with None."""
+        for end in [end for end, owner in self.ends.items() if client in (None, owner)]:
+            end.abort()
+
+    def hold(self, client: str, *, both_ways: bool) -> None:
+        """Let nothing through to a client, or in either direction, until `release`."""
+        for end in [end for end, owner in self.ends.items() if owner == client]:
+            end.is_held = True
+            end.peer.is_held = both_ways
+
+    def release(self, client: str) -> None:
+        """All that was held back arrives."""
+        for end in [end for end, owner in self.ends.items() if owner == client]:
+            end.let_go()
+            end.peer.let_go()
+
+    def cut_off(self, client: str) -> None:
+        """A client's machine is gone."""
+        self._cut_off.add(client)
+        self.cut(client)
+
+    def stop_node(self, node_id: int) -> None:
+        """A broker is lost: its connections end, others lead and coordinate."""
+        self.cluster.node_went(node_id, up=False)
+        for end in [end for end in self.ends if end.node_id == node_id]:
+            end.abort()
+
+    def start_node(self, node_id: int) -> None:
+        """It comes back."""
+        self.cluster.node_went(node_id, up=True)
+
+    def close(self) -> None:
+        """End it all."""
+        self.cut()
+        self.cluster.groups.close()
+        self.cluster.close()

@@ -1,0 +1,213 @@
+"""One task's rows on their way: how soon it ends, what it waits for, and what its producer leaves to the next task."""
+
+import signal
+import threading
+import time
+
+import pytest
+
+pyarrow = pytest.importorskip("pyarrow")
+
+from headrace import Consumer, KafkaError, KafkaException, TopicPartition  # noqa: E402
+from headrace.broker.faults import Action, Fault  # noqa: E402
+from headrace.broker.settings import BrokerSettings  # noqa: E402
+from headrace.client.sync import producer, sending  # noqa: E402
+from headrace.client.sync.kept import KeptProducers  # noqa: E402
+from headrace.net import thread  # noqa: E402
+from headrace.spark.column_writer import ColumnWriter  # noqa: E402
+from headrace.testing import EmbeddedBroker  # noqa: E402
+from headrace.wire.messages.produce import InitProducerIdRequest, ProduceRequest  # noqa: E402
+
+VALUES = pyarrow.array([f"v{number}" for number in range(500)])
+AT_ONCE_S = 0.8
+"""Waiting for nothing took a second; what is measured here takes a few milliseconds."""
+
+
+@pytest.fixture(autouse=True)
+def _long_slices(monkeypatch):
+    """No wait relies on the slice after which it would look again by itself."""
+    for module in (producer, sending, thread):
+        monkeypatch.setattr(module, "_SLICE_S", 30.0)
+
+
+@pytest.fixture(autouse=True)
+def _own_producers(monkeypatch):
+    """What a test leaves open is closed with it."""
+    kept = KeptProducers()
+    monkeypatch.setattr("headrace.spark.column_writer._PRODUCERS", kept)
+    yield
+    kept.close()
+
+
+@pytest.fixture
+def broker():
+    with EmbeddedBroker(topics={"four": 4, "one": 1, "other": 1}) as made:
+        yield made
+
+
+@pytest.fixture
+def conf(broker):
+    return {"bootstrap.servers": broker.bootstrap_servers}
+
+
+def write(conf, topic="four", values=VALUES, **columns):
+    with ColumnWriter(conf) as writer:
+        writer.append(topic, None, values, **columns)
+        writer.finish()
+
+
+def count_requests(broker, kind):
+    """A list that grows by one with each request of a kind."""
+    seen = []
+    broker.add_fault(Fault(action=Action.PASS, request=kind, times=None, effect=seen.append))
+    return seen
+
+
+def values_of(broker, topic):
+    consumer = Consumer({"bootstrap.servers": broker.bootstrap_servers, "group.id": "g", "enable.auto.commit": False})
+    ends = broker.end_offsets(topic)
+    consumer.assign([TopicPartition(topic, number, 0) for number in range(len(ends))])
+    found = consumer.consume(sum(ends), 10)
+    consumer.close()
+    return sorted(message.value().decode() for message in found)
+
+
+@pytest.mark.parametrize("topic", ["one", "four"])
+def test_a_task_of_few_rows_ends_as_soon_as_they_are_acknowledged(broker, conf, topic):
+    write(conf, topic)
+    for _ in range(3):
+        began_at = time.monotonic()
+        write(conf, topic)
+        assert time.monotonic() - began_at < AT_ONCE_S
+    assert sum(broker.end_offsets(topic)) == 4 * len(VALUES)
+
+
+def test_the_first_task_of_a_process_waits_for_nothing_either(broker, conf):
+    began_at = time.monotonic()
+    write({**conf, "client.id": "first"})
+    assert time.monotonic() - began_at < AT_ONCE_S
+
+
+def test_rows_of_many_topics_end_as_soon(broker, conf):
+    began_at = time.monotonic()
+    with ColumnWriter(conf) as writer:
+        for topic in ("one", "four", "other", "one"):
+            writer.append(topic, None, VALUES)
+        writer.finish()
+    assert time.monotonic() - began_at < AT_ONCE_S
+    assert [sum(broker.end_offsets(topic)) for topic in ("one", "four", "other")] == [1000, 500, 500]
+
+
+def test_rows_that_find_no_room_go_on_as_soon_as_there_is_some(broker, conf):
+    began_at = time.monotonic()
+    write({**conf, "queue.buffering.max.messages": "50"}, "one")
+    assert time.monotonic() - began_at < AT_ONCE_S
+    assert values_of(broker, "one") == sorted(VALUES.to_pylist())
+
+
+def test_nothing_is_sent_for_no_rows(broker, conf):
+    write(conf, values=pyarrow.array([], pyarrow.string()))
+    assert sum(broker.end_offsets("four")) == 0
+
+
+def test_a_row_that_is_lost_fails_the_task(broker, conf):
+    broker.add_fault(Fault(action=Action.ERROR, request=ProduceRequest, times=None,
+                           error_code=KafkaError.TOPIC_AUTHORIZATION_FAILED))
+    with ColumnWriter(conf) as writer:
+        writer.append("one", None, VALUES)
+        with pytest.raises(KafkaException, match="500 of 500 rows for one were not stored") as lost:
+            writer.finish()
+    assert lost.value.error.code() == KafkaError.TOPIC_AUTHORIZATION_FAILED
+
+
+def test_rows_behind_one_that_is_lost_are_not_read_any_more(broker, conf):
+    broker.add_fault(Fault(action=Action.ERROR, request=ProduceRequest, times=None,
+                           error_code=KafkaError.TOPIC_AUTHORIZATION_FAILED))
+
+    def keep_appending(writer):
+        for _ in range(1000):
+            writer.append("one", None, VALUES)
+            time.sleep(0.01)
+
+    with ColumnWriter({**conf, "linger.ms": "0"}) as writer, pytest.raises(KafkaException, match="not stored"):
+        keep_appending(writer)
+
+
+def test_a_topic_that_does_not_exist_is_named(conf):
+    with EmbeddedBroker(settings=BrokerSettings(auto_create_topics=False)) as broker:
+        given = {"bootstrap.servers": broker.bootstrap_servers, "topic.metadata.propagation.max.ms": "200"}
+        with ColumnWriter(given) as writer, pytest.raises(KafkaException, match='topic "nowhere" is not known'):
+            writer.append("nowhere", None, VALUES)
+
+
+def test_the_next_task_of_a_process_finds_its_producer_open(broker, conf):
+    asked = count_requests(broker, InitProducerIdRequest)
+    for _ in range(3):
+        write(conf)
+    assert len(asked) == 1
+    assert sum(broker.end_offsets("four")) == 3 * len(VALUES)
+
+
+def test_other_properties_are_another_producer(broker, conf):
+    asked = count_requests(broker, InitProducerIdRequest)
+    for compression in ("none", "gzip", "none"):
+        write({**conf, "compression.type": compression})
+    assert len(asked) == 2
+
+
+def test_tasks_of_one_process_at_the_same_time_have_producers_of_their_own(broker, conf):
+    with ColumnWriter(conf) as one, ColumnWriter(conf) as other:
+        assert one._producer is not other._producer
+        for writer in (one, other):
+            writer.append("four", None, VALUES)
+            writer.finish()
+    assert sum(broker.end_offsets("four")) == 2 * len(VALUES)
+
+
+@pytest.mark.parametrize("failure", ["lost", "refused", "given up"])
+def test_a_task_that_fails_leaves_nothing_to_the_next_one(broker, conf, failure):
+    write(conf)
+    asked = count_requests(broker, InitProducerIdRequest)
+    if failure == "lost":
+        broker.add_fault(Fault(action=Action.ERROR, request=ProduceRequest, times=4,
+                               error_code=KafkaError.TOPIC_AUTHORIZATION_FAILED))
+
+    def fail():
+        with ColumnWriter(conf) as writer:
+            writer.append("four", None, VALUES)
+            if failure == "refused":
+                writer.append("four", None, VALUES, pyarrow.array([9] * len(VALUES), pyarrow.int32()))
+            if failure == "given up":
+                raise ZeroDivisionError  # Spark's own iterator failed, or the task was killed
+            writer.finish()
+
+    with pytest.raises((KafkaException, ZeroDivisionError)):
+        fail()
+    broker.clear_faults()
+    asked = count_requests(broker, InitProducerIdRequest)
+    before = sum(broker.end_offsets("four"))
+    write(conf)
+    assert sum(broker.end_offsets("four")) == before + len(VALUES)
+    assert len(asked) == 1
+
+
+def test_a_task_that_fails_gives_up_its_rows_at_once(broker, conf):
+    write(conf, "one")
+    broker.add_fault(Fault(action=Action.SILENCE, request=ProduceRequest))
+    writer = ColumnWriter(conf)
+    writer.append("one", None, VALUES)
+    began_at = time.monotonic()
+    writer.close()
+    assert time.monotonic() - began_at < AT_ONCE_S
+
+
+def test_ctrl_c_ends_the_wait_for_acknowledgements(broker, conf):
+    write(conf, "one")
+    broker.add_fault(Fault(action=Action.SILENCE, request=ProduceRequest))
+    with ColumnWriter(conf) as writer:
+        writer.append("one", None, VALUES)
+        threading.Timer(0.2, signal.pthread_kill, (threading.main_thread().ident, signal.SIGINT)).start()
+        began_at = time.monotonic()
+        with pytest.raises(KeyboardInterrupt):
+            writer.finish()
+        assert time.monotonic() - began_at < AT_ONCE_S

@@ -1,0 +1,203 @@
+"""Pipelines in a real Spark: tables that are held and read anew, rows that are written again when they grow."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from headrace import Consumer, TopicPartition
+
+pytest.importorskip("pyspark")
+
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(240)]
+
+PIPELINE = """
+[pipeline]
+name = "sums"
+checkpoint = "checkpoint"
+trigger = "{trigger}"
+
+[[source]]
+name = "sales"
+topic = "{sales}"
+format = "json"
+schema = "item INT, amount INT"
+options.maxOffsetsPerTrigger = {most}
+
+[[table]]
+name = "items"
+topic = "{items}"
+format = "json"
+schema = "item INT, name STRING"
+{refresh}
+
+[[step]]
+name = "sums"
+sql = "SELECT name, sum(amount) AS total, count(*) AS sales FROM sales JOIN items USING (item) GROUP BY name"
+
+[[sink]]
+from = "sums"
+topic = "{sums}"
+mode = "update"
+key = "name"
+{options}
+"""
+PATIENCE_S = 120
+
+
+@pytest.fixture
+def topics(java, make_topic):
+    return {"sales": make_topic(2), "items": make_topic(1), "sums": make_topic(2)}
+
+
+@pytest.fixture
+def put(produce):
+    def run(topic, *rows):
+        produce(topic, [{"value": json.dumps(row)} for row in rows])
+
+    return run
+
+
+@pytest.fixture
+def start(brokers, topics, tmp_path):
+    """Starts the pipeline in a process of its own."""
+    started = []
+
+    def run(trigger="available-now", refresh="", most=1000, options=""):
+        path = tmp_path / "pipeline.toml"
+        path.write_text(PIPELINE.format(trigger=trigger, refresh=refresh, most=most, options=options, **topics))
+        code = "import sys; from headrace.cli import main; sys.exit(main())"
+        command = [sys.executable, "-c", code, "run", str(path), "--directory", str(tmp_path), "--bootstrap", brokers]
+        process = subprocess.Popen(command, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                   start_new_session=True, env={**os.environ, "PYTHONUNBUFFERED": "1"})
+        started.append(process)
+        return process
+
+    yield run
+    for process in started:
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+        for pipe in (process.stdout, process.stderr):
+            pipe.close()
+
+
+@pytest.fixture
+def read(brokers, topics):
+    """All records of the topic of sums, oldest first in each partition: (name, total, sales)."""
+    def run():
+        with Consumer({"bootstrap.servers": brokers, "group.id": "g", "enable.auto.commit": False}) as consumer:
+            partitions = [TopicPartition(topics["sums"], number, 0) for number in range(2)]
+            left = sum(consumer.get_watermark_offsets(each, 30)[1] for each in partitions)
+            consumer.assign(partitions)
+            found = consumer.consume(left, 30) if left else []
+        rows = [json.loads(message.value()) for message in found]
+        assert [message.key().decode() for message in found] == [row["name"] for row in rows]
+        return [(row["name"], row["total"], row["sales"]) for row in rows]
+
+    return run
+
+
+def until(read, name):
+    """Wait for a row of this name; gives the newest row of each name."""
+    end = time.monotonic() + PATIENCE_S
+    while time.monotonic() < end:
+        newest = {row[0]: row[1:] for row in read()}
+        if name in newest:
+            return newest
+        time.sleep(0.5)
+    raise AssertionError(f"no row of {name} came")
+
+
+def finish(process):
+    told, complaint = process.communicate(timeout=PATIENCE_S)
+    assert complaint == ""
+    return process.returncode, told
+
+
+def test_rows_that_grow_are_written_again_and_all_are_counted(start, topics, put, read):
+    put(topics["items"], *({"item": n, "name": f"i{n}"} for n in range(5)))
+    put(topics["sales"], *({"item": n % 5, "amount": 1} for n in range(400)))
+    status, told = finish(start(most=100))
+    assert status == 0
+    assert "in 4 batches" in told
+    rows = read()
+    assert {name: rest for name, *rest in rows} == {f"i{n}": [80, 80] for n in range(5)}
+    assert f"{len(rows)} written to topic {topics['sums']}" in told
+    assert len(rows) == 20  # each of five sums, in each of four batches
+
+
+def test_a_table_is_what_it_was_when_the_run_began(start, topics, put, read):
+    put(topics["items"], {"item": 1, "name": "one"})
+    put(topics["sales"], {"item": 1, "amount": 5})
+    process = start("processing-time 300 milliseconds")
+    assert until(read, "one") == {"one": (5, 1)}
+    put(topics["items"], {"item": 2, "name": "two"})
+    put(topics["sales"], {"item": 2, "amount": 7}, {"item": 1, "amount": 1})
+    end = time.monotonic() + PATIENCE_S
+    while len(read()) < 2 and time.monotonic() < end:
+        time.sleep(0.2)
+    assert read() == [("one", 5, 1), ("one", 6, 2)]
+    os.killpg(process.pid, signal.SIGINT)
+    assert finish(process)[0] == 130
+
+
+def test_a_table_that_asks_for_it_is_read_anew_and_no_row_is_lost_or_counted_twice(start, topics, put, read):
+    put(topics["items"], {"item": 1, "name": "one"})
+    process = start("processing-time 200 milliseconds", 'refresh = "3 seconds"')
+    put(topics["sales"], {"item": 1, "amount": 1})
+    until(read, "one")
+    put(topics["items"], {"item": 2, "name": "two"})
+    sent, end = 1, time.monotonic() + PATIENCE_S
+    while not any(name == "two" for name, *_ in read()) and time.monotonic() < end:
+        put(topics["sales"], {"item": 1, "amount": 1}, {"item": 2, "amount": 1})
+        sent += 1
+        time.sleep(0.3)
+    put(topics["sales"], {"item": 1, "amount": 1}, {"item": 1, "amount": 1000})
+    while not any(name == "one" and total > 1000 for name, total, _ in read()) and time.monotonic() < end:
+        time.sleep(0.3)
+    os.killpg(process.pid, signal.SIGINT)
+    status, told = finish(process)
+    assert status == 130
+    newest = {name: (total, sales) for name, total, sales in read()}
+    assert newest["one"] == (sent + 1 + 1000, sent + 2)
+    assert 0 < newest["two"][1] < sent
+    assert f"sums: {2 * sent + 1} rows read" in told
+
+
+@pytest.mark.parametrize("malformed", ["fail", "keep", "drop"])
+def test_a_value_is_parsed_once_whatever_is_asked_of_its_columns(spark, malformed):
+    from headrace.spark.pipeline import _parse
+    from headrace.spark.spec import Input
+
+    source = Input("sales", topic="t", format="json", schema="item INT, amount INT", malformed=malformed,
+                   streaming=True)
+    topic = spark.range(4).selectExpr(
+        "CAST('k' AS BINARY) AS key", "CAST(to_json(struct(id AS item, id AS amount)) AS BINARY) AS value",
+        "'t' AS topic", "0 AS partition", "id AS offset", "current_timestamp() AS timestamp")
+    rows = _parse(topic, source).where("item IS NOT NULL AND amount > 1").select("item")
+    plan = rows._jdf.queryExecution().optimizedPlan().toString()
+    assert plan.count("from_json(") == 1
+    assert sorted(row.item for row in rows.collect()) == [2, 3]
+
+
+def test_a_table_that_is_not_there_is_one_line_before_anything_starts(start, topics):
+    topics["items"] = "no-such-topic"
+    process = start()
+    _, complaint = process.communicate(timeout=PATIENCE_S)
+    assert process.returncode == 2
+    assert complaint.startswith("headrace run: table items: ")
+    assert "topic no-such-topic does not exist: create it or check its name" in complaint
+    assert complaint.count("\n") == 1
+
+
+def test_a_wrong_option_of_the_sink_is_one_line(start):
+    process = start(options='options.partitoner = "random"')
+    _, complaint = process.communicate(timeout=PATIENCE_S)
+    assert process.returncode == 2
+    assert "unknown option 'partitoner'" in complaint
+    assert complaint.count("\n") == 1
