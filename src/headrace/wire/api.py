@@ -5,13 +5,12 @@ Read next: `wire.messages`, one module for each group of APIs.
 
 from __future__ import annotations
 
-from headrace.errors import KafkaError, KafkaException
-
 TYPE_CHECKING = False  # as in `headrace`
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Final
 
+    from headrace.errors import KafkaException
     from headrace.wire.schema import Request, Response
 
 __all__ = ["API", "Api", "negotiate"]
@@ -155,4 +154,6 @@ def negotiate(
 
 
 def _unsupported(text: str) -> KafkaException:
+    from headrace.errors import KafkaError, KafkaException  # the table of errors costs a tenth of all messages
+
     return KafkaException(KafkaError(KafkaError._UNSUPPORTED_FEATURE, text))
