@@ -34,8 +34,9 @@ ROWS = {
     "aiokafka, Producer and Consumer": "from aiokafka import AIOKafkaConsumer, AIOKafkaProducer",
     FIRST: _FIRST.format("headrace"),
     "confluent-kafka, a first Producer": _FIRST.format("confluent_kafka"),
-    MESSAGES: "import headrace.wire.api, " + ", ".join(f"headrace.wire.messages.{path.stem}" for path in sorted(
-        (ROOT / "src/headrace/wire/messages").glob("[!_]*.py"))),
+    MESSAGES: "import headrace.wire.api, " + ", ".join(
+        f"headrace.wire.messages.{path.parent.name}.{path.stem}"
+        for path in sorted((ROOT / "src/headrace/wire/messages").glob("*/[!_]*.py"))),
     "kafka-python, all messages": "import " + ", ".join(f"kafka.protocol.{name}" for name in (
         "admin", "consumer", "metadata", "producer", "sasl")),
     "aiokafka, all messages": "import " + ", ".join(f"aiokafka.protocol.{name}" for name in (

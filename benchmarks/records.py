@@ -23,7 +23,8 @@ import pyarrow as pa
 
 from benchmarks.loops import OURS, PEERS, Action, Case, about, arguments_of, effort_of, measure, show, write
 from headrace import records
-from headrace.records import arrow, batch, builder, hashing, topic_buffer
+from headrace.records import batch, builder, hashing, topic_buffer
+from headrace.records.columns import arrow
 from headrace.records.compression import CODEC_NAMES
 
 COUNTS = {100: 8_000, 1_000: 900}

@@ -30,8 +30,8 @@ class Flights:
     """
 
     def __init__(self, session: Session, broker: Broker) -> None:
-        from headrace.cli import _flights
-        from headrace.spark.spec import load_pipeline
+        from headrace.cli.shared import flights as _flights
+        from headrace.spark.pipeline.spec import load_pipeline
 
         self._session = session
         self._broker = broker
@@ -71,7 +71,7 @@ class Flights:
             raise RuntimeError(f"{way}: {'; '.join(wrong)}")
 
     def _declared(self, directory: Path) -> None:
-        from headrace.spark.pipeline import Pipeline
+        from headrace.spark.pipeline.run import Pipeline
 
         with Pipeline(self._spec, master="", bootstrap=self._broker.bootstrap_servers, directory=directory,
                       spark=self._session.spark) as pipeline:

@@ -17,15 +17,7 @@ from uuid import UUID
 
 from benchmarks.loops import OURS, PEERS, Case, about, arguments_of, effort_of, measure, show, write
 from headrace.wire.codec import decode, encode
-from headrace.wire.messages.fetch import (
-    FetchableTopicResponse,
-    FetchPartition,
-    FetchRequest,
-    FetchResponse,
-    FetchTopic,
-    PartitionData,
-)
-from headrace.wire.messages.metadata import (
+from headrace.wire.messages.cluster.metadata import (
     MetadataRequest,
     MetadataRequestTopic,
     MetadataResponse,
@@ -33,7 +25,15 @@ from headrace.wire.messages.metadata import (
     MetadataResponsePartition,
     MetadataResponseTopic,
 )
-from headrace.wire.messages.produce import (
+from headrace.wire.messages.consumer.fetch import (
+    FetchableTopicResponse,
+    FetchPartition,
+    FetchRequest,
+    FetchResponse,
+    FetchTopic,
+    PartitionData,
+)
+from headrace.wire.messages.producer.produce import (
     PartitionProduceData,
     PartitionProduceResponse,
     ProduceRequest,
@@ -41,7 +41,7 @@ from headrace.wire.messages.produce import (
     TopicProduceData,
     TopicProduceResponse,
 )
-from headrace.wire.schema import Message
+from headrace.wire.schema import ApiMessage
 
 RECORDS = bytes(100)
 KAFKA_PYTHON = {"Metadata": "kafka.protocol.metadata", "Fetch": "kafka.protocol.consumer",
@@ -85,7 +85,7 @@ def _cases(api: str, version: int) -> list[Case]:
     return cases
 
 
-def _write_and_read(message: Message, version: int, of: str) -> list[Case]:
+def _write_and_read(message: ApiMessage, version: int, of: str) -> list[Case]:
     name, data = type(message).__name__, encode(message, version)
     writes: dict[str, Callable[[], object]] = {OURS: lambda: encode(message, version)}
     reads: dict[str, Callable[[], object]] = {OURS: lambda: decode(type(message), data, version)}
@@ -121,7 +121,7 @@ def _peer_codec(peer: str, name: str, version: int) -> tuple[Callable[[Any], byt
         return None
 
 
-def _request(api: str, topics: int, partitions: int) -> Message:
+def _request(api: str, topics: int, partitions: int) -> ApiMessage:
     names = [(f"topic-{number}", UUID(int=number + 1)) for number in range(topics)]
     if api == "Metadata":
         return MetadataRequest(topics=[MetadataRequestTopic(name=name) for name, _ in names])
@@ -135,7 +135,7 @@ def _request(api: str, topics: int, partitions: int) -> Message:
         TopicProduceData(name=name, topic_id=topic_id, partition_data=sent) for name, topic_id in names])
 
 
-def _response(api: str, topics: int, partitions: int) -> Message:
+def _response(api: str, topics: int, partitions: int) -> ApiMessage:
     names = [(f"topic-{number}", UUID(int=number + 1)) for number in range(topics)]
     if api == "Metadata":
         known = [MetadataResponsePartition(partition_index=i, leader_id=i % 3, leader_epoch=3, replica_nodes=[0, 1, 2],

@@ -9,7 +9,7 @@ from typing import ClassVar
 import pytest
 
 from headrace.slotted import field, replace, slotted
-from headrace.types import NodeAddress, RecordMetadata, ThrottleEvent, Uuid
+from headrace.types.records import NodeAddress, RecordMetadata, ThrottleEvent, Uuid
 
 
 @slotted()

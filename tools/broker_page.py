@@ -6,9 +6,9 @@ import json
 import re
 from pathlib import Path
 
+from headrace.broker.dispatch import GENERAL_LIMITS, LIMITS, SERVED, SERVICES
 from headrace.broker.profiles import RELEASES
-from headrace.broker.services import GENERAL_LIMITS, LIMITS, SERVED, SERVICES
-from headrace.broker.topic_configs import BOOLEAN, LIST, TOPIC_CONFIGS, ConfigRow
+from headrace.broker.storage.topic_configs import BOOLEAN, LIST, TOPIC_CONFIGS, ConfigRow
 from tools.kafka.artifacts import VERSIONS
 
 _ROOT = Path(__file__).parents[1]

@@ -1,4 +1,4 @@
-"""Write `docs/reference/produce-errors.md` from the table in `headrace.machines.reactions`:
+"""Write `docs/reference/produce-errors.md` from the table in `headrace.machines.producer.reactions`:
 `python -m tools.produce_errors_page`.
 """
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 from headrace.error_codes import CODES
 from headrace.errors import KafkaError
-from headrace.machines.reactions import REACTIONS, Reaction
+from headrace.machines.producer.reactions import REACTIONS, Reaction
 
 __all__ = ["PAGE", "codes_of", "page", "row_of"]
 
@@ -17,9 +17,9 @@ PAGE = Path(__file__).parents[1] / "docs/reference/produce-errors.md"
 _FILE = "tests/client/test_producer_error_codes.py"
 _HEAD = """# What the producer does about each error code
 
-Made from the table in `headrace/machines/reactions.py` by `python -m tools.produce_errors_page`. The code comes in a
-partition's part of a produce response. Codes that are not listed are sent again when the table of error codes calls
-them retriable, and reported otherwise. A batch that is sent again keeps its place and its number; when
+Made from the table in `headrace/machines/producer/reactions.py` by `python -m tools.produce_errors_page`. The code
+comes in a partition's part of a produce response. Codes that are not listed are sent again when the table of error
+codes calls them retriable, and reported otherwise. A batch that is sent again keeps its place and its number; when
 `message.timeout.ms` or `retries` is over, its records fail with an error that names the last answer, and whose
 `maybe_applied` says whether they may be stored: each such code is tried in
 `tests/client/test_producer_error_codes.py::test_when_retries_are_over_the_error_says_whether_the_record_may_be_stored`.
@@ -35,8 +35,8 @@ Halves of a batch that is too large carry its numbers on the same records, so no
 broker names records (KIP-467), these are reported and the rest is a new batch: with idempotence it gets numbers of the
 partition's next epoch, because those behind the missing records would be refused. The rest fails with them where
 sending it could do harm or no good: an earlier attempt of the batch may have been stored (`maybe_applied`), or it
-belongs to a transaction, which can not be committed any more. `headrace/machines/splitting.py` tells why this is safe,
-and `python -m tests.sim.divided` tries it on as many schedules as you like.
+belongs to a transaction, which can not be committed any more. `headrace/machines/producer/splitting.py` tells why this
+is safe, and `python -m tests.sim.divided` tries it on as many schedules as you like.
 
 ## Without acknowledgements
 

@@ -11,20 +11,20 @@ TYPE_CHECKING = False  # as typing.TYPE_CHECKING, without the cost of importing 
 if TYPE_CHECKING:
     from typing import Any
 
-    from headrace.client.interceptors import ProducerInterceptor
-    from headrace.client.key_hashes import consistent, fnv1a, murmur2
-    from headrace.client.sync.consumer import Consumer
-    from headrace.client.sync.kafka_producers import (
+    from headrace.client.consumer.consumer import Consumer
+    from headrace.client.producer.faces.kafka_producers import (
         EventsPollingOption,
         KafkaAsyncProducer,
         KafkaSyncProducer,
         SendOption,
     )
-    from headrace.client.sync.producer import Producer
-    from headrace.client.sync.serializing_producer import SerializingProducer
+    from headrace.client.producer.faces.producer import Producer
+    from headrace.client.producer.faces.serializing_producer import SerializingProducer
+    from headrace.client.producer.interceptors import ProducerInterceptor
+    from headrace.client.producer.key_hashes import consistent, fnv1a, murmur2
     from headrace.errors import KafkaError, KafkaException
     from headrace.records import Message
-    from headrace.types import (
+    from headrace.types.records import (
         OFFSET_BEGINNING,
         OFFSET_END,
         OFFSET_INVALID,
@@ -42,17 +42,17 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _HOMES = {
-    "headrace.client.interceptors": ("ProducerInterceptor",),
-    "headrace.client.key_hashes": ("consistent", "fnv1a", "murmur2"),
-    "headrace.client.sync.kafka_producers": (
+    "headrace.client.producer.interceptors": ("ProducerInterceptor",),
+    "headrace.client.producer.key_hashes": ("consistent", "fnv1a", "murmur2"),
+    "headrace.client.producer.faces.kafka_producers": (
         "EventsPollingOption", "KafkaAsyncProducer", "KafkaSyncProducer", "SendOption",
     ),
-    "headrace.client.sync.producer": ("Producer",),
-    "headrace.client.sync.serializing_producer": ("SerializingProducer",),
-    "headrace.client.sync.consumer": ("Consumer",),
+    "headrace.client.producer.faces.producer": ("Producer",),
+    "headrace.client.producer.faces.serializing_producer": ("SerializingProducer",),
+    "headrace.client.consumer.consumer": ("Consumer",),
     "headrace.errors": ("KafkaError", "KafkaException"),
     "headrace.records": ("Message",),
-    "headrace.types": (
+    "headrace.types.records": (
         "OFFSET_BEGINNING", "OFFSET_END", "OFFSET_INVALID", "OFFSET_STORED", "TIMESTAMP_CREATE_TIME",
         "TIMESTAMP_LOG_APPEND_TIME", "TIMESTAMP_NOT_AVAILABLE", "ProducerRecord", "RecordMetadata", "ThrottleEvent",
         "TopicPartition", "Uuid",

@@ -5,7 +5,8 @@ The asyncio client is `headrace.aio.AIOAdminClient`.
 
 from __future__ import annotations
 
-from headrace.client.admin import (
+from headrace.client.admin.admin_client import AdminClient
+from headrace.client.admin.aio_admin_client import (
     AlterConfigOpType,
     ConfigEntry,
     ConfigResource,
@@ -21,7 +22,7 @@ from headrace.client.admin import (
     OffsetSpec,
     ResourceType,
 )
-from headrace.client.cluster import (
+from headrace.client.cluster_metadata import (
     BrokerMetadata,
     ClusterMetadata,
     GroupMember,
@@ -29,7 +30,6 @@ from headrace.client.cluster import (
     PartitionMetadata,
     TopicMetadata,
 )
-from headrace.client.sync.admin import AdminClient
 
 __all__ = [
     "AdminClient",

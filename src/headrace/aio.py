@@ -9,16 +9,16 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from headrace.client.admin import AIOAdminClient
-    from headrace.client.aio_producer import AIOProducer
-    from headrace.client.aio_serializing_producer import AsyncSerializingProducer
-    from headrace.client.consumer import AIOConsumer
+    from headrace.client.admin.aio_admin_client import AIOAdminClient
+    from headrace.client.consumer.aio_consumer import AIOConsumer
+    from headrace.client.producer.faces.aio_producer import AIOProducer
+    from headrace.client.producer.faces.aio_serializing_producer import AsyncSerializingProducer
 
 _HOME_OF = {
-    "AIOAdminClient": "headrace.client.admin",
-    "AIOConsumer": "headrace.client.consumer",
-    "AIOProducer": "headrace.client.aio_producer",
-    "AsyncSerializingProducer": "headrace.client.aio_serializing_producer",
+    "AIOAdminClient": "headrace.client.admin.aio_admin_client",
+    "AIOConsumer": "headrace.client.consumer.aio_consumer",
+    "AIOProducer": "headrace.client.producer.faces.aio_producer",
+    "AsyncSerializingProducer": "headrace.client.producer.faces.aio_serializing_producer",
 }
 
 __all__ = ["AIOAdminClient", "AIOConsumer", "AIOProducer", "AsyncSerializingProducer"]

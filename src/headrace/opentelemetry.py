@@ -5,7 +5,8 @@ A span is made and ended in Python for each record: where a producer sends hundr
 the SDK sample.
 
 `TracingInterceptor` is given to "interceptor.classes": as text, `headrace.opentelemetry.TracingInterceptor`, or as an
-object. Source: OpenTelemetry's semantic conventions for messaging and for Kafka. Read next: `client.interceptors`.
+object. Source: OpenTelemetry's semantic conventions for messaging and for Kafka. Read next:
+`client.producer.interceptors`.
 """
 
 from __future__ import annotations
@@ -22,10 +23,10 @@ try:
 except ImportError as missing:
     raise ImportError(f'{missing}: pip install "headrace[otel]"') from missing
 
-from headrace.client.interceptors import ProducerInterceptor
+from headrace.client.producer.interceptors import ProducerInterceptor
 from headrace.errors import KafkaError, KafkaException
 from headrace.records import Message
-from headrace.types import ProducerRecord, RecordMetadata
+from headrace.types.records import ProducerRecord, RecordMetadata
 
 __all__ = ["TracingInterceptor", "extract"]
 

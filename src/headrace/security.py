@@ -1,7 +1,7 @@
 """How the properties of security belong together: Java's JAAS line taken apart, contradictions refused.
 
-Works on plain mappings. Read next: `headrace.config`, which calls it; `net.tls` and `net.authentication`, which act on
-the properties.
+Works on plain mappings. Read next: `headrace.config`, which calls it; `net.auth.tls` and `net.auth.mechanisms`, which
+act on the properties.
 """
 
 from __future__ import annotations

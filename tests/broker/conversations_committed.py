@@ -33,15 +33,15 @@ from transactional_talk import (
 )
 
 from headrace.records import GZIP
-from headrace.wire.messages.fetch import FetchRequest
-from headrace.wire.messages.offsets import (
+from headrace.wire.messages.consumer.fetch import FetchRequest
+from headrace.wire.messages.consumer.offsets import (
     ListOffsetsRequest,
     OffsetFetchRequest,
     OffsetFetchRequestGroup,
     OffsetFetchRequestTopics,
 )
-from headrace.wire.messages.produce import PartitionProduceData, ProduceRequest
-from headrace.wire.messages.transactions import (
+from headrace.wire.messages.producer.produce import PartitionProduceData, ProduceRequest
+from headrace.wire.messages.producer.transactions import (
     DescribeTransactionsRequest,
     ListTransactionsRequest,
     WritableTxnMarker,

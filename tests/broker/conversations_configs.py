@@ -4,8 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from talk import Conversation, Talk
 
-from headrace.wire.messages.admin_cluster import ListConfigResourcesRequest
-from headrace.wire.messages.admin_configs import (
+from headrace.wire.messages.admin.configs import (
     AlterableConfig,
     AlterConfigsRequest,
     AlterConfigsResource,
@@ -14,8 +13,9 @@ from headrace.wire.messages.admin_configs import (
     IncrementalAlterableConfig,
     IncrementalAlterConfigsRequest,
     IncrementalAlterConfigsResource,
+    ListConfigResourcesRequest,
 )
-from headrace.wire.messages.admin_security import (
+from headrace.wire.messages.admin.security import (
     AclCreation,
     CreateAclsRequest,
     DeleteAclsFilter,

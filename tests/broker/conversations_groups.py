@@ -5,7 +5,19 @@ from typing import Any
 
 from talk import Conversation, Talk, only
 
-from headrace.wire.messages.groups import (
+from headrace.wire.messages.consumer.offsets import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+    OffsetDeleteRequest,
+    OffsetDeleteRequestPartition,
+    OffsetDeleteRequestTopic,
+    OffsetFetchRequest,
+    OffsetFetchRequestGroup,
+    OffsetFetchRequestTopic,
+    OffsetFetchRequestTopics,
+)
+from headrace.wire.messages.groups.classic_groups import (
     DeleteGroupsRequest,
     DescribeGroupsRequest,
     FindCoordinatorRequest,
@@ -17,20 +29,6 @@ from headrace.wire.messages.groups import (
     MemberIdentity,
     SyncGroupRequest,
     SyncGroupRequestAssignment,
-)
-from headrace.wire.messages.groups_next import (
-    OffsetDeleteRequest,
-    OffsetDeleteRequestPartition,
-    OffsetDeleteRequestTopic,
-)
-from headrace.wire.messages.offsets import (
-    OffsetCommitRequest,
-    OffsetCommitRequestPartition,
-    OffsetCommitRequestTopic,
-    OffsetFetchRequest,
-    OffsetFetchRequestGroup,
-    OffsetFetchRequestTopic,
-    OffsetFetchRequestTopics,
 )
 from headrace.wire.schema import ZERO_UUID, Request
 

@@ -5,9 +5,9 @@ from raw_client import batch_of
 from talk import Conversation, Talk, only
 
 from headrace.records import GZIP, LZ4, SNAPPY, ZSTD
-from headrace.records.conversion import downgrade
-from headrace.wire.messages.admin_topics import DeleteRecordsPartition, DeleteRecordsRequest, DeleteRecordsTopic
-from headrace.wire.messages.fetch import (
+from headrace.records.legacy.conversion import downgrade
+from headrace.wire.messages.admin.topics import DeleteRecordsPartition, DeleteRecordsRequest, DeleteRecordsTopic
+from headrace.wire.messages.consumer.fetch import (
     FetchPartition,
     FetchRequest,
     FetchTopic,
@@ -15,14 +15,14 @@ from headrace.wire.messages.fetch import (
     OffsetForLeaderPartition,
     OffsetForLeaderTopic,
 )
-from headrace.wire.messages.offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
-from headrace.wire.messages.produce import (
+from headrace.wire.messages.consumer.offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
+from headrace.wire.messages.producer.produce import (
     InitProducerIdRequest,
     PartitionProduceData,
     ProduceRequest,
     TopicProduceData,
 )
-from headrace.wire.messages.transactions import DescribeProducersRequest, ProducersTopicRequest
+from headrace.wire.messages.producer.transactions import DescribeProducersRequest, ProducersTopicRequest
 from headrace.wire.schema import ZERO_UUID, Request
 
 START_MS = 1_700_000_000_000

@@ -6,7 +6,7 @@ from conversations_records import store
 from raw_client import batch_of
 from talk import Conversation, Talk, only
 
-from headrace.wire.messages.admin_cluster import (
+from headrace.wire.messages.admin.replicas import (
     DescribableLogDirTopic,
     DescribeLogDirsRequest,
     ElectLeadersRequest,
@@ -14,7 +14,7 @@ from headrace.wire.messages.admin_cluster import (
     ListPartitionReassignmentsRequest,
     ListPartitionReassignmentsTopics,
 )
-from headrace.wire.messages.admin_topics import (
+from headrace.wire.messages.admin.topics import (
     CreatableReplicaAssignment,
     CreatableTopic,
     CreatableTopicConfig,
@@ -25,7 +25,7 @@ from headrace.wire.messages.admin_topics import (
     DeleteTopicsRequest,
     DeleteTopicState,
 )
-from headrace.wire.messages.metadata import (
+from headrace.wire.messages.cluster.metadata import (
     DescribeClusterRequest,
     DescribeTopicPartitionsCursor,
     DescribeTopicPartitionsRequest,
@@ -33,7 +33,7 @@ from headrace.wire.messages.metadata import (
     MetadataRequestTopic,
     TopicRequest,
 )
-from headrace.wire.messages.session import ApiVersionsRequest
+from headrace.wire.messages.cluster.session import ApiVersionsRequest
 from headrace.wire.schema import ZERO_UUID, Request
 
 NOWHERE = ZERO_UUID.__class__(int=77)

@@ -29,14 +29,14 @@ from transactional_talk import (
     when_it_is_over,
 )
 
-from headrace.wire.messages.groups import DeleteGroupsRequest, DescribeGroupsRequest
-from headrace.wire.messages.groups_next import (
+from headrace.wire.messages.consumer.offsets import (
     OffsetDeleteRequest,
     OffsetDeleteRequestPartition,
     OffsetDeleteRequestTopic,
 )
-from headrace.wire.messages.produce import InitProducerIdRequest
-from headrace.wire.messages.transactions import (
+from headrace.wire.messages.groups.classic_groups import DeleteGroupsRequest, DescribeGroupsRequest
+from headrace.wire.messages.producer.produce import InitProducerIdRequest
+from headrace.wire.messages.producer.transactions import (
     AddOffsetsToTxnRequest,
     AddPartitionsToTxnRequest,
     EndTxnRequest,

@@ -8,14 +8,14 @@ from typing import Any, Self
 from headrace.records import NONE, BatchBuilder
 from headrace.testing import EmbeddedBroker
 from headrace.wire.frame import decode_response, encode_request
-from headrace.wire.messages.produce import (
+from headrace.wire.messages.cluster.session import ApiVersionsRequest
+from headrace.wire.messages.producer.produce import (
     InitProducerIdRequest,
     PartitionProduceData,
     PartitionProduceResponse,
     ProduceRequest,
     TopicProduceData,
 )
-from headrace.wire.messages.session import ApiVersionsRequest
 from headrace.wire.schema import Request
 
 ASK_VERSIONS = ApiVersionsRequest(client_software_name="raw", client_software_version="1.0")

@@ -17,18 +17,18 @@ from headrace.records import BatchInfo, Cursor, scan
 from headrace.records.control import control_records
 from headrace.wire.frame import decode_response
 from headrace.wire.layout import columns
-from headrace.wire.messages.admin_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
-from headrace.wire.messages.groups import DescribeGroupsRequest, FindCoordinatorRequest
-from headrace.wire.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponseTopic
-from headrace.wire.messages.offsets import (
+from headrace.wire.messages.admin.topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
+from headrace.wire.messages.cluster.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponseTopic
+from headrace.wire.messages.consumer.offsets import (
     ListOffsetsPartition,
     ListOffsetsRequest,
     ListOffsetsTopic,
     OffsetFetchRequest,
     OffsetFetchRequestGroup,
 )
-from headrace.wire.messages.produce import InitProducerIdRequest
-from headrace.wire.messages.transactions import TransactionTopic
+from headrace.wire.messages.groups.classic_groups import DescribeGroupsRequest, FindCoordinatorRequest
+from headrace.wire.messages.producer.produce import InitProducerIdRequest
+from headrace.wire.messages.producer.transactions import TransactionTopic
 from headrace.wire.schema import ZERO_UUID, Request, Struct
 
 HUNG_UP = "the broker hung up"

@@ -18,7 +18,7 @@ from kafka.admin import KafkaAdminClient
 from raw_client import RawClient, batch_of
 
 from headrace.testing import BrokerSettings, EmbeddedBroker
-from headrace.wire.messages.metadata import (
+from headrace.wire.messages.cluster.metadata import (
     DescribeTopicPartitionsCursor,
     DescribeTopicPartitionsRequest,
     MetadataRequest,

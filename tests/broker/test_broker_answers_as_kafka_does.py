@@ -18,10 +18,10 @@ import pytest
 from raw_client import RawClient
 from talk import LIMITS, Conversation, Talk, differences, wait_for_coordinators
 
+from headrace.broker.dispatch import SERVED, SERVICES
 from headrace.broker.profiles import versions_of_kafka
-from headrace.broker.services import SERVED, SERVICES
 from headrace.testing import BrokerSettings, EmbeddedBroker
-from headrace.wire.messages.session import ApiVersionsRequest
+from headrace.wire.messages.cluster.session import ApiVersionsRequest
 from headrace.wire.schema import Request
 from tools.kafka import KafkaCluster, MissingJavaError, RegistryError
 

@@ -9,13 +9,13 @@ from raw_client import ASK_VERSIONS, RawClient
 from test_broker_foreign_clients import consume_with_confluent, pairs, produce_with_confluent
 
 from headrace import Consumer, Producer
+from headrace.broker.dispatch import SERVED, SERVICES
 from headrace.broker.profiles import RELEASES, versions_of_kafka
-from headrace.broker.services import SERVED, SERVICES
 from headrace.errors import KafkaError
 from headrace.testing import BrokerSettings, EmbeddedBroker
 from headrace.wire.frame import decode_response
-from headrace.wire.messages.metadata import MetadataRequest
-from headrace.wire.messages.session import ApiVersionsRequest
+from headrace.wire.messages.cluster.metadata import MetadataRequest
+from headrace.wire.messages.cluster.session import ApiVersionsRequest
 
 COUNT = 200
 

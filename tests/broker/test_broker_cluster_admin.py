@@ -6,25 +6,23 @@ from raw_client import RawClient, batch_of
 
 from headrace.errors import KafkaError
 from headrace.testing import EmbeddedBroker
-from headrace.wire.messages.admin_cluster import (
+from headrace.wire.messages.admin.replicas import (
     DescribeLogDirsRequest,
     ElectLeadersRequest,
     ElectLeadersTopic,
     ListPartitionReassignmentsRequest,
 )
-from headrace.wire.messages.groups_next import (
-    OffsetDeleteRequest,
-    OffsetDeleteRequestPartition,
-    OffsetDeleteRequestTopic,
-)
-from headrace.wire.messages.offsets import (
+from headrace.wire.messages.consumer.offsets import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
     OffsetCommitRequestTopic,
+    OffsetDeleteRequest,
+    OffsetDeleteRequestPartition,
+    OffsetDeleteRequestTopic,
     OffsetFetchRequest,
     OffsetFetchRequestTopic,
 )
-from headrace.wire.messages.transactions import DescribeProducersRequest, ProducersTopicRequest
+from headrace.wire.messages.producer.transactions import DescribeProducersRequest, ProducersTopicRequest
 
 PREFERRED, ANY = 0, 1
 

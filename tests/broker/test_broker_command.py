@@ -11,8 +11,8 @@ from raw_client import RawClient, batch_of
 
 from headrace.cli import broker as command
 from headrace.testing import Action, EmbeddedBroker, Fault
-from headrace.wire.messages.metadata import MetadataRequest
-from headrace.wire.messages.produce import ProduceRequest
+from headrace.wire.messages.cluster.metadata import MetadataRequest
+from headrace.wire.messages.producer.produce import ProduceRequest
 
 pytest_plugins = ["pytester"]
 

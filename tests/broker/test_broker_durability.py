@@ -13,16 +13,16 @@ from raw_client import RawClient, batch_of
 
 from headrace.records import Cursor
 from headrace.testing import EmbeddedBroker
-from headrace.wire.messages.admin_topics import (
+from headrace.wire.messages.admin.topics import (
     DeleteRecordsPartition,
     DeleteRecordsRequest,
     DeleteRecordsTopic,
     DeleteTopicsRequest,
     DeleteTopicState,
 )
-from headrace.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic
-from headrace.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
-from headrace.wire.messages.offsets import (
+from headrace.wire.messages.cluster.metadata import MetadataRequest, MetadataRequestTopic
+from headrace.wire.messages.consumer.fetch import FetchPartition, FetchRequest, FetchTopic
+from headrace.wire.messages.consumer.offsets import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
     OffsetCommitRequestTopic,

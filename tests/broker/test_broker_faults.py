@@ -9,7 +9,8 @@ from raw_client import RawClient, batch_of, produce_request
 from headrace.errors import KafkaError
 from headrace.testing import Action, EmbeddedBroker, Fault
 from headrace.wire.frame import decode_response
-from headrace.wire.messages.fetch import (
+from headrace.wire.messages.cluster.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
+from headrace.wire.messages.consumer.fetch import (
     FetchPartition,
     FetchRequest,
     FetchResponse,
@@ -18,8 +19,7 @@ from headrace.wire.messages.fetch import (
     OffsetForLeaderPartition,
     OffsetForLeaderTopic,
 )
-from headrace.wire.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
-from headrace.wire.messages.produce import ProduceRequest
+from headrace.wire.messages.producer.produce import ProduceRequest
 
 
 def test_a_dropped_request_is_not_carried_out(broker: EmbeddedBroker) -> None:

@@ -11,7 +11,12 @@ from raw_client import RawClient
 
 from headrace.errors import KafkaError
 from headrace.testing import BrokerSettings, EmbeddedBroker
-from headrace.wire.messages.groups import (
+from headrace.wire.messages.consumer.offsets import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+)
+from headrace.wire.messages.groups.classic_groups import (
     DeleteGroupsRequest,
     DescribeGroupsRequest,
     HeartbeatRequest,
@@ -24,11 +29,6 @@ from headrace.wire.messages.groups import (
     SyncGroupRequest,
     SyncGroupRequestAssignment,
     SyncGroupResponse,
-)
-from headrace.wire.messages.offsets import (
-    OffsetCommitRequest,
-    OffsetCommitRequestPartition,
-    OffsetCommitRequestTopic,
 )
 
 

@@ -9,8 +9,8 @@ from raw_client import ASK_VERSIONS, RawClient, batch_of, produce_request
 
 from headrace.testing import BrokerSettings, EmbeddedBroker
 from headrace.wire.frame import encode_request
-from headrace.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic
-from headrace.wire.messages.metadata import MetadataRequest
+from headrace.wire.messages.cluster.metadata import MetadataRequest
+from headrace.wire.messages.consumer.fetch import FetchPartition, FetchRequest, FetchTopic
 
 
 def still_serves(broker: EmbeddedBroker) -> bool:

@@ -11,14 +11,14 @@ import pytest
 from raw_client import RawClient, batch_of, produce_request
 from talk import records_of
 
-from headrace.broker import handlers_fetch
+from headrace.broker.apis import fetch as handlers_fetch
 from headrace.errors import KafkaError
 from headrace.records import GZIP, LZ4, NONE, SNAPPY, ZSTD, BatchBuilder, set_log_append_time
-from headrace.records.conversion import downgrade
+from headrace.records.legacy.conversion import downgrade
 from headrace.testing import EmbeddedBroker
 from headrace.wire.frame import encode_request
-from headrace.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic, PartitionData
-from headrace.wire.messages.offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
+from headrace.wire.messages.consumer.fetch import FetchPartition, FetchRequest, FetchTopic, PartitionData
+from headrace.wire.messages.consumer.offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 
 OLD_CODECS = (NONE, GZIP, SNAPPY, LZ4)
 START_MS = 1_700_000_000_000

@@ -12,8 +12,8 @@ from headrace.errors import KafkaError
 from headrace.records import Cursor, scan
 from headrace.records.control import control_records
 from headrace.testing import BrokerSettings, EmbeddedBroker
-from headrace.wire.messages.groups import FindCoordinatorRequest
-from headrace.wire.messages.transactions import EndTxnRequest, TxnOffsetCommitRequest
+from headrace.wire.messages.groups.classic_groups import FindCoordinatorRequest
+from headrace.wire.messages.producer.transactions import EndTxnRequest, TxnOffsetCommitRequest
 from headrace.wire.schema import Request
 
 

@@ -8,13 +8,13 @@ from raw_client import RawClient, batch_of
 from transactional_client import Transactional
 
 from headrace.testing import EmbeddedBroker
-from headrace.wire.messages.produce import (
+from headrace.wire.messages.producer.produce import (
     InitProducerIdRequest,
     PartitionProduceData,
     ProduceRequest,
     TopicProduceData,
 )
-from headrace.wire.messages.transactions import (
+from headrace.wire.messages.producer.transactions import (
     AddOffsetsToTxnRequest,
     AddPartitionsToTxnRequest,
     AddPartitionsToTxnTopic,

@@ -13,15 +13,16 @@ from test_broker_durability import broker_process
 from test_broker_transactions import until, values
 from transactional_client import Transactional, Who
 
-from headrace.broker import journal, transaction_coordinator
-from headrace.broker.journal import Journal
-from headrace.broker.offsets import Committed, OffsetStore
-from headrace.broker.partition import Refused
-from headrace.broker.transactions import Identity
+from headrace.broker.coordinators import transaction_coordinator
+from headrace.broker.coordinators.committed_offsets import Committed, OffsetStore
+from headrace.broker.coordinators.transactional_ids import ProducerIdAndEpoch
+from headrace.broker.storage import journal
+from headrace.broker.storage.journal import Journal
+from headrace.broker.storage.partition import Refused
 from headrace.errors import KafkaError
 from headrace.records import Cursor, scan
 from headrace.testing import BrokerSettings, EmbeddedBroker
-from headrace.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
+from headrace.wire.messages.cluster.metadata import MetadataRequest, MetadataRequestTopic
 
 
 @contextmanager
@@ -266,4 +267,4 @@ def test_transactional_ids_that_expired_are_gone_from_the_journal(tmp_path: Path
         assert client.state().error_code == KafkaError.TRANSACTIONAL_ID_NOT_FOUND
         broker = client.broker  # type: ignore[attr-defined]
         with pytest.raises(Refused):
-            broker.apply(lambda cluster: cluster.transactions.verify("tx", Identity(1, 0)))
+            broker.apply(lambda cluster: cluster.transactions.verify("tx", ProducerIdAndEpoch(1, 0)))

@@ -7,10 +7,10 @@ import time
 import pytest
 from transactional_client import Transactional
 
-from headrace.broker.patterns import Pattern, PatternError
+from headrace.broker.pattern_re2 import Pattern, PatternError
 from headrace.errors import KafkaError
 from headrace.testing import EmbeddedBroker
-from headrace.wire.messages.transactions import ListTransactionsRequest
+from headrace.wire.messages.producer.transactions import ListTransactionsRequest
 
 TEXTS = ["", "a", "b", "ab", "aab", "abab", "a-b", "A1", "\n", "aaaa", "x", "0x", "]", "^a", "a.b", "ü", "a b"]
 

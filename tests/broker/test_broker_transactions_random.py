@@ -15,7 +15,7 @@ from headrace.errors import KafkaError
 from headrace.records import scan
 from headrace.records.control import control_records
 from headrace.testing import EmbeddedBroker
-from headrace.wire.messages.admin_topics import DeleteRecordsPartition, DeleteRecordsRequest, DeleteRecordsTopic
+from headrace.wire.messages.admin.topics import DeleteRecordsPartition, DeleteRecordsRequest, DeleteRecordsTopic
 
 PARTITIONS = (0, 1)
 NAMES = ("one", "two", "three")

@@ -5,25 +5,20 @@ from collections.abc import Iterator
 import pytest
 from raw_client import ASK_VERSIONS, RawClient, batch_of, produce_request
 
-from headrace.broker.services import SERVED, SERVICES
+from headrace.broker.dispatch import SERVED, SERVICES
 from headrace.errors import KafkaError
-from headrace.records.conversion import downgrade
+from headrace.records.legacy.conversion import downgrade
 from headrace.testing import BrokerSettings, EmbeddedBroker
 from headrace.wire.frame import decode_response
-from headrace.wire.messages import (
-    admin_cluster,
-    admin_configs,
-    admin_security,
-    admin_topics,
-    fetch,
-    groups,
-    groups_next,
-    metadata,
-    offsets,
-    produce,
-    session,
-    transactions,
-)
+from headrace.wire.messages.admin import configs as admin_configs
+from headrace.wire.messages.admin import replicas as admin_cluster
+from headrace.wire.messages.admin import security as admin_security
+from headrace.wire.messages.admin import topics as admin_topics
+from headrace.wire.messages.cluster import metadata, session
+from headrace.wire.messages.consumer import fetch, offsets
+from headrace.wire.messages.groups import classic_groups as groups
+from headrace.wire.messages.groups import consumer_groups as groups_next
+from headrace.wire.messages.producer import produce, transactions
 from headrace.wire.schema import Request
 
 

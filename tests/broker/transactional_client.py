@@ -5,8 +5,8 @@ from typing import Any, NamedTuple
 from raw_client import RawClient, batch_of
 
 from headrace.testing import EmbeddedBroker
-from headrace.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic
-from headrace.wire.messages.offsets import (
+from headrace.wire.messages.consumer.fetch import FetchPartition, FetchRequest, FetchTopic
+from headrace.wire.messages.consumer.offsets import (
     ListOffsetsPartition,
     ListOffsetsRequest,
     ListOffsetsTopic,
@@ -14,13 +14,13 @@ from headrace.wire.messages.offsets import (
     OffsetFetchRequestGroup,
     OffsetFetchRequestTopics,
 )
-from headrace.wire.messages.produce import (
+from headrace.wire.messages.producer.produce import (
     InitProducerIdRequest,
     PartitionProduceData,
     ProduceRequest,
     TopicProduceData,
 )
-from headrace.wire.messages.transactions import (
+from headrace.wire.messages.producer.transactions import (
     AddOffsetsToTxnRequest,
     AddPartitionsToTxnRequest,
     AddPartitionsToTxnTopic,

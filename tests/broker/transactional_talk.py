@@ -12,15 +12,20 @@ from raw_client import batch_of
 from talk import Talk
 
 from headrace.errors import KafkaError
-from headrace.wire.messages.offsets import (
+from headrace.wire.messages.consumer.offsets import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
     OffsetCommitRequestTopic,
     OffsetFetchRequest,
     OffsetFetchRequestTopic,
 )
-from headrace.wire.messages.produce import InitProducerIdRequest, PartitionProduceData, ProduceRequest, TopicProduceData
-from headrace.wire.messages.transactions import (
+from headrace.wire.messages.producer.produce import (
+    InitProducerIdRequest,
+    PartitionProduceData,
+    ProduceRequest,
+    TopicProduceData,
+)
+from headrace.wire.messages.producer.transactions import (
     AddOffsetsToTxnRequest,
     AddPartitionsToTxnRequest,
     AddPartitionsToTxnTopic,

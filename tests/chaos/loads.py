@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any, Final
 
 from headrace import KafkaError, KafkaException, Message, Producer, TopicPartition
-from headrace.machines.transactions import GroupMember
+from headrace.machines.producer.transactions import ConsumerGroupMetadata
 
 from .ledger import Fate, Ledger, Outcome, Stream, Transaction, value_of
 from .progress import Pace, Progress
@@ -186,7 +186,7 @@ class TransactionalWriter(Writer):
         """As if it had consumed the topic's first partition that far."""
         self._consumed += 1
         transaction.offset = self._consumed
-        place, member = TopicPartition(self._topic, 0, self._consumed), GroupMember(group_of(self.name))
+        place, member = TopicPartition(self._topic, 0, self._consumed), ConsumerGroupMetadata(group_of(self.name))
         self._again(lambda timeout: producer.send_offsets_to_transaction([place], member, timeout))
 
     def _abort(self, transaction: Transaction) -> None:

@@ -9,15 +9,7 @@ from uuid import UUID
 
 from headrace.records import BatchBuilder
 from headrace.wire.frame import encode_request, encode_response
-from headrace.wire.messages.fetch import (
-    FetchableTopicResponse,
-    FetchPartition,
-    FetchRequest,
-    FetchResponse,
-    FetchTopic,
-    PartitionData,
-)
-from headrace.wire.messages.metadata import (
+from headrace.wire.messages.cluster.metadata import (
     MetadataRequest,
     MetadataRequestTopic,
     MetadataResponse,
@@ -25,7 +17,16 @@ from headrace.wire.messages.metadata import (
     MetadataResponsePartition,
     MetadataResponseTopic,
 )
-from headrace.wire.messages.produce import (
+from headrace.wire.messages.cluster.session import ApiVersion, ApiVersionsRequest, ApiVersionsResponse
+from headrace.wire.messages.consumer.fetch import (
+    FetchableTopicResponse,
+    FetchPartition,
+    FetchRequest,
+    FetchResponse,
+    FetchTopic,
+    PartitionData,
+)
+from headrace.wire.messages.producer.produce import (
     PartitionProduceData,
     PartitionProduceResponse,
     ProduceRequest,
@@ -33,7 +34,6 @@ from headrace.wire.messages.produce import (
     TopicProduceData,
     TopicProduceResponse,
 )
-from headrace.wire.messages.session import ApiVersion, ApiVersionsRequest, ApiVersionsResponse
 from headrace.wire.schema import Request, Response
 
 TOPIC_ID = UUID("12345678-1234-5678-1234-567812345678")

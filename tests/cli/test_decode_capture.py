@@ -26,18 +26,18 @@ from decode_samples import (
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headrace.cli._decode.capture import CaptureReader, Packet
-from headrace.cli._decode.connections import Connections
-from headrace.cli._decode.exchange import Frame
-from headrace.cli._decode.nodes import Damage
-from headrace.cli._decode.tcp import Stamp, Stream
-from headrace.wire.messages.produce import ProduceRequest
-from headrace.wire.messages.session import (
+from headrace.decode.capture.captures import CaptureReader, Packet
+from headrace.decode.capture.tcp import Stamp, Stream
+from headrace.decode.output.nodes import Damage
+from headrace.decode.stream.connections import Connections
+from headrace.decode.stream.exchange import Frame
+from headrace.wire.messages.cluster.session import (
     ApiVersionsRequest,
     ApiVersionsResponse,
     SaslHandshakeRequest,
     SaslHandshakeResponse,
 )
+from headrace.wire.messages.producer.produce import ProduceRequest
 
 NAMES = ["ApiVersions", "ApiVersions", "Metadata", "Metadata", "Produce", "Produce", "Fetch", "Fetch"]
 

@@ -12,37 +12,37 @@ from decode_samples import Said, batch, conversation, pcap, reply, request, talk
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headrace.cli._decode.bodies import read_reply, read_request
-from headrace.cli._decode.fields import MessageView
-from headrace.cli._decode.loose import Hint, loose_frames
-from headrace.cli._decode.names import TopicNames
-from headrace.cli._decode.nodes import Item
-from headrace.cli._decode.output import JsonOutput, TextOutput
-from headrace.cli._decode.tolerant import read_partly
 from headrace.cli.decode import main
+from headrace.decode.messages.bodies import read_reply, read_request
+from headrace.decode.messages.fields import MessageView
+from headrace.decode.messages.names import TopicNames
+from headrace.decode.messages.tolerant import read_partly
+from headrace.decode.output.nodes import Item
+from headrace.decode.output.rendering import JsonOutput, TextOutput
+from headrace.decode.stream.loose import Hint, loose_frames
 from headrace.wire.api import API
 from headrace.wire.codec import decode as decode_message
 from headrace.wire.codec import encode
 from headrace.wire.layout import columns
-from headrace.wire.messages.admin_configs import (
+from headrace.wire.messages.admin.configs import (
     AlterableConfig,
     AlterConfigsRequest,
     AlterConfigsResource,
 )
-from headrace.wire.messages.admin_security import (
+from headrace.wire.messages.admin.security import (
     AlterUserScramCredentialsRequest,
     CreateDelegationTokenResponse,
     RenewDelegationTokenRequest,
     ScramCredentialUpsertion,
 )
-from headrace.wire.messages.brokers import EnvelopeRequest
-from headrace.wire.messages.groups import (
+from headrace.wire.messages.cluster.metadata import MetadataRequest, MetadataResponse, MetadataResponseTopic
+from headrace.wire.messages.cluster.session import ApiVersionsRequest, SaslAuthenticateRequest, SaslAuthenticateResponse
+from headrace.wire.messages.controllers.brokers import EnvelopeRequest
+from headrace.wire.messages.groups.classic_groups import (
     ConsumerProtocolSubscription,
     JoinGroupRequest,
     JoinGroupRequestProtocol,
 )
-from headrace.wire.messages.metadata import MetadataRequest, MetadataResponse, MetadataResponseTopic
-from headrace.wire.messages.session import ApiVersionsRequest, SaslAuthenticateRequest, SaslAuthenticateResponse
 
 COMMAND = [sys.executable, "-c", "import sys; from headrace.cli import main; sys.exit(main())", "decode"]
 CAPTURE = pcap(talk(conversation()))

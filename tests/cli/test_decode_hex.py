@@ -10,11 +10,11 @@ from decode_samples import BROKER, CLIENT, TOPIC_ID, batch, conversation, pcap, 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headrace.cli._decode.hextext import read_hex
-from headrace.cli._decode.nodes import Damage
-from headrace.wire.messages.admin_security import CreateDelegationTokenResponse
-from headrace.wire.messages.fetch import FetchResponse
-from headrace.wire.messages.session import SaslAuthenticateRequest, SaslAuthenticateResponse
+from headrace.decode.files.hextext import read_hex
+from headrace.decode.output.nodes import Damage
+from headrace.wire.messages.admin.security import CreateDelegationTokenResponse
+from headrace.wire.messages.cluster.session import SaslAuthenticateRequest, SaslAuthenticateResponse
+from headrace.wire.messages.consumer.fetch import FetchResponse
 
 SAID = conversation()
 FRAME = SAID[4].data

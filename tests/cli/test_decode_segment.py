@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 from headrace import Producer
 from headrace.broker.settings import BrokerSettings
-from headrace.cli._decode.internal import (
+from headrace.decode.files.segment import LogBatch, LogTrouble, read_log
+from headrace.decode.messages.internal import (
     ConfigRecord,
     GroupMetadataKey,
     GroupMetadataValue,
@@ -23,11 +24,10 @@ from headrace.cli._decode.internal import (
     TransactionLogValue,
     UserScramCredentialRecord,
 )
-from headrace.cli._decode.segment import LogBatch, LogTrouble, read_log
 from headrace.records import GZIP, LZ4, NONE, SNAPPY, ZSTD, BatchBuilder, crc32c, set_log_append_time
 from headrace.testing import EmbeddedBroker
 from headrace.wire.codec import encode, encode_prefixed
-from headrace.wire.messages.control import AbortedTxn, LeaderChangeMessage
+from headrace.wire.messages.controllers.control import AbortedTxn, LeaderChangeMessage
 
 LOG = "00000000000000000000.log"
 

@@ -11,14 +11,14 @@ import pytest
 
 from headrace.admin import AdminClient
 from headrace.broker.faults import Action, Fault
-from headrace.cli._perf import produce as perf_produce
-from headrace.cli._perf.figures import Outcome, middle, percentiles
-from headrace.cli._perf.peers import DEFAULTS, settings_of
-from headrace.cli._perf.tables import final_table
+from headrace.cli.measuring import produce as perf_produce
+from headrace.cli.measuring.figures import LoadOutcome, middle, percentiles
+from headrace.cli.measuring.peers import DEFAULTS, settings_of
+from headrace.cli.measuring.tables import final_table
 from headrace.cli.perf import main
 from headrace.errors import ConfigError
 from headrace.testing import EmbeddedBroker
-from headrace.wire.messages.produce import ProduceRequest
+from headrace.wire.messages.producer.produce import ProduceRequest
 
 COMMAND = [sys.executable, "-c", "import sys; from headrace.cli import main; sys.exit(main())", "perf", "produce"]
 
@@ -202,14 +202,14 @@ def test_percentiles_are_measured_values():
 
 
 def test_the_middle_of_rounds_is_the_median_of_rates():
-    rounds = [Outcome(100, 1000, wall_s, cpu_s, [1.0] * 6) for wall_s, cpu_s in ((1, 3), (2, 2), (4, 1))]
+    rounds = [LoadOutcome(100, 1000, wall_s, cpu_s, [1.0] * 6) for wall_s, cpu_s in ((1, 3), (2, 2), (4, 1))]
     found = middle(rounds)
     assert (found.rate, found.cpu_s_per_million, found.mb_rate) == (50.0, 20_000.0, 0.0005)
 
 
 def test_the_table_has_ratios_only_when_there_is_something_to_compare():
-    one = Outcome(1000, 100_000, 1.0, 0.5, [1.5, 2, 3, 4, 2, 1234.5])
-    other = Outcome(1000, 100_000, 2.0, 1.0, [])
+    one = LoadOutcome(1000, 100_000, 1.0, 0.5, [1.5, 2, 3, 4, 2, 1234.5])
+    other = LoadOutcome(1000, 100_000, 2.0, 1.0, [])
     assert " x " not in final_table({"headrace": one}, "headrace")[0]
     lines = final_table({"headrace": one, "aiokafka": other}, "headrace")
     assert lines[2].split() == ["headrace", "1,000", "1,000", "1.00", "0.1", "500.00", "1.00", "1.5", "2", "3", "4",

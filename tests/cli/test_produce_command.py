@@ -16,8 +16,8 @@ from headrace.broker.faults import Action, Fault
 from headrace.broker.settings import BrokerSettings
 from headrace.cli.produce import main
 from headrace.testing import EmbeddedBroker
-from headrace.wire.messages.produce import ProduceRequest
-from headrace.wire.messages.transactions import EndTxnRequest
+from headrace.wire.messages.producer.produce import ProduceRequest
+from headrace.wire.messages.producer.transactions import EndTxnRequest
 
 COMMAND = [sys.executable, "-c", "import sys; from headrace.cli import main; sys.exit(main())", "produce"]
 

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headrace.cli._produce.csvrows import CsvForm, csv_slices
-from headrace.cli._produce.jsonlines import envelope_slices, headers_of, timestamp_of, value_slices
-from headrace.cli._produce.lines import line_slices, split_lines
-from headrace.cli._produce.slices import Places, Slice
+from headrace.cli.producing.csvrows import CsvForm, csv_slices
+from headrace.cli.producing.jsonlines import envelope_slices, headers_of, timestamp_of, value_slices
+from headrace.cli.producing.lines import line_slices, split_lines
+from headrace.cli.producing.slices import Places, Slice
 from headrace.errors import ConfigError
 
 

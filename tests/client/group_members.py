@@ -6,10 +6,10 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from headrace.client.sync.consumer import Consumer
-from headrace.client.sync.producer import Producer
+from headrace.client.consumer.consumer import Consumer
+from headrace.client.producer.faces.producer import Producer
 from headrace.testing import EmbeddedBroker
-from headrace.types import TopicPartition
+from headrace.types.records import TopicPartition
 
 
 def fill(broker: EmbeddedBroker, topic: str, count: int) -> None:

@@ -15,13 +15,16 @@ import pytest
 from headrace import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 from headrace.admin import AdminClient, ConfigResource, NewTopic, OffsetSpec, ResourceType
 from headrace.aio import AIOAdminClient, AIOConsumer, AIOProducer
-from headrace.machines.transactions import GroupMember
+from headrace.machines.producer.transactions import ConsumerGroupMetadata
 from headrace.testing import Action, BrokerSettings, EmbeddedBroker, Fault
-from headrace.types import OFFSET_BEGINNING
-from headrace.wire.messages.admin_configs import DescribeConfigsRequest
-from headrace.wire.messages.admin_topics import CreateTopicsRequest
-from headrace.wire.messages.fetch import FetchRequest
-from headrace.wire.messages.groups import (
+from headrace.types.records import OFFSET_BEGINNING
+from headrace.wire.messages.admin.configs import DescribeConfigsRequest
+from headrace.wire.messages.admin.topics import CreateTopicsRequest
+from headrace.wire.messages.cluster.metadata import DescribeClusterRequest, MetadataRequest
+from headrace.wire.messages.cluster.session import ApiVersionsRequest
+from headrace.wire.messages.consumer.fetch import FetchRequest
+from headrace.wire.messages.consumer.offsets import ListOffsetsRequest, OffsetCommitRequest, OffsetFetchRequest
+from headrace.wire.messages.groups.classic_groups import (
     FindCoordinatorRequest,
     HeartbeatRequest,
     JoinGroupRequest,
@@ -29,11 +32,8 @@ from headrace.wire.messages.groups import (
     ListGroupsRequest,
     SyncGroupRequest,
 )
-from headrace.wire.messages.metadata import DescribeClusterRequest, MetadataRequest
-from headrace.wire.messages.offsets import ListOffsetsRequest, OffsetCommitRequest, OffsetFetchRequest
-from headrace.wire.messages.produce import InitProducerIdRequest, ProduceRequest
-from headrace.wire.messages.session import ApiVersionsRequest
-from headrace.wire.messages.transactions import (
+from headrace.wire.messages.producer.produce import InitProducerIdRequest, ProduceRequest
+from headrace.wire.messages.producer.transactions import (
     AddOffsetsToTxnRequest,
     AddPartitionsToTxnRequest,
     EndTxnRequest,
@@ -45,7 +45,7 @@ from tests.garbage import GARBAGE, TLS
 QUICK = {"reconnect.backoff.ms": 5, "reconnect.backoff.max.ms": 20, "retry.backoff.ms": 5, "retry.backoff.max.ms": 20}
 TEXT = "a web server's text"
 SOME = ("an answer that lacks its end", "an answer to another request", TEXT)
-MEMBER = GroupMember("g")
+MEMBER = ConsumerGroupMetadata("g")
 
 
 @pytest.fixture(params=[1, 2], ids=["transactions-1", "transactions-2"])

@@ -12,12 +12,12 @@ from contextlib import suppress
 
 import pytest
 
-from headrace.client.sync.consumer import Consumer
-from headrace.client.sync.producer import Producer
+from headrace.client.consumer.consumer import Consumer
+from headrace.client.producer.faces.producer import Producer
 from headrace.errors import ClientClosedError, ConfigError, KafkaError, KafkaException
 from headrace.records import Message
 from headrace.testing import EmbeddedBroker
-from headrace.types import OFFSET_BEGINNING, OFFSET_END, OFFSET_INVALID, TopicPartition
+from headrace.types.records import OFFSET_BEGINNING, OFFSET_END, OFFSET_INVALID, TopicPartition
 
 PARTITIONS = 2
 

@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from headrace.client.consumer import AIOConsumer
-from headrace.client.sync.consumer import Consumer
-from headrace.client.sync.producer import Producer
+from headrace.client.consumer.aio_consumer import AIOConsumer
+from headrace.client.consumer.consumer import Consumer
+from headrace.client.producer.faces.producer import Producer
 from headrace.errors import ClientClosedError, KafkaError
 from headrace.testing import EmbeddedBroker
-from headrace.types import OFFSET_BEGINNING, TopicPartition
+from headrace.types.records import OFFSET_BEGINNING, TopicPartition
 
 
 @pytest.fixture(scope="module")

@@ -9,14 +9,14 @@ from contextlib import contextmanager
 import pytest
 
 from headrace.broker.faults import Action, Fault
-from headrace.client.sync.consumer import Consumer
-from headrace.client.sync.producer import Producer
+from headrace.client.consumer.consumer import Consumer
+from headrace.client.producer.faces.producer import Producer
 from headrace.errors import KafkaError
 from headrace.testing import EmbeddedBroker
-from headrace.types import OFFSET_BEGINNING, TopicPartition
-from headrace.wire.messages.fetch import FetchRequest
-from headrace.wire.messages.groups import HeartbeatRequest, JoinGroupRequest, SyncGroupRequest
-from headrace.wire.messages.offsets import ListOffsetsRequest, OffsetCommitRequest, OffsetFetchRequest
+from headrace.types.records import OFFSET_BEGINNING, TopicPartition
+from headrace.wire.messages.consumer.fetch import FetchRequest
+from headrace.wire.messages.consumer.offsets import ListOffsetsRequest, OffsetCommitRequest, OffsetFetchRequest
+from headrace.wire.messages.groups.classic_groups import HeartbeatRequest, JoinGroupRequest, SyncGroupRequest
 from headrace.wire.schema import Request
 
 PARTITIONS, EACH = 3, 400

@@ -9,10 +9,10 @@ import pytest
 from group_members import consumer, fill, held, numbers, poll_until
 
 from headrace.broker.settings import BrokerSettings
-from headrace.client.sync.consumer import Consumer
+from headrace.client.consumer.consumer import Consumer
 from headrace.errors import KafkaError, KafkaException
 from headrace.testing import EmbeddedBroker
-from headrace.types import OFFSET_INVALID, TopicPartition
+from headrace.types.records import OFFSET_INVALID, TopicPartition
 
 STRATEGIES = ["range", "roundrobin", "cooperative-sticky"]
 

@@ -14,12 +14,12 @@ from typing import Any
 import pytest
 
 from headrace.admin import AdminClient
-from headrace.client.consumer import AIOConsumer
-from headrace.client.sync.consumer import Consumer
-from headrace.client.sync.producer import Producer
+from headrace.client.consumer.aio_consumer import AIOConsumer
+from headrace.client.consumer.consumer import Consumer
+from headrace.client.producer.faces.producer import Producer
 from headrace.net.thread import loop_thread
 from headrace.testing import EmbeddedBroker
-from headrace.types import OFFSET_BEGINNING, OFFSET_INVALID, TopicPartition
+from headrace.types.records import OFFSET_BEGINNING, OFFSET_INVALID, TopicPartition
 
 SOON_S = 5.0
 RECORDS = 5

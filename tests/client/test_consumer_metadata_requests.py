@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from headrace.client.sync.consumer import Consumer
-from headrace.client.sync.producer import Producer
+from headrace.client.consumer.consumer import Consumer
+from headrace.client.producer.faces.producer import Producer
 from headrace.testing import Action, EmbeddedBroker, Fault
-from headrace.types import OFFSET_BEGINNING, TopicPartition
-from headrace.wire.messages.metadata import MetadataRequest
+from headrace.types.records import OFFSET_BEGINNING, TopicPartition
+from headrace.wire.messages.cluster.metadata import MetadataRequest
 
 SOON_S = 10.0
 REFRESH_MS = 100

@@ -12,12 +12,12 @@ import pytest
 from group_members import consumer, fill, held, numbers, poll_until
 
 from headrace.aio import AIOConsumer
-from headrace.client.sync.consumer import Consumer
+from headrace.client.consumer.consumer import Consumer
 from headrace.errors import KafkaError, KafkaException
-from headrace.machines.group_classic import State
+from headrace.machines.groups.classic import JoinState
 from headrace.records import Message
 from headrace.testing import EmbeddedBroker
-from headrace.types import TopicPartition
+from headrace.types.records import TopicPartition
 
 STRATEGIES = ["range", "cooperative-sticky"]
 
@@ -48,7 +48,7 @@ def moved_on(member: Consumer, beyond: int) -> Callable[[], bool]:
     """Whether the group has gone on to a later generation, which the application has not met yet."""
     group = member._core.group
     assert group is not None
-    return lambda: group.generation > beyond and group.state is not State.STABLE
+    return lambda: group.generation > beyond and group.state is not JoinState.STABLE
 
 
 def wait_until(condition: Callable[[], bool], timeout_s: float = 10.0) -> None:

@@ -11,15 +11,15 @@ from typing import Any
 import pytest
 
 from headrace.admin import AdminClient, NewTopic
-from headrace.client.consumer import AIOConsumer
-from headrace.client.partition_reader import PartitionReader
-from headrace.client.sync.consumer import Consumer
-from headrace.client.sync.producer import Producer
+from headrace.client.consumer.aio_consumer import AIOConsumer
+from headrace.client.consumer.consumer import Consumer
+from headrace.client.consumer.partition_reader import PartitionReader
+from headrace.client.producer.faces.producer import Producer
 from headrace.errors import KafkaError, KafkaException
 from headrace.records import Message
 from headrace.testing import Action, EmbeddedBroker, Fault
-from headrace.types import OFFSET_BEGINNING, OFFSET_INVALID, TopicPartition
-from headrace.wire.messages.fetch import FetchRequest
+from headrace.types.records import OFFSET_BEGINNING, OFFSET_INVALID, TopicPartition
+from headrace.wire.messages.consumer.fetch import FetchRequest
 
 PARTITIONS = 2
 OLD, FEW, MANY = 10, 3, 25

@@ -26,7 +26,7 @@ from headrace.aio import AIOProducer
 from headrace.broker.settings import BrokerSettings
 from headrace.errors import BufferFullError, ClientClosedError, ConfigError
 from headrace.testing import Action, EmbeddedBroker, Fault
-from headrace.wire.messages.produce import ProduceRequest
+from headrace.wire.messages.producer.produce import ProduceRequest
 
 
 @pytest.fixture(scope="module")
@@ -499,7 +499,7 @@ class Asynchronous(ProducerInterceptor):
 
 @pytest.mark.parametrize(("entry", "text"), [
     ("com.example.Auditing", "No module named 'com'.*package.module.Class"),
-    ("headrace.types.Nothing", "no attribute 'Nothing'"),
+    ("headrace.types.records.Nothing", "no attribute 'Nothing'"),
     ("Plain", "package.module.Class"),
     (object, "expected a class derived from headrace.ProducerInterceptor"),
     ([5], "expected a class derived from"),

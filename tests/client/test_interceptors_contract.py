@@ -21,7 +21,7 @@ from headrace import (
 from headrace.broker.settings import BrokerSettings
 from headrace.errors import ConfigError
 from headrace.testing import Action, EmbeddedBroker, Fault
-from headrace.wire.messages.produce import ProduceRequest
+from headrace.wire.messages.producer.produce import ProduceRequest
 
 
 @pytest.fixture(scope="module")

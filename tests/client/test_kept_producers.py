@@ -7,7 +7,7 @@ import pytest
 
 from headrace import Producer
 from headrace.admin import AdminClient, NewPartitions
-from headrace.client.sync.kept import KeptProducers
+from headrace.client.producer.kept_producers import KeptProducers
 from headrace.testing import EmbeddedBroker
 
 PATIENCE_S = 10
@@ -49,7 +49,7 @@ def send(producer, topic="one", **record):
 def later(monkeypatch, seconds):
     """Let time pass, but not for the brokers."""
     now = time.monotonic
-    monkeypatch.setattr("headrace.client.sync.kept._clock", lambda: now() + seconds)
+    monkeypatch.setattr("headrace.client.producer.kept_producers._clock", lambda: now() + seconds)
 
 
 def until(happened):

@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 
 from headrace.broker.faults import Action, Fault
-from headrace.client.partition_reader import PartitionReader
-from headrace.client.sync.producer import Producer
+from headrace.client.consumer.partition_reader import PartitionReader
+from headrace.client.producer.faces.producer import Producer
 from headrace.errors import KafkaError, KafkaException
 from headrace.records import Cursor
 from headrace.testing import EmbeddedBroker
-from headrace.wire.messages.fetch import FetchRequest
+from headrace.wire.messages.consumer.fetch import FetchRequest
 
 COUNT = 2000
 

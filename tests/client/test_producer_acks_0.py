@@ -14,7 +14,7 @@ import trustme
 from headrace import KafkaError, Producer
 from headrace.broker.faults import Action, Fault
 from headrace.testing import EmbeddedBroker
-from headrace.wire.messages.metadata import MetadataRequest
+from headrace.wire.messages.cluster.metadata import MetadataRequest
 from tests.net.threaded_broker import TOPIC, ThreadedBroker
 
 

@@ -7,7 +7,7 @@ import pytest
 from headrace import Producer
 from headrace.records import scan
 from headrace.testing import Action, EmbeddedBroker, Fault
-from headrace.wire.messages.produce import ProduceRequest
+from headrace.wire.messages.producer.produce import ProduceRequest
 
 CODECS = ["none", "gzip", "snappy", "lz4", "zstd"]
 ATTRIBUTES = slice(21, 23)

@@ -16,7 +16,7 @@ from headrace import KafkaException, Producer, ProducerInterceptor
 from headrace.aio import AIOProducer, AsyncSerializingProducer
 from headrace.errors import ClientClosedError
 from headrace.testing import EmbeddedBroker
-from headrace.types import ProducerRecord
+from headrace.types.records import ProducerRecord
 
 BOTH = pytest.mark.parametrize("kafka", [confluent_kafka, headrace], ids=["confluent_kafka", "headrace"])
 PATIENCE_S = 10

@@ -7,8 +7,8 @@ import pytest
 from headrace import Producer
 from headrace.aio import AIOProducer
 from headrace.errors import ConfigError
-from headrace.net.authentication import mechanism_source
-from headrace.types import NodeAddress
+from headrace.net.auth.mechanisms import mechanism_source
+from headrace.types.records import NodeAddress
 
 CONF = {"bootstrap.servers": "127.0.0.1:1", "security.protocol": "sasl_plaintext", "sasl.mechanism": "PLAIN",
         "sasl.username": "old", "sasl.password": "secret", "error_cb": lambda error: None}

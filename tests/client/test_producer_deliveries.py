@@ -4,10 +4,10 @@ import math
 
 import pytest
 
-from headrace.client.deliveries import Deliveries
+from headrace.client.producer.reports import Deliveries
 from headrace.errors import KafkaError
-from headrace.machines.accumulator import PartitionQueue, ProducerBatch
-from headrace.machines.sender import BatchDone
+from headrace.machines.producer.batch_queue import PartitionQueue, ProducerBatch
+from headrace.machines.producer.sender import BatchDone
 from headrace.records import Budget, TopicBuffer
 
 

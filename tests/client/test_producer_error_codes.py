@@ -11,14 +11,14 @@ import pytest
 
 from headrace import KafkaError, KafkaException, Producer
 from headrace.broker import server
-from headrace.broker.producer_state import ProducerStates
+from headrace.broker.storage.producer_state import ProducerStates
 from headrace.error_codes import CODES
 from headrace.errors import FatalError
-from headrace.machines.reactions import REACTIONS, Reaction
+from headrace.machines.producer.reactions import REACTIONS, Reaction
 from headrace.records import scan
 from headrace.testing import Action, EmbeddedBroker, Fault
-from headrace.wire.messages.metadata import MetadataRequest
-from headrace.wire.messages.produce import BatchIndexAndErrorMessage, ProduceRequest
+from headrace.wire.messages.cluster.metadata import MetadataRequest
+from headrace.wire.messages.producer.produce import BatchIndexAndErrorMessage, ProduceRequest
 from tools import produce_errors_page
 
 DOCUMENTED = """

@@ -20,8 +20,8 @@ from headrace.config import PRODUCER, PROPERTIES, Config
 from headrace.errors import BufferFullError, ConfigError, KafkaError
 from headrace.records import scan
 from headrace.testing import Action, BrokerSettings, EmbeddedBroker, Fault
-from headrace.wire.messages.metadata import MetadataRequest
-from headrace.wire.messages.produce import ProduceRequest
+from headrace.wire.messages.cluster.metadata import MetadataRequest
+from headrace.wire.messages.producer.produce import ProduceRequest
 
 
 @pytest.fixture

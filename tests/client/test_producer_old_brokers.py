@@ -6,10 +6,10 @@ import pytest
 
 from headrace import KafkaError, Producer
 from headrace.broker.faults import Action, Fault
-from headrace.client.sync.consumer import Consumer
+from headrace.client.consumer.consumer import Consumer
 from headrace.testing import BrokerSettings, EmbeddedBroker
-from headrace.types import OFFSET_BEGINNING, TopicPartition
-from headrace.wire.messages.produce import ProduceRequest
+from headrace.types.records import OFFSET_BEGINNING, TopicPartition
+from headrace.wire.messages.producer.produce import ProduceRequest
 
 
 def old_broker(highest: int = 2, **more):

@@ -29,7 +29,7 @@ from headrace import (
 from headrace.errors import BufferFullError
 from headrace.records import scan
 from headrace.testing import Action, BrokerSettings, EmbeddedBroker, Fault
-from headrace.wire.messages.produce import ProduceRequest
+from headrace.wire.messages.producer.produce import ProduceRequest
 
 AUTO, MANUAL = EventsPollingOption.AUTO, EventsPollingOption.MANUAL
 

@@ -13,7 +13,7 @@ from headrace.broker.faults import Action, Fault
 from headrace.broker.settings import BrokerSettings
 from headrace.errors import BufferFullError, ClientClosedError
 from headrace.testing import EmbeddedBroker
-from headrace.wire.messages.produce import ProduceRequest
+from headrace.wire.messages.producer.produce import ProduceRequest
 
 
 @pytest.fixture(scope="module")

@@ -30,7 +30,7 @@ from headrace.broker.faults import Action, Fault
 from headrace.broker.settings import BrokerSettings
 from headrace.errors import BufferFullError, ClientClosedError, ConfigError
 from headrace.testing import EmbeddedBroker
-from headrace.wire.messages.produce import ProduceRequest
+from headrace.wire.messages.producer.produce import ProduceRequest
 
 AUTO, MANUAL = EventsPollingOption.AUTO, EventsPollingOption.MANUAL
 CALLBACKS = "headrace-callbacks"

@@ -5,10 +5,10 @@ from types import SimpleNamespace
 
 import pytest
 
-from headrace.client.topic_buffers import TopicBuffers
+from headrace.client.producer.topics import TopicBuffers
 from headrace.config import PRODUCER, Config
 from headrace.errors import ClientClosedError, KafkaError, KafkaException
-from headrace.machines.metadata import Cluster, PartitionInfo, TopicInfo
+from headrace.machines.cluster.metadata import Cluster, PartitionInfo, TopicInfo
 from headrace.records import Budget
 
 

@@ -17,13 +17,13 @@ import pytest
 from headrace import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 from headrace.aio import AIOProducer
 from headrace.errors import ClientClosedError
-from headrace.machines.transactions import GroupMember, State
+from headrace.machines.producer.transactions import ConsumerGroupMetadata, TxnState
 from headrace.testing import Action, BrokerSettings, EmbeddedBroker, Fault
-from headrace.types import OFFSET_BEGINNING
-from headrace.wire.messages.produce import ProduceRequest
-from headrace.wire.messages.transactions import EndTxnRequest, TxnOffsetCommitRequest
+from headrace.types.records import OFFSET_BEGINNING
+from headrace.wire.messages.producer.produce import ProduceRequest
+from headrace.wire.messages.producer.transactions import EndTxnRequest, TxnOffsetCommitRequest
 
-MEMBER = GroupMember("g")
+MEMBER = ConsumerGroupMetadata("g")
 
 
 @pytest.fixture(params=[1, 2], ids=["version-1", "version-2"])
@@ -154,11 +154,11 @@ def test_a_consumer_tells_its_place_in_the_group_as_of_its_last_read(broker, pro
     with Consumer({"bootstrap.servers": broker.bootstrap_servers}) as alone:
         assert alone.consumer_group_metadata() is None
     with Consumer(properties) as consumer:
-        assert consumer.consumer_group_metadata() == GroupMember("g")
+        assert consumer.consumer_group_metadata() == ConsumerGroupMetadata("g")
         consumer.subscribe(["in"])
         assert len(consumer.consume(3, 10)) == 3
         place = consumer.consumer_group_metadata()
-        assert place == GroupMember("g", 1, consumer.memberid(), None)
+        assert place == ConsumerGroupMetadata("g", 1, consumer.memberid(), None)
         with producer.transaction() as transaction:
             transaction.send_offsets(consumer.position(consumer.assignment()), place)
         assert committed(broker) == consumer.position(consumer.assignment())[0].offset
@@ -430,7 +430,7 @@ def test_while_a_thread_waits_for_its_commit_others_can_neither_commit_nor_abort
     broker.add_fault(Fault(action=Action.DELAY, delay_s=0.5, request=EndTxnRequest))
     committing = threading.Thread(target=producer.commit_transaction, args=(10,))
     committing.start()
-    while producer._core.transactions.machine.state is not State.COMMITTING:
+    while producer._core.transactions.machine.state is not TxnState.COMMITTING:
         time.sleep(0.01)
     assert refused(producer.commit_transaction, 5) == KafkaError._PREV_IN_PROGRESS
     assert refused(producer.abort_transaction, 5) == KafkaError._CONFLICT
@@ -457,7 +457,7 @@ def test_closing_waits_for_the_commit_that_another_thread_waits_for(broker):
     broker.add_fault(Fault(action=Action.DELAY, delay_s=0.5, request=EndTxnRequest))
     with ThreadPoolExecutor() as threads:
         committing = threads.submit(producer.commit_transaction, 10)
-        while producer._core.transactions.machine.state is not State.COMMITTING:
+        while producer._core.transactions.machine.state is not TxnState.COMMITTING:
             time.sleep(0.01)
         producer.close()
         assert committing.result(10) is None

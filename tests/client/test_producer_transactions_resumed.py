@@ -12,12 +12,12 @@ import pytest
 
 from headrace import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 from headrace.aio import AIOProducer
-from headrace.machines.transactions import GroupMember, State, Transactions
+from headrace.machines.producer.transactions import ConsumerGroupMetadata, Transactions, TxnState
 from headrace.testing import Action, EmbeddedBroker, Fault
-from headrace.wire.messages.produce import InitProducerIdRequest
-from headrace.wire.messages.transactions import EndTxnRequest, TxnOffsetCommitRequest
+from headrace.wire.messages.producer.produce import InitProducerIdRequest
+from headrace.wire.messages.producer.transactions import EndTxnRequest, TxnOffsetCommitRequest
 
-MEMBER = GroupMember("g")
+MEMBER = ConsumerGroupMetadata("g")
 FIVE, SIX = [TopicPartition("in", 0, 5)], [TopicPartition("in", 0, 6)]
 
 Call = Callable[..., Awaitable[Any]]
@@ -58,7 +58,7 @@ async def refused(call: Call, *arguments: Any) -> KafkaError:
     return raised.value.error
 
 
-async def until(machine: Transactions, ended: State | Callable[[], bool]) -> None:
+async def until(machine: Transactions, ended: TxnState | Callable[[], bool]) -> None:
     deadline = time.monotonic() + 10
     while not (ended() if callable(ended) else machine.state is ended):
         assert time.monotonic() < deadline
@@ -93,7 +93,7 @@ def test_a_call_that_ended_when_nobody_waited_is_heard_by_the_same_call_and_by_n
             await begun(call)
         slow(broker, InitProducerIdRequest if name == "init_transactions" else EndTxnRequest)
         assert await refused(call, name, 0.1) == KafkaError._TIMED_OUT
-        await until(machine, State.READY)
+        await until(machine, TxnState.READY)
         for other in others:
             error = await refused(call, other, 5)
             assert (error.code(), error.retriable()) == (KafkaError._CONFLICT, True)
@@ -114,7 +114,7 @@ def test_begin_transaction_forgets_a_call_that_ended_when_nobody_waited(broker, 
             await begun(call)
         slow(broker, InitProducerIdRequest if name == "init_transactions" else EndTxnRequest)
         assert await refused(call, name, 0.1) == KafkaError._TIMED_OUT
-        await until(machine, State.READY)
+        await until(machine, TxnState.READY)
         await call("begin_transaction")
         await call("produce", "t", b"v")
         await call("flush")
@@ -131,7 +131,7 @@ async def failed_unheard(broker: EmbeddedBroker, call: Call, machine: Transactio
     broker.add_fault(Fault(action=Action.ERROR, request=EndTxnRequest, error_code=KafkaError.TRANSACTION_ABORTABLE,
                            effect=lambda cluster: time.sleep(0.3)))
     assert await refused(call, "commit_transaction", 0.1) == KafkaError._TIMED_OUT
-    await until(machine, State.DOOMED)
+    await until(machine, TxnState.DOOMED)
 
 
 def test_a_commit_that_failed_when_nobody_waited_says_so_before_it_can_be_aborted(broker, through):
@@ -151,7 +151,7 @@ def test_closing_aborts_what_a_commit_left_that_failed_when_nobody_waited(broker
     async def use(call: Call, machine: Transactions) -> None:
         await failed_unheard(broker, call, machine)
         await call("close")
-        assert machine.state is State.READY
+        assert machine.state is TxnState.READY
 
     through(use)
 
@@ -161,7 +161,7 @@ def test_a_commit_that_was_done_before_the_producer_failed_is_heard(broker, thro
         await begun(call)
         slow(broker, EndTxnRequest)
         assert await refused(call, "commit_transaction", 0.1) == KafkaError._TIMED_OUT
-        await until(machine, State.READY)
+        await until(machine, TxnState.READY)
         machine.on_fatal(KafkaError(KafkaError._FENCED))
         await call("commit_transaction", 5)
         assert (await refused(call, "commit_transaction", 5)).fatal()
@@ -175,7 +175,7 @@ def test_a_call_without_time_to_wait_begins_and_may_be_made_until_it_is_done(bro
         await begun(call)
         slow(broker, EndTxnRequest)
         assert await refused(call, name, 0) == KafkaError._TIMED_OUT
-        await until(machine, State.READY)
+        await until(machine, TxnState.READY)
         await call(name, 0)
 
     through(use)

@@ -13,7 +13,7 @@ from same_as_confluent import QUIET, same
 import headrace
 from headrace.broker.settings import BrokerSettings
 from headrace.testing import Action, EmbeddedBroker, Fault
-from headrace.wire.messages.transactions import EndTxnRequest
+from headrace.wire.messages.producer.transactions import EndTxnRequest
 
 STAMP = 1_700_000_000_000
 

@@ -11,7 +11,7 @@ import pytest
 from headrace import Consumer, Producer, ThrottleEvent, TopicPartition
 from headrace.aio import AIOConsumer, AIOProducer
 from headrace.broker.settings import BrokerSettings
-from headrace.net.traffic import Window
+from headrace.net.stats import Window
 from headrace.testing import EmbeddedBroker
 
 
@@ -205,7 +205,7 @@ def test_a_broker_that_can_not_be_reached_is_down_and_its_dials_are_counted() ->
 
 
 def test_throttling_is_told_in_seconds_from_poll(props, monkeypatch) -> None:
-    from headrace.wire.messages.produce import ProduceResponse
+    from headrace.wire.messages.producer.produce import ProduceResponse
 
     plain = ProduceResponse.__init__
     events: list[ThrottleEvent] = []

@@ -11,13 +11,13 @@ import pytest
 
 from headrace import Consumer, KafkaError, KafkaException, Producer
 from headrace.broker.faults import Action, Fault
-from headrace.client.sync import kafka_producers, producer, sending
-from headrace.client.sync.kafka_producers import KafkaAsyncProducer, KafkaSyncProducer
+from headrace.client.producer.faces import kafka_producers, producer, sending
+from headrace.client.producer.faces.kafka_producers import KafkaAsyncProducer, KafkaSyncProducer
 from headrace.errors import BufferFullError, ClientClosedError
 from headrace.net import thread
 from headrace.testing import EmbeddedBroker
-from headrace.types import ProducerRecord
-from headrace.wire.messages.produce import ProduceRequest
+from headrace.types.records import ProducerRecord
+from headrace.wire.messages.producer.produce import ProduceRequest
 
 SLICE_S = 30.0
 AT_ONCE_S = 2.0

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
-from headrace.broker.cluster import Cluster
+from headrace.broker.cluster import BrokerCluster
 from headrace.testing import EmbeddedBroker
 from tools.kafka import KafkaCluster
 
@@ -49,7 +49,7 @@ class EmbeddedSite:
         self.servers = broker.bootstrap_servers
 
     def log(self, topic: str, partition: int) -> bytes:
-        def read(cluster: Cluster) -> bytes:
+        def read(cluster: BrokerCluster) -> bytes:
             log = cluster.catalog.topics[topic].partitions[partition].log
             return b"".join(bytes(batch) for batch in log.batches_by_time(_NO_TIME))
 

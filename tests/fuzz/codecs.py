@@ -14,7 +14,7 @@ from headrace.errors import ProtocolError
 from headrace.wire import codec
 from headrace.wire.api import API
 from headrace.wire.frame import decode_request, decode_response, encode_request
-from headrace.wire.schema import Message
+from headrace.wire.schema import ApiMessage
 from tests.hostile import frames
 
 REQUEST, RESPONSE, INNER = range(3)
@@ -52,11 +52,11 @@ def run(data: bytes) -> None:
         pass
 
 
-def _write_again(message: Message, version: int) -> None:
+def _write_again(message: ApiMessage, version: int) -> None:
     _hold_same(message, codec.decode(type(message), codec.encode(message, version), version), version)
 
 
-def _hold_same(message: Message, again: Message, version: int) -> None:
+def _hold_same(message: ApiMessage, again: ApiMessage, version: int) -> None:
     # Not-a-number is not equal to itself, so what is written decides.
     same = message == again or codec.encode(message, version) == codec.encode(again, version)
     assert same, f"{type(message).__name__} v{version} is not the same when it was written and read"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from headrace.errors import CorruptRecordError
 from headrace.records import ZSTD, compress, decompress
-from headrace.records.legacy import resum_lz4
+from headrace.records.legacy.message_set import resum_lz4
 
 _LIMITS = (0, 1, 100, 4096, 1 << 17, 1 << 22)
 

@@ -19,9 +19,9 @@ import atheris
 
 _NATIVE = "headrace.records._native"
 _INSTRUMENTED = {
-    "native": ["headrace.records.legacy", "headrace.records.header"],
+    "native": ["headrace.records.legacy.message_set", "headrace.records.header"],
     "codecs": ["headrace.wire.frame", "headrace.wire.codec", "headrace.wire.primitives"],
-    "compression": ["headrace.records.compression", "headrace.records.legacy"],
+    "compression": ["headrace.records.compression", "headrace.records.legacy.message_set"],
 }
 
 

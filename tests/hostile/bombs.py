@@ -59,7 +59,7 @@ def _disguised(frame: bytes) -> bytes:
 
 
 def _lz4_claim(size: int) -> bytes:
-    from headrace.records.legacy import resum_lz4
+    from headrace.records.legacy.message_set import resum_lz4
 
     head = b"\x04\x22\x4d\x18" + bytes([0x68, 0x40]) + struct.pack("<Q", size) + b"\x00"
     return resum_lz4(head) + struct.pack("<I", 4) + b"\x30abc" + bytes(4)

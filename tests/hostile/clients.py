@@ -7,12 +7,12 @@ import struct
 from random import Random
 from typing import Any
 
-from headrace.client.base import ClientCore
+from headrace.client.core import ClientCore
 from headrace.config import ADMIN, Config
 from headrace.errors import KafkaError, KafkaException
 from headrace.wire.frame import RequestFrame
-from headrace.wire.messages.metadata import MetadataRequest
-from headrace.wire.messages.session import ApiVersionsRequest, ApiVersionsResponse
+from headrace.wire.messages.cluster.metadata import MetadataRequest
+from headrace.wire.messages.cluster.session import ApiVersionsRequest, ApiVersionsResponse
 from tests.net.scripted_broker import ScriptedBroker, api_versions
 from tests.wire.wire_values import random_message
 

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from headrace.wire import codec
 from headrace.wire.api import API
 from headrace.wire.frame import encode_request, encode_response
-from headrace.wire.schema import Message
+from headrace.wire.schema import ApiMessage
 from tests.wire.wire_values import all_messages, random_message
 
 from .mutations import Place
@@ -71,7 +71,7 @@ class _Noted(bytes):
         return bytes.__getitem__(self, key)
 
 
-def places(cls: type[Message], version: int, data: bytes, start: int) -> list[Place]:
+def places(cls: type[ApiMessage], version: int, data: bytes, start: int) -> list[Place]:
     """Where a message's decoder looks for numbers, found by watching it."""
     codec.decode_from(cls, data, version, start)
     reader = codec._readers[cls, version]

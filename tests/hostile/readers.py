@@ -11,9 +11,10 @@ from typing import Any, NamedTuple
 
 from headrace.broker.server import FrameReceiver
 from headrace.errors import CorruptRecordError, KafkaError, KafkaException, ProtocolError
-from headrace.machines.assignors import read_assignment, read_member
-from headrace.net.bytestream import ReplyReader
-from headrace.records import compression, conversion
+from headrace.machines.groups.assignors import read_assignment, read_member
+from headrace.net.stream import ReplyReader
+from headrace.records import compression
+from headrace.records.legacy import conversion
 from headrace.wire import codec
 from headrace.wire.api import API
 from headrace.wire.frame import FrameSplitter, decode_request, decode_response

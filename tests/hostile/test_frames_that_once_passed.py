@@ -6,9 +6,9 @@ import pytest
 
 from headrace.errors import ProtocolError
 from headrace.wire.frame import decode_request, decode_response
-from headrace.wire.messages.admin_topics import CreatePartitionsRequest
-from headrace.wire.messages.offsets import OffsetFetchRequest
-from headrace.wire.messages.session import ApiVersionsRequest
+from headrace.wire.messages.admin.topics import CreatePartitionsRequest
+from headrace.wire.messages.cluster.session import ApiVersionsRequest
+from headrace.wire.messages.consumer.offsets import OffsetFetchRequest
 from headrace.wire.schema import Request
 from tests.hostile.fattest import dense_messages, memory_multiple
 from tests.hostile.readers import MEMORY_MULTIPLE

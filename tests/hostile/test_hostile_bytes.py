@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from headrace.net import connection
-from headrace.records import legacy
+from headrace.records.legacy import message_set as legacy
 from tests.hostile import bombs, captures, cases, frames, readers
 from tests.hostile.mutations import mutate
 
@@ -29,7 +29,7 @@ def test_every_message_is_made_in_every_version() -> None:
 
 
 def test_the_places_of_a_frames_numbers_are_known() -> None:
-    from headrace.wire.messages.metadata import MetadataRequest
+    from headrace.wire.messages.cluster.metadata import MetadataRequest
 
     frame = frames.make(Random(3), "request", MetadataRequest, 12)
     count = frame.data.index(b"\x00", 10)  # the header's tags; the count of topics follows

@@ -12,8 +12,8 @@ from confluent_kafka.admin import AdminClient as ConfluentAdmin
 from confluent_kafka.admin import NewTopic
 
 from headrace import Consumer, Message
-from headrace.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
-from headrace.wire.messages.offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
+from headrace.wire.messages.cluster.metadata import MetadataRequest, MetadataRequestTopic
+from headrace.wire.messages.consumer.offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from tests.broker.raw_client import RawClient
 from tools.kafka import KafkaCluster, MissingJavaError, RegistryError
 

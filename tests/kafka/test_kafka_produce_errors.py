@@ -26,14 +26,14 @@ from real_kafka import make_topic, running, until
 from headrace import Consumer, KafkaError, KafkaException, Producer, ProducerRecord, ThrottleEvent
 from headrace.errors import FatalError
 from headrace.records import NONE, BatchBuilder
-from headrace.wire.messages.admin_cluster import (
+from headrace.wire.messages.admin.quotas import (
     AlterableQuotaEntity,
     AlterableQuotaEntry,
     AlterClientQuotasRequest,
     QuotaOperation,
 )
-from headrace.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
-from headrace.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+from headrace.wire.messages.cluster.metadata import MetadataRequest, MetadataRequestTopic
+from headrace.wire.messages.producer.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from tests.broker.raw_client import RawClient, batch_of, produce_request
 from tools.kafka import KafkaCluster
 

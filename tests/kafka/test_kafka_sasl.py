@@ -14,7 +14,7 @@ from real_kafka import read_all, running
 
 from headrace import KafkaError, KafkaException, Producer
 from headrace.admin import AdminClient, NewTopic
-from headrace.net.tokens import unsecured_token
+from headrace.net.auth.tokens import unsecured_token
 from tools.kafka import KafkaCluster
 from tools.kafka.security import MECHANISMS, USERS
 

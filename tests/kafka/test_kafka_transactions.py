@@ -17,7 +17,7 @@ from configuration import GENERAL, OLDER, Configuration
 from real_kafka import make_topic, read_all, running, take, until
 
 from headrace import Consumer, KafkaError, KafkaException, Producer, TopicPartition
-from headrace.machines.transactions import GroupMember
+from headrace.machines.producer.transactions import ConsumerGroupMetadata
 from tools.kafka import KafkaCluster
 
 _NUMBERS = count()
@@ -106,11 +106,11 @@ def test_offsets_count_when_the_transaction_does(site: KafkaCluster) -> None:
     topic, group = make_topic(site, 1), f"g-{next(_NUMBERS)}"
     with transactional(site) as producer:
         with producer.transaction() as transaction:
-            transaction.send_offsets([TopicPartition(topic, 0, 5)], GroupMember(group))
-            transaction.send_offsets([TopicPartition(topic, 0, 7)], GroupMember(group))
-            transaction.send_offsets([TopicPartition(topic, 0, 3)], GroupMember(f"{group}-2"))
+            transaction.send_offsets([TopicPartition(topic, 0, 5)], ConsumerGroupMetadata(group))
+            transaction.send_offsets([TopicPartition(topic, 0, 7)], ConsumerGroupMetadata(group))
+            transaction.send_offsets([TopicPartition(topic, 0, 3)], ConsumerGroupMetadata(f"{group}-2"))
         producer.begin_transaction()
-        producer.send_offsets_to_transaction([TopicPartition(topic, 0, 9)], GroupMember(group), 20)
+        producer.send_offsets_to_transaction([TopicPartition(topic, 0, 9)], ConsumerGroupMetadata(group), 20)
         producer.abort_transaction(20)
     assert (committed(site, group, topic), committed(site, f"{group}-2", topic)) == (7, 3)
 

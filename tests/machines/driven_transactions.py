@@ -6,16 +6,16 @@ from collections.abc import Mapping
 from typing import Any
 
 from headrace.errors import KafkaError as K
-from headrace.machines.coordinator import GROUP, TRANSACTION, CoordinatorFinder
+from headrace.machines.cluster.coordinator import GROUP, TRANSACTION, CoordinatorFinder
 from headrace.machines.machine import Send
-from headrace.machines.transactions import (
-    GroupMember,
+from headrace.machines.producer.transactions import (
+    ConsumerGroupMetadata,
     Operation,
     OperationDone,
     Transactions,
 )
-from headrace.wire.messages.produce import InitProducerIdRequest, InitProducerIdResponse
-from headrace.wire.messages.transactions import (
+from headrace.wire.messages.producer.produce import InitProducerIdRequest, InitProducerIdResponse
+from headrace.wire.messages.producer.transactions import (
     AddOffsetsToTxnRequest,
     AddOffsetsToTxnResponse,
     AddPartitionsToTxnPartitionResult,
@@ -31,7 +31,7 @@ from headrace.wire.messages.transactions import (
 
 LOST = K(K._TRANSPORT, "cut", maybe_applied=True)
 COORDINATOR, GROUP_COORDINATOR = 1, 2
-MEMBER = GroupMember("g", 5, "member", "instance")
+MEMBER = ConsumerGroupMetadata("g", 5, "member", "instance")
 
 
 class Finder(CoordinatorFinder):

@@ -3,7 +3,7 @@
 import math
 from types import SimpleNamespace
 
-from headrace.machines.accumulator import Accumulator, PartitionQueue, ProducerBatch
+from headrace.machines.producer.batch_queue import Accumulator, PartitionQueue, ProducerBatch
 
 
 class Buffer:

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from headrace.errors import KafkaError
-from headrace.machines import admin
-from headrace.machines.resources import (
+from headrace.machines.admin import requests as admin
+from headrace.types.admin import (
     AlterConfigOpType,
     ConfigEntry,
     ConfigResource,
@@ -18,22 +18,22 @@ from headrace.machines.resources import (
     OffsetSpec,
     ResourceType,
 )
-from headrace.types import TopicPartition
+from headrace.types.records import TopicPartition
 from headrace.wire.codec import decode, encode
-from headrace.wire.messages.admin_configs import (
+from headrace.wire.messages.admin.configs import (
     DescribeConfigsResourceResult,
     DescribeConfigsResponse,
     DescribeConfigsResult,
     DescribeConfigsSynonym,
 )
-from headrace.wire.messages.admin_topics import (
+from headrace.wire.messages.admin.topics import (
     CreatableTopicResult,
     CreateTopicsResponse,
     DeleteRecordsPartitionResult,
     DeleteRecordsResponse,
     DeleteRecordsTopicResult,
 )
-from headrace.wire.messages.offsets import (
+from headrace.wire.messages.consumer.offsets import (
     ListOffsetsPartitionResponse,
     ListOffsetsResponse,
     ListOffsetsTopicResponse,

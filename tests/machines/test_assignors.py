@@ -9,10 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headrace.errors import ProtocolError
-from headrace.machines.assignors import (
+from headrace.machines.groups.assignors import (
     ASSIGNORS,
     Assignment,
-    Member,
+    MemberSubscription,
     assign_cooperative_sticky,
     assign_range,
     assign_round_robin,
@@ -24,7 +24,7 @@ from headrace.machines.assignors import (
 
 GROUPS = st.builds(
     lambda subscriptions, counts: (
-        [Member(f"m{i}", frozenset(topics)) for i, topics in enumerate(subscriptions)],
+        [MemberSubscription(f"m{i}", frozenset(topics)) for i, topics in enumerate(subscriptions)],
         dict(zip("abc", counts, strict=True)),
     ),
     st.lists(st.sets(st.sampled_from("abc"), min_size=1), min_size=1, max_size=5),
@@ -32,15 +32,15 @@ GROUPS = st.builds(
 )
 
 
-def member(name: str, *topics: str, owned: tuple[tuple[str, int], ...] = (), generation: int = 1) -> Member:
-    return Member(name, frozenset(topics), owned, generation)
+def member(name: str, *topics: str, owned: tuple[tuple[str, int], ...] = (), generation: int = 1) -> MemberSubscription:
+    return MemberSubscription(name, frozenset(topics), owned, generation)
 
 
-def settle(members: list[Member], counts: dict[str, int]) -> Assignment:
+def settle(members: list[MemberSubscription], counts: dict[str, int]) -> Assignment:
     """Run cooperative rebalances until nothing moves any more, as a group does."""
     for generation in range(1, 10):
         plan = assign_cooperative_sticky(members, counts)
-        after = [Member(m.member_id, m.topics, tuple(plan[m.member_id]), generation) for m in members]
+        after = [MemberSubscription(m.member_id, m.topics, tuple(plan[m.member_id]), generation) for m in members]
         if all(set(a.owned) == set(b.owned) for a, b in zip(members, after, strict=True)) and generation > 1:
             return plan
         members = after
@@ -66,7 +66,7 @@ def test_round_robin_skips_members_that_do_not_read_a_topic() -> None:
 @settings(max_examples=80, deadline=None)
 @given(group=GROUPS)
 def test_every_partition_has_exactly_one_reader_that_wants_it(
-    name: str, group: tuple[list[Member], dict[str, int]]
+    name: str, group: tuple[list[MemberSubscription], dict[str, int]]
 ) -> None:
     members, counts = group
     plan = ASSIGNORS[name].plan(members, counts)
@@ -81,10 +81,10 @@ def test_every_partition_has_exactly_one_reader_that_wants_it(
 @settings(max_examples=80, deadline=None)
 @given(group=GROUPS)
 def test_the_sticky_plan_comes_to_rest_and_is_balanced_where_all_read_the_same(
-    group: tuple[list[Member], dict[str, int]]
+    group: tuple[list[MemberSubscription], dict[str, int]]
 ) -> None:
     members, counts = group
-    members = [Member(m.member_id, frozenset("abc")) for m in members]
+    members = [MemberSubscription(m.member_id, frozenset("abc")) for m in members]
     sizes = [len(keys) for keys in settle(members, counts).values()]
     assert max(sizes) - min(sizes) <= 1
     assert sum(sizes) == sum(counts.values())
@@ -115,7 +115,7 @@ def test_of_two_owners_the_newer_generation_is_right_and_of_one_generation_neith
 
 
 def test_a_static_member_keeps_its_place_whatever_its_member_id() -> None:
-    first = Member("zz", frozenset("t"), instance_id="1")
+    first = MemberSubscription("zz", frozenset("t"), instance_id="1")
     plan = assign_range([member("a", "t"), first], {"t": 3})
     assert plan["zz"] == [("t", 0), ("t", 1)]
 
@@ -123,12 +123,12 @@ def test_a_static_member_keeps_its_place_whatever_its_member_id() -> None:
 def test_a_subscription_survives_its_bytes() -> None:
     data = write_subscription(["u", "t"], [("t", 1), ("t", 0)], 7, "rack-1")
     read = read_member("m", "static", data)
-    assert read == Member("m", frozenset({"t", "u"}), (("t", 0), ("t", 1)), 7, "static", "rack-1")
+    assert read == MemberSubscription("m", frozenset({"t", "u"}), (("t", 0), ("t", 1)), 7, "static", "rack-1")
 
 
 def test_a_subscription_of_an_old_client_is_read() -> None:
     data = b"\0\0" + b"\0\0\0\1" + b"\0\1t" + b"\xff\xff\xff\xff"
-    assert read_member("m", None, data) == Member("m", frozenset({"t"}))
+    assert read_member("m", None, data) == MemberSubscription("m", frozenset({"t"}))
 
 
 def test_an_assignment_survives_its_bytes_and_an_empty_one_is_nothing() -> None:

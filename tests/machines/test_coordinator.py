@@ -5,10 +5,10 @@ from typing import Any
 import pytest
 
 from headrace.errors import KafkaError
-from headrace.machines.coordinator import GROUP, SHARE, TRANSACTION, CoordinatorFinder
+from headrace.machines.cluster.coordinator import GROUP, SHARE, TRANSACTION, CoordinatorFinder
 from headrace.machines.machine import ErrorEvent, Send
 from headrace.wire.codec import decode, encode
-from headrace.wire.messages.groups import Coordinator, FindCoordinatorRequest, FindCoordinatorResponse
+from headrace.wire.messages.groups.classic_groups import Coordinator, FindCoordinatorRequest, FindCoordinatorResponse
 
 
 def ask(finder: CoordinatorFinder, now: float) -> Send | None:

@@ -7,9 +7,9 @@ from uuid import UUID
 import pytest
 
 from headrace.errors import KafkaError
-from headrace.machines.fetch_session import Asked, FetchSession
-from headrace.machines.subscription import Key
-from headrace.wire.messages.fetch import FetchRequest, FetchResponse
+from headrace.machines.consumer.fetch_session import Asked, FetchSession
+from headrace.machines.consumer.subscription import Key
+from headrace.wire.messages.consumer.fetch import FetchRequest, FetchResponse
 
 T, U = UUID(int=1), UUID(int=2)
 

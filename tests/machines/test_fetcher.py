@@ -9,25 +9,25 @@ import pytest
 
 from headrace.config import CONSUMER, Config
 from headrace.errors import KafkaError
-from headrace.machines.fetcher import Fetcher
+from headrace.machines.cluster.metadata import Metadata
+from headrace.machines.consumer.fetcher import Fetcher
+from headrace.machines.consumer.subscription import PositionPhase, Subscription
 from headrace.machines.machine import Send
-from headrace.machines.metadata import Metadata
-from headrace.machines.subscription import Phase, Subscription
 from headrace.records import BatchBuilder, set_base_offset
-from headrace.types import TopicPartition
-from headrace.wire.messages.fetch import (
+from headrace.types.records import TopicPartition
+from headrace.wire.messages.cluster.metadata import (
+    MetadataResponse,
+    MetadataResponseBroker,
+    MetadataResponsePartition,
+    MetadataResponseTopic,
+)
+from headrace.wire.messages.consumer.fetch import (
     AbortedTransaction,
     FetchableTopicResponse,
     FetchRequest,
     FetchResponse,
     LeaderIdAndEpoch,
     PartitionData,
-)
-from headrace.wire.messages.metadata import (
-    MetadataResponse,
-    MetadataResponseBroker,
-    MetadataResponsePartition,
-    MetadataResponseTopic,
 )
 
 TOPIC_ID = UUID(int=7)
@@ -249,7 +249,7 @@ def test_a_lost_connection_backs_off_and_starts_a_new_session() -> None:
 def test_an_offset_out_of_range_is_reset_by_the_policy() -> None:
     bench = Bench(auto_offset_reset="earliest")
     bench.reply(bench.poll()[1], code=KafkaError.OFFSET_OUT_OF_RANGE)
-    assert bench.subscription.require("t", 0).phase is Phase.RESET
+    assert bench.subscription.require("t", 0).phase is PositionPhase.RESET
 
 
 def test_an_offset_out_of_range_is_told_when_the_policy_is_error() -> None:
@@ -296,7 +296,7 @@ def test_damage_is_told_with_its_place_and_stops_the_partition() -> None:
     bench.reply(bench.poll()[1], data=bytes(broken))
     [message] = bench.fetcher.take(10)
     assert message.error() is not None
-    assert bench.subscription.require("t", 0).phase is Phase.FAILED
+    assert bench.subscription.require("t", 0).phase is PositionPhase.FAILED
     assert bench.poll() == {}
 
 
@@ -359,7 +359,7 @@ def test_what_waits_in_the_queue_is_handed_out_before_a_position_out_of_range_is
     assert bench.drained == drained + 1, "the loop is woken to look again"
     assert bench.poll() == {}
     if reset == "latest":
-        assert bench.subscription.require("t", 0).phase is Phase.RESET
+        assert bench.subscription.require("t", 0).phase is PositionPhase.RESET
     else:
         [message] = bench.fetcher.take(10)
         assert message.error() == KafkaError._AUTO_OFFSET_RESET

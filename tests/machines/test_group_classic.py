@@ -8,13 +8,27 @@ import pytest
 
 from headrace.config import CONSUMER, Config
 from headrace.errors import KafkaError
-from headrace.machines.assignors import read_assignment, write_assignment, write_subscription
-from headrace.machines.coordinator import CoordinatorFinder
-from headrace.machines.group_classic import TRANSITIONS, Change, ClassicGroup, GroupFailed, Left, Rebalance, State
+from headrace.machines.cluster.coordinator import CoordinatorFinder
+from headrace.machines.cluster.metadata import Metadata
+from headrace.machines.consumer.subscription import Subscription
+from headrace.machines.groups.assignors import read_assignment, write_assignment, write_subscription
+from headrace.machines.groups.classic import (
+    TRANSITIONS,
+    Change,
+    ClassicGroup,
+    GroupFailed,
+    JoinState,
+    Left,
+    Rebalance,
+)
 from headrace.machines.machine import Event, Send
-from headrace.machines.metadata import Metadata
-from headrace.machines.subscription import Subscription
-from headrace.wire.messages.groups import (
+from headrace.wire.messages.cluster.metadata import (
+    MetadataResponse,
+    MetadataResponseBroker,
+    MetadataResponsePartition,
+    MetadataResponseTopic,
+)
+from headrace.wire.messages.groups.classic_groups import (
     FindCoordinatorResponse,
     HeartbeatRequest,
     HeartbeatResponse,
@@ -25,12 +39,6 @@ from headrace.wire.messages.groups import (
     LeaveGroupResponse,
     SyncGroupRequest,
     SyncGroupResponse,
-)
-from headrace.wire.messages.metadata import (
-    MetadataResponse,
-    MetadataResponseBroker,
-    MetadataResponsePartition,
-    MetadataResponseTopic,
 )
 
 COOPERATIVE = {"partition.assignment.strategy": "cooperative-sticky"}
@@ -113,7 +121,7 @@ class Bench:
         self.sync(*keys)
         change, partitions = self.rebalanced()
         assert (change, partitions) == (Change.ASSIGN, set(keys))
-        assert self.group.state is State.STABLE
+        assert self.group.state is JoinState.STABLE
 
     def heartbeat(self, code: int = 0) -> None:
         self.reply(self.send(HeartbeatRequest, after_s=3.0), HeartbeatResponse(error_code=code))
@@ -126,7 +134,7 @@ def test_a_member_joins_syncs_and_is_told_what_it_got() -> None:
     assert [protocol.name for protocol in request.protocols] == ["range", "roundrobin"]
     bench.sync(("t", 1))
     assert bench.rebalanced() == (Change.ASSIGN, {("t", 1)})
-    assert (bench.group.state, bench.group.member_id, bench.group.generation) == (State.STABLE, "me", 1)
+    assert (bench.group.state, bench.group.member_id, bench.group.generation) == (JoinState.STABLE, "me", 1)
 
 
 def test_nothing_is_sent_before_there_is_a_coordinator_and_a_subscription() -> None:
@@ -194,7 +202,7 @@ def test_heartbeats_go_on_while_the_application_is_in_its_callback() -> None:
     bench.silent()
     bench.heartbeat(KafkaError.REBALANCE_IN_PROGRESS)
     bench.heartbeat(KafkaError.REBALANCE_IN_PROGRESS)
-    assert bench.group.state is State.PREPARING
+    assert bench.group.state is JoinState.PREPARING
 
 
 def test_a_cooperative_member_keeps_its_partitions_and_gives_up_what_moves() -> None:
@@ -250,7 +258,7 @@ def test_a_moved_coordinator_is_looked_for_without_a_rebalance() -> None:
     bench.heartbeat(KafkaError.NOT_COORDINATOR)
     bench.now += 1
     bench.send(HeartbeatRequest)
-    assert bench.group.state is State.STABLE
+    assert bench.group.state is JoinState.STABLE
     assert bench.events(Rebalance) == []
 
 
@@ -321,7 +329,7 @@ def test_an_application_that_does_not_poll_loses_its_partitions_and_comes_back()
     assert rebalance.change is Change.LOSE
     bench.group.callback_done(bench.now)
     bench.silent()
-    assert bench.group.state is State.STALLED
+    assert bench.group.state is JoinState.STALLED
     bench.group.application_at = bench.now
     bench.send(JoinGroupRequest)
 
@@ -332,7 +340,7 @@ def test_an_application_that_waits_inside_poll_is_not_late() -> None:
     bench.group.application_at = float("inf")
     for _ in range(50):
         bench.heartbeat()
-    assert bench.group.state is State.STABLE
+    assert bench.group.state is JoinState.STABLE
 
 
 def test_leaving_is_told_to_the_group_and_then_to_the_client() -> None:
@@ -345,7 +353,7 @@ def test_leaving_is_told_to_the_group_and_then_to_the_client() -> None:
     assert [member.member_id for member in send.request.members] == ["me"]
     bench.reply(send, LeaveGroupResponse())
     assert len(bench.events(Left)) == 1
-    assert (bench.group.state, bench.group.generation) == (State.OUTSIDE, -1)
+    assert (bench.group.state, bench.group.generation) == (JoinState.OUTSIDE, -1)
 
 
 def test_a_static_member_goes_without_a_word_so_that_it_finds_its_place_again() -> None:
@@ -393,7 +401,7 @@ def test_an_answer_to_a_round_that_was_given_up_changes_nothing() -> None:
     bench.group.leave()
     bench.silent()
     bench.reply(old, JoinGroupResponse(generation_id=9, member_id="me", leader="me", protocol_name="range"))
-    assert bench.group.state is State.OUTSIDE
+    assert bench.group.state is JoinState.OUTSIDE
 
 
 @pytest.mark.parametrize("kind", [JoinGroupRequest, SyncGroupRequest])
@@ -410,11 +418,11 @@ def test_a_member_that_leaves_while_it_joins_again_does_not_mind_the_answer(kind
     bench.reply(old, JoinGroupResponse(generation_id=3, member_id="me", leader="me", protocol_name="range")
                 if kind is JoinGroupRequest else SyncGroupResponse(assignment=write_assignment([("t", 0)])))
     bench.reply(goodbye, LeaveGroupResponse())
-    assert bench.group.state is State.OUTSIDE
+    assert bench.group.state is JoinState.OUTSIDE
 
 
 def test_every_state_can_be_reached_and_left() -> None:
     reached = set(TRANSITIONS.values())
     left = {state for state, _ in TRANSITIONS}
-    assert reached == set(State)
-    assert left == set(State)
+    assert reached == set(JoinState)
+    assert left == set(JoinState)

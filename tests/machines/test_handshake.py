@@ -3,9 +3,9 @@
 import pytest
 
 from headrace.errors import KafkaError, KafkaException, ProtocolError
-from headrace.machines.handshake import FIRST_VERSION, Handshake, HandshakeRestartError
+from headrace.machines.cluster.handshake import FIRST_VERSION, Handshake, HandshakeRestartError
 from headrace.wire.frame import encode_response
-from headrace.wire.messages.session import (
+from headrace.wire.messages.cluster.session import (
     ApiVersion,
     ApiVersionsRequest,
     ApiVersionsResponse,

@@ -4,10 +4,10 @@ from typing import Any
 from uuid import UUID
 
 from headrace.errors import KafkaError
+from headrace.machines.cluster.metadata import Metadata, MetadataChanged
 from headrace.machines.machine import Send
-from headrace.machines.metadata import Metadata, MetadataChanged
-from headrace.types import NodeAddress
-from headrace.wire.messages.metadata import (
+from headrace.types.records import NodeAddress
+from headrace.wire.messages.cluster.metadata import (
     MetadataRequest,
     MetadataResponse,
     MetadataResponseBroker,

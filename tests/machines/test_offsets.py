@@ -8,22 +8,21 @@ from uuid import UUID
 import pytest
 
 from headrace.errors import KafkaError
-from headrace.machines.coordinator import CoordinatorFinder
-from headrace.machines.group_classic import Change, Rebalance
+from headrace.machines.cluster.coordinator import CoordinatorFinder
+from headrace.machines.cluster.metadata import Metadata
+from headrace.machines.consumer.offsets import GroupOffsets, OffsetLookup, PositionFailed
+from headrace.machines.consumer.subscription import EARLIEST, PositionPhase, Subscription
+from headrace.machines.groups.classic import Change, Rebalance
+from headrace.machines.groups.ownership import Ownership
 from headrace.machines.machine import Send
-from headrace.machines.metadata import Metadata
-from headrace.machines.offsets import GroupOffsets, OffsetLookup, PositionFailed
-from headrace.machines.ownership import Ownership
-from headrace.machines.subscription import EARLIEST, Phase, Subscription
-from headrace.types import OFFSET_INVALID, TopicPartition
-from headrace.wire.messages.groups import FindCoordinatorResponse
-from headrace.wire.messages.metadata import (
+from headrace.types.records import OFFSET_INVALID, TopicPartition
+from headrace.wire.messages.cluster.metadata import (
     MetadataResponse,
     MetadataResponseBroker,
     MetadataResponsePartition,
     MetadataResponseTopic,
 )
-from headrace.wire.messages.offsets import (
+from headrace.wire.messages.consumer.offsets import (
     ListOffsetsPartitionResponse,
     ListOffsetsRequest,
     ListOffsetsResponse,
@@ -36,6 +35,7 @@ from headrace.wire.messages.offsets import (
     OffsetFetchResponsePartition,
     OffsetFetchResponseTopic,
 )
+from headrace.wire.messages.groups.classic_groups import FindCoordinatorResponse
 
 NEVER = float("inf")
 
@@ -138,7 +138,7 @@ def test_a_partition_to_be_reset_gets_its_start() -> None:
     assert send.request.topics[0].partitions[0].timestamp == EARLIEST
     bench.lookup.on_reply(send, listed(0, 40), 0.0)
     state = bench.subscription.require("t", 0)
-    assert (state.phase, state.position) == (Phase.FETCH, 40)
+    assert (state.phase, state.position) == (PositionPhase.FETCH, 40)
 
 
 def test_a_start_that_was_overtaken_by_a_seek_is_ignored() -> None:
@@ -188,7 +188,7 @@ def test_a_committed_offset_is_the_start() -> None:
     assert send.destination == 1
     bench.group.on_reply(send, fetched(0, 12), 0.0)
     state = bench.subscription.require("t", 0)
-    assert (state.phase, state.position, state.committed) == (Phase.FETCH, 12, 12)
+    assert (state.phase, state.position, state.committed) == (PositionPhase.FETCH, 12, 12)
 
 
 def test_without_a_committed_offset_the_policy_decides() -> None:
@@ -196,7 +196,7 @@ def test_without_a_committed_offset_the_policy_decides() -> None:
     bench.subscription.assign([TopicPartition("t", 0)])
     [send] = poll(bench.group, 0.0)
     bench.group.on_reply(send, fetched(0, -1), 0.0)
-    assert bench.subscription.require("t", 0).phase is Phase.RESET
+    assert bench.subscription.require("t", 0).phase is PositionPhase.RESET
     assert len(poll(bench.lookup, 0.0)) == 1
 
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from headrace.machines.group_classic import Change, Rebalance
-from headrace.machines.ownership import Ownership
-from headrace.machines.transactions import GroupMember
-from headrace.types import TopicPartition
+from headrace.machines.groups.classic import Change, Rebalance
+from headrace.machines.groups.ownership import Ownership
+from headrace.machines.producer.transactions import ConsumerGroupMetadata
+from headrace.types.records import TopicPartition
 
 
 def change(what: Change, generation: int, *partitions: int, member_id: str = "me") -> Rebalance:
@@ -19,13 +19,13 @@ def told(ownership: Ownership, *changes: Rebalance) -> None:
 
 
 def test_before_the_first_assignment_nobody_reads() -> None:
-    assert Ownership("g", "one").member == GroupMember("g", -1, "", "one")
+    assert Ownership("g", "one").member == ConsumerGroupMetadata("g", -1, "", "one")
 
 
 def test_an_assignment_is_the_applications_from_the_moment_it_is_told_of() -> None:
     ownership = Ownership("g", "one")
     ownership.meet(change(Change.ASSIGN, 4, 0))
-    assert ownership.member == GroupMember("g", 4, "me", "one")
+    assert ownership.member == ConsumerGroupMetadata("g", 4, "me", "one")
     assert ownership.reader_of("t", 0) == ownership.member
 
 
@@ -33,30 +33,30 @@ def test_what_is_revoked_is_the_applications_until_it_has_been_told() -> None:
     ownership = Ownership("g", None)
     told(ownership, change(Change.ASSIGN, 4, 0, 1))
     ownership.meet(change(Change.REVOKE, 5, 0))
-    assert ownership.reader_of("t", 0) == GroupMember("g", 5, "me")
+    assert ownership.reader_of("t", 0) == ConsumerGroupMetadata("g", 5, "me")
     ownership.part(change(Change.REVOKE, 5, 0))
     told(ownership, change(Change.ASSIGN, 6))
-    assert ownership.reader_of("t", 0) == GroupMember("g", 5, "me")
-    assert ownership.reader_of("t", 1) == GroupMember("g", 6, "me")
+    assert ownership.reader_of("t", 0) == ConsumerGroupMetadata("g", 5, "me")
+    assert ownership.reader_of("t", 1) == ConsumerGroupMetadata("g", 6, "me")
 
 
 def test_a_member_that_was_dropped_stays_who_it_was_until_it_is_given_partitions_again() -> None:
     ownership = Ownership("g", None)
     told(ownership, change(Change.ASSIGN, 4, 0), change(Change.LOSE, -1, 0, member_id=""))
-    assert ownership.member == ownership.reader_of("t", 0) == GroupMember("g", 4, "me")
+    assert ownership.member == ownership.reader_of("t", 0) == ConsumerGroupMetadata("g", 4, "me")
     told(ownership, change(Change.ASSIGN, 6, 1, member_id="me again"))
-    assert ownership.member == GroupMember("g", 6, "me again")
-    assert ownership.reader_of("t", 0) == GroupMember("g", 4, "me")
+    assert ownership.member == ConsumerGroupMetadata("g", 6, "me again")
+    assert ownership.reader_of("t", 0) == ConsumerGroupMetadata("g", 4, "me")
 
 
 def test_what_comes_back_is_read_as_the_present_member() -> None:
     ownership = Ownership("g", None)
     told(ownership, change(Change.ASSIGN, 4, 0), change(Change.REVOKE, 4, 0), change(Change.ASSIGN, 5, 0))
-    assert ownership.reader_of("t", 0) == GroupMember("g", 5, "me")
+    assert ownership.reader_of("t", 0) == ConsumerGroupMetadata("g", 5, "me")
 
 
 def test_who_left_is_nobody() -> None:
     ownership = Ownership("g", None)
     told(ownership, change(Change.ASSIGN, 4, 0), change(Change.REVOKE, 4, 0))
     ownership.leave()
-    assert ownership.member == ownership.reader_of("t", 0) == GroupMember("g")
+    assert ownership.member == ownership.reader_of("t", 0) == ConsumerGroupMetadata("g")

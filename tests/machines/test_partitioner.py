@@ -3,9 +3,9 @@
 import math
 from types import SimpleNamespace
 
-from headrace.machines.accumulator import Accumulator
-from headrace.machines.metadata import Cluster, PartitionInfo, TopicInfo
-from headrace.machines.partitioner import Balance
+from headrace.machines.cluster.metadata import Cluster, PartitionInfo, TopicInfo
+from headrace.machines.producer.batch_queue import Accumulator
+from headrace.machines.producer.partitioner import Balance
 
 
 class Buffer:

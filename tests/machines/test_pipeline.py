@@ -3,11 +3,11 @@
 import pytest
 
 from headrace.errors import KafkaException, ProtocolError
+from headrace.machines.cluster.in_flight import ClientRequest, Pipeline
 from headrace.machines.machine import Send
-from headrace.machines.pipeline import Call, Pipeline
 from headrace.wire.frame import decode_request, encode_response
-from headrace.wire.messages.groups import HeartbeatRequest, HeartbeatResponse
-from headrace.wire.messages.metadata import MetadataRequest
+from headrace.wire.messages.cluster.metadata import MetadataRequest
+from headrace.wire.messages.groups.classic_groups import HeartbeatRequest, HeartbeatResponse
 
 
 class Nobody:
@@ -15,13 +15,13 @@ class Nobody:
     def on_error(self, send: object, error: object, now: float) -> None: ...
 
 
-def call(deadline: float = 30.0, grace_s: float = 0.0, expects_reply: bool = True) -> Call:
+def call(deadline: float = 30.0, grace_s: float = 0.0, expects_reply: bool = True) -> ClientRequest:
     send = Send(1, HeartbeatRequest(group_id="g", generation_id=1, member_id="m"), 5.0, expects_reply=expects_reply)
     send.version = 4
-    return Call(Nobody(), send, deadline, grace_s)
+    return ClientRequest(Nobody(), send, deadline, grace_s)
 
 
-def reply_to(sent: Call) -> bytes:
+def reply_to(sent: ClientRequest) -> bytes:
     return b"".join(encode_response(HeartbeatResponse(error_code=27), 4, sent.correlation_id))[4:]
 
 
@@ -117,7 +117,7 @@ def test_a_request_that_can_not_be_written_is_not_in_flight() -> None:
     send = Send(1, MetadataRequest(topics=[], include_topic_authorized_operations=True), 5.0)
     send.version = 1
     with pytest.raises(KafkaException):
-        pipeline.push(Call(Nobody(), send, 30.0))
+        pipeline.push(ClientRequest(Nobody(), send, 30.0))
     assert len(pipeline) == 0
 
 

@@ -3,10 +3,10 @@
 import pytest
 
 from headrace.errors import KafkaError, KafkaException
-from headrace.machines.message_sets import places_with_headers, produce_for_version
-from headrace.machines.reactions import REACTIONS, Reaction, forgotten, reaction_to
+from headrace.machines.producer.message_sets import places_with_headers, produce_for_version
+from headrace.machines.producer.reactions import REACTIONS, Reaction, forgotten, reaction_to
 from headrace.records import GZIP, NONE, ZSTD, BatchBuilder, scan
-from headrace.wire.messages.produce import (
+from headrace.wire.messages.producer.produce import (
     PartitionProduceData,
     PartitionProduceResponse,
     ProduceRequest,

@@ -8,20 +8,20 @@ import pytest
 
 from headrace.config import CONSUMER, Config
 from headrace.errors import KafkaError
-from headrace.machines.fetcher import Fetcher
+from headrace.machines.cluster.metadata import Metadata
+from headrace.machines.consumer.fetcher import Fetcher
+from headrace.machines.consumer.recreation import Recreations, follow
+from headrace.machines.consumer.subscription import EARLIEST, LATEST, PositionPhase, Subscription
 from headrace.machines.machine import Send
-from headrace.machines.metadata import Metadata
-from headrace.machines.recreation import Recreations, follow
-from headrace.machines.subscription import EARLIEST, LATEST, Phase, Subscription
 from headrace.records import BatchBuilder
-from headrace.types import OFFSET_INVALID, TopicPartition
-from headrace.wire.messages.fetch import FetchableTopicResponse, FetchRequest, FetchResponse, PartitionData
-from headrace.wire.messages.metadata import (
+from headrace.types.records import OFFSET_INVALID, TopicPartition
+from headrace.wire.messages.cluster.metadata import (
     MetadataResponse,
     MetadataResponseBroker,
     MetadataResponsePartition,
     MetadataResponseTopic,
 )
+from headrace.wire.messages.consumer.fetch import FetchableTopicResponse, FetchRequest, FetchResponse, PartitionData
 
 OLD, NEW, NONE = UUID(int=1), UUID(int=2), UUID(int=0)
 UNKNOWN = KafkaError.UNKNOWN_TOPIC_OR_PART
@@ -62,7 +62,7 @@ class Bench:
         self.fetcher.on_reply(send, FetchResponse(session_id=5, responses=[
             FetchableTopicResponse(topic_id=topic_id, partitions=[data])]), 0.0)
 
-    def states(self) -> list[tuple[Phase, int]]:
+    def states(self) -> list[tuple[PositionPhase, int]]:
         return [(state.phase, state.position) for state in self.subscription]
 
 
@@ -83,13 +83,13 @@ def test_the_policy_decides_where_a_topic_that_was_made_anew_is_read(reset: str,
     bench = reading(reset)
     if between:
         assert bench.picture(NONE, UNKNOWN).lost == {"t"}
-        assert bench.states() == [(Phase.FETCH, 100)] * 2
+        assert bench.states() == [(PositionPhase.FETCH, 100)] * 2
     found = bench.picture(NEW)
     assert found.lost == {"t"}
     assert [(state, error.code()) for state, error in found.news] == [(None, KafkaError.UNKNOWN_TOPIC_ID)]
     assert str(OLD) in texts(found)[0]
     assert str(NEW) in texts(found)[0]
-    assert bench.states() == [(Phase.RESET, OFFSET_INVALID)] * 2
+    assert bench.states() == [(PositionPhase.RESET, OFFSET_INVALID)] * 2
     assert {state.reset_timestamp for state in bench.subscription} == {timestamp}
     assert bench.picture(NEW) == Recreations(), "it is told once"
 
@@ -100,10 +100,10 @@ def test_without_a_policy_each_partition_stops_and_is_told() -> None:
     assert [(state and state.partition, error.code()) for state, error in found.news] == [
         (None, KafkaError.UNKNOWN_TOPIC_ID), (0, KafkaError._AUTO_OFFSET_RESET), (1, KafkaError._AUTO_OFFSET_RESET)]
     assert "seek()" in texts(found)[1]
-    assert bench.states() == [(Phase.FAILED, OFFSET_INVALID)] * 2
+    assert bench.states() == [(PositionPhase.FAILED, OFFSET_INVALID)] * 2
     bench.subscription.seek("t", 0, 3)
     assert bench.picture(NEW) == Recreations()
-    assert bench.states()[0] == (Phase.FETCH, 3)
+    assert bench.states()[0] == (PositionPhase.FETCH, 3)
 
 
 def test_what_was_fetched_of_the_old_topic_is_not_handed_out_any_more() -> None:
@@ -168,7 +168,7 @@ def test_a_paused_partition_starts_again_as_well() -> None:
     bench = reading()
     bench.subscription.set_paused([TopicPartition("t", 0)], True)
     bench.picture(NEW)
-    assert bench.states() == [(Phase.RESET, OFFSET_INVALID)] * 2
+    assert bench.states() == [(PositionPhase.RESET, OFFSET_INVALID)] * 2
     assert bench.subscription.require("t", 0).paused
 
 
@@ -178,7 +178,7 @@ def test_a_topic_without_an_id_is_not_taken_for_another(ids: tuple[UUID, UUID]) 
     bench.assign()
     for topic_id in (*ids, *ids):
         assert bench.picture(topic_id) == Recreations()
-    assert bench.states() == [(Phase.FETCH, 100)] * 2
+    assert bench.states() == [(PositionPhase.FETCH, 100)] * 2
 
 
 def test_a_topic_that_is_not_there_yet_is_not_gone() -> None:
@@ -186,13 +186,13 @@ def test_a_topic_that_is_not_there_yet_is_not_gone() -> None:
     bench.assign()
     assert bench.picture(NONE, UNKNOWN) == Recreations()
     assert bench.picture(NEW) == Recreations()
-    assert bench.states() == [(Phase.FETCH, 100)] * 2
+    assert bench.states() == [(PositionPhase.FETCH, 100)] * 2
 
 
 def test_a_topic_that_may_not_be_read_is_not_gone() -> None:
     bench = reading()
     assert bench.picture(NONE, KafkaError.TOPIC_AUTHORIZATION_FAILED) == Recreations()
-    assert bench.states() == [(Phase.FETCH, 100)] * 2
+    assert bench.states() == [(PositionPhase.FETCH, 100)] * 2
 
 
 def test_a_partition_that_is_assigned_after_the_topic_was_made_anew_is_none_of_the_old() -> None:
@@ -201,4 +201,4 @@ def test_a_partition_that_is_assigned_after_the_topic_was_made_anew_is_none_of_t
     bench.subscription.assign([TopicPartition("t", 0, 7)])
     follow(bench.subscription, bench.metadata.cluster)
     assert bench.picture(NEW) == Recreations()
-    assert bench.states() == [(Phase.FETCH, 7)]
+    assert bench.states() == [(PositionPhase.FETCH, 7)]

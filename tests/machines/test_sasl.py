@@ -7,13 +7,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headrace.errors import ConfigError, KafkaError, KafkaException, ProtocolError
-from headrace.machines.handshake import Handshake, opening_frame
-from headrace.machines.sasl.exchange import Mechanism, SaslExchange
-from headrace.machines.sasl.oauthbearer import OAuthBearer
-from headrace.machines.sasl.plain import Plain
-from headrace.machines.sasl.scram import MOST_ITERATIONS, Scram
+from headrace.machines.cluster.handshake import Handshake, opening_frame
+from headrace.machines.cluster.sasl.exchange import Mechanism, SaslExchange
+from headrace.machines.cluster.sasl.oauthbearer import OAuthBearer
+from headrace.machines.cluster.sasl.plain import Plain
+from headrace.machines.cluster.sasl.scram import MOST_ITERATIONS, Scram
 from headrace.wire.frame import encode_response
-from headrace.wire.messages.session import (
+from headrace.wire.messages.cluster.session import (
     ApiVersion,
     ApiVersionsResponse,
     SaslAuthenticateRequest,

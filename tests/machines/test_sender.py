@@ -7,15 +7,15 @@ from uuid import UUID
 import pytest
 
 from headrace.errors import KafkaError
-from headrace.machines.accumulator import Accumulator
-from headrace.machines.reactions import REACTIONS, Reaction, reaction_to
-from headrace.machines.sender import BatchDone, Limits, ProducerFailed, Sender
-from headrace.machines.sequences import Sequences
-from headrace.wire.messages.produce import (
+from headrace.machines.producer.batch_queue import Accumulator
+from headrace.machines.producer.reactions import REACTIONS, Reaction, reaction_to
+from headrace.machines.producer.sender import BatchDone, Limits, ProducerFailed, Sender
+from headrace.machines.producer.sequences import Sequences
+from headrace.wire.messages.producer.produce import (
     BatchIndexAndErrorMessage,
     InitProducerIdResponse,
-    LeaderIdAndEpoch,
     PartitionProduceResponse,
+    ProduceLeaderIdAndEpoch,
     ProduceRequest,
     ProduceResponse,
     TopicProduceResponse,
@@ -213,7 +213,7 @@ def test_a_hint_at_the_new_leader_is_followed_at_once():
     cluster = Cluster()
     cluster.add()
     (send,) = cluster.poll()
-    hint = LeaderIdAndEpoch(leader_id=4, leader_epoch=8)
+    hint = ProduceLeaderIdAndEpoch(leader_id=4, leader_epoch=8)
     cluster.answer(send, KafkaError.NOT_LEADER_FOR_PARTITION, current_leader=hint)
     assert [retry.destination for retry in cluster.poll()] == [4]
     assert cluster.refreshed == 0
@@ -225,7 +225,7 @@ def test_a_hint_that_is_no_news_is_not_believed_but_looked_up():
     cluster = Cluster()
     cluster.add()
     (send,) = cluster.poll()
-    cluster.answer(send, KafkaError.NOT_LEADER_FOR_PARTITION, current_leader=LeaderIdAndEpoch(leader_id=1))
+    cluster.answer(send, KafkaError.NOT_LEADER_FOR_PARTITION, current_leader=ProduceLeaderIdAndEpoch(leader_id=1))
     assert cluster.refreshed == 1
     assert cluster.poll() == []
     cluster.leaders[0] = 3
@@ -239,7 +239,7 @@ def test_a_hint_at_the_leader_of_a_topic_that_was_made_anew_meanwhile_is_not_fol
     cluster.add()
     (send,) = cluster.poll()
     send.request.topic_data[0].topic_id = UUID(int=4)  # when it was sent
-    hint = LeaderIdAndEpoch(leader_id=4, leader_epoch=8)
+    hint = ProduceLeaderIdAndEpoch(leader_id=4, leader_epoch=8)
     responses = [PartitionProduceResponse(
         index=0, error_code=KafkaError.NOT_LEADER_FOR_PARTITION, current_leader=hint)]
     topics = [TopicProduceResponse(topic_id=UUID(int=4), partition_responses=responses)]

@@ -6,9 +6,9 @@ from uuid import UUID
 import pytest
 
 from headrace.errors import KafkaError
-from headrace.machines.accumulator import PartitionQueue, ProducerBatch
-from headrace.machines.sequences import MAX_EPOCH, Sequences
-from headrace.wire.messages.produce import InitProducerIdResponse
+from headrace.machines.producer.batch_queue import PartitionQueue, ProducerBatch
+from headrace.machines.producer.sequences import MAX_EPOCH, Sequences
+from headrace.wire.messages.producer.produce import InitProducerIdResponse
 
 
 class Sealed:

@@ -6,11 +6,11 @@ from uuid import UUID
 import pytest
 
 from headrace.errors import KafkaError
-from headrace.machines.accumulator import Accumulator
-from headrace.machines.sender import BatchDone, Limits, Sender
-from headrace.machines.sequences import Sequences
+from headrace.machines.producer.batch_queue import Accumulator
+from headrace.machines.producer.sender import BatchDone, Limits, Sender
+from headrace.machines.producer.sequences import Sequences
 from headrace.records import Budget, Cursor, TopicBuffer, scan
-from headrace.wire.messages.produce import (
+from headrace.wire.messages.producer.produce import (
     BatchIndexAndErrorMessage,
     InitProducerIdRequest,
     InitProducerIdResponse,

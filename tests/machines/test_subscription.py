@@ -5,15 +5,15 @@ from __future__ import annotations
 import pytest
 
 from headrace.errors import KafkaError, KafkaException
-from headrace.machines.subscription import EARLIEST, LATEST, Phase, Subscription
-from headrace.types import OFFSET_BEGINNING, OFFSET_END, OFFSET_STORED, TopicPartition
+from headrace.machines.consumer.subscription import EARLIEST, LATEST, PositionPhase, Subscription
+from headrace.types.records import OFFSET_BEGINNING, OFFSET_END, OFFSET_STORED, TopicPartition
 
 
 def test_an_absolute_offset_is_fetched_from_at_once() -> None:
     subscription = Subscription("", "latest")
     subscription.assign([TopicPartition("t", 0, 42)])
     state = subscription.require("t", 0)
-    assert (state.phase, state.position, state.fetch_offset) == (Phase.FETCH, 42, 42)
+    assert (state.phase, state.position, state.fetch_offset) == (PositionPhase.FETCH, 42, 42)
 
 
 @pytest.mark.parametrize(("offset", "timestamp"), [(OFFSET_BEGINNING, EARLIEST), (OFFSET_END, LATEST)])
@@ -21,15 +21,15 @@ def test_a_logical_offset_is_looked_up_at_the_leader(offset: int, timestamp: int
     subscription = Subscription("g", "error")
     subscription.assign([TopicPartition("t", 0, offset)])
     state = subscription.require("t", 0)
-    assert (state.phase, state.reset_timestamp) == (Phase.RESET, timestamp)
+    assert (state.phase, state.reset_timestamp) == (PositionPhase.RESET, timestamp)
 
 
 def test_without_an_offset_the_group_is_asked_and_without_a_group_the_policy_decides() -> None:
     with_group, without = Subscription("g", "earliest"), Subscription("", "earliest")
     for subscription in (with_group, without):
         subscription.assign([TopicPartition("t", 0), TopicPartition("t", 1, OFFSET_STORED)])
-    assert [state.phase for state in with_group] == [Phase.COMMITTED, Phase.COMMITTED]
-    assert [state.phase for state in without] == [Phase.RESET, Phase.RESET]
+    assert [state.phase for state in with_group] == [PositionPhase.COMMITTED, PositionPhase.COMMITTED]
+    assert [state.phase for state in without] == [PositionPhase.RESET, PositionPhase.RESET]
 
 
 def test_the_policy_error_leaves_a_partition_without_a_position() -> None:
@@ -37,7 +37,7 @@ def test_the_policy_error_leaves_a_partition_without_a_position() -> None:
     subscription.assign([TopicPartition("t", 0, 7)])
     state = subscription.require("t", 0)
     assert not subscription.reset_by_policy(state)
-    assert state.phase is Phase.FAILED
+    assert state.phase is PositionPhase.FAILED
 
 
 def test_every_jump_makes_older_data_stale() -> None:

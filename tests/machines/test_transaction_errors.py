@@ -5,11 +5,11 @@ from driven_transactions import MEMBER, Driven
 
 from headrace.error_codes import CODES
 from headrace.errors import KafkaError as K
-from headrace.machines.transaction_errors import ErrorClass, class_of, gravest
-from headrace.machines.transactions import Operation, State
-from headrace.types import TopicPartition
-from headrace.wire.messages.produce import InitProducerIdRequest
-from headrace.wire.messages.transactions import (
+from headrace.machines.producer.transaction_errors import ErrorClass, class_of, gravest
+from headrace.machines.producer.transactions import Operation, TxnState
+from headrace.types.records import TopicPartition
+from headrace.wire.messages.producer.produce import InitProducerIdRequest
+from headrace.wire.messages.producer.transactions import (
     AddOffsetsToTxnRequest,
     AddPartitionsToTxnRequest,
     EndTxnRequest,
@@ -93,7 +93,7 @@ def test_each_class_does_what_it_says(version, request_type, code, kind):
         assert driven.expect(request_type).request == send.request
         return
     fatal = kind in (C.FENCED, C.FATAL) or request_type is InitProducerIdRequest
-    assert driven.machine.state is (State.FAILED if fatal else State.DOOMED)
+    assert driven.machine.state is (TxnState.FAILED if fatal else TxnState.DOOMED)
     error = driven.machine.error
     assert error == (K._FENCED if kind is C.FENCED else code)
     assert (error.fatal(), error.txn_requires_abort()) == (fatal, not fatal)

@@ -6,16 +6,16 @@ import pytest
 from driven_transactions import COORDINATOR, GROUP_COORDINATOR, MEMBER, Driven, offsets_reply, partitions_reply
 
 from headrace.errors import KafkaError as K
-from headrace.machines.transactions import (
-    GroupMember,
+from headrace.machines.producer.transactions import (
+    ConsumerGroupMetadata,
     Operation,
     OperationDone,
-    State,
     TransactionFailed,
+    TxnState,
 )
-from headrace.types import TopicPartition
-from headrace.wire.messages.produce import InitProducerIdRequest
-from headrace.wire.messages.transactions import (
+from headrace.types.records import TopicPartition
+from headrace.wire.messages.producer.produce import InitProducerIdRequest
+from headrace.wire.messages.producer.transactions import (
     AddOffsetsToTxnRequest,
     AddPartitionsToTxnRequest,
     EndTxnRequest,
@@ -50,34 +50,34 @@ CALLS = {
 }
 FATAL, ABORT = "fatal", "abort"
 RULES = {  # what each call says in each state: None is allowed
-    State.UNINITIALIZED: (None, K._STATE, K._STATE, K._STATE, K._STATE),
-    State.INITIALIZING: (K._CONFLICT, K._CONFLICT, K._CONFLICT, K._CONFLICT, K._CONFLICT),
-    State.READY: (K._STATE, None, K._STATE, K._STATE, K._STATE),
-    State.OPEN: (K._STATE, K._STATE, None, None, None),
-    State.COMMITTING: (K._CONFLICT, K._CONFLICT, K._CONFLICT, K._CONFLICT, K._CONFLICT),
-    State.ABORTING: (K._CONFLICT, K._CONFLICT, K._CONFLICT, K._CONFLICT, K._CONFLICT),
-    State.DOOMED: (K._STATE, K._STATE, ABORT, ABORT, None),
-    State.FAILED: (FATAL, FATAL, FATAL, FATAL, FATAL),
+    TxnState.UNINITIALIZED: (None, K._STATE, K._STATE, K._STATE, K._STATE),
+    TxnState.INITIALIZING: (K._CONFLICT, K._CONFLICT, K._CONFLICT, K._CONFLICT, K._CONFLICT),
+    TxnState.READY: (K._STATE, None, K._STATE, K._STATE, K._STATE),
+    TxnState.OPEN: (K._STATE, K._STATE, None, None, None),
+    TxnState.COMMITTING: (K._CONFLICT, K._CONFLICT, K._CONFLICT, K._CONFLICT, K._CONFLICT),
+    TxnState.ABORTING: (K._CONFLICT, K._CONFLICT, K._CONFLICT, K._CONFLICT, K._CONFLICT),
+    TxnState.DOOMED: (K._STATE, K._STATE, ABORT, ABORT, None),
+    TxnState.FAILED: (FATAL, FATAL, FATAL, FATAL, FATAL),
 }
 
 
-def in_state(state: State, version: int) -> Driven:
+def in_state(state: TxnState, version: int) -> Driven:
     driven = Driven(version)
-    if state is State.UNINITIALIZED:
+    if state is TxnState.UNINITIALIZED:
         return driven
-    if state is State.INITIALIZING:
+    if state is TxnState.INITIALIZING:
         driven.machine.begin(Operation.INIT)
         return driven
     driven.initialised()
-    if state is not State.READY:
+    if state is not TxnState.READY:
         driven.opened()
-    if state is State.COMMITTING:
+    if state is TxnState.COMMITTING:
         driven.writing().ending(Operation.COMMIT)
-    elif state is State.ABORTING:
+    elif state is TxnState.ABORTING:
         driven.writing().ending(Operation.ABORT)
-    elif state is State.DOOMED:
+    elif state is TxnState.DOOMED:
         driven.machine.on_record_failed(K(K._MSG_TIMED_OUT))
-    elif state is State.FAILED:
+    elif state is TxnState.FAILED:
         driven.machine.on_fatal(K(K.PRODUCER_FENCED))
     assert driven.machine.state is state
     return driven
@@ -122,7 +122,7 @@ def test_a_transaction_of_version_1_adds_partitions_then_ends(one):
     one.accept(send)
     assert one.done() == {Operation.COMMIT: None}
     assert one.sent() is None
-    assert (one.machine.state, one.machine.epoch) == (State.READY, 0)
+    assert (one.machine.state, one.machine.epoch) == (TxnState.READY, 0)
 
 
 def test_a_transaction_of_version_2_only_ends_and_gets_the_next_epoch(two):
@@ -152,7 +152,7 @@ def test_a_transaction_with_nothing_in_it_needs_no_request(either, operation):
     assert either.machine.begin(operation) is None
     assert either.sent() is None
     assert either.done() == {operation: None}
-    assert either.machine.state is State.READY
+    assert either.machine.state is TxnState.READY
 
 
 @pytest.mark.parametrize("operation", [Operation.COMMIT, Operation.ABORT])
@@ -177,7 +177,9 @@ def test_a_record_that_comes_after_the_end_was_asked_for_neither_gets_in_nor_hol
     assert either.done() == {}
 
 
-@pytest.mark.parametrize("state", [State.UNINITIALIZED, State.READY, State.ABORTING, State.DOOMED, State.FAILED])
+@pytest.mark.parametrize(
+    "state", [TxnState.UNINITIALIZED, TxnState.READY, TxnState.ABORTING, TxnState.DOOMED, TxnState.FAILED]
+)
 def test_records_are_sent_in_open_transactions_only(state):
     assert not in_state(state, 2).machine.admits("t", 0)
 
@@ -225,7 +227,7 @@ def test_a_group_is_announced_once_in_each_transaction(one):
     for _ in range(2):
         one.opened()
         for group, announced in (("g", True), ("h", True), ("g", False)):
-            assert one.machine.add_offsets([TopicPartition("in", 0, 1)], GroupMember(group)) is None
+            assert one.machine.add_offsets([TopicPartition("in", 0, 1)], ConsumerGroupMetadata(group)) is None
             if announced:
                 one.accept(one.expect(AddOffsetsToTxnRequest))
             one.accept(one.expect(TxnOffsetCommitRequest))
@@ -300,7 +302,7 @@ def test_a_group_that_may_not_be_used_dooms_the_transaction_only(either):
     if either.machine.version == 1:
         either.accept(either.expect(AddOffsetsToTxnRequest))
     assert either.sent() is None
-    assert either.machine.state is State.DOOMED
+    assert either.machine.state is TxnState.DOOMED
     assert either.done()[Operation.OFFSETS] == K.GROUP_AUTHORIZATION_FAILED
 
 
@@ -368,7 +370,7 @@ def test_the_wait_grows_with_failures_and_begins_anew_after_an_answer(one):
 def test_an_answer_ends_the_row_of_failures(either):
     either.opened()
     for group in ("g", "h"):
-        either.machine.add_offsets([TopicPartition("in", 0, 1)], GroupMember(group))
+        either.machine.add_offsets([TopicPartition("in", 0, 1)], ConsumerGroupMetadata(group))
         while (send := either.sent()) is not None:
             either.lose(send)
             assert either.machine.deadline() == pytest.approx(either.now + 0.1)
@@ -500,7 +502,7 @@ def test_version_2_gets_its_epoch_with_the_end_whatever_was_lost(two):
 def test_after_a_batch_that_was_given_up_version_1_needs_a_new_epoch_if_it_had_a_number(one, sent, uncertain, epoch):
     one.opened().writing()
     one.machine.on_batch_failed(K(K._MSG_TIMED_OUT), sent=sent, uncertain=uncertain)
-    assert one.machine.state is State.DOOMED
+    assert one.machine.state is TxnState.DOOMED
     one.done()
     one.end(Operation.ABORT)
     assert recovered(one) == epoch
@@ -730,7 +732,7 @@ def test_answers_after_the_end_of_all_change_nothing(either):
     either.machine.on_fatal(K(K.PRODUCER_FENCED))
     assert either.done()[Operation.COMMIT] == K._FENCED
     either.accept(send, 7, 1)
-    assert either.machine.state is State.FAILED
+    assert either.machine.state is TxnState.FAILED
     assert either.done() == {}
 
 
@@ -748,7 +750,7 @@ def test_the_answer_for_one_partition_that_heals_does_not_hide_that_of_one_that_
     send = one.expect(AddPartitionsToTxnRequest)
     one.machine.on_reply(send, partitions_reply({
         ("t", 0): K.UNKNOWN_TOPIC_OR_PART, ("t", 1): K.TOPIC_AUTHORIZATION_FAILED}), one.now)
-    assert one.machine.state is State.DOOMED
+    assert one.machine.state is TxnState.DOOMED
     assert one.machine.error == K.TOPIC_AUTHORIZATION_FAILED
 
 

@@ -71,7 +71,7 @@ _BROKER = f"""
 import sys
 from headrace import Producer
 from headrace.testing import Action, BrokerSettings, EmbeddedBroker, Fault
-from headrace.wire.messages.produce import ProduceRequest
+from headrace.wire.messages.producer.produce import ProduceRequest
 from tests.net.threaded_broker import ThreadedBroker
 settings = BrokerSettings(auto_create_topics=False)
 topics = {{{TOPIC!r}: 4, "many": 1000, {FULL!r}: {FULL_PARTITIONS}}}

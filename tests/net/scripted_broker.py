@@ -7,11 +7,11 @@ import ssl
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from headrace.types import NodeAddress
+from headrace.types.records import NodeAddress
 from headrace.wire.api import API
 from headrace.wire.frame import FrameSplitter, RequestFrame, decode_request, encode_response
-from headrace.wire.messages.metadata import MetadataRequest, MetadataResponse, MetadataResponseBroker
-from headrace.wire.messages.session import ApiVersion, ApiVersionsRequest, ApiVersionsResponse
+from headrace.wire.messages.cluster.metadata import MetadataRequest, MetadataResponse, MetadataResponseBroker
+from headrace.wire.messages.cluster.session import ApiVersion, ApiVersionsRequest, ApiVersionsResponse
 from headrace.wire.schema import Response
 
 SILENCE = "say nothing"

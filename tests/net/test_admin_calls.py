@@ -5,20 +5,32 @@ from typing import Any
 
 from scripted_broker import ScriptedBroker, admin_config
 
-from headrace.client.admin_calls import AdminCalls
-from headrace.client.base import ClientCore
+from headrace.client.admin.admin_engine import AdminCalls
+from headrace.client.core import ClientCore
 from headrace.config import ADMIN, Config
 from headrace.errors import KafkaError
-from headrace.machines.resources import ConfigResource, ListOffsetsResultInfo, NewTopic, OffsetSpec
-from headrace.types import TopicPartition
+from headrace.types.admin import ConfigResource, ListOffsetsResultInfo, NewTopic, OffsetSpec
+from headrace.types.records import TopicPartition
 from headrace.wire.frame import RequestFrame
-from headrace.wire.messages.admin_configs import (
+from headrace.wire.messages.admin.configs import (
     DescribeConfigsRequest,
     DescribeConfigsResponse,
     DescribeConfigsResult,
 )
-from headrace.wire.messages.admin_topics import CreatableTopicResult, CreateTopicsRequest, CreateTopicsResponse
-from headrace.wire.messages.groups import (
+from headrace.wire.messages.admin.topics import CreatableTopicResult, CreateTopicsRequest, CreateTopicsResponse
+from headrace.wire.messages.cluster.metadata import (
+    MetadataRequest,
+    MetadataResponse,
+    MetadataResponsePartition,
+    MetadataResponseTopic,
+)
+from headrace.wire.messages.consumer.offsets import (
+    ListOffsetsPartitionResponse,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    ListOffsetsTopicResponse,
+)
+from headrace.wire.messages.groups.classic_groups import (
     DeletableGroupResult,
     DeleteGroupsRequest,
     DeleteGroupsResponse,
@@ -27,18 +39,6 @@ from headrace.wire.messages.groups import (
     ListedGroup,
     ListGroupsRequest,
     ListGroupsResponse,
-)
-from headrace.wire.messages.metadata import (
-    MetadataRequest,
-    MetadataResponse,
-    MetadataResponsePartition,
-    MetadataResponseTopic,
-)
-from headrace.wire.messages.offsets import (
-    ListOffsetsPartitionResponse,
-    ListOffsetsRequest,
-    ListOffsetsResponse,
-    ListOffsetsTopicResponse,
 )
 
 NODES = {"node1": ("one", 1), "node2": ("two", 2)}

@@ -7,14 +7,16 @@ from typing import Any
 import pytest
 from scripted_broker import HANG_UP, SILENCE, ScriptedBroker, admin_config, api_versions
 
-from headrace.client.base import ClientCore
+from headrace.client.core import ClientCore
 from headrace.config import ADMIN, Config
 from headrace.errors import KafkaError, KafkaException
-from headrace.machines.coordinator import GROUP
+from headrace.machines.cluster.coordinator import GROUP
 from headrace.machines.machine import ANY_NODE, Event, Send
 from headrace.wire.frame import RequestFrame, encode_response
-from headrace.wire.messages.fetch import FetchRequest
-from headrace.wire.messages.groups import (
+from headrace.wire.messages.cluster.metadata import MetadataRequest
+from headrace.wire.messages.cluster.session import ApiVersionsRequest, ApiVersionsResponse
+from headrace.wire.messages.consumer.fetch import FetchRequest
+from headrace.wire.messages.groups.classic_groups import (
     FindCoordinatorRequest,
     FindCoordinatorResponse,
     HeartbeatRequest,
@@ -22,9 +24,7 @@ from headrace.wire.messages.groups import (
     ListGroupsRequest,
     ListGroupsResponse,
 )
-from headrace.wire.messages.metadata import MetadataRequest
-from headrace.wire.messages.produce import ProduceRequest
-from headrace.wire.messages.session import ApiVersionsRequest, ApiVersionsResponse
+from headrace.wire.messages.producer.produce import ProduceRequest
 from headrace.wire.schema import Struct
 
 HEARTBEAT = HeartbeatRequest(group_id="g", generation_id=1, member_id="m")
@@ -386,7 +386,7 @@ def test_a_large_reply_is_received_whole() -> None:
 
 
 def _groups(names: list[str]) -> ListGroupsResponse:
-    from headrace.wire.messages.groups import ListedGroup
+    from headrace.wire.messages.groups.classic_groups import ListedGroup
 
     return ListGroupsResponse(groups=[ListedGroup(group_id=name, protocol_type="consumer") for name in names])
 

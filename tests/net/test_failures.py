@@ -12,7 +12,7 @@ import pytest
 import trustme
 from scripted_broker import PeerProtocol, ScriptedBroker, admin_config
 
-from headrace.client.base import ClientCore
+from headrace.client.core import ClientCore
 from headrace.config import ADMIN, Config
 from headrace.errors import ConfigError, KafkaError, KafkaException
 

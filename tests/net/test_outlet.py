@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from headrace.net.bytestream import Outlet
+from headrace.net.stream import Outlet
 
 
 class Sender(asyncio.Protocol):

@@ -10,20 +10,20 @@ import pytest
 from scripted_broker import HANG_UP, SILENCE, ScriptedBroker, admin_config
 
 from headrace import Consumer, Producer, TopicPartition
-from headrace.client.base import ClientCore
+from headrace.client.core import ClientCore
 from headrace.config import ADMIN, Config
 from headrace.errors import DependencyError, KafkaError, KafkaException
+from headrace.net.auth.tokens import unsecured_token
 from headrace.net.thread import loop_thread
-from headrace.net.tokens import unsecured_token
 from headrace.wire.frame import RequestFrame
-from headrace.wire.messages.groups import HeartbeatRequest, HeartbeatResponse
-from headrace.wire.messages.metadata import MetadataRequest
-from headrace.wire.messages.session import (
+from headrace.wire.messages.cluster.metadata import MetadataRequest
+from headrace.wire.messages.cluster.session import (
     SaslAuthenticateRequest,
     SaslAuthenticateResponse,
     SaslHandshakeRequest,
     SaslHandshakeResponse,
 )
+from headrace.wire.messages.groups.classic_groups import HeartbeatRequest, HeartbeatResponse
 
 HEARTBEAT = HeartbeatRequest(group_id="g", generation_id=1, member_id="m")
 PLAIN = {"security.protocol": "sasl_plaintext", "sasl.mechanism": "PLAIN", "sasl.username": "u",

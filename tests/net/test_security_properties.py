@@ -13,7 +13,7 @@ from cryptography.hazmat.primitives.serialization import pkcs12
 
 from headrace.config import ADMIN, Config
 from headrace.errors import ConfigError, DependencyError
-from headrace.net.tls import tls_context
+from headrace.net.auth.tls import tls_context
 
 SASL = {"security.protocol": "SASL_SSL"}
 PLAIN = {**SASL, "sasl.mechanism": "PLAIN"}

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from headrace.config import PRODUCER, Config
-from headrace.net.dial import socket_connector
-from headrace.types import NodeAddress
+from headrace.net.settings import socket_connector
+from headrace.types.records import NodeAddress
 
 ON_BY_DEFAULT = {"socket.keepalive.enable": (socket.SOL_SOCKET, socket.SO_KEEPALIVE),
                  "socket.nagle.disable": (socket.IPPROTO_TCP, socket.TCP_NODELAY)}

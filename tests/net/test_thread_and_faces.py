@@ -21,7 +21,7 @@ from headrace.aio import AIOAdminClient
 from headrace.errors import ClientClosedError, ConfigError, KafkaError, KafkaException
 from headrace.net.thread import loop_thread, waking
 from headrace.wire.frame import RequestFrame
-from headrace.wire.messages.admin_topics import CreatableTopicResult, CreateTopicsRequest, CreateTopicsResponse
+from headrace.wire.messages.admin.topics import CreatableTopicResult, CreateTopicsRequest, CreateTopicsResponse
 
 
 @pytest.fixture

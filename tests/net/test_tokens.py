@@ -17,9 +17,9 @@ import trustme
 
 from headrace.config import ADMIN, Config
 from headrace.errors import ConfigError, KafkaError, KafkaException
-from headrace.net.authentication import mechanism_source
-from headrace.net.tokens import Token, TokenSource, from_callback, jwt_expiry, unsecured_token
-from headrace.types import NodeAddress
+from headrace.net.auth.mechanisms import mechanism_source
+from headrace.net.auth.tokens import Token, TokenSource, from_callback, jwt_expiry, unsecured_token
+from headrace.types.records import NodeAddress
 
 NODE = NodeAddress(1, "broker", 9092)
 

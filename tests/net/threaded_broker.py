@@ -15,14 +15,15 @@ from uuid import UUID
 
 from headrace.wire.api import API
 from headrace.wire.frame import FrameSplitter, RequestFrame, decode_request, encode_response
-from headrace.wire.messages.metadata import (
+from headrace.wire.messages.cluster.metadata import (
     MetadataRequest,
     MetadataResponse,
     MetadataResponseBroker,
     MetadataResponsePartition,
     MetadataResponseTopic,
 )
-from headrace.wire.messages.produce import (
+from headrace.wire.messages.cluster.session import ApiVersion, ApiVersionsRequest, ApiVersionsResponse
+from headrace.wire.messages.producer.produce import (
     InitProducerIdRequest,
     InitProducerIdResponse,
     PartitionProduceResponse,
@@ -30,7 +31,6 @@ from headrace.wire.messages.produce import (
     ProduceResponse,
     TopicProduceResponse,
 )
-from headrace.wire.messages.session import ApiVersion, ApiVersionsRequest, ApiVersionsResponse
 from headrace.wire.schema import Response
 
 TOPIC, TOPIC_ID = "t", UUID(int=7)

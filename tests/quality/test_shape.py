@@ -9,9 +9,12 @@ import pytest
 ROOT = Path(__file__).parents[2]
 SOURCES = sorted((ROOT / "src").rglob("*.py"))
 WALKS = {
-    "out": ("client/producer.py", "machines/accumulator.py", "machines/sender.py", "net/driver.py",
-            "net/connection.py"),
-    "back": ("net/connection.py", "net/driver.py", "machines/fetcher.py", "records/batch.py", "client/consumer.py"),
+    "out": (
+        "client/producer/producer_engine.py", "machines/producer/batch_queue.py", "machines/producer/sender.py",
+        "net/driver.py", "net/connection.py"),
+    "back": (
+        "net/connection.py", "net/driver.py", "machines/consumer/fetcher.py", "records/batch.py",
+        "client/consumer/aio_consumer.py"),
 }
 TABLES = {"error_codes.py"}
 

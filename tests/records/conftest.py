@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from headrace.records import batch, builder, columns, delivery, hashing, header, message, topic_buffer
+from headrace.records import batch, builder, delivery, hashing, header, message, topic_buffer
+from headrace.records.columns import columns
 
 
 class Twin(SimpleNamespace):

@@ -23,13 +23,14 @@ from types import TracebackType
 from typing import Any, NamedTuple
 
 from headrace.errors import KafkaError, KafkaException
-from headrace.records import MAX_DECOMPRESSED_BYTES, arrow, decompress, scan, set_base_offset
+from headrace.records import MAX_DECOMPRESSED_BYTES, decompress, scan, set_base_offset
 from headrace.records.batch_writer import write_batch, write_end_marker
+from headrace.records.columns import arrow
 from headrace.records.compression import ZSTD
 from headrace.records.control import CONTROL_NAMES, MARKER_KEY, MARKER_VALUE, control_records
-from headrace.records.conversion import downgrade, upgrade
 from headrace.records.header import HEADER_BYTES, BatchInfo
-from headrace.records.legacy_writer import write_message_set
+from headrace.records.legacy.conversion import downgrade, upgrade
+from headrace.records.legacy.message_set_writer import write_message_set
 from headrace.records.record import read_all, wrapped
 
 from .conftest import NATIVE, PLAIN

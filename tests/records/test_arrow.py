@@ -10,7 +10,7 @@ import pytest
 
 from headrace import records
 from headrace.errors import BufferFullError, CorruptRecordError, KafkaException
-from headrace.records import arrow
+from headrace.records.columns import arrow
 
 from .samples import batch, simple
 

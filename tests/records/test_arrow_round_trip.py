@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from headrace import records
-from headrace.records import arrow
+from headrace.records.columns import arrow
 
 from .samples import contents
 

@@ -9,7 +9,7 @@ import pytest
 
 from headrace.errors import CorruptRecordError
 from headrace.records.compression import CODEC_NAMES, GZIP, LZ4, SNAPPY, ZSTD, compress, decompress
-from headrace.records.legacy import _xxh32
+from headrace.records.legacy.message_set import _xxh32
 
 SAMPLES = [b"", b"a", b"hello " * 100, random.Random(1).randbytes(100_000), bytes(1_000_000)]
 

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from headrace import records
 from headrace.errors import CorruptRecordError, KafkaError, KafkaException
 from headrace.records.compression import GZIP, LZ4, ZSTD, compress
-from headrace.records.conversion import downgrade, upgrade
-from headrace.records.legacy import resum_lz4
-from headrace.records.legacy_writer import write_message_set
+from headrace.records.legacy.conversion import downgrade, upgrade
+from headrace.records.legacy.message_set import resum_lz4
+from headrace.records.legacy.message_set_writer import write_message_set
 
 from .samples import batch, contents, record_lists, resum, simple
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from headrace.errors import CorruptRecordError
 from headrace.records.compression import GZIP, LZ4, SNAPPY, ZSTD, compress
-from headrace.records.legacy_writer import write_message_set
+from headrace.records.legacy.message_set_writer import write_message_set
 
 from .samples import LIMIT, contents, simple, tabled, taken, told
 

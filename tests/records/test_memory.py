@@ -16,7 +16,7 @@ import pytest
 
 from headrace.records.batch_writer import write_batch
 from headrace.records.compression import CODEC_NAMES, GZIP, LZ4, SNAPPY, ZSTD
-from headrace.records.legacy import resum_lz4
+from headrace.records.legacy.message_set import resum_lz4
 
 from .samples import resum
 from .test_legacy import message

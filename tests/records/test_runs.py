@@ -5,10 +5,10 @@ from types import ModuleType
 
 import pytest
 
-import headrace.records.columns as plain_columns
+import headrace.records.columns.columns as plain_columns
 import headrace.records.topic_buffer as plain
 from headrace.errors import KafkaException
-from headrace.records.columns import BinaryInput
+from headrace.records.columns.columns import BinaryInput
 
 try:
     from headrace.records import _native as native

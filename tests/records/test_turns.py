@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from headrace.records.columns import BinaryInput
+from headrace.records.columns.columns import BinaryInput
 
 AROUND = 2
 """Turns that another thread may have just before and just after an action that lets it have none."""

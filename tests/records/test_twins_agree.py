@@ -131,8 +131,8 @@ def test_on_where_produced_records_go(
 @given(rows=st.lists(st.tuples(contents, contents, st.lists(st.tuples(names, contents), max_size=2)), max_size=20))
 def test_on_columns_in(native: Any, plain: Any, rows: list[Any]) -> None:
     pa = pytest.importorskip("pyarrow")
-    from headrace.records import columns
-    from headrace.records.arrow import _binary_input, _header_input
+    from headrace.records.columns import columns
+    from headrace.records.columns.arrow import _binary_input, _header_input
 
     entry = pa.struct([pa.field("key", pa.string()), pa.field("value", pa.binary())])
     keys = pa.array([row[0] for row in rows], pa.large_binary())
@@ -163,7 +163,7 @@ def test_on_columns_of_values_alone(
 ) -> None:
     """These are written in runs; rows whose keys are all null are not, and must give the same."""
     pa = pytest.importorskip("pyarrow")
-    from headrace.records.arrow import _binary_input
+    from headrace.records.columns.arrow import _binary_input
 
     values = _binary_input(pa.array([None if n is None else bytes(n) for n in lengths], pa.binary()), "value")
     no_keys = _binary_input(pa.nulls(len(lengths), pa.binary()), "key")

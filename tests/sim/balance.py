@@ -17,15 +17,15 @@ from uuid import UUID
 import pytest
 
 from headrace.errors import KafkaError
-from headrace.machines.accumulator import Accumulator, ProducerBatch
+from headrace.machines.cluster.metadata import Cluster, PartitionInfo, TopicInfo
 from headrace.machines.machine import Send
-from headrace.machines.metadata import Cluster, PartitionInfo, TopicInfo
-from headrace.machines.partitioner import Balance
-from headrace.machines.sender import BatchDone, Limits, Sender
-from headrace.machines.sequences import Sequences
+from headrace.machines.producer.batch_queue import Accumulator, ProducerBatch
+from headrace.machines.producer.partitioner import Balance
+from headrace.machines.producer.sender import BatchDone, Limits, Sender
+from headrace.machines.producer.sequences import Sequences
 from headrace.records import topic_buffer
-from headrace.types import NodeAddress
-from headrace.wire.messages.produce import (
+from headrace.types.records import NodeAddress
+from headrace.wire.messages.producer.produce import (
     InitProducerIdRequest,
     InitProducerIdResponse,
     PartitionProduceResponse,

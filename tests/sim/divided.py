@@ -12,7 +12,7 @@ import sys
 from collections import Counter
 
 from headrace.errors import KafkaError
-from headrace.machines.sender import BatchDone
+from headrace.machines.producer.sender import BatchDone
 
 from .campaign import run_campaign
 from .produce import Simulation

@@ -27,17 +27,17 @@ from contextlib import contextmanager, suppress
 from typing import Any
 
 from headrace.aio import AIOConsumer
-from headrace.broker.offsets import Committed, OffsetStore
-from headrace.broker.partition import Refused
+from headrace.broker.coordinators.committed_offsets import Committed, OffsetStore
 from headrace.broker.settings import BrokerSettings
+from headrace.broker.storage.partition import Refused
 from headrace.client.application_callbacks import ApplicationCallbacks
-from headrace.client.consumer_core import ConsumerCore
+from headrace.client.consumer.consumer_engine import ConsumerCore
 from headrace.errors import KafkaException
-from headrace.machines.transactions import GroupMember
-from headrace.net import clock
+from headrace.machines.producer.transactions import ConsumerGroupMetadata
+from headrace.net import timers
 from headrace.records import Message
 from headrace.records.batch_writer import write_batch
-from headrace.types import TopicPartition
+from headrace.types.records import TopicPartition
 
 from .campaign import Violation, run_campaign
 from .memory_network import Connect, Network
@@ -128,7 +128,7 @@ class Worker:
         await asyncio.sleep(_MAX_POLL_S + 1 if slow else self.chance.uniform(0, 0.2))
         await self.going.wait()
 
-    async def _finish(self, member: GroupMember, records: list[Message]) -> None:
+    async def _finish(self, member: ConsumerGroupMetadata, records: list[Message]) -> None:
         nexts = {each.partition() or 0: (each.offset() or 0) + 1 for each in records}
         if self.sim.commits == "transactional":
             if not self.sim.transact(member, records, nexts):
@@ -322,7 +322,7 @@ class Membership:
 
     # What the applications do with what they read
 
-    def note_read(self, worker: str, member: GroupMember, records: list[Message]) -> None:
+    def note_read(self, worker: str, member: ConsumerGroupMetadata, records: list[Message]) -> None:
         """An application got records, as a member of a generation."""
         last: dict[int, int] = {}
         for each in records:
@@ -332,7 +332,7 @@ class Membership:
             self.hold(offset > last.get(partition, -1), f"one call has {partition}@{offset} out of order, or twice")
             last[partition] = offset
 
-    def transact(self, member: GroupMember, records: list[Message], nexts: dict[int, int]) -> bool:
+    def transact(self, member: ConsumerGroupMetadata, records: list[Message], nexts: dict[int, int]) -> bool:
         """Write records and commit their offsets, both or neither; False if the group refuses the member (KIP-447)."""
         group = self.network.cluster.groups.get(GROUP)
         assert group is not None
@@ -393,7 +393,7 @@ class Membership:
 @contextmanager
 def _by_lot(seed: int) -> Iterator[None]:
     """What is random elsewhere comes from the seed."""
-    chance, jitter = random.Random(seed + 1), clock.jitter.__self__  # type: ignore[attr-defined]
+    chance, jitter = random.Random(seed + 1), timers.jitter.__self__  # type: ignore[attr-defined]
     state, ids = jitter.getstate(), uuid.uuid4
     jitter.seed(seed)
     uuid.uuid4 = lambda: uuid.UUID(int=chance.getrandbits(128))

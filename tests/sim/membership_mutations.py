@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from headrace.client.consumer_core import Callback, ConsumerCore
-from headrace.machines.fetcher import Fetcher
-from headrace.machines.group_classic import Change, ClassicGroup, Rebalance
-from headrace.machines.ownership import Ownership
-from headrace.machines.transactions import GroupMember
+from headrace.client.consumer.consumer_engine import Callback, ConsumerCore
+from headrace.machines.consumer.fetcher import Fetcher
+from headrace.machines.groups.classic import Change, ClassicGroup, Rebalance
+from headrace.machines.groups.ownership import Ownership
+from headrace.machines.producer.transactions import ConsumerGroupMetadata
 
 from . import membership
 from .mutation import Rules
@@ -49,9 +49,9 @@ def _(patch: pytest.MonkeyPatch) -> None:
 
 @broken("Consumer: a transaction has the identity under which was read", membership.run_schedule, 300)
 def _(patch: pytest.MonkeyPatch) -> None:
-    def present(self: ConsumerCore) -> GroupMember | None:
+    def present(self: ConsumerCore) -> ConsumerGroupMetadata | None:
         group = self.group
-        return None if group is None else GroupMember("g", group.generation, group.member_id)
+        return None if group is None else ConsumerGroupMetadata("g", group.generation, group.member_id)
 
     patch.setattr(ConsumerCore, "group_member", present)
 

@@ -12,11 +12,11 @@ from collections import deque
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from headrace.broker.cluster import Cluster, Node
-from headrace.broker.server import Connection, Listener
-from headrace.broker.services import served_by
+from headrace.broker.cluster import BrokerCluster, BrokerNode
+from headrace.broker.dispatch import served_by
+from headrace.broker.server import ClientConnection, Listener
 from headrace.broker.settings import BrokerSettings
-from headrace.types import NodeAddress
+from headrace.types.records import NodeAddress
 
 Connect = Callable[[asyncio.BufferedProtocol, NodeAddress], Awaitable[None]]
 
@@ -108,8 +108,8 @@ class Network:
     """
 
     def __init__(self, nodes: int, chance: random.Random, settings: BrokerSettings) -> None:
-        known = [Node(number, f"node-{number}", 9000 + number, is_up=True) for number in range(1, nodes + 1)]
-        self.cluster = Cluster(known, settings, served_by(settings))
+        known = [BrokerNode(number, f"node-{number}", 9000 + number, is_up=True) for number in range(1, nodes + 1)]
+        self.cluster = BrokerCluster(known, settings, served_by(settings))
         self.slowness_s = 0.001
         self.ends: dict[End, str] = {}
         self._listeners = {node.id: Listener(node.id) for node in known}
@@ -132,7 +132,7 @@ class Network:
             node_id = address.port - 9000
             if client in self._cut_off or not self.cluster.is_up(node_id):
                 raise ConnectionRefusedError(f"{address.host} does not listen")
-            served = Connection(self.cluster, self._listeners[node_id])
+            served = ClientConnection(self.cluster, self._listeners[node_id])
             near, far = End(self, protocol, node_id), End(self, served, node_id)
             near.peer, far.peer = far, near
             self.ends[near] = client

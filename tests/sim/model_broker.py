@@ -13,7 +13,7 @@ from typing import Any
 from uuid import UUID
 
 from headrace.errors import KafkaError as K
-from headrace.machines.reactions import REACTIONS, Reaction
+from headrace.machines.producer.reactions import REACTIONS, Reaction
 
 _WINDOW = 5
 _TOO_LARGE = (K.MSG_SIZE_TOO_LARGE, K.RECORD_LIST_TOO_LARGE)

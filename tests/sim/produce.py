@@ -22,11 +22,11 @@ from typing import Any
 from uuid import UUID
 
 from headrace.errors import KafkaError
-from headrace.machines.accumulator import Accumulator, ProducerBatch
 from headrace.machines.machine import Send
-from headrace.machines.sender import BatchDone, Limits, ProducerFailed, Sender
-from headrace.machines.sequences import MAX_EPOCH, Sequences
-from headrace.wire.messages.produce import (
+from headrace.machines.producer.batch_queue import Accumulator, ProducerBatch
+from headrace.machines.producer.sender import BatchDone, Limits, ProducerFailed, Sender
+from headrace.machines.producer.sequences import MAX_EPOCH, Sequences
+from headrace.wire.messages.producer.produce import (
     BatchIndexAndErrorMessage,
     InitProducerIdRequest,
     InitProducerIdResponse,
@@ -371,7 +371,7 @@ class Simulation:
             return
         connection.answers_at = max(self.now + self._delay_s("replies late", 0.05, 0.4), connection.answers_at)
         self.at(connection.answers_at - self.now, lambda: self._deliver(connection, send, reply))
-        if self.faulty:  # nothing awaits the second one: the stream is broken (`machines.pipeline`)
+        if self.faulty:  # nothing awaits the second one: the stream is broken (`machines.cluster.in_flight`)
             self.counts["replies repeated"] += 1
             self.at(connection.answers_at - self.now, lambda: self._cut(connection))
 

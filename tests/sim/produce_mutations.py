@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 
 from headrace.errors import KafkaError
-from headrace.machines import sender, sequences, splitting
-from headrace.machines.accumulator import Accumulator, PartitionQueue, ProducerBatch
 from headrace.machines.machine import Send
-from headrace.machines.reactions import Reaction
-from headrace.machines.sender import BatchDone, Limits, Sender
-from headrace.machines.sequences import Sequences
-from headrace.wire.messages.produce import PartitionProduceResponse, ProduceResponse
+from headrace.machines.producer import sender, sequences, splitting
+from headrace.machines.producer.batch_queue import Accumulator, PartitionQueue, ProducerBatch
+from headrace.machines.producer.reactions import Reaction
+from headrace.machines.producer.sender import BatchDone, Limits, Sender
+from headrace.machines.producer.sequences import Sequences
+from headrace.wire.messages.producer.produce import PartitionProduceResponse, ProduceResponse
 
 from . import divided, produce
 from .mutation import Rules

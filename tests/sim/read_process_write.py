@@ -16,8 +16,8 @@ from collections import Counter
 from collections.abc import Generator
 from typing import Any
 
-from headrace.machines.transactions import GroupMember, Operation
-from headrace.types import TopicPartition
+from headrace.machines.producer.transactions import ConsumerGroupMetadata, Operation
+from headrace.types.records import TopicPartition
 
 from .campaign import run_campaign
 from .model_transactions import ModelTransactions
@@ -74,7 +74,9 @@ class Worker(Producer):
             self.sim.input_of.update(dict.fromkeys(list(txn.records)[number - position :], number))
             if self._rng.random() < 0.3:
                 yield self._pause()
-        error = self.machine.add_offsets([TopicPartition("in", 0, behind)], GroupMember(_GROUP, generation, "m"))
+        error = self.machine.add_offsets(
+            [TopicPartition("in", 0, behind)], ConsumerGroupMetadata(_GROUP, generation, "m")
+        )
         if error is None:
             yield lambda: Operation.OFFSETS in self.results
             error = self.results.pop(Operation.OFFSETS)

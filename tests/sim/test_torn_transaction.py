@@ -14,11 +14,11 @@ from typing import Any
 import pytest
 
 from headrace.errors import KafkaError as K
-from headrace.machines import transactions
 from headrace.machines.machine import Machine, Send
-from headrace.machines.transactions import Operation, State, Transactions
-from headrace.wire.messages.produce import ProduceRequest
-from headrace.wire.messages.transactions import EndTxnRequest
+from headrace.machines.producer import transactions
+from headrace.machines.producer.transactions import Operation, Transactions, TxnState
+from headrace.wire.messages.producer.produce import ProduceRequest
+from headrace.wire.messages.producer.transactions import EndTxnRequest
 
 from .transactional_producer import Producer, Step, Txn
 from .transactional_replies import NEWEST, answer
@@ -124,7 +124,7 @@ def test_the_torn_transaction_of_jepsens_report_stays_whole(story, version):
 
 def without_new_epochs(self: Transactions) -> None:
     """A client that does not mind what was uncertain, as all were before KIP-890."""
-    self._finish(COMMIT if self.state is State.COMMITTING else ABORT)
+    self._finish(COMMIT if self.state is TxnState.COMMITTING else ABORT)
 
 
 @pytest.mark.parametrize("version", [1, 2])

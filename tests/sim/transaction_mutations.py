@@ -7,12 +7,12 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from headrace.errors import KafkaError
-from headrace.machines import sender, transactions
 from headrace.machines.machine import Send
-from headrace.machines.transaction_errors import ErrorClass, class_of
-from headrace.machines.transactional_sequences import TransactionalSequences
-from headrace.machines.transactions import Operation, OperationDone, State, Transactions
-from headrace.wire.messages.transactions import (
+from headrace.machines.producer import sender, transactions
+from headrace.machines.producer.transaction_errors import ErrorClass, class_of
+from headrace.machines.producer.transactional_sequences import TransactionalSequences
+from headrace.machines.producer.transactions import Operation, OperationDone, Transactions, TxnState
+from headrace.wire.messages.producer.transactions import (
     AddPartitionsToTxnRequest,
     EndTxnRequest,
     TxnOffsetCommitRequest,
@@ -27,7 +27,7 @@ broken = TRANSACTION_RULES.broken
 
 
 def ended_without_a_new_epoch(self: Transactions) -> None:
-    self._finish(Operation.COMMIT if self.state is State.COMMITTING else Operation.ABORT)
+    self._finish(Operation.COMMIT if self.state is TxnState.COMMITTING else Operation.ABORT)
 
 
 @broken("Version 1: after anything uncertain the next transaction has a new epoch", run_schedule, 600)
@@ -62,7 +62,7 @@ def _(patch: pytest.MonkeyPatch) -> None:
 def _(patch: pytest.MonkeyPatch) -> None:
     admits = Transactions.admits
     patch.setattr(Transactions, "admits", lambda self, topic, partition: (
-        admits(self, topic, partition) or (self.state is State.OPEN and not self._recovering)))
+        admits(self, topic, partition) or (self.state is TxnState.OPEN and not self._recovering)))
 
 
 @broken("No record is sent while a new epoch is awaited", run_schedule, 600)
@@ -94,7 +94,7 @@ def without_ending(poll: Callable[[Transactions, float], Iterator[Send]]) -> Cal
 
 @broken("The end is asked for when every record is stored or given up", run_schedule, 600)
 def _(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr("headrace.machines.sender.Sender.unresolved", lambda self: False)
+    patch.setattr("headrace.machines.producer.sender.Sender.unresolved", lambda self: False)
 
 
 @broken("A commit is reported when it is answered", run_schedule, 600)
@@ -227,7 +227,7 @@ def _(patch: pytest.MonkeyPatch) -> None:
 @broken("Nor a commit that is asked for again", run_schedule, 600, "no progress")
 def _(patch: pytest.MonkeyPatch) -> None:
     def waiting(self: Transactions):
-        if self.state in (State.COMMITTING, State.ABORTING) and self.work.unresolved():
+        if self.state in (TxnState.COMMITTING, TxnState.ABORTING) and self.work.unresolved():
             return None, None
         return next_(self)
 
@@ -308,7 +308,7 @@ _REPLACED = (KafkaError.ILLEGAL_GENERATION, KafkaError.UNKNOWN_MEMBER_ID, KafkaE
 def _(patch: pytest.MonkeyPatch) -> None:
     commit = transactions.Identity.commit_offsets
     patch.setattr(transactions.Identity, "commit_offsets", lambda self, member, offsets: commit(
-        self, transactions.GroupMember(member.group_id), offsets))
+        self, transactions.ConsumerGroupMetadata(member.group_id), offsets))
 
 
 @broken("A refusal of a replaced member's offsets is not waited out", read_process_write.run_schedule, 100)

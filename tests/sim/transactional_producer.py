@@ -9,20 +9,20 @@ from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from headrace.errors import KafkaError as K
-from headrace.machines.accumulator import Accumulator, ProducerBatch
-from headrace.machines.coordinator import GROUP, TRANSACTION, CoordinatorFinder
+from headrace.machines.cluster.coordinator import GROUP, TRANSACTION, CoordinatorFinder
 from headrace.machines.machine import ErrorEvent, Event, Machine
-from headrace.machines.sender import BatchDone, Limits, ProducerFailed, Sender
-from headrace.machines.transactional_sequences import TransactionalSequences
-from headrace.machines.transactions import (
-    GroupMember,
+from headrace.machines.producer.batch_queue import Accumulator, ProducerBatch
+from headrace.machines.producer.sender import BatchDone, Limits, ProducerFailed, Sender
+from headrace.machines.producer.transactional_sequences import TransactionalSequences
+from headrace.machines.producer.transactions import (
+    ConsumerGroupMetadata,
     Operation,
     OperationDone,
-    State,
     TransactionFailed,
     Transactions,
+    TxnState,
 )
-from headrace.types import TopicPartition
+from headrace.types.records import TopicPartition
 
 from .model_batches import ModelBuffer, ModelSealed
 
@@ -227,7 +227,7 @@ class Producer:
             self.accumulator.flushing = False
 
     def _produce(self, txn: Txn) -> None:
-        if self.machine.state is State.OPEN:
+        if self.machine.state is TxnState.OPEN:
             record, partition = self.sim.new_record(), self._rng.randrange(self.sim.partitions)
             txn.records[record] = partition
             self.buffer.append(partition, record, self.sim.now)
@@ -240,7 +240,7 @@ class Producer:
 
     def _send_offsets(self, txn: Txn) -> Generator[Any, None, K | None]:
         group, offset = self._rng.choice(["g1", "g2"]), self.sim.new_record()
-        member = GroupMember(group, self._generations[group], "m")
+        member = ConsumerGroupMetadata(group, self._generations[group], "m")
         error = self.machine.add_offsets([TopicPartition("in", 0, offset)], member)
         if error is None:
             txn.offsets[group] = offset

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from headrace.errors import KafkaError as K
-from headrace.machines.coordinator import TRANSACTION
+from headrace.machines.cluster.coordinator import TRANSACTION
 from headrace.machines.machine import Send
-from headrace.wire.messages.groups import FindCoordinatorRequest, FindCoordinatorResponse
-from headrace.wire.messages.produce import (
+from headrace.wire.messages.groups.classic_groups import FindCoordinatorRequest, FindCoordinatorResponse
+from headrace.wire.messages.producer.produce import (
     BatchIndexAndErrorMessage,
     InitProducerIdRequest,
     InitProducerIdResponse,
@@ -17,7 +17,7 @@ from headrace.wire.messages.produce import (
     ProduceResponse,
     TopicProduceResponse,
 )
-from headrace.wire.messages.transactions import (
+from headrace.wire.messages.producer.transactions import (
     AddOffsetsToTxnRequest,
     AddOffsetsToTxnResponse,
     AddPartitionsToTxnPartitionResult,

@@ -23,7 +23,7 @@ from typing import Any
 
 from headrace.errors import KafkaError as K
 from headrace.machines.machine import Machine, Send
-from headrace.wire.messages.produce import InitProducerIdRequest, ProduceRequest
+from headrace.wire.messages.producer.produce import InitProducerIdRequest, ProduceRequest
 
 from .campaign import Violation, run_campaign
 from .model_transactions import ModelTransactions
@@ -259,7 +259,7 @@ class Simulation:
             return
         link.answers_at = max(self.now + self._delay_s("replies late", 0.05), link.answers_at)
         self.at(link.answers_at - self.now, lambda: self._deliver(link, send, reply))
-        if self.faulty:  # nothing awaits the second one: the stream is broken (`machines.pipeline`)
+        if self.faulty:  # nothing awaits the second one: the stream is broken (`machines.cluster.in_flight`)
             self.counts["replies repeated"] += 1
             self.at(link.answers_at - self.now, lambda: self._cut(link))
 

@@ -13,7 +13,7 @@ from headrace.spark import cluster
 from headrace.spark.cluster import ClusterView
 from headrace.spark.options import Subscription
 from headrace.testing import Action, EmbeddedBroker, Fault
-from headrace.wire.messages.metadata import MetadataRequest
+from headrace.wire.messages.cluster.metadata import MetadataRequest
 
 TOPICS = {"a": 2, "ab": 1, "c": 1}
 

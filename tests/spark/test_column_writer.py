@@ -11,12 +11,12 @@ pyarrow = pytest.importorskip("pyarrow")
 from headrace import Consumer, KafkaError, KafkaException, TopicPartition  # noqa: E402
 from headrace.broker.faults import Action, Fault  # noqa: E402
 from headrace.broker.settings import BrokerSettings  # noqa: E402
-from headrace.client.sync import producer, sending  # noqa: E402
-from headrace.client.sync.kept import KeptProducers  # noqa: E402
+from headrace.client.producer.faces import producer, sending  # noqa: E402
+from headrace.client.producer.kept_producers import KeptProducers  # noqa: E402
 from headrace.net import thread  # noqa: E402
 from headrace.spark.column_writer import ColumnWriter  # noqa: E402
 from headrace.testing import EmbeddedBroker  # noqa: E402
-from headrace.wire.messages.produce import InitProducerIdRequest, ProduceRequest  # noqa: E402
+from headrace.wire.messages.producer.produce import InitProducerIdRequest, ProduceRequest  # noqa: E402
 
 VALUES = pyarrow.array([f"v{number}" for number in range(500)])
 AT_ONCE_S = 0.8

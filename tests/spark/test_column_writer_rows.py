@@ -5,7 +5,7 @@ import pytest
 pyarrow = pytest.importorskip("pyarrow")
 
 from headrace import Consumer, KafkaError, KafkaException, ProducerInterceptor, TopicPartition  # noqa: E402
-from headrace.client.sync.kept import KeptProducers  # noqa: E402
+from headrace.client.producer.kept_producers import KeptProducers  # noqa: E402
 from headrace.errors import ConfigError  # noqa: E402
 from headrace.spark.column_writer import ColumnWriter  # noqa: E402
 from headrace.spark.options import SinkOptions, SourceOptions  # noqa: E402

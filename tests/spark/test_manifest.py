@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from headrace.spark.manifest import committed_files
+from headrace.spark.pipeline.manifest import committed_files
 
 
 def write_batch(directory, name, *paths):

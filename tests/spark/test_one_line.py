@@ -4,7 +4,7 @@ import pytest
 
 pytest.importorskip("pyspark")
 
-from headrace.spark.pipeline import _first_line
+from headrace.spark.pipeline.run import _first_line
 
 WORKER = """[PYTHON_EXCEPTION] An exception was thrown from the Python worker: Traceback (most recent call last):
   File "source.py", line 173, in _read_range

@@ -171,8 +171,8 @@ def test_a_table_that_asks_for_it_is_read_anew_and_no_row_is_lost_or_counted_twi
 
 @pytest.mark.parametrize("malformed", ["fail", "keep", "drop"])
 def test_a_value_is_parsed_once_whatever_is_asked_of_its_columns(spark, malformed):
-    from headrace.spark.pipeline import _parse
-    from headrace.spark.spec import Input
+    from headrace.spark.pipeline.run import _parse
+    from headrace.spark.pipeline.spec import Input
 
     source = Input("sales", topic="t", format="json", schema="item INT, amount INT", malformed=malformed,
                    streaming=True)

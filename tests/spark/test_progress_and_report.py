@@ -6,10 +6,10 @@ from xml.etree import ElementTree
 
 import pytest
 
-from headrace.spark.display import PlainDisplay, make_display
-from headrace.spark.progress import History, percentile, sample_of
-from headrace.spark.report import Check, Outcome, write_report
-from headrace.spark.spec import parse_pipeline
+from headrace.spark.pipeline.display import PlainDisplay, make_display
+from headrace.spark.pipeline.progress import History, percentile, sample_of
+from headrace.spark.pipeline.report import Check, Outcome, write_report
+from headrace.spark.pipeline.spec import parse_pipeline
 
 SPEC = parse_pipeline("""
 [pipeline]

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from headrace.errors import ConfigError
-from headrace.spark.spec import Input, Sink, Step, Trigger, load_pipeline, parse_pipeline
+from headrace.spark.pipeline.spec import Input, Sink, Step, Trigger, load_pipeline, parse_pipeline
 
 GOOD = """
 [pipeline]

@@ -4,8 +4,8 @@ import pytest
 
 pytest.importorskip("pyspark")
 
-from headrace.spark.spec import Input
-from headrace.spark.tables import HeldTables
+from headrace.spark.pipeline.spec import Input
+from headrace.spark.pipeline.tables import HeldTables
 
 
 class Frame:

@@ -35,7 +35,7 @@ from wire_values import all_messages, case
 from headrace.error_codes import CODES
 from headrace.errors import KafkaException
 from headrace.wire.codec import decode, encode
-from headrace.wire.schema import Message
+from headrace.wire.schema import ApiMessage
 
 _BATCH = 64
 _SHOWN = 20
@@ -44,7 +44,7 @@ _SHOWN = 20
 class Pair(NamedTuple):
     """One message in one version, and what Java calls it."""
 
-    cls: type[Message]
+    cls: type[ApiMessage]
     version: int
     java_name: str
 

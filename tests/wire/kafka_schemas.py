@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from headrace.wire.layout import UNSET, ZERO_UUID, Column, columns
-from headrace.wire.schema import Message
+from headrace.wire.layout import UNSET, ZERO_UUID, FieldColumn, columns
+from headrace.wire.schema import ApiMessage
 from headrace.wire.versions import NEVER, Versions
 
 JARS = ("4.4.0", "4.3.1", "3.9.2")
@@ -105,7 +105,7 @@ def stable_versions(name: str, schemas: dict[str, Schema]) -> range:
     return range(low, high + 1 - unstable)
 
 
-def compare_all(jar: str, schemas: dict[str, Schema], classes: list[type[Message]]) -> Comparison:
+def compare_all(jar: str, schemas: dict[str, Schema], classes: list[type[ApiMessage]]) -> Comparison:
     """Every message of a jar beside every class of ours, both ways."""
     found = Comparison(jar)
     ours = {cls.__name__: cls for cls in classes}
@@ -120,7 +120,7 @@ def compare_all(jar: str, schemas: dict[str, Schema], classes: list[type[Message
     return found
 
 
-def unknown_versions(schemas: list[dict[str, Schema]], classes: list[type[Message]]) -> list[str]:
+def unknown_versions(schemas: list[dict[str, Schema]], classes: list[type[ApiMessage]]) -> list[str]:
     """Versions of ours that no jar has."""
     found = []
     for cls in classes:
@@ -133,7 +133,7 @@ def unknown_versions(schemas: list[dict[str, Schema]], classes: list[type[Messag
     return found
 
 
-def compare(found: Comparison, cls: type[Message], schema: Schema, versions: range) -> None:
+def compare(found: Comparison, cls: type[ApiMessage], schema: Schema, versions: range) -> None:
     """One message: its number, its versions, and its fields in the versions that a jar has."""
     name = cls.__name__
     found.messages += 1
@@ -176,7 +176,7 @@ def _fields(
         found.differences.append(f"{path}: order of the fields")
 
 
-def _field(column: Column, field_: Schema, versions: range, jar: str, path: str) -> list[str]:
+def _field(column: FieldColumn, field_: Schema, versions: range, jar: str, path: str) -> list[str]:
     held = _held(field_["versions"], versions)
     found = []
     if held != [v for v in versions if column.versions.holds(v)]:
@@ -204,7 +204,7 @@ def _held(text: str | None, versions: range) -> list[int]:
     return [version for version in versions if parsed.holds(version)]
 
 
-def _type(theirs: str, column: Column) -> str:
+def _type(theirs: str, column: FieldColumn) -> str:
     """Our type as Kafka writes it; names of structures may differ."""
     name = column.type.name.lower().removeprefix("short") or theirs.removeprefix("[]")
     return f"[]{name}" if column.type.is_array else name
@@ -216,7 +216,7 @@ def _ignorable(field_: Schema, jar: str, path: str) -> bool:
     return bool(field_.get("ignorable")) and path not in NO_LONGER_IGNORABLE.get(jar, ())
 
 
-def _default(field_: Schema, column: Column) -> Any:
+def _default(field_: Schema, column: FieldColumn) -> Any:
     given = field_.get("default")
     if column.type.name == "Records":
         return None if "nullableVersions" in field_ and column.nullable != NEVER else b""

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from importlib import import_module
-from pkgutil import iter_modules
+from pkgutil import walk_packages
 
 import pytest
 
 from headrace.errors import KafkaError, KafkaException
 from headrace.wire import messages
 from headrace.wire.api import API, negotiate
-from headrace.wire.messages.fetch import FetchRequest
-from headrace.wire.messages.produce import InitProducerIdRequest, ProduceRequest
+from headrace.wire.messages.consumer.fetch import FetchRequest
+from headrace.wire.messages.producer.produce import InitProducerIdRequest, ProduceRequest
 from headrace.wire.schema import Request
 
 
@@ -22,7 +22,7 @@ def test_the_table_holds_the_apis_by_key() -> None:
 
 
 def test_the_table_names_every_request_under_its_own_key() -> None:
-    modules = [import_module(f"{messages.__name__}.{found.name}") for found in iter_modules(messages.__path__)]
+    modules = [import_module(found.name) for found in walk_packages(messages.__path__, f"{messages.__name__}.")]
     requests = {cls.api_key: cls for module in modules for cls in vars(module).values()
                 if isinstance(cls, type) and issubclass(cls, Request) and cls is not Request}
     assert {key: api.request for key, api in API.items()} == requests

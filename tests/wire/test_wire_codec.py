@@ -13,18 +13,23 @@ from wire_values import all_versions, random_message
 
 from headrace.errors import KafkaError, KafkaException, ProtocolError
 from headrace.wire.codec import decode, decode_prefixed, encode, encode_parts, encode_prefixed
-from headrace.wire.messages.control import EndTxnMarker
-from headrace.wire.messages.fetch import FetchableTopicResponse, FetchResponse, PartitionData
-from headrace.wire.messages.groups import (
+from headrace.wire.messages.cluster.metadata import MetadataRequest, MetadataRequestTopic
+from headrace.wire.messages.cluster.session import ApiVersionsResponse, FinalizedFeatureKey
+from headrace.wire.messages.consumer.fetch import FetchableTopicResponse, FetchResponse, PartitionData
+from headrace.wire.messages.controllers.control import EndTxnMarker
+from headrace.wire.messages.groups.classic_groups import (
     ConsumerProtocolSubscription,
     HeartbeatRequest,
     JoinGroupRequest,
     JoinGroupRequestProtocol,
 )
-from headrace.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
-from headrace.wire.messages.produce import PartitionProduceData, ProduceRequest, ProduceResponse, TopicProduceData
-from headrace.wire.messages.session import ApiVersionsResponse, FinalizedFeatureKey
-from headrace.wire.schema import Message
+from headrace.wire.messages.producer.produce import (
+    PartitionProduceData,
+    ProduceRequest,
+    ProduceResponse,
+    TopicProduceData,
+)
+from headrace.wire.schema import ApiMessage
 
 EVERY_VERSION = all_versions()
 IDS = [f"{cls.__name__}-v{version}" for cls, version in EVERY_VERSION]
@@ -35,7 +40,7 @@ randoms = st.integers(0, 2**63).map(Random)
 
 
 @pytest.mark.parametrize(("cls", "version"), EVERY_VERSION, ids=IDS)
-def test_a_message_survives_the_way_to_bytes_and_back(cls: type[Message], version: int) -> None:
+def test_a_message_survives_the_way_to_bytes_and_back(cls: type[ApiMessage], version: int) -> None:
     random = Random(f"{cls.__name__}{version}")
     for message in [cls(), *(random_message(cls, version, random) for _ in range(4))]:
         data = encode(message, version)
@@ -46,7 +51,7 @@ def test_a_message_survives_the_way_to_bytes_and_back(cls: type[Message], versio
 
 @QUICK
 @given(any_message, randoms)
-def test_random_messages_survive(which: tuple[type[Message], int], random: Random) -> None:
+def test_random_messages_survive(which: tuple[type[ApiMessage], int], random: Random) -> None:
     cls, version = which
     message = random_message(cls, version, random)
     assert decode(cls, encode(message, version), version) == message
@@ -54,7 +59,7 @@ def test_random_messages_survive(which: tuple[type[Message], int], random: Rando
 
 @QUICK
 @given(any_message, randoms)
-def test_a_message_cut_short_is_a_protocol_error(which: tuple[type[Message], int], random: Random) -> None:
+def test_a_message_cut_short_is_a_protocol_error(which: tuple[type[ApiMessage], int], random: Random) -> None:
     cls, version = which
     data = encode(random_message(cls, version, random), version)
     for size in {0, len(data) // 2, len(data) - 1, random.randrange(len(data) + 1)} - {len(data), -1}:
@@ -64,7 +69,7 @@ def test_a_message_cut_short_is_a_protocol_error(which: tuple[type[Message], int
 
 @QUICK
 @given(any_message, randoms)
-def test_bytes_left_over_are_a_protocol_error(which: tuple[type[Message], int], random: Random) -> None:
+def test_bytes_left_over_are_a_protocol_error(which: tuple[type[ApiMessage], int], random: Random) -> None:
     cls, version = which
     data = encode(random_message(cls, version, random), version)
     with pytest.raises(ProtocolError, match="ends at byte"):
@@ -73,7 +78,7 @@ def test_bytes_left_over_are_a_protocol_error(which: tuple[type[Message], int], 
 
 @settings(max_examples=1000, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(any_message, randoms)
-def test_mutated_bytes_give_a_message_or_a_protocol_error(which: tuple[type[Message], int], random: Random) -> None:
+def test_mutated_bytes_give_a_message_or_a_protocol_error(which: tuple[type[ApiMessage], int], random: Random) -> None:
     cls, version = which
     data = bytearray(encode(random_message(cls, version, random, size=2), version) or b"\0")
     for _ in range(random.randint(1, 4)):
@@ -86,7 +91,7 @@ def test_mutated_bytes_give_a_message_or_a_protocol_error(which: tuple[type[Mess
 
 @QUICK
 @given(any_message, st.binary(max_size=200))
-def test_random_bytes_give_a_message_or_a_protocol_error(which: tuple[type[Message], int], data: bytes) -> None:
+def test_random_bytes_give_a_message_or_a_protocol_error(which: tuple[type[ApiMessage], int], data: bytes) -> None:
     try:
         decode(which[0], data, which[1])
     except ProtocolError:

@@ -22,10 +22,10 @@ from headrace.wire.frame import (
     peek_correlation_id,
 )
 from headrace.wire.layout import is_flexible
-from headrace.wire.messages.headers import RequestHeader, ResponseHeader
-from headrace.wire.messages.metadata import MetadataRequest, MetadataResponse
-from headrace.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
-from headrace.wire.messages.session import ApiVersionsRequest, ApiVersionsResponse
+from headrace.wire.messages.cluster.headers import RequestHeader, ResponseHeader
+from headrace.wire.messages.cluster.metadata import MetadataRequest, MetadataResponse
+from headrace.wire.messages.cluster.session import ApiVersionsRequest, ApiVersionsResponse
+from headrace.wire.messages.producer.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 
 EVERY_API = [pytest.param(api, id=api.name) for api in API.values()]
 

@@ -15,9 +15,9 @@ from wire_values import case
 
 from headrace.errors import ProtocolError
 from headrace.wire.codec import decode, encode
-from headrace.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
-from headrace.wire.messages.produce import ProduceRequest
-from headrace.wire.messages.session import ApiVersionsResponse
+from headrace.wire.messages.cluster.metadata import MetadataRequest, MetadataRequestTopic
+from headrace.wire.messages.cluster.session import ApiVersionsResponse
+from headrace.wire.messages.producer.produce import ProduceRequest
 
 pytestmark = pytest.mark.kafka
 

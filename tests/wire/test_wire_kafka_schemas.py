@@ -21,7 +21,7 @@ from kafka_schemas import (
 from wire_values import all_messages
 
 from headrace.wire.api import API
-from headrace.wire.messages.produce import ProduceRequest
+from headrace.wire.messages.producer.produce import ProduceRequest
 
 pytestmark = pytest.mark.kafka
 

@@ -10,12 +10,12 @@ import pytest
 
 from headrace.wire.codec import decode, encode
 from headrace.wire.layout import is_flexible
-from headrace.wire.messages.produce import (
+from headrace.wire.messages.producer.produce import (
     BatchIndexAndErrorMessage,
-    LeaderIdAndEpoch,
-    NodeEndpoint,
     PartitionProduceData,
     PartitionProduceResponse,
+    ProduceLeaderIdAndEpoch,
+    ProduceNodeEndpoint,
     ProduceRequest,
     ProduceResponse,
     TopicProduceData,
@@ -125,8 +125,8 @@ def response(version: int) -> ProduceResponse:
                               BatchIndexAndErrorMessage(batch_index=4, batch_index_error_message=None)]
         part.error_message = "two are bad"
     if version >= 10:
-        part.current_leader = LeaderIdAndEpoch(leader_id=3, leader_epoch=5)
-        reply.node_endpoints = [NodeEndpoint(node_id=3, host="host", port=9092)]
+        part.current_leader = ProduceLeaderIdAndEpoch(leader_id=3, leader_epoch=5)
+        reply.node_endpoints = [ProduceNodeEndpoint(node_id=3, host="host", port=9092)]
     return reply
 
 
@@ -142,7 +142,7 @@ def test_what_a_version_does_not_tell_has_kafkas_default(version: int) -> None:
     (part,) = reply.responses[0].partition_responses
     unknown = {
         "log_append_time_ms": (2, -1), "log_start_offset": (5, -1), "record_errors": (8, []),
-        "error_message": (8, None), "current_leader": (10, LeaderIdAndEpoch(leader_id=-1, leader_epoch=-1))}
+        "error_message": (8, None), "current_leader": (10, ProduceLeaderIdAndEpoch(leader_id=-1, leader_epoch=-1))}
     for name, (since, default) in unknown.items():
         if version < since:
             assert getattr(part, name) == default

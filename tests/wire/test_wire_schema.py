@@ -15,12 +15,17 @@ from headrace.error_codes import CODES
 from headrace.wire import schema
 from headrace.wire.api import API
 from headrace.wire.layout import ZERO_UUID, columns
-from headrace.wire.messages.fetch import FetchRequest, PartitionData
-from headrace.wire.messages.produce import PartitionProduceResponse, ProduceRequest, ProduceResponse, TopicProduceData
+from headrace.wire.messages.consumer.fetch import FetchRequest, PartitionData
+from headrace.wire.messages.producer.produce import (
+    PartitionProduceResponse,
+    ProduceRequest,
+    ProduceResponse,
+    TopicProduceData,
+)
 from headrace.wire.schema import Struct, field
 from headrace.wire.versions import NEVER, Versions
 
-MESSAGES = sorted(path for path in (Path(__file__).parents[2] / "src/headrace/wire/messages").glob("*.py")
+MESSAGES = sorted(path for path in (Path(__file__).parents[2] / "src/headrace/wire/messages").rglob("*.py")
                   if path.name != "__init__.py")
 
 

@@ -9,9 +9,11 @@ from typing import Any
 from uuid import UUID
 
 from headrace.wire.api import API
-from headrace.wire.layout import FIXED, ZERO_UUID, Column, Type, columns, is_flexible
-from headrace.wire.messages import control, groups, headers
-from headrace.wire.schema import Message, Struct
+from headrace.wire.layout import FIXED, ZERO_UUID, FieldColumn, Type, columns, is_flexible
+from headrace.wire.messages.cluster import headers
+from headrace.wire.messages.controllers import control
+from headrace.wire.messages.groups import classic_groups as groups
+from headrace.wire.schema import ApiMessage, Struct
 from headrace.wire.versions import NEVER
 
 _BITS = {"b": 8, "h": 16, "i": 32, "q": 64}
@@ -21,15 +23,15 @@ _MANY = (127, 128, 300)
 _LAST_TAG = 2**31 - 2  # Java reads one more, but can not write it
 
 
-def all_messages() -> list[type[Message]]:
+def all_messages() -> list[type[ApiMessage]]:
     """Every message that has versions of its own."""
     pairs = [cls for api in API.values() for cls in (api.request, api.response)]
-    embedded = {cls for cls in Message.__subclasses__() if cls.__module__.startswith("headrace.wire.messages.")}
+    embedded = {cls for cls in ApiMessage.__subclasses__() if cls.__module__.startswith("headrace.wire.messages.")}
     assert {control.EndTxnMarker, groups.ConsumerProtocolAssignment, headers.RequestHeader} < embedded
     return [*pairs, *sorted(embedded, key=lambda cls: cls.__name__)]
 
 
-def all_versions() -> list[tuple[type[Message], int]]:
+def all_versions() -> list[tuple[type[ApiMessage], int]]:
     """Every message in every version."""
     return [(cls, v) for cls in all_messages() for v in range(cls.min_version, cls.max_version + 1)]
 
@@ -70,7 +72,7 @@ def random_message(cls: type[Any], version: int, random: Random, size: int = 3) 
     return Values(version, is_flexible(cls, version), random, Mix(items=size)).struct(cls)
 
 
-def case(cls: type[Message], version: int, number: int, seed: int) -> Any:
+def case(cls: type[ApiMessage], version: int, number: int, seed: int) -> Any:
     """Message number `number` of a series that begins with the extremes: defaults, nulls, limits, sizes, tags."""
     random = Random(f"{seed} {cls.__name__} {version} {number}")
     first = [
@@ -113,7 +115,7 @@ class Values:
                  for _ in range(self._random.randint(1, 3)))
         return [(tag, self._random.randbytes(self._length())) for tag in drawn]
 
-    def _value(self, column: Column, type_: Type) -> Any:
+    def _value(self, column: FieldColumn, type_: Type) -> Any:
         if column.nullable.holds(self._version) and self._chance(self._mix.null):
             return None
         if type_.is_array:

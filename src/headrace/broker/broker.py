@@ -14,9 +14,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import IO
 
-from headrace.broker.cluster import Cluster, Node
-from headrace.broker.server import Connection, Listener
-from headrace.broker.services import served_by
+from headrace.broker.cluster import BrokerCluster, BrokerNode
+from headrace.broker.dispatch import served_by
+from headrace.broker.server import ClientConnection, Listener
 from headrace.broker.settings import BrokerSettings
 
 __all__ = ["Broker"]
@@ -51,9 +51,11 @@ class Broker:
         self._lock: IO[str] | None = None
         if self._directory is not None:
             self._lock = _lock(self._directory)
-        known = [Node(number + 1, advertised_host or host, port + number if port else 0) for number in range(nodes)]
+        known = [
+            BrokerNode(number + 1, advertised_host or host, port + number if port else 0) for number in range(nodes)
+        ]
         settings = settings or BrokerSettings()
-        self.cluster = Cluster(known, settings, served_by(settings), self._directory)
+        self.cluster = BrokerCluster(known, settings, served_by(settings), self._directory)
         self._open: dict[int, tuple[asyncio.Server, Listener]] = {}
 
     @property
@@ -80,7 +82,7 @@ class Broker:
         node = self.cluster.nodes[node_id]
         loop = asyncio.get_running_loop()
         listener = Listener(node_id)
-        server = await loop.create_server(lambda: Connection(self.cluster, listener), self._host, node.port,
+        server = await loop.create_server(lambda: ClientConnection(self.cluster, listener), self._host, node.port,
                                           backlog=_BACKLOG)
         self._open[node_id] = server, listener
         node.port = server.sockets[0].getsockname()[1]

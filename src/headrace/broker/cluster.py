@@ -12,19 +12,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from zlib import crc32
 
-from headrace.broker.catalog import Catalog, Topic
+from headrace.broker.coordinators.classic_groups import Groups
+from headrace.broker.coordinators.committed_offsets import OffsetStore
+from headrace.broker.coordinators.transaction_coordinator import TransactionCoordinator
 from headrace.broker.faults import Faults
-from headrace.broker.groups import Groups
-from headrace.broker.offsets import OffsetStore
-from headrace.broker.partition import NO_LEADER, Partition, Refused
 from headrace.broker.settings import BrokerSettings
-from headrace.broker.transaction_coordinator import TransactionCoordinator
+from headrace.broker.storage.catalog import Catalog, Topic
+from headrace.broker.storage.partition import NO_LEADER, Partition, Refused
 from headrace.errors import KafkaError
-from headrace.wire.messages.produce import ProduceRequest
-from headrace.wire.messages.transactions import EndTxnRequest, TxnOffsetCommitRequest
+from headrace.wire.messages.producer.produce import ProduceRequest
+from headrace.wire.messages.producer.transactions import EndTxnRequest, TxnOffsetCommitRequest
 from headrace.wire.schema import Uuid
 
-__all__ = ["CLUSTER_OPERATIONS", "GROUP_OPERATIONS", "TOPIC_OPERATIONS", "Call", "Cluster", "Node"]
+__all__ = ["CLUSTER_OPERATIONS", "GROUP_OPERATIONS", "TOPIC_OPERATIONS", "ApiCall", "BrokerCluster", "BrokerNode"]
 
 _OWN_EPOCHS_FROM = {ProduceRequest.api_key: 12, EndTxnRequest.api_key: 5, TxnOffsetCommitRequest.api_key: 5}
 """Versions from which on every transaction has an epoch of its own (KIP-890), by key."""
@@ -33,7 +33,7 @@ CLUSTER_OPERATIONS, GROUP_OPERATIONS, TOPIC_OPERATIONS = 8096, 3400, 3576
 
 
 @dataclass(slots=True)
-class Node:
+class BrokerNode:
     """A node id, where clients reach it, and whether it is up."""
 
     id: int
@@ -42,7 +42,7 @@ class Node:
     is_up: bool = False
 
 
-class Cluster:
+class BrokerCluster:
     """The state behind every listener.
 
     Args:
@@ -52,7 +52,7 @@ class Cluster:
         directory: where data is kept; None keeps it in memory.
     """
 
-    def __init__(self, nodes: list[Node], settings: BrokerSettings, served: Mapping[int, tuple[int, int]],
+    def __init__(self, nodes: list[BrokerNode], settings: BrokerSettings, served: Mapping[int, tuple[int, int]],
                  directory: Path | None = None) -> None:
         self.served = served
         self.nodes = {node.id: node for node in nodes}
@@ -67,7 +67,7 @@ class Cluster:
         self.faults = Faults()
 
     @property
-    def up_nodes(self) -> list[Node]:
+    def up_nodes(self) -> list[BrokerNode]:
         """The nodes that listen."""
         return [node for node in self.nodes.values() if node.is_up]
 
@@ -76,7 +76,7 @@ class Cluster:
         """The first node that is up; -1 when none is."""
         return next((node.id for node in self.nodes.values() if node.is_up), NO_LEADER)
 
-    def coordinator(self, key: str) -> Node | None:
+    def coordinator(self, key: str) -> BrokerNode | None:
         """The node that coordinates a group or a transactional id: always the same one of those that are up."""
         up = self.up_nodes
         return up[crc32(key.encode()) % len(up)] if up else None
@@ -141,10 +141,10 @@ def _transaction_version(settings: BrokerSettings, served: Mapping[int, tuple[in
 
 
 @dataclass(slots=True)
-class Call:
+class ApiCall:
     """One request's circumstances: which node it came to, in which version, from whom."""
 
-    cluster: Cluster
+    cluster: BrokerCluster
     node_id: int
     version: int
     client_id: str

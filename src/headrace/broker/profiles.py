@@ -5,7 +5,7 @@ One line an API: from which release on which highest version. The lowest was 0 u
 so a client had to know, or try, what they took.
 
 Source: `validVersions` of the message schemas of each release, and Kafka's protocol guide for those before 2.4.
-Read next: `broker.services`, which narrows what is served.
+Read next: `broker.dispatch`, which narrows what is served.
 """
 
 from __future__ import annotations

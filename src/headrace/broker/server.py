@@ -3,7 +3,7 @@
 A connection carries out one request at a time, as Kafka does: a long poll holds back what the client sends behind it.
 Bytes that are no request close this connection and touch nothing else.
 
-It knows no topics and no groups. Read next: `broker.services`, the table of what is served.
+It knows no topics and no groups. Read next: `broker.dispatch`, the table of what is served.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ from collections.abc import Awaitable
 from dataclasses import dataclass, field
 from typing import Any
 
-from headrace.broker.cluster import Call, Cluster
+from headrace.broker.apis.session import unsupported_api_versions
+from headrace.broker.cluster import ApiCall, BrokerCluster
+from headrace.broker.dispatch import SERVICES
+from headrace.broker.error_replies import refusal_of
 from headrace.broker.faults import Action, Fault
-from headrace.broker.handlers_session import unsupported_api_versions
-from headrace.broker.partition import Refused
-from headrace.broker.refusals import refusal_of
-from headrace.broker.services import SERVICES
+from headrace.broker.storage.partition import Refused
 from headrace.errors import KafkaException, ProtocolError
 from headrace.wire.frame import RequestFrame, UnsupportedRequest, decode_request, encode_response
-from headrace.wire.messages.session import ApiVersionsRequest
+from headrace.wire.messages.cluster.session import ApiVersionsRequest
 from headrace.wire.schema import Response
 
-__all__ = ["Connection", "FrameReceiver", "Listener"]
+__all__ = ["ClientConnection", "FrameReceiver", "Listener"]
 
 _log = logging.getLogger("headrace.broker")
 _LENGTH = struct.Struct(">i")
@@ -114,7 +114,7 @@ class Listener:
 
     node_id: int
     is_open: bool = True
-    connections: set[Connection] = field(default_factory=set)
+    connections: set[ClientConnection] = field(default_factory=set)
 
     def shut(self) -> None:
         """End all connections, and those that were accepted and are about to begin."""
@@ -123,7 +123,7 @@ class Listener:
             connection.close()
 
 
-class Connection(asyncio.BufferedProtocol):
+class ClientConnection(asyncio.BufferedProtocol):
     """One client's connection.
 
     Args:
@@ -131,7 +131,7 @@ class Connection(asyncio.BufferedProtocol):
         listener: the node that the client connected to.
     """
 
-    def __init__(self, cluster: Cluster, listener: Listener) -> None:
+    def __init__(self, cluster: BrokerCluster, listener: Listener) -> None:
         self._cluster = cluster
         self._listener = listener
         self._node_id = listener.node_id
@@ -235,7 +235,7 @@ class Connection(asyncio.BufferedProtocol):
             self._fail(received)
 
     def _carry_out(self, received: RequestFrame) -> Any:
-        call = Call(self._cluster, self._node_id, received.version, received.client_id or "", self._peer)
+        call = ApiCall(self._cluster, self._node_id, received.version, received.client_id or "", self._peer)
         return SERVICES[type(received.request)](call, received.request)
 
     async def _answer_later(

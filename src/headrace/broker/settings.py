@@ -1,4 +1,6 @@
-"""What can be configured of the broker, when it is started. `broker.topic_configs` is what can be set on a topic."""
+"""What can be configured of the broker, when it is started. `broker.storage.topic_configs` is what can be set on a
+topic.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """`headrace decode`: hex, log segments and captures as readable requests, replies and batches.
 
-Read next: `headrace.cli._decode`, which lists the parts.
+Read next: `headrace.decode`, which lists the parts.
 """
 
 from __future__ import annotations
@@ -13,23 +13,23 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from headrace.cli._decode.bodies import find_api
-from headrace.cli._decode.capture import CaptureReader, Packet, is_capture
-from headrace.cli._decode.connections import Connections
-from headrace.cli._decode.exchange import Event, Exchange, Frame, Trouble
-from headrace.cli._decode.fields import MessageView
-from headrace.cli._decode.headlines import batch_item, event_item, trouble_item
-from headrace.cli._decode.hextext import Block, read_hex
-from headrace.cli._decode.inputs import KINDS, Input, expand, open_input
-from headrace.cli._decode.loose import Hint, loose_frames
-from headrace.cli._decode.names import TopicNames
-from headrace.cli._decode.nodes import Damage, Item
-from headrace.cli._decode.output import JsonOutput, Output, TextOutput
-from headrace.cli._decode.packets import ETHERNET, RAW, Segment, read_packet
-from headrace.cli._decode.segment import LogBatch, LogTrouble, begins_batch, read_log
-from headrace.cli._decode.sidecars import SIDECARS
-from headrace.cli._decode.summary import Summary, errors_of
-from headrace.cli._decode.tcp import Piece, Stamp
+from headrace.decode.capture.captures import CaptureReader, Packet, is_capture
+from headrace.decode.capture.packets import ETHERNET, RAW, TcpSegment, read_packet
+from headrace.decode.capture.tcp import Piece, Stamp
+from headrace.decode.files.hextext import HexBlock, read_hex
+from headrace.decode.files.inputs import KINDS, Input, expand, open_input
+from headrace.decode.files.segment import LogBatch, LogTrouble, begins_batch, read_log
+from headrace.decode.files.sidecars import SIDECARS
+from headrace.decode.messages.bodies import find_api
+from headrace.decode.messages.fields import MessageView
+from headrace.decode.messages.names import TopicNames
+from headrace.decode.output.headlines import batch_item, event_item, trouble_item
+from headrace.decode.output.nodes import Damage, Item
+from headrace.decode.output.rendering import JsonOutput, Output, TextOutput
+from headrace.decode.output.summary import Summary, errors_of
+from headrace.decode.stream.connections import Connections
+from headrace.decode.stream.exchange import Event, Exchange, Frame, Trouble
+from headrace.decode.stream.loose import Hint, loose_frames
 from headrace.wire.api import Api
 
 __all__ = ["HELP", "main"]
@@ -270,10 +270,10 @@ def _topic_of(path: Path | None, offsets: bool) -> str:
 
 def _link_of(data: bytes) -> int | None:
     """The link type of a packet that stood in a text; None when the bytes are no packet."""
-    return next((link for link in (RAW, ETHERNET) if isinstance(read_packet(link, data), Segment)), None)
+    return next((link for link in (RAW, ETHERNET) if isinstance(read_packet(link, data), TcpSegment)), None)
 
 
-def _conversation(blocks: list[Block]) -> Iterator[Event]:
+def _conversation(blocks: list[HexBlock]) -> Iterator[Event]:
     """The frames of a followed TCP stream; the side that sent first is the client."""
     exchange = Exchange("client", "broker", in_step=True)
     for number, block in enumerate(blocks, 1):

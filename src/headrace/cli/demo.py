@@ -1,7 +1,7 @@
 """`headrace demo`: 336,776 flights through Kafka and Spark, and the totals checked against the file.
 
 Loads the topics through our producer, runs `examples/flights/pipeline.toml`, reads both results back and compares.
-Read next: `headrace.cli.run` for the run, `headrace.cli._flights` for the data and the comparison.
+Read next: `headrace.cli.run` for the run, `headrace.cli.shared.flights` for the data and the comparison.
 """
 
 from __future__ import annotations
@@ -58,9 +58,9 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _demo(options: argparse.Namespace) -> int:
-    from headrace.cli import _flights
     from headrace.cli.run import Job, run_job
-    from headrace.spark.spec import load_pipeline
+    from headrace.cli.shared import flights as _flights
+    from headrace.spark.pipeline.spec import load_pipeline
 
     spec = load_pipeline(_pipeline_file(options.pipeline))
     output = Path(options.output).resolve()

@@ -1,6 +1,6 @@
 """`headrace produce`: lines, JSON lines, CSV and Parquet into a topic, and nothing dropped silently.
 
-This module owns the order of things and how they end. Read next: `headrace.cli._produce`, which lists the parts.
+This module owns the order of things and how they end. Read next: `headrace.cli.producing`, which lists the parts.
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ import sys
 import time
 from collections.abc import Iterator
 
-from headrace.cli._produce.ledger import Ledger, amount, complain
-from headrace.cli._produce.options import Options, read_options
-from headrace.cli._produce.slices import Places, Slice
-from headrace.cli._signals import told_of_signals
+from headrace.cli.producing.ledger import Ledger, amount, complain
+from headrace.cli.producing.produce_options import ProduceOptions, read_options
+from headrace.cli.producing.slices import Places, Slice
+from headrace.cli.shared.signals import told_of_signals
 from headrace.errors import ConfigError, KafkaError, KafkaException
 
 __all__ = ["HELP", "main"]
@@ -49,10 +49,10 @@ class _Run:
         options: the command line.
     """
 
-    def __init__(self, options: Options) -> None:
+    def __init__(self, options: ProduceOptions) -> None:
         from headrace import Producer
-        from headrace.cli._produce.progress import Progress
-        from headrace.cli._produce.sink import Sink
+        from headrace.cli.producing.progress import Progress
+        from headrace.cli.producing.sink import Sink
 
         self._options = options
         self._signal = 0
@@ -74,7 +74,7 @@ class _Run:
 
     def run(self) -> int:
         """Send everything, and say what became of it. Returns the exit status."""
-        from headrace.cli._produce.sink import Enough, Stopped
+        from headrace.cli.producing.sink import Enough, Stopped
 
         began_at = time.monotonic()
         trouble, aborted = "", ""
@@ -135,7 +135,7 @@ class _Run:
 
     def _idle(self) -> None:
         """Between two slices and in every wait."""
-        from headrace.cli._produce.sink import Stopped
+        from headrace.cli.producing.sink import Stopped
 
         if self._signal:
             raise Stopped
@@ -165,7 +165,7 @@ class _Run:
                 return
 
     def _send_parquet(self, name: str) -> None:
-        from headrace.cli._produce.parquet import send_parquet
+        from headrace.cli.producing.parquet import send_parquet
 
         send_parquet(name, self._options.roles, self._options.constants, self._places, self._sink, self._advance,
                      by_record=bool(self._options.properties.get("interceptor.classes")))
@@ -183,8 +183,8 @@ class _Run:
 
     def _slices(self, name: str) -> Iterator[Slice]:
         """The records of an input, up to what is malformed."""
-        from headrace.cli._produce.inputs import open_input
-        from headrace.cli._produce.lines import split_lines
+        from headrace.cli.producing.inputs import open_input
+        from headrace.cli.producing.lines import split_lines
 
         options = self._options
         try:
@@ -209,17 +209,17 @@ class _Run:
     def _parsed(self, lines: Iterator[tuple[int, list[bytes]]]) -> Iterator[Slice]:
         options, places, malformed = self._options, self._places, self._malformed
         if options.form == "lines":
-            from headrace.cli._produce.lines import line_slices
+            from headrace.cli.producing.lines import line_slices
 
             return line_slices(lines, places, malformed, key_delimiter=options.key_delimiter,
                                encoding=options.encoding, raw=options.tee)
         if options.form == "csv":
-            from headrace.cli._produce.csvrows import CsvForm, csv_slices
+            from headrace.cli.producing.csvrows import CsvForm, csv_slices
 
             form = CsvForm(options.delimiter.decode("latin-1"), options.header, options.roles, options.encoding,
                            self._limit)
             return csv_slices(lines, places, malformed, form)
-        from headrace.cli._produce.jsonlines import envelope_slices, value_slices
+        from headrace.cli.producing.jsonlines import envelope_slices, value_slices
 
         if options.values:
             return value_slices(lines, places, malformed, options.roles.get("key"), options.tee)
@@ -294,13 +294,13 @@ def _size(count: int) -> str:
     return f"{count} B"
 
 
-def _total(options: Options) -> tuple[int | None, bool]:
+def _total(options: ProduceOptions) -> tuple[int | None, bool]:
     """Bytes or rows of all inputs, None when that is not known; and whether somebody types.
 
     Raises:
         ConfigError: an input can not be opened: then nothing is sent.
     """
-    from headrace.cli._produce.inputs import open_input
+    from headrace.cli.producing.inputs import open_input
 
     sizes, terminal = list[int | None](), False
     for name in options.files:
@@ -312,7 +312,7 @@ def _total(options: Options) -> tuple[int | None, bool]:
         terminal |= source.is_terminal
         source.close()
     if options.form == "parquet":
-        from headrace.cli._produce.parquet import parquet_rows
+        from headrace.cli.producing.parquet import parquet_rows
 
         return parquet_rows(options.files), False
     return None if None in sizes else sum(filter(None, sizes)), terminal

@@ -1,6 +1,6 @@
 """`headrace run PIPELINE.toml`: run a declared pipeline with Spark, show how it goes, write an honest report.
 
-The work is done by `headrace.spark.pipeline`; this module owns the command line, Ctrl-C and the order of things.
+The work is done by `headrace.spark.pipeline.run`; this module owns the command line, Ctrl-C and the order of things.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from typing import TYPE_CHECKING, Any
 from headrace.errors import DependencyError, KafkaException
 
 if TYPE_CHECKING:
-    from headrace.spark.display import Display
-    from headrace.spark.pipeline import Pipeline
-    from headrace.spark.report import Check, Outcome
-    from headrace.spark.spec import PipelineSpec
+    from headrace.spark.pipeline.display import Display
+    from headrace.spark.pipeline.report import Check, Outcome
+    from headrace.spark.pipeline.run import Pipeline
+    from headrace.spark.pipeline.spec import PipelineSpec
 
 __all__ = ["HELP", "Job", "main", "run_job"]
 
@@ -62,7 +62,7 @@ def main(argv: list[str]) -> int:
     options = _parser().parse_args(argv)
     try:
         from headrace.spark import require_spark
-        from headrace.spark.spec import load_pipeline
+        from headrace.spark.pipeline.spec import load_pipeline
 
         require_spark()
         directory = Path(options.directory)
@@ -98,9 +98,9 @@ def run_job(job: Job) -> int:
         ConfigError: the pipeline can not start as it is written.
         MissingJavaError: there is no Java for Spark.
     """
-    from headrace.spark import report
-    from headrace.spark.display import make_display
-    from headrace.spark.pipeline import Pipeline
+    from headrace.spark.pipeline import report
+    from headrace.spark.pipeline.display import make_display
+    from headrace.spark.pipeline.run import Pipeline
 
     outcome = report.Outcome("finished", datetime.now(UTC), 0.0, dict(job.settings))
     began = time.monotonic()
@@ -119,7 +119,7 @@ def run_job(job: Job) -> int:
 
 def _watch(pipeline: Pipeline, display: Display) -> str:
     """Follow the run to its end; gives its state."""
-    from headrace.spark.pipeline import PipelineError
+    from headrace.spark.pipeline.run import PipelineError
 
     presses = 0
 

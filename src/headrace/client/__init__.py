@@ -1,1 +1,1 @@
-"""The clients: asyncio ones here are the truth; `client.sync` holds the same without `await`."""
+"""The clients: an engine for each, and faces for threads and for asyncio."""

@@ -4,7 +4,7 @@ Such a function often leads back to the face, as a method of the object that own
 lives on; if they held the function, the face would live as long as the loop. So what leads back to the face is held by
 the face alone, and the garbage collector finds the circle. It must not know when callbacks are called.
 
-Read next: `client.consumer_core`.
+Read next: `client.consumer.consumer_engine`.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """Serializers: what turns the application's objects into bytes and back, and how a client is given them.
 
-`headrace.serialization` is the public face. It must not know clients. Read next: `client.sync.serializing_producer`.
+`headrace.serialization` is the public face. It must not know clients. Read next:
+`client.producer.faces.serializing_producer`.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from enum import StrEnum
 from typing import Any, NamedTuple
 
 from headrace.errors import SerializationError
-from headrace.types import Headers
+from headrace.types.records import Headers
 
 __all__ = [
     "CLUSTER_ID_TIMEOUT_S",
@@ -22,7 +23,7 @@ __all__ = [
     "IntegerDeserializer",
     "IntegerSerializer",
     "MessageField",
-    "Part",
+    "SerializedPart",
     "SerializationContext",
     "Serializer",
     "SerializerBuilder",
@@ -234,7 +235,7 @@ class StringDeserializer(Deserializer):
             raise SerializationError(str(error)) from error
 
 
-class Part(NamedTuple):
+class SerializedPart(NamedTuple):
     """What a client's properties say of keys, or of values."""
 
     name: str
@@ -243,7 +244,7 @@ class Part(NamedTuple):
     is_key: bool
 
 
-def parts_of(conf: Mapping[str, Any], kind: str) -> tuple[list[Part], dict[str, Any]]:
+def parts_of(conf: Mapping[str, Any], kind: str) -> tuple[list[SerializedPart], dict[str, Any]]:
     """Take the (de)serializers of key and value out of the properties.
 
     Args:
@@ -260,14 +261,14 @@ def parts_of(conf: Mapping[str, Any], kind: str) -> tuple[list[Part], dict[str, 
     parts = []
     for field in ("key", "value"):
         name = f"{field}.{kind}"
-        part = Part(name, left.pop(name, None), left.pop(f"{name}.builder", None), field == "key")
+        part = SerializedPart(name, left.pop(name, None), left.pop(f"{name}.builder", None), field == "key")
         if part.serde is not None and part.builder is not None:
             raise ValueError(f'"{name}" and "{name}.builder" are both given: give one of them')
         parts.append(part)
     return parts, left
 
 
-def built(part: Part, result: Any) -> tuple[Any, dict[str, Any]]:
+def built(part: SerializedPart, result: Any) -> tuple[Any, dict[str, Any]]:
     """Check what a builder returned.
 
     Raises:

@@ -1,9 +1,9 @@
 """What a client can say about itself: `metrics()`, and the same as JSON for `stats_cb`, under librdkafka's names.
 
-Counts are kept per request (`net.traffic`) and per batch (here); the rest is looked up when somebody asks. Fields of
+Counts are kept per request (`net.stats`) and per batch (here); the rest is looked up when somebody asks. Fields of
 librdkafka's that have no meaning here are left out, and none is added. Also hands throttling on to `throttle_cb`.
 
-All on the loop. It must not know sockets. Source of the names: librdkafka, STATISTICS.md. Read next: `net.traffic`.
+All on the loop. It must not know sockets. Source of the names: librdkafka, STATISTICS.md. Read next: `net.stats`.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, TypedDict
 
 from headrace.config import Config
-from headrace.machines.accumulator import Accumulator, ProducerBatch
-from headrace.machines.metadata import Metadata
-from headrace.machines.sender import BatchDone
-from headrace.net.dial import State
+from headrace.machines.cluster.metadata import Metadata
+from headrace.machines.producer.batch_queue import Accumulator, ProducerBatch
+from headrace.machines.producer.sender import BatchDone
 from headrace.net.driver import Driver
-from headrace.net.traffic import BrokerTraffic, Window, WindowMetrics
+from headrace.net.settings import ConnectionState
+from headrace.net.stats import BrokerTraffic, Window, WindowMetrics
 from headrace.records import Budget
-from headrace.types import ThrottleEvent
+from headrace.types.records import ThrottleEvent
 
 if TYPE_CHECKING:
-    from headrace.machines.subscription import Subscription
+    from headrace.machines.consumer.subscription import Subscription
 
 __all__ = [
     "BrokerMetrics", "ConsumerStatistics", "GroupMetrics", "IdempotenceMetrics", "Metrics", "PartitionMetrics",
@@ -38,8 +38,14 @@ Notify = Callable[..., None]
 
 _MOST_THROTTLES = 100
 """So many calls of `throttle_cb` wait for `poll()`; those that come then are dropped."""
-_STATES = {State.IDLE: "INIT", State.BACKOFF: "DOWN", State.CLOSING: "DOWN", State.DIALLING: "CONNECT",
-           State.OPENING: "APIVERSION_QUERY", State.READY: "UP"}
+_STATES = {
+    ConnectionState.IDLE: "INIT",
+    ConnectionState.BACKOFF: "DOWN",
+    ConnectionState.CLOSING: "DOWN",
+    ConnectionState.DIALLING: "CONNECT",
+    ConnectionState.OPENING: "APIVERSION_QUERY",
+    ConnectionState.READY: "UP",
+}
 _BEST_STATE = ("UP", "APIVERSION_QUERY", "CONNECT", "DOWN", "INIT")
 _numbers = {"producer": itertools.count(1), "consumer": itertools.count(1)}
 

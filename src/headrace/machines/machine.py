@@ -3,7 +3,7 @@
 A machine knows no socket, no clock, no thread and no randomness: time comes in as `now` (monotonic seconds), nonces
 and jitter are injected. So a simulator can run millions of schedules of lost, late and repeated replies.
 
-Read next: `machines.metadata` for a small machine, `net.driver` for who calls it.
+Read next: `machines.cluster.metadata` for a small machine, `net.driver` for who calls it.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ class Machine(Protocol):
 
         `error.maybe_applied` tells whether the request may have reached the broker. `_TRANSPORT`, `_TIMED_OUT`,
         `_RESOLVE` and `_UNKNOWN_BROKER` are passing; `_UNSUPPORTED_FEATURE`, `_AUTHENTICATION` and `_SSL` are not. An
-        answer that could not be read is `_TRANSPORT`, as is every other end of a connection (`net.failures`).
+        answer that could not be read is `_TRANSPORT`, as is every other end of a connection (`net.errors`).
         """
         ...
 

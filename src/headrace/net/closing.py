@@ -1,6 +1,6 @@
 """What a client waits for before it closes its connections: the last replies, where closing at once would lose bytes.
 
-Knows no requests. Read next: `machines.pipeline`, which says when a reply is owed.
+Knows no requests. Read next: `machines.cluster.in_flight`, which says when a reply is owed.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable
 
-from headrace.machines.pipeline import Pipeline
+from headrace.machines.cluster.in_flight import Pipeline
 
 __all__ = ["last_replies"]
 

@@ -4,8 +4,8 @@ Out: `submit()` writes a request at once when the broker has opened the conversa
 waits here. So at most one request is copied into the transport's buffer.
 Back: `buffer_updated()` cuts the bytes into frames, matches each with its request and hands it to the driver.
 
-It must not know what the requests mean. Read next: `machines.pipeline` for the order of replies, `net.driver` for
-who calls it, `net.dial` for the states.
+It must not know what the requests mean. Read next: `machines.cluster.in_flight` for the order of replies, `net.driver`
+for who calls it, `net.settings` for the states.
 """
 
 from __future__ import annotations
@@ -15,14 +15,22 @@ from collections import deque
 
 from headrace.errors import KafkaError, KafkaException
 from headrace.machines.backoff import backoff_s
-from headrace.machines.handshake import FIRST_VERSION, HandshakeRestartError
-from headrace.machines.pipeline import Call, Pipeline
-from headrace.net.bytestream import Outlet, ReplyReader
-from headrace.net.clock import Alarms
-from headrace.net.dial import ConnectionOwner, ConnectionSettings, State
-from headrace.net.failures import Phase, connection_error, history, is_garbled, no_reply, request_error, setup_timeout
-from headrace.net.opening import Opening
-from headrace.types import NodeAddress
+from headrace.machines.cluster.handshake import FIRST_VERSION, HandshakeRestartError
+from headrace.machines.cluster.in_flight import ClientRequest, Pipeline
+from headrace.net.errors import (
+    ConnectPhase,
+    connection_error,
+    history,
+    is_garbled,
+    no_reply,
+    request_error,
+    setup_timeout,
+)
+from headrace.net.settings import ConnectionOwner, ConnectionSettings, ConnectionState
+from headrace.net.setup import Opening
+from headrace.net.stream import Outlet, ReplyReader
+from headrace.net.timers import Alarms
+from headrace.types.records import NodeAddress
 
 __all__ = ["Connection"]
 
@@ -46,14 +54,14 @@ class Connection(asyncio.BufferedProtocol):
     def __init__(self, node: NodeAddress, settings: ConnectionSettings, owner: ConnectionOwner) -> None:
         self.node = node
         self._name = f"{node.host}:{node.port}"
-        self.state = State.IDLE
+        self.state = ConnectionState.IDLE
         self.failures = 0
         self.last_error: KafkaError | None = None
         self.features: dict[str, int] = {}
         self._settings, self._owner, self._traffic = settings, owner, settings.traffic.of(node)
         self._traffic.connections.add(self)
         self._loop = asyncio.get_running_loop()
-        self._waiting: deque[Call] = deque()
+        self._waiting: deque[ClientRequest] = deque()
         self.pipeline = Pipeline(settings.client_id)
         self._opening = Opening(settings, node, FIRST_VERSION, self)
         self._outlet: Outlet | None = None
@@ -76,17 +84,17 @@ class Connection(asyncio.BufferedProtocol):
 
     # Out: from the driver to the socket.
 
-    def submit(self, call: Call) -> None:
+    def submit(self, call: ClientRequest) -> None:
         """Write a request now, or as soon as the connection is ready. The owner learns how it ends."""
-        if self.state is State.READY and not self._paused:
+        if self.state is ConnectionState.READY and not self._paused:
             self._write(call)
             return
         self._waiting.append(call)
         self._expire_by(call.deadline)
-        if self.state is State.IDLE:
+        if self.state is ConnectionState.IDLE:
             self._dial()
 
-    def withdraw(self, call: Call) -> KafkaError:
+    def withdraw(self, call: ClientRequest) -> KafkaError:
         """Stop waiting for a call; one that is written stays in flight. Returns why it did not get its reply."""
         if call not in self._waiting:
             text = f"{self._name}: no reply to {type(call.send.request).__name__}"
@@ -94,7 +102,7 @@ class Connection(asyncio.BufferedProtocol):
         self._waiting.remove(call)
         return self.last_error or KafkaError(KafkaError._TIMED_OUT, f"{self._name}: {self.state.value}")
 
-    def _write(self, call: Call) -> None:
+    def _write(self, call: ClientRequest) -> None:
         assert self._outlet is not None
         send = call.send
         try:
@@ -127,13 +135,13 @@ class Connection(asyncio.BufferedProtocol):
         self._paused = self._outlet is None or not self._outlet.resume()
         if not self._paused:
             self._settle()
-        while self._waiting and self.state is State.READY and not self._paused:
+        while self._waiting and self.state is ConnectionState.READY and not self._paused:
             self._write(self._waiting.popleft())
 
     # Opening: dial, then let the handshake speak until it is ready.
 
     def _dial(self, first_version: int = FIRST_VERSION) -> None:
-        self.state, self._closing_for, self._proved = State.DIALLING, None, False
+        self.state, self._closing_for, self._proved = ConnectionState.DIALLING, None, False
         self._used_at = self._settings.clock()
         self._traffic.connects += 1
         self._reader = ReplyReader(self._settings.max_reply_bytes, known=self._traffic.rx > 0)
@@ -146,18 +154,18 @@ class Connection(asyncio.BufferedProtocol):
             await self._opening.prepare()
             await self._settings.connector(self, self.node)
         except Exception as error:  # whatever the resolver, the socket or TLS raise ends this attempt
-            if self.state is State.DIALLING:
+            if self.state is ConnectionState.DIALLING:
                 self._lost(error)
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """The socket is open (called by asyncio)."""
         assert isinstance(transport, asyncio.Transport)
-        self._outlet, self._paused, self.state = Outlet(transport), False, State.OPENING
+        self._outlet, self._paused, self.state = Outlet(transport), False, ConnectionState.OPENING
         self._opening.begin(self._outlet)
 
     def on_open(self) -> None:
         """The broker and we know each other (called by the opening): write what has waited."""
-        self.state = State.READY
+        self.state = ConnectionState.READY
         self.features = self._opening.handshake.features
         self._alarms.cancel(self._on_setup_timeout)
         self._on_idle()
@@ -166,7 +174,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def on_pause(self) -> None:
         """SASL is renewed (called by the opening): what is written is still answered, the rest waits."""
-        self.state = State.OPENING
+        self.state = ConnectionState.OPENING
         self._alarms.set(self._on_setup_timeout, self._settings.setup_timeout_s)
 
     # Back: from the socket to the driver.
@@ -181,13 +189,13 @@ class Connection(asyncio.BufferedProtocol):
             self._used_at = self._settings.clock()
         try:
             for frame in self._reader.advance(nbytes):
-                if self.state is State.READY or (self.state is State.OPENING and self.pipeline):
+                if self.state is ConnectionState.READY or (self.state is ConnectionState.OPENING and self.pipeline):
                     call, reply = self.pipeline.take(frame)
                     if not self._proved:
                         self._prove()
                     self._traffic.answered(call, reply, frame, self._settings.clock())
                     self._owner.on_reply(call, reply)
-                elif self.state is State.OPENING:
+                elif self.state is ConnectionState.OPENING:
                     self._opening.on_frame(frame)
         except KafkaException as error:
             self.close(error)
@@ -213,7 +221,7 @@ class Connection(asyncio.BufferedProtocol):
         self._closing_for = reason
         self._opening.stop()
         if self._outlet is not None:
-            self.state = State.CLOSING
+            self.state = ConnectionState.CLOSING
             self._outlet.abort()
             return
         if self._dialling is not None:
@@ -225,11 +233,11 @@ class Connection(asyncio.BufferedProtocol):
         quiet = self._opening.handshake.ready and not self.load and not garbled
         self._opening.stop()
         self._alarms.cancel_all()
-        self.state, self._expires_at = State.IDLE, float("inf")
+        self.state, self._expires_at = ConnectionState.IDLE, float("inf")
         if isinstance(cause, HandshakeRestartError):
             self._dial(first_version=0)
             return
-        if garbled or not (phase is Phase.OPEN or quiet):
+        if garbled or not (phase is ConnectPhase.OPEN or quiet):
             self._back_off()
         error = connection_error(cause, self._name, phase, self._settings.protocol,
                                  history=history(self.failures, self._settings.clock() - self._failing_since))
@@ -248,11 +256,11 @@ class Connection(asyncio.BufferedProtocol):
         if self.failures == 1:
             self._failing_since = self._settings.clock()
         first_s, limit_s = self._settings.backoff_s, self._settings.backoff_max_s
-        self.state = State.BACKOFF
+        self.state = ConnectionState.BACKOFF
         self._alarms.set(self._on_backoff_over, backoff_s(self.failures, first_s, limit_s, self._settings.jitter()))
 
     def _on_backoff_over(self) -> None:
-        self.state = State.IDLE
+        self.state = ConnectionState.IDLE
         if self._waiting:
             self._dial()
 
@@ -264,7 +272,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def _on_idle(self) -> None:
         left_s = self._used_at + self._settings.idle_s - self._settings.clock()
-        if left_s <= 0 and not self.load and self.state is State.READY:
+        if left_s <= 0 and not self.load and self.state is ConnectionState.READY:
             self.close(KafkaException(KafkaError(KafkaError._TRANSPORT, "closed because it was not used")))
         else:
             self._alarms.set(self._on_idle, max(left_s, 0.1))

@@ -17,26 +17,33 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from headrace.errors import KafkaError, KafkaException
+from headrace.machines.cluster.in_flight import Caller, ClientRequest
+from headrace.machines.cluster.metadata import Metadata, MetadataChanged
 from headrace.machines.machine import ANY_NODE, CONTROLLER, ErrorEvent, Event, Machine, Send
-from headrace.machines.metadata import Metadata, MetadataChanged
-from headrace.machines.pipeline import Call, Caller
-from headrace.net.clock import Alarms, Clock, jitter, monotonic
 from headrace.net.closing import last_replies
 from headrace.net.connection import Connection
-from headrace.net.dial import Connector, State, connection_settings
-from headrace.net.failures import Outages
+from headrace.net.errors import Outages
 from headrace.net.one_shot import OneShot
+from headrace.net.settings import ConnectionState, Connector, connection_settings
 from headrace.net.thread import stepping_aside, waking
-from headrace.types import NodeAddress
-from headrace.wire.messages.fetch import FetchRequest
-from headrace.wire.messages.groups import JoinGroupRequest, SyncGroupRequest
+from headrace.net.timers import Alarms, Clock, jitter, monotonic
+from headrace.types.records import NodeAddress
+from headrace.wire.messages.consumer.fetch import FetchRequest
+from headrace.wire.messages.groups.classic_groups import JoinGroupRequest, SyncGroupRequest
 from headrace.wire.schema import Request, Response, Struct
 
 __all__ = ["Driver"]
 
 _LANES: dict[type[Request], int] = {FetchRequest: 1, JoinGroupRequest: 2, SyncGroupRequest: 2}
 """A broker answers one connection in order. Requests that it may hold back get a connection of their own."""
-_EAGERNESS = {State.READY: 0, State.OPENING: 1, State.DIALLING: 1, State.IDLE: 2, State.BACKOFF: 3, State.CLOSING: 3}
+_EAGERNESS = {
+    ConnectionState.READY: 0,
+    ConnectionState.OPENING: 1,
+    ConnectionState.DIALLING: 1,
+    ConnectionState.IDLE: 2,
+    ConnectionState.BACKOFF: 3,
+    ConnectionState.CLOSING: 3,
+}
 _CLOSED = KafkaError(KafkaError._DESTROY, "the client is closed")
 _NOBODY = KafkaError(KafkaError._TRANSPORT, 'no broker is known: "bootstrap.servers" names none')
 _SLACK_S = 1.0
@@ -116,7 +123,7 @@ class Driver:
             KafkaException: no reply within `timeout_s` seconds, or none possible.
         """
         caller = OneShot(self._loop)
-        call = Call(caller, Send(destination, request, timeout_s, max_version),
+        call = ClientRequest(caller, Send(destination, request, timeout_s, max_version),
                     self._clock() + timeout_s + _SLACK_S, self._reply_grace_s)
         connection = self._dispatch(call)
         try:
@@ -153,7 +160,7 @@ class Driver:
         for machine in self._machines:
             try:
                 for send in list(machine.poll(now)):
-                    said |= self._dispatch(Call(machine, send, now + send.timeout_s)) is not None
+                    said |= self._dispatch(ClientRequest(machine, send, now + send.timeout_s)) is not None
             except Exception as error:  # a defect: the other machines must go on
                 self._on_defect(machine, error)
         if said:
@@ -183,7 +190,7 @@ class Driver:
         self._wakes_at = float("inf")
         self._step()
 
-    def _dispatch(self, call: Call) -> Connection | None:
+    def _dispatch(self, call: ClientRequest) -> Connection | None:
         send = call.send
         node_id = send.destination
         if node_id == CONTROLLER:
@@ -211,13 +218,13 @@ class Driver:
         """The least busy of the best connected brokers; where there is a choice, a random one."""
         def reluctance(node_id: int) -> tuple[int, int, int, float]:
             c = self._connections.get((node_id, 0))
-            state, failures, load = (State.IDLE, 0, 0) if c is None else (c.state, c.failures, c.load)
+            state, failures, load = (ConnectionState.IDLE, 0, 0) if c is None else (c.state, c.failures, c.load)
             return (_EAGERNESS[state], failures, load, self._jitter())
         return min(self._metadata.cluster.nodes, key=reluctance, default=ANY_NODE)
 
     # Back: from the connections to the machines.
 
-    def on_reply(self, call: Call, reply: Struct | None) -> None:
+    def on_reply(self, call: ClientRequest, reply: Struct | None) -> None:
         """A connection has a reply: hand it to whoever asked."""
         try:
             call.caller.on_reply(call.send, reply, self._clock())
@@ -226,7 +233,7 @@ class Driver:
         if reply is None:  # written, and no bytes will come that lead to a step
             self.wake()
 
-    def on_error(self, call: Call, error: KafkaError) -> None:
+    def on_error(self, call: ClientRequest, error: KafkaError) -> None:
         """A connection can not deliver a request or its reply: tell whoever asked."""
         self.traffic.failed(call, error)
         try:
@@ -260,7 +267,7 @@ class Driver:
 
     def _is_down(self, node_id: int) -> bool:
         connections = [c for (owner, _), c in self._connections.items() if owner == node_id]
-        return any(c.failures for c in connections) and all(c.state is not State.READY for c in connections)
+        return any(c.failures for c in connections) and all(c.state is not ConnectionState.READY for c in connections)
 
     def _follow(self, nodes: Mapping[int, NodeAddress]) -> None:
         """Let go of connections to brokers that left the cluster or moved to another address."""

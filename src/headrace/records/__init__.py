@@ -22,7 +22,7 @@ _PLAIN = os.environ.get("HEADRACE_PURE", "") not in ("", "0") or find_spec("head
 if TYPE_CHECKING or _PLAIN:
     from headrace.records.batch import Cursor
     from headrace.records.builder import Batch, BatchBuilder, set_base_offset, set_log_append_time
-    from headrace.records.columns import append_columns, read_columns
+    from headrace.records.columns.columns import append_columns, read_columns
     from headrace.records.delivery import AIOIntake, Delivery, Watch
     from headrace.records.hashing import crc32c, fnv1a, murmur2
     from headrace.records.header import scan, verify

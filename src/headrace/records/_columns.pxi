@@ -1,4 +1,4 @@
-# Bytes into Arrow's buffers, and back. See the plain twin in `headrace.records.columns`.
+# Bytes into Arrow's buffers, and back. See the plain twin in `headrace.records.columns.columns`.
 
 cdef enum:
     ROW_COST = 28  # bytes of a row in the columns of a fixed size and of offsets, so that empty records cost as well

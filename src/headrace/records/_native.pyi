@@ -5,8 +5,8 @@ from headrace.records.builder import Batch as Batch
 from headrace.records.builder import BatchBuilder as BatchBuilder
 from headrace.records.builder import set_base_offset as set_base_offset
 from headrace.records.builder import set_log_append_time as set_log_append_time
-from headrace.records.columns import append_columns as append_columns
-from headrace.records.columns import read_columns as read_columns
+from headrace.records.columns.columns import append_columns as append_columns
+from headrace.records.columns.columns import read_columns as read_columns
 from headrace.records.delivery import AIOIntake as AIOIntake
 from headrace.records.delivery import Delivery as Delivery
 from headrace.records.delivery import Watch as Watch

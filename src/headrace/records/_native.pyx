@@ -35,8 +35,8 @@ from libc.string cimport memchr, memcpy, memmove, memset
 from headrace.errors import CorruptRecordError, KafkaException
 from headrace.records import legacy
 from headrace.records.batch import MAX_DECOMPRESSED_BYTES
-from headrace.records.columns import MAX_COLUMN_BYTES, BinaryColumn, Columns, HeaderColumn
-from headrace.records.columns import read_columns as plain_read_columns
+from headrace.records.columns.columns import MAX_COLUMN_BYTES, BinaryColumn, Columns, HeaderColumn
+from headrace.records.columns.columns import read_columns as plain_read_columns
 from headrace.records.compression import compress, decompress
 from headrace.records.control import aborts
 from headrace.records.delivery import DoneCallback

@@ -21,7 +21,7 @@ delete horizon (KIP-534). Bytes from the network are not trusted: every read is 
 
 It must not know partitions' state, sockets or time. This file reads records, `headrace.records.header` headers;
 `headrace.records.builder` writes.
-Read next on the way back: `headrace.client.consumer`.
+Read next on the way back: `headrace.client.consumer.aio_consumer`.
 Source: KIP-98, Java's `DefaultRecordBatch` and `DefaultRecord`.
 """
 
@@ -31,10 +31,10 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from headrace.errors import CorruptRecordError
-from headrace.records import legacy
 from headrace.records.compression import decompress
 from headrace.records.control import aborts
 from headrace.records.header import HEADER_BYTES, BatchInfo, check_sum, read_info
+from headrace.records.legacy import message_set as legacy
 from headrace.records.message import Message
 from headrace.records.record import Record, read_all, wrapped
 

@@ -69,7 +69,7 @@ class DoneCallback:
     __hash__ = None  # type: ignore[assignment]
 
 
-class Batch(Protocol):
+class SettledBatch(Protocol):
     """What a `Delivery` needs of the `OpenBatch` that its record is in."""
 
     @property
@@ -77,7 +77,7 @@ class Batch(Protocol):
         """Whether it is known what became of the batch."""
         ...
 
-    def place_of(self, index: int) -> tuple[Batch, int] | None:
+    def place_of(self, index: int) -> tuple[SettledBatch, int] | None:
         """Where the record at `index` is since the batch was divided; None while it was not."""
         ...
 
@@ -108,7 +108,7 @@ class Delivery:
     def __init__(self, make_future: Callable[[], Any]) -> None:
         self._make_future = make_future
         self._future: Any = None
-        self._batch: Batch | None = None
+        self._batch: SettledBatch | None = None
         self._index, self._appended_at = -1, 0.0
 
     def __await__(self) -> Generator[Any, None, Message]:
@@ -171,7 +171,7 @@ class Delivery:
                 self.wait()
         return self._future
 
-    def place(self, batch: Batch, index: int, appended_at: float) -> None:
+    def place(self, batch: SettledBatch, index: int, appended_at: float) -> None:
         """The record was appended to a batch: it is the one at `index`."""
         self._batch, self._index, self._appended_at = batch, index, appended_at
 

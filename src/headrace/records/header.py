@@ -10,8 +10,8 @@ import struct
 from typing import Any, NamedTuple
 
 from headrace.errors import CorruptRecordError
-from headrace.records import legacy
 from headrace.records.hashing import crc32c
+from headrace.records.legacy import message_set as legacy
 
 __all__ = ["HEADER_BYTES", "BatchInfo", "scan", "verify"]
 

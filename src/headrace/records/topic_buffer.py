@@ -1,7 +1,7 @@
 """`TopicBuffer`: the open batches of one topic, where `produce()` puts records. The plain twin of the native one.
 
 It must not know brokers, retries or sequence numbers: whoever takes batches out of it keeps their order per partition.
-Read next on the way out: `headrace.machines.accumulator`.
+Read next on the way out: `headrace.machines.producer.batch_queue`.
 """
 
 from __future__ import annotations

@@ -12,12 +12,12 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Final, TypeVar
 
 from headrace.admin import AdminClient, IsolationLevel, OffsetSpec
-from headrace.client.sync.admin import list_these
+from headrace.client.admin.admin_client import list_these
 from headrace.config import ADMIN, Config
 from headrace.errors import ConfigError, KafkaError, KafkaException
 from headrace.spark.options import Position, Subscription
 from headrace.spark.plan import EARLIEST, LATEST, DataLossError, Offsets, Tp, text_of
-from headrace.types import TopicPartition
+from headrace.types.records import TopicPartition
 
 __all__ = ["ClusterView"]
 

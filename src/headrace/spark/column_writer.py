@@ -3,7 +3,7 @@
 `ColumnWriter` belongs to one task of an executor; its producer goes on to the next task of the process, if it did all
 that it was given (decision 0014). Interceptors, and partitioners written in Python, must see records: with them rows
 become `ProducerRecord`s one by one, at the cost of the columns' speed. This module does not import pyspark.
-Read next: `client.sync.sending`, `client.sync.kept`.
+Read next: `client.producer.faces.sending`, `client.producer.kept_producers`.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from typing import Any, Final
 
 import pyarrow
 
-from headrace.client.sending import TopicWatch
-from headrace.client.sync.kept import KeptProducers
+from headrace.client.producer.interception import TopicWatch
+from headrace.client.producer.kept_producers import KeptProducers
 
 __all__ = ["ColumnWriter"]
 

@@ -164,8 +164,8 @@ class _Tasks:
 def _read_range(
     options: SourceOptions, columns: list[str], wanted: Range, start: int
 ) -> Iterator[pyarrow.RecordBatch]:
-    from headrace.client.partition_reader import PartitionReader
-    from headrace.records.arrow import to_arrow
+    from headrace.client.consumer.partition_reader import PartitionReader
+    from headrace.records.columns.arrow import to_arrow
 
     spare_collections()
     isolation = options.client.get("isolation.level", "read_committed")

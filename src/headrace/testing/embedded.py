@@ -10,7 +10,7 @@ from types import TracebackType
 from typing import Any, Self, TypeVar
 
 from headrace.broker.broker import Broker
-from headrace.broker.cluster import Cluster
+from headrace.broker.cluster import BrokerCluster
 from headrace.broker.faults import Fault
 from headrace.broker.settings import BrokerSettings
 
@@ -113,7 +113,7 @@ class EmbeddedBroker:
         """Disarm all faults."""
         self.apply(lambda cluster: cluster.faults.clear())
 
-    def apply(self, action: Callable[[Cluster], Result]) -> Result:
+    def apply(self, action: Callable[[BrokerCluster], Result]) -> Result:
         """Run a function on the broker's own thread, where its state may be touched.
 
         Args:

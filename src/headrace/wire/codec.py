@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 from headrace.errors import KafkaError, KafkaException, ProtocolError
 from headrace.wire.primitives import as_view
 from headrace.wire.reading import decoder_source
-from headrace.wire.schema import Message
+from headrace.wire.schema import ApiMessage
 from headrace.wire.writing import encoder_source
 
 __all__ = [
@@ -29,17 +29,17 @@ Part = bytes | memoryview
 Cuts = list[tuple[int, memoryview]]
 """Where in the written bytes which records belong; none are empty."""
 
-AnyMessage = TypeVar("AnyMessage", bound=Message)
-Writer = Callable[[Message, bytearray, Cuts], None]
+AnyMessage = TypeVar("AnyMessage", bound=ApiMessage)
+Writer = Callable[[ApiMessage, bytearray, Cuts], None]
 _PREFIX = Packer(">h")
 
 Reader = Callable[[bytes | memoryview, memoryview, int], tuple[Any, int]]
 
-_writers: dict[tuple[type[Message], int], Writer] = {}
-_readers: dict[tuple[type[Message], int], Reader] = {}
+_writers: dict[tuple[type[ApiMessage], int], Writer] = {}
+_readers: dict[tuple[type[ApiMessage], int], Reader] = {}
 
 
-def encode(message: Message, version: int) -> bytes:
+def encode(message: ApiMessage, version: int) -> bytes:
     """The bytes of a message, records included.
 
     Raises:
@@ -49,13 +49,13 @@ def encode(message: Message, version: int) -> bytes:
     return b"".join(encode_parts(message, version))
 
 
-def encode_parts(message: Message, version: int) -> list[Part]:
+def encode_parts(message: ApiMessage, version: int) -> list[Part]:
     """Like `encode`, in parts to be sent one after the other: records stay where they are and are not copied."""
     out = bytearray()
     return assemble(out, encode_into(out, message, version))
 
 
-def encode_into(out: bytearray, message: Message, version: int) -> Cuts:
+def encode_into(out: bytearray, message: ApiMessage, version: int) -> Cuts:
     """Append a message to `out` without its records, and return where those belong."""
     cls = type(message)
     writer = _writers.get((cls, version)) or _compile_writer(cls, version)
@@ -112,7 +112,7 @@ def decode_from(
     return message  # type: ignore[no-any-return]
 
 
-def encode_prefixed(message: Message, version: int) -> bytes:
+def encode_prefixed(message: ApiMessage, version: int) -> bytes:
     """The bytes of a message behind its version as an int16, as parts of other messages and control records travel.
 
     Source: Java's `MessageUtil.toVersionPrefixedBytes`.
@@ -136,25 +136,25 @@ def decode_prefixed(cls: type[AnyMessage], data: bytes | bytearray | memoryview)
     return version, message
 
 
-def _compile_writer(cls: type[Message], version: int) -> Writer:
+def _compile_writer(cls: type[ApiMessage], version: int) -> Writer:
     _check_version(cls, version)
     writer: Writer = _compile("write", cls, version, *encoder_source(cls, version))
     _writers[cls, version] = writer
     return writer
 
 
-def _compile_reader(cls: type[Message], version: int) -> Reader:
+def _compile_reader(cls: type[ApiMessage], version: int) -> Reader:
     _check_version(cls, version)
     reader: Reader = _compile("read", cls, version, *decoder_source(cls, version))
     _readers[cls, version] = reader
     return reader
 
 
-def _compile(name: str, cls: type[Message], version: int, source: str, names: dict[str, Any]) -> Any:
+def _compile(name: str, cls: type[ApiMessage], version: int, source: str, names: dict[str, Any]) -> Any:
     exec(compile(source, f"<{name} {cls.__name__} v{version}>", "exec"), names)
     return names[name]
 
 
-def _check_version(cls: type[Message], version: int) -> None:
+def _check_version(cls: type[ApiMessage], version: int) -> None:
     if not cls.min_version <= version <= cls.max_version:
         raise ProtocolError(f"{cls.__name__} has no version {version}; it has {cls.min_version}-{cls.max_version}")

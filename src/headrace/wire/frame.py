@@ -3,7 +3,7 @@
 A request header is version 1, or 2 when the request is flexible; a response header version 0, or 1 when flexible.
 ApiVersions responses always have header version 0, so that a client can read an answer in a version it did not ask for
 (KIP-511); ControlledShutdown requests of version 0 are the only ones with header version 0, without a client id.
-`wire.messages.headers` has the headers as messages. Source: Java's `RequestHeader`, `ResponseHeader`,
+`wire.messages.cluster.headers` has the headers as messages. Source: Java's `RequestHeader`, `ResponseHeader`,
 `ApiKeys.responseHeaderVersion`.
 
 This module is pure: it knows no sockets. Read next: `wire.api`, the list of all requests.
@@ -20,7 +20,7 @@ from headrace.errors import ProtocolError
 from headrace.wire.api import API
 from headrace.wire.codec import Part, assemble, decode_from, encode_into
 from headrace.wire.layout import is_flexible
-from headrace.wire.messages.session import ApiVersionsRequest
+from headrace.wire.messages.cluster.session import ApiVersionsRequest
 from headrace.wire.primitives import as_view, read_uvarint
 from headrace.wire.schema import Request, Response
 

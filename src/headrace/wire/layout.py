@@ -16,7 +16,7 @@ from headrace.wire.field import UNKNOWN, UNSET, Field
 from headrace.wire.versions import NEVER, Versions
 
 __all__ = [
-    "FIXED", "SIZED", "UNKNOWN", "UNSET", "ZERO_UUID", "Column", "Field", "Type", "columns", "compile_init",
+    "FIXED", "SIZED", "UNKNOWN", "UNSET", "ZERO_UUID", "FieldColumn", "Field", "Type", "columns", "compile_init",
     "default_source", "is_flexible", "min_size",
 ]
 
@@ -33,7 +33,7 @@ SIZED = ("String", "ShortString", "Bytes", "Records")
 _SIZES = {"?": 1, "b": 1, "h": 2, "i": 4, "q": 8, "H": 2, "I": 4, "d": 8}
 _ZEROS: dict[str, Any] = {**dict.fromkeys(FIXED, 0), "Bool": False, "Float64": 0.0, "String": "", "ShortString": "",
                           "Bytes": b"", "Records": b"", "Uuid": ZERO_UUID}
-_columns: dict[type[Any], tuple[Column, ...]] = {}
+_columns: dict[type[Any], tuple[FieldColumn, ...]] = {}
 
 
 class Type(NamedTuple):
@@ -49,7 +49,7 @@ class Type(NamedTuple):
         return self._replace(is_array=False)
 
 
-class Column(NamedTuple):
+class FieldColumn(NamedTuple):
     """One field of a class, read."""
 
     name: str
@@ -66,7 +66,7 @@ class Column(NamedTuple):
         return self.tag is not None and self.tagged.holds(version)
 
 
-def columns(cls: type[Any]) -> tuple[Column, ...]:
+def columns(cls: type[Any]) -> tuple[FieldColumn, ...]:
     """The fields of a class in order."""
     found = _columns.get(cls)
     if found is None:
@@ -76,7 +76,7 @@ def columns(cls: type[Any]) -> tuple[Column, ...]:
     return found
 
 
-def _column(cls: type[Any], name: str, annotation: str, spec: Field) -> Column:
+def _column(cls: type[Any], name: str, annotation: str, spec: Field) -> FieldColumn:
     text = annotation.removesuffix(" | None")
     is_array = text.startswith("Array[")
     item = text[6:-1] if is_array else text
@@ -87,7 +87,7 @@ def _column(cls: type[Any], name: str, annotation: str, spec: Field) -> Column:
     default = spec.default
     if default is UNSET and not is_array and item in _ZEROS:
         default = None if item == "Records" and text != annotation else _ZEROS[item]
-    return Column(name, type_, versions, nullable, spec.tag, tagged, spec.ignorable, default)
+    return FieldColumn(name, type_, versions, nullable, spec.tag, tagged, spec.ignorable, default)
 
 
 def _struct(cls: type[Any], name: str) -> type[Any]:
@@ -100,7 +100,7 @@ def is_flexible(message: type[Any], version: int) -> bool:
     return message.flexible_version is not None and version >= message.flexible_version
 
 
-def default_source(column: Column, namespace: dict[str, Any]) -> str:
+def default_source(column: FieldColumn, namespace: dict[str, Any]) -> str:
     """Source text of a fresh default value; names that it needs are put into `namespace`."""
     if column.default is not UNSET:
         if isinstance(column.default, (type(None), bool, int, float, str, bytes)):
@@ -145,5 +145,5 @@ def min_size(type_: Type, version: int, flexible: bool) -> int:
     return sum(1 if _null_struct(c, version) else min_size(c.type, version, flexible) for c in here) + flexible
 
 
-def _null_struct(column: Column, version: int) -> bool:
+def _null_struct(column: FieldColumn, version: int) -> bool:
     return column.type.struct is not None and not column.type.is_array and column.nullable.holds(version)

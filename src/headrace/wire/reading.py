@@ -14,7 +14,7 @@ from struct import calcsize
 from typing import Any
 
 from headrace.errors import ProtocolError
-from headrace.wire.layout import FIXED, SIZED, UNKNOWN, UNSET, Column, Type, columns, default_source, min_size
+from headrace.wire.layout import FIXED, SIZED, UNKNOWN, UNSET, FieldColumn, Type, columns, default_source, min_size
 from headrace.wire.primitives import read_text_length, read_uuid, read_uvarint
 from headrace.wire.source import Source
 
@@ -53,7 +53,7 @@ def _make(source: Source, cls: type[Any], target: str) -> None:
     source.add(f"{target} = new({cls.__name__})", f"{target}.{UNKNOWN} = None")
 
 
-def _default(source: Source, column: Column, place: str) -> None:
+def _default(source: Source, column: FieldColumn, place: str) -> None:
     """Give a field that is not read its default; a structure's are written out, which is cheaper than its class."""
     struct = column.type.struct
     if struct is None or column.type.is_array or column.default is not UNSET:
@@ -74,7 +74,7 @@ def _flush(source: Source) -> None:
                    f"p += {calcsize('>' + letters)}", *after)
 
 
-def _read_tags(source: Source, tagged: list[Column], target: str) -> None:
+def _read_tags(source: Source, tagged: list[FieldColumn], target: str) -> None:
     """Read the tagged fields of a structure; unknown ones are kept as bytes.
 
     As in Java they may come in any order and more than once: the last one counts.

@@ -4,7 +4,8 @@ A message class reads like Kafka's own schema: one line a field, the field's typ
 versions in which it exists. Nothing is computed when a class is made beyond the list of its fields, so that importing
 every message stays cheap; annotations are read and codecs compiled on first use.
 
-This module must not know how a value is written. Read next: `wire.messages.produce` for an example, then `wire.codec`.
+This module must not know how a value is written. Read next: `wire.messages.producer.produce` for an example, then
+`wire.codec`.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ else:
 
 
 __all__ = [
-    "ZERO_UUID", "Array", "Bool", "Bytes", "Float64", "Int16", "Int32", "Int64", "Int8", "Message", "Records",
+    "ZERO_UUID", "Array", "Bool", "Bytes", "Float64", "Int16", "Int32", "Int64", "Int8", "ApiMessage", "Records",
     "Request", "Response", "ShortString", "String", "Struct", "Uint16", "Uint32", "Uuid", "field",
 ]
 
@@ -109,7 +110,7 @@ def _show(value: Any) -> str:
     return repr(value)
 
 
-class Message(Struct):
+class ApiMessage(Struct):
     """A structure that travels by itself and so has versions of its own.
 
     Attributes:
@@ -129,7 +130,7 @@ class Message(Struct):
             cls.flexible_version = bounds(flexible)[0]
 
 
-class Response(Message):
+class Response(ApiMessage):
     """What a broker answers. Its versions are those of the request that it answers, `to`."""
 
     api_key: ClassVar[int] = -1
@@ -141,7 +142,7 @@ class Response(Message):
         to.response_type = cls
 
 
-class Request(Message):
+class Request(ApiMessage):
     """What a client asks.
 
     Attributes:

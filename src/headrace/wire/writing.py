@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from headrace.wire.layout import FIXED, SIZED, UNKNOWN, UNSET, ZERO_UUID, Column, Type, columns
+from headrace.wire.layout import FIXED, SIZED, UNKNOWN, UNSET, ZERO_UUID, FieldColumn, Type, columns
 from headrace.wire.primitives import as_view, write_tags, write_text_length, write_uvarint
 from headrace.wire.source import Source
 from headrace.wire.versions import NEVER
@@ -57,14 +57,14 @@ def _packed(source: Source, out: str, *further: tuple[str, str]) -> str:
     return f"{out} += {packer}({', '.join(value for _, value in together)})"
 
 
-def _refuse_unsendable(source: Source, cls: type[Any], column: Column, here: str) -> None:
+def _refuse_unsendable(source: Source, cls: type[Any], column: FieldColumn, here: str) -> None:
     """A value that this version can not carry is an error, unless Kafka calls the field ignorable."""
     if not column.ignorable:
         arguments = f"{cls.__name__!r}, {column.name!r}, {str(column.versions)!r}"
         source.add(f"if {_differs(source, column, here)}: lacks({arguments})")
 
 
-def _differs(source: Source, column: Column, here: str) -> str:
+def _differs(source: Source, column: FieldColumn, here: str) -> str:
     """Source of the test "this field does not hold its default"."""
     default = column.default
     if default is None:
@@ -81,7 +81,7 @@ def _differs(source: Source, column: Column, here: str) -> str:
     return f"{here} != ZERO_UUID"
 
 
-def _write_tags(source: Source, tagged: list[Column], value: str, out: str) -> None:
+def _write_tags(source: Source, tagged: list[FieldColumn], value: str, out: str) -> None:
     unknown = f"{value}.{UNKNOWN}"
     if not tagged:
         _write_no_tags(source, unknown, out)
@@ -112,7 +112,7 @@ def _write_no_tags(source: Source, unknown: str, out: str) -> None:
         source.add(f"if {unknown}: {write}", f"else: {out}.append(0)")
 
 
-def _write_value(source: Source, type_: Type, here: str, out: str, column: Column) -> None:
+def _write_value(source: Source, type_: Type, here: str, out: str, column: FieldColumn) -> None:
     """Write one value; `column` says whether it may be None (elements of an array may not)."""
     struct = None if type_.is_array else type_.struct
     if struct is None and not type_.is_array and type_.name not in SIZED:
@@ -150,7 +150,7 @@ def _compact(source: Source, type_: Type) -> bool:
     return source.flexible and (type_.is_array or type_.name != "ShortString")
 
 
-def _write_sized(source: Source, type_: Type, value: str, out: str, column: Column, nullable: bool) -> None:
+def _write_sized(source: Source, type_: Type, value: str, out: str, column: FieldColumn, nullable: bool) -> None:
     """Write a value behind its length; null has a length only."""
     data, made = value, ""
     if _short(type_):
@@ -186,7 +186,7 @@ def _write_length(source: Source, type_: Type, data: str, out: str, nullable: bo
         source.add(f"if {length} < 128: {out}.append({length})", f"else: {large}")
 
 
-def _write_items(source: Source, type_: Type, data: str, out: str, column: Column, nullable: bool) -> None:
+def _write_items(source: Source, type_: Type, data: str, out: str, column: FieldColumn, nullable: bool) -> None:
     letter = FIXED.get(type_.name)
     if letter:
         source.add(f"if {data}: {out} += {source.packers(letter)}[len({data})](*{data})")

@@ -1,0 +1,1 @@
+"""Requests to replies, one module for each family of APIs."""

@@ -1,0 +1,158 @@
+"""What administration asks about nodes: directories, elections, moving replicas, producers; and access rules, which
+this broker does not have.
+"""
+
+from __future__ import annotations
+
+from headrace.broker.cluster import ApiCall
+from headrace.broker.storage.catalog import Topic
+from headrace.broker.storage.partition import NO_LEADER, Partition, Refused
+from headrace.errors import KafkaError
+from headrace.wire.messages.admin.replicas import (
+    DescribableLogDirTopic,
+    DescribeLogDirsPartition,
+    DescribeLogDirsRequest,
+    DescribeLogDirsResponse,
+    DescribeLogDirsResult,
+    DescribeLogDirsTopic,
+    ElectionPartitionResult,
+    ElectLeadersRequest,
+    ElectLeadersResponse,
+    ElectLeadersTopic,
+    ListPartitionReassignmentsRequest,
+    ListPartitionReassignmentsResponse,
+    ReplicaElectionResult,
+)
+from headrace.wire.messages.admin.security import (
+    AclCreationResult,
+    CreateAclsRequest,
+    CreateAclsResponse,
+    DeleteAclsFilterResult,
+    DeleteAclsRequest,
+    DeleteAclsResponse,
+    DescribeAclsRequest,
+    DescribeAclsResponse,
+)
+from headrace.wire.messages.producer.transactions import (
+    DescribeProducersRequest,
+    DescribeProducersResponse,
+    ProducersPartitionResponse,
+    ProducerState,
+    ProducersTopicRequest,
+    ProducersTopicResponse,
+)
+from headrace.wire.schema import ZERO_UUID
+
+__all__ = ["create_acls", "delete_acls", "describe_acls", "describe_log_dirs", "describe_producers", "elect_leaders",
+           "list_partition_reassignments"]
+
+_NO_IDS = 1 << 15
+_PREFERRED, _ANY = 0, 1
+_NO_RULES = "There are no access rules here: everybody may do everything"
+
+
+def describe_log_dirs(call: ApiCall, request: DescribeLogDirsRequest) -> DescribeLogDirsResponse:
+    """The one directory of this node, and the sizes of the replicas in it."""
+    wanted = request.topics
+    if wanted is None:
+        wanted = [DescribableLogDirTopic(topic=topic.name, partitions=list(range(len(topic.partitions))))
+                  for topic in call.cluster.catalog.topics.values()]
+    topics = [DescribeLogDirsTopic(name=each.topic, partitions=_sizes(call, each)) for each in wanted]
+    total, free = call.cluster.catalog.volume_bytes()
+    return DescribeLogDirsResponse(error_code=0, results=[DescribeLogDirsResult(
+        error_code=0, log_dir=call.cluster.catalog.place, topics=[each for each in topics if each.partitions],
+        total_bytes=total, usable_bytes=free)])
+
+
+def _sizes(call: ApiCall, wanted: DescribableLogDirTopic) -> list[DescribeLogDirsPartition]:
+    topic = call.cluster.catalog.topics.get(wanted.topic)
+    return [DescribeLogDirsPartition(partition_index=each.index, partition_size=each.log.size_bytes, offset_lag=0,
+                                     is_future_key=False)
+            for each in (topic.partitions if topic else [])
+            if each.index in wanted.partitions and call.node_id in each.replicas]
+
+
+def elect_leaders(call: ApiCall, request: ElectLeadersRequest) -> ElectLeadersResponse:
+    """Give partitions back to their preferred replica, or to any that is up."""
+    wanted = request.topic_partitions
+    every = wanted is None
+    if wanted is None:
+        wanted = [ElectLeadersTopic(topic=topic.name, partitions=list(range(len(topic.partitions))))
+                  for topic in call.cluster.catalog.topics.values()]
+    results = []
+    for each in wanted:
+        found = [_elect(call, each.topic, index, request.election_type) for index in each.partitions]
+        # Of all partitions only those are named in which something happened.
+        found = [one for one in found if not every or one.error_code != KafkaError.ELECTION_NOT_NEEDED]
+        results.append(ReplicaElectionResult(topic=each.topic, partition_result=found))
+    call.cluster.catalog.save()
+    return ElectLeadersResponse(error_code=0, replica_election_results=results)
+
+
+def _elect(call: ApiCall, name: str, index: int, kind: int) -> ElectionPartitionResult:
+    result = ElectionPartitionResult(partition_id=index, error_code=0, error_message=None)
+    try:
+        if kind not in (_PREFERRED, _ANY):
+            raise Refused(KafkaError.INVALID_REQUEST, f"Election type {kind} is not known")
+        partition = _partition(call.topic(name, ZERO_UUID, _NO_IDS), index)
+        preferred = partition.replicas[0]
+        if partition.leader_id == preferred or (kind == _ANY and partition.leader_id != NO_LEADER):
+            raise Refused(KafkaError.ELECTION_NOT_NEEDED)
+        if not call.cluster.is_up(preferred):
+            raise Refused(KafkaError.PREFERRED_LEADER_NOT_AVAILABLE if kind == _PREFERRED
+                          else KafkaError.ELIGIBLE_LEADERS_NOT_AVAILABLE)
+        partition.lead(preferred)
+    except Refused as refused:
+        result.error_code, result.error_message = refused.code, refused.reason
+    return result
+
+
+def _partition(topic: Topic, index: int) -> Partition:
+    if not 0 <= index < len(topic.partitions):
+        raise Refused(KafkaError.UNKNOWN_TOPIC_OR_PART)
+    return topic.partitions[index]
+
+
+def list_partition_reassignments(
+    call: ApiCall, request: ListPartitionReassignmentsRequest
+) -> ListPartitionReassignmentsResponse:
+    """Nothing: replicas share one log and never move."""
+    return ListPartitionReassignmentsResponse(error_code=0, error_message=None, topics=[])
+
+
+def describe_producers(call: ApiCall, request: DescribeProducersRequest) -> DescribeProducersResponse:
+    """The producers that partitions know, and their open transactions (KIP-664)."""
+    return DescribeProducersResponse(topics=[ProducersTopicResponse(name=topic.name, partitions=[
+        _producers(call, topic, index) for index in topic.partition_indexes]) for topic in request.topics])
+
+
+def _producers(call: ApiCall, wanted: ProducersTopicRequest, index: int) -> ProducersPartitionResponse:
+    reply = ProducersPartitionResponse(partition_index=index, error_code=0, active_producers=[])
+    try:
+        partition = call.led_partition(call.topic(wanted.name, ZERO_UUID, _NO_IDS), index)
+    except Refused as refused:
+        reply.error_code, reply.error_message = refused.code, refused.reason
+        return reply
+    reply.active_producers = [
+        ProducerState(producer_id=each.id, producer_epoch=each.epoch, last_sequence=each.last_sequence,
+                      last_timestamp=each.timestamp_ms, coordinator_epoch=each.coordinator_epoch,
+                      current_txn_start_offset=each.open_since)
+        for each in partition.producers.known()]
+    return reply
+
+
+def describe_acls(call: ApiCall, request: DescribeAclsRequest) -> DescribeAclsResponse:
+    """There are no access rules, as in a Kafka without an authorizer."""
+    return DescribeAclsResponse(error_code=KafkaError.SECURITY_DISABLED, error_message=_NO_RULES, resources=[])
+
+
+def create_acls(call: ApiCall, request: CreateAclsRequest) -> CreateAclsResponse:
+    """There are no access rules."""
+    return CreateAclsResponse(results=[AclCreationResult(error_code=KafkaError.SECURITY_DISABLED,
+                                                         error_message=_NO_RULES) for _ in request.creations])
+
+
+def delete_acls(call: ApiCall, request: DeleteAclsRequest) -> DeleteAclsResponse:
+    """There are no access rules."""
+    return DeleteAclsResponse(filter_results=[DeleteAclsFilterResult(
+        error_code=KafkaError.SECURITY_DISABLED, error_message=_NO_RULES, matching_acls=[]) for _ in request.filters])

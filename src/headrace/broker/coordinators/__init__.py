@@ -1,0 +1,1 @@
+"""What a coordinator keeps: groups, committed offsets, transactional ids."""

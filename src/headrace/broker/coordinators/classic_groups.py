@@ -1,0 +1,541 @@
+"""Classic consumer groups: who is a member, which generation it is, what each member was assigned.
+
+A group goes round: EMPTY -> PREPARING (members join) -> COMPLETING (the leader assigns) -> STABLE, and back to
+PREPARING whenever a member comes, goes or changes. Members that wait are futures; members that do not answer in time
+are taken out. What the members' metadata and assignments mean is not looked at.
+
+It knows no sockets and no topics. Read next: `broker.apis.groups`.
+Source: KIP-62, KIP-345 (static members), KIP-394 (member ids first), Java's `ClassicGroup`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import struct
+import uuid
+from collections import Counter
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from enum import Enum
+from typing import TypeVar
+
+from headrace.broker.settings import BrokerSettings
+from headrace.broker.storage.partition import Refused
+from headrace.errors import KafkaError
+from headrace.wire.messages.groups.classic_groups import (
+    JoinGroupRequest,
+    JoinGroupResponse,
+    JoinGroupResponseMember,
+    SyncGroupRequest,
+    SyncGroupResponse,
+)
+
+__all__ = ["Group", "Groups", "Member", "GroupState", "join_refusal"]
+
+Reply = TypeVar("Reply", JoinGroupResponse, SyncGroupResponse)
+_MEMBER_ID_FROM = 4
+_NO_NAME_FROM = 7
+_SKIP_ASSIGNMENT_FROM = 9
+
+
+class GroupState(Enum):
+    """Where a group is on its way round; the values are Kafka's names."""
+
+    EMPTY = "Empty"
+    PREPARING = "PreparingRebalance"
+    COMPLETING = "CompletingRebalance"
+    STABLE = "Stable"
+
+
+@dataclass(slots=True, eq=False)
+class Member:
+    """A member of a group.
+
+    Attributes:
+        protocols: the assignors it can use, best first, each with its metadata.
+        version: of the JoinGroup request that it sent last.
+        joining: set while it waits for the next generation.
+        syncing: set while it waits for its assignment.
+        expires_at: loop time at which it is given up, unless it is heard before.
+    """
+
+    id: str
+    instance_id: str | None
+    client_id: str
+    client_host: str
+    session_s: float
+    rebalance_s: float
+    protocols: dict[str, bytes]
+    version: int = 0
+    assignment: bytes = b""
+    joining: asyncio.Future[JoinGroupResponse] | None = None
+    syncing: asyncio.Future[SyncGroupResponse] | None = None
+    expires_at: float = 0.0
+    timer: asyncio.TimerHandle | None = None
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether a request of it lies here, which is a sign of life."""
+        return any(each is not None and not each.done() for each in (self.joining, self.syncing))
+
+
+class Group:
+    """One group. All methods run on the broker's loop.
+
+    Args:
+        group_id: its name.
+        settings: the broker's limits.
+    """
+
+    def __init__(self, group_id: str, settings: BrokerSettings) -> None:
+        self.id = group_id
+        self.state = GroupState.EMPTY
+        self.generation = 0
+        self.protocol_type = ""
+        self.protocol_name: str | None = None
+        self.leader: str | None = None
+        self.members: dict[str, Member] = {}
+        self._instances: dict[str, str] = {}
+        self._pending: dict[str, asyncio.TimerHandle] = {}
+        """Member ids that were given out and did not join yet."""
+        self._settings = settings
+        self._timer: asyncio.TimerHandle | None = None
+        self._is_gathering = False
+
+    # -- joining
+
+    def join(self, request: JoinGroupRequest, version: int, client: tuple[str, str]) -> Awaitable[JoinGroupResponse]:
+        """A member joins, or joins again.
+
+        Args:
+            request: what it sent.
+            version: of the request.
+            client: client id and host.
+
+        Returns:
+            The reply, once every member of the generation is there.
+
+        Raises:
+            Refused: the member is unknown or fenced, or its protocols do not fit the others'.
+        """
+        protocols = {each.name: bytes(each.metadata) for each in request.protocols}
+        self._check_protocols(request, protocols)
+        if request.member_id == "":
+            return self._join_new(request, version, client, protocols)
+        if (timer := self._pending.pop(request.member_id, None)) is not None:
+            timer.cancel()
+            return self._rebalance_with(self._add(request.member_id, request, version, client, protocols))
+        member = self.member(request.member_id, request.group_instance_id)
+        return self._join_again(member, request, version, protocols)
+
+    def _join_new(
+        self, request: JoinGroupRequest, version: int, client: tuple[str, str], protocols: dict[str, bytes]
+    ) -> Awaitable[JoinGroupResponse]:
+        instance = request.group_instance_id
+        member_id = f"{instance or client[0]}-{uuid.uuid4()}"
+        if instance is not None and instance in self._instances:
+            return self._replace(self.members[self._instances[instance]], member_id, request, version, protocols)
+        if instance is None and version >= _MEMBER_ID_FROM:
+            loop = asyncio.get_running_loop()
+            self._pending[member_id] = loop.call_later(request.session_timeout_ms / 1000, self._forget_pending,
+                                                       member_id)
+            return _ready(loop, join_refusal(KafkaError.MEMBER_ID_REQUIRED, member_id, version))
+        return self._rebalance_with(self._add(member_id, request, version, client, protocols))
+
+    def _join_again(
+        self, member: Member, request: JoinGroupRequest, version: int, protocols: dict[str, bytes]
+    ) -> Awaitable[JoinGroupResponse]:
+        is_same = protocols == member.protocols
+        self._update(member, request, version, protocols)
+        if is_same and (self.state is GroupState.COMPLETING
+                        or (self.state is GroupState.STABLE and member.id != self.leader)):
+            return _ready(asyncio.get_running_loop(), self._joined(member))
+        return self._rebalance_with(member)
+
+    def _replace(
+        self, member: Member, member_id: str, request: JoinGroupRequest, version: int, protocols: dict[str, bytes]
+    ) -> Awaitable[JoinGroupResponse]:
+        """A static member is back under a new member id: the old one is fenced; nothing moves if nothing changed."""
+        old_id, was_leader = member.id, member.id == self.leader
+        _fail(member, KafkaError.FENCED_INSTANCE_ID)
+        self.members = {member_id if key == old_id else key: each for key, each in self.members.items()}
+        member.id = member_id
+        self._instances[str(member.instance_id)] = member_id
+        if was_leader:
+            self.leader = member_id
+        self._update(member, request, version, protocols)
+        # As in Kafka only another assignor counts: a member that comes back no longer knows what it owned.
+        if self.state is not GroupState.STABLE or self._vote() != self.protocol_name:
+            return self._rebalance_with(member)
+        reply = self._joined(member)
+        if was_leader and version >= _SKIP_ASSIGNMENT_FROM:
+            reply.skip_assignment = True
+        elif was_leader:
+            reply.leader, reply.members = old_id, []  # so that it does not assign anew (KIP-814)
+        return _ready(asyncio.get_running_loop(), reply)
+
+    def _add(
+        self, member_id: str, request: JoinGroupRequest, version: int, client: tuple[str, str],
+        protocols: dict[str, bytes]
+    ) -> Member:
+        member = Member(member_id, request.group_instance_id, *client, session_s=0, rebalance_s=0, protocols=protocols)
+        self.members[member_id] = member
+        if member.instance_id is not None:
+            self._instances[member.instance_id] = member_id
+        self.protocol_type = request.protocol_type
+        self._update(member, request, version, protocols)
+        return member
+
+    def _update(self, member: Member, request: JoinGroupRequest, version: int, protocols: dict[str, bytes]) -> None:
+        member.protocols, member.version = protocols, version
+        member.session_s = request.session_timeout_ms / 1000
+        timeout_ms = request.rebalance_timeout_ms
+        member.rebalance_s = (timeout_ms if timeout_ms >= 0 else request.session_timeout_ms) / 1000
+        self.touch(member)
+
+    def _check_protocols(self, request: JoinGroupRequest, protocols: dict[str, bytes]) -> None:
+        others = [member for member in self.members.values() if member.id != request.member_id]
+        if not protocols or not request.protocol_type:
+            raise Refused(KafkaError.INCONSISTENT_GROUP_PROTOCOL)
+        if others and (request.protocol_type != self.protocol_type
+                       or not set(protocols).intersection(*(each.protocols for each in others))):
+            raise Refused(KafkaError.INCONSISTENT_GROUP_PROTOCOL)
+
+    # -- rebalancing
+
+    def _rebalance_with(self, member: Member) -> Awaitable[JoinGroupResponse]:
+        """The member waits for the next generation, which is begun unless it has begun."""
+        loop = asyncio.get_running_loop()
+        if member.joining is not None and not member.joining.done():
+            member.joining.cancel()  # the member asks again: it has given the first request up
+        member.joining = waiting = loop.create_future()
+        if self.state is not GroupState.PREPARING:
+            self._prepare()
+        self._complete_join_if_all_are_here()
+        return waiting
+
+    def _prepare(self) -> None:
+        """Begin a rebalance: those that wait for an assignment are told to join again."""
+        was_empty = self.state is GroupState.EMPTY
+        self.state = GroupState.PREPARING
+        for member in self.members.values():
+            if member.syncing is not None and not member.syncing.done():
+                reply = SyncGroupResponse(error_code=KafkaError.REBALANCE_IN_PROGRESS, assignment=b"")
+                member.syncing.set_result(reply)
+            member.syncing = None
+        delay_s = self._settings.initial_rebalance_delay_ms / 1000
+        self._is_gathering = was_empty and delay_s > 0
+        self._after(delay_s if self._is_gathering else self._rebalance_s(), self._join_time_is_up)
+
+    def _complete_join_if_all_are_here(self) -> None:
+        if (self.state is GroupState.PREPARING and not self._pending and not self._is_gathering
+                and all(member.joining is not None for member in self.members.values())):
+            self._complete_join()
+
+    def _join_time_is_up(self) -> None:
+        if self._is_gathering:
+            self._is_gathering = False
+            self._after(self._rebalance_s(), self._join_time_is_up)
+            self._complete_join_if_all_are_here()
+            return
+        for member in list(self.members.values()):
+            if member.joining is None and member.instance_id is None:
+                self._drop(member)
+        if self.members and all(member.joining is None for member in self.members.values()):
+            self._after(self._rebalance_s(), self._join_time_is_up)  # static members only, all away: wait on
+            return
+        self._complete_join()
+
+    def _complete_join(self) -> None:
+        """All are here: a new generation begins, and the leader is asked to assign."""
+        self._stop_timer()
+        self.generation += 1
+        if not self.members:
+            self.state, self.leader, self.protocol_name = GroupState.EMPTY, None, None
+            return
+        self.state = GroupState.COMPLETING
+        self.protocol_name = self._vote()
+        joined = [member for member in self.members.values() if member.joining is not None]
+        if self.leader not in {member.id for member in joined}:
+            self.leader = joined[0].id
+        for member in joined:
+            waiting, member.joining = member.joining, None
+            if waiting is not None and not waiting.done():
+                waiting.set_result(self._joined(member))
+            self.touch(member)
+        self._after(self._rebalance_s(), self._sync_time_is_up)
+
+    def _vote(self) -> str:
+        """The assignor that all can use and most like best."""
+        first, *others = self.members.values()
+        common = [name for name in first.protocols if all(name in each.protocols for each in others)]
+        votes = Counter(next(name for name in each.protocols if name in common) for each in self.members.values())
+        return max(common, key=lambda name: votes[name])
+
+    def _joined(self, member: Member) -> JoinGroupResponse:
+        name = self.protocol_name or ""
+        roster = [JoinGroupResponseMember(member_id=each.id, group_instance_id=each.instance_id,
+                                          metadata=each.protocols.get(name, b"")) for each in self.members.values()]
+        return JoinGroupResponse(
+            error_code=0, generation_id=self.generation, protocol_type=self.protocol_type, protocol_name=name,
+            leader=self.leader or "", member_id=member.id, members=roster if member.id == self.leader else [])
+
+    # -- assigning
+
+    def sync(self, request: SyncGroupRequest) -> Awaitable[SyncGroupResponse]:
+        """A member asks for its assignment; the leader brings everyone's.
+
+        Returns:
+            The reply, once the leader has assigned.
+
+        Raises:
+            Refused: the member or its generation is not the present one, or a rebalance is on.
+        """
+        member = self.member(request.member_id, request.group_instance_id)
+        self.check_generation(request.generation_id)
+        if (request.protocol_type not in (None, self.protocol_type)
+                or request.protocol_name not in (None, self.protocol_name)):
+            raise Refused(KafkaError.INCONSISTENT_GROUP_PROTOCOL)
+        if self.state is GroupState.PREPARING:
+            raise Refused(KafkaError.REBALANCE_IN_PROGRESS)
+        self.touch(member)
+        loop = asyncio.get_running_loop()
+        if self.state is GroupState.STABLE:
+            member.syncing = None
+            return _ready(loop, self._assigned(member))
+        member.syncing = waiting = loop.create_future()
+        if member.id == self.leader:
+            self._assign({each.member_id: bytes(each.assignment) for each in request.assignments})
+        return waiting
+
+    def _assign(self, assignments: dict[str, bytes]) -> None:
+        self.state = GroupState.STABLE
+        self._stop_timer()
+        for member in self.members.values():
+            member.assignment = assignments.get(member.id, b"")
+            if member.syncing is not None and not member.syncing.done():
+                member.syncing.set_result(self._assigned(member))
+            member.syncing = None
+            self.touch(member)
+
+    def _assigned(self, member: Member) -> SyncGroupResponse:
+        return SyncGroupResponse(error_code=0, protocol_type=self.protocol_type, protocol_name=self.protocol_name,
+                                 assignment=member.assignment)
+
+    def _sync_time_is_up(self) -> None:
+        """The leader did not assign in time: whoever did not ask for an assignment is out."""
+        for member in list(self.members.values()):
+            if member.syncing is None:
+                self._drop(member)
+        self._prepare()
+        self._complete_join_if_all_are_here()
+
+    def subscribed_topics(self) -> set[str]:
+        """The topics that the members read, as far as their metadata tells."""
+        return {topic for member in self.members.values() for metadata in member.protocols.values()
+                for topic in _topics_of(metadata)}
+
+    # -- staying and going
+
+    def member(self, member_id: str, instance_id: str | None) -> Member:
+        """The member that a request comes from.
+
+        Raises:
+            Refused: there is none of this id, or its place was taken by another of the same instance id.
+        """
+        if instance_id is not None:
+            if instance_id not in self._instances:
+                raise Refused(KafkaError.UNKNOWN_MEMBER_ID)
+            if self._instances[instance_id] != member_id:
+                raise Refused(KafkaError.FENCED_INSTANCE_ID)
+        if member_id not in self.members:
+            raise Refused(KafkaError.UNKNOWN_MEMBER_ID)
+        return self.members[member_id]
+
+    def check_generation(self, generation: int) -> None:
+        """Refuse a member of an earlier generation."""
+        if generation != self.generation:
+            raise Refused(KafkaError.ILLEGAL_GENERATION)
+
+    def heartbeat(self, member_id: str, instance_id: str | None, generation: int) -> None:
+        """A sign of life.
+
+        Raises:
+            Refused: the member is not of this generation, or must join again.
+        """
+        member = self.member(member_id, instance_id)
+        self.check_generation(generation)
+        self.touch(member)
+        if self.state is GroupState.PREPARING:
+            raise Refused(KafkaError.REBALANCE_IN_PROGRESS)
+
+    def check_transactional_commit(self, member_id: str, instance_id: str | None, generation: int) -> None:
+        """Whether offsets may be committed in a transaction: by a present member, or by who names none, as old clients
+        do (KIP-447).
+
+        Raises:
+            Refused: the member is not, or no longer, one.
+        """
+        is_member = bool(generation >= 0 or member_id or instance_id is not None)
+        if is_member and (generation >= 0 or self.members):
+            self.member(member_id, instance_id)
+            self.check_generation(generation)
+
+    def check_commit(self, member_id: str, instance_id: str | None, generation: int) -> None:
+        """Whether offsets may be committed: by a present member, or, without members, by anyone outside of a group.
+
+        Raises:
+            Refused: neither is so.
+        """
+        if generation < 0 and not self.members:
+            return
+        member = self.member(member_id, instance_id)
+        self.check_generation(generation)
+        self.touch(member)
+        if self.state is GroupState.COMPLETING:
+            raise Refused(KafkaError.REBALANCE_IN_PROGRESS)
+
+    def leave(self, member_id: str, instance_id: str | None) -> None:
+        """A member goes; with an instance id alone, whoever holds it.
+
+        Raises:
+            Refused: there is no such member.
+        """
+        if (timer := self._pending.pop(member_id, None)) is not None:
+            timer.cancel()
+        else:
+            if instance_id is not None and not member_id:
+                member_id = self._instances.get(instance_id, "")
+            self._drop(self.member(member_id, instance_id))
+        self._after_departure()
+
+    def touch(self, member: Member) -> None:
+        """Note that the member is alive."""
+        loop = asyncio.get_running_loop()
+        member.expires_at = loop.time() + member.session_s
+        if member.timer is None or member.timer.when() > member.expires_at:
+            if member.timer is not None:
+                member.timer.cancel()
+            member.timer = loop.call_at(member.expires_at, self._session_ends, member)
+
+    def _session_ends(self, member: Member) -> None:
+        """The timer is set once and not at every heartbeat; it looks whether the time is really up."""
+        loop = asyncio.get_running_loop()
+        if member.is_waiting:
+            member.expires_at = loop.time() + member.session_s
+        if member.expires_at > loop.time():
+            member.timer = loop.call_at(member.expires_at, self._session_ends, member)
+        else:
+            self._drop(member)
+            self._after_departure()
+
+    def _drop(self, member: Member) -> None:
+        del self.members[member.id]
+        if member.instance_id is not None:
+            self._instances.pop(member.instance_id, None)
+        if member.timer is not None:
+            member.timer.cancel()
+        if member.id == self.leader:
+            self.leader = None
+        _fail(member, KafkaError.UNKNOWN_MEMBER_ID)
+
+    def _after_departure(self) -> None:
+        if self.state in (GroupState.COMPLETING, GroupState.STABLE):
+            self._prepare()
+        if not self.members and not self._pending:
+            self._is_gathering = False
+        self._complete_join_if_all_are_here()
+
+    def _forget_pending(self, member_id: str) -> None:
+        if self._pending.pop(member_id, None) is not None:
+            self._complete_join_if_all_are_here()
+
+    def close(self) -> None:
+        """Stop all timers."""
+        self._stop_timer()
+        for timer in self._pending.values():
+            timer.cancel()
+        for member in list(self.members.values()):
+            self._drop(member)
+
+    def _rebalance_s(self) -> float:
+        return max((member.rebalance_s for member in self.members.values()), default=0.0)
+
+    def _after(self, seconds: float, action: Callable[[], None]) -> None:
+        self._stop_timer()
+        self._timer = asyncio.get_running_loop().call_later(seconds, action)
+
+    def _stop_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+
+class Groups:
+    """All groups of the cluster.
+
+    Args:
+        settings: the broker's limits.
+    """
+
+    def __init__(self, settings: BrokerSettings) -> None:
+        self._settings = settings
+        self._groups: dict[str, Group] = {}
+
+    def get(self, group_id: str) -> Group | None:
+        """The group, if it has ever had members and was not deleted."""
+        return self._groups.get(group_id)
+
+    def get_or_make(self, group_id: str) -> Group:
+        """The group; a new, empty one where there is none."""
+        return self._groups.setdefault(group_id, Group(group_id, self._settings))
+
+    def remove(self, group_id: str) -> None:
+        """Forget a group."""
+        self._groups.pop(group_id, None)
+
+    def all(self) -> list[Group]:
+        """Every group."""
+        return list(self._groups.values())
+
+    def close(self) -> None:
+        """Stop the timers of all groups."""
+        for group in self._groups.values():
+            group.close()
+        self._groups.clear()
+
+
+def join_refusal(code: int, member_id: str, version: int) -> JoinGroupResponse:
+    """The reply to a member that is not let in."""
+    return JoinGroupResponse(error_code=code, protocol_name=None if version >= _NO_NAME_FROM else "", leader="",
+                             member_id=member_id, members=[])
+
+
+def _topics_of(subscription: bytes) -> list[str]:
+    """The topics in a consumer's metadata: version, count, names; none where it is something else."""
+    topics = []
+    try:
+        (count,) = struct.unpack_from(">i", subscription, 2)
+        position = 6
+        for _ in range(count):
+            (size,) = struct.unpack_from(">H", subscription, position)
+            position += 2 + size
+            topics.append(subscription[position - size:position].decode())
+    except (struct.error, UnicodeDecodeError):
+        return []
+    return topics
+
+
+def _fail(member: Member, code: int) -> None:
+    """Answer what a member waits for with an error."""
+    if member.joining is not None and not member.joining.done():
+        member.joining.set_result(join_refusal(code, member.id, member.version))
+    if member.syncing is not None and not member.syncing.done():
+        member.syncing.set_result(SyncGroupResponse(error_code=code, assignment=b""))
+    member.joining = member.syncing = None
+
+
+def _ready(loop: asyncio.AbstractEventLoop, reply: Reply) -> asyncio.Future[Reply]:
+    future: asyncio.Future[Reply] = loop.create_future()
+    future.set_result(reply)
+    return future

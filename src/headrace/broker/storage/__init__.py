@@ -1,0 +1,1 @@
+"""What a node keeps: topics, partitions, logs, producers' states."""

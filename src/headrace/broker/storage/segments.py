@@ -1,0 +1,141 @@
+"""Where a log's bytes lie: a block of memory, or a file. Append at the end, read any range; nothing else.
+
+A segment knows no batches and no offsets; `broker.storage.log` does. A memory segment is an anonymous map, so that a
+large one costs only the pages that were written, and a reader gets a view of it without a copy. A file segment writes
+through to the operating system before `append` returns: what was acknowledged survives the end of the process, however
+sudden.
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+from pathlib import Path
+from typing import Protocol
+
+__all__ = ["FileSegment", "MemorySegment", "Segment"]
+
+_LARGEST_BLOCK = 32 << 20
+
+
+class Segment(Protocol):
+    """What a log needs of a segment."""
+
+    size: int
+    """Bytes that were appended."""
+
+    def has_room(self, count: int) -> bool:
+        """Whether `count` more bytes fit."""
+
+    def append(self, data: memoryview) -> None:
+        """Store `data` at the end, all of it or nothing."""
+
+    def read(self, start: int, end: int) -> bytes | memoryview:
+        """The bytes from position `start` to `end`; later appends do not change them."""
+
+    def truncate(self, size: int) -> None:
+        """Forget everything from position `size` on."""
+
+    def close(self) -> None:
+        """Let go of the memory or the file; what was stored in a file stays."""
+
+    def delete(self) -> None:
+        """Close, and remove what was stored."""
+
+
+class MemorySegment:
+    """A block of memory. Blocks of one log double in size up to 32 MiB, so that small topics stay small.
+
+    Args:
+        capacity: bytes that fit.
+    """
+
+    def __init__(self, capacity: int) -> None:
+        self.size = 0
+        self.capacity = capacity
+        self._view = memoryview(mmap.mmap(-1, capacity))
+
+    @classmethod
+    def after(cls, previous: MemorySegment | None, needed: int) -> MemorySegment:
+        """The next block of a log, at least `needed` bytes large."""
+        usual = 256 << 10 if previous is None else min(previous.capacity * 2, _LARGEST_BLOCK)
+        return cls(max(usual, needed))
+
+    def has_room(self, count: int) -> bool:
+        """Whether `count` more bytes fit."""
+        return self.size + count <= self.capacity
+
+    def append(self, data: memoryview) -> None:
+        """Copy `data` to the end."""
+        end = self.size + len(data)
+        self._view[self.size:end] = data
+        self.size = end
+
+    def read(self, start: int, end: int) -> memoryview:
+        """A view of the block: no copy. It keeps the block alive, even when the log has let go of it."""
+        return self._view[start:end].toreadonly()
+
+    def truncate(self, size: int) -> None:
+        """Forget everything from position `size` on."""
+        self.size = size
+
+    def close(self) -> None:
+        """Nothing to do: the last view frees the block."""
+
+    def delete(self) -> None:
+        """Nothing to do: the last view frees the block."""
+
+
+class FileSegment:
+    """A file, written through at every append.
+
+    Args:
+        path: the file; made when it does not exist.
+        capacity: bytes after which the log starts a new segment. One larger batch still fits an empty segment.
+    """
+
+    def __init__(self, path: Path, capacity: int) -> None:
+        self.path = path
+        self.capacity = capacity
+        self._fd = os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_BINARY", 0), 0o644)
+        self.size = os.fstat(self._fd).st_size
+
+    def has_room(self, count: int) -> bool:
+        """Whether `count` more bytes fit."""
+        return self.size == 0 or self.size + count <= self.capacity
+
+    def append(self, data: memoryview) -> None:
+        """Write `data` at the end. A full disk leaves the file as it was.
+
+        Raises:
+            OSError: the operating system refused.
+        """
+        position = self.size
+        try:
+            while data:
+                written = os.pwrite(self._fd, data, position)
+                data, position = data[written:], position + written
+        except OSError:
+            os.ftruncate(self._fd, self.size)
+            raise
+        self.size = position
+
+    def read(self, start: int, end: int) -> bytes:
+        """The bytes, from the page cache as a rule."""
+        return os.pread(self._fd, end - start, start)
+
+    def truncate(self, size: int) -> None:
+        """Cut the file."""
+        os.ftruncate(self._fd, size)
+        self.size = size
+
+    def close(self) -> None:
+        """Close the file; calling it twice does no harm."""
+        if self._fd >= 0:
+            os.close(self._fd)
+            self._fd = -1
+
+    def delete(self) -> None:
+        """Close and remove the file."""
+        self.close()
+        self.path.unlink(missing_ok=True)

@@ -1,0 +1,299 @@
+"""`headrace perf produce`: workers in turn, their topics, and what is shown of them."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import tempfile
+import uuid
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from typing import Any
+
+from headrace.cli.measuring.figures import WARM_UP, LoadOutcome, middle
+from headrace.cli.measuring.peers import OURS, secrets_hidden, settings_of, version_of
+from headrace.cli.measuring.perf_options import PerfOptions, read_options
+from headrace.cli.measuring.tables import final_table, second_line
+from headrace.cli.shared.signals import told_of_signals
+from headrace.config import PRODUCER, Config
+from headrace.errors import ConfigError, DependencyError, KafkaError, KafkaException
+
+__all__ = ["main"]
+
+_ADMIN_S = 30.0
+
+
+class _WorkerError(Exception):
+    """A worker could not measure its client."""
+
+
+def main(argv: list[str]) -> int:
+    """Measure, and show.
+
+    Args:
+        argv: arguments after the command's names.
+
+    Returns:
+        0 when all is measured and stored, 1 when records are missing or a client failed, 2 for wrong usage, 130 after
+        Ctrl-C.
+    """
+    try:
+        options = read_options(argv)
+        if options.plot is not None:
+            from headrace.cli.measuring.plot import require_matplotlib
+
+            require_matplotlib()
+        return _Run(options).run()
+    except (ConfigError, DependencyError) as error:
+        _complain(str(error))
+        return 2
+    except KafkaException as error:
+        _complain(error.error.str())
+        return 1
+    except OSError as error:
+        _complain(f"{error.filename}: {error.strerror}" if error.filename else str(error))
+        return 1
+
+
+def _complain(text: str) -> None:
+    print(f"headrace perf produce: {text}", file=sys.stderr, flush=True)
+
+
+class _Run:
+    """One comparison.
+
+    Args:
+        options: the command line.
+    """
+
+    def __init__(self, options: PerfOptions) -> None:
+        self._options = options
+        self._properties = dict(options.properties)
+        self._outcomes: dict[str, list[LoadOutcome]] = {}
+        self._left_out: dict[str, str] = {}
+        self._failed = False
+        self._interrupted = 0
+        self._cleaning = False
+        self._worker: subprocess.Popen[str] | None = None
+
+    def run(self) -> int:
+        """Measure every client in every round; show it."""
+        with ExitStack() as stack:
+            if self._options.embedded:
+                self._properties["bootstrap.servers"] = stack.enter_context(_embedded())
+            Config(PRODUCER, self._properties)  # what is wrong with a property shows before anything is made
+            stack.enter_context(told_of_signals(self._on_interrupt))
+            self._introduce()
+            topic = stack.enter_context(self._topic(self._options.topic)) if self._options.topic else None
+            clients = self._clients()
+            for turn in range(self._options.rounds):
+                first = turn % len(clients)
+                for client in clients[first:] + clients[:first]:
+                    if not self._interrupted and client not in self._left_out:
+                        self._measure(client, topic)
+            self._show()
+        if self._interrupted:
+            return 130
+        return int(self._failed or any(found.failed for rounds in self._outcomes.values() for found in rounds))
+
+    def _clients(self) -> list[str]:
+        """Ours and those that are installed and understand the settings; the others are named."""
+        found = [OURS]
+        for client in self._options.against:
+            try:
+                if version_of(client) is None:
+                    self._left_out[client] = f"not installed: pip install {client}"
+                    self._failed |= not self._options.asked_for_all
+                else:
+                    settings_of(client, self._properties)
+                    found.append(client)
+            except ConfigError as error:
+                self._left_out[client] = str(error)
+                self._failed = True
+        for client, why in self._left_out.items():
+            _complain(f"{client} is left out: {why}")
+        return found
+
+    def _introduce(self) -> None:
+        options = self._options
+        if options.embedded:
+            print("No brokers are named: this is the embedded broker, in this process and in memory. It shows how "
+                  "clients compare, not how fast Kafka is; name brokers with -b.")
+        what = f"lines of {options.payload_file}, {options.size:,} B on average" if options.payload_file else (
+            f"values of {options.size:,} B")
+        pace = f", {options.rate:,.0f} records/s" if options.rate else ""
+        shown = " ".join(f"{name}={content}" for name, content in sorted(secrets_hidden(self._properties).items()))
+        print(f"{options.records:,} records, {what}, no keys{pace}; {shown}", flush=True)
+
+    # One run
+
+    def _measure(self, client: str, topic: str | None) -> None:
+        with ExitStack() as stack:
+            name = topic or stack.enter_context(self._topic(f"perf-{uuid.uuid4().hex[:12]}"))
+            before = self._count(name)
+            try:
+                found = self._run_worker(client, name)
+            except _WorkerError as error:
+                self._left_out[client] = str(error)
+                self._failed = True
+                _complain(f"{client} is left out: {error}")
+                return
+            missing = found.records + found.failed + WARM_UP - (self._count(name) - before)
+            if missing > found.failed:
+                found.first_error = found.first_error or f"{missing:,} records are not in the topic"
+                found.records -= missing - found.failed
+                found.failed = missing
+            self._outcomes.setdefault(client, []).append(found)
+
+    def _run_worker(self, client: str, topic: str) -> LoadOutcome:
+        """Run a process to its end, and show what it tells.
+
+        Raises:
+            _WorkerError: it has no figures.
+        """
+        options = self._options
+        request = {
+            "client": client, "topic": topic, "settings": settings_of(client, self._properties),
+            "records": options.records, "size": options.size, "rate": options.rate, "seconds": options.seconds,
+            "every": options.every, "payload_file": options.payload_file,
+            "payload_delimiter": options.payload_delimiter,
+        }
+        with tempfile.TemporaryFile("w+") as complaints:
+            worker = subprocess.Popen(
+                [sys.executable, "-m", "headrace.cli.measuring.worker"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                stderr=complaints, text=True, start_new_session=True)  # Ctrl-C is passed on by us, once
+            self._worker = worker
+            assert worker.stdin is not None
+            assert worker.stdout is not None
+            last: dict[str, Any] = {}
+            try:
+                print(json.dumps(request), file=worker.stdin, flush=True)
+                worker.stdin.close()
+                for line in worker.stdout:
+                    last = json.loads(line)
+                    if "second" in last:
+                        print(second_line(client, last), flush=True)
+            except BrokenPipeError:
+                pass  # it ended before it read: what it wrote says why
+            finally:
+                worker.kill()
+                worker.wait()
+                worker.stdout.close()
+                self._worker = None
+            if "wall_s" in last:
+                return LoadOutcome.of(last)
+            complaints.seek(0)
+            written = complaints.read().strip().splitlines()
+            raise _WorkerError(str(last.get("trouble") or (written or ["it ended without figures"])[-1]))
+
+    def _on_interrupt(self, _signal: int) -> None:
+        self._interrupted += 1
+        if self._worker is None and not self._cleaning:
+            raise KeyboardInterrupt
+        if self._worker is not None:
+            if self._interrupted == 1:
+                self._worker.send_signal(signal.SIGINT)
+            else:
+                self._worker.kill()
+
+    # Topics
+
+    @contextmanager
+    def _topic(self, name: str) -> Iterator[str]:
+        """A topic, made if it is not there; what was made is deleted in the end."""
+        from headrace.admin import AdminClient, NewTopic
+
+        admin = AdminClient(self._admin_properties())
+        try:
+            admin.create_topics([NewTopic(name, self._options.partitions, self._options.replication)],
+                                request_timeout=_ADMIN_S)[name].result(_ADMIN_S)
+        except KafkaException as error:
+            if error.error != KafkaError.TOPIC_ALREADY_EXISTS:
+                raise
+            yield name
+            return
+        try:
+            yield name
+        finally:
+            self._cleaning = True
+            try:
+                admin.delete_topics([name], request_timeout=_ADMIN_S)[name].result(_ADMIN_S)
+            except KafkaException as error:
+                _complain(f"topic {name} was made and could not be deleted: {error.error.str()}")
+            finally:
+                self._cleaning = False
+
+    def _admin_properties(self) -> dict[str, str]:
+        return {name: content for name, content in self._properties.items() if "interceptor" not in name}
+
+    def _count(self, topic: str) -> int:
+        """The sum of a topic's end offsets."""
+        from headrace import Consumer, TopicPartition
+
+        with Consumer({**self._admin_properties(), "group.id": "headrace-perf"}) as consumer:
+            while not (known := consumer.list_topics(topic, timeout=_ADMIN_S).topics[topic].partitions):
+                pass  # it was made a moment ago
+            total = 0
+            for number in known:
+                offsets = consumer.get_watermark_offsets(TopicPartition(topic, number), timeout=_ADMIN_S)
+                total += offsets[1] if offsets else 0
+            return total
+
+    # The end
+
+    def _show(self) -> None:
+        outcomes = {client: middle(rounds) for client, rounds in self._outcomes.items()}
+        if self._interrupted:
+            print("stopped by Ctrl-C: the figures are of what was sent until then")
+        if not outcomes:
+            return
+        reference = OURS if OURS in outcomes else next(iter(outcomes))
+        ordered = {reference: outcomes.pop(reference), **outcomes}
+        print()
+        if self._options.rounds > 1:
+            print(f"medians of {self._options.rounds} rounds; "
+                  + ", ".join(f"{client} {version_of(client)}" for client in ordered))
+        else:
+            print(", ".join(f"{client} {version_of(client)}" for client in ordered))
+        for line in final_table(ordered, reference):
+            print(line)
+        for client, found in ordered.items():
+            if found.failed:
+                _complain(f"{client}: {found.failed:,} records failed: {found.first_error}")
+        self._write(ordered)
+        sys.stdout.flush()
+
+    def _write(self, ordered: dict[str, LoadOutcome]) -> None:
+        options = self._options
+        if options.plot is not None:
+            from headrace.cli.measuring.plot import draw
+
+            broker = "embedded broker" if options.embedded else self._properties["bootstrap.servers"]
+            try:
+                draw(options.plot, ordered, f"{options.records:,} records of {options.size:,} B, {broker}")
+            except (OSError, ValueError) as error:
+                raise ConfigError(f"--plot {options.plot}: {error}") from None
+            print(f"plotted into {options.plot}")
+        if options.json is not None:
+            content = {
+                "settings": secrets_hidden(self._properties), "embedded": options.embedded, "left_out": self._left_out,
+                "clients": {client: {"version": version_of(client), "rounds": [_plain(each) for each in rounds]}
+                            for client, rounds in self._outcomes.items()}}
+            options.json.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
+            print(f"written to {options.json}")
+
+
+def _plain(found: LoadOutcome) -> dict[str, Any]:
+    from dataclasses import asdict
+
+    return asdict(found) | {"records_per_s": found.rate, "cpu_s_per_million": found.cpu_s_per_million}
+
+
+@contextmanager
+def _embedded() -> Iterator[str]:
+    from headrace.testing import EmbeddedBroker
+
+    with EmbeddedBroker() as broker:
+        yield broker.bootstrap_servers

@@ -1,0 +1,1 @@
+"""The admin client: its engine, and its faces."""

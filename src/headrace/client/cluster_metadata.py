@@ -1,0 +1,131 @@
+"""The cluster as users see it: brokers, topics, partitions, groups. confluent_kafka's classes and attribute names.
+
+Knows only the Metadata reply. Read next: `client.admin.aio_admin_client`.
+"""
+
+from __future__ import annotations
+
+from headrace.errors import KafkaError
+from headrace.slotted import field, slotted
+from headrace.types.records import NodeAddress
+from headrace.wire.messages.cluster.metadata import MetadataResponse
+
+__all__ = [
+    "BrokerMetadata",
+    "ClusterMetadata",
+    "GroupMember",
+    "GroupMetadata",
+    "PartitionMetadata",
+    "TopicMetadata",
+    "cluster_metadata",
+]
+
+
+@slotted()
+class BrokerMetadata:
+    """A broker: its id and where it listens. `str()` gives ``host:port/id``."""
+
+    id: int = -1
+    host: str | None = None
+    port: int = -1
+
+    def __str__(self) -> str:
+        return f"{self.host}:{self.port}/{self.id}"
+
+
+@slotted()
+class PartitionMetadata:
+    """A partition: leader, replicas and in-sync replicas as broker ids; `leader` is -1 while there is none."""
+
+    id: int = -1
+    leader: int = -1
+    replicas: list[int] = field(default_factory=list)
+    isrs: list[int] = field(default_factory=list)
+    error: KafkaError | None = None
+
+    def __str__(self) -> str:
+        return str(self.id)
+
+
+@slotted()
+class TopicMetadata:
+    """A topic and its partitions by number; `error` when it can not be used."""
+
+    topic: str | None = None
+    partitions: dict[int, PartitionMetadata] = field(default_factory=dict)
+    error: KafkaError | None = None
+
+    def __str__(self) -> str:
+        return str(self.topic)
+
+
+@slotted()
+class ClusterMetadata:
+    """The answer of `list_topics()`. `orig_broker_*` name the broker that gave it."""
+
+    cluster_id: str | None = None
+    controller_id: int = -1
+    brokers: dict[int, BrokerMetadata] = field(default_factory=dict)
+    topics: dict[str, TopicMetadata] = field(default_factory=dict)
+    orig_broker_id: int = -1
+    orig_broker_name: str | None = None
+
+    def __str__(self) -> str:
+        return str(self.cluster_id)
+
+
+@slotted()
+class GroupMember:
+    """A member of a classic group. `metadata` and `assignment` are the protocol's own bytes."""
+
+    id: str | None = None
+    client_id: str | None = None
+    client_host: str | None = None
+    metadata: bytes | None = None
+    assignment: bytes | None = None
+
+
+@slotted()
+class GroupMetadata:
+    """A group as `list_groups()` shows it, with the broker that coordinates it."""
+
+    broker: BrokerMetadata | None = None
+    id: str | None = None
+    error: KafkaError | None = None
+    state: str | None = None
+    protocol_type: str | None = None
+    protocol: str | None = None
+    members: list[GroupMember] = field(default_factory=list)
+
+    def __str__(self) -> str:
+        return str(self.id)
+
+
+def cluster_metadata(reply: MetadataResponse, answered_by: NodeAddress | None = None) -> ClusterMetadata:
+    """Build what `list_topics()` returns.
+
+    Args:
+        reply: the Metadata reply.
+        answered_by: the broker that gave it; its id is negative if it was asked as a bootstrap server.
+    """
+    brokers = {b.node_id: BrokerMetadata(b.node_id, b.host, b.port) for b in reply.brokers}
+    topics = {}
+    for topic in reply.topics:
+        partitions = {
+            p.partition_index: PartitionMetadata(
+                p.partition_index, p.leader_id, list(p.replica_nodes), list(p.isr_nodes), _error(p.error_code)
+            )
+            for p in topic.partitions
+        }
+        name = str(topic.name)
+        topics[name] = TopicMetadata(name, partitions, _error(topic.error_code))
+    made = ClusterMetadata(reply.cluster_id, reply.controller_id, brokers, topics)
+    if answered_by is not None:
+        made.orig_broker_id = max(answered_by.id, -1)
+        name = str(answered_by.id) if answered_by.id >= 0 else "bootstrap"
+        made.orig_broker_name = f"{answered_by.host}:{answered_by.port}/{name}"
+    return made
+
+
+def _error(code: int) -> KafkaError | None:
+    return KafkaError(code) if code else None

@@ -1,0 +1,1 @@
+"""The consumer: its engine, and its faces."""

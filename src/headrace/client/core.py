@@ -1,0 +1,304 @@
+"""What every client has: checked properties, metadata, a driver, error reports, one-shot requests, an end.
+
+Producer, consumer and admin client each own one `ClientCore`. It must not know what they are for.
+Read next: `net.driver`, or `client.admin.aio_admin_client` for the simplest client.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import weakref
+from collections.abc import Callable, Collection
+from typing import Any
+
+from headrace.client.cluster_metadata import ClusterMetadata, cluster_metadata
+from headrace.config import Config
+from headrace.errors import ClientClosedError, KafkaError, KafkaException
+from headrace.machines.backoff import backoff_s
+from headrace.machines.cluster.coordinator import coordinator_of, find_coordinator
+from headrace.machines.cluster.metadata import Cluster, Metadata, MetadataChanged, MetadataFailed
+from headrace.machines.machine import ANY_NODE, ErrorEvent, Event, Machine
+from headrace.net.driver import Driver
+from headrace.net.settings import Connector
+from headrace.net.timers import Clock, jitter, monotonic
+from headrace.wire.messages.cluster.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
+from headrace.wire.messages.groups.classic_groups import FindCoordinatorResponse
+from headrace.wire.schema import Request, Response
+
+__all__ = ["ClientCore", "metadata_from"]
+
+_PASSING = (KafkaError._TRANSPORT, KafkaError._RESOLVE, KafkaError._UNKNOWN_BROKER)
+_COORDINATOR_MOVES = (KafkaError.COORDINATOR_NOT_AVAILABLE, KafkaError.COORDINATOR_LOAD_IN_PROGRESS)
+_living: weakref.WeakSet[ClientCore] = weakref.WeakSet()
+
+
+def metadata_from(config: Config, *, allow_auto_create: bool = False) -> Metadata:
+    """The metadata machine that a client's properties ask for."""
+    refresh_ms = config["topic.metadata.refresh.interval.ms"]
+    bootstrap = [(host.strip("[]"), int(port)) for host, _, port in
+                 (server.rpartition(":") for server in config["bootstrap.servers"])]
+    return Metadata(
+        bootstrap,
+        refresh_s=refresh_ms / 1000.0 if refresh_ms > 0 else None,
+        retry_backoff_s=config.seconds("retry.backoff.ms"),
+        retry_backoff_max_s=config.seconds("retry.backoff.max.ms"),
+        jitter=jitter,
+        allow_auto_create=allow_auto_create,
+        rebootstrap=config["metadata.recovery.strategy"] == "rebootstrap",
+        rebootstrap_after_s=config.seconds("metadata.recovery.rebootstrap.trigger.ms"),
+    )
+
+
+class ClientCore:
+    """The common part of a client. Made, used and closed on one event loop.
+
+    Args:
+        config: the checked properties.
+        on_event: takes the events of the client's own machines.
+        allow_auto_create: let brokers create topics that are asked for and do not exist.
+        connector: opens streams; real sockets when None.
+        clock: monotonic seconds.
+
+    Attributes:
+        metadata: the picture of the cluster.
+        driver: runs the machines.
+        on_error: takes the errors that belong to no record and no call. It begins as `error_cb`, or as the log.
+        log: the logger to use.
+    """
+
+    def __init__(
+        self,
+        config: Config,
+        *,
+        on_event: Callable[[Event], None] | None = None,
+        allow_auto_create: bool = False,
+        connector: Connector | None = None,
+        clock: Clock = monotonic,
+    ) -> None:
+        self.config = config
+        self.log: logging.Logger = config["logger"] or logging.getLogger("headrace")
+        self.on_error: Callable[[KafkaError], None] = config["error_cb"] or self._log_error
+        self.log.debug("INIT %s %s: %s", config.role, config["client.id"], ", ".join(config["bootstrap.servers"]))
+        for name, why in config.without_effect.items():
+            self.log.debug('CONF "%s" has no effect: %s', name, why)
+        if not config["bootstrap.servers"]:
+            self.log.warning('"bootstrap.servers" is missing: this client can not reach any broker')
+        self.metadata = metadata_from(config, allow_auto_create=allow_auto_create)
+        self._allow_auto_create = allow_auto_create
+        self._clock = clock
+        self._hand_out = on_event
+        self._watchers: list[tuple[Callable[[Cluster], bool], asyncio.Future[None]]] = []
+        self._waiting: set[asyncio.Future[Any]] = set()
+        self._unusable: str | None = None
+        self.driver = Driver(config, self.metadata, on_event=self._on_event, clock=clock, connector=connector)
+        self.driver.wake()
+        _living.add(self)
+
+    @property
+    def closed(self) -> bool:
+        """True after `close()`, and in a child process that was forked after the client was made."""
+        return self._unusable is not None
+
+    def check_open(self) -> None:
+        """Raise when the client can not be used any more.
+
+        Raises:
+            ClientClosedError: after `close()` or in a forked child.
+        """
+        if self._unusable is not None:
+            raise ClientClosedError(self._unusable)
+
+    def add(self, machine: Machine) -> None:
+        """Run a machine from now on."""
+        self.driver.add(machine)
+
+    def remove(self, machine: Machine) -> None:
+        """Run a machine no more."""
+        self.driver.remove(machine)
+
+    def wake(self) -> None:
+        """Something has changed: poll the machines. From the loop's own thread."""
+        self.driver.wake()
+
+    def wake_threadsafe(self) -> None:
+        """The same from any thread."""
+        self.driver.wake_threadsafe()
+
+    async def request(
+        self,
+        destination: int,
+        request: Request,
+        timeout_s: float,
+        *,
+        max_version: int | None = None,
+        repeatable: bool = True,
+    ) -> Response:
+        """Send one request and wait for the reply; try again while the brokers can not be reached.
+
+        Args:
+            destination: broker id, `ANY_NODE` or `CONTROLLER`.
+            request: the message.
+            timeout_s: seconds for all attempts together.
+            max_version: highest version allowed.
+            repeatable: sending it twice does no harm, so it is repeated although it may have been carried out.
+
+        Raises:
+            KafkaException: no reply in time, or none possible.
+        """
+        _, reply = await self._ask(destination, request, timeout_s, max_version, repeatable)
+        return reply
+
+    async def _ask(
+        self, destination: int, request: Request, timeout_s: float, max_version: int | None, repeatable: bool
+    ) -> tuple[int, Response]:
+        """The same, with the broker's id in front, which is negative if it is that of a bootstrap server."""
+        self.check_open()
+        started, failures = self._clock(), 0
+        end = started + timeout_s
+        while True:
+            node_id = self.driver.any_node() if destination == ANY_NODE else destination
+            try:
+                return node_id, await self.driver.request(node_id, request, max(end - self._clock(), 0.0),
+                                                          max_version=max_version)
+            except KafkaException as failed:
+                error = failed.error
+            failures += 1
+            wait_s = self.retry_wait_s(failures)
+            hopeful = error.code() in _PASSING and (repeatable or not error.maybe_applied)
+            if not hopeful or self._clock() + wait_s >= end:
+                spent = f"{type(request).__name__} failed after {self._clock() - started:.1f} s"
+                raise KafkaException(KafkaError(error.code(), f"{spent}: {error.str()}", error.fatal(),
+                                                error.retriable(), maybe_applied=error.maybe_applied))
+            await asyncio.sleep(wait_s)
+            self.check_open()
+
+    async def list_topics(self, topic: str | None, timeout_s: float) -> ClusterMetadata:
+        """Ask for one topic, which may make the brokers create it if the client lets them, or with None for all.
+
+        Raises:
+            KafkaException: no reply in time.
+            TypeError: the topic is not str.
+        """
+        if topic is not None and not isinstance(topic, str):
+            raise TypeError(f"topic must be str or None, not {type(topic).__name__}")
+        return await self.list_these(None if topic is None else [topic], timeout_s)
+
+    async def list_these(self, topics: Collection[str] | None, timeout_s: float) -> ClusterMetadata:
+        """Ask for some topics in one request; as `list_topics`."""
+        wanted = None if topics is None else [MetadataRequestTopic(name=topic) for topic in topics]
+        may_create = topics is not None and self._allow_auto_create
+        request = MetadataRequest(topics=wanted, allow_auto_topic_creation=may_create)
+        nodes = dict(self.metadata.cluster.nodes)
+        node_id, reply = await self._ask(ANY_NODE, request, timeout_s, None, True)
+        assert isinstance(reply, MetadataResponse)
+        return cluster_metadata(reply, nodes.get(node_id) or self.metadata.cluster.nodes.get(node_id))
+
+    async def wait_for_metadata(self, enough: Callable[[Cluster], bool], timeout_s: float) -> Cluster:
+        """Wait until the picture of the cluster satisfies a condition.
+
+        Raises:
+            KafkaException: `_TIMED_OUT`.
+        """
+        self.check_open()
+        known = self.metadata.updates > 0
+        if not (known and enough(self.metadata.cluster)):
+            waiting: asyncio.Future[None] = self.future()
+            self._watchers.append((enough, waiting))
+            try:
+                async with asyncio.timeout(timeout_s):
+                    await waiting
+            except TimeoutError:
+                raise KafkaException(KafkaError(
+                    KafkaError._TIMED_OUT, f"no usable metadata after {timeout_s:g} s{self._last_error()}")) from None
+            finally:
+                self._watchers = [watcher for watcher in self._watchers if watcher[1] is not waiting]
+        return self.metadata.cluster
+
+    def future(self) -> asyncio.Future[Any]:
+        """A future that fails at once when brokers refuse to speak to this client, for calls that wait for brokers."""
+        made: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+        self._waiting.add(made)
+        made.add_done_callback(self._waiting.discard)
+        return made
+
+    async def coordinator(self, kind: int, key: str, timeout_s: float) -> int:
+        """Broker id of the coordinator of a group or transactional id. Rides out elections.
+
+        Raises:
+            KafkaException: it was not found in time, or must not be used.
+        """
+        end, failures = self._clock() + timeout_s, 0
+        while True:
+            send = find_coordinator(kind, key, max(end - self._clock(), 0.0))
+            reply = await self.request(ANY_NODE, send.request, send.timeout_s, max_version=send.max_version)
+            assert isinstance(reply, FindCoordinatorResponse)
+            node_id, error = coordinator_of(reply)
+            if node_id is not None:
+                await self._known(node_id, end - self._clock())
+                return node_id
+            failures += 1
+            wait_s = self.retry_wait_s(failures)
+            assert error is not None
+            if error.code() not in _COORDINATOR_MOVES or self._clock() + wait_s >= end:
+                raise KafkaException(error)
+            await asyncio.sleep(wait_s)
+
+    async def close(self) -> None:
+        """Close all connections. The second call does nothing."""
+        if self._unusable is None:
+            self._unusable = "the client is closed: make a new one"
+            for _, waiting in self._watchers:
+                if not waiting.done():
+                    waiting.set_exception(ClientClosedError(self._unusable))
+            await self.driver.close()
+
+    async def _known(self, node_id: int, timeout_s: float) -> None:
+        if node_id not in self.metadata.cluster.nodes:
+            self.metadata.refresh(self._clock())
+            self.driver.wake()
+        await self.wait_for_metadata(lambda cluster: node_id in cluster.nodes, timeout_s)
+
+    def retry_wait_s(self, failures: int) -> float:
+        """Seconds to wait after so many failures in a row (retry.backoff.ms, KIP-580)."""
+        return backoff_s(failures, self.config.seconds("retry.backoff.ms"), self.config.seconds("retry.backoff.max.ms"),
+                         jitter())
+
+    def _on_event(self, event: Event) -> None:
+        if isinstance(event, ErrorEvent):
+            self._report(event.error)
+        elif isinstance(event, MetadataFailed):
+            for waiting in [future for future in self._waiting if not future.done()]:
+                waiting.set_exception(KafkaException(event.error))
+        elif isinstance(event, MetadataChanged) and self._watchers:
+            for enough, waiting in self._watchers:
+                if not waiting.done() and self.metadata.updates and enough(event.cluster):
+                    waiting.set_result(None)
+        if self._hand_out is not None:
+            self._hand_out(event)
+
+    def _report(self, error: KafkaError) -> None:
+        self._reported = error
+        try:
+            self.on_error(error)
+        except Exception:
+            self.log.exception("error_cb raised")
+
+    def _log_error(self, error: KafkaError) -> None:
+        self.log.warning("%s", error.str())
+
+    _reported: KafkaError | None = None
+
+    def _last_error(self) -> str:
+        return f": {self._reported.str()}" if self._reported is not None else ""
+
+
+def _abandon_after_fork() -> None:
+    for core in _living:
+        core._unusable = ("the client was made before this process was forked: sockets and threads do not survive a "
+                          "fork, make a new client in the child process")
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_abandon_after_fork)

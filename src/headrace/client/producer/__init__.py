@@ -1,0 +1,1 @@
+"""The producer: its engine here, its faces in `client.producer.faces`."""

@@ -1,0 +1,1 @@
+"""The producer as applications see it: blocking and asyncio, plain and serializing."""

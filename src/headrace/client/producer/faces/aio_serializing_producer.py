@@ -1,0 +1,149 @@
+"""`AsyncSerializingProducer`: an `AIOProducer` of objects. Serializers may be functions or coroutine functions.
+
+It must not know formats: serializers do. Read next: `client.serdes`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import functools
+import inspect
+from collections.abc import Generator, Mapping
+from typing import Any, Generic, TypeVar
+
+from headrace.client.producer.faces.aio_producer import AIOProducer
+from headrace.client.producer.topics import producer_closed
+from headrace.client.serdes import CLUSTER_ID_TIMEOUT_S, MessageField, SerializationContext, built, parts_of, rest_of
+from headrace.errors import KeySerializationError, ValueSerializationError
+from headrace.records import Message
+from headrace.types.records import Headers
+
+__all__ = ["AsyncSerializingProducer"]
+
+K = TypeVar("K")
+V = TypeVar("V")
+
+
+class AsyncSerializingProducer(AIOProducer, Generic[K, V]):
+    """Sends objects (confluent_kafka.aio's `AsyncSerializingProducer`): `await AsyncSerializingProducer(conf)`.
+
+    Args:
+        conf: properties, see `headrace.config`, and `key.serializer`, `value.serializer`: called as
+            serializer(object, `SerializationContext`), they return bytes or None, or a coroutine of that.
+            `key.serializer.builder` and `value.serializer.builder` have one made, which is closed with the producer.
+        options: the other arguments of `AIOProducer`.
+
+    Raises:
+        ConfigError: a property is unknown, malformed or contradicts another.
+        ValueError: a serializer and its builder are both given.
+    """
+
+    def __init__(self, conf: Mapping[str, Any], **options: Any) -> None:
+        self._parts, self._left = parts_of(conf, "serializer")
+        self._options = options
+        self._built: list[Any] = []
+        self._made = False
+
+    def __await__(self) -> Generator[Any, None, AsyncSerializingProducer[K, V]]:
+        return self._make().__await__()
+
+    async def _make(self) -> AsyncSerializingProducer[K, V]:
+        if self._made:
+            return self
+        try:
+            serdes, rests = [], []
+            for part in self._parts:
+                serde = part.serde
+                if part.builder is not None:
+                    serde, rest = built(part, await _settled(part.builder.build(dict(self._left), part.is_key)))
+                    self._built.append(serde)
+                    rests.append(rest)
+                serdes.append(serde)
+            self._key_serializer, self._value_serializer = serdes
+            super().__init__(rest_of(self._left, rests), **self._options)
+        except BaseException:
+            with contextlib.suppress(Exception):
+                await self._close_built()
+            raise
+        for serde in serdes:
+            waits = serde is not None and inspect.iscoroutinefunction(type(serde).__call__)
+            if waits and hasattr(serde, "set_cluster_id_resolver"):  # others could only block the loop
+                serde.set_cluster_id_resolver(functools.partial(self.cluster_id, CLUSTER_ID_TIMEOUT_S))
+        self._made = True
+        return self
+
+    async def produce(  # type: ignore[override]
+        self,
+        topic: str,
+        key: K | None = None,
+        value: V | None = None,
+        partition: int = -1,
+        timestamp: int = 0,
+        headers: Headers | None = None,
+    ) -> asyncio.Future[Message]:
+        """Serialize key and value and put the record on its way.
+
+        Args:
+            topic: topic name.
+            key: object for `key.serializer`; without one bytes, str or None.
+            value: the same for `value.serializer`.
+            partition: partition number; -1 lets the partitioner choose.
+            timestamp: milliseconds since the epoch; 0 takes the time of the call.
+            headers: names and values; serializers see them, and may add to them.
+
+        Returns:
+            A future of the delivered message, as of `AIOProducer.produce`.
+
+        Raises:
+            ClientClosedError: the producer is closed; no serializer was called.
+            KafkaException: the record is too large, or its partition does not exist.
+            KeySerializationError: `key.serializer` raised.
+            RuntimeError: the producer was not awaited.
+            TypeError: the topic is not str; no serializer was called.
+            ValueSerializationError: `value.serializer` raised.
+        """
+        if not self._made:
+            raise RuntimeError("an AsyncSerializingProducer must be awaited: producer = await "
+                               "AsyncSerializingProducer(conf)")
+        if self._closing is not None:
+            raise producer_closed()
+        if not isinstance(topic, str):
+            raise TypeError(f"topic must be str, not {type(topic).__name__}")
+        context = SerializationContext(topic, MessageField.KEY, headers)
+        raw_key: Any = key
+        raw_value: Any = value
+        if self._key_serializer is not None:
+            try:
+                raw_key = await _settled(self._key_serializer(key, context))
+            except Exception as error:
+                raise KeySerializationError(error) from error
+        context.field = MessageField.VALUE
+        if self._value_serializer is not None:
+            try:
+                raw_value = await _settled(self._value_serializer(value, context))
+            except Exception as error:
+                raise ValueSerializationError(error) from error
+        return await super().produce(topic, raw_value, raw_key, partition, None, timestamp, headers)
+
+    async def close(self) -> None:
+        """Deliver what waits and stop, as `AIOProducer.close` does; then close the serializers that builders made."""
+        if self._made:
+            await super().close()
+        await self._close_built()
+
+    async def _close_built(self) -> None:
+        async with contextlib.AsyncExitStack() as stack:  # all are closed, also if one raises
+            while self._built:
+                stack.push_async_callback(_closed, self._built.pop(0))
+
+    async def __aenter__(self) -> AsyncSerializingProducer[K, V]:
+        return await self._make()
+
+
+async def _closed(serde: Any) -> None:
+    await _settled(serde.close())
+
+
+async def _settled(result: Any) -> Any:
+    return await result if inspect.isawaitable(result) else result

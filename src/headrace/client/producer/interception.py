@@ -1,0 +1,405 @@
+"""`ProducerRecord` in, `RecordMetadata` out: what the faces of the producer share beyond `produce()`.
+
+`Entrance` is where records come in: interceptors first, then the core. Reports turn what became of a record into the
+call or the future that its sender waits for. It must not wait: faces do. Read next: `client.producer.producer_engine`.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future
+from contextlib import contextmanager
+from typing import Any
+
+from headrace.client.producer.interceptors import InterceptorChain
+from headrace.client.producer.producer_engine import Core
+from headrace.client.producer.reports import AtOnce
+from headrace.errors import BufferFullError, ClientClosedError, KafkaError, KafkaException
+from headrace.records import Budget, Message
+from headrace.records.message import encode_headers, encode_text
+from headrace.types.records import PARTITION_UA, ProducerRecord, RecordMetadata
+
+__all__ = [
+    "EASE_S", "Callback", "Entrance", "FutureReport", "MetadataReport", "TopicWatch", "arguments_of", "batch_arguments",
+    "check_record", "check_topic", "metadata_of", "produce_all", "still_full", "unknown_topic",
+]
+
+Callback = Callable[[RecordMetadata, KafkaError | None], Any]
+"""Called as callback(metadata, error) when a record is stored (error is None) or given up."""
+
+Deliver = Callable[[KafkaError | None, Any], Any]
+Arguments = tuple[str, Any, Any, int, int, Any]
+"""Of `Core.produce` without the callback: topic, value, key, partition, timestamp, headers."""
+
+EASE_S = 0.05
+"""Longest wait for brokers that records are far ahead of."""
+
+_FUTURE_BYTES = 1_400
+"""What a future with its report takes beyond what a callback is counted with."""
+_INT32 = 1 << 31
+_TOPIC = re.compile(r"[a-zA-Z0-9._-]{1,249}")
+_log = logging.getLogger("headrace")
+
+
+def check_topic(topic: Any) -> None:
+    """Raise when no broker would accept a topic of this name (Java: `Topic.validate`).
+
+    Raises:
+        KafkaException: `_INVALID_ARG`.
+    """
+    if not isinstance(topic, str) or not _TOPIC.fullmatch(topic) or topic in (".", ".."):
+        shown = repr(topic) if len(repr(topic)) <= 60 else f"{repr(topic)[:57]}... ({len(topic)} characters)"
+        raise KafkaException(KafkaError(
+            KafkaError._INVALID_ARG, f"invalid topic {shown}: a name has 1 to 249 of the characters a-z, A-Z, 0-9, "
+            "'.', '_' and '-', and is not '.' or '..'"))
+
+
+def check_record(record: ProducerRecord) -> None:
+    """Raise when no broker would accept a record where it is to go.
+
+    Raises:
+        KafkaException: the topic's name (`_INVALID_ARG`) or the partition (`_UNKNOWN_PARTITION`) can not exist.
+        TypeError: partition or timestamp is no number.
+    """
+    check_topic(record.topic)
+    for name, number in (("partition", record.partition), ("timestamp_ms", record.timestamp_ms)):
+        if number is not None and not hasattr(number, "__index__"):
+            raise TypeError(f"{name} must be int or None, not {type(number).__name__}")
+    if record.partition is not None and not PARTITION_UA <= record.partition < _INT32:
+        raise KafkaException(KafkaError(
+            KafkaError._UNKNOWN_PARTITION, f"{record.topic} can have no partition {record.partition}: give one from 0 "
+            "on, or None to let the partitioner choose"))
+
+
+def unknown_topic(topic: str, waited_s: float) -> KafkaException:
+    """A topic did not turn up while `send()` waited."""
+    return KafkaException(KafkaError(
+        KafkaError._UNKNOWN_TOPIC, f'topic "{topic}" is not known to the brokers after {waited_s:g} s (max.block.ms): '
+        "create it, check its name, or that the brokers can be reached"))
+
+
+def still_full(waiting: int, waited_s: float) -> BufferFullError:
+    """There was no room while `send()` waited."""
+    return BufferFullError(
+        f"Local: Queue full: {waiting} messages wait for delivery, and there was no room in {waited_s:.1f} s "
+        "(max.block.ms); try again later, or raise queue.buffering.max.messages or queue.buffering.max.kbytes")
+
+
+def metadata_of(message: Message, record_id: int | None = None) -> RecordMetadata:
+    """What a delivery report says of a record."""
+    value_size = len(message)
+    if not value_size and message.value() is None:
+        value_size = -1
+    key, partition, offset = message.key(), message.partition(), message.offset()
+    kind, stamp_ms = message.timestamp()
+    return RecordMetadata(
+        message.topic() or "", RecordMetadata.NO_PARTITION if partition is None else partition,
+        -1 if offset is None else offset, stamp_ms if kind else -1, kind, -1 if key is None else len(key), value_size,
+        record_id, message.headers(), message.latency())
+
+
+def refused_message(record: ProducerRecord, error: KafkaError) -> Message:
+    """The report of a record that was not accepted."""
+    key, value = (encode_text(given, name) for given, name in ((record.key, "key"), (record.value, "value")))
+    headers = [(name.decode(), content) for name, content in encode_headers(record.headers)]
+    partition = record.partition if (record.partition or 0) < _INT32 else None  # a message has room for no other
+    return Message(record.topic, partition, None, key, value, headers or None, error, None, 0.0)
+
+
+class Entrance:
+    """Where records come into a producer.
+
+    Args:
+        core: the producer.
+        chain: its interceptors; None for none.
+
+    Attributes:
+        chain: the same.
+        open: buffers that a face may append to by itself: none when interceptors must see each record.
+        produce: `Core.produce`, with interceptors if there are any.
+    """
+
+    def __init__(self, core: Core, chain: InterceptorChain | None) -> None:
+        self.chain = chain
+        self._core = core
+        self.open = core.buffers.open if chain is None else {}
+        self.produce: Callable[..., None] = core.produce if chain is None else self._produce
+        core.deliveries.has_at_once = core.deliveries.has_at_once or chain is not None
+
+    def _produce(self, topic: str, value: Any, key: Any, partition: int, timestamp_ms: int, headers: Any,
+                 callback: Deliver | None) -> None:
+        arguments, record_id = self.intercept((topic, value, key, partition, timestamp_ms, headers))
+        with self.refusals(arguments, record_id):
+            self._core.produce(*arguments, self.reporting(callback, record_id))
+
+    def intercept(self, arguments: Arguments) -> tuple[Arguments, int | None]:
+        """What the interceptors make of a record that is given to `produce()`."""
+        if self.chain is None:
+            return arguments, None
+        topic, value, key, partition, timestamp_ms, headers = arguments
+        record = self.chain.on_send(ProducerRecord(
+            topic, value, key, None if partition == PARTITION_UA else partition, headers, timestamp_ms or None))
+        return arguments_of(record), record.record_id
+
+    def accept(self, record: Any) -> ProducerRecord:
+        """What the interceptors make of a record that is given to `send()`.
+
+        Raises:
+            TypeError: it is no record.
+        """
+        if not isinstance(record, ProducerRecord):
+            error = TypeError(f"send() takes a ProducerRecord, not {type(record).__name__}")
+            if self.chain is not None:
+                self.chain.on_acknowledgement(None, error)
+            raise error
+        return record if self.chain is None else self.chain.on_send(record)
+
+    @contextmanager
+    def refusals(self, arguments: Arguments, record_id: int | None) -> Iterator[None]:
+        """Tell the interceptors when a record is not accepted: when the block raises."""
+        try:
+            yield
+        except Exception as raised:
+            if self.chain is not None:
+                topic, _, _, partition, timestamp_ms, headers = arguments
+                known = RecordMetadata(
+                    topic if isinstance(topic, str) else "",
+                    partition if isinstance(partition, int) and partition >= 0 else RecordMetadata.NO_PARTITION,
+                    timestamp_ms=timestamp_ms if isinstance(timestamp_ms, int) and timestamp_ms > 0 else -1,
+                    record_id=record_id, headers=_pairs(headers))
+                self.chain.on_acknowledgement(known, raised.error if isinstance(raised, KafkaException) else raised)
+            raise
+
+    def put(self, record: ProducerRecord, report: Deliver) -> None:
+        """Append a record that was accepted; its report is the callback of `Core.produce`."""
+        if isinstance(report, AtOnce):
+            self._core.deliveries.has_at_once = True
+        self._core.produce(*arguments_of(record), report)
+
+    def reporting(self, callback: Deliver | None, record_id: int | None) -> Deliver | None:
+        """A callback that tells the interceptors before it calls the given one.
+
+        Records whose own callback is not to be called are acknowledged by the loop: nobody may ever poll for them.
+        """
+        if self.chain is None:
+            return callback
+        deliveries = self._core.deliveries
+        if callback is None or deliveries.only_errors:
+            tell = None if callback is None else lambda error, message: deliveries.add_notice(callback, error, message)
+            return _AcknowledgedAtOnce(self.chain, record_id, tell)
+        return _Acknowledged(self.chain, record_id, callback)
+
+    def close(self) -> None:
+        """Close the interceptors."""
+        if self.chain is not None:
+            self.chain.close()
+
+
+def arguments_of(record: ProducerRecord) -> Arguments:
+    """A record as `Core.produce` takes it."""
+    partition = PARTITION_UA if record.partition is None else record.partition
+    return record.topic, record.value, record.key, partition, record.timestamp_ms or 0, record.headers
+
+
+def _pairs(headers: Any) -> Sequence[tuple[str, bytes | None]] | None:
+    try:
+        return [(name.decode(), content) for name, content in encode_headers(headers)] or None
+    except TypeError:
+        return None  # they may be why the record was not accepted
+
+
+class _Acknowledged:
+    """A `produce()` callback behind interceptors."""
+
+    __slots__ = ("_callback", "_chain", "_record_id")
+
+    def __init__(self, chain: InterceptorChain, record_id: int | None, callback: Deliver) -> None:
+        self._chain = chain
+        self._record_id = record_id
+        self._callback = callback
+
+    def __call__(self, error: KafkaError | None, message: Message) -> None:
+        self._chain.on_acknowledgement(metadata_of(message, self._record_id), error)
+        self._callback(error, message)
+
+
+class _AcknowledgedAtOnce(AtOnce):
+    """Interceptors of a record without a callback of its own, or with one for errors only (`tell`)."""
+
+    __slots__ = ("_chain", "_record_id", "_tell")
+
+    def __init__(self, chain: InterceptorChain, record_id: int | None, tell: Deliver | None) -> None:
+        self._chain = chain
+        self._record_id = record_id
+        self._tell = tell
+
+    def __call__(self, error: KafkaError | None, message: Message | None) -> None:
+        assert message is not None
+        self._chain.on_acknowledgement(metadata_of(message, self._record_id), error)
+        if error is not None and self._tell is not None:
+            self._tell(error, message)
+
+
+class MetadataReport:
+    """What becomes of one `ProducerRecord`: interceptors are told, then its callback is called.
+
+    Args:
+        chain: interceptors, or None.
+        record: the record.
+        callback: called as callback(metadata, error), or None.
+    """
+
+    __slots__ = ("_callback", "_chain", "_record_id")
+
+    def __init__(self, chain: InterceptorChain | None, record: ProducerRecord, callback: Callback | None) -> None:
+        self._chain = chain
+        self._record_id = record.record_id
+        self._callback = callback
+
+    def __call__(self, error: KafkaError | None, message: Message | None) -> None:
+        """The record is done."""
+        assert message is not None
+        metadata = metadata_of(message, self._record_id)
+        if self._chain is not None:
+            self._chain.on_acknowledgement(metadata, error)
+        try:
+            if self._callback is not None:
+                self._callback(metadata, error)
+        finally:
+            self.settle(metadata, error)
+
+    def settle(self, metadata: RecordMetadata, error: KafkaError | None) -> None:
+        """Everybody was told, also if the callback raised."""
+
+
+class FutureReport(MetadataReport, AtOnce):
+    """The same, called by the loop itself; then a future is resolved. What the callback raises is logged.
+
+    Args:
+        chain, record, callback: as above.
+        budget: counts what the future takes, from `accepted()` until it is resolved.
+    """
+
+    __slots__ = ("_budget", "future")
+
+    def __init__(self, chain: InterceptorChain | None, record: ProducerRecord, callback: Callback | None,
+                 budget: Budget) -> None:
+        super().__init__(chain, record, None if callback is None else _logged(callback))
+        self._budget = budget
+        self.future: Future[RecordMetadata] = Future()
+        self.future.set_running_or_notify_cancel()  # what was sent can not be taken back
+
+    def accepted(self) -> None:
+        """The record is on its way: it may even be done by now."""
+        self._budget.release(0, -_FUTURE_BYTES)
+
+    def settle(self, metadata: RecordMetadata, error: KafkaError | None) -> None:
+        """Resolve the future."""
+        self._budget.release(0, _FUTURE_BYTES)
+        if error is None:
+            self.future.set_result(metadata)
+        else:
+            self.future.set_exception(KafkaException(error))
+
+
+def _logged(callback: Callback) -> Callback:
+    def call(metadata: RecordMetadata, error: KafkaError | None) -> None:
+        try:
+            callback(metadata, error)
+        except Exception:
+            _log.exception("the callback of a record of %s raised", metadata.topic)
+
+    return call
+
+
+class TopicWatch(AtOnce):
+    """Resolves a future when a topic is known; with a `KafkaException` when it can not be used."""
+
+    __slots__ = ("_future",)
+
+    def __init__(self, future: Any) -> None:
+        self._future = future
+
+    def __call__(self, error: KafkaError | None, message: Message | None) -> None:
+        """The topic is known, or can not be used."""
+        if self._future.done():
+            return
+        if error is None:
+            self._future.set_result(None)
+        else:
+            self._future.set_exception(KafkaException(error))
+
+
+def batch_arguments(
+    topic: str, messages: list[dict[str, Any]], partition: int, callback: Deliver | None
+) -> Iterator[tuple[dict[str, Any], Arguments, Deliver | None]]:
+    """The messages of `produce_batch()`, each with what `produce()` takes. All are checked before the first is given.
+
+    Raises:
+        OverflowError: a partition's number is out of any range.
+        TypeError: something is of a wrong type; the text says at which index.
+    """
+    if not isinstance(topic, str):
+        raise TypeError(f"topic must be str, not {type(topic).__name__}")
+    if not isinstance(partition, int):
+        raise TypeError(f"partition must be int, not {type(partition).__name__}")
+    if not -_INT32 <= partition < _INT32:
+        raise OverflowError(f"partition is out of range: {partition}")
+    if not isinstance(messages, list):
+        raise TypeError(f"messages must be a list, not {type(messages).__name__}")
+    for index, message in enumerate(messages):
+        _check(index, message)
+    return ((message, (
+        topic, message.get("value"), message.get("key"), message.get("partition", partition),
+        message.get("timestamp") or 0, message.get("headers"),
+    ), message.get("callback") or message.get("on_delivery") or callback) for message in messages)
+
+
+def _check(index: int, message: Any) -> None:
+    if not isinstance(message, dict):
+        raise TypeError(f"Message at index {index} must be a dict, not {type(message).__name__}")
+    for name in ("value", "key"):
+        if not isinstance(message.get(name), (bytes, str, bytearray, memoryview, type(None))):
+            raise TypeError(f"Message {name} at index {index} must be bytes or str, not "
+                            f"{type(message[name]).__name__}")
+    partition = message.get("partition", PARTITION_UA)
+    if not isinstance(partition, int):
+        raise TypeError(f"Message partition at index {index} must be int, not {type(partition).__name__}")
+    if not -_INT32 <= partition < _INT32:
+        raise OverflowError(f"Message partition at index {index} is out of range: {partition}")
+    if not isinstance(message.get("timestamp"), (int, type(None))):
+        raise TypeError(f"Message timestamp at index {index} must be int, not {type(message['timestamp']).__name__}")
+    if (message.get("timestamp") or 0) < 0:
+        raise ValueError(f"Message timestamp at index {index} must not be negative")
+    try:
+        encode_headers(message.get("headers"))
+    except TypeError as wrong:
+        raise TypeError(f"Message headers at index {index}: {wrong}") from None
+
+
+def produce_all(batch: Iterator[tuple[dict[str, Any], Arguments, Deliver | None]], produce: Callable[..., None]) -> int:
+    """Put the messages of a batch on their way; those that are not accepted get their error as `_error`.
+
+    Returns:
+        How many were accepted. Once the buffer is full no more are tried, so that none overtakes another.
+
+    Raises:
+        ClientClosedError: the producer is closed.
+    """
+    accepted, full = 0, False
+    error: KafkaError | None = None
+    for message, arguments, callback in batch:
+        message.pop("_error", None)
+        if not full:
+            try:
+                produce(*arguments, callback)
+                accepted += 1
+                continue
+            except ClientClosedError:
+                raise
+            except KafkaException as refused:
+                error, full = refused.error, isinstance(refused, BufferFullError)
+        message["_error"] = error
+    return accepted

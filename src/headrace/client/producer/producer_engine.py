@@ -1,0 +1,274 @@
+"""The producer: where a record's way out begins. `client.producer.faces.aio_producer` and
+`client.producer.faces.producer` are its faces.
+
+A record: `Core.produce()` appends it to its topic's buffer in the caller's thread and, when a batch becomes ready,
+wakes the loop. There the sender's machine takes over. The report comes back through `Core._on_event()`.
+
+It must not know bytes or sockets. Read next: `machines.producer.batch_queue`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import concurrent.futures
+import contextlib
+import math
+import os
+import time
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+from headrace.client.core import ClientCore
+from headrace.client.producer.partitioning import balance_of
+from headrace.client.producer.reports import Deliveries
+from headrace.client.producer.topics import FailedRecord, TopicBuffers, nowhere, producer_closed
+from headrace.client.producer.transaction_calls import TransactionCalls
+from headrace.client.statistics import ProducerStatistics
+from headrace.config import Config
+from headrace.errors import BufferFullError, ClientClosedError, FatalError, KafkaError
+from headrace.machines.backoff import backoff_s
+from headrace.machines.cluster.metadata import MetadataChanged, MetadataFailed
+from headrace.machines.machine import Event
+from headrace.machines.producer.batch_queue import Accumulator, ProducerBatch
+from headrace.machines.producer.sender import BatchDone, Limits, ProducerFailed, Sender
+from headrace.machines.producer.sequences import Sequences
+from headrace.machines.producer.transactional_sequences import TransactionalSequences
+from headrace.machines.producer.transactions import TransactionFailed
+from headrace.net.timers import jitter
+from headrace.records import CODEC_NAMES, Budget, compress
+
+__all__ = ["Core"]
+
+_FOREVER_S = 1e8
+_FORKED = "this client was made in another process; make a new one after fork()"
+
+
+class Core:
+    """One producer without a face: made on the loop that it runs on; `produce()` may be called from any thread.
+
+    Args:
+        config: the producer's properties.
+        on_change: called on the loop when reports came or there is room again.
+        same_thread: `produce()` is called on the loop only.
+
+    Attributes:
+        wake: tells the loop that a batch became ready; for faces that append to `buffers.open` themselves.
+        buffers: buffers by topic; its `open` is the fast way for `produce()`.
+        budget: what waits, from `produce()` to the report.
+        deliveries: reports to be served.
+        statistics: what the producer can say about itself.
+        transactions: None without a `transactional.id`.
+        forked: this is a child process; whoever held a lock is not here to release it.
+    """
+
+    def __init__(self, config: Config, on_change: Callable[[], None], *, same_thread: bool = False) -> None:
+        self.config = config
+        self.budget = Budget(config["queue.buffering.max.messages"], config["queue.buffering.max.kbytes"] * 1024)
+        self.deliveries = Deliveries(self.budget, config["delivery.report.only.error"], on_change)
+        self.buffers = TopicBuffers(config, self.budget, self._want_topic)
+        self.closed = self.forked = False
+        self._flushes: list[None] = []
+        self._codec = CODEC_NAMES.index(config["compression.type"])
+        self._level = config["compression.level"]
+        compress(self._codec, b"", self._level)  # a missing codec or a wrong level shows now
+        self._sealers = concurrent.futures.ThreadPoolExecutor(2, "headrace-seal") if self._codec else None
+        self._client = ClientCore(config, on_event=self._on_event, allow_auto_create=True)
+        if config["error_cb"] is not None:
+            self._client.on_error = lambda error: self.deliveries.add_notice(config["error_cb"], error)
+        self._driver = self._client.driver
+        self.wake = self._driver.wake if same_thread else self._driver.wake_threadsafe
+        self._loop = asyncio.get_running_loop()
+        self._topic_timer: asyncio.TimerHandle | None = None
+        self._accumulator = Accumulator(
+            self.buffers.all, config.seconds("linger.ms"), config.seconds("message.timeout.ms") or math.inf, self._seal)
+        self._accumulator.flushing = self._flushes
+        self.transactions = (
+            TransactionCalls(config, self._client, self.buffers) if config["transactional.id"] else None)
+        self.statistics = ProducerStatistics(
+            config, self._client.metadata, self._driver, self.deliveries.add_notice, self.deliveries.waiting,
+            budget=self.budget, accumulator=self._accumulator)
+        self._sender = self._make_sender()
+        for machine in (self._sender, *balance_of(config, self.buffers.all, self._accumulator, self._client.metadata)):
+            self._driver.add(machine)
+        if self.transactions is not None:
+            self.transactions.start(self._sender, self.purge)
+        _CORES.add(self)
+
+    def _make_sender(self) -> Sender:
+        config = self.config
+        first_s, limit_s = config.seconds("retry.backoff.ms"), config.seconds("retry.backoff.max.ms")
+
+        def backoff(attempt: int) -> float:
+            return backoff_s(attempt + 1, first_s, limit_s, jitter())
+
+        limits = Limits(
+            config["acks"], config["max.in.flight.requests.per.connection"], config["message.max.bytes"],
+            config.seconds("request.timeout.ms"), config["retries"], config.seconds("message.timeout.ms") or math.inf)
+        machine = self.transactions.machine if self.transactions is not None else None
+        sequences = Sequences(config["enable.idempotence"], limits.request_timeout_s, backoff)
+        return Sender(
+            self._accumulator, TransactionalSequences(machine) if machine is not None else sequences,
+            self._client.metadata, limits, backoff, machine)
+
+    def __len__(self) -> int:
+        return self.budget.messages + len(self.deliveries)
+
+    # Out: the caller's thread
+
+    def produce(
+        self, topic: str, value: Any, key: Any, partition: int, timestamp_ms: int, headers: Any, callback: Any
+    ) -> None:
+        """Append a record to its topic's buffer, and wake the loop if a batch became ready.
+
+        Raises:
+            BufferFullError: too much waits already.
+            ClientClosedError: the producer is closed.
+            KafkaException: the record can not be stored anywhere.
+        """
+        buffer = self.buffers.open.get(topic)
+        try:
+            if buffer is not None:
+                woken = buffer.append(value, key, partition, timestamp_ms, headers, callback)
+            else:
+                woken = self.buffers.append(topic, value, key, partition, timestamp_ms, headers, callback)
+        except BufferFullError:
+            self.relieve()
+            raise
+        if woken:
+            self.wake()
+
+    def relieve(self) -> None:
+        """The budget is used up: send what there is, without lingering."""
+        self._accumulator.hurry = True
+        self.wake()
+
+    def _want_topic(self, topic: str) -> None:
+        self._loop.call_soon_threadsafe(self._ask_for, topic)
+
+    def _ask_for(self, topic: str) -> None:
+        self._client.metadata.want_topics([topic])
+        self._open_topics()
+        self._driver.wake()
+
+    # On the loop
+
+    def _seal(self, batch: ProducerBatch) -> None:
+        opened: Any = batch.open
+        if self._sealers is None:
+            batch.sealed = opened.seal()
+        else:
+            sealing = self._sealers.submit(opened.seal, self._codec, self._level)
+            sealing.add_done_callback(lambda done: self._in_loop(self._sealed, batch, done))
+
+    def _in_loop(self, action: Callable[..., None], *arguments: Any) -> None:
+        with contextlib.suppress(RuntimeError):  # the loop is closed; so is the producer
+            self._loop.call_soon_threadsafe(action, *arguments)
+
+    def _sealed(self, batch: ProducerBatch, sealing: Any) -> None:
+        error = sealing.exception()
+        if error is None:
+            batch.sealed = sealing.result()
+        else:
+            self._sender.fail(batch, KafkaError(KafkaError._BAD_COMPRESSION, f"compression failed: {error}"))
+        self._driver.wake()
+
+    def _on_event(self, event: Event) -> None:
+        if isinstance(event, BatchDone):
+            self.deliveries.add(event)
+            self.statistics.on_batch(event)
+        elif isinstance(event, MetadataChanged):
+            self._open_topics()
+        elif isinstance(event, MetadataFailed):
+            self._fail(self.buffers.drop(event.error))
+        elif isinstance(event, ProducerFailed):
+            self.buffers.refuse(FatalError(event.error))
+            self._fail(self.buffers.drop(event.error))
+            self._client.on_error(event.error)
+        elif self.transactions is not None:
+            self.transactions.on_event(event)
+            if isinstance(event, TransactionFailed):
+                self._fail(self.buffers.drop(event.error))
+                self._sender.fail_on(event.error if event.error.fatal() else None)
+                self._driver.wake()
+
+    def _open_topics(self) -> None:
+        """Records of topics that are known by now leave their waiting place; some fail; the rest is timed."""
+        opened = len(self.buffers.all)
+        self._fail(self.buffers.on_cluster(self._client.metadata.cluster))
+        expired = self.buffers.expired(time.monotonic(), self._client.metadata.last_error)
+        self._fail(expired)
+        self._client.metadata.unwant({record.message.topic() or "" for record in expired})
+        if len(self.buffers.all) > opened:
+            self._driver.wake()
+        if self._topic_timer is not None:
+            self._topic_timer.cancel()
+        deadline = self.buffers.deadline()
+        self._topic_timer = None if deadline is None else self._loop.call_later(
+            max(deadline - time.monotonic(), 0.0) + 0.001, self._open_topics)
+
+    def _fail(self, records: list[FailedRecord]) -> None:
+        for record in records:
+            self.deliveries.add_failed(record)
+        if records and self.transactions is not None:
+            self.transactions.on_record_failed(records[0].error)
+
+    def flush(self, begin: bool) -> None:
+        """While flushes have begun and not ended, batches do not linger. From any thread."""
+        (self._flushes.append if begin else self._flushes.remove)(None)
+        self.wake()
+
+    def purge(self, in_queue: bool, in_flight: bool) -> None:
+        """Report records as failed: those that wait, those in flight."""
+        queued = KafkaError(KafkaError._PURGE_QUEUE) if in_queue else None
+        flying = KafkaError(KafkaError._PURGE_INFLIGHT, maybe_applied=True) if in_flight else None
+        self._sender.purge(queued, flying)
+        if queued is not None:
+            self._fail(self.buffers.drop(queued))
+        self._driver.wake()
+        for event in self._sender.events():
+            self._on_event(event)
+
+    def refuse(self, *, spare_callbacks: bool = False) -> None:
+        """Take no more records; from callbacks still, if they are waited for. Callable from any thread."""
+        self.closed = True
+        spares = self.deliveries.in_callback if spare_callbacks and self.transactions is None else nowhere
+        self.buffers.refuse(producer_closed(), spares)
+
+    async def list_topics(self, topic: str | None, timeout_s: float) -> Any:
+        """The cluster's brokers and topics, as `ClusterMetadata`."""
+        return await self._client.list_topics(topic, timeout_s if timeout_s >= 0 else _FOREVER_S)
+
+    async def close(self) -> None:
+        """Stop; what is not delivered is reported as purged."""
+        self.refuse()
+        self.purge(True, True)
+        if self._topic_timer is not None:
+            self._topic_timer.cancel()
+        self.statistics.stop()
+        if self.transactions is not None:
+            self.transactions.close(KafkaError(KafkaError._DESTROY, "the producer was closed"))
+        await self._client.close()
+        if self._sealers is not None:
+            self._sealers.shutdown(wait=False)
+
+    def abandon(self) -> None:
+        """Nobody holds the producer any more: close it without waiting. On the loop."""
+        self._closing = self._loop.create_task(self.close())
+
+    def after_fork(self) -> None:
+        """In a forked child: there is no loop, no connection, and nothing that may be sent."""
+        self.closed = self.forked = True
+        self.buffers.after_fork(ClientClosedError(_FORKED))
+
+
+_CORES: weakref.WeakSet[Core] = weakref.WeakSet()
+
+
+def _after_fork() -> None:
+    for core in list(_CORES):
+        core.after_fork()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)

@@ -1,0 +1,244 @@
+"""Delivery reports on their way back: queued per batch by the loop, expanded and called where the caller serves them.
+
+Callbacks that are `AtOnce` do not wait for that: the loop calls them when their batch is done.
+
+A record counts against the budget until its report is served, or, without a callback, until its batch is done. It must
+not know sockets or asyncio. Read next: `client.producer.faces.producer`, which serves them in `poll()`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterator
+from operator import length_hint
+from typing import Any, Protocol
+
+from headrace.client.producer.topics import FailedRecord
+from headrace.errors import KafkaError
+from headrace.machines.producer.sender import BatchDone
+from headrace.records import Budget, Fate, Message
+from headrace.slotted import slotted
+
+__all__ = ["AtOnce", "Deliveries", "Teller"]
+
+Callback = Callable[[KafkaError | None, Message], Any]
+
+
+class AtOnce:
+    """Base class of callbacks that the loop calls by itself, whatever `delivery.report.only.error` says.
+
+    They must not wait and must not raise.
+    """
+
+    __slots__ = ()
+
+    def __call__(self, error: KafkaError | None, message: Message | None) -> None:
+        """The record is done; or, without a message, what was waited for has come."""
+        raise NotImplementedError
+
+
+class Teller(Protocol):
+    """Hears what became of rows of columns, batch by batch; on the loop. It must not wait and must not raise."""
+
+    def told(self, error: KafkaError | None, rows: int) -> None:
+        """So many rows are stored, or given up."""
+
+
+class Deliveries:
+    """The queue of reports of one producer.
+
+    Args:
+        budget: released as records are done.
+        only_errors: `delivery.report.only.error`.
+        on_change: called on the loop when a report came or the budget shrank.
+
+    Attributes:
+        only_errors: drop the reports of delivered records.
+        has_at_once: some callbacks are `AtOnce`; to be set before the first such record is appended.
+        lost: why records without a callback were not delivered, the first time that it happened; None so far.
+        unheard: told of errors that no `Delivery` was asked for; None while there are no such reports.
+        on_served: called, on the thread that serves, when that made room, and when its last callback has returned.
+    """
+
+    def __init__(self, budget: Budget, only_errors: bool, on_change: Callable[[], None]) -> None:
+        self._budget = budget
+        self.only_errors = only_errors
+        self.has_at_once = False
+        self._on_change = on_change
+        self.lost: KafkaError | None = None
+        self.unheard: Callable[[KafkaError], object] | None = None
+        self.on_served: Callable[[], object] = _nothing
+        self._batches: deque[tuple[BatchDone | FailedRecord, float]] = deque()
+        self._runs: deque[_Run] = deque()
+        self._notices: deque[tuple[Callable[..., Any], tuple[Any, ...]]] = deque()
+        self._callers: set[int] = set()  # threads that are calling callbacks
+
+    def __len__(self) -> int:
+        """Records whose callback is to be called and that the budget does not count any more."""
+        return sum(length_hint(run.pairs) for run in self._runs)
+
+    def waiting(self) -> int:
+        """Callbacks that wait for `serve`."""
+        batches = sum(done.batch.count if isinstance(done, BatchDone) else 1 for done, _ in list(self._batches))
+        return len(self) + batches + len(self._notices)
+
+    @property
+    def pending(self) -> bool:
+        """True when `serve` has something to do."""
+        return bool(self._batches or self._runs or self._notices)
+
+    def in_callback(self) -> bool:
+        """True in a callback: on a thread that is calling them."""
+        return threading.get_ident() in self._callers
+
+    def called_elsewhere(self) -> bool:
+        """True while another thread is calling callbacks."""
+        return self.callers > self.in_callback()
+
+    @property
+    def callers(self) -> int:
+        """How many threads are calling callbacks."""
+        return len(self._callers)
+
+    def add(self, done: BatchDone) -> None:
+        """A batch is done. Called on the loop."""
+        opened: Any = done.batch.open
+        now = time.monotonic()
+        if opened.runs is not None:
+            _tell(opened, done.error)
+        if opened.has_deliveries and self.unheard is not None:
+            opened.settle(Fate(done.base_offset, done.timestamp_type, done.timestamp_ms, done.error, now, self.unheard))
+        waits = opened.reports is not None and not (self.only_errors and done.error is None)
+        if opened.reports is None:
+            self.lost = self.lost or done.error
+        elif self.has_at_once:
+            waits = self._report_at_once(done, now) and waits
+        self._budget.answer(opened.data_bytes)
+        if waits:
+            self._batches.append((done, now))
+        else:
+            self._budget.release(opened.count, opened.cost_bytes)
+        self._on_change()
+
+    def _report_at_once(self, done: BatchDone, now: float) -> bool:
+        """Call what must not wait; True if other callbacks are left."""
+        opened: Any = done.batch.open
+        callbacks = opened.reports
+        if not any(isinstance(callback, AtOnce) for callback in callbacks):
+            return True
+        with self._calling():
+            for callback, message in _reports(done, now):
+                if isinstance(callback, AtOnce):
+                    callback(done.error, message)
+        return any(callback is not None and not isinstance(callback, AtOnce) for callback in callbacks)
+
+    def add_failed(self, failed: FailedRecord) -> None:
+        """A record never got into a batch. Called on the loop."""
+        if isinstance(failed.callback, AtOnce):
+            failed.callback(failed.message.error(), failed.message)
+        elif failed.callback is not None:
+            self._batches.append((failed, 0.0))
+            self._on_change()
+            return
+        else:
+            self.lost = self.lost or failed.message.error()
+        self._let_go(failed)
+        self._on_change()
+
+    def _let_go(self, failed: FailedRecord) -> None:
+        if failed.cost_bytes is not None:
+            self._budget.release(1, failed.cost_bytes)
+
+    def add_notice(self, callback: Callable[..., Any], *arguments: Any) -> None:
+        """Another callback to be called where reports are served (`error_cb`)."""
+        self._notices.append((callback, arguments))
+        self._on_change()
+
+    def serve(self) -> int:
+        """Call the callbacks that are due; returns how many. What a callback raises passes through; the rest stays."""
+        if not (self._batches or self._runs or self._notices):  # `pending`, without a call: many ask all the time
+            return 0
+        with self._calling():
+            return self._serve()
+
+    @contextlib.contextmanager
+    def _calling(self) -> Iterator[None]:
+        here = threading.get_ident()
+        if here in self._callers:  # a callback serves
+            yield
+            return
+        self._callers.add(here)
+        try:
+            yield
+        finally:
+            self._callers.discard(here)
+            self.on_served()
+
+    def _serve(self) -> int:
+        served = 0
+        while self.pending:
+            try:
+                if self._notices:
+                    callback, arguments = self._notices.popleft()
+                    served += 1
+                    callback(*arguments)
+                    continue
+                if not self._runs:
+                    self._expand(*self._batches.popleft())
+                run = self._runs[0]
+            except IndexError:  # another thread serves as well and was faster
+                continue
+            error = run.error
+            for call, message in run.pairs:  # an iterator: where it stops, whoever serves next goes on
+                served += 1
+                call(error, message)
+            self._end(run)
+        return served
+
+    def _end(self, run: _Run) -> None:
+        with contextlib.suppress(ValueError):  # another thread has served it
+            self._runs.remove(run)
+
+    def _expand(self, done: BatchDone | FailedRecord, at_s: float) -> None:
+        if isinstance(done, FailedRecord):
+            assert done.callback is not None
+            self._runs.append(_Run(done.error, iter([(done.callback, done.message)])))
+            self._let_go(done)
+            self.on_served()
+            return
+        opened: Any = done.batch.open
+        reports = _reports(done, at_s)
+        if self.has_at_once:
+            reports = iter([report for report in reports if not isinstance(report[0], AtOnce)])
+        self._runs.append(_Run(done.error, reports))
+        self._budget.release(opened.count, opened.cost_bytes)
+        self.on_served()
+
+
+def _nothing() -> None:
+    """Where nobody waits on another thread than the one that serves."""
+
+
+def _tell(opened: Any, error: KafkaError | None) -> None:
+    ends = [first for first, _ in opened.runs[1:]] + [opened.count]
+    for (first, teller), end in zip(opened.runs, ends, strict=True):
+        if teller is not None:
+            teller.told(error, end - first)
+
+
+def _reports(done: BatchDone, at_s: float) -> Iterator[tuple[Callback, Message]]:
+    opened: Any = done.batch.open
+    reports: Iterator[tuple[Callback, Message]] = opened.messages(
+        done.base_offset, done.timestamp_type, done.timestamp_ms, done.error, at_s)
+    return reports
+
+
+@slotted(eq=False)
+class _Run:
+    """The reports of one batch that are left."""
+
+    error: KafkaError | None
+    pairs: Iterator[tuple[Callback, Message]]

@@ -1,0 +1,315 @@
+"""Where `produce()` puts records: the buffer of each topic, and a queue for topics that are not known yet.
+
+`open` is read without a lock by `produce()`. The first records of a topic wait here until metadata says how many
+partitions it has; they count against the same budget, and fail when the topic does not turn up.
+
+It must not know the sender or the wire. Read next: `client.producer.producer_engine`.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from typing import Any
+
+from headrace.client.producer.partitioning import choice_of
+from headrace.config import Config
+from headrace.errors import BufferFullError, ClientClosedError, KafkaError, KafkaException
+from headrace.machines.cluster.metadata import Cluster, TopicInfo
+from headrace.machines.machine import because
+from headrace.records import CALLBACK_BYTES, Budget, Message, TopicBuffer
+from headrace.records.message import encode_headers, encode_text
+from headrace.records.topic_buffer import no_partition
+from headrace.slotted import slotted
+from headrace.types.records import PARTITION_UA, TIMESTAMP_CREATE_TIME
+
+__all__ = ["FailedRecord", "TopicBuffers", "nowhere", "producer_closed"]
+
+_INT32, _INT64 = 1 << 31, 1 << 63
+_WAITING_BYTES = 512
+"""What a record that is not in a batch costs beyond its bytes: the objects that keep or report it."""
+
+
+def nowhere() -> bool:
+    """False, wherever it is called."""
+    return False
+
+
+def producer_closed() -> ClientClosedError:
+    """To be raised by what a closed producer can not do."""
+    return ClientClosedError("Producer has been closed: make a new one")
+
+
+@slotted()
+class FailedRecord:
+    """A record that never reached a batch, and why. `cost_bytes` is to be released, None if it is not counted."""
+
+    callback: Callable[..., Any] | None
+    message: Message
+    cost_bytes: int | None
+
+    @property
+    def error(self) -> KafkaError:
+        """Why."""
+        error = self.message.error()
+        assert error is not None
+        return error
+
+
+@slotted()
+class _Waiting:
+    """A record of a topic that is not known yet; the arguments of `TopicBuffer.append`, copied.
+
+    Or, without a cost, no record at all: only its callback waits for the topic.
+    """
+
+    value: bytes | None
+    key: bytes | None
+    partition: int
+    timestamp_ms: int
+    headers: list[tuple[str, bytes | None]] | None
+    callback: Callable[..., Any] | None
+    cost_bytes: int | None
+    since: float
+
+    def failed(self, topic: str, error: KafkaError) -> FailedRecord:
+        message = Message(topic, self.partition, None, self.key, self.value, self.headers, error,
+                          (TIMESTAMP_CREATE_TIME, self.timestamp_ms), time.monotonic() - self.since)
+        return FailedRecord(self.callback, message, self.cost_bytes)
+
+
+class TopicBuffers:
+    """The buffers of one producer.
+
+    Args:
+        config: the producer's properties.
+        budget: counts every record from `produce()` to its report.
+        want_topic: called, in the thread of `produce()`, for each topic that is not known yet.
+
+    Attributes:
+        open: buffers by topic that take records from anybody; empty once the producer is closed, and always when a
+            Python function chooses the partitions.
+        all: buffers by topic that may hold records.
+        by_function: a Python function chooses the partitions; it must see each record.
+    """
+
+    def __init__(self, config: Config, budget: Budget, want_topic: Callable[[str], None]) -> None:
+        self.open: dict[str, TopicBuffer] = {}
+        self.all: dict[str, TopicBuffer] = {}
+        self._config = config
+        self._budget = budget
+        self._want_topic = want_topic
+        self._waiting: dict[str, deque[_Waiting]] = {}
+        self._lock = threading.Lock()
+        self._refusal: KafkaException | None = None
+        self._spares = nowhere
+        self._choose = choice_of(config["partitioner"])
+        self.by_function = self._choose is not None
+        self._timeout_s = config.seconds("message.timeout.ms") or math.inf
+        self._propagation_s = config.seconds("topic.metadata.propagation.max.ms")
+        self._missed: dict[str, float] = {}  # when brokers first said that they do not have a topic
+
+    def append(
+        self, topic: str, value: Any, key: Any, partition: int, timestamp_ms: int, headers: Any, callback: Any
+    ) -> int:
+        """Add a record, whatever is known of its topic. `produce()` comes here when `open` does not have it.
+
+        Returns:
+            As `TopicBuffer.append`: not 0 when the loop has something to do.
+        """
+        if not isinstance(topic, str):
+            raise TypeError(f"topic must be str, not {type(topic).__name__}")
+        with self._lock:
+            self._check_taking()
+            buffer = self.all.get(topic)
+            if buffer is None:
+                self._wait(topic, self._accept(topic, value, key, partition, timestamp_ms, headers, callback))
+                return 0
+        if partition == PARTITION_UA and self._choose is not None:
+            partition = self._choose(topic, key, value, buffer.partition_count)
+        return buffer.append(value, key, partition, timestamp_ms, headers, callback)
+
+    def await_topic(self, topic: str, callback: Callable[[KafkaError | None, Message | None], Any]) -> bool:
+        """Have something called, on the loop, as soon as a topic is known, or can not be used.
+
+        Returns:
+            False if the topic is known already; nothing is called then.
+        """
+        with self._lock:
+            self._check_taking()
+            if topic in self.all:
+                return False
+            self._wait(topic, _Waiting(None, None, -1, 0, None, callback, None, time.monotonic()))
+            return True
+
+    def _wait(self, topic: str, record: _Waiting) -> None:
+        queue = self._waiting.get(topic)
+        if queue is not None:
+            queue.append(record)
+        else:
+            self._waiting[topic] = deque([record])
+            self._want_topic(topic)
+
+    def _accept(
+        self, topic: str, value: Any, key: Any, partition: int, timestamp_ms: int, headers: Any, callback: Any
+    ) -> _Waiting:
+        """Check a record as `TopicBuffer.append` would, and count it."""
+        if timestamp_ms < 0:
+            raise ValueError(f"timestamp must not be negative: {timestamp_ms}")
+        if not PARTITION_UA <= operator.index(partition) < _INT32:
+            raise no_partition(topic, partition, None)
+        if operator.index(timestamp_ms) >= _INT64:
+            raise OverflowError(f"timestamp {timestamp_ms} is out of range")
+        raw_key, raw_value = encode_text(key, "key"), encode_text(value, "value")
+        pairs = encode_headers(headers)
+        raw = [raw_key, raw_value, *(part for pair in pairs for part in pair)]
+        size = sum(len(part) for part in raw if part is not None)
+        if size > self._config["message.max.bytes"]:
+            raise KafkaException(KafkaError(
+                KafkaError.MSG_SIZE_TOO_LARGE, f"a record of {size} bytes for {topic} is larger than "
+                f"message.max.bytes ({self._config['message.max.bytes']})"))
+        cost = size + _WAITING_BYTES + (CALLBACK_BYTES if callback is not None else 0)
+        if not self._budget.take(1, cost):
+            raise BufferFullError(
+                f"Local: Queue full: {self._budget.messages} messages wait for delivery, topic {topic} is not known "
+                "yet; call poll() and try again, or raise queue.buffering.max.messages")
+        stamp = timestamp_ms or time.time_ns() // 1_000_000
+        copied = [(name.decode(), content) for name, content in pairs] or None
+        return _Waiting(raw_value, raw_key, partition, stamp, copied, callback, cost, time.monotonic())
+
+    def on_cluster(self, cluster: Cluster) -> list[FailedRecord]:
+        """New metadata came: give known topics their buffers. Returns the records that can not be stored."""
+        for name, buffer in self.all.items():
+            info = cluster.topics.get(name)
+            if info is not None and len(info.partitions) > buffer.partition_count:
+                buffer.grow(len(info.partitions))
+        failed: list[FailedRecord] = []
+        for name in list(self._waiting):
+            info = cluster.topics.get(name)
+            if info is not None and info.error is not None and not info.error.retriable():
+                failed += self._fail(name, info.error)
+            elif info is not None and info.error is None and info.partitions:
+                failed += self._open(info)
+            elif info is not None:
+                self._missed.setdefault(name, time.monotonic())
+        return failed
+
+    def expired(self, now: float, last_error: KafkaError | None = None) -> list[FailedRecord]:
+        """Records whose topic did not turn up in time; `last_error` is why the brokers could not be asked."""
+        return [failed for name in list(self._waiting) for failed in self._late(name, now, because(last_error))]
+
+    def deadline(self) -> float | None:
+        """When `expired` has something."""
+        end = min((self._end(name, queue[0]) for name, queue in self._waiting.items() if queue), default=math.inf)
+        return None if end == math.inf else end
+
+    def _end(self, topic: str, record: _Waiting) -> float:
+        """Brokers that can not be asked may have the topic: only once they say that they do not, it must turn up."""
+        missed_at = self._missed.get(topic)
+        unknown_at = math.inf if missed_at is None else max(missed_at, record.since) + self._propagation_s
+        return min(record.since + self._timeout_s, unknown_at)
+
+    def _late(self, topic: str, now: float, why: str) -> list[FailedRecord]:
+        failed, errors = [], dict[tuple[bool, str], KafkaError]()
+        with self._lock:
+            queue = self._waiting[topic]
+            while queue and self._end(topic, queue[0]) <= now:
+                record = queue.popleft()
+                timed_out = record.cost_bytes is not None and topic not in self._missed  # nobody could be asked
+                waited = f"{now - record.since:.3g} s"
+                if (timed_out, waited) not in errors:  # a million records share them
+                    what = "Message timed out: topic" if timed_out else "topic"
+                    errors[timed_out, waited] = KafkaError(
+                        KafkaError._MSG_TIMED_OUT if timed_out else KafkaError._UNKNOWN_TOPIC,
+                        f'{what} "{topic}" is not known to the brokers after {waited}: create it, check its name, or '
+                        f"that the brokers can be reached{why}")
+                failed.append(record.failed(topic, errors[timed_out, waited]))
+            if not queue:
+                self._forget(topic)
+        return failed
+
+    def _forget(self, topic: str) -> deque[_Waiting]:
+        self._missed.pop(topic, None)
+        return self._waiting.pop(topic)
+
+    def refuse(self, refusal: KafkaException, spares: Callable[[], bool] = nowhere) -> None:
+        """Take no more records; `append` raises this from now on, unless `spares()` where it is called."""
+        with self._lock:
+            self._refusal, self._spares = refusal, spares
+            self.open.clear()
+
+    @property
+    def is_taking(self) -> bool:
+        """Records are taken, from anybody."""
+        return self._refusal is None
+
+    def _check_taking(self) -> None:
+        if self._refusal is not None and not self._spares():
+            raise self._refusal
+
+    def admit(self) -> None:
+        """Take records again after `refuse`."""
+        with self._lock:
+            self._refusal = None
+            if self._choose is None:
+                self.open.update(self.all)
+
+    def after_fork(self, refusal: KafkaException) -> None:
+        """In a forked child: another thread may have held the lock, and nothing here will ever be sent."""
+        self._lock = threading.Lock()
+        self.refuse(refusal)
+
+    def drop(self, error: KafkaError) -> list[FailedRecord]:
+        """Take out all records that wait for their topic."""
+        return [failed for name in list(self._waiting) for failed in self._fail(name, error)]
+
+    def _fail(self, topic: str, error: KafkaError) -> list[FailedRecord]:
+        """Take out the records of a topic."""
+        with self._lock:
+            queue = self._forget(topic)
+            return [queue.popleft().failed(topic, error) for _ in range(len(queue))]
+
+    def _open(self, info: TopicInfo) -> list[FailedRecord]:
+        """Move waiting records into a new buffer, then publish it: nobody may overtake them."""
+        buffer = TopicBuffer(
+            info.name,
+            len(info.partitions),
+            self._budget,
+            partitioner="consistent_random" if self._choose is not None else self._config["partitioner"],
+            batch_bytes=self._config["batch.size"],
+            batch_count=self._config["batch.num.messages"],
+            message_bytes=self._config["message.max.bytes"],
+            turn_ms=self._config["sticky.partitioning.linger.ms"],
+        )
+        failed, watchers = [], []
+        with self._lock:
+            queue = self._forget(info.name)
+            while queue:  # each is let go of as soon as it is copied
+                record = queue.popleft()
+                if record.cost_bytes is None:
+                    watchers.append(record.callback)
+                    continue
+                self._budget.release(1, record.cost_bytes)  # `append` counts it again
+                try:
+                    self._append(buffer, record)
+                except KafkaException as refused:  # no such partition; or full, because another thread was faster
+                    dead = record.failed(info.name, refused.error)
+                    dead.cost_bytes = record.cost_bytes if self._budget.take(1, record.cost_bytes) else None
+                    failed.append(dead)
+            self.all[info.name] = buffer
+            if self._refusal is None and self._choose is None:
+                self.open[info.name] = buffer
+        for watcher in watchers:
+            assert watcher is not None
+            watcher(None, None)
+        return failed
+
+    def _append(self, buffer: TopicBuffer, record: _Waiting) -> None:
+        partition = record.partition
+        if partition == PARTITION_UA and self._choose is not None:
+            partition = self._choose(buffer.topic, record.key, record.value, buffer.partition_count)
+        buffer.append(record.value, record.key, partition, record.timestamp_ms, record.headers, record.callback)

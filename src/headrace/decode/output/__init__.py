@@ -1,0 +1,1 @@
+"""What is shown: items, trees of nodes, totals, as text or JSON."""

@@ -1,0 +1,1 @@
+"""Bytes of a connection: frames, requests with their replies, and who is the client."""

@@ -1,0 +1,1 @@
+"""Requests of administration, and what their replies mean."""

@@ -1,0 +1,160 @@
+"""The requests in flight on one connection: a broker answers them in the order in which it received them.
+
+Those that get no answer (acks=0) are in flight until the kernel has their bytes.
+
+A reply that is not the next one expected means that the stream is broken, and the connection must be closed.
+A request that is overdue closes the connection as well, because every later reply would have to wait behind it.
+
+This module knows no sockets: it makes and reads frames. Read next: `net.connection`, which moves them.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from typing import Protocol
+
+from headrace.errors import KafkaError, ProtocolError
+from headrace.machines.machine import Send
+from headrace.slotted import slotted
+from headrace.wire.frame import decode_response, encode_request, expect_answer
+from headrace.wire.schema import Struct
+
+__all__ = ["ClientRequest", "Caller", "Pipeline"]
+
+_LAST_CORRELATION_ID = 2**31 - 1
+
+
+class Caller(Protocol):
+    """Who is told how a request ended: a machine, or a one-shot call."""
+
+    def on_reply(self, send: Send, reply: Struct | None, now: float) -> None:
+        """The reply came."""
+        ...
+
+    def on_error(self, send: Send, error: KafkaError, now: float) -> None:
+        """No reply will come."""
+        ...
+
+
+@slotted(eq=False)
+class ClientRequest:
+    """A request on its way: who sent it and until when it may wait.
+
+    Attributes:
+        caller: told of the reply or of the error, exactly once.
+        send: the request.
+        deadline: monotonic seconds; a request that is not yet written fails then.
+        grace_s: seconds beyond the deadline before a written request counts as lost and costs the connection. Only
+            one-shot calls have it: their caller may be impatient, the connection serves others too.
+        correlation_id, written_at: set when the request is written; the latter is monotonic seconds.
+    """
+
+    caller: Caller
+    send: Send
+    deadline: float
+    grace_s: float = 0.0
+    correlation_id: int = -1
+    written_at: float = 0.0
+
+    def reply_by(self) -> float:
+        """Monotonic seconds at which a written request counts as lost."""
+        return self.deadline + self.grace_s
+
+
+class Pipeline:
+    """Requests written on one connection and not yet answered, oldest first.
+
+    Args:
+        client_id: sent in every request header.
+
+    Attributes:
+        unheard: requests that get no reply and whose bytes the kernel does not have yet.
+        unanswered: the kernel has some that get no reply.
+        on_paid: called when nothing is `owed` any more.
+    """
+
+    __slots__ = ("_client_id", "_in_flight", "_next_id", "on_paid", "unanswered", "unheard")
+
+    def __init__(self, client_id: str) -> None:
+        self._client_id = client_id
+        self._next_id = 0
+        self._in_flight: deque[ClientRequest] = deque()
+        self.unheard: list[ClientRequest] = []
+        self.unanswered = False
+        self.on_paid: Callable[[], None] | None = None
+
+    def __len__(self) -> int:
+        return len(self._in_flight) + len(self.unheard)
+
+    def push(self, call: ClientRequest) -> list[bytes | memoryview]:
+        """Frame a request, whose version is set, and expect its reply after those already in flight, if it gets one.
+
+        Returns:
+            The parts of the frame, in order; large ones are views of the caller's own bytes.
+
+        Raises:
+            KafkaException: the request can not be written in its version. Nothing is in flight then.
+        """
+        send = call.send
+        request = send.request if send.for_version is None else send.for_version(send.request, send.version)
+        parts = encode_request(request, send.version, self._next_id, self._client_id)
+        call.correlation_id = self._next_id
+        self._next_id = 0 if self._next_id == _LAST_CORRELATION_ID else self._next_id + 1
+        (self._in_flight if send.expects_reply else self.unheard).append(call)
+        return parts
+
+    def sent(self) -> list[ClientRequest]:
+        """Take the requests that get no reply: the kernel has the bytes of all that was written."""
+        calls, self.unheard = self.unheard, []
+        self.unanswered |= bool(calls)
+        return calls
+
+    @property
+    def owed(self) -> bool:
+        """A reply will come to a connection that has sent what nobody acknowledges, and has sent all of it.
+
+        Closing it before would cost some of that: a kernel that gets bytes which nobody reads any more drops those
+        that it has not sent yet.
+        """
+        return self.unanswered and bool(self._in_flight) and not self.unheard
+
+    def take(self, frame: bytes | memoryview) -> tuple[ClientRequest, Struct]:
+        """Match a reply with the oldest request in flight.
+
+        Raises:
+            ProtocolError: nothing is awaited, it answers another request, or it can not be decoded. The call stays in
+                flight, so that it fails with the connection.
+        """
+        if not self._in_flight:
+            raise ProtocolError("the broker sent a reply that no request asked for")
+        call = self._in_flight[0]
+        send = call.send
+        expect_answer(frame, type(send.request), call.correlation_id)
+        _, reply = decode_response(type(send.request), send.version, frame)
+        self._in_flight.popleft()
+        self._tell_if_paid()
+        return call, reply
+
+    def _tell_if_paid(self) -> None:
+        if self.on_paid is not None and not self.owed:
+            self.on_paid()
+
+    def deadline(self) -> float | None:
+        """When the first of the requests in flight counts as lost, monotonic seconds."""
+        return min((call.reply_by() for call in self._all()), default=None)
+
+    def overdue(self, now: float) -> ClientRequest | None:
+        """A request in flight whose reply did not come in time."""
+        return next((call for call in self._all() if call.reply_by() <= now), None)
+
+    def drain(self) -> list[ClientRequest]:
+        """Take all requests in flight: the connection is gone."""
+        calls = list(self._all())
+        self._in_flight.clear()
+        self.unheard.clear()
+        self._tell_if_paid()
+        return calls
+
+    def _all(self) -> tuple[ClientRequest, ...]:
+        return (*self._in_flight, *self.unheard)

@@ -1,0 +1,333 @@
+"""What the client knows of the cluster: brokers, topics, partitions and their leaders; when to ask again.
+
+Whoever needs a topic says so with `want_topics()`; whoever finds that the picture is wrong calls `refresh()`, or gives
+the leader that a broker named in its error (`update_leader()`, KIP-951). Readers take the snapshot `cluster`, which is
+never changed, only replaced.
+
+This module knows no sockets: the driver dials what `cluster.nodes` says. Read next: `net.driver`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from typing import Any
+from uuid import UUID
+
+from headrace.errors import KafkaError
+from headrace.machines.backoff import backoff_s
+from headrace.machines.machine import ANY_NODE, REFUSALS, Event, Send
+from headrace.slotted import field, replace, slotted
+from headrace.types.records import NodeAddress
+from headrace.wire.messages.cluster.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
+from headrace.wire.schema import Struct
+
+__all__ = ["Cluster", "Metadata", "MetadataChanged", "MetadataFailed", "PartitionInfo", "TopicInfo"]
+
+_NO_UUID = UUID(int=0)
+_FIRST_BOOTSTRAP_ID = -1000
+_REQUEST_TIMEOUT_S = 30.0
+_FAILED_ROUNDS_BEFORE_REBOOTSTRAP = 2
+
+
+@slotted(frozen=True)
+class PartitionInfo:
+    """One partition. `leader_id` is None while it has no leader; `leader_epoch` is -1 when the broker is too old."""
+
+    leader_id: int | None
+    leader_epoch: int = -1
+    replicas: Sequence[int] = ()
+    isr: Sequence[int] = ()
+    offline: Sequence[int] = ()
+    error: KafkaError | None = None
+
+
+@slotted(frozen=True)
+class TopicInfo:
+    """One topic. `error` says why it can not be used: unknown, not authorised, no leader yet."""
+
+    name: str
+    topic_id: UUID = _NO_UUID
+    error: KafkaError | None = None
+    partitions: Mapping[int, PartitionInfo] = field(default_factory=dict)
+    is_internal: bool = False
+
+
+@slotted(frozen=True)
+class Cluster:
+    """A picture of the cluster. Bootstrap servers have ids from -1000 downwards until the real ones are known."""
+
+    nodes: Mapping[int, NodeAddress]
+    controller_id: int | None = None
+    cluster_id: str | None = None
+    topics: Mapping[str, TopicInfo] = field(default_factory=dict)
+    names: Mapping[UUID, str] = field(default_factory=dict)
+
+    def topic_by_id(self, topic_id: UUID) -> TopicInfo | None:
+        """The topic with this id, None when it is not known."""
+        name = self.names.get(topic_id)
+        return None if name is None else self.topics.get(name)
+
+
+@slotted()
+class MetadataChanged(Event):
+    """A new picture of the cluster has come."""
+
+    cluster: Cluster
+
+
+@slotted()
+class MetadataFailed(Event):
+    """A broker refuses to speak to this client: it can not authenticate, or TLS fails. It is asked again all the same.
+
+    Whoever waits for metadata should wait no longer.
+    """
+
+    error: KafkaError
+
+
+class Metadata:
+    """The machine that keeps the picture fresh.
+
+    Args:
+        bootstrap: host and port of the brokers to begin with.
+        refresh_s: seconds after which the picture is too old; None never.
+        retry_backoff_s: first wait before asking again, seconds.
+        retry_backoff_max_s: longest such wait, seconds.
+        jitter: gives numbers in [0, 1).
+        allow_auto_create: let the broker create topics that are wanted and do not exist.
+        rebootstrap: when no known broker answers, try the bootstrap servers again (KIP-899).
+        rebootstrap_after_s: seconds without metadata, from the first request on, after which the known brokers are
+            forgotten for the bootstrap servers, whether they failed or say nothing (KIP-1102).
+
+    Attributes:
+        cluster: the newest picture.
+        updates: how often it was replaced; cheap to compare.
+        last_error: why the last request for it failed; None once one was answered.
+    """
+
+    def __init__(
+        self,
+        bootstrap: Iterable[tuple[str, int]],
+        *,
+        refresh_s: float | None = 300.0,
+        retry_backoff_s: float = 0.1,
+        retry_backoff_max_s: float = 1.0,
+        jitter: Callable[[], float] = lambda: 0.5,
+        allow_auto_create: bool = False,
+        rebootstrap: bool = True,
+        rebootstrap_after_s: float = 300.0,
+    ) -> None:
+        self._bootstrap = {
+            _FIRST_BOOTSTRAP_ID - i: NodeAddress(_FIRST_BOOTSTRAP_ID - i, host, port)
+            for i, (host, port) in enumerate(bootstrap)
+        }
+        self.cluster = Cluster(nodes=dict(self._bootstrap))
+        self.updates = 0
+        self.last_error: KafkaError | None = None
+        self._refresh_s = refresh_s
+        self._backoff = (retry_backoff_s, retry_backoff_max_s)
+        self._jitter = jitter
+        self._allow_auto_create = allow_auto_create
+        self._rebootstrap = rebootstrap
+        self._rebootstrap_after_s = max(rebootstrap_after_s, retry_backoff_s)
+        self._topics: set[str] = set()
+        self._all = False
+        self._due: float | None = float("-inf")  # the first picture is wanted at once
+        self._asked_at = float("-inf")
+        self._in_flight: Send | None = None
+        self._outdated = False  # something new was wanted while a request was in flight
+        self._failures = 0
+        self._seeking_since: float | None = None  # the first request that nobody has answered well
+        self._unsettled = 0  # replies in a row in which a wanted topic was not usable yet
+        self._events: list[Event] = []
+
+    def want_topics(self, names: Iterable[str]) -> None:
+        """Keep these topics in the picture, from now on. Ask at once if one of them is new."""
+        new = set(names) - self._topics
+        if new:
+            self._topics |= new
+            self._ask_at_once()
+
+    def want_all(self, wanted: bool = True) -> None:
+        """Keep all topics in the picture (subscription by pattern), or stop to."""
+        if wanted and not self._all:
+            self._ask_at_once()
+        self._all = wanted
+
+    def want_only(self, names: Collection[str], *, every: bool) -> None:
+        """Keep these topics in the picture, or every topic (subscription by pattern), and forget all others.
+
+        Ask at once if something is new.
+        """
+        missing = set(names) - (self.cluster.topics.keys() if every and self._all else self._topics)
+        if missing or (every and not self._all):
+            self._ask_at_once()
+        self._topics, self._all = set(names), every
+
+    def unwant(self, names: Iterable[str]) -> None:
+        """Forget topics that nobody needs any more."""
+        self._topics.difference_update(names)
+
+    def refresh(self, now: float) -> None:
+        """The picture is wrong: ask again as soon as the retry backoff allows."""
+        if self._in_flight is None:
+            self._ask_by(max(now, self._asked_at + self._backoff[0]))
+
+    def leader(self, topic: str, partition: int) -> tuple[int | None, int]:
+        """Broker id and epoch of a partition's leader; (None, -1) when it is not known."""
+        info = self.cluster.topics.get(topic)
+        found = None if info is None else info.partitions.get(partition)
+        return (None, -1) if found is None else (found.leader_id, found.leader_epoch)
+
+    def topic_id(self, topic: str) -> UUID:
+        """A topic's id (KIP-516); zero while it is not known."""
+        info = self.cluster.topics.get(topic)
+        return _NO_UUID if info is None else info.topic_id
+
+    def update_leader(
+        self, topic: str, partition: int, leader_id: int, leader_epoch: int, endpoints: Iterable[NodeAddress] = ()
+    ) -> bool:
+        """Take over the new leader that a broker named in its error (KIP-951).
+
+        Returns:
+            True when it is news; False when an epoch at least as new was known.
+        """
+        info = self.cluster.topics.get(topic)
+        known = None if info is None else info.partitions.get(partition)
+        nodes = {**self.cluster.nodes, **{node.id: node for node in endpoints}}
+        if info is None or known is None or leader_epoch <= known.leader_epoch or leader_id not in nodes:
+            return False
+        moved = replace(known, leader_id=leader_id, leader_epoch=leader_epoch, error=None)
+        topics = {**self.cluster.topics, topic: replace(info, partitions={**info.partitions, partition: moved})}
+        self._replace(replace(self.cluster, nodes=nodes, topics=topics))
+        return True
+
+    def poll(self, now: float) -> Iterable[Send]:
+        """Ask when it is time, one request at once."""
+        again_at = self._starts_again_at()
+        if again_at is not None and again_at <= now:
+            self._start_again(now)
+        if self._in_flight is not None or self._due is None or self._due > now:
+            return ()
+        topics = None if self._all else [MetadataRequestTopic(name=name) for name in sorted(self._topics)]
+        request = MetadataRequest(topics=topics, allow_auto_topic_creation=self._allow_auto_create)
+        self._in_flight = Send(ANY_NODE, request, _REQUEST_TIMEOUT_S)
+        self._asked_at, self._due, self._outdated = now, None, False
+        self._seeking_since = now if self._seeking_since is None else self._seeking_since
+        return (self._in_flight,)
+
+    def deadline(self) -> float | None:
+        """When to ask again."""
+        due, again_at = None if self._in_flight is not None else self._due, self._starts_again_at()
+        return due if again_at is None else again_at if due is None else min(due, again_at)
+
+    def events(self) -> list[Event]:
+        """Take the changes."""
+        events, self._events = self._events, []
+        return events
+
+    def on_reply(self, send: Send, reply: Struct | None, now: float) -> None:
+        """A broker answered: replace the picture."""
+        assert isinstance(reply, MetadataResponse)
+        if send is self._in_flight:
+            self._in_flight = None
+        self.last_error = KafkaError(reply.error_code) if reply.error_code else None
+        if reply.error_code or not reply.brokers:
+            self._on_failure(now, at_bootstrap=reply.error_code == KafkaError.REBOOTSTRAP_REQUIRED)
+            return
+        self._failures, self._seeking_since = 0, None
+        self._due = None if self._refresh_s is None else now + self._refresh_s
+        self._replace(self._picture(reply))
+        if self._outdated:
+            self._ask_by(now)
+        elif any(self._unusable(name) for name in self._topics):
+            self._unsettled += 1
+            self._ask_by(now + backoff_s(self._unsettled, *self._backoff, self._jitter()))
+        else:
+            self._unsettled = 0
+
+    def on_error(self, send: Send, error: KafkaError, now: float) -> None:
+        """No answer: try another broker after the backoff, and in the end the bootstrap servers."""
+        self.last_error = error
+        if error.code() in REFUSALS:
+            self._events.append(MetadataFailed(error))
+        if send is self._in_flight:
+            self._in_flight = None
+            self._on_failure(now)
+
+    def _on_failure(self, now: float, at_bootstrap: bool = False) -> None:
+        self._failures += 1
+        self._due = now + backoff_s(self._failures, *self._backoff, self._jitter())
+        exhausted = self._failures >= _FAILED_ROUNDS_BEFORE_REBOOTSTRAP * len(self.cluster.nodes)
+        if at_bootstrap or (exhausted and self._rebootstrap):
+            nodes = {**self.cluster.nodes, **self._bootstrap}
+            if len(nodes) != len(self.cluster.nodes):
+                self._replace(replace(self.cluster, nodes=nodes))
+
+    def _starts_again_at(self) -> float | None:
+        """When the known brokers have had their time; None while nothing is missed, or there are no others to ask."""
+        if self._seeking_since is None or not self._rebootstrap or self.cluster.nodes == self._bootstrap:
+            return None
+        return self._seeking_since + self._rebootstrap_after_s
+
+    def _start_again(self, now: float) -> None:
+        """Know nobody but the bootstrap servers, and wait no longer for an answer that is under way."""
+        self._replace(replace(self.cluster, nodes=dict(self._bootstrap)))
+        self._in_flight, self._due, self._seeking_since = None, now, None
+
+    def _ask_at_once(self) -> None:
+        self._outdated = True
+        self._due = float("-inf")
+        self._unsettled = 0
+
+    def _ask_by(self, when: float) -> None:
+        self._due = when if self._due is None else min(self._due, when)
+
+    def _replace(self, cluster: Cluster) -> None:
+        self.cluster = cluster
+        self.updates += 1
+        self._events.append(MetadataChanged(cluster))
+
+    def _unusable(self, name: str) -> bool:
+        info = self.cluster.topics.get(name)
+        if info is None or (info.error is not None and info.error.retriable()):
+            return True
+        return any(partition.leader_id is None for partition in info.partitions.values())
+
+    def _picture(self, reply: MetadataResponse) -> Cluster:
+        nodes = {b.node_id: NodeAddress(b.node_id, b.host, b.port, b.rack) for b in reply.brokers}
+        topics = {topic.name: self._topic(topic) for topic in reply.topics if topic.name is not None}
+        return Cluster(
+            nodes=nodes,
+            controller_id=reply.controller_id if reply.controller_id >= 0 else None,
+            cluster_id=reply.cluster_id,
+            topics=topics,
+            names={info.topic_id: name for name, info in topics.items() if info.topic_id != _NO_UUID},
+        )
+
+    def _topic(self, topic: Any) -> TopicInfo:
+        error = KafkaError(topic.error_code, f'topic "{topic.name}": {_about(topic.error_code)}') if topic.error_code \
+            else None
+        known = self.cluster.topics.get(topic.name)
+        same = known is not None and known.topic_id == topic.topic_id
+        partitions = {}
+        for p in topic.partitions:
+            before = known.partitions.get(p.partition_index) if known is not None and same else None
+            stale = before is not None and p.leader_epoch < before.leader_epoch
+            partitions[p.partition_index] = before if before is not None and stale else _partition(p)
+        return TopicInfo(topic.name, topic.topic_id, error, partitions, topic.is_internal)
+
+
+def _partition(p: Any) -> PartitionInfo:
+    return PartitionInfo(
+        leader_id=p.leader_id if p.leader_id >= 0 else None,
+        leader_epoch=p.leader_epoch,
+        replicas=p.replica_nodes,
+        isr=p.isr_nodes,
+        offline=p.offline_replicas,
+        error=KafkaError(p.error_code) if p.error_code else None,
+    )
+
+
+def _about(code: int) -> str:
+    return KafkaError(code).str()

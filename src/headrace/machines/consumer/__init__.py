@@ -1,0 +1,1 @@
+"""Decisions of a consumer: what it reads, from whom, from where."""

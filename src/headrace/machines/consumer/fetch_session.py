@@ -1,0 +1,132 @@
+"""Incremental fetch sessions (KIP-227): tell a broker only what changed since the last fetch.
+
+A broker remembers the partitions of a session; a request then names the partitions that are new or moved, and those
+to forget. This module plans one request at a time for one broker and must not know about partitions' states or time.
+
+Source: Java's `FetchSessionHandler`. Read next: `machines.consumer.fetcher`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from uuid import UUID
+
+from headrace.error_codes import ErrorCodes
+from headrace.machines.consumer.subscription import Key
+from headrace.slotted import slotted
+from headrace.wire.messages.consumer.fetch import (
+    FetchPartition,
+    FetchRequest,
+    FetchResponse,
+    FetchTopic,
+    ForgottenTopic,
+)
+
+__all__ = ["Asked", "FetchSession"]
+
+_NO_ID = UUID(int=0)
+_INITIAL_EPOCH, _MAX_EPOCH = 0, 2**31 - 1
+_SESSION_LOST = (
+    ErrorCodes.FETCH_SESSION_ID_NOT_FOUND,
+    ErrorCodes.INVALID_FETCH_SESSION_EPOCH,
+    ErrorCodes.FETCH_SESSION_TOPIC_ID_ERROR,
+    ErrorCodes.INCONSISTENT_TOPIC_ID,
+)
+
+
+@slotted(frozen=True)
+class Asked:
+    """What is asked for one partition: two equal ones need not be sent twice."""
+
+    topic_id: UUID
+    fetch_offset: int
+    leader_epoch: int
+    max_bytes: int
+
+
+class FetchSession:
+    """The session with one broker; at most one request of it may be on the wire."""
+
+    def __init__(self) -> None:
+        self._id = 0
+        self._epoch = _INITIAL_EPOCH
+        self._known: dict[Key, Asked] = {}
+        self._uses_ids = False
+        self.names: dict[UUID, str] = {}
+        """Topic names by id, for replies that carry ids only."""
+
+    def asked(self, key: Key) -> Asked | None:
+        """What the last request asked for this partition, itself or through the session's memory."""
+        return self._known.get(key)
+
+    def fill(self, request: FetchRequest, wanted: Mapping[Key, Asked]) -> int | None:
+        """Write the session, the partitions to send and those to forget into `request`.
+
+        Returns:
+            The highest version that may be used: 12 when a topic has no id, None for no limit.
+        """
+        uses_ids = all(asked.topic_id != _NO_ID for asked in wanted.values())
+        if uses_ids != self._uses_ids and self._id:
+            self.reset()
+        self._uses_ids = uses_ids
+        full = self._epoch == _INITIAL_EPOCH
+        known: dict[Key, Asked] = {} if full else self._known
+        forgotten = {
+            key: asked for key, asked in known.items()
+            if key not in wanted or wanted[key].topic_id != asked.topic_id
+        }
+        changed = {key: asked for key, asked in wanted.items() if key in forgotten or known.get(key) != asked}
+        request.session_id, request.session_epoch = self._id, self._epoch
+        request.topics = _topics(changed)
+        request.forgotten_topics_data = _forgotten(forgotten)
+        # Kafka serves a session's partitions in the order in which they were last sent, so keep its order here too.
+        kept = {key: asked for key, asked in known.items() if key in wanted and key not in changed}
+        self._known = {**kept, **changed}
+        self.names = {asked.topic_id: key[0] for key, asked in self._known.items()}
+        return None if uses_ids else 12
+
+    def on_reply(self, reply: FetchResponse) -> bool:
+        """Take the broker's answer; False when the session was lost and the reply holds no data."""
+        if reply.error_code in _SESSION_LOST:
+            if reply.error_code == ErrorCodes.FETCH_SESSION_ID_NOT_FOUND:
+                self._id = 0
+            self.reset()
+            return False
+        if reply.error_code:
+            self.reset()
+            return False
+        if self._epoch == _INITIAL_EPOCH:
+            self._id = reply.session_id
+        if self._id == 0:  # the broker keeps no session for us: every request stays a full one
+            return True
+        self._epoch = 1 if self._epoch == _MAX_EPOCH else self._epoch + 1
+        return True
+
+    def reset(self) -> None:
+        """Start again with a full request; the old session, if there is one, is closed by it."""
+        self._epoch = _INITIAL_EPOCH
+        self._known = {}
+
+
+def _topics(partitions: Mapping[Key, Asked]) -> list[FetchTopic]:
+    topics: dict[str, FetchTopic] = {}
+    for (topic, partition), asked in partitions.items():
+        entry = topics.get(topic)
+        if entry is None:
+            entry = topics[topic] = FetchTopic(topic=topic, topic_id=asked.topic_id, partitions=[])
+        entry.partitions.append(FetchPartition(
+            partition=partition,
+            current_leader_epoch=asked.leader_epoch,
+            fetch_offset=asked.fetch_offset,
+            partition_max_bytes=asked.max_bytes,
+        ))
+    return list(topics.values())
+
+
+def _forgotten(partitions: Mapping[Key, Asked]) -> list[ForgottenTopic]:
+    topics: dict[tuple[str, UUID], ForgottenTopic] = {}
+    for (topic, partition), asked in partitions.items():
+        entry = topics.setdefault(
+            (topic, asked.topic_id), ForgottenTopic(topic=topic, topic_id=asked.topic_id, partitions=[]))
+        entry.partitions.append(partition)
+    return list(topics.values())

@@ -1,0 +1,362 @@
+"""Fetches ahead of the application: takes replies in, queues them by partition, hands out their records.
+
+The next request leaves as soon as a reply is in, from the offset after it, while the application decodes what came.
+How far ahead is bounded by `queued.max.messages.kbytes`. Records are decoded by `take`, in the application's thread;
+everything else runs in the loop's thread. The two share a deque and the partitions' states, see
+`machines.consumer.subscription`. This module must not know about groups, callbacks or sockets.
+
+Source: Java's `Fetcher`, KIP-74, KIP-392, KIP-951. Read next on the way back: `records.batch`,
+`client.consumer.aio_consumer`; `machines.consumer.fetch_plan` for what is asked of whom.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterator
+
+from headrace.config import Config
+from headrace.errors import CorruptRecordError, KafkaError
+from headrace.machines.cluster.metadata import Metadata
+from headrace.machines.consumer.fetch_plan import FetchPlan
+from headrace.machines.consumer.subscription import PartitionState, PositionPhase, Subscription
+from headrace.machines.machine import Event, Send
+from headrace.records import BatchInfo, Cursor, Message, scan
+from headrace.records.header import scan_to_damage
+from headrace.slotted import slotted
+from headrace.types.records import NodeAddress
+from headrace.wire.messages.consumer.fetch import FetchResponse, PartitionData
+from headrace.wire.schema import Struct
+
+__all__ = ["Fetched", "Fetcher", "RecordsReady"]
+
+_REPLICA_LEASE_S = 300.0
+"""How long a preferred replica is used before the leader is asked again (KIP-392)."""
+_REPORTED = frozenset({KafkaError.TOPIC_AUTHORIZATION_FAILED, KafkaError.INVALID_MSG, KafkaError.UNKNOWN})
+
+
+@slotted()
+class RecordsReady(Event):
+    """The queue got something to take."""
+
+
+@slotted(eq=False)
+class Fetched:
+    """What one reply held for one partition: record batches, or a message that tells an error or the end.
+
+    Attributes:
+        data: whole record batches as received; the last one may be cut off.
+        offset: records before it were not asked for.
+        next_offset: the offset after the last whole batch.
+        aborted: producer id and first offset of aborted transactions in `data`.
+        count: records in `data`, as its batches say.
+    """
+
+    state: PartitionState
+    epoch: int
+    offset: int
+    next_offset: int = -1
+    leader_epoch: int = -1
+    data: memoryview | bytes | bytearray = b""
+    aborted: list[tuple[int, int]] | None = None
+    count: int = 0
+    cursor: Cursor | None = None
+    notice: Message | None = None
+
+
+@slotted(eq=False)
+class _Beyond:
+    """A position out of range, which is given up when all that was fetched before it is handed out."""
+
+    state: PartitionState
+    epoch: int
+    offset: int
+    error: KafkaError
+
+
+class Fetcher:
+    """The machine that fetches, and the queue of what it got.
+
+    Args:
+        subscription: the partitions, with their positions.
+        metadata: who leads which partition.
+        config: a consumer's configuration.
+        on_drained: called in the application's thread when the queue has room again for a partition left out before.
+    """
+
+    def __init__(
+        self, subscription: Subscription, metadata: Metadata, config: Config, on_drained: Callable[[], None]
+    ) -> None:
+        self._subscription = subscription
+        self._metadata = metadata
+        self._on_drained = on_drained
+        self._plan = FetchPlan(subscription, metadata, config)
+        self._read_committed = config["isolation.level"] == 1
+        self._check_crcs: bool = config["check.crcs"]
+        self._max_decompressed: int = config["receive.message.max.bytes"]
+        self._auto_store: bool = config["enable.auto.offset.store"]
+        self._tells_eof: bool = config["enable.partition.eof"]
+        self._queue: deque[Fetched] = deque()
+        self._set_aside: list[Fetched] = []
+        self._out_of_range: list[_Beyond] = []
+        self._received_bytes = 0  # written by the loop's thread only
+        self._released_bytes = 0  # written by the application's thread only
+        self._events: list[Event] = []
+
+    # The loop's thread: requests out, replies in
+
+    def poll(self, now: float) -> Iterator[Send]:
+        """One request for each broker that has none on the wire and a partition with room."""
+        if self._out_of_range:
+            self._leave_range()
+        return self._plan.requests(now, self._received_bytes - self._released_bytes)
+
+    def deadline(self) -> float | None:
+        """When the first backed-off partition may be fetched again."""
+        return self._plan.deadline
+
+    def events(self) -> list[Event]:
+        """`RecordsReady` when replies came in."""
+        events, self._events = self._events, []
+        return events
+
+    def on_reply(self, send: Send, reply: Struct | None, now: float) -> None:
+        """Queue what came; the next request to this broker leaves with the following `poll`."""
+        assert isinstance(reply, FetchResponse)
+        flight = self._plan.landed(send)
+        names = flight.session.names
+        if not flight.session.on_reply(reply):
+            self._metadata.refresh(now)
+            for state, _ in flight.partitions.values():
+                self._plan.back_off(state, now)
+            return
+        for topic in reply.responses:
+            name = topic.topic or names.get(topic.topic_id, "")
+            for data in topic.partitions:
+                asked = flight.partitions.get((name, data.partition_index))
+                if asked is None or asked[0].epoch != asked[1]:
+                    continue  # sought or unassigned while the request was on the wire
+                state = asked[0]
+                if data.error_code:
+                    self._on_partition_error(state, data, reply, now)
+                else:
+                    self._on_data(state, data, send.destination, now)
+
+    def on_error(self, send: Send, error: KafkaError, now: float) -> None:
+        """No reply: fetch these partitions again after a pause, from whoever leads them then."""
+        flight = self._plan.landed(send)
+        flight.session.reset()
+        self._metadata.refresh(now)
+        for state, _ in flight.partitions.values():
+            state.replica = -1
+            self._plan.back_off(state, now)
+
+    def _on_data(self, state: PartitionState, data: PartitionData, node: int, now: float) -> None:
+        state.attempts = 0
+        state.high_watermark, state.log_start = data.high_watermark, data.log_start_offset
+        if data.preferred_read_replica >= 0 and data.preferred_read_replica != node:
+            state.replica, state.replica_until = data.preferred_read_replica, now + _REPLICA_LEASE_S
+            return
+        if data.records:
+            self._on_records(state, data, data.records)
+        end = data.last_stable_offset if self._read_committed else data.high_watermark
+        if self._tells_eof and state.fetch_offset >= end and state.eof_offset != state.fetch_offset:
+            state.eof_offset = state.fetch_offset
+            self._tell(state, KafkaError(
+                KafkaError._PARTITION_EOF, f"Fetch from {state.topic}[{state.partition}] reached the end of the "
+                f"partition at offset {state.fetch_offset}"))
+
+    def _on_records(self, state: PartitionState, data: PartitionData, records: memoryview | bytes | bytearray) -> None:
+        damage = None
+        try:
+            batches = scan(records, state.topic, state.partition)
+        except CorruptRecordError as error:
+            damage, batches = error, scan_to_damage(records)
+            records = memoryview(records)[:sum(batch.size for batch in batches)]
+        if batches:  # else the first one is cut off, or damaged
+            self._queue_batches(state, data, records, batches)
+        if damage is not None:
+            state.phase = PositionPhase.FAILED  # what lies in front of the damage stays in the queue
+            self._tell(state, _damage(damage))
+
+    def _queue_batches(self, state: PartitionState, data: PartitionData, records: memoryview | bytes | bytearray,
+                       batches: list[BatchInfo]) -> None:
+        aborted = None
+        if self._read_committed and data.aborted_transactions:
+            aborted = [(a.producer_id, a.first_offset) for a in data.aborted_transactions]
+        last = batches[-1]
+        fetched = Fetched(state, state.epoch, state.fetch_offset, last.last_offset + 1, last.leader_epoch, records,
+                          aborted, sum(batch.count for batch in batches))
+        state.received_bytes += len(records)
+        state.received_records += fetched.count
+        self._received_bytes += len(records)
+        state.fetch_offset = fetched.next_offset
+        self._put(fetched)
+
+    def _on_partition_error(self, state: PartitionState, data: PartitionData, reply: FetchResponse, now: float) -> None:
+        code = data.error_code
+        if code == KafkaError.OFFSET_OUT_OF_RANGE:
+            self._on_out_of_range(state, data)
+            return
+        if code in _REPORTED and state.attempts == 0:
+            self._tell(state, KafkaError(code, f"Fetch from {state.topic}[{state.partition}] at offset "
+                                         f"{state.fetch_offset} failed: {KafkaError(code)}"))
+        state.replica = -1
+        self._plan.back_off(state, now)
+        leader = data.current_leader
+        if leader is not None and leader.leader_id >= 0 and self._metadata.update_leader(
+                state.topic, state.partition, leader.leader_id, leader.leader_epoch, _addresses(reply)):
+            state.retry_at = 0.0
+        else:  # a hint that is no news does not help either
+            self._metadata.refresh(now)
+
+    def _on_out_of_range(self, state: PartitionState, data: PartitionData) -> None:
+        if state.replica >= 0:  # a follower may lag behind: ask the leader before giving the position up
+            state.replica = -1
+            return
+        where = f"{state.topic}[{state.partition}]: offset {state.fetch_offset} is out of range"
+        state.phase = PositionPhase.FAILED  # until what was fetched before is handed out
+        self._out_of_range.append(_Beyond(state, state.epoch, state.fetch_offset, KafkaError(
+            KafkaError._AUTO_OFFSET_RESET, f"{where} and \"auto.offset.reset\" is \"error\": seek() to an offset "
+            f"of the log{f', which starts at {data.log_start_offset}' if data.log_start_offset >= 0 else ''}")))
+        self._leave_range()
+
+    def _leave_range(self) -> None:
+        """Give up positions beyond the log whose partitions have nothing in the queue any more."""
+        waiting, self._out_of_range = self._out_of_range, []
+        for beyond in waiting:
+            state = beyond.state
+            if state.epoch != beyond.epoch:
+                continue  # sought or unassigned meanwhile
+            if state.queued_bytes:
+                self._out_of_range.append(beyond)
+            elif not self._subscription.reset_by_policy(state):
+                self._tell(state, beyond.error, beyond.offset)
+
+    # The queue: from here on the application's thread
+
+    def tell(self, topic: str | None, partition: int, error: KafkaError) -> None:
+        """Queue an error for the application, as a message (loop's thread)."""
+        state = self._subscription.get(topic or "", partition) or PartitionState(topic or "", partition)
+        self._tell(state, error)
+
+    def _tell(self, state: PartitionState, error: KafkaError, offset: int | None = None) -> None:
+        at = state.fetch_offset if offset is None else offset
+        message = Message(topic=state.topic or None, partition=state.partition, offset=at, error=error)
+        self._put(Fetched(state, state.epoch, state.fetch_offset, notice=message))
+
+    def _put(self, fetched: Fetched) -> None:
+        self._queue.append(fetched)
+        if not self._events:
+            self._events.append(RecordsReady())
+
+    def resume(self) -> None:
+        """Put back what was set aside for partitions that were paused."""
+        back, self._set_aside = self._set_aside, []
+        self._queue.extendleft(reversed(back))
+
+    def take(self, count: int) -> list[Message]:
+        """Up to `count` messages of what is queued, moving the partitions' positions. Never waits."""
+        taken: list[Message] = []
+        while len(taken) < count and (fetched := self._front()) is not None:
+            if fetched.notice is not None:
+                taken.append(fetched.notice)
+                self._finish(fetched)
+                continue
+            taken += self._decode(fetched, count - len(taken))
+        return taken
+
+    def take_one(self) -> Message | None:
+        """What `take(1)` holds, at less cost while the same piece of the queue lasts."""
+        if not self._queue:
+            return None
+        fetched = self._queue[0]
+        cursor, state = fetched.cursor, fetched.state
+        if cursor is None or fetched.epoch != state.epoch or state.paused:
+            taken = self.take(1)
+            return taken[0] if taken else None
+        try:
+            message = cursor.take_one()
+        except CorruptRecordError as damage:
+            return self._corrupt(fetched, damage)
+        if cursor.exhausted:
+            self._moved(fetched, cursor)
+            return message
+        state.position = cursor.position
+        if self._auto_store:
+            state.stored = cursor.position
+        return message
+
+    def take_fetched(self) -> Fetched | None:
+        """The next piece of the queue, not decoded; its partition moves behind it."""
+        fetched = self._front()
+        if fetched is not None:
+            self._finish(fetched)
+            if fetched.notice is None:
+                fetched.state.position = fetched.next_offset
+        return fetched
+
+    def _front(self) -> Fetched | None:
+        """The first piece that may be handed out; drops stale ones and sets aside those of paused partitions."""
+        queue = self._queue
+        while queue:
+            fetched = queue[0]
+            if fetched.epoch != fetched.state.epoch:
+                self._finish(fetched)
+            elif fetched.state.paused:
+                self._set_aside.append(queue.popleft())
+            else:
+                return fetched
+        return None
+
+    def _decode(self, fetched: Fetched, count: int) -> list[Message]:
+        state, cursor = fetched.state, fetched.cursor
+        try:
+            if cursor is None:
+                cursor = fetched.cursor = Cursor(
+                    fetched.data, state.topic, state.partition, fetched.offset, check_crcs=self._check_crcs,
+                    aborted=fetched.aborted, max_decompressed_bytes=self._max_decompressed)
+            messages = cursor.take(count)
+        except CorruptRecordError as damage:
+            return [self._corrupt(fetched, damage)]
+        self._moved(fetched, cursor)
+        return messages
+
+    def _moved(self, fetched: Fetched, cursor: Cursor) -> None:
+        state = fetched.state
+        state.position = position = cursor.position
+        if self._auto_store:
+            state.stored = position
+        if cursor.exhausted:
+            state.leader_epoch = fetched.leader_epoch
+            self._finish(fetched)
+
+    def _corrupt(self, fetched: Fetched, damage: CorruptRecordError) -> Message:
+        """Tell the application and stop there: going on would lose records in silence."""
+        state = fetched.state
+        self._finish(fetched)
+        message = Message(topic=state.topic, partition=state.partition, offset=state.position, error=_damage(damage))
+        state.jump(PositionPhase.FAILED, state.position)
+        return message
+
+    def _finish(self, fetched: Fetched) -> None:
+        self._queue.popleft()
+        size = len(fetched.data)
+        self._released_bytes += size
+        if fetched.epoch == fetched.state.epoch:
+            fetched.state.released_bytes += size
+            fetched.state.released_records += fetched.count
+        if self._plan.starved:
+            self._plan.starved = False
+            self._plan.touch()
+            self._on_drained()
+        elif self._out_of_range:
+            self._on_drained()
+
+
+def _addresses(reply: FetchResponse) -> list[NodeAddress]:
+    return [NodeAddress(node.node_id, node.host, node.port, node.rack) for node in reply.node_endpoints]
+
+
+def _damage(damage: CorruptRecordError) -> KafkaError:
+    return KafkaError(damage.error.code(), f"{damage.error.str()}; the partition is stopped: seek() past the damage to "
+                      "go on")

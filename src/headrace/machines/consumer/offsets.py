@@ -1,0 +1,543 @@
+"""Offsets asked for and given: what the leaders know (`OffsetLookup`) and what the group knows (`GroupOffsets`).
+
+Both serve two kinds of callers in the same way: partitions of the subscription that wait for a start, and questions
+of the application. Passing errors are retried with a growing pause until the question's deadline. This module must not
+know how members join a group; `machines.groups.ownership` says as whom a partition's offset is committed.
+
+Source: Java's `OffsetFetcher` and `ConsumerCoordinator`, KIP-79, KIP-320. Read next: `machines.consumer.fetcher`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator
+from uuid import UUID
+
+from headrace.errors import KafkaError
+from headrace.machines.cluster.coordinator import CoordinatorFinder
+from headrace.machines.cluster.metadata import Metadata
+from headrace.machines.consumer.subscription import EARLIEST, Key, PartitionState, PositionPhase, Subscription
+from headrace.machines.groups.ownership import Ownership
+from headrace.machines.machine import Event, Send, because
+from headrace.machines.producer.transaction_requests import ConsumerGroupMetadata
+from headrace.slotted import field, slotted
+from headrace.types.records import OFFSET_INVALID, TopicPartition
+from headrace.wire.messages.consumer.offsets import (
+    ListOffsetsPartition,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    ListOffsetsTopic,
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+    OffsetCommitResponse,
+    OffsetFetchRequest,
+    OffsetFetchRequestTopic,
+    OffsetFetchResponse,
+)
+from headrace.wire.schema import Struct
+
+__all__ = ["Committed", "Found", "GroupOffsets", "OffsetLookup", "PositionFailed"]
+
+_BACKOFF_S, _BACKOFF_MAX_S = 0.05, 1.0
+_NEVER = float("inf")
+_NO_ID = UUID(int=0)
+_LAST_COMMIT_BY_NAME = 9
+"""By id, the offset of a topic that was deleted is not taken for one of another with its name."""
+_STALE_LEADER = frozenset({
+    KafkaError.NOT_LEADER_FOR_PARTITION, KafkaError.FENCED_LEADER_EPOCH, KafkaError.UNKNOWN_LEADER_EPOCH,
+    KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError.LEADER_NOT_AVAILABLE, KafkaError.REPLICA_NOT_AVAILABLE,
+    KafkaError.KAFKA_STORAGE_ERROR, KafkaError.OFFSET_NOT_AVAILABLE,
+})
+_MOVED = frozenset({KafkaError.NOT_COORDINATOR, KafkaError.COORDINATOR_NOT_AVAILABLE})
+_PASSING = frozenset({
+    KafkaError.COORDINATOR_LOAD_IN_PROGRESS, KafkaError.REQUEST_TIMED_OUT, KafkaError.UNKNOWN_TOPIC_OR_PART,
+    KafkaError.UNSTABLE_OFFSET_COMMIT, KafkaError.UNKNOWN_TOPIC_ID,
+})
+_LOST = frozenset({KafkaError._TRANSPORT, KafkaError._TIMED_OUT, KafkaError._RESOLVE, KafkaError._UNKNOWN_BROKER})
+
+Found = Callable[[TopicPartition], None]
+"""Told once per partition asked for: its offset, leader epoch and metadata, or its `error`."""
+
+Committed = Callable[[list[TopicPartition], KafkaError | None], None]
+"""Told once per commit: the partitions, each with its own `error`, and the error of the whole commit."""
+
+
+@slotted()
+class PositionFailed(Event):
+    """A partition got no start; the application must be told, and may seek."""
+
+    topic: str
+    partition: int
+    error: KafkaError
+
+
+@slotted(eq=False)
+class _Question:
+    """One partition's offset, asked until it is found or `expires_at` is over."""
+
+    topic: str
+    partition: int
+    timestamp: int
+    expires_at: float
+    found: Found
+    not_before: float = 0.0
+    attempts: int = 0
+    flying: bool = False
+    last_error: KafkaError | None = None
+
+    @property
+    def key(self) -> Key:
+        return (self.topic, self.partition)
+
+    def back_off(self, now: float, error: KafkaError | None = None) -> None:
+        self.flying = False
+        self.attempts += 1
+        self.last_error = error
+        self.not_before = now + min(_BACKOFF_MAX_S, _BACKOFF_S * 2 ** min(self.attempts, 6))
+
+
+class OffsetLookup:
+    """Asks leaders for offsets by timestamp, first and last included, and gives starts to partitions in phase RESET.
+
+    Args:
+        subscription: partitions that may wait for a start.
+        metadata: who leads which partition.
+        isolation_level: 0 or 1; with 1 the last offset is the last stable one.
+        timeout_s: seconds for one request.
+    """
+
+    def __init__(self, subscription: Subscription, metadata: Metadata, isolation_level: int, timeout_s: float) -> None:
+        self._subscription = subscription
+        self._metadata = metadata
+        self._isolation_level = isolation_level
+        self._timeout_s = timeout_s
+        self._open: list[_Question] = []
+        self._seen = -1
+        self._deadline: float | None = None
+        self._events: list[Event] = []
+
+    def ask(self, topic: str, partition: int, timestamp: int, expires_at: float, found: Found) -> None:
+        """Look up the first offset whose record is at `timestamp` (ms, or EARLIEST, LATEST) or later."""
+        self._open.append(_Question(topic, partition, timestamp, expires_at, found))
+
+    def topics(self) -> set[str]:
+        """The topics that are asked about."""
+        return {question.topic for question in self._open}
+
+    def poll(self, now: float) -> Iterator[Send]:
+        """One request to each leader that is asked something."""
+        if self._seen != self._subscription.version:
+            self._seen = self._subscription.version
+            self._claim()
+        if not self._open:
+            self._deadline = None
+            return
+        by_leader: dict[int, list[_Question]] = {}
+        in_flight = {question.key for question in self._open if question.flying}
+        for question in list(self._open):
+            if question.flying or question.not_before > now or question.key in in_flight:
+                continue  # a partition may be named once in a request: its other questions wait for the reply
+            if question.expires_at <= now:
+                self._answer(question, error=_expired(question, self._metadata.last_error))
+                continue
+            leader, _ = self._metadata.leader(question.topic, question.partition)
+            if leader is None:
+                self._metadata.want_topics([question.topic])
+                self._metadata.refresh(now)
+                question.back_off(now)
+            else:
+                question.flying = True
+                in_flight.add(question.key)
+                by_leader.setdefault(leader, []).append(question)
+        self._deadline = min((q.not_before for q in self._open if not q.flying and q.not_before > now), default=None)
+        for leader, questions in by_leader.items():
+            yield Send(leader, self._request(questions), self._timeout_s, context=questions)
+
+    def deadline(self) -> float | None:
+        """When the first question is asked again."""
+        return self._deadline
+
+    def events(self) -> list[Event]:
+        """`PositionFailed` for partitions without a start."""
+        events, self._events = self._events, []
+        return events
+
+    def on_reply(self, send: Send, reply: Struct | None, now: float) -> None:
+        """Answer what was found; ask again what a stale leader could not say."""
+        assert isinstance(reply, ListOffsetsResponse)
+        waiting = {question.key: question for question in send.context}
+        for topic in reply.topics:
+            for data in topic.partitions:
+                question = waiting.pop((topic.name, data.partition_index), None)
+                if question is None:
+                    continue
+                if data.error_code in _STALE_LEADER:
+                    self._metadata.refresh(now)
+                    question.back_off(now)
+                elif data.error_code:
+                    self._answer(question, error=KafkaError(data.error_code))
+                else:
+                    self._answer(question, data.offset, data.leader_epoch)
+        for question in waiting.values():
+            question.back_off(now)
+
+    def on_error(self, send: Send, error: KafkaError, now: float) -> None:
+        """Ask again, from whoever leads then, unless the error will not pass."""
+        self._metadata.refresh(now)
+        for question in send.context:
+            if error.code() in _LOST:
+                question.back_off(now, error)
+            else:
+                self._answer(question, error=error)
+
+    def _claim(self) -> None:
+        """Take up the subscription's partitions that wait for the end or the beginning of the log."""
+        for state in self._subscription:
+            if state.phase is PositionPhase.RESET and not state.busy:
+                state.busy = True
+                self.ask(state.topic, state.partition, state.reset_timestamp, _NEVER, self._start_of(state))
+
+    def _start_of(self, state: PartitionState) -> Found:
+        epoch = state.epoch
+
+        def found(tp: TopicPartition) -> None:
+            if state.epoch != epoch:
+                return
+            if tp.error is None:
+                self._subscription.positioned(state, tp.offset)
+            else:
+                state.jump(PositionPhase.FAILED)
+                self._events.append(PositionFailed(state.topic, state.partition, tp.error))
+
+        return found
+
+    def _request(self, questions: list[_Question]) -> ListOffsetsRequest:
+        topics: dict[str, ListOffsetsTopic] = {}
+        for question in questions:
+            entry = topics.setdefault(question.topic, ListOffsetsTopic(name=question.topic, partitions=[]))
+            _, epoch = self._metadata.leader(question.topic, question.partition)
+            entry.partitions.append(ListOffsetsPartition(
+                partition_index=question.partition, current_leader_epoch=epoch, timestamp=question.timestamp))
+        return ListOffsetsRequest(replica_id=-1, isolation_level=self._isolation_level, topics=list(topics.values()),
+                                  timeout_ms=int(self._timeout_s * 1000))
+
+    def _answer(self, question: _Question, offset: int = OFFSET_INVALID, leader_epoch: int = -1,
+                error: KafkaError | None = None) -> None:
+        if question in self._open:
+            self._open.remove(question)
+            question.found(_answer_of(question, offset, leader_epoch, None, error))
+
+
+class GroupOffsets:
+    """Commits offsets to the group's coordinator and asks it for them; gives starts to partitions in phase COMMITTED.
+
+    Args:
+        group_id: the group.
+        subscription: partitions that may wait for a start.
+        finder: where the coordinator is.
+        ownership: as which member of the group a partition's offset is committed.
+        isolation_level: with 1, offsets of open transactions are waited for (KIP-447).
+        timeout_s: seconds for one request.
+    """
+
+    def __init__(self, group_id: str, subscription: Subscription, finder: CoordinatorFinder, ownership: Ownership,
+                 isolation_level: int, timeout_s: float) -> None:
+        self._group_id = group_id
+        self._subscription = subscription
+        self._finder = finder
+        self._ownership = ownership
+        self._require_stable = isolation_level == 1
+        self._timeout_s = timeout_s
+        self._questions: list[_Question] = []
+        self._commits: list[_Commit] = []
+        self._seen = -1
+        self._deadline: float | None = None
+        self._events: list[Event] = []
+
+    def ask(self, partitions: Iterable[TopicPartition], expires_at: float, found: Found) -> None:
+        """Ask for the committed offsets; `OFFSET_INVALID` where the group has none."""
+        self._questions += [_Question(tp.topic, tp.partition, 0, expires_at, found) for tp in partitions]
+
+    def commit(self, partitions: Iterable[TopicPartition], expires_at: float, done: Committed) -> None:
+        """Commit offsets, each as the member that read its partition."""
+        copies = [_copy(tp) for tp in partitions]
+        by_member: dict[ConsumerGroupMetadata, list[TopicPartition]] = {}
+        for tp in copies:
+            by_member.setdefault(self._ownership.reader_of(tp.topic, tp.partition), []).append(tp)
+        if len(by_member) > 1:
+            done = _all_of(len(by_member), copies, done)
+        self._commits += [_Commit(member, theirs, expires_at, done) for member, theirs in by_member.items()]
+
+    def forget(self, topics: Collection[str]) -> None:
+        """These topics are gone, or others have their names by now: what is not committed to them yet will not be."""
+        for commit in self._commits:
+            commit.forgotten |= {tp.topic for tp in commit.partitions if tp.topic in topics}
+
+    @property
+    def is_committing(self) -> bool:
+        """Whether a commit is not answered yet."""
+        return bool(self._commits)
+
+    def poll(self, now: float) -> Iterator[Send]:
+        """Commits first, in order and one at a time; then one request for all questions."""
+        if self._seen != self._subscription.version:
+            self._seen = self._subscription.version
+            self._claim()
+        self._deadline = None
+        self._give_up_void()
+        if not (self._questions or self._commits):
+            return
+        self._expire(now)
+        coordinator = self._finder.node_id
+        if coordinator is None:
+            self._wake_at(min([c.expires_at for c in self._commits] + [q.expires_at for q in self._questions],
+                              default=_NEVER))
+            return
+        if self._commits and not self._commits[0].flying:
+            commit = self._commits[0]
+            if commit.not_before > now:
+                self._wake_at(commit.not_before)
+            else:
+                commit.flying = True
+                request = self._commit_request(commit)
+                by_id = all(topic.topic_id != _NO_ID for topic in request.topics)
+                yield Send(coordinator, request, self._timeout_s, max_version=None if by_id else _LAST_COMMIT_BY_NAME,
+                           context=commit)
+        ready = [q for q in self._questions if not q.flying and q.not_before <= now]
+        for question in self._questions:
+            if not question.flying and question.not_before > now:
+                self._wake_at(question.not_before)
+        if ready:
+            for question in ready:
+                question.flying = True
+            yield Send(coordinator, self._fetch_request(ready), self._timeout_s, max_version=7, context=ready)
+
+    def deadline(self) -> float | None:
+        """When something is sent again or expires."""
+        return self._deadline
+
+    def events(self) -> list[Event]:
+        """`PositionFailed` for partitions without a start."""
+        events, self._events = self._events, []
+        return events
+
+    def on_reply(self, send: Send, reply: Struct | None, now: float) -> None:
+        """Answer the commit or the questions, or try again."""
+        if isinstance(reply, OffsetCommitResponse):
+            assert isinstance(send.request, OffsetCommitRequest)
+            self._on_committed(send.context, send.request, reply, now)
+        else:
+            assert isinstance(reply, OffsetFetchResponse)
+            self._on_fetched(send.context, reply, now)
+
+    def on_error(self, send: Send, error: KafkaError, now: float) -> None:
+        """Find the coordinator again and repeat; committing the same offsets twice does no harm."""
+        self._finder.invalidate(now)
+        if isinstance(send.context, _Commit):
+            if error.code() in _LOST:
+                send.context.back_off(now, error)
+            else:
+                self._fail(send.context, error)
+            return
+        for question in send.context:
+            if error.code() in _LOST:
+                question.back_off(now, error)
+            else:
+                self._answer(question, error=error)
+
+    def _wake_at(self, when: float) -> None:
+        if when != _NEVER and (self._deadline is None or when < self._deadline):
+            self._deadline = when
+
+    def _expire(self, now: float) -> None:
+        for commit in [c for c in self._commits if c.expires_at <= now and not c.flying]:
+            self._fail(commit, KafkaError(
+                KafkaError._TIMED_OUT, f"Commit to group {self._group_id!r} timed out: no coordinator took it; check "
+                f"that brokers are up{because(commit.last_error or self._finder.last_error)}"))
+        for question in [q for q in self._questions if q.expires_at <= now and not q.flying]:
+            self._answer(question, error=_expired(question, self._finder.last_error))
+
+    # Committed offsets
+
+    def _claim(self) -> None:
+        for state in self._subscription:
+            if state.phase is PositionPhase.COMMITTED and not state.busy:
+                state.busy = True
+                self.ask([TopicPartition(state.topic, state.partition)], _NEVER, self._start_of(state))
+
+    def _start_of(self, state: PartitionState) -> Found:
+        epoch = state.epoch
+
+        def found(tp: TopicPartition) -> None:
+            if state.epoch != epoch:
+                return
+            if tp.error is None and tp.offset >= 0:
+                state.committed = tp.offset
+                self._subscription.positioned(state, tp.offset)
+            elif tp.error is not None:
+                state.jump(PositionPhase.FAILED)
+                self._events.append(PositionFailed(state.topic, state.partition, tp.error))
+            elif not self._subscription.reset_by_policy(state):
+                text = (f"{state.topic}[{state.partition}]: group {self._group_id!r} has no committed offset and "
+                        '"auto.offset.reset" is "error": seek() to an offset, or commit one')
+                self._events.append(PositionFailed(
+                    state.topic, state.partition, KafkaError(KafkaError._AUTO_OFFSET_RESET, text)))
+
+        return found
+
+    def _fetch_request(self, questions: list[_Question]) -> OffsetFetchRequest:
+        topics: dict[str, OffsetFetchRequestTopic] = {}
+        for question in questions:
+            entry = topics.setdefault(
+                question.topic, OffsetFetchRequestTopic(name=question.topic, partition_indexes=[]))
+            if question.partition not in entry.partition_indexes:
+                entry.partition_indexes.append(question.partition)
+        return OffsetFetchRequest(
+            group_id=self._group_id, topics=list(topics.values()), require_stable=self._require_stable)
+
+    def _on_fetched(self, questions: list[_Question], reply: OffsetFetchResponse, now: float) -> None:
+        if reply.error_code:
+            self._on_group_error(questions, reply.error_code, now)
+            return
+        found = {(t.name, p.partition_index): p for t in reply.topics for p in t.partitions}
+        for question in questions:
+            data = found.get(question.key)
+            if data is None or data.error_code in _MOVED or data.error_code in _PASSING:
+                self._on_group_error([question], data.error_code if data else 0, now)
+            elif data.error_code:
+                self._answer(question, error=KafkaError(data.error_code))
+            elif data.committed_offset < 0:
+                self._answer(question)
+            else:
+                self._answer(question, data.committed_offset, data.committed_leader_epoch, data.metadata)
+
+    def _on_group_error(self, questions: list[_Question], code: int, now: float) -> None:
+        if code in _MOVED:
+            self._finder.invalidate(now)
+        for question in questions:
+            if code in _MOVED or code in _PASSING or code == 0:
+                question.back_off(now)
+            else:
+                self._answer(question, error=KafkaError(code))
+
+    def _answer(self, question: _Question, offset: int = OFFSET_INVALID, leader_epoch: int = -1,
+                metadata: str | None = None, error: KafkaError | None = None) -> None:
+        if question in self._questions:
+            self._questions.remove(question)
+            question.found(_answer_of(question, offset, leader_epoch, metadata, error))
+
+    # Commits
+
+    def _commit_request(self, commit: _Commit) -> OffsetCommitRequest:
+        topics: dict[str, OffsetCommitRequestTopic] = {}
+        for tp in commit.partitions:
+            if tp.topic in commit.forgotten:
+                continue
+            state = self._subscription.get(tp.topic, tp.partition)
+            topic_id = state.topic_id if state is not None and state.topic_id is not None else _NO_ID
+            entry = topics.setdefault(
+                tp.topic, OffsetCommitRequestTopic(name=tp.topic, topic_id=topic_id, partitions=[]))
+            entry.partitions.append(OffsetCommitRequestPartition(
+                partition_index=tp.partition, committed_offset=tp.offset, committed_metadata=tp.metadata or "",
+                committed_leader_epoch=-1 if tp.leader_epoch is None else tp.leader_epoch))
+        member = commit.member
+        return OffsetCommitRequest(
+            group_id=self._group_id, generation_id_or_member_epoch=member.generation, member_id=member.member_id,
+            group_instance_id=member.instance_id if member.generation >= 0 else None, topics=list(topics.values()))
+
+    def _on_committed(
+        self, commit: _Commit, request: OffsetCommitRequest, reply: OffsetCommitResponse, now: float
+    ) -> None:
+        names = {topic.topic_id: topic.name for topic in request.topics}
+        codes = {(t.name or names.get(t.topic_id, ""), p.partition_index): p.error_code
+                 for t in reply.topics for p in t.partitions}
+        failed = {code for (topic, _), code in codes.items() if code and topic not in commit.forgotten}
+        if failed & (_MOVED | _PASSING) and now < commit.expires_at:
+            if failed & _MOVED:
+                self._finder.invalidate(now)
+            commit.back_off(now)
+            return
+        for tp in commit.partitions:
+            missing = KafkaError.UNKNOWN_TOPIC_OR_PART if tp.topic in commit.forgotten else KafkaError._NO_OFFSET
+            code = codes.get((tp.topic, tp.partition), missing)
+            tp.error = KafkaError(code) if code else None
+            state = self._subscription.get(tp.topic, tp.partition)
+            if tp.error is None and state is not None and tp.topic not in commit.forgotten:
+                state.committed = tp.offset
+        first = min(failed, default=0)
+        self._finish(commit, KafkaError(first, _commit_text(first, self._group_id)) if first else None)
+
+    def _fail(self, commit: _Commit, error: KafkaError) -> None:
+        for tp in commit.partitions:
+            tp.error = error
+        self._finish(commit, error)
+
+    def _give_up_void(self) -> None:
+        for commit in [commit for commit in self._commits if commit.is_void and not commit.flying]:
+            self._fail(commit, KafkaError(
+                KafkaError.UNKNOWN_TOPIC_OR_PART, f"Commit to group {self._group_id!r} failed: the topics are gone"))
+
+    def _finish(self, commit: _Commit, error: KafkaError | None) -> None:
+        self._commits.remove(commit)
+        commit.done(commit.partitions, error)
+
+
+@slotted(eq=False)
+class _Commit:
+    member: ConsumerGroupMetadata
+    partitions: list[TopicPartition]
+    expires_at: float
+    done: Committed
+    not_before: float = 0.0
+    attempts: int = 0
+    flying: bool = False
+    last_error: KafkaError | None = None
+    forgotten: set[str] = field(default_factory=set)
+
+    @property
+    def is_void(self) -> bool:
+        return all(tp.topic in self.forgotten for tp in self.partitions)
+
+    def back_off(self, now: float, error: KafkaError | None = None) -> None:
+        self.flying = False
+        self.attempts += 1
+        self.last_error = error
+        self.not_before = now + min(_BACKOFF_MAX_S, _BACKOFF_S * 2 ** min(self.attempts, 6))
+
+
+def _all_of(count: int, partitions: list[TopicPartition], done: Committed) -> Committed:
+    """Tells once what became of so many parts of a commit."""
+    errors: list[KafkaError | None] = []
+
+    def part_done(_: list[TopicPartition], error: KafkaError | None) -> None:
+        errors.append(error)
+        if len(errors) == count:
+            done(partitions, next((error for error in errors if error is not None), None))
+
+    return part_done
+
+
+def _answer_of(question: _Question, offset: int, leader_epoch: int, metadata: str | None,
+               error: KafkaError | None) -> TopicPartition:
+    tp = TopicPartition(question.topic, question.partition, offset, metadata,
+                        None if leader_epoch < 0 else leader_epoch)
+    tp.error = error
+    return tp
+
+
+def _copy(tp: TopicPartition) -> TopicPartition:
+    return TopicPartition(tp.topic, tp.partition, tp.offset, tp.metadata, tp.leader_epoch)
+
+
+def _expired(question: _Question, last_error: KafkaError | None) -> KafkaError:
+    what = "first offset" if question.timestamp == EARLIEST else "offset"
+    why = because(question.last_error or last_error)
+    return KafkaError(KafkaError._TIMED_OUT, f"The {what} of {question.topic}[{question.partition}] was not found in "
+                      f"time: check that the topic exists and that brokers are up{why}")
+
+
+def _commit_text(code: int, group_id: str) -> str:
+    if code in (KafkaError.ILLEGAL_GENERATION, KafkaError.UNKNOWN_MEMBER_ID, KafkaError.FENCED_INSTANCE_ID):
+        return (f"Commit refused: this consumer is no longer that member of group {group_id!r} (poll more often than "
+                "max.poll.interval.ms); its partitions may belong to others already")
+    return f"Commit to group {group_id!r} failed: {KafkaError(code)}"

@@ -1,0 +1,341 @@
+"""What a consumer reads: the topics it asked for, the partitions it has, and where it stands in each of them.
+
+`Subscription` is shared by the machines of one consumer: the group sets the partitions, the offset machines give
+them a start, the fetcher moves them on. It must not know who sends requests or why. The application's thread may read
+and move a partition's `position` and `stored` while the loop's thread does the rest; every such step is one
+assignment, and `epoch` tells data that was fetched for an older position from current data.
+
+Read next: `machines.consumer.fetcher`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from enum import Enum
+from uuid import UUID
+
+from headrace.errors import KafkaError, KafkaException
+from headrace.types.records import (
+    OFFSET_BEGINNING,
+    OFFSET_END,
+    OFFSET_INVALID,
+    OFFSET_STORED,
+    TopicPartition,
+)
+
+__all__ = ["EARLIEST", "LATEST", "Key", "PartitionState", "PositionPhase", "Subscription"]
+
+Key = tuple[str, int]
+"""Topic and partition: the dictionary key of everything that belongs to one partition."""
+
+EARLIEST, LATEST = -2, -1
+"""Special timestamps of ListOffsets: the first offset, and the one after the last."""
+
+_RESETS = {"earliest": EARLIEST, "latest": LATEST, "error": None}
+
+
+class PositionPhase(Enum):
+    """How a partition gets its start. `COMMITTED` and `RESET` end in `FETCH` or `FAILED`."""
+
+    COMMITTED = "waits for the group's committed offset"
+    RESET = "waits for the first or last offset of the log"
+    FETCH = "has a position and is fetched"
+    FAILED = "is not fetched: the application is told, and must seek"
+
+
+class PartitionState:
+    """One assigned partition.
+
+    Attributes:
+        epoch: grows with every jump (seek, reset, removal); data fetched under an older epoch is stale.
+        phase: see `PositionPhase`; `busy` is True while a lookup for it is on the wire.
+        reset_timestamp: what to ask the leader for in phase `RESET`.
+        position: next offset to hand out; `OFFSET_INVALID` until it is known.
+        fetch_offset: next offset to fetch; ahead of `position` by what waits in the fetcher.
+        leader_epoch: epoch of the last batch handed out, -1 when unknown (KIP-320).
+        stop_offset: not fetched from here on; None for no end.
+        stored: offset for the next commit, and `committed` the last one that the group acknowledged.
+        high_watermark, log_start: as the last fetch said; -1 when unknown.
+        received_bytes, released_bytes: fetched so far and consumed so far under this epoch, one writer each; and
+        received_records, released_records.
+        retry_at: not fetched or looked up before this time, in monotonic seconds; `attempts` failed in a row.
+        replica: follower to read from until `replica_until` (KIP-392); -1 for the leader.
+        topic_id: id of the topic in which the position holds (KIP-516); None while it is not known.
+        gone: the topic is not there any more, so that nothing can be committed to it.
+    """
+
+    __slots__ = (
+        "attempts", "busy", "committed", "eof_offset", "epoch", "fetch_offset", "gone", "high_watermark",
+        "leader_epoch", "log_start", "partition", "paused", "phase", "position", "received_bytes",
+        "received_records", "released_bytes", "released_records", "replica", "replica_until", "reset_timestamp",
+        "retry_at", "stop_offset", "stored", "stored_metadata", "topic", "topic_id",
+    )
+
+    def __init__(self, topic: str, partition: int) -> None:
+        self.topic = topic
+        self.partition = partition
+        self.epoch = 0
+        self.phase = PositionPhase.COMMITTED
+        self.busy = False
+        self.reset_timestamp = LATEST
+        self.position = OFFSET_INVALID
+        self.fetch_offset = OFFSET_INVALID
+        self.leader_epoch = -1
+        self.stop_offset: int | None = None
+        self.paused = False
+        self.stored = OFFSET_INVALID
+        self.stored_metadata: str | None = None
+        self.committed = OFFSET_INVALID
+        self.high_watermark = -1
+        self.log_start = -1
+        self.eof_offset = -1
+        self.received_bytes = self.received_records = 0
+        self.released_bytes = self.released_records = 0
+        self.retry_at = 0.0
+        self.attempts = 0
+        self.replica = -1
+        self.replica_until = 0.0
+        self.topic_id: UUID | None = None
+        self.gone = False
+
+    @property
+    def key(self) -> Key:
+        """Topic and partition."""
+        return (self.topic, self.partition)
+
+    @property
+    def queued_bytes(self) -> int:
+        """Bytes that were fetched and are not consumed yet."""
+        return self.received_bytes - self.released_bytes
+
+    @property
+    def queued_records(self) -> int:
+        """The same in records, by the batches' own word: those of aborted transactions count as well."""
+        return self.received_records - self.released_records
+
+    def jump(self, phase: PositionPhase, offset: int = OFFSET_INVALID) -> None:
+        """Leave the current position; everything fetched for it becomes stale."""
+        self.epoch += 1
+        self.phase = phase
+        self.busy = False
+        self.position = self.fetch_offset = offset
+        self.eof_offset = self.leader_epoch = -1
+        self.received_bytes = self.released_bytes = self.received_records = self.released_records = 0
+        self.retry_at, self.attempts = 0.0, 0
+
+    def __repr__(self) -> str:
+        return f"PartitionState({self.topic}[{self.partition}] {self.phase.name} @{self.position})"
+
+
+class Subscription:
+    """The topics asked for and the partitions assigned.
+
+    Args:
+        group_id: the group whose committed offsets are the start; "" for none.
+        reset: `auto.offset.reset`: "earliest", "latest" or "error".
+    """
+
+    def __init__(self, group_id: str, reset: str) -> None:
+        self._group_id = group_id
+        self._reset = reset
+        self._states: dict[Key, PartitionState] = {}
+        self.names: frozenset[str] = frozenset()
+        self.patterns: tuple[re.Pattern[str], ...] = ()
+        self.version = 0
+        """Grows with every change that a machine should look at: assignment, seek, pause."""
+
+    # The topics asked for
+
+    def subscribe(self, topics: Iterable[str]) -> None:
+        """Replace the subscription. A name that starts with ``^`` is a regular expression.
+
+        Raises:
+            KafkaException: `_INVALID_ARG` for an empty name or a malformed pattern.
+        """
+        names, patterns = set(), []
+        for topic in topics:
+            if topic.startswith("^"):
+                patterns.append(_compile(topic))
+            elif topic:
+                names.add(topic)
+            else:
+                raise KafkaException(KafkaError(KafkaError._INVALID_ARG, "subscribe() got an empty topic name"))
+        self.names, self.patterns = frozenset(names), tuple(patterns)
+        self.version += 1
+
+    @property
+    def is_subscribed(self) -> bool:
+        """Whether `subscribe` was called with at least one topic since the last `subscribe([])`."""
+        return bool(self.names or self.patterns)
+
+    def matching(self, known: Iterable[str]) -> frozenset[str]:
+        """The subscribed topic names: those given by name, and the known ones that a pattern matches."""
+        if not self.patterns:
+            return self.names
+        found = (name for name in known if any(pattern.search(name) for pattern in self.patterns))
+        return self.names.union(found)
+
+    # The partitions assigned
+
+    def __iter__(self) -> Iterator[PartitionState]:
+        return iter(self._states.values())
+
+    def __len__(self) -> int:
+        return len(self._states)
+
+    def get(self, topic: str, partition: int) -> PartitionState | None:
+        """The state of an assigned partition, None when it is not assigned."""
+        return self._states.get((topic, partition))
+
+    def require(self, topic: str, partition: int) -> PartitionState:
+        """The state of an assigned partition.
+
+        Raises:
+            KafkaException: `_STATE` when it is not assigned.
+        """
+        state = self._states.get((topic, partition))
+        if state is None:
+            text = f"{topic}[{partition}] is not assigned to this consumer: call assign(), or wait for the group"
+            raise KafkaException(KafkaError(KafkaError._STATE, text))
+        return state
+
+    def topics(self) -> set[str]:
+        """Topics with an assigned partition."""
+        return {topic for topic, _ in self._states}
+
+    def assign(self, partitions: Iterable[TopicPartition]) -> None:
+        """Replace the whole assignment."""
+        before, self._states = self._states, {}
+        try:
+            self.add(partitions)
+        except BaseException:  # nothing is changed then
+            self._states = before
+            raise
+        for state in before.values():
+            state.jump(PositionPhase.FAILED)
+
+    def add(self, partitions: Iterable[TopicPartition]) -> None:
+        """Assign more partitions; each starts at its `offset`, logical offsets included.
+
+        Raises:
+            KafkaException: `_CONFLICT` when one is already assigned, `_INVALID_ARG` when one is given twice; nothing is
+                changed then.
+        """
+        added: dict[Key, PartitionState] = {}
+        for tp in partitions:
+            key = (tp.topic, tp.partition)
+            if key in added:
+                raise KafkaException(KafkaError(
+                    KafkaError._INVALID_ARG, f"{tp.topic}[{tp.partition}] is given twice"))
+            if key in self._states:
+                raise KafkaException(KafkaError(
+                    KafkaError._CONFLICT, f"{tp.topic}[{tp.partition}] is already assigned"))
+            state = added[key] = PartitionState(tp.topic, tp.partition)
+            self._start(state, tp.offset)
+        self._states = {**self._states, **added}  # replaced, not changed: other threads may be iterating
+        self.version += 1
+
+    def remove(self, partitions: Iterable[TopicPartition]) -> None:
+        """Take partitions away.
+
+        Raises:
+            KafkaException: `_STATE` when one is not assigned; nothing is changed then.
+        """
+        gone = [self.require(tp.topic, tp.partition) for tp in partitions]
+        left = dict(self._states)
+        for state in gone:
+            left.pop(state.key, None)
+            state.jump(PositionPhase.FAILED)
+        self._states = left
+        self.version += 1
+
+    def seek(self, topic: str, partition: int, offset: int) -> None:
+        """Move an assigned partition to an absolute or logical offset.
+
+        Raises:
+            KafkaException: `_STATE` when it is not assigned.
+        """
+        self._start(self.require(topic, partition), offset)
+        self.version += 1
+
+    def set_paused(self, partitions: Iterable[TopicPartition], paused: bool) -> None:
+        """Stop or go on handing out records of these partitions.
+
+        Raises:
+            KafkaException: `_STATE` when one is not assigned; nothing is changed then.
+        """
+        for state in [self.require(tp.topic, tp.partition) for tp in partitions]:
+            state.paused = paused
+        self.version += 1
+
+    # Where to start
+
+    def _start(self, state: PartitionState, offset: int) -> None:
+        if offset >= 0:
+            state.jump(PositionPhase.FETCH, offset)
+        elif offset in (OFFSET_BEGINNING, OFFSET_END):
+            self.reset(state, EARLIEST if offset == OFFSET_BEGINNING else LATEST)
+        elif offset in (OFFSET_STORED, OFFSET_INVALID):
+            if self._group_id:
+                state.jump(PositionPhase.COMMITTED)
+            else:
+                self.reset_by_policy(state)
+        else:
+            raise KafkaException(KafkaError(KafkaError._INVALID_ARG, f"{offset} is not an offset to start from"))
+
+    def reset(self, state: PartitionState, timestamp: int) -> None:
+        """Have the position looked up: `EARLIEST` or `LATEST`."""
+        state.jump(PositionPhase.RESET)
+        state.reset_timestamp = timestamp
+        self.version += 1
+
+    def reset_by_policy(self, state: PartitionState) -> bool:
+        """Do what `auto.offset.reset` says; False when it says that this is an error."""
+        timestamp = _RESETS[self._reset]
+        if timestamp is None:
+            state.jump(PositionPhase.FAILED)
+            return False
+        self.reset(state, timestamp)
+        return True
+
+    def start_again(self, state: PartitionState) -> bool:
+        """The topic is another one by now: nothing of the old one's offsets holds.
+
+        Returns:
+            False when there is no position to go on from, because `auto.offset.reset` says that this is an error.
+        """
+        state.stored = state.committed = OFFSET_INVALID
+        state.stored_metadata = None
+        state.high_watermark = state.log_start = state.replica = -1
+        if state.phase is PositionPhase.FETCH:
+            return self.reset_by_policy(state)
+        state.jump(state.phase)  # what is on its way may be an answer about the old one
+        self.version += 1
+        return True
+
+    def positioned(self, state: PartitionState, offset: int) -> None:
+        """A lookup found where to start."""
+        state.jump(PositionPhase.FETCH, offset)
+        self.version += 1
+
+    # Offsets to commit
+
+    def to_commit(self) -> list[TopicPartition]:
+        """Stored offsets that the group does not have yet."""
+        return [
+            TopicPartition(s.topic, s.partition, s.stored, s.stored_metadata, s.leader_epoch)
+            for s in self._states.values() if s.stored >= 0 and s.stored != s.committed and not s.gone
+        ]
+
+    def positions(self) -> list[TopicPartition]:
+        """Every assigned partition with its position."""
+        return [TopicPartition(s.topic, s.partition, s.position) for s in self._states.values()]
+
+
+def _compile(pattern: str) -> re.Pattern[str]:
+    try:
+        return re.compile(pattern)
+    except re.error as cause:
+        text = f"Invalid pattern {pattern!r} in subscribe(): {cause}"
+        raise KafkaException(KafkaError(KafkaError._INVALID_ARG, text)) from None

@@ -1,0 +1,1 @@
+"""Decisions of a member of a group."""

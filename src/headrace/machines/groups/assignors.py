@@ -1,0 +1,273 @@
+"""Who gets which partition: the plans that a classic group's leader makes, and the bytes that members exchange.
+
+Every function here is pure: members and partition counts in, an assignment out. The bytes are those of Java's
+`ConsumerProtocol`, so that members of any client share a group. This module must not know how groups are joined.
+
+Source: Java's `RangeAssignor`, `RoundRobinAssignor`, `CooperativeStickyAssignor`; KIP-429, KIP-792.
+Read next: `machines.groups.classic`.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from headrace.errors import ProtocolError
+from headrace.machines.consumer.subscription import Key
+from headrace.wire import codec
+from headrace.wire.messages.groups import classic_groups as wire
+
+__all__ = [
+    "ASSIGNORS",
+    "Assignment",
+    "Assignor",
+    "MemberSubscription",
+    "read_assignment",
+    "read_member",
+    "write_assignment",
+    "write_subscription",
+]
+
+Assignment = dict[str, list[Key]]
+"""Partitions by member id. Every member has an entry."""
+
+_SUBSCRIPTION_VERSION, _ASSIGNMENT_VERSION = 3, 1
+_VERSION = struct.Struct(">h")
+_GENERATION = struct.Struct(">i")
+
+
+@dataclass(slots=True)
+class MemberSubscription:
+    """One member of the group, as its subscription describes it.
+
+    Attributes:
+        owned: partitions it still holds from `generation` (cooperative assignors only).
+    """
+
+    member_id: str
+    topics: frozenset[str]
+    owned: tuple[Key, ...] = ()
+    generation: int = -1
+    instance_id: str | None = None
+    rack: str | None = None
+
+    @property
+    def order(self) -> tuple[bool, str]:
+        """Static members first, by instance id, so that a restart does not reorder them."""
+        return (self.instance_id is None, self.instance_id or self.member_id)
+
+
+@dataclass(frozen=True, slots=True)
+class Assignor:
+    """A plan by name. A cooperative one lets members keep partitions while the group rebalances."""
+
+    name: str
+    plan: Callable[[Sequence[MemberSubscription], Mapping[str, int]], Assignment]
+    cooperative: bool = False
+
+
+def assign_range(members: Sequence[MemberSubscription], partition_counts: Mapping[str, int]) -> Assignment:
+    """Give each member a run of neighbouring partitions of every topic; the first members get one more."""
+    plan: Assignment = {member.member_id: [] for member in members}
+    for topic, readers in _readers(members, partition_counts).items():
+        size, extra = divmod(partition_counts[topic], len(readers))
+        start = 0
+        for position, member in enumerate(readers):
+            end = start + size + (position < extra)
+            plan[member.member_id] += [(topic, partition) for partition in range(start, end)]
+            start = end
+    return plan
+
+
+def assign_round_robin(members: Sequence[MemberSubscription], partition_counts: Mapping[str, int]) -> Assignment:
+    """Deal all partitions of all topics to the members in turn, skipping those that do not read the topic."""
+    plan: Assignment = {member.member_id: [] for member in members}
+    ring = sorted(members, key=lambda member: member.order)
+    turn = 0
+    for topic in sorted(_readers(members, partition_counts)):
+        for partition in range(partition_counts[topic]):
+            while topic not in ring[turn % len(ring)].topics:
+                turn += 1
+            plan[ring[turn % len(ring)].member_id].append((topic, partition))
+            turn += 1
+    return plan
+
+
+def assign_cooperative_sticky(members: Sequence[MemberSubscription], partition_counts: Mapping[str, int]) -> Assignment:
+    """Balance the group while moving as few partitions as possible, and move none in one step.
+
+    A partition that changes its owner is left out of the plan: the owner gives it up first, and the rebalance that
+    follows hands it out (KIP-429).
+    """
+    owners = _owners(members, partition_counts)
+    plan = _sticky(members, partition_counts, owners)
+    for member_id, partitions in plan.items():
+        plan[member_id] = [key for key in partitions if owners.get(key, member_id) == member_id]
+    return plan
+
+
+ASSIGNORS: dict[str, Assignor] = {
+    "range": Assignor("range", assign_range),
+    "roundrobin": Assignor("roundrobin", assign_round_robin),
+    "cooperative-sticky": Assignor("cooperative-sticky", assign_cooperative_sticky, cooperative=True),
+}
+
+
+# The sticky plan
+
+
+def _owners(members: Sequence[MemberSubscription], partition_counts: Mapping[str, int]) -> dict[Key, str]:
+    """Who holds what. Of two that claim one partition the newer generation is right; of the same one, neither."""
+    claims: dict[Key, list[MemberSubscription]] = defaultdict(list)
+    for member in members:
+        for topic, partition in member.owned:
+            if topic in member.topics and partition < partition_counts.get(topic, 0):
+                claims[topic, partition].append(member)
+    owners: dict[Key, str] = {}
+    for key, claimants in claims.items():
+        newest = max(member.generation for member in claimants)
+        right = [member for member in claimants if member.generation == newest]
+        if len(right) == 1:
+            owners[key] = right[0].member_id
+    return owners
+
+
+def _sticky(
+    members: Sequence[MemberSubscription], partition_counts: Mapping[str, int], owners: Mapping[Key, str]
+) -> Assignment:
+    """Start from what members hold, hand out the rest to the least loaded, then level out."""
+    table = _Table({member.member_id: member.topics for member in sorted(members, key=lambda m: m.order)})
+    readers = _readers(members, partition_counts)
+    keys = [(topic, partition) for topic in sorted(readers) for partition in range(partition_counts[topic])]
+    for key in keys:
+        if key in owners:
+            table.give(key, owners[key])
+    free = [key for key in keys if key not in owners]
+    for key in sorted(free, key=lambda key: len(readers[key[0]])):  # those that few may read have the least choice
+        table.give(key, min(table.readers(key[0]), key=table.load))
+    table.level()
+    return table.plan
+
+
+@dataclass(slots=True)
+class _Table:
+    """A plan in the making."""
+
+    topics: Mapping[str, frozenset[str]]
+    plan: Assignment = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.plan = {member_id: [] for member_id in self.topics}
+
+    def load(self, member_id: str) -> int:
+        return len(self.plan[member_id])
+
+    def readers(self, topic: str) -> list[str]:
+        return [member_id for member_id, topics in self.topics.items() if topic in topics]
+
+    def give(self, key: Key, member_id: str) -> None:
+        self.plan[member_id].append(key)
+
+    def level(self) -> None:
+        """Move partitions from the most to the least loaded until no move makes a pair of members more even."""
+        moved = True
+        while moved:
+            moved = False
+            for giver in sorted(self.plan, key=self.load, reverse=True):
+                while self._give_one_away(giver):
+                    moved = True
+
+    def _give_one_away(self, giver: str) -> bool:
+        for key in reversed(self.plan[giver]):
+            taker = min(self.readers(key[0]), key=self.load)
+            if self.load(taker) + 1 < self.load(giver):
+                self.plan[giver].remove(key)
+                self.give(key, taker)
+                return True
+        return False
+
+
+def _readers(
+    members: Iterable[MemberSubscription], partition_counts: Mapping[str, int]
+) -> dict[str, list[MemberSubscription]]:
+    """Members by topic, in their order; topics without partitions are left out."""
+    readers: dict[str, list[MemberSubscription]] = defaultdict(list)
+    for member in sorted(members, key=lambda member: member.order):
+        for topic in member.topics:
+            if partition_counts.get(topic, 0) > 0:
+                readers[topic].append(member)
+    return readers
+
+
+# The bytes
+
+
+def write_subscription(topics: Iterable[str], owned: Iterable[Key], generation: int, rack: str | None) -> bytes:
+    """A member's subscription as JoinGroup carries it. The user data is what Java's sticky assignor reads."""
+    message = wire.ConsumerProtocolSubscription(
+        topics=sorted(topics),
+        user_data=_GENERATION.pack(generation),
+        owned_partitions=[
+            wire.SubscriptionTopicPartition(topic=topic, partitions=partitions)
+            for topic, partitions in _by_topic(owned).items()
+        ],
+        generation_id=generation,
+        rack_id=rack,
+    )
+    return _VERSION.pack(_SUBSCRIPTION_VERSION) + codec.encode(message, _SUBSCRIPTION_VERSION)
+
+
+def read_member(member_id: str, instance_id: str | None, data: bytes | memoryview) -> MemberSubscription:
+    """A member from its subscription.
+
+    Raises:
+        ProtocolError: the bytes are no subscription.
+    """
+    version = _version(data)
+    message = codec.decode(
+        wire.ConsumerProtocolSubscription, memoryview(data)[_VERSION.size:], min(version, _SUBSCRIPTION_VERSION))
+    generation = message.generation_id
+    if generation < 0 and message.user_data is not None and len(message.user_data) == _GENERATION.size:
+        (generation,) = _GENERATION.unpack(message.user_data)
+    owned = tuple((entry.topic, partition) for entry in message.owned_partitions for partition in entry.partitions)
+    return MemberSubscription(member_id, frozenset(message.topics), owned, generation, instance_id, message.rack_id)
+
+
+def write_assignment(partitions: Iterable[Key]) -> bytes:
+    """One member's partitions as SyncGroup carries them."""
+    message = wire.ConsumerProtocolAssignment(assigned_partitions=[
+        wire.AssignmentTopicPartition(topic=topic, partitions=numbers)
+        for topic, numbers in _by_topic(partitions).items()
+    ])
+    return _VERSION.pack(_ASSIGNMENT_VERSION) + codec.encode(message, _ASSIGNMENT_VERSION)
+
+
+def read_assignment(data: bytes | memoryview) -> list[Key]:
+    """The partitions that the leader gave; none for an empty answer.
+
+    Raises:
+        ProtocolError: the bytes are no assignment.
+    """
+    if not data:
+        return []
+    version = _version(data)
+    message = codec.decode(wire.ConsumerProtocolAssignment, memoryview(data)[_VERSION.size:], min(version, 3))
+    return [(entry.topic, partition) for entry in message.assigned_partitions for partition in entry.partitions]
+
+
+def _version(data: bytes | memoryview) -> int:
+    if len(data) < _VERSION.size:
+        raise ProtocolError(f"{len(data)} bytes are no consumer protocol message")
+    version: int = _VERSION.unpack_from(data)[0]
+    if version < 0:
+        raise ProtocolError(f"{version} is no version of the consumer protocol")
+    return version
+
+
+def _by_topic(partitions: Iterable[Key]) -> dict[str, list[int]]:
+    topics: dict[str, list[int]] = defaultdict(list)
+    for topic, partition in sorted(partitions):
+        topics[topic].append(partition)
+    return topics

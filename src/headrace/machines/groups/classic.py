@@ -1,0 +1,601 @@
+"""Membership in a classic consumer group: join, sync, heartbeat, leave, and the rebalances in between.
+
+The machine says what changes with `Rebalance` events and then waits for `callback_done`, because an application may
+commit or look up its own offsets first. Eager groups give everything up before they join; cooperative ones keep their
+partitions and give up only what moves (KIP-429). This module must not know what the callbacks do.
+
+Source: Java's `AbstractCoordinator` and `ConsumerCoordinator`; KIP-62, KIP-345, KIP-394, KIP-429, KIP-800, KIP-814.
+Read next: `machines.groups.assignors`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from enum import Enum
+from typing import Final
+
+from headrace.config import Config
+from headrace.errors import KafkaError, ProtocolError
+from headrace.machines.cluster.coordinator import CoordinatorFinder
+from headrace.machines.cluster.metadata import Metadata
+from headrace.machines.consumer.subscription import Key, Subscription
+from headrace.machines.groups.assignors import (
+    ASSIGNORS,
+    read_assignment,
+    read_member,
+    write_assignment,
+    write_subscription,
+)
+from headrace.machines.machine import Event, Send
+from headrace.slotted import slotted
+from headrace.types.records import TopicPartition
+from headrace.wire.messages.groups.classic_groups import (
+    HeartbeatRequest,
+    HeartbeatResponse,
+    JoinGroupRequest,
+    JoinGroupRequestProtocol,
+    JoinGroupResponse,
+    LeaveGroupRequest,
+    LeaveGroupResponse,
+    MemberIdentity,
+    SyncGroupRequest,
+    SyncGroupRequestAssignment,
+    SyncGroupResponse,
+)
+from headrace.wire.schema import Struct
+
+__all__ = ["TRANSITIONS", "Change", "ClassicGroup", "GroupFailed", "Left", "Rebalance", "JoinState"]
+
+_NO_GENERATION: Final = -1
+_NEVER: Final = float("inf")
+_JOIN_SLACK_S: Final = 5.0
+"""The coordinator answers JoinGroup within the rebalance timeout; the request waits a little longer."""
+_BACKOFF_S: Final = 0.1
+_BACKOFF_MAX_S: Final = 1.0
+_REPORT_BACKOFF_S: Final = 5.0
+"""Pause after an error that only the user or an administrator can mend."""
+
+
+class JoinState(Enum):
+    """Where this member stands."""
+
+    OUTSIDE = "not in the group"
+    PREPARING = "the application gives partitions up before the member joins"
+    JOINING = "JoinGroup is to be sent, or sent"
+    SYNCING = "SyncGroup is sent: the leader's plan is awaited"
+    REVOKING = "the application gives up what the plan took away"
+    ASSIGNING = "the application takes up what the plan gave"
+    STABLE = "member of the current generation"
+    LOSING = "the application learns that its partitions are lost"
+    STALLED = "left because the application did not poll"
+    LEAVING = "LeaveGroup is sent"
+    FENCED = "another member took this instance id: nothing can be done"
+
+
+_ANY_MEMBER = (
+    JoinState.PREPARING,
+    JoinState.JOINING,
+    JoinState.SYNCING,
+    JoinState.REVOKING,
+    JoinState.ASSIGNING,
+    JoinState.STABLE,
+)
+
+TRANSITIONS: dict[tuple[JoinState, str], JoinState] = {
+    (JoinState.OUTSIDE, "subscribe"): JoinState.PREPARING,
+    (JoinState.PREPARING, "prepared"): JoinState.JOINING,
+    (JoinState.JOINING, "joined"): JoinState.SYNCING,
+    (JoinState.JOINING, "retry"): JoinState.JOINING,
+    (JoinState.SYNCING, "retry"): JoinState.JOINING,
+    (JoinState.SYNCING, "revoke"): JoinState.REVOKING,
+    (JoinState.SYNCING, "assign"): JoinState.ASSIGNING,
+    (JoinState.REVOKING, "assign"): JoinState.ASSIGNING,
+    (JoinState.ASSIGNING, "settled"): JoinState.STABLE,
+    (JoinState.STABLE, "rejoin"): JoinState.PREPARING,
+    (JoinState.LOSING, "rejoin"): JoinState.PREPARING,
+    (JoinState.LOSING, "stalled"): JoinState.STALLED,
+    (JoinState.STALLED, "polled"): JoinState.PREPARING,
+    (JoinState.LEAVING, "left"): JoinState.OUTSIDE,
+    **{(state, "lost"): JoinState.LOSING for state in _ANY_MEMBER},
+    **{(state, "fenced"): JoinState.FENCED for state in (*_ANY_MEMBER, JoinState.LOSING)},
+    **{
+        (state, "leave"): JoinState.LEAVING
+        for state in JoinState
+        if state not in (JoinState.OUTSIDE, JoinState.LEAVING)
+    },
+}
+"""The only ways from one state to another."""
+
+
+class Change(Enum):
+    """What happens to the partitions of a `Rebalance`."""
+
+    ASSIGN = "assigned"
+    REVOKE = "revoked"
+    LOSE = "lost"
+
+
+@slotted()
+class Rebalance(Event):
+    """Partitions come or go. The client answers with `ClassicGroup.callback_done`.
+
+    Attributes:
+        incremental: the partitions are a change to the assignment; else they are all of it.
+        generation, member_id: who this consumer is in the group while it deals with the change; -1 and "" when it was
+            dropped.
+    """
+
+    change: Change
+    partitions: list[TopicPartition]
+    incremental: bool
+    generation: int
+    member_id: str
+
+
+@slotted()
+class GroupFailed(Event):
+    """The group refuses this member; the application must be told. Fatal errors end the membership."""
+
+    error: KafkaError
+
+
+@slotted()
+class Left(Event):
+    """The member has left the group after `leave()`."""
+
+
+class ClassicGroup:
+    """One member of one classic group.
+
+    Args:
+        config: a consumer's configuration with a group id.
+        subscription: the topics asked for.
+        metadata: partitions of the topics.
+        finder: where the coordinator is.
+    """
+
+    def __init__(self, config: Config, subscription: Subscription, metadata: Metadata,
+                 finder: CoordinatorFinder) -> None:
+        self.member_id = ""
+        self.generation = _NO_GENERATION
+        self.instance_id: str | None = config["group.instance.id"] or None
+        self.state = JoinState.OUTSIDE
+        self.application_at = _NEVER
+        """When the application last came back from `poll()`; infinity while it is inside."""
+        self._group_id: str = config["group.id"]
+        self._rack: str | None = config["client.rack"] or None
+        self._strategies: tuple[str, ...] = config["partition.assignment.strategy"]
+        self._without_internal: bool = config["exclude.internal.topics"]
+        self.cooperative = all(ASSIGNORS[name].cooperative for name in self._strategies)
+        self._session_timeout_s = config.seconds("session.timeout.ms")
+        self._heartbeat_s = config.seconds("heartbeat.interval.ms")
+        self._max_poll_s = config.seconds("max.poll.interval.ms")
+        self._request_timeout_s = config.seconds("socket.timeout.ms")
+        self._subscription = subscription
+        self._metadata = metadata
+        self._finder = finder
+        self._owned: frozenset[Key] = frozenset()
+        self._target: frozenset[Key] = frozenset()
+        self._joined_topics: frozenset[str] = frozenset()
+        self._planned_counts: dict[str, int] | None = None  # what the plan was made for; None when not the leader
+        self._plan_to_send: list[SyncGroupRequestAssignment] = []
+        self._round: object = None  # answers to an earlier round than this are ignored
+        self._farewell = ""  # member id to take off the group's books although this member goes on
+        self._protocol = ""
+        self._rejoin_reason = ""
+        self._asks_application = False
+        self._lost = False
+        self._flying = False
+        self._heartbeat_flying = False
+        self._next_heartbeat = 0.0
+        self._heard_at = 0.0
+        self._deadline: float | None = None
+        self._not_before = 0.0
+        self._attempts = 0
+        self._seen = (-1, -1)
+        self._events: list[Event] = []
+
+    # What the client calls
+
+    @property
+    def owned(self) -> frozenset[Key]:
+        """The partitions that this member holds."""
+        return self._owned
+
+    @property
+    def planned_topics(self) -> frozenset[str]:
+        """The topics that this member watches for all members, while it is the leader."""
+        return frozenset(self._planned_counts or ()) if self._subscription.is_subscribed else frozenset()
+
+    def callback_done(self, now: float) -> None:
+        """The application has dealt with the last `Rebalance`."""
+        if not self._asks_application:
+            return
+        self._asks_application = False
+        if self.state in (JoinState.PREPARING, JoinState.ASSIGNING):
+            self._owned = self._target
+        elif self.state is JoinState.REVOKING:
+            self._owned &= self._target
+        if self._lost:
+            self._tell_lost()
+        elif self.state is JoinState.PREPARING:
+            self._go("prepared")
+        elif self.state is JoinState.REVOKING:
+            self._rejoin_reason = self._rejoin_reason or "cooperative rebalance: revoked partitions are free"
+            self._assign()
+        elif self.state is JoinState.ASSIGNING:
+            self._go("settled")
+        elif self.state is JoinState.LOSING:
+            self._go("stalled" if self.application_at + self._max_poll_s <= now else "rejoin")
+
+    def leave(self) -> None:
+        """Leave the group; `Left` follows. What is owned must have been given up before."""
+        self._owned = self._target = frozenset()
+        self._asks_application = self._lost = False
+        if self.state in (JoinState.OUTSIDE, JoinState.LEAVING):
+            self._events.append(Left())
+        else:
+            self._go("leave")
+            self._flying = False
+            self._round = object()
+
+    # The machine
+
+    def poll(self, now: float) -> Iterator[Send]:
+        """The next request of the membership, and heartbeats."""
+        if self._subscription.is_subscribed and self.state is not JoinState.LEAVING:
+            self._watch_topics()
+        if self._is_member:
+            self._check_application(now)
+        elif self.state is JoinState.STALLED and now - self.application_at < self._max_poll_s:
+            self._go("polled")
+        if self.state is JoinState.PREPARING and not self._asks_application:
+            self._prepare()
+        elif self.state is JoinState.STABLE:
+            self._on_stable()
+        yield from self._requests(now)
+        self._deadline = self._next_deadline(now)
+
+    def _requests(self, now: float) -> Iterator[Send]:
+        coordinator = self._finder.node_id
+        if self.state is JoinState.LEAVING and not self._flying:
+            yield from self._leave(coordinator)
+        if coordinator is None:
+            return
+        if self._farewell:
+            yield self._leave_request(coordinator, self._farewell)
+            self._farewell = ""
+        if self.state is JoinState.JOINING and not self._flying and now >= self._not_before and self._topics_known():
+            yield self._join(coordinator)
+        elif self.state is JoinState.SYNCING and not self._flying:
+            yield self._sync(coordinator)
+        elif self._beats and not self._heartbeat_flying and now >= self._next_heartbeat:
+            yield self._heartbeat(coordinator, now)
+
+    def deadline(self) -> float | None:
+        """The next heartbeat, retry, or the end of the application's time."""
+        return self._deadline
+
+    def _next_deadline(self, now: float) -> float | None:
+        times = [self.application_at + self._max_poll_s] if self._is_member else []
+        if self._beats:
+            times += (self._next_heartbeat, self._heard_at + self._session_timeout_s)
+        if self.state is JoinState.JOINING:
+            times.append(self._not_before)
+        # A time that has passed is waiting for an input: a reply, the coordinator, the metadata.
+        return min((time for time in times if now < time != _NEVER), default=None)
+
+    def events(self) -> list[Event]:
+        """What the client must do or learn."""
+        events, self._events = self._events, []
+        return events
+
+    def on_reply(self, send: Send, reply: Struct | None, now: float) -> None:
+        """Go on with the dance."""
+        if isinstance(reply, HeartbeatResponse):
+            self._heartbeat_flying = False
+            self._on_heartbeat(reply.error_code, send, now)
+        elif isinstance(reply, LeaveGroupResponse):
+            self._on_left()
+        elif send.context is not self._round:
+            return  # the answer to a round that was given up
+        elif isinstance(reply, JoinGroupResponse):
+            self._flying = False
+            self._on_join(reply, now)
+        elif isinstance(reply, SyncGroupResponse):
+            self._flying = False
+            self._on_sync(reply, now)
+
+    def on_error(self, send: Send, error: KafkaError, now: float) -> None:
+        """The coordinator did not answer: look for it again and go on where we were."""
+        self._finder.invalidate(now)
+        if isinstance(send.request, HeartbeatRequest):
+            self._heartbeat_flying = False
+            self._next_heartbeat = now + _BACKOFF_S
+        elif isinstance(send.request, LeaveGroupRequest):
+            self._on_left()
+        elif send.context is self._round:
+            self._flying = False
+            if self.state in (JoinState.JOINING, JoinState.SYNCING):
+                self._retry(now, KafkaError(error.code()) if error.code() == KafkaError._UNSUPPORTED_FEATURE else None)
+
+    def _go(self, trigger: str) -> None:
+        self.state = TRANSITIONS[self.state, trigger]
+
+    @property
+    def _is_member(self) -> bool:
+        return self.state in _ANY_MEMBER
+
+    @property
+    def _beats(self) -> bool:
+        return self.generation >= 0 and self.state in (
+            JoinState.PREPARING, JoinState.REVOKING, JoinState.ASSIGNING, JoinState.STABLE)
+
+    # Why to rebalance
+
+    def _watch_topics(self) -> None:
+        """Join when there is something to read, and again when the topics or their partitions change."""
+        if self.state is JoinState.OUTSIDE:
+            self._go("subscribe")
+            self._want()
+        seen = (self._metadata.updates, self._subscription.version)
+        if self.state is not JoinState.STABLE or self._rejoin_reason or seen == self._seen:
+            return
+        self._seen = seen
+        if self._topics() != self._joined_topics:
+            self._want()
+            self._rejoin_reason = "the subscription changed"
+        elif self._planned_counts is not None and self._counts(self._planned_counts) != self._planned_counts:
+            self._rejoin_reason = "the partitions of a topic changed"
+
+    def _want(self) -> None:
+        self._metadata.want_all(bool(self._subscription.patterns))
+        self._metadata.want_topics(sorted(self._subscription.names))
+
+    def _topics(self) -> frozenset[str]:
+        topics = self._metadata.cluster.topics
+        return self._subscription.matching(
+            name for name, info in topics.items() if not (self._without_internal and info.is_internal))
+
+    def _topics_known(self) -> bool:
+        """Whether the metadata has been asked for everything subscribed, so that the first plan is a full one."""
+        known = self._metadata.cluster.topics
+        if self._subscription.patterns:
+            return self._metadata.updates > 0
+        return all(name in known for name in self._subscription.names)
+
+    def _counts(self, topics: Iterable[str]) -> dict[str, int]:
+        known = self._metadata.cluster.topics
+        return {topic: len(known[topic].partitions) if topic in known else 0 for topic in topics}
+
+    def _check_application(self, now: float) -> None:
+        if now - self.application_at >= self._max_poll_s:
+            text = (f"The application did not poll for {self._max_poll_s:g} s (max.poll.interval.ms): left group "
+                    f"{self._group_id!r}; poll more often, or raise the limit")
+            self._events.append(GroupFailed(KafkaError(KafkaError._MAX_POLL_EXCEEDED, text)))
+            self._farewell = "" if self.instance_id else self.member_id
+            self._lose()
+        elif self._beats and now - self._heard_at >= self._session_timeout_s:
+            self._lose()
+
+    def _on_stable(self) -> None:
+        if self._lost:
+            self._lose()
+        elif self._rejoin_reason:
+            self._go("rejoin")
+            self._prepare()
+
+    def _lose(self) -> None:
+        """This member was dropped: its partitions may belong to others already."""
+        self._forget_member()
+        if self._asks_application:
+            self._lost = True  # told once the application is back from its callback
+        else:
+            self._tell_lost()
+
+    def _tell_lost(self) -> None:
+        self._lost = self._flying = False
+        self._go("lost")
+        self._ask_to_drop()
+
+    def _ask_to_drop(self) -> None:
+        lost, self._owned, self._target = self._owned, frozenset(), frozenset()
+        self._ask(Change.LOSE, lost)
+
+    def _forget_member(self) -> None:
+        self.generation = _NO_GENERATION
+        self.member_id = ""
+        self._round = object()
+
+    # Telling the application
+
+    def _ask(self, change: Change, keys: Iterable[Key]) -> None:
+        partitions = [TopicPartition(topic, partition) for topic, partition in sorted(keys)]
+        self._asks_application = True
+        self._events.append(Rebalance(change, partitions, self.cooperative, self.generation, self.member_id))
+
+    def _prepare(self) -> None:
+        """Give up before joining: everything in an eager group, what is not subscribed any more in a cooperative."""
+        if self.cooperative:
+            topics = self._topics()
+            self._target = frozenset(key for key in self._owned if key[0] in topics)
+        else:
+            self._target = frozenset()
+        gone = self._owned - self._target
+        if gone:
+            self._ask(Change.REVOKE, gone)
+        else:
+            self._go("prepared")
+
+    def _assign(self) -> None:
+        self._go("assign")
+        self._ask(Change.ASSIGN, self._target - self._owned)
+
+    # Joining
+
+    def _join(self, coordinator: int) -> Send:
+        self._flying = True
+        self._round = object()
+        self._joined_topics = self._topics()
+        data = write_subscription(self._joined_topics, self._owned, self.generation, self._rack)
+        request = JoinGroupRequest(
+            group_id=self._group_id, session_timeout_ms=int(self._session_timeout_s * 1000),
+            rebalance_timeout_ms=int(self._max_poll_s * 1000), member_id=self.member_id,
+            group_instance_id=self.instance_id, protocol_type="consumer",
+            protocols=[JoinGroupRequestProtocol(name=name, metadata=data) for name in self._strategies],
+            reason=self._rejoin_reason or None,
+        )
+        return Send(coordinator, request, self._max_poll_s + _JOIN_SLACK_S, context=self._round)
+
+    def _on_join(self, reply: JoinGroupResponse, now: float) -> None:
+        code = reply.error_code
+        if code == KafkaError.MEMBER_ID_REQUIRED:
+            self.member_id = reply.member_id
+        elif code:
+            self._on_round_error(code, now)
+        else:
+            self._attempts = 0
+            self._rejoin_reason = ""
+            self.member_id, self.generation = reply.member_id, reply.generation_id
+            self._protocol = reply.protocol_name or ""
+            self._heard_at = now
+            self._go("joined")
+            try:
+                if self._protocol not in self._strategies:
+                    raise ProtocolError(f"the coordinator of group {self._group_id!r} chose {self._protocol!r}, which "
+                                        "this member did not offer")
+                plan = self._plan(reply) if reply.leader == reply.member_id else None
+            except ProtocolError as error:
+                self._go("retry")
+                self._retry(now, error.error)
+                return
+            if plan is None:
+                self._planned_counts = None
+            self._plan_to_send = plan or []
+
+    def _plan(self, reply: JoinGroupResponse) -> list[SyncGroupRequestAssignment]:
+        """The leader's part: who gets what."""
+        members = [read_member(m.member_id, m.group_instance_id, m.metadata) for m in reply.members]
+        topics = frozenset[str]().union(*(member.topics for member in members))
+        self._metadata.want_topics(sorted(topics))
+        self._planned_counts = self._counts(topics)
+        if reply.skip_assignment:
+            return []
+        plan = ASSIGNORS[self._protocol].plan(members, self._planned_counts)
+        return [SyncGroupRequestAssignment(member_id=member_id, assignment=write_assignment(keys))
+                for member_id, keys in plan.items()]
+
+    def _sync(self, coordinator: int) -> Send:
+        self._flying = True
+        request = SyncGroupRequest(
+            group_id=self._group_id, generation_id=self.generation, member_id=self.member_id,
+            group_instance_id=self.instance_id, protocol_type="consumer", protocol_name=self._protocol,
+            assignments=self._plan_to_send)
+        return Send(coordinator, request, self._max_poll_s + _JOIN_SLACK_S, context=self._round)
+
+    def _on_sync(self, reply: SyncGroupResponse, now: float) -> None:
+        if reply.error_code:
+            self._on_round_error(reply.error_code, now)
+            return
+        try:
+            target = frozenset(read_assignment(reply.assignment))
+        except ProtocolError as error:
+            self._retry(now, error.error)
+            return
+        self._attempts = 0
+        self._heard_at = now
+        self._next_heartbeat = now + self._heartbeat_s
+        self._target = target
+        gone = self._owned - target
+        if gone:
+            self._go("revoke")
+            self._ask(Change.REVOKE, gone)
+        else:
+            self._assign()
+
+    def _on_round_error(self, code: int, now: float) -> None:
+        """JoinGroup or SyncGroup was refused."""
+        if code in (KafkaError.UNKNOWN_MEMBER_ID, KafkaError.ILLEGAL_GENERATION):
+            if self._owned:
+                self._lose()
+            else:
+                self._forget_member()
+                self._retry(now, None, at_once=self._attempts == 0)
+        elif code == KafkaError.FENCED_INSTANCE_ID:
+            self._fence()
+        elif code in (KafkaError.NOT_COORDINATOR, KafkaError.COORDINATOR_NOT_AVAILABLE):
+            self._finder.invalidate(now)
+            self._retry(now, None)
+        elif code == KafkaError.REBALANCE_IN_PROGRESS:
+            self._retry(now, None, at_once=True)
+        elif KafkaError(code).retriable():
+            self._retry(now, None)
+        else:
+            self._retry(now, KafkaError(code, f"Group {self._group_id!r} refused this member: {KafkaError(code)}"))
+
+    def _retry(self, now: float, report: KafkaError | None, at_once: bool = False) -> None:
+        self._go("retry")
+        self._flying = False
+        pause = min(_BACKOFF_MAX_S, _BACKOFF_S * 2 ** min(self._attempts, 6))
+        self._attempts += 1
+        if report is not None:
+            pause = _REPORT_BACKOFF_S
+            self._events.append(GroupFailed(report))
+        self._not_before = now if at_once else now + pause
+
+    def _fence(self) -> None:
+        text = (f"Another consumer joined group {self._group_id!r} with group.instance.id {self.instance_id!r}: each "
+                "needs its own; close this one")
+        self._forget_member()
+        self._go("fenced")
+        self._events.append(GroupFailed(KafkaError(KafkaError.FENCED_INSTANCE_ID, text, fatal=True)))
+        self._lost = False  # whatever is being told now, this comes after it
+        self._ask_to_drop()
+
+    # Staying and leaving
+
+    def _heartbeat(self, coordinator: int, now: float) -> Send:
+        self._heartbeat_flying = True
+        self._next_heartbeat = now + self._heartbeat_s
+        request = HeartbeatRequest(group_id=self._group_id, generation_id=self.generation, member_id=self.member_id,
+                                   group_instance_id=self.instance_id)
+        return Send(coordinator, request, min(self._session_timeout_s, self._request_timeout_s),
+                    context=self.generation)
+
+    def _on_heartbeat(self, code: int, send: Send, now: float) -> None:
+        if send.context != self.generation or not self._is_member:
+            return
+        if code in (KafkaError.NO_ERROR, KafkaError.REBALANCE_IN_PROGRESS):
+            self._heard_at = now
+            if code and self.state in (JoinState.STABLE, JoinState.ASSIGNING, JoinState.REVOKING):
+                self._rejoin_reason = self._rejoin_reason or "the group rebalances"
+        elif code in (KafkaError.NOT_COORDINATOR, KafkaError.COORDINATOR_NOT_AVAILABLE):
+            self._finder.invalidate(now)
+            self._next_heartbeat = now
+        elif code in (KafkaError.UNKNOWN_MEMBER_ID, KafkaError.ILLEGAL_GENERATION):
+            self._lose()
+        elif code == KafkaError.FENCED_INSTANCE_ID:
+            self._fence()
+        elif not KafkaError(code).retriable():
+            self._events.append(GroupFailed(KafkaError(code)))
+
+    def _leave(self, coordinator: int | None) -> Iterator[Send]:
+        """A static member stays on the books until its session ends, so that a restart finds its place."""
+        if not self.member_id or self.instance_id is not None or coordinator is None:
+            self._on_left()
+        else:
+            self._flying = True
+            yield self._leave_request(coordinator, self.member_id)
+
+    def _leave_request(self, coordinator: int, member_id: str) -> Send:
+        member = MemberIdentity(member_id=member_id, reason="the consumer is done")
+        return Send(coordinator, LeaveGroupRequest(group_id=self._group_id, members=[member]), self._request_timeout_s)
+
+    def _on_left(self) -> None:
+        if self.state is not JoinState.LEAVING:
+            return
+        self._forget_member()
+        self._flying = False
+        self._go("left")
+        self._events.append(Left())
+

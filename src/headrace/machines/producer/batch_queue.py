@@ -1,0 +1,295 @@
+"""The accumulator: batches on their way from `produce()` to the sender, one queue per partition, in order.
+
+`produce()` appends to a `TopicBuffer` in the caller's thread; here, on the loop's thread, batches that are full or
+have lingered are taken out of it and queued. A queue keeps its batches in the order of `produce()` whatever is
+retried: that is the one rule that everything else leans on.
+
+It must not know the wire, leaders or producer ids. From: `client.producer.producer_engine`. Read next:
+`machines.producer.sender`.
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_left
+from collections import deque
+from collections.abc import Callable, Collection, Iterator, Mapping
+from typing import Any, Protocol
+from uuid import UUID
+
+from headrace.errors import KafkaError
+
+__all__ = ["Accumulator", "Buffer", "UnsealedBatch", "PartitionQueue", "ProducerBatch", "SealedBatch"]
+
+
+class SealedBatch(Protocol):
+    """What the producer needs of `records.Batch`: bytes that can be stamped with a producer id and sent."""
+
+    @property
+    def data(self) -> Any:
+        """The batch as it goes on the wire."""
+        ...
+
+    @property
+    def size_bytes(self) -> int:
+        """Length of `data`."""
+        ...
+
+    def stamp(self, producer_id: int, epoch: int, base_sequence: int, transactional: bool = False) -> None:
+        """Write the idempotent producer's identity and number into the header (KIP-98)."""
+        ...
+
+
+class UnsealedBatch(Protocol):
+    """What the producer needs of `records.OpenBatch`: a batch that takes no more records and is not sealed yet."""
+
+    partition: int
+    opened_at: float
+    count: int
+    size_bytes: int
+
+
+class Buffer(Protocol):
+    """What the accumulator needs of `records.TopicBuffer`."""
+
+    def ready(self, opened_before: float | None, held: Collection[int] = ()) -> list[Any]:
+        """Take out full batches, and open ones of partitions not held whose first record came by `opened_before`."""
+        ...
+
+    def next_deadline(self, linger_s: float, held: Collection[int] = ()) -> float | None:
+        """When the oldest open batch of partitions not held has lingered."""
+        ...
+
+
+class ProducerBatch:
+    """One batch between `produce()` and its delivery report (Java: `ProducerBatch`).
+
+    Attributes:
+        ordinal: place in its partition's order; retries return to it.
+        deadline: monotonic seconds; reported as failed when it is not stored by then (KIP-91).
+        sealed: the wire bytes; None while they are being made.
+        attempts: times it was sent.
+        sequence: number of its first record, -1 while it has none. It keeps its number through retries.
+        stamped: the wire bytes have that number.
+        uncertain: an earlier attempt may have been stored although no acknowledgement came.
+        void: its number follows one that was never stored, so it can not have been stored either.
+        reported: its delivery report was made; nothing more may be said about it.
+    """
+
+    __slots__ = (
+        "attempts", "deadline", "last_error", "open", "ordinal", "queue", "reported", "sealed", "sequence",
+        "stamped", "uncertain", "void",
+    )
+
+    def __init__(self, queue: PartitionQueue, ordinal: int, opened: UnsealedBatch, deadline: float) -> None:
+        self.queue = queue
+        self.ordinal = ordinal
+        self.open = opened
+        self.deadline = deadline
+        self.sealed: SealedBatch | None = None
+        self.attempts = 0
+        self.last_error: KafkaError | None = None
+        self.sequence = -1
+        self.stamped = self.uncertain = self.void = self.reported = False
+
+    @property
+    def count(self) -> int:
+        """Records in the batch."""
+        return self.open.count
+
+    @property
+    def size_bytes(self) -> int:
+        """Bytes on the wire once sealed, until then the size before compression."""
+        return self.sealed.size_bytes if self.sealed is not None else self.open.size_bytes
+
+
+class PartitionQueue:
+    """The batches of one partition: those that wait, and those in flight, each in order.
+
+    Attributes:
+        retry_at: monotonic seconds; nothing is sent before (backoff).
+        next_ordinal: place of the next batch.
+        last_offset: where the last record is that was acknowledged; -1 when that is not known.
+        producer_id, epoch, next_sequence, confirmed, closing, topic_id, looked_at: owned by
+            `machines.producer.sequences`.
+    """
+
+    __slots__ = (
+        "closing", "confirmed", "epoch", "in_flight", "last_offset", "looked_at", "next_ordinal", "next_sequence",
+        "partition", "producer_id", "retry_at", "topic", "topic_id", "waiting",
+    )
+
+    def __init__(self, topic: str, partition: int) -> None:
+        self.topic = topic
+        self.partition = partition
+        self.waiting: deque[ProducerBatch] = deque()
+        self.in_flight: list[ProducerBatch] = []
+        self.retry_at = -math.inf
+        self.next_ordinal = 0
+        self.last_offset = -1
+        self.producer_id = -1
+        self.epoch = -1
+        self.next_sequence = 0
+        self.confirmed = self.closing = False
+        self.topic_id = UUID(int=0)
+        self.looked_at = -math.inf
+
+    def add(self, opened: UnsealedBatch, deadline: float) -> ProducerBatch:
+        """Queue a new batch behind all others."""
+        batch = ProducerBatch(self, self.next_ordinal, opened, deadline)
+        self.next_ordinal += 1
+        self.waiting.append(batch)
+        return batch
+
+    def sendable(self, now: float, limit: int) -> ProducerBatch | None:
+        """The batch to send next, None if nothing may be sent now.
+
+        A retry waits until nothing is in flight: what was sent behind it will be refused and has to return to its
+        place first, and only then is the order certain again.
+        """
+        if not self.waiting or now < self.retry_at or len(self.in_flight) >= limit:
+            return None
+        head = self.waiting[0]
+        if head.sealed is None or (head.attempts and self.in_flight):
+            return None
+        return head
+
+    def take(self) -> ProducerBatch:
+        """Move the first waiting batch into flight."""
+        batch = self.waiting.popleft()
+        batch.attempts += 1
+        self.in_flight.append(batch)
+        return batch
+
+    def requeue(self, batch: ProducerBatch) -> None:
+        """Put a batch that comes back for a retry into its old place in the order."""
+        place = bisect_left(self.waiting, batch.ordinal, key=lambda other: other.ordinal)
+        self.waiting.insert(place, batch)
+
+    def followers(self, batch: ProducerBatch) -> Iterator[ProducerBatch]:
+        """Unresolved batches that come after this one."""
+        return (b for b in (*self.in_flight, *self.waiting) if b.ordinal > batch.ordinal)
+
+    def is_first(self, batch: ProducerBatch) -> bool:
+        """True when no earlier batch of the partition is unresolved."""
+        return not any(b.ordinal < batch.ordinal for b in (*self.in_flight, *self.waiting))
+
+
+class Accumulator:
+    """All queues of a producer.
+
+    Args:
+        buffers: the open batches by topic; others add to it.
+        linger_s: seconds that a batch which is not full waits for more records.
+        message_timeout_s: seconds from the first record of a batch until it is given up; `math.inf` for ever.
+        seal: called once for each new batch; sets `batch.sealed`, at once or later (compression in another thread).
+
+    Attributes:
+        seal: as given; also for parts of batches.
+        flushing: while it is true, batches do not linger.
+        hurry: the same, for the next time only.
+    """
+
+    def __init__(
+        self,
+        buffers: Mapping[str, Buffer],
+        linger_s: float,
+        message_timeout_s: float,
+        seal: Callable[[ProducerBatch], None],
+    ) -> None:
+        self._buffers = buffers
+        self.flushing: object = False
+        self.hurry = False
+        self._linger_s, self._message_timeout_s = linger_s, message_timeout_s
+        self.seal = seal
+        self._queues: dict[tuple[str, int], PartitionQueue] = {}
+        self._busy: dict[PartitionQueue, None] = {}  # those with batches waiting, least recently served first
+        self._held: dict[str, set[int]] = {}  # the same by topic: their open batch may grow until its turn comes
+
+    def collect(self, now: float, everything: bool = False) -> bool:
+        """Take batches that are full, have lingered, or are flushed out of the buffers into their queues.
+
+        Returns True if there were any.
+
+        While a partition has batches waiting, its open batch stays where it is and grows: behind a slow broker,
+        batches get larger instead of more.
+        """
+        opened_before = math.inf if everything or self.flushing or self.hurry else now - self._linger_s
+        self.hurry = found = False
+        for topic, buffer in list(self._buffers.items()):
+            for opened in buffer.ready(opened_before, () if everything else self._held.get(topic, ())):
+                queue = self.queue(topic, opened.partition)
+                self._has_waiting(queue)
+                self.seal(queue.add(opened, opened.opened_at + self._message_timeout_s))
+                found = True
+        return found
+
+    def _has_waiting(self, queue: PartitionQueue) -> None:
+        self._busy[queue] = None
+        self._held.setdefault(queue.topic, set()).add(queue.partition)
+
+    def _served(self, queue: PartitionQueue) -> None:
+        self._busy.pop(queue, None)
+        if queue.waiting:
+            self._busy[queue] = None  # at the end of the round
+        else:
+            self._held[queue.topic].discard(queue.partition)
+
+    def queue(self, topic: str, partition: int) -> PartitionQueue:
+        """The queue of a partition, made on first use."""
+        key = (topic, partition)
+        queue = self._queues.get(key)
+        if queue is None:
+            queue = self._queues[key] = PartitionQueue(topic, partition)
+        return queue
+
+    def busy(self) -> list[PartitionQueue]:
+        """Queues with batches waiting, the one that was served longest ago first."""
+        return list(self._busy)
+
+    def take(self, queue: PartitionQueue) -> ProducerBatch:
+        """Move the first batch of a queue into flight; the queue goes to the end of the round."""
+        batch = queue.take()
+        self._served(queue)
+        return batch
+
+    def settle(self, batch: ProducerBatch) -> None:
+        """An attempt has ended: the batch is no longer in flight."""
+        batch.queue.in_flight.remove(batch)
+
+    def requeue(self, batch: ProducerBatch, retry_at: float) -> None:
+        """Send a settled batch again, not before `retry_at`."""
+        queue = batch.queue
+        queue.requeue(batch)
+        queue.retry_at = max(queue.retry_at, retry_at)
+        self._has_waiting(queue)
+
+    def drop(self, batch: ProducerBatch) -> None:
+        """Take a waiting batch out for good."""
+        batch.queue.waiting.remove(batch)
+        self._served(batch.queue)
+
+    def expired(self, now: float) -> list[ProducerBatch]:
+        """Waiting batches whose time is over. Those in flight are judged when their attempt ends."""
+        return [batch for queue in self._busy if queue.waiting[0].deadline <= now  # the first is the oldest
+                for batch in queue.waiting if batch.deadline <= now]
+
+    def waiting(self) -> list[ProducerBatch]:
+        """All queued batches that are not in flight, in order for each partition."""
+        return [batch for queue in self._busy for batch in queue.waiting]
+
+    def in_flight(self) -> list[ProducerBatch]:
+        """All batches that were sent and await their answer."""
+        return [batch for queue in self._queues.values() for batch in queue.in_flight]
+
+    def deadline(self, now: float) -> float | None:
+        """The next moment at which time alone changes something: a batch has lingered, may be retried, or is over."""
+        moments = [queue.waiting[0].deadline for queue in self._busy]
+        if moments:
+            moments += [queue.retry_at for queue in self._busy if queue.retry_at > now]
+        linger_s = 0.0 if self.flushing else self._linger_s
+        for topic, buffer in self._buffers.items():
+            if (lingered := buffer.next_deadline(linger_s, self._held.get(topic, ()))) is not None:
+                moments.append(lingered)
+        soonest = min(moments, default=math.inf)
+        return soonest if soonest < math.inf else None

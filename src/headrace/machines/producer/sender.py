@@ -1,0 +1,370 @@
+"""The sender: turns queued batches into produce requests, and answers into delivery reports or retries.
+
+Each poll drains the partitions whose leader has room: one batch per partition and request, as many requests in flight
+per broker as allowed. `machines.producer.reactions` is the table of what each answer means.
+
+It must not know sockets or callers. Came from: `machines.producer.batch_queue`; numbers: `machines.producer.sequences`.
+Read next: `net.driver`, which sends what `poll` returns.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from typing import Final, Protocol
+from uuid import UUID
+
+from headrace.errors import KafkaError
+from headrace.machines.machine import REFUSALS, Event, Send
+from headrace.machines.producer.batch_queue import Accumulator, PartitionQueue, ProducerBatch
+from headrace.machines.producer.message_sets import produce_for_version
+from headrace.machines.producer.produce_request import produce_request
+from headrace.machines.producer.reactions import (
+    HOPELESS,
+    Reaction,
+    answer_error,
+    answers_by_partition,
+    forgotten,
+    reaction_to,
+)
+from headrace.machines.producer.sequences import Sequences
+from headrace.machines.producer.splitting import divide, without_headers
+from headrace.machines.producer.transactions import Transactions
+from headrace.slotted import slotted
+from headrace.types.records import TIMESTAMP_CREATE_TIME, TIMESTAMP_LOG_APPEND_TIME, NodeAddress
+from headrace.wire.messages.producer.produce import (
+    InitProducerIdRequest,
+    InitProducerIdResponse,
+    PartitionProduceResponse,
+    ProduceResponse,
+)
+from headrace.wire.schema import Struct
+
+__all__ = ["BatchDone", "Leaders", "Limits", "ProducerFailed", "Sender"]
+
+_REQUEST_OVERHEAD_BYTES: Final = 512  # header, topic name and lengths; generous
+
+
+@slotted(eq=False)
+class BatchDone(Event):
+    """A batch's delivery report: said exactly once for each batch.
+
+    Attributes:
+        error: None when it is stored.
+        base_offset: offset of its first record; -1 when not known (acks=0, an old duplicate, an error).
+        timestamp_ms: the broker's time if `timestamp_type` is log append time, else -1: each record's own.
+    """
+
+    batch: ProducerBatch
+    error: KafkaError | None = None
+    base_offset: int = -1
+    timestamp_type: int = TIMESTAMP_CREATE_TIME
+    timestamp_ms: int = -1
+
+
+@slotted(eq=False)
+class ProducerFailed(Event):
+    """No record can be stored any more; every batch, also future ones, is reported with this error."""
+
+    error: KafkaError
+
+
+class Leaders(Protocol):
+    """What the sender needs of `machines.cluster.metadata`. `last_error` is why nobody could be asked for leaders."""
+
+    last_error: KafkaError | None
+
+    def leader(self, topic: str, partition: int) -> tuple[int | None, int]:
+        """Broker id of the leader, None while it is not known, and the leader's epoch."""
+        ...
+
+    def topic_id(self, topic: str) -> UUID:
+        """A topic's id (KIP-516); zero while it is not known."""
+        ...
+
+    def refresh(self, now: float) -> None:
+        """Ask for new metadata soon."""
+        ...
+
+    def update_leader(
+        self, topic: str, partition: int, leader_id: int, leader_epoch: int, endpoints: Iterable[NodeAddress] = ()
+    ) -> bool:
+        """Take a hint about the new leader (KIP-951); True when it is news."""
+        ...
+
+
+@slotted(frozen=True)
+class Limits:
+    """The producer's settings, in seconds and bytes."""
+
+    acks: int = -1
+    max_in_flight: int = 5
+    max_request_bytes: int = 1_000_000
+    request_timeout_s: float = 30.0
+    retries: int = 2**31 - 1
+    message_timeout_s: float = math.inf
+
+
+class Sender:
+    """The machine of the produce path.
+
+    Args:
+        accumulator, sequences: where batches wait, and who numbers them.
+        leaders: who knows the leaders.
+        limits: settings.
+        backoff_s: seconds to wait before retry n (0, 1, ...), jitter included.
+        transactions: the producer's transactions, None without a `transactional.id`.
+    """
+
+    def __init__(
+        self,
+        accumulator: Accumulator,
+        sequences: Sequences,
+        leaders: Leaders,
+        limits: Limits,
+        backoff_s: Callable[[int], float],
+        transactions: Transactions | None = None,
+    ) -> None:
+        self.failed: KafkaError | None = None
+        self._accumulator, self._sequences, self._leaders = accumulator, sequences, leaders
+        self._limits, self._backoff_s = limits, backoff_s
+        self._transactions = transactions
+        self._requests: dict[int, int] = {}  # produce requests in flight per broker
+        self._throttled_until: dict[int, float] = {}
+        self._polled_at = -math.inf
+        self._events: list[Event] = []
+
+    def poll(self, now: float) -> list[Send]:
+        """Requests to send now."""
+        self._polled_at = now
+        self._accumulator.collect(now)
+        if (lost := self.failed or (self._transactions.lost if self._transactions is not None else None)) is not None:
+            self.purge(lost, None)
+            return []
+        for batch in self._accumulator.expired(now):
+            self._accumulator.drop(batch)
+            self._give_up(batch, self._timed_out(batch))
+        sends = list(self._drain(now))
+        while sends and self._accumulator.collect(now):  # what was held back behind them
+            sends += self._drain(now)
+        sends += self._sequences.poll(now)
+        return sends
+
+    def deadline(self) -> float | None:
+        """When to poll again although nothing happened."""
+        moments = [self._accumulator.deadline(self._polled_at), None if self.failed else self._sequences.deadline()]
+        moments += [until for until in self._throttled_until.values() if until > self._polled_at]
+        return min([moment for moment in moments if moment is not None], default=None)
+
+    def events(self) -> list[Event]:
+        """Delivery reports, and the producer's own failure."""
+        taken, self._events = self._events, []
+        return taken
+
+    # Draining
+
+    def _drain(self, now: float) -> Iterator[Send]:
+        by_leader: dict[int, deque[PartitionQueue]] = {}
+        for queue in self._accumulator.busy():
+            leader, _ = self._leaders.leader(queue.topic, queue.partition)
+            if leader is None:
+                if self._next(queue, now) is not None:
+                    self._leaders.refresh(now)
+            elif self._has_room(leader) and self._throttled_until.get(leader, now) <= now:
+                by_leader.setdefault(leader, deque()).append(queue)
+        for leader, queues in by_leader.items():
+            while queues and self._has_room(leader) and (batches := self._fill(queues, now)):
+                self._requests[leader] = self._requests.get(leader, 0) + 1
+                yield self._request(leader, batches, now)
+
+    def _has_room(self, leader: int) -> bool:
+        return self._requests.get(leader, 0) < self._limits.max_in_flight
+
+    def _next(self, queue: PartitionQueue, now: float) -> ProducerBatch | None:
+        batch = queue.sendable(now, self._limits.max_in_flight)
+        if batch is None:
+            return None
+        self._sequences.doubt(queue, self._leaders.topic_id(queue.topic), now)
+        return batch if self._sequences.allows(queue, batch) else None
+
+    def _fill(self, queues: deque[PartitionQueue], now: float) -> list[ProducerBatch]:
+        """Take batches for one request: one per partition, in turn, together no larger than a request may be."""
+        taken: list[ProducerBatch] = []
+        room = self._limits.max_request_bytes - _REQUEST_OVERHEAD_BYTES
+        for _ in range(len(queues)):
+            batch = self._next(queues[0], now)
+            if batch is not None and taken and batch.size_bytes > room:
+                break
+            queue = queues.popleft()  # one without a batch to send has none for the next request either
+            if batch is not None:
+                room -= batch.size_bytes
+                taken.append(self._accumulator.take(queue))
+                self._sequences.number(queue, batch)
+                if queue.waiting:
+                    queues.append(queue)
+        return taken
+
+    def _request(self, leader: int, batches: list[ProducerBatch], now: float) -> Send:
+        limits = self._limits
+        request, highest = produce_request(batches, limits.acks, limits.request_timeout_s, self._transactions)
+        left_s = max(min([batch.deadline for batch in batches]) - now, 0.001)
+        return Send(leader, request, min(limits.request_timeout_s, left_s), max_version=highest,
+                    expects_reply=limits.acks != 0, context=batches, for_version=produce_for_version)
+
+    # Answers
+
+    def on_reply(self, send: Send, reply: Struct | None, now: float) -> None:
+        """The broker answered, or with acks=0 the request was written."""
+        if isinstance(reply, InitProducerIdResponse):
+            self.fail_on(self._sequences.on_reply(reply, now))
+            return
+        self._requests[send.destination] -= 1
+        if not isinstance(reply, ProduceResponse):
+            for batch in send.context:
+                self._stored(batch, BatchDone(batch))
+            return
+        if reply.throttle_time_ms > 0:
+            self._throttled_until[send.destination] = now + reply.throttle_time_ms / 1000.0
+        answers = answers_by_partition(send.request, reply, self._leaders.topic_id)
+        endpoints = [NodeAddress(n.node_id, n.host, n.port, n.rack) for n in reply.node_endpoints]
+        for batch in send.context:
+            answer = answers.get((batch.queue.topic, batch.queue.partition))
+            if answer is None:  # as good as none
+                answer = PartitionProduceResponse(index=batch.queue.partition, error_code=KafkaError.REQUEST_TIMED_OUT)
+            self._react(batch, answer, endpoints, now)
+
+    def on_error(self, send: Send, error: KafkaError, now: float) -> None:
+        """No answer came."""
+        if isinstance(send.request, InitProducerIdRequest):
+            if error.code() in REFUSALS:  # it may let us in later; these records do not wait for that
+                self.purge(error, None)
+            self.fail_on(self._sequences.on_error(error, now))
+            return
+        self._requests[send.destination] -= 1
+        self._leaders.refresh(now)
+        for batch in send.context:
+            self._accumulator.settle(batch)
+            if error.code() in HOPELESS:
+                for part, why in without_headers(batch, error, self._accumulator, now):
+                    self._give_up(part, why)
+            else:
+                self._retry(batch, error, now, uncertain=error.maybe_applied)
+
+    def _react(
+        self, batch: ProducerBatch, answer: PartitionProduceResponse, endpoints: list[NodeAddress], now: float
+    ) -> None:
+        reaction = reaction_to(answer.error_code)
+        if reaction is Reaction.STORED:
+            self._stored(batch, _done(batch, answer))
+            return
+        self._accumulator.settle(batch)
+        error = answer_error(_name(batch), answer)
+        hinted = False
+        if reaction is Reaction.MOVED:
+            hinted = self._follow_leader(batch.queue, answer, endpoints, now)
+        if reaction is Reaction.FATAL:
+            self._give_up(batch, error)
+            self.fail_on(error)
+        elif reaction is Reaction.DIVIDE and not batch.reported:
+            for part, why in divide(batch, answer, error, self._accumulator, now, self._sequences.transactional):
+                self._give_up(part, why)
+        elif reaction in (Reaction.FAIL, Reaction.DIVIDE) or (reaction is Reaction.NUMBER and not
+                self._sequences.on_refused(batch, forgotten(answer, batch.queue.last_offset))):
+            self._give_up(batch, error)
+        else:
+            uncertain = reaction in (Reaction.RETRY, Reaction.MOVED)
+            self._retry(batch, error, now, uncertain=uncertain, at_once=hinted)
+
+    def _follow_leader(
+        self, queue: PartitionQueue, answer: PartitionProduceResponse, endpoints: list[NodeAddress], now: float
+    ) -> bool:
+        """Take the broker's hint at the new leader; True when it is news. If not, the topic may have been made anew."""
+        hint = answer.current_leader
+        news = hint.leader_id >= 0 and self._leaders.update_leader(
+            queue.topic, queue.partition, hint.leader_id, hint.leader_epoch, endpoints)
+        if not news:
+            self._leaders.refresh(now)
+        return news
+
+    def _stored(self, batch: ProducerBatch, done: BatchDone) -> None:
+        self._accumulator.settle(batch)
+        self._sequences.on_stored(batch.queue)
+        if done.base_offset >= 0:
+            batch.queue.last_offset = done.base_offset + batch.count - 1
+        self._report(done)
+
+    def _retry(
+        self, batch: ProducerBatch, error: KafkaError, now: float, *, uncertain: bool, at_once: bool = False
+    ) -> None:
+        batch.uncertain |= uncertain and not batch.void
+        batch.last_error = error
+        if batch.reported:  # purged while in flight
+            self._sequences.on_given_up(batch, error)
+        elif batch.attempts > self._limits.retries:
+            self._give_up(batch, error)
+        elif batch.deadline <= now:
+            self._give_up(batch, self._timed_out(batch))
+        else:
+            wait_s = 0.0 if at_once else self._backoff_s(batch.attempts - 1)
+            self._accumulator.requeue(batch, now + wait_s)
+
+    def _give_up(self, batch: ProducerBatch, error: KafkaError) -> None:
+        if batch.uncertain and not error.maybe_applied:
+            error = KafkaError(error.code(), error.str(), error.fatal(), error.retriable(), maybe_applied=True)
+        self._sequences.on_given_up(batch, error)
+        self._report(BatchDone(batch, error))
+
+    def _report(self, done: BatchDone) -> None:
+        if not done.batch.reported:
+            done.batch.reported = True
+            self._events.append(done)
+
+    def _timed_out(self, batch: ProducerBatch) -> KafkaError:
+        last = batch.last_error or self._sequences.last_error or self._leaders.last_error
+        why = f"last error: {last}" if last else "its leader was not reached"
+        text = f"{_name(batch)}: not delivered within message.timeout.ms ({self._limits.message_timeout_s:g} s); {why}"
+        return KafkaError(KafkaError._MSG_TIMED_OUT, text, maybe_applied=batch.uncertain)
+
+    def purge(self, queued: KafkaError | None, in_flight: KafkaError | None) -> None:
+        """Report batches as failed: those that wait, those in flight, or both; None leaves a kind alone."""
+        if queued is not None:
+            self._accumulator.collect(self._polled_at, everything=True)
+            for batch in self._accumulator.waiting():
+                self._accumulator.drop(batch)
+                self._give_up(batch, queued)
+        if in_flight is not None:
+            for batch in self._accumulator.in_flight():
+                self._report(BatchDone(batch, in_flight))  # its number is settled when the answer comes
+                if self._transactions is not None:
+                    self._transactions.on_record_failed(in_flight)
+
+    def unresolved(self) -> bool:
+        """True while a batch is neither stored nor given up."""
+        return bool(self._accumulator.waiting() or self._accumulator.in_flight())
+
+    def fail(self, batch: ProducerBatch, error: KafkaError) -> None:
+        """A waiting batch can not be sent at all."""
+        if not batch.reported:
+            self._accumulator.drop(batch)
+            self._give_up(batch, error)
+
+    def fail_on(self, error: KafkaError | None) -> None:
+        """Stop for good; nothing happens without an error, or when it has stopped."""
+        if error is None or self.failed is not None:
+            return
+        self.failed = KafkaError(error.code(), f"The producer can not go on: {error.str()}", fatal=True)
+        if self._transactions is not None:
+            self._transactions.on_fatal(self.failed)
+        self._events.insert(0, ProducerFailed(self.failed))  # who hears of a record must not be able to send another
+        self.purge(self.failed, None)
+
+
+def _done(batch: ProducerBatch, answer: PartitionProduceResponse) -> BatchDone:
+    offset = -1 if answer.error_code else answer.base_offset  # a duplicate's is not told
+    time_type = TIMESTAMP_LOG_APPEND_TIME if answer.log_append_time_ms >= 0 else TIMESTAMP_CREATE_TIME
+    return BatchDone(batch, None, offset, time_type, answer.log_append_time_ms)
+
+
+def _name(batch: ProducerBatch) -> str:
+    return f"{batch.queue.topic}[{batch.queue.partition}]"

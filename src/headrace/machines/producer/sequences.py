@@ -1,0 +1,212 @@
+"""Numbers that make retries safe: a producer id for the client, an epoch and sequences for each partition (KIP-98).
+
+A broker stores a batch only if its number follows the last one, and recognises the last five; so a batch keeps its
+number through all retries, and what may have been stored is never sent under a new number. When numbers can not go
+on (a batch was given up), the partition *closes*: numbered batches are resolved first, then it starts again at zero in
+the next epoch (KIP-360). Epochs are per partition here: brokers compare them per partition, and so one partition's
+trouble does not stop the others.
+
+It must not know leaders or sockets. Read next: `machines.producer.sender`, which asks here before it sends and after it
+hears.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Final
+from uuid import UUID
+
+from headrace.errors import KafkaError
+from headrace.machines.machine import ANY_NODE, REFUSALS, Send
+from headrace.machines.producer.batch_queue import PartitionQueue, ProducerBatch
+from headrace.wire.messages.producer.produce import InitProducerIdRequest, InitProducerIdResponse
+
+__all__ = ["MAX_EPOCH", "Sequences", "number_behind", "restart"]
+
+MAX_EPOCH: Final = 32_767
+_SEQUENCE_MASK: Final = 0x7FFFFFFF  # after 2^31 - 1 comes 0
+_RECOGNISED: Final = 5  # batches per producer and partition that a broker remembers
+_SILENCE_S: Final = 60.0  # far less than after which a broker forgets who is silent (producer.id.expiration.ms)
+_TRANSACTION_TIMEOUT_MS: Final = 2_147_483_647  # without a transactional id the broker ignores it
+
+
+class Sequences:
+    """Gives batches their numbers and decides what a refusal means for those behind.
+
+    Args:
+        enabled: False for `enable.idempotence=false`; then nothing is numbered and every rule says "go on".
+        request_timeout_s: seconds for an InitProducerId request.
+        backoff_s: seconds to wait before attempt n (0, 1, ...) of InitProducerId.
+
+    Attributes:
+        transactional: batches belong to transactions.
+    """
+
+    transactional = False
+
+    def __init__(self, enabled: bool, request_timeout_s: float, backoff_s: Callable[[int], float]) -> None:
+        self.enabled = enabled
+        self._request_timeout_s = request_timeout_s
+        self._backoff_s = backoff_s
+        self._producer_id = -1
+        self._epoch = -1
+        self._asking = False
+        self._attempts = 0
+        self._ask_at = 0.0
+        self._last_error: KafkaError | None = None
+
+    # The producer id
+
+    @property
+    def last_error(self) -> KafkaError | None:
+        """Why there is no producer id yet; None if nobody has failed to give one, or it is there."""
+        return self._last_error
+
+    @property
+    def _wanted(self) -> bool:
+        return self.enabled and self._producer_id < 0 and not self._asking
+
+    def poll(self, now: float) -> Iterator[Send]:
+        """Ask for a producer id if one is needed."""
+        if not self._wanted or now < self._ask_at:
+            return
+        self._asking = True
+        request = InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=_TRANSACTION_TIMEOUT_MS)
+        yield Send(ANY_NODE, request, self._request_timeout_s)
+
+    def deadline(self) -> float | None:
+        """When to ask again."""
+        return self._ask_at if self._wanted else None
+
+    def on_reply(self, reply: InitProducerIdResponse, now: float) -> KafkaError | None:
+        """Take the producer id; returns an error that no retry can cure."""
+        if reply.error_code:
+            return self.on_error(KafkaError(reply.error_code), now)
+        self._asking, self._last_error = False, None
+        self._attempts = 0
+        self._producer_id, self._epoch = reply.producer_id, reply.producer_epoch
+        return None
+
+    def on_error(self, error: KafkaError, now: float) -> KafkaError | None:
+        """No producer id came: ask again later, or return the error when that is useless."""
+        if error.code() == KafkaError._UNSUPPORTED_FEATURE:
+            error = KafkaError(error.code(), "the brokers are older than Kafka 0.11 and can not tell repeated records: "
+                               "set enable.idempotence to false, and some may be stored twice")
+        self._asking, self._last_error = False, error
+        self._ask_at = now + self._backoff_s(self._attempts)
+        self._attempts += 1
+        return None if error.retriable() or error.code() in REFUSALS else error
+
+    # The numbers of a partition
+
+    def allows(self, queue: PartitionQueue, batch: ProducerBatch) -> bool:
+        """May this batch, the queue's first, be sent now?"""
+        if not self.enabled:
+            return True
+        if queue.closing:
+            if queue.in_flight:
+                return False
+            if batch.sequence >= 0 and not batch.void:
+                return True
+            restart(queue, queue.epoch + 1)
+        if batch.sequence < 0 and not self._identify(queue):
+            return False
+        return self.has_room(queue, batch)
+
+    def doubt(self, queue: PartitionQueue, topic_id: UUID, now: float) -> None:
+        """Notice that the leader may hold nothing of this producer any more: the topic is another one by that name, or
+        was silent for so long that the producer may have been forgotten.
+
+        Args:
+            queue: whose batch may be sent.
+            topic_id: of the topic as it is known now; zero while it is not.
+            now: monotonic seconds.
+        """
+        if (topic_id is not queue.topic_id and topic_id != queue.topic_id) or now - queue.looked_at > _SILENCE_S:
+            queue.topic_id, queue.confirmed = topic_id, False
+        queue.looked_at = now
+
+    def has_room(self, queue: PartitionQueue, batch: ProducerBatch) -> bool:
+        """May the batch follow those in flight?
+
+        A broker that holds nothing of this producer accepts any number: until the first batch is stored, a second one
+        could overtake it. And it recognises a repeated batch among the last five only: an unresolved one must not get
+        older than that.
+        """
+        if not queue.in_flight:
+            return True
+        oldest = min(other.ordinal for other in queue.in_flight)
+        return queue.confirmed and batch.ordinal - oldest < _RECOGNISED
+
+    def number(self, queue: PartitionQueue, batch: ProducerBatch) -> None:
+        """Give a batch its number, once; retries keep it, and parts of a batch have theirs from it."""
+        if not self.enabled or (batch.sequence >= 0 and batch.stamped):
+            return
+        if batch.sequence < 0:
+            batch.sequence = queue.next_sequence
+            queue.next_sequence = number_behind(batch.sequence, batch.count)
+        batch.stamped = True
+        if batch.sealed is not None:
+            batch.sealed.stamp(queue.producer_id, queue.epoch, batch.sequence, self.transactional)
+
+    def on_stored(self, queue: PartitionQueue) -> None:
+        """The broker stored a batch, so it now knows this producer."""
+        queue.confirmed = True
+
+    def on_refused(self, batch: ProducerBatch, forgotten: bool = False) -> bool:
+        """The broker refused the number of a settled batch. Returns True to send it again, False to give it up.
+
+        Args:
+            batch: what was refused.
+            forgotten: the broker forgot the producer because all that it wrote was deleted in time: nothing is lost.
+                Here it makes no difference, for the next epoch begins at zero whatever the broker remembers (KIP-360).
+
+        Only the first unresolved batch says something about the partition; those behind are refused because it is
+        missing. If an earlier attempt of the first may have been stored, a new number could store it twice.
+        """
+        queue = batch.queue
+        if batch.void or not queue.is_first(batch):
+            return True
+        if batch.uncertain:
+            return False
+        batch.void = True
+        self._close(batch)
+        return True
+
+    def on_given_up(self, batch: ProducerBatch, error: KafkaError) -> None:
+        """A settled or waiting batch is reported as failed and will not be sent again."""
+        if self.enabled and batch.sequence >= 0:
+            self._close(batch)
+
+    def _close(self, batch: ProducerBatch) -> None:
+        batch.queue.closing = True
+        if batch.void or not batch.uncertain:  # surely not stored, and so nothing that follows it
+            for follower in batch.queue.followers(batch):
+                if follower.sequence >= 0:
+                    follower.void = True
+
+    def _identify(self, queue: PartitionQueue) -> bool:
+        """Make sure that the queue has a producer id with epochs left; False while it must wait for one."""
+        if queue.producer_id >= 0 and queue.epoch <= MAX_EPOCH:
+            return True
+        if queue.producer_id == self._producer_id:
+            self._producer_id = -1  # its epochs are used up: `poll` asks for another
+        if self._producer_id < 0:
+            return False
+        queue.producer_id, queue.epoch = self._producer_id, self._epoch
+        return True
+
+
+def number_behind(sequence: int, count: int) -> int:
+    """The number that follows those of `count` records."""
+    return (sequence + count) & _SEQUENCE_MASK
+
+
+def restart(queue: PartitionQueue, epoch: int) -> None:
+    """All numbered batches are resolved: begin at zero, as a rule in the next epoch."""
+    for batch in queue.waiting:
+        batch.sequence = -1
+        batch.void = batch.uncertain = False
+    queue.epoch = epoch
+    queue.next_sequence = 0
+    queue.closing = queue.confirmed = False

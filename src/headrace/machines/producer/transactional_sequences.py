@@ -1,0 +1,80 @@
+"""Numbers of batches inside transactions: one producer id and epoch for all partitions, given by the coordinator.
+
+Where `machines.producer.sequences` starts a partition again in its next epoch, here a batch that is given up dooms the
+transaction: after the abort everything starts at zero in an epoch that the coordinator gives.
+
+It must not know leaders or sockets. Read next: `machines.producer.transactions`, which decides.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from headrace.errors import KafkaError
+from headrace.machines.machine import Send
+from headrace.machines.producer.batch_queue import PartitionQueue, ProducerBatch
+from headrace.machines.producer.sequences import Sequences, restart
+from headrace.machines.producer.transactions import Transactions
+
+__all__ = ["TransactionalSequences"]
+
+
+class TransactionalSequences(Sequences):
+    """Gives batches their numbers inside a transaction.
+
+    Args:
+        transactions: knows the producer id, its epoch, and what may be sent.
+    """
+
+    transactional = True
+
+    def __init__(self, transactions: Transactions) -> None:
+        super().__init__(True, 0.0, lambda attempt: 0.0)
+        self._transactions = transactions
+
+    @property
+    def last_error(self) -> KafkaError | None:
+        """Why the coordinator has not done yet what it was asked for."""
+        return self._transactions.last_error
+
+    def poll(self, now: float) -> Iterator[Send]:
+        """Nothing: the coordinator gives the producer id."""
+        return iter(())
+
+    def deadline(self) -> float | None:
+        """Never."""
+        return None
+
+    def allows(self, queue: PartitionQueue, batch: ProducerBatch) -> bool:
+        """May this batch, the queue's first, be sent now?"""
+        numbers = self._transactions
+        if not numbers.admits(queue.topic, queue.partition):
+            return False
+        if (queue.producer_id, queue.epoch) != (numbers.producer_id, numbers.epoch):
+            queue.producer_id, queue.epoch = numbers.producer_id, numbers.epoch
+            queue.next_sequence, queue.confirmed, queue.closing = 0, False, False
+        if queue.closing:
+            if queue.in_flight:
+                return False
+            restart(queue, queue.epoch)
+        return self.has_room(queue, batch)
+
+    def on_stored(self, queue: PartitionQueue) -> None:
+        """The broker stored a batch: its number, and its place in the transaction, are settled."""
+        super().on_stored(queue)
+        self._transactions.on_batch_stored()
+
+    def on_refused(self, batch: ProducerBatch, forgotten: bool = False) -> bool:
+        """The broker refused a number: those behind a missing batch wait for its fate, the first one is given up.
+
+        Unless the broker forgot the producer and nothing was lost: then the numbers begin at zero, in the same epoch.
+        """
+        queue = batch.queue
+        if not queue.is_first(batch):
+            return True
+        queue.closing |= forgotten and batch.sequence > 0 and not batch.uncertain
+        return queue.closing
+
+    def on_given_up(self, batch: ProducerBatch, error: KafkaError) -> None:
+        """A batch is reported as failed: the transaction can not be committed."""
+        self._transactions.on_batch_failed(error, sent=batch.sequence >= 0, uncertain=batch.uncertain)

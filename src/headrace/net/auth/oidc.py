@@ -1,0 +1,114 @@
+"""Tokens from an OpenID Connect token endpoint, by the client credentials grant.
+
+One attempt here is one HTTP request; `net.auth.tokens` decides when there is another. Source: RFC 6749 section 4.4,
+KIP-768 (Java: `HttpJwtRetriever`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import json
+import ssl
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
+from urllib.parse import quote_plus, urlencode, urlsplit
+
+from headrace.errors import KafkaError, KafkaException
+from headrace.machines.cluster.sasl.exchange import one_line, refused
+from headrace.net.auth.tls import load_authorities
+from headrace.net.auth.tokens import Token, jwt_expiry
+
+__all__ = ["token_endpoint"]
+
+_MOST_REPLY_BYTES = 1_048_576
+_OK, _TOO_MANY, _SERVER_FAILS = 200, 429, 500
+
+
+def token_endpoint(config: Mapping[str, Any], extensions: Mapping[str, str]) -> Callable[[], Awaitable[Token]]:
+    """What gets one token from the endpoint that the properties name.
+
+    Raises:
+        ConfigError: the CA certificates can not be loaded.
+    """
+    url = urlsplit(config["sasl.oauthbearer.token.endpoint.url"])
+    context = None
+    if url.scheme == "https":
+        context = ssl.create_default_context()
+        load_authorities(context, config, "https.ca.location", "https.ca.pem")
+    form = {"grant_type": "client_credentials"}
+    if config["sasl.oauthbearer.scope"]:
+        form["scope"] = config["sasl.oauthbearer.scope"]
+    encoded = quote_plus if config["sasl.oauthbearer.header.urlencode"] else str
+    credentials = ":".join(encoded(config[f"sasl.oauthbearer.client.{part}"]) for part in ("id", "secret"))
+    headers = {
+        "Authorization": f"Basic {base64.b64encode(credentials.encode()).decode()}",
+        "Content-Type": "application/x-www-form-urlencoded",
+        "Accept": "application/json",
+    }
+    target = (url.path or "/") + (f"?{url.query}" if url.query else "")
+    where = f"{url.hostname}{f':{url.port}' if url.port else ''}{url.path}"
+    dial_s, read_s = config["sasl.login.connect.timeout.ms"] / 1000.0, config["sasl.login.read.timeout.ms"] / 1000.0
+
+    def ask() -> tuple[int, bytes]:
+        from http.client import HTTPConnection, HTTPSConnection  # slow to import
+
+        host, port = url.hostname or "", url.port
+        plain = context is None
+        connection = HTTPConnection(host, port, timeout=dial_s) if plain else \
+            HTTPSConnection(host, port, timeout=dial_s, context=context)
+        try:
+            connection.connect()
+            connection.sock.settimeout(read_s)
+            connection.request("POST", target, urlencode(form), headers)
+            reply = connection.getresponse()
+            return reply.status, reply.read(_MOST_REPLY_BYTES)
+        finally:
+            connection.close()
+
+    async def fetch() -> Token:
+        from http.client import HTTPException
+
+        try:
+            status, body = await asyncio.get_running_loop().run_in_executor(None, ask)
+        except ssl.SSLCertVerificationError as error:
+            why = f"its certificate is not trusted ({error.verify_message}): set \"https.ca.location\" to its CA"
+            raise _failed(KafkaError._SSL, where, why) from None
+        except (OSError, HTTPException) as error:
+            why = one_line(str(error)) or type(error).__name__
+            raise _failed(KafkaError._TRANSPORT, where, f"{why}: check \"sasl.oauthbearer.token.endpoint.url\" and "
+                                                        "that it can be reached") from None
+        return _token(where, status, body, extensions)
+
+    return fetch
+
+
+def _token(where: str, status: int, body: bytes, extensions: Mapping[str, str]) -> Token:
+    try:
+        told = json.loads(body)
+        if not isinstance(told, dict):
+            told = {}
+    except (ValueError, RecursionError):
+        told = {}
+    if status != _OK:
+        said = one_line(" ".join(str(told[name]) for name in ("error", "error_description") if told.get(name)))
+        passing = status >= _SERVER_FAILS or status == _TOO_MANY
+        remedy = "" if passing else ': check "sasl.oauthbearer.client.id", "sasl.oauthbearer.client.secret" and ' \
+                                    '"sasl.oauthbearer.scope"'
+        raise _failed(KafkaError._TRANSPORT if passing else KafkaError._AUTHENTICATION, where,
+                      f"HTTP status {status}{f' ({said})' if said else ''}{remedy}")
+    value = told.get("access_token")
+    if not isinstance(value, str) or not value:
+        raise refused(f"the token endpoint {where} gave no access_token: is it really a token endpoint?")
+    now = time.time()
+    expires_at = jwt_expiry(value)
+    if expires_at is None:
+        life_s = told.get("expires_in")
+        # A token that does not say how long it lives is used once.
+        expires_at = now + (float(life_s) if isinstance(life_s, (int, float)) and life_s > 0 else 1.0)
+    return Token(value, expires_at, extensions)
+
+
+def _failed(code: int, where: str, why: str) -> KafkaException:
+    return KafkaException(KafkaError(code, f"no OAuth token from {where}: {why}"))

@@ -1,0 +1,210 @@
+"""What went wrong with a connection, in one line that says what to do; and what it means for the requests on it.
+
+Bytes that break the format, Kafka's or that of TLS below it, say nothing about a request: to the requests they are a
+lost connection, which passes, and to `error_cb` what they are. So is whatever else ends a connection, but a refusal in
+words that were understood (decision 0010).
+
+Knows sockets' and OpenSSL's exceptions, no requests. Read next: `net.connection`.
+"""
+
+from __future__ import annotations
+
+import errno
+import socket
+import ssl
+from enum import Enum
+
+from headrace.errors import KafkaError, KafkaException, ProtocolError
+from headrace.machines.cluster.in_flight import ClientRequest
+from headrace.machines.machine import REFUSALS
+from headrace.types.records import NodeAddress
+
+__all__ = [
+    "Outages",
+    "ConnectPhase",
+    "connection_error",
+    "history",
+    "is_garbled",
+    "no_reply",
+    "request_error",
+    "setup_timeout",
+]
+
+_OTHER_NAME = (62, 64)  # OpenSSL: X509_V_ERR_HOSTNAME_MISMATCH, X509_V_ERR_IP_ADDRESS_MISMATCH
+_LOST = (ConnectionResetError, BrokenPipeError, ConnectionAbortedError, EOFError)
+_OF_REQUESTS = frozenset({
+    KafkaError._TRANSPORT, KafkaError._TIMED_OUT, KafkaError._RESOLVE, KafkaError._DESTROY,
+    KafkaError._UNSUPPORTED_FEATURE, *REFUSALS,
+})
+"""Codes of a connection's end that mean the same to its requests. All others are about the connection alone."""
+_TLS_VERDICTS = (
+    "HANDSHAKE_FAILURE", "CERTIFICATE", "UNKNOWN_CA", "ACCESS_DENIED", "ALERT_PROTOCOL_VERSION",
+    "INSUFFICIENT_SECURITY", "INAPPROPRIATE_FALLBACK", "UNRECOGNIZED_NAME", "UNKNOWN_PSK_IDENTITY",
+    "NO_APPLICATION_PROTOCOL", "UNSUPPORTED_PROTOCOL", "NO_PROTOCOLS_AVAILABLE", "NO_CIPHERS_AVAILABLE",
+    "NO_SHARED_CIPHER", "TOO_SMALL", "TOO_WEAK",
+)
+"""Parts of OpenSSL's reasons by which one side understood the other and refused it. All others may be damage: one bit
+turned in what a server sends gives twenty different ones (`tests/net/test_garbled_answers.py`)."""
+
+
+class ConnectPhase(Enum):
+    """How far a connection had come when it ended."""
+
+    OPENING = "before the broker's first answer"
+    SASL = "during authentication"
+    FIRST_REQUEST = "open, but no request was answered"
+    OPEN = "open"
+
+
+def connection_error(
+    cause: BaseException | None, name: str, phase: ConnectPhase, protocol: str, *, history: str = ""
+) -> KafkaError:
+    """Class what ended a connection, or kept it from opening.
+
+    Args:
+        cause: the exception; None when the broker closed the connection.
+        name: host and port of the broker.
+        phase: how far the connection had come.
+        protocol: the client's security.protocol.
+        history: since when and how often it failed.
+    """
+    code, text, retriable = KafkaError._TRANSPORT, None, None
+    if isinstance(cause, KafkaException):
+        code, text, retriable = cause.error.code(), cause.error.str(), cause.error.retriable()
+    elif isinstance(cause, socket.gaierror):
+        code = KafkaError._RESOLVE
+    elif _is_tls_failure(cause):
+        code = KafkaError._SSL
+    return KafkaError(code, f"{name}: {text or _describe(cause, phase, protocol)}{history}", retriable=retriable)
+
+
+def is_garbled(cause: BaseException | None) -> bool:
+    """Whether it was bytes that can not be understood: they prove nothing, and the next ones may be like them."""
+    return isinstance(cause, ProtocolError) or (_is_tls_failure(cause) and not _is_tls_verdict(cause))
+
+
+def request_error(error: KafkaError, cause: BaseException | None, *, written: bool) -> KafkaError:
+    """What a connection's end means for a request on it.
+
+    Args:
+        error: what ended the connection, as it is told to the client.
+        cause: what it was made of.
+        written: the broker may have the request.
+    """
+    kept = error.code() in _OF_REQUESTS and not is_garbled(cause)
+    return KafkaError(error.code() if kept else KafkaError._TRANSPORT, error.str(),
+                      retriable=error.retriable() if kept else None, maybe_applied=written)
+
+
+def setup_timeout(timeout_s: float, state: str) -> KafkaException:
+    """The connection did not come into being in time."""
+    return KafkaException(KafkaError(
+        KafkaError._TRANSPORT, f"no connection after {timeout_s:g} s ({state}): is this a Kafka port, does it need TLS "
+        'or SASL ("security.protocol"), does a firewall let it through?'))
+
+
+def no_reply(call: ClientRequest) -> KafkaException:
+    """A written request was not answered in time."""
+    return KafkaException(KafkaError(
+        KafkaError._TIMED_OUT, f"{type(call.send.request).__name__} was not answered within "
+        f"{call.send.timeout_s + call.grace_s:g} s, the connection is given up"))
+
+
+def history(failures: int, elapsed_s: float) -> str:
+    """How often and for how long a connection could not be opened, to be added to its last error."""
+    return f" ({failures} attempts in {elapsed_s:.1f} s)" if failures > 1 else ""
+
+
+class Outages:
+    """Reports each broken connection once, and once that no broker is left, until one can be used again."""
+
+    __slots__ = ("_all_down", "_told")
+
+    def __init__(self) -> None:
+        self._told: dict[int, str] = {}
+        self._all_down = False
+
+    def over(self) -> None:
+        """A connection can be used: the next failure is news again."""
+        self._all_down = False
+        self._told.clear()
+
+    def lost(self, node: NodeAddress, error: KafkaError, node_count: int, all_down: bool) -> list[KafkaError]:
+        """A connection failed. Returns what of it is news."""
+        news = []
+        text = error.str().partition(" (")[0]  # without its history
+        if self._told.get(node.id) != text:
+            self._told[node.id] = text
+            news.append(error)
+        if all_down and not self._all_down:
+            self._all_down = True
+            who = "the only known broker" if node_count == 1 else f"none of {node_count} known brokers"
+            can = "can not" if node_count == 1 else "can"
+            news.append(KafkaError(KafkaError._ALL_BROKERS_DOWN,
+                                   f"{who} {can} be reached, still trying; the last error was {error.str()}"))
+        return news
+
+
+def _is_tls_failure(cause: BaseException | None) -> bool:
+    return isinstance(cause, ssl.SSLError) and not isinstance(cause, (ssl.SSLEOFError, ssl.SSLZeroReturnError))
+
+
+def _is_tls_verdict(cause: BaseException | None) -> bool:
+    reason = cause.reason or "" if isinstance(cause, ssl.SSLError) else ""
+    return isinstance(cause, ssl.SSLCertVerificationError) or any(verdict in reason for verdict in _TLS_VERDICTS)
+
+
+def _describe(error: BaseException | None, phase: ConnectPhase, protocol: str) -> str:
+    if isinstance(error, socket.gaierror):
+        return 'the host name can not be resolved: correct it in "bootstrap.servers" or in the broker\'s ' \
+               "advertised.listeners"
+    if isinstance(error, ssl.SSLCertVerificationError):
+        if error.verify_code in _OTHER_NAME:
+            return f"the broker's certificate is for another host ({error.verify_message.rstrip('.')}): dial a name " \
+                   'that it contains, or change advertised.listeners; ' \
+                   '"ssl.endpoint.identification.algorithm": "none" gives the check up'
+        return f"the broker's certificate is not trusted ({error.verify_message.rstrip('.')}): set " \
+               '"ssl.ca.location" to the CA that signed it'
+    if isinstance(error, ssl.SSLError) and _is_tls_failure(error):
+        return f"TLS failed ({error.reason or error}): {_tls_hint(error)}"
+    if error is None or isinstance(error, (*_LOST, ssl.SSLError)):
+        return _closed(phase, protocol)
+    if isinstance(error, TimeoutError):
+        return "no answer to the attempt to connect: is the host up, and does a firewall let the port through?"
+    if isinstance(error, ConnectionRefusedError) or _all_refused(error):
+        return 'connection refused: is the broker running, and is the port in "bootstrap.servers" right?'
+    if isinstance(error, OSError) and error.errno in (errno.ENETUNREACH, errno.EHOSTUNREACH):
+        return "no route to the host: check the network and the address"
+    if isinstance(error, OSError) and error.errno == errno.EMFILE:
+        return "too many open files: raise the limit (ulimit -n) or close clients that are not needed"
+    return f"{type(error).__name__}: {error}"
+
+
+def _closed(phase: ConnectPhase, protocol: str) -> str:
+    if phase is ConnectPhase.OPEN or (phase is ConnectPhase.FIRST_REQUEST and protocol.startswith("sasl")):
+        return "the broker closed the connection"
+    if phase is ConnectPhase.SASL:
+        return 'the broker closed the connection during SASL: check "sasl.mechanism" and the credentials; its log ' \
+               "tells why"
+    if phase is ConnectPhase.FIRST_REQUEST:
+        wanted = "sasl_ssl" if protocol == "ssl" else "sasl_plaintext"
+        return "the broker closed the connection at its first request: the port may need SASL, with " \
+               f'"security.protocol": "{wanted}"'
+    if protocol.endswith("ssl"):
+        return 'the connection was closed during the TLS handshake: the port may be plaintext ("security.protocol")'
+    return 'the broker closed the connection at its first request: the port may need TLS or SASL ("security.protocol")'
+
+
+def _tls_hint(error: ssl.SSLError) -> str:
+    reason = (error.reason or str(error)).upper()
+    if "CERTIFICATE_REQUIRED" in reason or "HANDSHAKE_FAILURE" in reason or "BAD_CERTIFICATE" in reason:
+        return 'the broker may ask for a client certificate: set "ssl.certificate.location" and "ssl.key.location"'
+    if "WRONG_VERSION" in reason or "RECORD_LAYER" in reason or "UNKNOWN_PROTOCOL" in reason:
+        return 'the port may be plaintext: check "security.protocol"'
+    return "check the ssl.* properties and the broker's listener"
+
+
+def _all_refused(error: BaseException) -> bool:
+    """Asyncio folds the failures of several addresses into one text."""
+    text = str(error)
+    return text.startswith("Multiple exceptions") and text.count("Errno") == text.count(f"[Errno {errno.ECONNREFUSED}]")

@@ -1,0 +1,171 @@
+"""What a connection is given: its settings, its owner, and how a stream to a broker is opened.
+
+Knows sockets and TLS, no requests. Read next: `net.connection`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import socket
+import ssl
+import sys
+from collections.abc import Awaitable, Callable, Mapping
+from enum import Enum
+from typing import Any, Protocol
+
+from headrace.errors import KafkaError
+from headrace.machines.cluster.in_flight import ClientRequest
+from headrace.net.auth.mechanisms import MechanismSource, mechanism_source
+from headrace.net.stats import Traffic
+from headrace.net.timers import Clock
+from headrace.slotted import field, slotted
+from headrace.types.records import NodeAddress
+from headrace.wire.schema import Struct
+
+__all__ = [
+    "ConnectionOwner",
+    "ConnectionSettings",
+    "Connector",
+    "ConnectionState",
+    "connection_settings",
+    "socket_connector",
+]
+
+Connector = Callable[[asyncio.BufferedProtocol, NodeAddress], Awaitable[None]]
+"""Opens a stream (TLS included) to a broker and attaches the protocol to it, or raises."""
+
+_NEXT_ADDRESS_AFTER_S = 0.25
+_FAMILIES = {"any": socket.AF_UNSPEC, "v4": socket.AF_INET, "v6": socket.AF_INET6}
+
+
+class ConnectionState(Enum):
+    """Where a connection is in its life; it goes round from IDLE to IDLE as often as needed."""
+
+    IDLE = "not connected"
+    BACKOFF = "waiting to dial again"
+    DIALLING = "still connecting"
+    OPENING = "connected, but the broker has not answered yet"
+    READY = "ready"
+    CLOSING = "closing"
+
+
+@slotted(frozen=True)
+class ConnectionSettings:
+    """What all connections of a client share. Times in seconds, sizes in bytes."""
+
+    client_id: str
+    software_version: str
+    connector: Connector
+    clock: Clock
+    jitter: Callable[[], float]
+    setup_timeout_s: float
+    backoff_s: float
+    backoff_max_s: float
+    idle_s: float
+    max_reply_bytes: int
+    protocol: str
+    mechanism: MechanismSource | None = None
+    traffic: Traffic = field(default_factory=Traffic)
+
+
+class ConnectionOwner(Protocol):
+    """Who learns what happens on a connection: the driver."""
+
+    def on_reply(self, call: ClientRequest, reply: Struct | None) -> None:
+        """A reply came, or a request that expects none was written."""
+
+    def on_error(self, call: ClientRequest, error: KafkaError) -> None:
+        """A request will not be answered."""
+
+    def on_input(self) -> None:
+        """All that came in one piece was handed over: decide what to do next."""
+
+    def on_ready(self) -> None:
+        """A connection may be used from now on."""
+
+    def on_lost(self, node: NodeAddress, error: KafkaError) -> None:
+        """A connection could not be opened, or was lost while it was needed."""
+
+    def on_hung_up(self) -> None:
+        """The broker closed a connection that awaited no reply."""
+
+
+def socket_connector(tls: ssl.SSLContext | None, config: Mapping[str, Any]) -> Connector:
+    """Open real sockets: all addresses of the host are tried, IPv6 and IPv4 in turn (RFC 8305)."""
+    sizes = ((socket.SO_SNDBUF, config["socket.send.buffer.bytes"]),
+             (socket.SO_RCVBUF, config["socket.receive.buffer.bytes"]))
+    family = _FAMILIES[config["broker.address.family"]]
+
+    async def connect(protocol: asyncio.BufferedProtocol, node: NodeAddress) -> None:
+        loop = asyncio.get_running_loop()
+        factory = asyncio.Protocol if tls is not None else lambda: protocol
+        # TLS begins on an open stream, for only so both are known: what they hold back is not with the kernel yet.
+        # With one address there is nothing to race, and a race that is cancelled forgets its socket (Python 3.11).
+        transport, _ = await loop.create_connection(
+            factory, node.host, node.port, family=family,
+            happy_eyeballs_delay=_NEXT_ADDRESS_AFTER_S if not _is_address(node.host) else None,
+        )
+        stream = transport.get_extra_info("socket")
+        stream.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, config["socket.keepalive.enable"])
+        stream.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, config["socket.nagle.disable"])
+        for option, size in sizes:
+            if size:
+                stream.setsockopt(socket.SOL_SOCKET, option, size)
+        if tls is not None:
+            secure = await loop.start_tls(transport, protocol, tls, server_hostname=node.host)
+            if secure is None or transport.is_closing():
+                raise ConnectionResetError("closed right after the TLS handshake")
+            protocol.connection_made(_Secure(secure, transport))
+
+    return connect
+
+
+class _Secure(asyncio.Transport):
+    """A TLS stream that also knows what waits in the stream below it."""
+
+    def __init__(self, secure: asyncio.Transport, below: asyncio.Transport) -> None:
+        super().__init__()
+        self._secure, self._below = secure, below
+        self.write, self.abort, self.close = secure.write, secure.abort, secure.close  # type: ignore[method-assign]
+        self.set_write_buffer_limits = secure.set_write_buffer_limits  # type: ignore[method-assign]
+
+    def is_closing(self) -> bool:
+        """True when nothing more will be written."""
+        return self._secure.is_closing() or self._below.is_closing()
+
+    def get_write_buffer_size(self) -> int:
+        """Bytes that the kernel does not have yet."""
+        return self._secure.get_write_buffer_size() + self._below.get_write_buffer_size()
+
+
+def _is_address(host: str) -> bool:
+    for family in (socket.AF_INET, socket.AF_INET6):
+        with contextlib.suppress(OSError):
+            return bool(socket.inet_pton(family, host.partition("%")[0]))
+    return False
+
+
+def connection_settings(
+    config: Mapping[str, Any], clock: Clock, connector: Connector | None, jitter: Callable[[], float]
+) -> ConnectionSettings:
+    """The settings that a client's properties ask for."""
+    tls = None
+    if config["security.protocol"] in ("ssl", "sasl_ssl"):
+        from headrace.net.auth.tls import tls_context
+
+        tls = tls_context(config)
+    return ConnectionSettings(
+        client_id=config["client.id"],
+        software_version=sys.modules["headrace"].__version__,
+        connector=connector or socket_connector(tls, config),
+        clock=clock,
+        jitter=jitter,
+        setup_timeout_s=config["socket.connection.setup.timeout.ms"] / 1000.0,
+        backoff_s=config["reconnect.backoff.ms"] / 1000.0,
+        backoff_max_s=config["reconnect.backoff.max.ms"] / 1000.0,
+        idle_s=config["connections.max.idle.ms"] / 1000.0 or float("inf"),
+        max_reply_bytes=config["receive.message.max.bytes"],
+        protocol=config["security.protocol"],
+        mechanism=mechanism_source(config, clock, jitter),
+    )

@@ -1,0 +1,177 @@
+"""Counts what goes to brokers and comes back: per request, never per record.
+
+One `Traffic` belongs to one client; its connections, and the driver for failures, count into it, all on the loop.
+It must not know what requests mean. Read next: `client.statistics`, which reads it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter, deque
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol, TypedDict
+from weakref import WeakSet
+
+from headrace.errors import KafkaError
+from headrace.machines.cluster.in_flight import ClientRequest
+from headrace.types.records import NodeAddress, ThrottleEvent
+from headrace.wire.schema import Struct
+
+__all__ = ["BrokerTraffic", "Counted", "Traffic", "Window", "WindowMetrics"]
+
+_SAMPLES = 1_000
+_LENGTH_BYTES = 4
+_OTHER_NAMES = {"ApiVersions": "ApiVersion"}  # where librdkafka names a request otherwise
+
+
+class WindowMetrics(TypedDict):
+    """The last values of something, 1,000 at most, all as whole numbers; zeros where there was none.
+
+    Attributes:
+        min, max, avg, sum, stddev, p50, p75, p90, p95, p99, p99_99: of these values.
+        cnt: how many they are.
+    """
+
+    min: int
+    max: int
+    avg: int
+    sum: int
+    stddev: int
+    p50: int
+    p75: int
+    p90: int
+    p95: int
+    p99: int
+    p99_99: int
+    cnt: int
+
+
+class Window:
+    """The last values of something."""
+
+    __slots__ = ("_values", "add")
+
+    def __init__(self) -> None:
+        self._values: deque[float] = deque(maxlen=_SAMPLES)
+        self.add = self._values.append
+
+    def metrics(self) -> WindowMetrics:
+        """What the values look like."""
+        values = sorted(self._values) or [0]
+        count, total = len(self._values), sum(values)
+        mean = total / len(values)
+        spread = math.sqrt(sum((value - mean) ** 2 for value in values) / len(values))
+
+        def percentile(share: float) -> int:
+            return int(values[max(math.ceil(share * len(values)), 1) - 1])
+
+        return WindowMetrics(
+            min=int(values[0]), max=int(values[-1]), avg=int(mean), sum=int(total), stddev=int(spread),
+            p50=percentile(0.50), p75=percentile(0.75), p90=percentile(0.90), p95=percentile(0.95),
+            p99=percentile(0.99), p99_99=percentile(0.9999), cnt=count)
+
+
+class Counted(Protocol):
+    """What statistics need of a connection."""
+
+    state: Any
+
+    @property
+    def queued(self) -> tuple[int, int]:
+        """Requests waiting, and in flight."""
+        ...
+
+
+class BrokerTraffic:
+    """What one broker was sent and has answered, over all connections to it.
+
+    Attributes:
+        node: the broker, where it was last.
+        connections: those to it that are in use.
+        tx, tx_bytes: requests written, and their bytes; `requests` counts them by name.
+        tx_errors: requests that failed before they were written.
+        rx, rx_bytes: replies, and their bytes.
+        rx_errors: requests that were written and lost their reply with the connection.
+        timeouts: requests that failed because their time was over.
+        connects, disconnects: attempts to connect, and connections that came to an end.
+        round_trip_us: microseconds from a request to its reply.
+        throttle_ms: `throttle_time_ms` of the replies.
+    """
+
+    __slots__ = (
+        "_client", "connections", "connects", "disconnects", "node", "requests", "round_trip_us", "rx", "rx_bytes",
+        "rx_errors", "throttle_ms", "timeouts", "tx", "tx_bytes", "tx_errors",
+    )
+
+    def __init__(self, client: Traffic, node: NodeAddress) -> None:
+        self._client = client
+        self.node = node
+        self.connections: WeakSet[Counted] = WeakSet()
+        self.requests: Counter[str] = Counter()
+        self.tx = self.tx_bytes = self.tx_errors = 0
+        self.rx = self.rx_bytes = self.rx_errors = 0
+        self.timeouts = self.connects = self.disconnects = 0
+        self.round_trip_us, self.throttle_ms = Window(), Window()
+
+    @property
+    def name(self) -> str:
+        """``host:port/id``, and ``host:port/bootstrap`` before the id is known."""
+        node = self.node
+        return f"{node.host}:{node.port}/{node.id if node.id >= 0 else 'bootstrap'}"
+
+    def said(self, request: object, parts: Sequence[bytes | memoryview]) -> None:
+        """A frame was written."""
+        self.tx += 1
+        self.tx_bytes += sum(map(len, parts))
+        name = "SaslAuthenticate" if isinstance(request, bytes) else type(request).__name__.removesuffix("Request")
+        self.requests[_OTHER_NAMES.get(name, name)] += 1
+
+    def heard(self, frame: bytes | memoryview) -> None:
+        """A frame has come."""
+        self.rx += 1
+        self.rx_bytes += _LENGTH_BYTES + len(frame)
+
+    def answered(self, call: ClientRequest, reply: Struct, frame: bytes | memoryview, now: float) -> None:
+        """A reply has come."""
+        self.heard(frame)
+        self.round_trip_us.add((now - call.written_at) * 1e6)
+        throttle_ms = getattr(reply, "throttle_time_ms", 0)
+        self.throttle_ms.add(throttle_ms)
+        if throttle_ms > 0 and self._client.on_throttle is not None:
+            self._client.on_throttle(ThrottleEvent(self.name, self.node.id, throttle_ms / 1000.0))
+
+    def failed(self, call: ClientRequest, error: KafkaError) -> None:
+        """A request will not be answered."""
+        if error.code() == KafkaError._TIMED_OUT:
+            self.timeouts += 1
+        elif call.correlation_id < 0:
+            self.tx_errors += 1
+        else:
+            self.rx_errors += 1
+
+
+class Traffic:
+    """All brokers of one client.
+
+    Attributes:
+        brokers: by id; bootstrap servers have negative ones.
+        on_throttle: told of replies that say that the broker slows the client down.
+    """
+
+    def __init__(self) -> None:
+        self.brokers: dict[int, BrokerTraffic] = {}
+        self.on_throttle: Callable[[ThrottleEvent], None] | None = None
+
+    def of(self, node: NodeAddress) -> BrokerTraffic:
+        """The counts of a broker; they go on when it moves to another address."""
+        counts = self.brokers.get(node.id)
+        if counts is None:
+            counts = self.brokers[node.id] = BrokerTraffic(self, node)
+        counts.node = node
+        return counts
+
+    def failed(self, call: ClientRequest, error: KafkaError) -> None:
+        """A request will not be answered."""
+        counts = self.brokers.get(call.send.node_id)
+        if counts is not None:
+            counts.failed(call, error)

@@ -1,0 +1,1 @@
+"""Record batches as columns: plain buffers, and Arrow."""

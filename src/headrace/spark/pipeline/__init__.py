@@ -1,0 +1,1 @@
+"""Declared pipelines: read, run, shown, reported."""

@@ -1,0 +1,120 @@
+"""The live display of a run: a table on a terminal, one plain line per micro-batch elsewhere.
+
+This module knows samples only. Read next: `headrace.cli.run`, which feeds it.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterable
+from types import TracebackType
+from typing import Any, Protocol
+
+from headrace.spark.pipeline.progress import History, Sample
+
+__all__ = ["Display", "LiveDisplay", "PlainDisplay", "make_display", "plain_line"]
+
+
+class Display(Protocol):
+    """Shows how a run goes; a context manager."""
+
+    def update(self, fresh: Iterable[Sample], history: History) -> None:
+        """Show the batches that ended since the last call."""
+        ...
+
+    def note(self, text: str) -> None:
+        """Show one line beside the figures."""
+        ...
+
+    def __enter__(self) -> Display: ...
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        ...
+
+
+def make_display(title: str, queries: Iterable[str]) -> Display:
+    """A table when standard output is a terminal and `rich` is installed, else plain lines."""
+    if sys.stdout.isatty():
+        try:
+            return LiveDisplay(title, list(queries))
+        except ImportError:
+            pass
+    return PlainDisplay()
+
+
+def plain_line(sample: Sample, total: int) -> str:
+    """One line for a finished micro-batch; `total` is what the query has read so far."""
+    return (
+        f"{sample.query}: batch {sample.batch_id}, {sample.rows_in:,} rows in {sample.seconds:.1f} s "
+        f"({sample.rate:,.0f} rows/s), {total:,} read in all, {sample.rows_out:,} written, lag {sample.lag:,}"
+    )
+
+
+class PlainDisplay:
+    """One line per micro-batch: for logs, pipes and CI."""
+
+    def update(self, fresh: Iterable[Sample], history: History) -> None:
+        """Print the batches that ended since the last call."""
+        for sample in fresh:
+            total = sum(each.rows_in for each in history.of(sample.query) if each.batch_id <= sample.batch_id)
+            print(plain_line(sample, total), flush=True)
+
+    def note(self, text: str) -> None:
+        """Print one line."""
+        print(text, flush=True)
+
+    def __enter__(self) -> PlainDisplay:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        return None
+
+
+class LiveDisplay:
+    """A table with one row per sink that is drawn over itself."""
+
+    def __init__(self, title: str, queries: list[str]) -> None:
+        from rich.live import Live
+
+        self._title = title
+        self._queries = queries
+        self._note = ""
+        self._history = History()
+        self._began = time.monotonic()
+        self._live = Live(get_renderable=self._draw, refresh_per_second=4)
+
+    def update(self, fresh: Iterable[Sample], history: History) -> None:
+        """Draw the table anew at the next tick."""
+        self._history = history
+
+    def note(self, text: str) -> None:
+        """Show one line under the table."""
+        self._note = text
+
+    def _draw(self) -> Any:
+        from rich.table import Table
+
+        passed = int(time.monotonic() - self._began)
+        table = Table(title=f"{self._title}  {passed // 60}:{passed % 60:02}", caption=self._note or "Ctrl-C stops it")
+        for name in ("sink", "batch", "rows/s", "batch time", "rows read", "rows written", "lag"):
+            table.add_column(name, justify="left" if name == "sink" else "right")
+        for query in self._queries:
+            table.add_row(query, *self._cells(self._history.of(query)))
+        return table
+
+    def _cells(self, samples: list[Sample]) -> list[str]:
+        if not samples:
+            return ["starting", "", "", "", "", ""]
+        last = samples[-1]
+        return [
+            str(last.batch_id), f"{last.rate:,.0f}", f"{last.seconds:.1f} s", f"{sum(s.rows_in for s in samples):,}",
+            f"{sum(s.rows_out for s in samples):,}", f"{last.lag:,}",
+        ]
+
+    def __enter__(self) -> LiveDisplay:
+        self._live.__enter__()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self._live.__exit__(kind, error, at)

@@ -1,0 +1,1 @@
+"""Plain values of the public API: no behaviour, no I/O."""

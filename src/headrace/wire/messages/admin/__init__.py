@@ -1,0 +1,1 @@
+"""Messages of administration, by what they are about."""

@@ -1,0 +1,1 @@
+"""Messages that every client sends: versions, authentication, metadata."""

@@ -1,0 +1,1 @@
+"""Messages of consumers: records and offsets."""

@@ -1,0 +1,1 @@
+"""Messages between brokers and controllers, and what they keep in logs."""

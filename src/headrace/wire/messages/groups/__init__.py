@@ -1,0 +1,1 @@
+"""Messages of groups: classic, consumer, share and streams groups."""

@@ -1,0 +1,1 @@
+"""Messages of producers and their transactions."""
