@@ -18,21 +18,21 @@ test: $(READY)  ## All tests but the long ones, real Kafka and real Spark includ
 
 long: $(READY)  ## The long tests: clusters of three brokers, older Kafkas, simulated schedules, a million hostile inputs, chaos
 	$(BIN)/python -m pytest -m slow $(PYTEST_ARGS)
-	$(BIN)/python -m tests.kafka.matrix
-	$(BIN)/python -m tests.sim.produce --schedules 100000 --jobs 2
-	$(BIN)/python -m tests.sim.divided --schedules 100000 --jobs 2
-	$(BIN)/python -m tests.sim.transactions --schedules 100000 --jobs 2
-	$(BIN)/python -m tests.sim.read_process_write --schedules 20000 --jobs 2
-	$(BIN)/python -m tests.sim.membership --schedules 20000 --jobs 2
-	$(BIN)/python -m tests.sim.mutations --jobs 2
-	$(BIN)/python -m tests.hostile --frames 1000000 --jobs 2
-	$(BIN)/python -m tests.memory --records 10000000
-	$(BIN)/python -m tests.leaks --producers 1000 --consumers 1000
-	$(BIN)/python -m tests.partitioners --keys 100000 --jobs 2
-	$(BIN)/python -m tests.chaos --minutes 3
+	$(BIN)/python -m tests.integration.kafka.matrix
+	$(BIN)/python -m tests.campaigns.sim.produce --schedules 100000 --jobs 2
+	$(BIN)/python -m tests.campaigns.sim.divided --schedules 100000 --jobs 2
+	$(BIN)/python -m tests.campaigns.sim.transactions --schedules 100000 --jobs 2
+	$(BIN)/python -m tests.campaigns.sim.read_process_write --schedules 20000 --jobs 2
+	$(BIN)/python -m tests.campaigns.sim.membership --schedules 20000 --jobs 2
+	$(BIN)/python -m tests.campaigns.sim.mutations --jobs 2
+	$(BIN)/python -m tests.campaigns.hostile --frames 1000000 --jobs 2
+	$(BIN)/python -m tests.campaigns.memory --records 10000000
+	$(BIN)/python -m tests.campaigns.leaks --producers 1000 --consumers 1000
+	$(BIN)/python -m tests.campaigns.partitioners --keys 100000 --jobs 2
+	$(BIN)/python -m tests.campaigns.chaos --minutes 3
 
 fuzz: $(READY)  ## Ten minutes of coverage-guided fuzzing for each of the native module, message codecs and compression
-	$(BIN)/python -m tests.fuzz --seconds 600 --jobs 2 $(FUZZ_ARGS)
+	$(BIN)/python -m tests.campaigns.fuzz --seconds 600 --jobs 2 $(FUZZ_ARGS)
 
 check: $(READY)  ## Lint, types, layers, docstrings
 	$(BIN)/ruff check .

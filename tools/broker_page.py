@@ -24,7 +24,7 @@ _CLIENTS = """## Clients
 The tests run these clients against it: Apache Kafka's Java client {java}, librdkafka (in confluent-kafka
 {confluent} or newer), kafkajs {kafkajs}, franz-go {franz}, kafka-python, aiokafka, and our own. Its answers are
 compared with those of Apache Kafka {brokers}, request by request, in every version that both serve
-(`tests/broker/test_broker_answers_as_kafka_does.py::test_both_say_the_same_in_every_version`).
+(`tests/unit/broker/test_broker_answers_as_kafka_does.py::test_both_say_the_same_in_every_version`).
 
 """
 _OLDER = """## As an older broker
@@ -71,10 +71,10 @@ def _apis() -> str:
 
 
 def _clients() -> str:
-    packages = json.loads((_ROOT / "tests/foreign/kafkajs/package.json").read_text())["dependencies"]
+    packages = json.loads((_ROOT / "tests/integration/foreign/kafkajs/package.json").read_text())["dependencies"]
     return _CLIENTS.format(
         java=VERSIONS[0], brokers=f"{VERSIONS[0]} and {VERSIONS[-1]}", kafkajs=packages["kafkajs"],
-        franz=_pinned("tests/foreign/franz_go/go.mod", r"github\.com/twmb/franz-go v([\d.]+)"),
+        franz=_pinned("tests/integration/foreign/franz_go/go.mod", r"github\.com/twmb/franz-go v([\d.]+)"),
         confluent=_pinned("pyproject.toml", r"confluent-kafka>=([\d.]+)"))
 
 

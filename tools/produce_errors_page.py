@@ -14,7 +14,7 @@ from headrace.machines.producer.reactions import REACTIONS, Reaction
 __all__ = ["PAGE", "codes_of", "page", "row_of"]
 
 PAGE = Path(__file__).parents[1] / "docs/reference/produce-errors.md"
-_FILE = "tests/client/test_producer_error_codes.py"
+_FILE = "tests/unit/client/producer/test_producer_error_codes.py"
 _HEAD = """# What the producer does about each error code
 
 Made from the table in `headrace/machines/producer/reactions.py` by `python -m tools.produce_errors_page`. The code
@@ -22,7 +22,7 @@ comes in a partition's part of a produce response. Codes that are not listed are
 codes calls them retriable, and reported otherwise. A batch that is sent again keeps its place and its number; when
 `message.timeout.ms` or `retries` is over, its records fail with an error that names the last answer, and whose
 `maybe_applied` says whether they may be stored: each such code is tried in
-`tests/client/test_producer_error_codes.py::test_when_retries_are_over_the_error_says_whether_the_record_may_be_stored`.
+`tests/unit/client/producer/test_producer_error_codes.py::test_when_retries_are_over_the_error_says_whether_the_record_may_be_stored`.
 The tests use the embedded broker.
 
 | code | name | what is done | what the application sees | test |
@@ -36,13 +36,13 @@ broker names records (KIP-467), these are reported and the rest is a new batch: 
 partition's next epoch, because those behind the missing records would be refused. The rest fails with them where
 sending it could do harm or no good: an earlier attempt of the batch may have been stored (`maybe_applied`), or it
 belongs to a transaction, which can not be committed any more. `headrace/machines/producer/splitting.py` tells why this
-is safe, and `python -m tests.sim.divided` tries it on as many schedules as you like.
+is safe, and `python -m tests.campaigns.sim.divided` tries it on as many schedules as you like.
 
 ## Without acknowledgements
 
 With `acks=0` no reply is awaited and reports know no offset. A broker that refuses a batch closes the connection; the
 producer then asks for new metadata, and what was written meanwhile is lost
-(`tests/client/test_producer_acks_0.py::test_a_leader_that_hangs_up_makes_the_producer_look_for_the_new_one`).
+(`tests/unit/client/producer/test_producer_acks_0.py::test_a_leader_that_hangs_up_makes_the_producer_look_for_the_new_one`).
 
 ## Older brokers
 
@@ -51,7 +51,7 @@ Releases from Kafka 0.10.0 on are written to. What they do not know is an error 
 | leader | what happens | test |
 |---|---|---|
 """
-_OLD_FILE = "tests/client/test_producer_old_brokers.py"
+_OLD_FILE = "tests/unit/client/producer/test_producer_old_brokers.py"
 _OLD = (
     ("before 0.11", "message sets of format 1 (Produce 2) or 0 (Produce 0, 1)",
      "test_records_arrive_in_message_sets"),

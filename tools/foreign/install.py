@@ -1,4 +1,5 @@
-"""Build the programs of `tests/foreign` with the libraries that their lock files pin: npm, go and javac do the work.
+"""Build the programs of `tests/integration/foreign` with the libraries that their lock files pin: npm, go and javac do
+the work.
 
 Each result lies in `.cache/foreign/NAME-HASH`, where the hash covers everything that it was made from: what is there is
 right, and a change of a source or of a lock makes another one. It appears in one step, so that two runs do not meet.

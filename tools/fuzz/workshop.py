@@ -1,4 +1,4 @@
-"""Sets up what `python -m tests.fuzz` needs: needs clang, and PyPI for the first time.
+"""Sets up what `python -m tests.campaigns.fuzz` needs: needs clang, and PyPI for the first time.
 
 The native module is compiled with AddressSanitizer, UndefinedBehaviorSanitizer and libFuzzer's coverage. Its runtime
 is the library that Atheris brings, which must be loaded before Python is (`LD_PRELOAD`).

@@ -1,7 +1,7 @@
 """Properties of librdkafka and Java that do nothing here: accepted when nothing is lost by it, else refused.
 
 Together with the other tables these are all names that librdkafka's CONFIGURATION.md and Java's ConsumerConfig,
-ProducerConfig and AdminClientConfig have (`tests/properties` holds them to that).
+ProducerConfig and AdminClientConfig have (`tests/unit/config` holds them to that).
 """
 
 from __future__ import annotations

@@ -44,7 +44,7 @@ _TLS_VERDICTS = (
     "NO_SHARED_CIPHER", "TOO_SMALL", "TOO_WEAK",
 )
 """Parts of OpenSSL's reasons by which one side understood the other and refused it. All others may be damage: one bit
-turned in what a server sends gives twenty different ones (`tests/net/test_garbled_answers.py`)."""
+turned in what a server sends gives twenty different ones (`tests/unit/net/test_garbled_answers.py`)."""
 
 
 class ConnectPhase(Enum):

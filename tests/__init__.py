@@ -1,0 +1,1 @@
+"""Tests. `tests/README.md` says what lies where."""

@@ -1,0 +1,59 @@
+"""A few seconds of `python -m tests.campaigns.chaos` on one real broker: both loads through the proxy, and the
+pipeline."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+
+import pytest
+
+from tools.kafka import MissingJavaError, RegistryError
+
+from .etl import WORKERS, Pipeline
+from .garble import PHASES
+from .ledger import Fate
+from .run import LOADS, Run
+from .site import Site
+
+pytestmark = [pytest.mark.kafka, pytest.mark.xdist_group("kafka")]
+
+
+@pytest.fixture(scope="module")
+def site() -> Iterator[Site]:
+    made = Site(nodes=1, seed="smoke", sasl=True)
+    try:
+        made.__enter__()
+    except (MissingJavaError, RegistryError) as error:
+        if os.environ.get("CI") == "true":
+            pytest.fail(f"real Kafka is part of CI: {error}")
+        pytest.skip(str(error))
+    try:
+        yield made
+    finally:
+        made.__exit__()
+
+
+@pytest.mark.parametrize("load", LOADS)
+def test_nothing_is_lost_or_twice_although_connections_are_hurt(site: Site, load: str) -> None:
+    run = Run(site, "proxy", load, rate=400, seed="smoke")
+    assert run.run(4), run.violations
+    assert run._ledger.fates()[Fate.STORED] > 100
+    assert site.proxy.counts.total() > 0
+
+
+@pytest.mark.parametrize("strategy", ["eager", pytest.param("cooperative", marks=pytest.mark.slow)])
+def test_each_record_comes_out_of_a_pipeline_once_although_its_workers_are_hurt(site: Site, strategy: str) -> None:
+    pipeline = Pipeline(site, WORKERS, strategy, rate=300, seed="smoke")
+    assert pipeline.run(10), pipeline.violations
+    assert pipeline.sent > 1000
+    assert pipeline.faults.total() > 2
+
+
+@pytest.mark.parametrize("load", LOADS)
+def test_nothing_is_lost_or_twice_although_answers_are_garbled(site: Site, load: str) -> None:
+    run = Run(site, "garble", load, rate=400, seed="smoke")
+    assert run.run(4), run.violations
+    assert run._ledger.fates()[Fate.STORED] > 100
+    garbled = {name.removeprefix("garbled of ") for name in site.proxy.counts}
+    assert garbled == {*PHASES} - ({"transaction"} if load == "idempotent" else set())

@@ -1,0 +1,29 @@
+"""Whole consumers in a group under a simulated clock. `python -m tests.campaigns.sim.membership` runs many more
+schedules."""
+
+import logging
+from collections import Counter
+
+import pytest
+
+from .membership import run_schedule
+
+_SCHEDULES = 60
+
+
+@pytest.fixture(autouse=True)
+def _quiet(caplog):
+    caplog.set_level(logging.CRITICAL)
+
+
+def test_each_record_comes_out_and_no_commit_goes_back_or_ahead():
+    counts = Counter()
+    for seed in range(_SCHEDULES):
+        counts += run_schedule(seed)
+    for what in ("kill", "end", "freeze", "cut", "stop_a_node", "callbacks raised", "transactions committed",
+                 "transactions aborted"):
+        assert counts[what], f"no schedule had: {what}"
+
+
+def test_a_seed_is_a_schedule():
+    assert run_schedule(7) == run_schedule(7)

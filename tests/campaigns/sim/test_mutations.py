@@ -1,0 +1,42 @@
+"""Each rule that keeps records whole, once and in order is needed: a simulation notices when it is broken.
+
+`python -m tests.campaigns.sim.mutations` prints how many schedules each took.
+"""
+
+import pytest
+
+from . import mutations
+
+_SOON = 700  # schedules; what takes longer is for the long tests
+
+
+@pytest.mark.parametrize("mutation", [
+    pytest.param(each, id=f"{each.simulation}: {each.rule}", marks=[pytest.mark.slow] if each.within > _SOON else [])
+    for each in mutations.MUTATIONS
+])
+def test_a_broken_rule_is_noticed(mutation):
+    tried, finding = mutation.caught()
+    assert tried, f"not within {mutation.within} schedules"
+    assert mutation.saying in finding
+
+
+def test_every_rule_has_a_name_of_its_own():
+    names = [each.rule for each in mutations.MUTATIONS]
+    assert len(names) == len(set(names))
+
+
+def test_a_rule_that_is_kept_is_not_taken_for_broken():
+    """The table would be worth nothing if schedules failed for other reasons."""
+    kept = mutations.Mutation("nothing", mutations.MUTATIONS[0].run_schedule, lambda patch: None, 100, "")
+    assert kept.caught() == (0, "")
+
+
+def test_the_table_names_what_was_noticed_and_fails_when_something_was_not(monkeypatch, capsys):
+    first = mutations.MUTATIONS[0]
+    monkeypatch.setattr(mutations, "MUTATIONS", [first])
+    assert mutations.main(["--jobs", "1"]) == 0
+    assert first.rule in capsys.readouterr().out
+    kept = mutations.Mutation("nothing", first.run_schedule, lambda patch: None, 10, "")
+    monkeypatch.setattr(mutations, "MUTATIONS", [first, kept])
+    assert mutations.main(["--jobs", "1"]) == 1
+    assert "| nothing | - | 10 | NONE |" in capsys.readouterr().out

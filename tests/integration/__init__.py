@@ -1,0 +1,1 @@
+"""Real Apache Kafka, real Spark, other clients."""

@@ -1,0 +1,195 @@
+"""SASL and mutual TLS at a real Kafka: every mechanism, with and without TLS, renewals, and clear refusals."""
+
+import os
+import time
+from collections.abc import Iterator
+from concurrent.futures import Future
+from itertools import count
+from typing import Any
+
+import pytest
+import trustme
+
+from headrace import KafkaError, KafkaException, Producer
+from headrace.admin import AdminClient, NewTopic
+from headrace.net.auth.tokens import unsecured_token
+from tests.support.configuration import GENERAL, OLDER
+from tests.support.real_kafka import read_all, running
+from tools.kafka import KafkaCluster
+from tools.kafka.security import MECHANISMS, USERS
+
+SESSION_MS = 2_000
+NUMBERS = count()
+WAYS = [("MTLS", ""), *((listener, mechanism) for listener in ("SASL_PLAINTEXT", "SASL_SSL")
+                        for mechanism in MECHANISMS)]
+RENEWED = {"PLAIN", "SCRAM-SHA-512", "OAUTHBEARER"}
+
+
+@pytest.fixture(scope="module", params=[GENERAL, pytest.param(OLDER, marks=pytest.mark.slow)])
+def secured(request: pytest.FixtureRequest) -> Iterator[KafkaCluster]:
+    """One broker with all listeners; over SASL_PLAINTEXT it wants to be told every 2 s who speaks."""
+    yield from running(KafkaCluster(
+        request.param, quick=True, listeners=("SSL", "MTLS", "SASL_PLAINTEXT", "SASL_SSL", "OIDC"),
+        properties={f"listener.name.sasl_plaintext.{name.lower()}.connections.max.reauth.ms": str(SESSION_MS)
+                    for name in RENEWED}))
+
+
+def go_the_whole_way(cluster: KafkaCluster, properties: dict[str, Any]) -> None:
+    """Make a topic, write, and read, each with a client of its own."""
+    topic = f"secured-{next(NUMBERS)}"
+    with AdminClient(properties) as admin:
+        admin.create_topics([NewTopic(topic, 1)])[topic].result(10)
+    with Producer(properties) as producer:
+        for i in range(100):
+            producer.produce(topic, str(i))
+        assert producer.flush(10) == 0
+    assert [m.value() for m in read_all(cluster, topic, 100, **properties)] == [str(i).encode() for i in range(100)]
+
+
+@pytest.mark.parametrize(("listener", "mechanism"), WAYS)
+def test_every_client_works_over_each_listener(secured: KafkaCluster, listener: str, mechanism: str) -> None:
+    go_the_whole_way(secured, secured.client_properties(listener, mechanism))
+
+
+def test_signed_tokens_from_a_token_endpoint_are_taken(secured: KafkaCluster) -> None:
+    before = len(secured.tokens.asked)
+    go_the_whole_way(secured, secured.client_properties("OIDC", "OAUTHBEARER"))
+    assert len(secured.tokens.asked) - before == 3, "one token for each client, whatever the number of its connections"
+
+
+def oidc(cluster: KafkaCluster) -> dict[str, Any]:
+    properties = cluster.client_properties("OIDC", "OAUTHBEARER")
+    return {name: value for name, value in properties.items() if "oauthbearer" not in name}
+
+
+def test_kafka_stores_a_password_as_it_is_and_so_do_we_take_it(secured: KafkaCluster) -> None:
+    properties = {**secured.client_properties("SASL_SSL"), "sasl.username": "dora", "sasl.password": USERS["dora"]}
+    with AdminClient(properties) as admin:
+        assert admin.list_topics(timeout=5).brokers
+
+
+# Renewal
+
+
+def test_producers_under_load_renew_their_sessions_on_one_connection_and_lose_nothing(secured: KafkaCluster) -> None:
+    properties = {name: secured.client_properties("SASL_PLAINTEXT", name) for name in sorted(RENEWED)}
+    port = int(properties["PLAIN"]["bootstrap.servers"].rpartition(":")[2])
+    errors: list[KafkaError] = []
+    reports = {name: Reports() for name in properties}
+    topics = {name: f"renewed-{next(NUMBERS)}" for name in properties}
+    producers = {name: Producer({**given, "error_cb": errors.append}) for name, given in properties.items()}
+    for name, producer in producers.items():
+        producer.produce(topics[name], b"first")
+        assert producer.flush(10) == 0
+    before, sent, ends_at = sockets_to(port), 0, time.monotonic() + 2 * SESSION_MS / 1000 + 0.2
+    while time.monotonic() < ends_at:
+        for name, producer in producers.items():
+            producer.produce(topics[name], str(sent), on_delivery=reports[name])
+            producer.poll(0)
+        sent += 1
+        time.sleep(0.001)
+    assert [producer.flush(10) for producer in producers.values()] == [0, 0, 0]
+    after = sockets_to(port)
+    for producer in producers.values():
+        producer.close()
+    assert [str(error) for error in errors] == []
+    assert after == before
+    assert len(before) == len(producers)
+    for report in reports.values():
+        assert report.errors == []
+        assert report.offsets == list(range(1, sent + 1))
+
+
+class Reports:
+    def __init__(self) -> None:
+        self.offsets: list[Any] = []
+        self.errors: list[KafkaError] = []
+
+    def __call__(self, error: KafkaError | None, message: Any) -> None:
+        if error is None:
+            self.offsets.append(message.offset())
+        else:
+            self.errors.append(error)
+
+
+def sockets_to(port: int) -> set[str]:
+    """This process's open connections to a port, as the system names them."""
+    own = set()
+    for descriptor in os.listdir("/proc/self/fd"):
+        try:
+            own.add(os.readlink(f"/proc/self/fd/{descriptor}"))
+        except OSError:
+            continue
+    with open("/proc/self/net/tcp") as table:
+        rows = [line.split() for line in table.readlines()[1:]]
+    return {row[9] for row in rows if int(row[2].rpartition(":")[2], 16) == port and f"socket:[{row[9]}]" in own}
+
+
+# Refusals
+
+
+def wrong(cluster: KafkaCluster, case: str) -> tuple[dict[str, Any], int, str]:
+    """Properties that can not work, and the code and text of the error that must come."""
+    scram, plain = cluster.client_properties("SASL_SSL"), cluster.client_properties("SASL_PLAINTEXT", "PLAIN")
+    authentication, tls = KafkaError._AUTHENTICATION, KafkaError._SSL
+    strict = {"sasl.mechanism": "PLAIN", "sasl.username": "u", "sasl.password": "p"}
+    old = unsecured_token("principal=alice", {}, time.time() - 7200).value
+    unsigned = old.partition(".")[2]
+    return {
+        "wrong password, SCRAM": ({**scram, "sasl.password": "wrong"}, authentication, '"sasl.password"'),
+        "wrong password, PLAIN": ({**plain, "sasl.password": "wrong"}, authentication, "Invalid username or password"),
+        "wrong mechanism": ({**oidc(cluster), **strict}, authentication, "it takes OAUTHBEARER"),
+        "expired token": ({**cluster.client_properties("SASL_PLAINTEXT", "OAUTHBEARER"), "oauth_cb":
+                           lambda config: (old, time.time() + 60), "enable.sasl.oauthbearer.unsecure.jwt": False},
+                          authentication, "invalid_token"),
+        "unsigned token": ({**oidc(cluster), "oauth_cb": lambda config: (f"e30.{unsigned}", time.time() + 60)},
+                           authentication, "invalid_token"),
+        "another authority": ({**without(scram, "ssl.ca.location"), "ssl.ca.pem":
+                               trustme.CA().cert_pem.bytes().decode()}, tls, '"ssl.ca.location"'),
+        "another host": ({**scram, "bootstrap.servers": scram["bootstrap.servers"].replace("127.0.0.1", "127.1")},
+                         tls, "for another host"),
+        "no certificate": (without(cluster.client_properties("MTLS"), "ssl.certificate.location", "ssl.key.location"),
+                           tls, '"ssl.certificate.location"'),
+        "SASL at a port without": ({**plain, "bootstrap.servers": cluster.bootstrap_servers}, authentication,
+                                   "without SASL"),
+        "plaintext at a TLS port": ({**plain, "bootstrap.servers": scram["bootstrap.servers"]}, tls, '"sasl_ssl"'),
+        "TLS at a plaintext port": ({**scram, "bootstrap.servers": plain["bootstrap.servers"]}, KafkaError._TRANSPORT,
+                                    '"security.protocol"'),
+        "no SASL at a SASL port": ({"bootstrap.servers": plain["bootstrap.servers"]}, KafkaError._TRANSPORT,
+                                   '"sasl_plaintext"'),
+    }[case]
+
+
+def without(properties: dict[str, Any], *names: str) -> dict[str, Any]:
+    return {name: value for name, value in properties.items() if name not in names}
+
+
+@pytest.mark.parametrize("case", [
+    "wrong password, SCRAM", "wrong password, PLAIN", "wrong mechanism", "expired token", "unsigned token",
+    "another authority", "another host", "no certificate", "SASL at a port without", "plaintext at a TLS port",
+    "TLS at a plaintext port", "no SASL at a SASL port",
+])
+def test_a_wrong_way_is_an_error_within_2_s_that_names_the_cause(secured: KafkaCluster, case: str) -> None:
+    properties, code, text = wrong(secured, case)
+    errors: list[KafkaError] = []
+    reported: Future[KafkaError | None] = Future()
+    started = time.monotonic()
+    producer = Producer({**properties, "error_cb": errors.append})
+    producer.produce("t", b"v", on_delivery=lambda error, message: reported.set_result(error))
+    while not errors and time.monotonic() - started < 2:
+        producer.poll(0.02)
+    assert errors, "nothing was reported"
+    assert errors[0] == code
+    assert text in errors[0].str()
+    assert "\n" not in errors[0].str()
+    if code != KafkaError._TRANSPORT:  # those may pass; of others the records are told, and so are calls
+        producer.flush(2)
+        assert reported.result(0) == code
+        with pytest.raises(KafkaException) as failed:
+            producer.list_topics(timeout=10)
+        assert failed.value.error == code
+        assert time.monotonic() - started < 3
+    producer.purge()
+    producer.close()
+    for secret in (*USERS.values(), "wrong"):
+        assert secret not in " ".join(map(repr, errors))

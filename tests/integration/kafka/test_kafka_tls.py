@@ -1,0 +1,62 @@
+"""TLS to a real Kafka: a checked certificate, a client's own certificate, and clear refusals."""
+
+import contextlib
+import time
+
+import pytest
+import trustme
+
+from headrace import KafkaError, KafkaException, Producer
+from tests.support.real_kafka import read_all
+from tools.kafka import KafkaCluster
+
+
+def test_records_travel_over_tls(kafka: KafkaCluster, topic: str) -> None:
+    properties = kafka.client_properties("SSL")
+    with Producer(properties) as producer:
+        for i in range(1_000):
+            producer.produce(topic, str(i).encode() * 100, partition=0)
+        assert producer.flush(30) == 0
+    found = read_all(kafka, topic, 1_000, **properties)
+    assert [m.value() for m in found] == [str(i).encode() * 100 for i in range(1_000)]
+
+
+def test_a_client_may_show_a_certificate_of_its_own(kafka: KafkaCluster, topic: str) -> None:
+    assert kafka.certificates is not None
+    properties = {
+        **kafka.client_properties("SSL"),
+        "ssl.certificate.location": str(kafka.certificates.client_chain),
+        "ssl.key.location": str(kafka.certificates.client_key),
+    }
+    with Producer(properties) as producer:
+        producer.produce(topic, b"v")
+        assert producer.flush(30) == 0
+
+
+@pytest.mark.parametrize("case", ["another authority", "plaintext to a TLS port", "TLS to a plaintext port"])
+def test_a_wrong_way_to_connect_is_one_clear_line(kafka: KafkaCluster, case: str) -> None:
+    properties = kafka.client_properties("SSL")
+    if case == "another authority":
+        properties.pop("ssl.ca.location")
+        properties["ssl.ca.pem"] = trustme.CA().cert_pem.bytes().decode()
+    elif case == "plaintext to a TLS port":
+        properties = {"bootstrap.servers": kafka.bootstrap("SSL")}
+    else:
+        properties["bootstrap.servers"] = kafka.bootstrap_servers
+    errors: list[KafkaError] = []
+    producer = Producer({**properties, "error_cb": errors.append, "message.timeout.ms": 2_000})
+    with contextlib.suppress(KafkaException):  # some of these can not pass, and the producer then refuses to go on
+        producer.produce("t", b"v")
+    deadline = time.monotonic() + 10
+    with contextlib.suppress(KafkaException):
+        while not errors and time.monotonic() < deadline:
+            producer.poll(0.1)
+        producer.flush(5)
+    producer.close()
+    assert errors, "nothing was reported"
+    text = str(errors[0])
+    assert "127.0.0.1" in text
+    assert "\n" not in text
+    if case == "another authority":
+        assert errors[0].code() == KafkaError._SSL
+        assert "certificate" in text.lower()

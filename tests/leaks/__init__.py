@@ -1,1 +1,0 @@
-"""What closed clients leave behind: `python -m tests.leaks --producers 1000 --consumers 1000`."""

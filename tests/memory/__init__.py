@@ -1,1 +1,0 @@
-"""What clients take of memory when brokers or applications stall: `python -m tests.memory --records 10000000`."""

@@ -1,0 +1,1 @@
+"""What tests share: raw clients, scripted brokers, conversations, samples."""

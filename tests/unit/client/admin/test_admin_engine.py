@@ -1,0 +1,187 @@
+"""The admin client against brokers that move: it finds the right one and settles, in memory."""
+
+import asyncio
+from typing import Any
+
+from headrace.client.admin.admin_engine import AdminCalls
+from headrace.client.core import ClientCore
+from headrace.config import ADMIN, Config
+from headrace.errors import KafkaError
+from headrace.types.admin import ConfigResource, ListOffsetsResultInfo, NewTopic, OffsetSpec
+from headrace.types.records import TopicPartition
+from headrace.wire.frame import RequestFrame
+from headrace.wire.messages.admin.configs import (
+    DescribeConfigsRequest,
+    DescribeConfigsResponse,
+    DescribeConfigsResult,
+)
+from headrace.wire.messages.admin.topics import CreatableTopicResult, CreateTopicsRequest, CreateTopicsResponse
+from headrace.wire.messages.cluster.metadata import (
+    MetadataRequest,
+    MetadataResponse,
+    MetadataResponsePartition,
+    MetadataResponseTopic,
+)
+from headrace.wire.messages.consumer.offsets import (
+    ListOffsetsPartitionResponse,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    ListOffsetsTopicResponse,
+)
+from headrace.wire.messages.groups.classic_groups import (
+    DeletableGroupResult,
+    DeleteGroupsRequest,
+    DeleteGroupsResponse,
+    FindCoordinatorRequest,
+    FindCoordinatorResponse,
+    ListedGroup,
+    ListGroupsRequest,
+    ListGroupsResponse,
+)
+from tests.support.scripted_broker import ScriptedBroker, admin_config
+
+NODES = {"node1": ("one", 1), "node2": ("two", 2)}
+
+
+def calls(broker: ScriptedBroker) -> tuple[ClientCore, AdminCalls]:
+    config = Config(ADMIN, admin_config(retry_backoff_ms=5, retry_backoff_max_ms=10))
+    core = ClientCore(config, connector=broker.connector)
+    return core, AdminCalls(core)
+
+
+def test_a_moved_controller_is_found_again() -> None:
+    async def run() -> None:
+        broker = ScriptedBroker(**NODES)
+        codes = [41, 41, 0]
+        broker.on(CreateTopicsRequest, lambda frame: CreateTopicsResponse(
+            topics=[CreatableTopicResult(name="t", error_code=codes.pop(0))]))
+        core, admin = calls(broker)
+        assert await admin.create_topics([NewTopic("t")], 5, 5, False) == {"t": None}
+        assert broker.count(MetadataRequest) >= 2
+        await core.close()
+
+    asyncio.run(run())
+
+
+def test_what_does_not_settle_in_time_is_told() -> None:
+    async def run() -> None:
+        broker = ScriptedBroker(**NODES)
+        broker.on(CreateTopicsRequest, CreateTopicsResponse(topics=[CreatableTopicResult(name="t", error_code=41)]))
+        core, admin = calls(broker)
+        assert await admin.create_topics([NewTopic("t")], 0.1, 5, False) == {"t": KafkaError.NOT_CONTROLLER}
+        await core.close()
+
+    asyncio.run(run())
+
+
+def test_an_attempt_that_comes_too_late_leaves_what_the_one_before_said() -> None:
+    async def run() -> None:
+        broker = ScriptedBroker(**NODES)
+        refusal = CreateTopicsResponse(topics=[CreatableTopicResult(name="t", error_code=41)])
+        broker.on(CreateTopicsRequest, lambda *_: refusal if broker.count(CreateTopicsRequest) == 1 else None)
+        core, admin = calls(broker)
+        assert await admin.create_topics([NewTopic("t")], 0.5, 5, False) == {"t": KafkaError.NOT_CONTROLLER}
+        assert broker.count(CreateTopicsRequest) == 2
+        await core.close()
+
+    asyncio.run(run())
+
+
+def led_by(leaders: list[int]) -> Any:
+    """A metadata script in which the leader of t[0] is the first of `leaders`."""
+    def script(broker: ScriptedBroker, frame: RequestFrame) -> MetadataResponse:
+        reply = broker.metadata(frame)
+        partitions = [
+            MetadataResponsePartition(partition_index=0, leader_id=leaders[0], leader_epoch=10 - len(leaders)),
+            MetadataResponsePartition(partition_index=1, leader_id=1, leader_epoch=1)]
+        reply.topics = [MetadataResponseTopic(name="t", partitions=partitions)]
+        return reply
+
+    return script
+
+
+def test_offsets_are_asked_of_each_leader_and_again_when_one_moves() -> None:
+    async def run() -> None:
+        broker = ScriptedBroker(**NODES)
+        leaders = [1, 2]
+        script = led_by(leaders)
+        broker.on(MetadataRequest, lambda frame: script(broker, frame))
+
+        def offsets(frame: RequestFrame) -> ListOffsetsResponse:
+            request = frame.request
+            assert isinstance(request, ListOffsetsRequest)
+            asked = [p.partition_index for p in request.topics[0].partitions]
+            moved = 0 in asked and len(leaders) > 1
+            if moved:
+                leaders.pop(0)
+            return ListOffsetsResponse(topics=[ListOffsetsTopicResponse(name="t", partitions=[
+                ListOffsetsPartitionResponse(partition_index=n, offset=100 + n, error_code=6 if n == 0 and moved else 0)
+                for n in asked])])
+
+        broker.on(ListOffsetsRequest, offsets)
+        core, admin = calls(broker)
+        wanted = {TopicPartition("t", n): OffsetSpec.latest() for n in (0, 1, 5)}
+        found = await admin.list_offsets(wanted, 0, 5)
+        assert found[TopicPartition("t", 0)] == ListOffsetsResultInfo(100, -1, None)
+        assert found[TopicPartition("t", 1)] == ListOffsetsResultInfo(101, -1, None)
+        assert found[TopicPartition("t", 5)] == KafkaError._UNKNOWN_PARTITION
+        assert broker.count(ListOffsetsRequest) == 2  # what was settled is not asked again
+        await core.close()
+
+    asyncio.run(run())
+
+
+def test_a_brokers_own_configuration_is_asked_of_that_broker() -> None:
+    async def run() -> None:
+        broker = ScriptedBroker(**NODES)
+
+        def configs(frame: RequestFrame) -> DescribeConfigsResponse:
+            request = frame.request
+            assert isinstance(request, DescribeConfigsRequest)
+            return DescribeConfigsResponse(results=[
+                DescribeConfigsResult(resource_type=r.resource_type, resource_name=r.resource_name, configs=[])
+                for r in request.resources])
+
+        broker.on(DescribeConfigsRequest, configs)
+        core, admin = calls(broker)
+        await core.wait_for_metadata(lambda cluster: 2 in cluster.nodes, 5)
+        resources = [ConfigResource("broker", "1"), ConfigResource("broker", "2"), ConfigResource("topic", "t"),
+                     ConfigResource("topic", "u")]
+        assert set(await admin.describe_configs(resources, 5, -1)) == set(resources)
+        assert broker.count(DescribeConfigsRequest) == 3
+        await core.close()
+
+    asyncio.run(run())
+
+
+def test_consumer_groups_are_gathered_from_all_brokers_and_errors_are_kept_apart() -> None:
+    async def run() -> None:
+        broker = ScriptedBroker(**NODES)
+        replies = [ListGroupsResponse(groups=[
+            ListedGroup(group_id="a", protocol_type="consumer", group_state="Stable", group_type="classic"),
+            ListedGroup(group_id="connect", protocol_type="connect")]), ListGroupsResponse(error_code=15, groups=[])]
+        broker.on(ListGroupsRequest, lambda frame: replies.pop(0))
+        core, admin = calls(broker)
+        result = await admin.list_consumer_groups([], 5)
+        assert [(group.group_id, group.state, group.type) for group in result.valid] == [("a", "Stable", "classic")]
+        assert [failure.error.code() for failure in result.errors] == [15]
+        await core.close()
+
+    asyncio.run(run())
+
+
+def test_a_group_is_deleted_at_its_coordinator_which_may_move() -> None:
+    async def run() -> None:
+        broker = ScriptedBroker(**NODES)
+        found = [FindCoordinatorResponse(error_code=15), FindCoordinatorResponse(node_id=1),
+                 FindCoordinatorResponse(node_id=2)]
+        broker.on(FindCoordinatorRequest, lambda frame: found.pop(0))
+        codes = [16, 0]
+        broker.on(DeleteGroupsRequest, lambda frame: DeleteGroupsResponse(
+            results=[DeletableGroupResult(group_id="g", error_code=codes.pop(0))]))
+        core, admin = calls(broker)
+        assert await admin.delete_groups(["g"], 5) == {"g": None}
+        assert found == codes == []
+        await core.close()
+
+    asyncio.run(run())

@@ -1,0 +1,248 @@
+"""Partitions come and go for the application only where it comes in to read, and it commits as whom it read."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+
+from headrace.aio import AIOConsumer
+from headrace.client.consumer.consumer import Consumer
+from headrace.errors import KafkaError, KafkaException
+from headrace.machines.groups.classic import JoinState
+from headrace.records import Message
+from headrace.testing import EmbeddedBroker
+from headrace.types.records import TopicPartition
+from tests.support.group_members import consumer, fill, held, numbers, poll_until
+
+STRATEGIES = ["range", "cooperative-sticky"]
+
+
+@pytest.fixture
+def broker() -> Iterator[EmbeddedBroker]:
+    with EmbeddedBroker(topics={"t": 4}) as broker:
+        fill(broker, "t", 5)
+        yield broker
+
+
+def places(messages: list[Message]) -> list[tuple[int | None, int | None]]:
+    return [(message.partition(), message.offset()) for message in messages]
+
+
+def read_twice(messages: list[Message]) -> list[tuple[int | None, int | None]]:
+    seen = places(messages)
+    return [place for place in set(seen) if seen.count(place) > 1]
+
+
+def generation(member: Consumer) -> int:
+    metadata = member.consumer_group_metadata()
+    assert metadata is not None
+    return metadata.generation
+
+
+def moved_on(member: Consumer, beyond: int) -> Callable[[], bool]:
+    """Whether the group has gone on to a later generation, which the application has not met yet."""
+    group = member._core.group
+    assert group is not None
+    return lambda: group.generation > beyond and group.state is not JoinState.STABLE
+
+
+def wait_until(condition: Callable[[], bool], timeout_s: float = 10.0) -> None:
+    give_up_at = time.monotonic() + timeout_s
+    while not condition():
+        assert time.monotonic() < give_up_at
+        time.sleep(0.005)
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_a_rebalance_ends_a_waiting_call_with_what_was_read_before(broker: EmbeddedBroker, strategy: str) -> None:
+    properties = {"partition.assignment.strategy": strategy, "enable.auto.commit": False}
+    with consumer(broker, "g", **properties) as first, ThreadPoolExecutor() as pool:
+        first.subscribe(["t"])
+        waiting = pool.submit(first.consume, 1000, 60)
+        wait_until(lambda: sum(tp.offset for tp in first.assignment()) == 20)
+        read_as = generation(first)
+        with consumer(broker, "g", **properties) as second:
+            second.subscribe(["t"])
+            messages = waiting.result(timeout=20)
+            assert read_twice(messages) == []
+            assert len(messages) == 20
+            assert generation(first) == read_as
+            poll_until(lambda: held(first, second) == [2, 2], first, second)
+            assert generation(first) > read_as
+
+
+def test_asyncio_calls_end_with_a_rebalance_too(broker: EmbeddedBroker) -> None:
+    config: dict[str, Any] = {
+        "bootstrap.servers": broker.bootstrap_servers, "group.id": "g", "auto.offset.reset": "earliest",
+        "heartbeat.interval.ms": 100, "fetch.wait.max.ms": 50, "enable.auto.commit": False}
+
+    async def read() -> None:
+        first, second = AIOConsumer(config), AIOConsumer(config)
+        await first.subscribe(["t"])
+        waiting = asyncio.create_task(first.consume(1000, 60))
+        while sum(tp.offset for tp in await first.assignment()) < 20:
+            await asyncio.sleep(0.01)
+        await second.subscribe(["t"])
+        joining = asyncio.create_task(second.consume(1, 30))
+        messages = await asyncio.wait_for(waiting, 20)
+        assert (len(messages), read_twice(messages)) == (20, [])
+        reading = asyncio.create_task(first.consume(1000, 30))
+        assert len(await asyncio.wait_for(joining, 20)) == 1
+        reading.cancel()
+        await asyncio.gather(reading, return_exceptions=True)
+        await first.close()
+        await second.close()
+
+    asyncio.run(read())
+
+
+def test_nothing_of_a_partition_that_is_to_be_given_up_is_handed_out_after_the_rebalance_began(
+    broker: EmbeddedBroker
+) -> None:
+    told: list[str] = []
+    with consumer(broker, "g") as first, consumer(broker, "g") as second:
+        first.subscribe(["t"], on_revoke=lambda _, partitions: told.append("revoked"))
+        assert len(first.consume(4, 10)) == 4
+        second.subscribe(["t"])
+        wait_until(lambda: bool(first._core.callbacks))
+        assert first.consume(16, 0) == []
+        assert told == ["revoked"]
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_partitions_stay_with_the_application_until_it_comes_in(broker: EmbeddedBroker, strategy: str) -> None:
+    properties = {"partition.assignment.strategy": strategy}
+    with consumer(broker, "g", **properties) as first, consumer(broker, "g", **properties) as second:
+        first.subscribe(["t"])
+        poll_until(lambda: held(first) == [4], first)
+        second.subscribe(["t"])
+        for _ in range(20):
+            second.poll(0.05)
+        assert held(first, second) == [4, 0]
+        poll_until(lambda: held(first, second) == [2, 2], first, second)
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_a_commit_does_not_set_back_a_partition_that_moved(broker: EmbeddedBroker, strategy: str) -> None:
+    properties = {"partition.assignment.strategy": strategy, "enable.auto.commit": False}
+    with consumer(broker, "g", **properties) as first, consumer(broker, "g", **properties) as second:
+        first.subscribe(["t"])
+        poll_until(lambda: held(first) == [4], first)
+        second.subscribe(["t"])
+        poll_until(lambda: held(first, second) == [2, 2], first, second)
+        poll_until(lambda: len({generation(first), generation(second)}) == 1, first, second)
+        moved, kept = numbers(second.assignment())[0], numbers(first.assignment())[0]
+        second.commit(offsets=[TopicPartition("t", moved, 900)], asynchronous=False)
+        with pytest.raises(KafkaException) as refused:
+            first.commit(offsets=[TopicPartition("t", moved, 5)], asynchronous=False)
+        assert refused.value.error == KafkaError.ILLEGAL_GENERATION
+        done = first.commit(offsets=[TopicPartition("t", moved, 5), TopicPartition("t", kept, 3)], asynchronous=False)
+        assert done is not None
+        assert [(tp.partition, tp.error) for tp in done] == [(moved, KafkaError.ILLEGAL_GENERATION), (kept, None)]
+        found = second.committed([TopicPartition("t", moved), TopicPartition("t", kept)], timeout=5)
+        assert [tp.offset for tp in found] == [900, 3]
+
+
+def test_what_was_read_before_a_rebalance_is_committed_again_after_it(broker: EmbeddedBroker) -> None:
+    properties = {"partition.assignment.strategy": "cooperative-sticky", "enable.auto.commit": False}
+    with consumer(broker, "g", **properties) as first, consumer(broker, "g", **properties) as second:
+        first.subscribe(["t"])
+        assert len(first.consume(20, 10)) == 20
+        read_as = generation(first)
+        second.subscribe(["t"])
+        wait_until(lambda: second.poll(0.01) is None and moved_on(first, read_as)())
+        assert generation(first) == read_as
+        with pytest.raises(KafkaException) as refused:
+            first.commit(asynchronous=False)
+        assert refused.value.error == KafkaError.ILLEGAL_GENERATION
+        poll_until(lambda: held(first, second) == [2, 2], first, second)
+        done = first.commit(asynchronous=False)
+        assert done is not None
+        assert [(tp.partition, tp.offset) for tp in done] == [(p, 5) for p in numbers(first.assignment())]
+
+
+def test_what_is_committed_in_on_revoke_is_taken(broker: EmbeddedBroker) -> None:
+    committed: list[int] = []
+
+    def on_revoke(member: Consumer, partitions: list[TopicPartition]) -> None:
+        done = member.commit(offsets=[TopicPartition(tp.topic, tp.partition, 2) for tp in partitions],
+                             asynchronous=False)
+        assert done is not None
+        committed.extend(tp.partition for tp in done if tp.error is None)
+
+    for strategy in STRATEGIES:
+        committed.clear()
+        properties = {"partition.assignment.strategy": strategy, "enable.auto.commit": False}
+        with consumer(broker, strategy, **properties) as first, consumer(broker, strategy, **properties) as second:
+            first.subscribe(["t"], on_revoke=on_revoke)
+            poll_until(lambda: held(first) == [4], first)
+            second.subscribe(["t"])
+            poll_until(lambda: held(first, second) == [2, 2], first, second)
+            assert len(committed) == (4 if strategy == "range" else 2)
+
+
+def test_what_is_committed_in_on_revoke_while_closing_carries_the_newest_generation(broker: EmbeddedBroker) -> None:
+    committed: list[int] = []
+
+    def on_revoke(member: Consumer, partitions: list[TopicPartition]) -> None:
+        done = member.commit(asynchronous=False)
+        assert done is not None
+        committed.extend(tp.partition for tp in done if tp.error is None)
+
+    properties = {"partition.assignment.strategy": "cooperative-sticky", "enable.auto.commit": False}
+    with consumer(broker, "g", **properties) as second:
+        with consumer(broker, "g", **properties) as first:
+            first.subscribe(["t"], on_revoke=on_revoke)
+            assert len(first.consume(20, 10)) == 20
+            read_as = generation(first)
+            second.subscribe(["t"])
+            wait_until(lambda: second.poll(0.01) is None and moved_on(first, read_as)() and bool(first._core.callbacks))
+        assert sorted(committed) == [0, 1, 2, 3]
+
+
+def test_the_automatic_commit_waits_for_the_application_to_meet_a_rebalance(broker: EmbeddedBroker) -> None:
+    failures: list[KafkaError] = []
+    properties = {"partition.assignment.strategy": "cooperative-sticky", "auto.commit.interval.ms": 50,
+                  "on_commit": lambda error, _: failures.append(error) if error is not None else None}
+    with consumer(broker, "g", **properties) as first, consumer(broker, "g", **properties) as second:
+        first.subscribe(["t"])
+        assert len(first.consume(20, 10)) == 20
+        read_as = generation(first)
+        second.subscribe(["t"])
+        wait_until(lambda: second.poll(0.01) is None and moved_on(first, read_as)())
+        time.sleep(0.3)
+        poll_until(lambda: held(first, second) == [2, 2], first, second)
+        assert failures == []
+
+
+def test_a_replaced_static_member_is_told_that_its_partitions_are_lost(broker: EmbeddedBroker) -> None:
+    lost: list[list[int]] = []
+    properties = {"group.instance.id": "one", "enable.auto.commit": False}
+    with consumer(broker, "g", **properties) as first, consumer(broker, "g", **properties) as second:
+        first.subscribe(["t"], on_lost=lambda _, partitions: lost.append(numbers(partitions)))
+        assert len(first.consume(4, 10)) == 4
+        second.subscribe(["t"])
+        poll_until(lambda: held(second) == [4], second)
+        wait_until(lambda: bool(first._core.callbacks))
+        [fenced] = first.consume(1, 5)
+        assert fenced.error() == KafkaError.FENCED_INSTANCE_ID
+        assert lost == [[0, 1, 2, 3]]
+        assert held(first) == [0]
+
+
+def test_what_is_lost_is_told_on_close(broker: EmbeddedBroker) -> None:
+    lost: list[list[int]] = []
+    properties = {"group.instance.id": "one", "enable.auto.commit": False}
+    with consumer(broker, "g", **properties) as second:
+        with consumer(broker, "g", **properties) as first:
+            first.subscribe(["t"], on_lost=lambda _, partitions: lost.append(numbers(partitions)))
+            assert len(first.consume(4, 10)) == 4
+            second.subscribe(["t"])
+            poll_until(lambda: held(second) == [4], second)
+            wait_until(lambda: bool(first._core.callbacks))
+        assert lost == [[0, 1, 2, 3]]

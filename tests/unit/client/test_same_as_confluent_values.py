@@ -1,0 +1,274 @@
+"""Errors, topic partitions, messages, ids, constants and functions: the same as confluent_kafka's, value by value."""
+
+import copy
+import inspect
+import pickle
+
+import confluent_kafka
+import pytest
+
+import headrace
+from headrace.testing import EmbeddedBroker
+from tests.support.same_as_confluent import QUIET, outcome, same
+
+
+def by_name(cases):
+    return pytest.mark.parametrize("case", list(cases.values()), ids=list(cases))
+
+
+@by_name({
+    "code name text": lambda k: (lambda e: (e.code(), e.name(), e.str()))(k.KafkaError(-185, "why")),
+    "flags": lambda k: (lambda e: (e.fatal(), e.retriable(), e.txn_requires_abort()))(
+        k.KafkaError(79, "x", True, True, True)),
+    "flags by name": lambda k: (lambda e: (e.fatal(), e.retriable(), e.txn_requires_abort()))(
+        k.KafkaError(error=79, reason="x", fatal=False, retriable=True, txn_requires_abort=False)),
+    "flags that were not given": lambda k: [
+        (lambda e: (e.fatal(), e.retriable(), e.txn_requires_abort()))(k.KafkaError(79, **given))
+        for given in ({}, {"fatal": True}, {"txn_requires_abort": True})],
+    "text": lambda k: str(k.KafkaError(3, "why")), "repr": lambda k: repr(k.KafkaError(3, "why")),
+    "text of a fatal error": lambda k: str(k.KafkaError(3, "why", True)),
+    "an unknown code": lambda k: (k.KafkaError(12345).name(), "Err-12345?" in k.KafkaError(12345).str()),
+    "an empty reason": lambda k: k.KafkaError(3, "").str(),
+    "equal": lambda k: (k.KafkaError(3) == 3, 3 == k.KafkaError(3), k.KafkaError(3) != 4,  # noqa: SIM300
+                        k.KafkaError(3) == k.KafkaError(3, "x"), k.KafkaError(3) != k.KafkaError(3)),
+    "ordered by code": lambda k: [(a < b, a <= b, a > b, a >= b) for a in (k.KafkaError(3),)
+                                  for b in (2, 3, 4, k.KafkaError(2), k.KafkaError(3), k.KafkaError(4))],
+    "hash": lambda k: hash(k.KafkaError(3)) == hash(k.KafkaError(3, "x")),
+    "true although it is no error": lambda k: bool(k.KafkaError(0)),
+    "pickled": lambda k: (lambda e: (e.code(), e.str(), e.fatal(), e.retriable(), e.txn_requires_abort()))(
+        pickle.loads(pickle.dumps(k.KafkaError(3, "x", True, True, True)))),
+    "without a code": lambda k: k.KafkaError(), "a code that is text": lambda k: k.KafkaError("3"),
+    "exception": lambda k: (k.KafkaException(k.KafkaError(3, "x")).args[0].code(), str(k.KafkaException("a")),
+                            k.KafkaException("a", "b").args, k.KafkaException().args),
+    "text of an exception": lambda k: (str(k.KafkaException(k.KafkaError(3, "x"))),
+                                       repr(k.KafkaException(k.KafkaError(3, "x")))),
+    "exception with keywords": lambda k: k.KafkaException(a=1),
+    "subclass of exception": lambda k: type("Mine", (k.KafkaException,), {})(1).args,
+})
+def test_errors(case):
+    same(case)
+
+
+def test_every_code_has_its_name_as_an_attribute():
+    codes = {name: value for name in dir(confluent_kafka.KafkaError)
+             if isinstance(value := getattr(confluent_kafka.KafkaError, name), int)}
+    assert len(codes) > 180
+    assert {name: getattr(headrace.KafkaError, name, None) for name in codes} == codes
+    assert {code: headrace.KafkaError(code).name() for code in codes.values()} == {
+        code: confluent_kafka.KafkaError(code).name() for code in codes.values()}
+
+
+def test_an_error_may_be_raised_and_caught():
+    with pytest.raises(headrace.KafkaException) as caught:  # documented; confluent_kafka 2.16 can not be caught
+        raise headrace.KafkaError(12345)
+    assert caught.value.args[0].code() == 12345
+
+
+ATTRIBUTES = ("topic", "partition", "offset", "metadata", "leader_epoch", "error")
+
+
+def after_setting(k, name, value):
+    partition = k.TopicPartition("a", 1, 2)
+    setattr(partition, name, value)
+    return [getattr(partition, each) for each in ATTRIBUTES]
+
+
+@by_name({
+    "topic alone": lambda k: (lambda t: (t.topic, t.partition, t.offset, t.error, t.metadata, t.leader_epoch))(
+        k.TopicPartition("a")),
+    "all by place": lambda k: (lambda t: (t.topic, t.partition, t.offset, t.error, t.metadata, t.leader_epoch))(
+        k.TopicPartition("a", 1, 2, "m", 4)),
+    "all by name": lambda k: (lambda t: (t.topic, t.partition, t.offset, t.metadata, t.leader_epoch))(
+        k.TopicPartition(topic="a", partition=1, offset=2, metadata="m", leader_epoch=4)),
+    "logical offset": lambda k: k.TopicPartition("a", 0, k.OFFSET_STORED).offset,
+    "text": lambda k: (str(k.TopicPartition("a", 1, 2)), repr(k.TopicPartition("a"))),
+    "equal by topic and partition": lambda k: (
+        k.TopicPartition("a", 1, 2) == k.TopicPartition("a", 1, 3), k.TopicPartition("a", 1) != k.TopicPartition("a"),
+        k.TopicPartition("a", 1) == k.TopicPartition("b", 1)),
+    "ordered": lambda k: [(a < b, a <= b, a > b, a >= b) for a in (k.TopicPartition("b", 1),)
+                          for b in (k.TopicPartition("b", 0), k.TopicPartition("b", 1), k.TopicPartition("c", 0))],
+    "sorted": lambda k: [(t.topic, t.partition) for t in sorted(
+        [k.TopicPartition("b", 0), k.TopicPartition("a", 2), k.TopicPartition("a", 1)])],
+    "hash": lambda k: len({k.TopicPartition("a", 1, 2), k.TopicPartition("a", 1, 3), k.TopicPartition("a", 2)}),
+    "leader epoch text": lambda k: k.TopicPartition("a", 1, 2, "m", "4"),
+    "leader epoch float": lambda k: k.TopicPartition("a", 1, 2, "m", 4.5),
+    "leader epoch too large": lambda k: k.TopicPartition("a", 1, 2, "m", 2**31),
+    "leader epoch -1 is none": lambda k: k.TopicPartition("a", 1, 2, "m", -1).leader_epoch,
+    "partition may be set": lambda k: after_setting(k, "partition", 7),
+    "partition may be set to none": lambda k: after_setting(k, "partition", -1),
+    "offset may be set": lambda k: after_setting(k, "offset", 7),
+    "offset may be set to a logical one": lambda k: after_setting(k, "offset", k.OFFSET_END),
+    "partition set to text": lambda k: after_setting(k, "partition", "1"),
+    "partition set to None": lambda k: after_setting(k, "partition", None),
+    "partition set to a float": lambda k: after_setting(k, "partition", 1.5),
+    "offset set to text": lambda k: after_setting(k, "offset", "1"),
+    "offset set to a float": lambda k: after_setting(k, "offset", 1.5),
+    "offset set too large": lambda k: after_setting(k, "offset", 2**63),
+    "no such attribute": lambda k: after_setting(k, "bogus", 1),
+    "subclass": lambda k: type("Mine", (k.TopicPartition,), {})("a").topic,
+    "no topic": lambda k: k.TopicPartition(), "topic None": lambda k: k.TopicPartition(None),
+    "topic int": lambda k: k.TopicPartition(3), "partition text": lambda k: k.TopicPartition("a", "1"),
+    "partition float": lambda k: k.TopicPartition("a", 1.5), "partition None": lambda k: k.TopicPartition("a", None),
+    "offset text": lambda k: k.TopicPartition("a", 1, "2"),
+    "partition too large": lambda k: k.TopicPartition("a", 2**31),
+    "offset too large": lambda k: k.TopicPartition("a", 1, 2**63),
+    "metadata int": lambda k: k.TopicPartition("a", 1, 2, 5),
+})
+def test_topic_partitions(case):
+    same(case)
+
+
+@pytest.mark.parametrize(("name", "value"), [
+    ("topic", "b"), ("partition", 0), ("offset", 2**63 - 1), ("metadata", ""), ("metadata", None), ("leader_epoch", 0),
+    ("leader_epoch", None), ("error", headrace.KafkaError(3)), ("error", None),
+])
+def test_every_attribute_of_a_topic_partition_may_be_set(name, value):
+    made = headrace.TopicPartition("a", 1, 2, "m", 4)
+    made.error = headrace.KafkaError(7)
+    before = {each: getattr(made, each) for each in ATTRIBUTES}
+    setattr(made, name, value)
+    assert {each: getattr(made, each) for each in ATTRIBUTES} == {**before, name: value}
+    changed = name in ("topic", "partition")
+    assert (made == headrace.TopicPartition("a", 1)) is not changed
+    assert (hash(made) == hash(headrace.TopicPartition("a", 1))) is not changed
+    if name not in ("partition", "offset"):
+        with pytest.raises(AttributeError):
+            setattr(confluent_kafka.TopicPartition("a", 1, 2, "m", 4), name, value)
+
+
+@pytest.mark.parametrize(("name", "value", "kind"), [
+    ("topic", None, TypeError), ("topic", b"b", TypeError), ("partition", 2**31, OverflowError),
+    ("partition", -2**31 - 1, OverflowError), ("offset", -2**63 - 1, OverflowError), ("metadata", b"m", TypeError),
+    ("leader_epoch", "4", TypeError), ("leader_epoch", 2**31, OverflowError), ("error", 3, TypeError),
+    ("error", ValueError("x"), TypeError),
+])
+def test_an_attribute_of_a_topic_partition_can_not_be_set_to_what_it_is_not(name, value, kind):
+    made = headrace.TopicPartition("a", 1, 2, "m", 4)
+    with pytest.raises(kind, match=f"^{name} "):
+        setattr(made, name, value)
+    assert getattr(made, name) == getattr(headrace.TopicPartition("a", 1, 2, "m", 4), name)
+
+
+def test_a_topic_partition_is_copied_and_pickled_with_all_that_was_set():
+    made = headrace.TopicPartition("a", 1, 2, "m", 4)
+    made.error = headrace.KafkaError(3)
+    for other in (copy.copy(made), copy.deepcopy(made), pickle.loads(pickle.dumps(made))):
+        assert [getattr(other, each) for each in ATTRIBUTES[:-1]] == ["a", 1, 2, "m", 4]
+        assert other.error == 3
+
+
+def test_a_topic_partition_does_not_compare_with_other_things():
+    assert headrace.TopicPartition("a") != "a"
+    with pytest.raises(TypeError):
+        headrace.TopicPartition("a") < 3  # noqa: B015
+
+
+def fields(message):
+    error = message.error()
+    return (message.topic(), message.partition(), message.offset(), message.key(), message.value(), message.headers(),
+            error and error.code(), message.timestamp(), message.latency(), message.leader_epoch(), len(message))
+
+
+def full(k):
+    return k.Message("t", 1, 2, b"k", b"v", [("a", b"b")], k.KafkaError(3), (1, 5), 1.5, 7)
+
+
+def replaced(k):
+    message = full(k)
+    returned = [message.set_key("x"), message.set_value("y"), message.set_headers([("c", "d")]), message.set_topic("u"),
+                message.set_error(None)]
+    return returned, fields(message)
+
+
+def one_by_one(k, make):
+    """Each setter on a message of its own: what it returns, and all fields after it, also of a copy."""
+    shown = []
+    for part, values in {"topic": ("u", None), "key": ("x", b"y", None, ["any"]), "value": (b"y", "xyz", None, {1: 2}),
+                         "headers": ([("c", "d"), ("c", None)], None, {"c": b"d"}),
+                         "error": (k.KafkaError(7, "w"), None)}.items():
+        for value in values:
+            message = make(k)
+            returned = getattr(message, f"set_{part}")(value)
+            shown += [(returned, fields(message)), fields(pickle.loads(pickle.dumps(message)))]
+    return shown
+
+
+def consumed(k):
+    """A message that came from a broker is replaced in the same way."""
+    with EmbeddedBroker(topics={"t": 1}) as broker:
+        producer = headrace.Producer({"bootstrap.servers": broker.bootstrap_servers})
+        producer.produce("t", b"v", b"k", headers=[("a", b"b")], timestamp=5)
+        producer.flush()
+        consumer = k.Consumer({"bootstrap.servers": broker.bootstrap_servers, "group.id": "g", "logger": QUIET})
+        consumer.assign([k.TopicPartition("t", 0, 0)])
+        messages = []
+        while len(messages) < 1:
+            messages = consumer.consume(1, 10)
+        consumer.close()
+    message = messages[0]
+    return [fields(message), message.set_value("y"), message.set_key(None), message.set_headers([("c", b"d")]),
+            message.set_topic("u"), message.set_error(k.KafkaError(7)), fields(message)]
+
+
+@by_name({
+    "nothing": lambda k: fields(k.Message()), "everything": lambda k: fields(full(k)),
+    "by name": lambda k: fields(k.Message(topic="t", partition=1, offset=2, key=b"k", value=b"v", headers=None,
+                                          error=None, timestamp=(2, 5), latency=0.5, leader_epoch=3)),
+    "numbers that are not known": lambda k: fields(k.Message("t", -1, -1, leader_epoch=-1)),
+    "length": lambda k: [len(k.Message(value=v)) for v in (None, b"", b"abc")],
+    "setters": replaced, "setters one by one": lambda k: one_by_one(k, full),
+    "setters of an empty message": lambda k: one_by_one(k, lambda k: k.Message()), "setters after consuming": consumed,
+    "a setter without a value": lambda k: full(k).set_value(), "no other setters": lambda k: full(k).set_offset(1),
+    "pickled": lambda k: fields(pickle.loads(pickle.dumps(full(k)))),
+    "equal": lambda k: (full(k) == full(k), full(k) != full(k), full(k) == k.Message("t"),
+                        k.Message("t", 1, 2, b"k") == k.Message("t", 1, 2, b"z")),
+    "unknown argument": lambda k: k.Message(bogus=1), "hash": lambda k: hash(k.Message()) and None,
+    "types of timestamps": lambda k: (k.TIMESTAMP_NOT_AVAILABLE, k.TIMESTAMP_CREATE_TIME, k.TIMESTAMP_LOG_APPEND_TIME),
+    "offsets": lambda k: (k.OFFSET_BEGINNING, k.OFFSET_END, k.OFFSET_STORED, k.OFFSET_INVALID),
+})
+def test_messages_and_constants(case):
+    same(case)
+
+
+@by_name({
+    "throttling": lambda k: (lambda t: (t.broker_name, t.broker_id, t.throttle_time, str(t)))(
+        k.ThrottleEvent("broker", 1, 10.0)),
+    "throttling without arguments": lambda k: k.ThrottleEvent(),
+    "uuid": lambda k: [(str(u), u.get_most_significant_bits(), u.get_least_significant_bits()) for u in (
+        k.Uuid(1, 2), k.Uuid(-1, -2), k.Uuid(-9160505685479963139, 5470143421541107301))],
+    "uuid repr": lambda k: repr(k.Uuid(1, 2)),
+    "uuid by name": lambda k: str(k.Uuid(most_significant_bits=1, least_significant_bits=2)),
+    "uuid without bits": lambda k: k.Uuid(), "uuid of text": lambda k: k.Uuid("1", 2),
+    "uuid out of range": lambda k: k.Uuid(2**63, 1), "uuid hash": lambda k: hash(k.Uuid(1, 2)) == hash(k.Uuid(1, 2)),
+    "hashes": lambda k: [(k.murmur2(key, n), k.consistent(key, n), k.fnv1a(key, n))
+                         for key in (b"", b"a", b"abc", bytes(range(256))) for n in (1, 3, 10, 1000)],
+    "hash of text": lambda k: k.murmur2("a", 1), "hash of nothing": lambda k: k.consistent(None, 1),
+    "no partitions": lambda k: k.fnv1a(b"a", 0), "fewer than none": lambda k: k.murmur2(b"a", -1),
+    "version": lambda k: (k.version() == k.__version__, [type(part).__name__ for part in k.libversion()]),
+})
+def test_events_ids_and_functions(case):
+    same(case)
+
+
+def test_equal_ids_are_equal():
+    assert headrace.Uuid(1, 2) == headrace.Uuid(1, 2) != headrace.Uuid(1, 3)  # confluent_kafka 2.16: never equal
+
+
+@pytest.mark.parametrize("name", ["Producer", "SerializingProducer"])
+def test_every_method_of_the_producers_is_there(name):
+    theirs = {method for method in dir(getattr(confluent_kafka, name)) if not method.startswith("_")}
+    assert theirs <= set(dir(getattr(headrace, name)))
+
+
+def test_the_serializing_producer_takes_the_same_arguments():
+    for method in ("produce", "close"):
+        ours, theirs = (list(inspect.signature(getattr(k.SerializingProducer, method)).parameters.values())
+                        for k in (headrace, confluent_kafka))
+        assert [(p.name, p.default, p.kind) for p in ours] == [(p.name, p.default, p.kind) for p in theirs]
+
+
+def test_an_outcome_tells_errors_apart():
+    def fail(kafka):
+        raise kafka.KafkaException(kafka.KafkaError(3, fatal=True))
+
+    assert outcome(fail, headrace) == ("KafkaException", 3, True, False) != outcome(lambda k: k.Producer(5), headrace)

@@ -1,0 +1,279 @@
+"""Configuration: what is refused, what the refusal says, and what is hidden."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from headrace.config import (
+    ADMIN,
+    CONSUMER,
+    NOT_SUPPORTED,
+    PRODUCER,
+    PROPERTIES,
+    WITHOUT_EFFECT,
+    Config,
+    Property,
+    convert,
+)
+from headrace.errors import ConfigError, KafkaError, KafkaException
+
+SERVERS = {"bootstrap.servers": "localhost:9092"}
+
+
+def test_an_unknown_property_is_refused_with_the_nearest_name() -> None:
+    line = r'No such configuration property: "liger\.ms"\. Did you mean "linger\.ms"'
+    with pytest.raises(KafkaException, match=line) as info:
+        Config(PRODUCER, {**SERVERS, "liger.ms": 5})
+    assert info.value.args[0].code() == KafkaError._INVALID_ARG
+
+
+def test_javas_name_and_librdkafkas_name_are_the_same_property() -> None:
+    assert Config(PRODUCER, {**SERVERS, "delivery.timeout.ms": 1234})["message.timeout.ms"] == 1234
+    with pytest.raises(ConfigError, match="are the same property"):
+        Config(PRODUCER, {**SERVERS, "delivery.timeout.ms": 1, "message.timeout.ms": 2})
+
+
+@pytest.mark.parametrize(("name", "value", "expected"), [
+    ("linger.ms", "soon", "expected a number"),
+    ("linger.ms", -1, "expected 0 to 900000 ms"),
+    ("acks", "some", "expected one of all, -1, 0, 1"),
+    ("enable.idempotence", "maybe", "expected true or false"),
+    ("compression.type", "zst", 'did you mean "zstd"'),
+    ("bootstrap.servers", "localhost:", "expected host:port"),
+    ("bootstrap.servers", "[::1]:http", "expected host:port"),
+])
+def test_a_bad_value_is_refused_with_the_property_the_value_and_what_is_expected(name: str, value: object,
+                                                                                  expected: str) -> None:
+    with pytest.raises(ConfigError) as info:
+        Config(PRODUCER, {**SERVERS, name: value})
+    assert name in str(info.value)
+    assert expected in str(info.value)
+
+
+def test_missing_bootstrap_servers_is_refused() -> None:
+    with pytest.raises(ConfigError, match=r"bootstrap\.servers"):
+        Config(ADMIN, {})
+    assert not Config(ADMIN, {}, servers_needed=False)["bootstrap.servers"]
+
+
+def test_a_server_without_a_port_listens_on_9092() -> None:
+    given = {"bootstrap.servers": "localhost, [::1],other:1,[::1]:2"}
+    assert Config(PRODUCER, given)["bootstrap.servers"] == ("localhost:9092", "[::1]:9092", "other:1", "[::1]:2")
+
+
+def test_what_must_be_a_function_and_is_none_is_refused_whatever_is_caught() -> None:
+    for kind in (ConfigError, TypeError, ValueError):
+        with pytest.raises(kind, match='"error_cb" must be callable'):
+            Config(PRODUCER, {**SERVERS, "error_cb": 1})
+
+
+def test_secrets_never_show() -> None:
+    config = Config(PRODUCER, {**SERVERS, "ssl.key.password": "hunter2"})
+    assert "hunter2" not in repr(config)
+    assert config["ssl.key.password"] == "hunter2"
+
+
+def test_idempotence_contradicted_by_the_user_is_an_error_and_otherwise_gives_way() -> None:
+    with pytest.raises(ConfigError, match="acks"):
+        Config(PRODUCER, {**SERVERS, "enable.idempotence": True, "acks": 1})
+    assert Config(PRODUCER, {**SERVERS, "acks": 1})["enable.idempotence"] is False
+    assert Config(PRODUCER, SERVERS)["enable.idempotence"] is True
+
+
+def test_none_means_not_given_and_the_old_topic_config_is_merged() -> None:
+    config = Config(CONSUMER, {**SERVERS, "group.id": None, "default.topic.config": {"auto.offset.reset": "smallest"}})
+    assert config["group.id"] == ""
+    assert config["auto.offset.reset"] == "earliest"
+
+
+@pytest.mark.parametrize("row", PROPERTIES.values(), ids=lambda row: row.name)
+def test_every_row_is_documented_and_its_default_is_valid(row: object) -> None:
+    assert isinstance(row, Property)
+    assert row.doc.endswith((".", "`."))
+    if row.kind in ("int", "float", "bool"):
+        assert convert(row, row.name, row.default) == row.default
+
+
+SOURCES = [path.read_text() for path in (Path(__file__).parents[3] / "src/headrace").rglob("*.py")]
+TAKEN_FOR_JAVA = {"ssl.keystore.type", "ssl.truststore.type"}
+
+
+@pytest.mark.parametrize("name", sorted(PROPERTIES.keys() - TAKEN_FOR_JAVA))
+def test_every_property_is_read_by_code(name: str) -> None:
+    read = re.compile(rf'(?<!Property\()"{re.escape(name)}"')
+    level = re.fullmatch(r"compression\.(gzip|lz4|zstd)\.level", name)  # its name is put together
+    assert level or any(read.search(source) for source in SOURCES), f"nothing reads {name}"
+
+
+def test_a_name_is_either_read_or_without_effect_or_not_supported() -> None:
+    known = [name for row in PROPERTIES.values() for name in (row.name, *row.aliases)]
+    known += [*WITHOUT_EFFECT, *NOT_SUPPORTED]
+    assert len(known) == len(set(known))
+
+
+@pytest.mark.parametrize("name", NOT_SUPPORTED)
+def test_a_property_that_can_not_mean_anything_is_refused_with_what_to_use_instead(name: str) -> None:
+    with pytest.raises(ConfigError) as info:
+        Config(PRODUCER, {**SERVERS, name: "1"})
+    assert f'"{name}" is not supported: {NOT_SUPPORTED[name]}' in str(info.value)
+
+
+def some_value(row: Property) -> object:
+    """A value that a property takes which does nothing."""
+    return next(iter(row.only or row.choices), row.low or 0)
+
+
+def other_value(row: Property) -> object:
+    """A well-formed value that should have an effect."""
+    if row.kind == "bool":
+        return not row.only[0]
+    return tuple(row.choices)[-1] if row.choices else 7 if row.kind == "int" else "something else"
+
+
+def test_a_property_without_effect_is_accepted_unless_its_value_should_have_one() -> None:
+    for name, row in WITHOUT_EFFECT.items():
+        assert Config(PRODUCER, {**SERVERS, name: some_value(row)}).without_effect == {name: row.doc}
+        assert not Config(PRODUCER, {**SERVERS, name: None}).without_effect
+        if row.only:
+            with pytest.raises(ConfigError, match=re.escape(row.doc)):
+                Config(PRODUCER, {**SERVERS, name: other_value(row)})
+    Config(PRODUCER, {**SERVERS, "api.version.request": True, "enable.metrics.push": False})
+
+
+def test_a_configuration_as_people_write_it_for_librdkafka_works() -> None:
+    config = Config(PRODUCER, {
+        "metadata.broker.list": "a:9092,b:9092", "client.id": "web", "acks": "all", "enable.idempotence": "true",
+        "compression.codec": "lz4", "queue.buffering.max.ms": "20", "message.send.max.retries": 10_000_000,
+        "debug": "broker,msg", "log_level": 6, "log.connection.close": False, "socket.keepalive.enable": True,
+        "api.version.request": "true", "broker.version.fallback": "0.10.2", "broker.address.family": "v4",
+        "sticky.partitioning.linger.ms": 50, "topic.metadata.refresh.fast.interval.ms": 100, "dr_cb": print,
+        "statistics.interval.ms": 1000, "stats_cb": print, "message.timeout.ms": 5000, "request.timeout.ms": 9000,
+    })
+    assert (config["linger.ms"], config["on_delivery"], config["broker.address.family"]) == (20, print, "v4")
+    assert config["sticky.partitioning.linger.ms"] == 50
+
+
+def test_a_configuration_as_people_write_it_for_java_works() -> None:
+    config = Config(PRODUCER, {
+        **SERVERS, "acks": "all", "buffer.memory": 33_554_432, "max.request.size": 1_048_576, "batch.size": 16_384,
+        "client.dns.lookup": "use_all_dns_ips", "delivery.timeout.ms": 120_000, "request.timeout.ms": 30_000,
+        "compression.type": "zstd", "compression.zstd.level": 3, "compression.gzip.level": 9,
+        "partitioner.class": "org.apache.kafka.clients.producer.RoundRobinPartitioner", "max.block.ms": 1000,
+        "metadata.max.age.ms": 1000, "metadata.max.idle.ms": 1000, "send.buffer.bytes": 131_072,
+        "metrics.recording.level": "DEBUG", "partitioner.availability.timeout.ms": 0,
+        "partitioner.adaptive.partitioning.enable": "true",
+    })
+    assert config["queue.buffering.max.kbytes"] == 32_768
+    assert config["compression.level"] == 3
+    assert config["partitioner"] == "round_robin"
+
+
+@pytest.mark.parametrize("given", [
+    {"buffer.memory": 1 << 20, "queue.buffering.max.kbytes": 2048},
+    {"linger.ms": 100, "message.timeout.ms": 50},
+    {"linger.ms": 5, "delivery.timeout.ms": 1000, "request.timeout.ms": 1000},
+    {"reconnect.backoff.ms": 500, "reconnect.backoff.max.ms": 400},
+    {"retry.backoff.ms": 500, "retry.backoff.max.ms": 400},
+    {"compression.type": "zstd", "compression.level": 1, "compression.zstd.level": 2},
+    {"partitioner": "murmur2", "partitioner.class": "RoundRobinPartitioner"},
+    {"partitioner": "murmur2", "partitioner.ignore.keys": True},
+    {"partitioner.class": "DefaultPartitioner", "partitioner.ignore.keys": True},
+    {"partitioner.availability.timeout.ms": 5, "partitioner.adaptive.partitioning.enable": False},
+    {"partitioner": "murmur2", "partitioner.availability.timeout.ms": 5},
+    {"partitioner.class": "RoundRobinPartitioner", "partitioner.availability.timeout.ms": 5},
+    {"partitioner": "fnv1a", "client.rack": "a", "partitioner.rack.aware": True},
+    {"client.rack": "", "partitioner.rack.aware": True},
+    {"partitioner": lambda *of: 0, "partitioner.availability.timeout.ms": 5},
+], ids=lambda given: " ".join(given))
+def test_properties_that_contradict_each_other_are_refused_by_name(given: dict[str, object]) -> None:
+    first, *_, last = given
+    with pytest.raises(ConfigError, match=f'"{first}"|"{last}"'):
+        Config(PRODUCER, {**SERVERS, **given})
+
+
+def test_a_default_gives_way_to_what_was_asked_for() -> None:
+    assert Config(PRODUCER, {**SERVERS, "message.timeout.ms": 4})["linger.ms"] == 2
+    assert Config(ADMIN, {**SERVERS, "reconnect.backoff.ms": 5000})["reconnect.backoff.max.ms"] == 5000
+    assert Config(PRODUCER, {**SERVERS, "partitioner.ignore.keys": True})["partitioner"] == "uniform_sticky"
+    assert Config(PRODUCER, {**SERVERS, "linger.ms": 50})["sticky.partitioning.linger.ms"] == 100
+    assert Config(PRODUCER, {**SERVERS, "linger.ms": 0})["sticky.partitioning.linger.ms"] == 10
+    assert Config(PRODUCER, {**SERVERS, "sticky.partitioning.linger.ms": 5})["sticky.partitioning.linger.ms"] == 5
+    assert Config(PRODUCER, {**SERVERS, "queue.buffering.max.kbytes": 1024, "buffer.memory": 1 << 20})
+
+
+@pytest.mark.parametrize(("role", "given", "moved"), [
+    (CONSUMER, {"session.timeout.ms": 100}, {"heartbeat.interval.ms": 33}),
+    (CONSUMER, {"session.timeout.ms": 6_000}, {"heartbeat.interval.ms": 2_000}),
+    (CONSUMER, {"session.timeout.ms": 30_000}, {"heartbeat.interval.ms": 3_000}),
+    (CONSUMER, {"session.timeout.ms": 1}, {"heartbeat.interval.ms": 1}),
+    (CONSUMER, {"heartbeat.interval.ms": 50_000}, {"session.timeout.ms": 150_000}),
+    (CONSUMER, {"heartbeat.interval.ms": 1_000}, {"session.timeout.ms": 45_000}),
+    (CONSUMER, {"session.timeout.ms": 9_000, "heartbeat.interval.ms": 8_000}, {}),
+    (CONSUMER, {"receive.message.max.bytes": 1_000_000}, {"fetch.max.bytes": 999_488}),
+    (CONSUMER, {"fetch.max.bytes": 200_000_000}, {"receive.message.max.bytes": 200_000_512}),
+    (PRODUCER, {"linger.ms": 900_000}, {"message.timeout.ms": 1_200_000}),
+    (PRODUCER, {"message.timeout.ms": 4}, {"linger.ms": 2.0}),
+    (PRODUCER, {"delivery.timeout.ms": 1_000, "request.timeout.ms": 998}, {"linger.ms": 2.0}),
+    (PRODUCER, {"delivery.timeout.ms": 1_000, "request.timeout.ms": 1_000}, {"linger.ms": 0.0}),
+    (PRODUCER, {"delivery.timeout.ms": 1_000}, {"linger.ms": 5.0, "request.timeout.ms": 30_000}),
+    (PRODUCER, {"request.timeout.ms": 400_000}, {"message.timeout.ms": 300_000}),
+    (ADMIN, {"reconnect.backoff.ms": 5_000}, {"reconnect.backoff.max.ms": 5_000}),
+    (ADMIN, {"reconnect.backoff.max.ms": 10}, {"reconnect.backoff.ms": 10}),
+    (ADMIN, {"reconnect.backoff.max.ms": 0}, {"reconnect.backoff.ms": 0}),
+    (ADMIN, {"retry.backoff.ms": 5_000}, {"retry.backoff.max.ms": 5_000}),
+    (ADMIN, {"retry.backoff.max.ms": 1}, {"retry.backoff.ms": 1}),
+    (ADMIN, {"sasl.login.retry.backoff.ms": 20_000}, {"sasl.login.retry.backoff.max.ms": 20_000}),
+    (ADMIN, {"metadata.max.age.ms": 700}, {"topic.metadata.refresh.interval.ms": 700}),
+    (ADMIN, {"metadata.max.age.ms": 86_400_000}, {"topic.metadata.refresh.interval.ms": 86_400_000}),
+    (ADMIN, {"metadata.max.age.ms": 700, "topic.metadata.refresh.interval.ms": 600},
+     {"topic.metadata.refresh.interval.ms": 600}),
+    (ADMIN, {"metadata.max.age.ms": 700, "topic.metadata.refresh.interval.ms": -1},
+     {"topic.metadata.refresh.interval.ms": 700}),
+    (ADMIN, {"socket.connection.setup.timeout.ms": 10_000, "socket.connection.setup.timeout.max.ms": 20_000},
+     {"socket.connection.setup.timeout.ms": 20_000}),
+    (ADMIN, {"socket.connection.setup.timeout.max.ms": 5_000}, {"socket.connection.setup.timeout.ms": 5_000}),
+    (ADMIN, {"socket.connection.setup.timeout.ms": 40_000, "socket.connection.setup.timeout.max.ms": 5_000},
+     {"socket.connection.setup.timeout.ms": 40_000}),
+], ids=lambda value: " ".join(f"{k}={v}" for k, v in value.items()) if isinstance(value, dict) else value)
+def test_a_default_moves_so_that_what_was_given_alone_makes_sense(
+    role: str, given: dict[str, int], moved: dict[str, float]
+) -> None:
+    config = Config(role, {**SERVERS, **given})
+    expected = {**given, **moved}
+    expected["message.timeout.ms"] = expected.pop("delivery.timeout.ms", config["message.timeout.ms"])
+    assert {name: config[name] for name in expected} == expected
+
+
+@pytest.mark.parametrize(("role", "given"), [
+    (CONSUMER, {"session.timeout.ms": 100, "heartbeat.interval.ms": 100}),
+    (CONSUMER, {"session.timeout.ms": 45_000, "heartbeat.interval.ms": 50_000}),
+    (CONSUMER, {"receive.message.max.bytes": 1_000_000, "fetch.max.bytes": 999_489}),
+    (PRODUCER, {"linger.ms": 900_000, "message.timeout.ms": 300_000}),
+    (PRODUCER, {"delivery.timeout.ms": 999, "request.timeout.ms": 1_000}),
+    (ADMIN, {"sasl.login.retry.backoff.ms": 20_000, "sasl.login.retry.backoff.max.ms": 10_000}),
+], ids=lambda value: " ".join(value) if isinstance(value, dict) else value)
+def test_two_that_were_given_are_taken_by_their_word_even_if_one_is_the_default(
+    role: str, given: dict[str, int]
+) -> None:
+    with pytest.raises(ConfigError) as refused:
+        Config(role, {**SERVERS, **given})
+    for name, value in given.items():
+        assert f'"{name}"' in str(refused.value)
+        assert str(value) in str(refused.value)
+
+
+def test_javas_names_of_assignors_are_known() -> None:
+    names = [f"org.apache.kafka.clients.consumer.{name}" for name in ("CooperativeStickyAssignor", "RangeAssignor")]
+    config = Config(CONSUMER, {**SERVERS, "partition.assignment.strategy": names})
+    assert config["partition.assignment.strategy"] == ("cooperative-sticky", "range")
+    with pytest.raises(ConfigError, match=r'Invalid value "sticky" for "partition\.assignment\.strategy"'):
+        Config(CONSUMER, {**SERVERS, "partition.assignment.strategy": "sticky"})
+
+
+def test_a_number_that_is_none_is_refused() -> None:
+    for value in ("nan", float("nan"), float("inf")):
+        with pytest.raises(ConfigError, match=r'"linger\.ms": (nan|inf): expected 0 to 900000 ms'):
+            Config(PRODUCER, {**SERVERS, "linger.ms": value})
+    with pytest.raises(ConfigError, match=r'"retries": inf: expected a whole number'):
+        Config(PRODUCER, {**SERVERS, "retries": float("inf")})

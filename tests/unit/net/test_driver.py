@@ -1,0 +1,493 @@
+"""The driver and its connections against a broker that answers as the test says, in memory."""
+
+import asyncio
+from collections.abc import Iterable
+from typing import Any
+
+import pytest
+
+from headrace.client.core import ClientCore
+from headrace.config import ADMIN, Config
+from headrace.errors import KafkaError, KafkaException
+from headrace.machines.cluster.coordinator import GROUP
+from headrace.machines.machine import ANY_NODE, Event, Send
+from headrace.wire.frame import RequestFrame, encode_response
+from headrace.wire.messages.cluster.metadata import MetadataRequest
+from headrace.wire.messages.cluster.session import ApiVersionsRequest, ApiVersionsResponse
+from headrace.wire.messages.consumer.fetch import FetchRequest
+from headrace.wire.messages.groups.classic_groups import (
+    FindCoordinatorRequest,
+    FindCoordinatorResponse,
+    HeartbeatRequest,
+    HeartbeatResponse,
+    ListGroupsRequest,
+    ListGroupsResponse,
+)
+from headrace.wire.messages.producer.produce import ProduceRequest
+from headrace.wire.schema import Struct
+from tests.support.scripted_broker import HANG_UP, SILENCE, ScriptedBroker, admin_config, api_versions
+
+HEARTBEAT = HeartbeatRequest(group_id="g", generation_id=1, member_id="m")
+
+
+def client(broker: ScriptedBroker, **properties: Any) -> ClientCore:
+    quick = {"reconnect_backoff_ms": 10, "reconnect_backoff_max_ms": 20, "retry_backoff_ms": 10,
+             "retry_backoff_max_ms": 20}
+    return ClientCore(Config(ADMIN, admin_config(**{**quick, **properties})), connector=broker.connector)
+
+
+class Recorder:
+    """A machine that sends what it is given and notes what comes back."""
+
+    def __init__(self, sends: Iterable[Send]) -> None:
+        self.sends = list(sends)
+        self.replies: list[tuple[Any, Struct | None]] = []
+        self.errors: list[tuple[Any, KafkaError]] = []
+        self.expected = len(self.sends)
+        self.done = asyncio.Event()
+
+    def poll(self, now: float) -> list[Send]:
+        sends, self.sends = self.sends, []
+        return sends
+
+    def deadline(self) -> float | None:
+        return None
+
+    def on_reply(self, send: Send, reply: Struct | None, now: float) -> None:
+        self.replies.append((send.context, reply))
+        self._count()
+
+    def on_error(self, send: Send, error: KafkaError, now: float) -> None:
+        self.errors.append((send.context, error))
+        self._count()
+
+    def events(self) -> list[Event]:
+        return []
+
+    def _count(self) -> None:
+        if len(self.replies) + len(self.errors) == self.expected:
+            self.done.set()
+
+
+def test_a_request_gets_its_reply_and_nothing_is_left_open() -> None:
+    async def run() -> None:
+        broker = ScriptedBroker(node1=("broker", 9092))
+        broker.on(ListGroupsRequest, ListGroupsResponse(groups=[]))
+        core = client(broker)
+        reply = await core.request(ANY_NODE, ListGroupsRequest(), 5)
+        assert isinstance(reply, ListGroupsResponse)
+        await core.close()
+        assert asyncio.all_tasks() == {asyncio.current_task()}
+
+    asyncio.run(run())
+
+
+def test_requests_are_pipelined_and_answered_in_order() -> None:
+    async def run() -> None:
+        broker = ScriptedBroker(node1=("broker", 9092))
+        broker.on(HeartbeatRequest, SILENCE)
+        core = client(broker)
+        await core.wait_for_metadata(lambda cluster: 1 in cluster.nodes, 5)
+        machine = Recorder(Send(1, HEARTBEAT, 5.0, context=n) for n in range(5))
+        core.add(machine)
+        while broker.count(HeartbeatRequest) < 5:
+            await asyncio.sleep(0.001)
+        assert machine.replies == []
+        waiting = [frame for frame in broker.seen if isinstance(frame.request, HeartbeatRequest)]
+        for frame in waiting:
+            broker.open[-1].answer(frame, HeartbeatResponse())
+        await asyncio.wait_for(machine.done.wait(), 5)
+        assert [context for context, _ in machine.replies] == [0, 1, 2, 3, 4]
+        await core.close()
+
+    asyncio.run(run())
+
+
+def test_a_reply_leads_to_the_next_request_within_the_same_turn_of_the_loop() -> None:
+    async def run() -> None:
+        broker = ScriptedBroker(node1=("broker", 9092))
+        broker.on(HeartbeatRequest, HeartbeatResponse())
+        core = client(broker)
+        await core.wait_for_metadata(lambda cluster: 1 in cluster.nodes, 5)
+        turns: list[int] = []
+
+        class Chain(Recorder):
+            def on_reply(self, send: Send, reply: Struct | None, now: float) -> None:
+                before = len(broker.seen)
+                self.sends = [Send(1, HEARTBEAT, 5.0)] if len(turns) < 3 else []
+                asyncio.get_running_loop().call_soon(lambda: turns.append(len(broker.seen) - before))
+                super().on_reply(send, reply, now)
+
+        core.add(Chain([Send(1, HEARTBEAT, 5.0)]))
+        for _ in range(200):
+            await asyncio.sleep(0)
+        assert broker.count(HeartbeatRequest) == 4
+        await core.close()
+
+    asyncio.run(run())
+
+
+def test_fetches_and_joins_do_not_hold_up_other_requests() -> None:
+    async def run() -> None:
+        broker = ScriptedBroker(node1=("broker", 9092))
+        broker.on(FetchRequest, SILENCE)
+        broker.on(HeartbeatRequest, HeartbeatResponse())
+        core = client(broker)
+        await core.wait_for_metadata(lambda cluster: 1 in cluster.nodes, 5)
+        fetch = FetchRequest(max_wait_ms=500, min_bytes=1, topics=[], forgotten_topics_data=[])
+        machine = Recorder([Send(1, fetch, 5.0)])
+        core.add(machine)
+        reply = await core.request(1, HEARTBEAT, 1)
+        assert isinstance(reply, HeartbeatResponse)
+        assert broker.connections == 3  # bootstrap, the fetching one, the other one
+        await core.close()
+        assert machine.errors[0][1] == KafkaError._DESTROY
+
+    asyncio.run(run())
+
+
+def test_a_request_without_reply_is_done_when_it_is_written() -> None:
+    async def run() -> None:
+        broker = ScriptedBroker(node1=("broker", 9092))
+        broker.on(ProduceRequest, SILENCE)
+        core = client(broker)
+        await core.wait_for_metadata(lambda cluster: 1 in cluster.nodes, 5)
+        machine = Recorder([Send(1, ProduceRequest(acks=0, timeout_ms=1, topic_data=[]), 5.0, expects_reply=False)])
+        core.add(machine)
+        await asyncio.wait_for(machine.done.wait(), 5)
+        assert machine.replies == [(None, None)]
+        await core.close()
+
+    asyncio.run(run())
+
+
+def test_a_lost_connection_fails_what_was_in_flight_and_says_that_it_may_have_been_applied() -> None:
+    async def run() -> None:
+        broker = ScriptedBroker(node1=("broker", 9092))
+        broker.on(HeartbeatRequest, HANG_UP)
+        core = client(broker)
+        await core.wait_for_metadata(lambda cluster: 1 in cluster.nodes, 5)
+        machine = Recorder([Send(1, HEARTBEAT, 5.0)])
+        core.add(machine)
+        await asyncio.wait_for(machine.done.wait(), 5)
+        [(_, error)] = machine.errors
+        assert error == KafkaError._TRANSPORT
+        assert error.maybe_applied
+        assert error.str().startswith("broker:9092: the broker closed the connection at its first request")
+        await core.close()
+
+    asyncio.run(run())
+
+
+def test_a_request_that_may_be_repeated_survives_a_lost_connection() -> None:
+    async def run() -> None:
+        broker = ScriptedBroker(node1=("broker", 9092))
+        answers: list[Any] = [HANG_UP, HANG_UP, ListGroupsResponse(groups=[])]
+        broker.on(ListGroupsRequest, lambda frame: answers.pop(0))
+        core = client(broker)
+        await core.request(ANY_NODE, ListGroupsRequest(), 5)
+        assert answers == []
+        broker.on(ListGroupsRequest, HANG_UP)
+        with pytest.raises(KafkaException) as failed:
+            await core.request(ANY_NODE, ListGroupsRequest(), 5, repeatable=False)
+        assert failed.value.error.maybe_applied
+        await core.close()
+
+    asyncio.run(run())
+
+
+def test_an_impatient_one_shot_call_does_not_cost_the_connection() -> None:
+    async def run() -> None:
+        broker = ScriptedBroker(node1=("broker", 9092))
+        broker.on(HeartbeatRequest, SILENCE)
+        core = client(broker)
+        await core.wait_for_metadata(lambda cluster: 1 in cluster.nodes, 5)
+        with pytest.raises(KafkaException, match="broker:9092: no reply to HeartbeatRequest"):
+            await core.driver.request(1, HEARTBEAT, 0.05)
+        [late] = [frame for frame in broker.seen if isinstance(frame.request, HeartbeatRequest)]
+        broker.open[-1].answer(late, HeartbeatResponse())
+        broker.on(HeartbeatRequest, HeartbeatResponse())
+        connections = broker.connections
+        await core.driver.request(1, HEARTBEAT, 1)
+        assert broker.connections == connections
+        await core.close()
+
+    asyncio.run(run())
+
+
+def test_an_overdue_request_of_a_machine_costs_the_connection_and_fails_the_others_with_it() -> None:
+    async def run() -> None:
+        broker = ScriptedBroker(node1=("broker", 9092))
+        broker.on(HeartbeatRequest, SILENCE)
+        core = client(broker)
+        await core.wait_for_metadata(lambda cluster: 1 in cluster.nodes, 5)
+        machine = Recorder([Send(1, HEARTBEAT, 0.05, context="late"), Send(1, HEARTBEAT, 30.0, context="behind")])
+        core.add(machine)
+        await asyncio.wait_for(machine.done.wait(), 5)
+        assert [context for context, _ in machine.errors] == ["late", "behind"]
+        assert all(error == KafkaError._TIMED_OUT and error.maybe_applied for _, error in machine.errors)
+        assert "HeartbeatRequest was not answered within 0.05 s" in machine.errors[0][1].str()
+        await core.close()
+
+    asyncio.run(run())
+
+
+def test_a_reply_to_another_request_closes_the_connection() -> None:
+    async def run() -> None:
+        broker = ScriptedBroker(node1=("broker", 9092))
+
+        def wrong(frame: RequestFrame) -> bytes:
+            return b"".join(encode_response(HeartbeatResponse(), frame.version, frame.correlation_id + 7))
+
+        broker.on(HeartbeatRequest, wrong)
+        core = client(broker)
+        await core.wait_for_metadata(lambda cluster: 1 in cluster.nodes, 5)
+        with pytest.raises(KafkaException, match="answered request 7 where 0 \\(HeartbeatRequest\\) was next"):
+            await core.driver.request(1, HEARTBEAT, 1)
+        await core.close()
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("garbage", [b"\x00\x00\x00\x00", b"\xff\xff\xff\xff", b"\x00\x00\x00\x02xy", b"HTTP/1.1 400",
+                                     b"\x00\x00\x00\x08\x00\x00\x00\x00zzzz"])
+def test_hostile_bytes_fail_the_request_with_one_line(garbage: bytes) -> None:
+    async def run() -> None:
+        broker = ScriptedBroker(node1=("broker", 9092))
+        broker.on(HeartbeatRequest, garbage)
+        core = client(broker)
+        errors: list[KafkaError] = []
+        core.on_error = errors.append
+        await core.wait_for_metadata(lambda cluster: 1 in cluster.nodes, 5)
+        with pytest.raises(KafkaException) as failed:
+            await core.driver.request(1, HEARTBEAT, 1)
+        assert errors[0] == KafkaError._BAD_MSG
+        assert failed.value.error == KafkaError._TRANSPORT
+        assert failed.value.error.str().startswith("broker:9092: ")
+        assert "\n" not in failed.value.error.str()
+        await core.close()
+
+    asyncio.run(run())
+
+
+def test_a_broker_that_garbles_its_versions_is_asked_again_in_version_0() -> None:
+    async def run() -> None:
+        broker = ScriptedBroker(node1=("broker", 9092))
+        broker.on(ApiVersionsRequest, lambda frame: api_versions(frame) if frame.version == 0
+                  else b"\x00\x00\x00\x08\x00\x00\x00\x00\x00\x00\x7f\x7f")
+        core = client(broker)
+        await core.wait_for_metadata(lambda cluster: 1 in cluster.nodes, 5)
+        assert broker.count(ApiVersionsRequest) == 2
+        await core.close()
+
+    asyncio.run(run())
+
+
+def test_a_broker_that_does_not_know_our_apiversions_is_asked_again_on_the_same_connection() -> None:
+    async def run() -> None:
+        broker = ScriptedBroker(node1=("broker", 9092))
+
+        def old(frame: RequestFrame) -> Any:
+            answer = api_versions(frame)
+            if frame.version <= 2:
+                return answer
+            refusal = ApiVersionsResponse(error_code=KafkaError.UNSUPPORTED_VERSION, api_keys=[
+                key for key in answer.api_keys if key.api_key == ApiVersionsRequest.api_key])
+            refusal.api_keys[0].max_version = 2
+            return b"".join(encode_response(refusal, 0, frame.correlation_id))
+
+        broker.on(ApiVersionsRequest, old)
+        core = client(broker)
+        await core.wait_for_metadata(lambda cluster: True, 5)
+        assert [f.version for f in broker.seen[:2] if isinstance(f.request, ApiVersionsRequest)] == [4, 2]
+        assert broker.connections == 1
+        await core.close()
+
+    asyncio.run(run())
+
+
+def test_an_unsupported_request_is_told_to_the_machine_and_not_written() -> None:
+    async def run() -> None:
+        broker = ScriptedBroker(node1=("broker", 9092))
+
+        def without_heartbeat(frame: RequestFrame) -> ApiVersionsResponse:
+            answer = api_versions(frame)
+            answer.api_keys = [key for key in answer.api_keys if key.api_key != HeartbeatRequest.api_key]
+            return answer
+
+        broker.on(ApiVersionsRequest, without_heartbeat)
+        core = client(broker)
+        await core.wait_for_metadata(lambda cluster: 1 in cluster.nodes, 5)
+        machine = Recorder([Send(1, HEARTBEAT, 5.0)])
+        core.add(machine)
+        await asyncio.wait_for(machine.done.wait(), 5)
+        assert machine.errors[0][1] == KafkaError._UNSUPPORTED_FEATURE
+        assert broker.count(HeartbeatRequest) == 0
+        await core.close()
+
+    asyncio.run(run())
+
+
+def test_an_unknown_broker_is_an_error_at_once() -> None:
+    async def run() -> None:
+        core = client(ScriptedBroker(node1=("broker", 9092)))
+        with pytest.raises(KafkaException, match="broker 77 is not in the cluster's metadata"):
+            await core.driver.request(77, HEARTBEAT, 1)
+        await core.close()
+
+    asyncio.run(run())
+
+
+def test_a_broker_that_is_not_in_the_metadata_is_looked_up_there_anew() -> None:
+    """A coordinator that came back: whoever asks for it waits for nothing else that would renew the picture."""
+    async def run() -> None:
+        broker = ScriptedBroker(node1=("broker", 9092))
+        broker.on(HeartbeatRequest, HeartbeatResponse())
+        core = client(broker)
+        await core.wait_for_metadata(lambda cluster: 1 in cluster.nodes, 5)
+        broker.nodes[2] = ("broker", 9093)
+        machine = Recorder([Send(2, HEARTBEAT, 5.0)])
+        core.add(machine)
+        await asyncio.wait_for(machine.done.wait(), 5)
+        assert machine.errors[0][1] == KafkaError._UNKNOWN_BROKER
+        await core.wait_for_metadata(lambda cluster: 2 in cluster.nodes, 5)
+        await core.request(2, HEARTBEAT, 1)
+        await core.close()
+
+    asyncio.run(run())
+
+
+def test_a_coordinator_that_is_not_in_the_metadata_is_waited_for_and_asked_for() -> None:
+    async def run() -> None:
+        broker = ScriptedBroker(node1=("broker", 9092))
+        broker.on(FindCoordinatorRequest, FindCoordinatorResponse(node_id=2, host="broker", port=9093))
+        core = client(broker)
+        await core.wait_for_metadata(lambda cluster: 1 in cluster.nodes, 5)
+        broker.nodes[2] = ("broker", 9093)
+        assert await core.coordinator(GROUP, "g", 5) == 2
+        await core.close()
+
+    asyncio.run(run())
+
+
+def test_a_large_reply_is_received_whole() -> None:
+    async def run() -> None:
+        broker = ScriptedBroker(node1=("broker", 9092))
+        names = [f"group-{n:06d}" for n in range(20_000)]
+        broker.on(ListGroupsRequest, lambda frame: _groups(names))
+        core = client(broker)
+        for _ in range(3):
+            reply = await core.request(ANY_NODE, ListGroupsRequest(), 5)
+            assert isinstance(reply, ListGroupsResponse)
+            assert [group.group_id for group in reply.groups] == names
+        await core.close()
+
+    asyncio.run(run())
+
+
+def _groups(names: list[str]) -> ListGroupsResponse:
+    from headrace.wire.messages.groups.classic_groups import ListedGroup
+
+    return ListGroupsResponse(groups=[ListedGroup(group_id=name, protocol_type="consumer") for name in names])
+
+
+def test_a_connection_that_is_not_used_is_closed_quietly_and_opened_again_when_needed() -> None:
+    async def run() -> None:
+        broker = ScriptedBroker(node1=("broker", 9092))
+        broker.on(HeartbeatRequest, HeartbeatResponse())
+        errors: list[KafkaError] = []
+        core = client(broker, connections_max_idle_ms=50)
+        core.on_error = errors.append
+        await core.wait_for_metadata(lambda cluster: 1 in cluster.nodes, 5)
+        await core.request(1, HEARTBEAT, 1)
+        before = broker.connections
+        await asyncio.sleep(0.3)
+        await core.request(1, HEARTBEAT, 1)
+        assert broker.connections == before + 1
+        assert errors == []
+        await core.close()
+
+    asyncio.run(run())
+
+
+def test_a_defect_in_one_machine_is_reported_and_the_others_go_on() -> None:
+    async def run() -> None:
+        broker = ScriptedBroker(node1=("broker", 9092))
+        broker.on(HeartbeatRequest, HeartbeatResponse())
+        core = client(broker)
+        errors: list[KafkaError] = []
+        core.on_error = errors.append
+
+        class Broken(Recorder):
+            def poll(self, now: float) -> list[Send]:
+                raise ZeroDivisionError("oops")
+
+        core.add(Broken([]))
+        await core.wait_for_metadata(lambda cluster: 1 in cluster.nodes, 5)
+        await core.request(1, HEARTBEAT, 1)
+        assert len(errors) == 1
+        assert errors[0].fatal()
+        await core.close()
+
+    asyncio.run(run())
+
+
+def test_a_broker_that_moved_is_dialled_at_its_new_address() -> None:
+    async def run() -> None:
+        broker = ScriptedBroker(node1=("broker", 9092))
+        broker.on(HeartbeatRequest, HeartbeatResponse())
+        core = client(broker)
+        await core.wait_for_metadata(lambda cluster: 1 in cluster.nodes, 5)
+        await core.request(1, HEARTBEAT, 1)
+        broker.nodes = {1: ("elsewhere", 9093)}
+        asked = broker.count(MetadataRequest)
+        core.metadata.refresh(asyncio.get_running_loop().time())
+        core.wake()
+        await core.wait_for_metadata(lambda cluster: cluster.nodes[1].host == "elsewhere", 5)
+        assert broker.count(MetadataRequest) == asked + 1
+        before = broker.connections
+        await core.request(1, HEARTBEAT, 1)
+        assert broker.connections == before + 1
+        await core.close()
+
+    asyncio.run(run())
+
+
+def test_brokers_that_fall_silent_are_left_for_the_bootstrap_server_before_their_requests_time_out() -> None:
+    async def run() -> None:
+        known, at_bootstrap = ScriptedBroker(node1=("known", 1)), ScriptedBroker(node1=("known", 1))
+        known.on(MetadataRequest, SILENCE)
+        core = ClientCore(
+            Config(ADMIN, admin_config(retry_backoff_ms=10, metadata_recovery_rebootstrap_trigger_ms=200)),
+            connector=lambda protocol, at: (known if at.host == "known" else at_bootstrap).connector(protocol, at))
+        await core.wait_for_metadata(lambda cluster: 1 in cluster.nodes, 5)
+        at_bootstrap.nodes = {2: ("new", 2)}
+        started = asyncio.get_running_loop().time()
+        core.metadata.refresh(started)
+        core.wake()
+        await core.wait_for_metadata(lambda cluster: 2 in cluster.nodes, 5)
+        assert known.count(MetadataRequest) == 1
+        assert 0.2 <= asyncio.get_running_loop().time() - started < 2
+        await core.close()
+
+    asyncio.run(run())
+
+
+def test_the_bootstrap_connection_is_closed_when_its_last_reply_has_come() -> None:
+    async def run() -> None:
+        broker = ScriptedBroker(node1=("broker", 9092))
+        broker.on(ListGroupsRequest, SILENCE)
+        core = client(broker)
+        asked = asyncio.create_task(core.request(ANY_NODE, ListGroupsRequest(), 5))
+        await core.wait_for_metadata(lambda cluster: 1 in cluster.nodes, 5)
+        while not broker.count(ListGroupsRequest):
+            await asyncio.sleep(0.001)
+        assert not broker.transports[0].closed
+        [frame] = [frame for frame in broker.seen if isinstance(frame.request, ListGroupsRequest)]
+        broker.open[0].answer(frame, ListGroupsResponse(groups=[]))
+        await asked
+        await asyncio.sleep(0.01)
+        assert broker.transports[0].closed
+        await core.close()
+
+    asyncio.run(run())

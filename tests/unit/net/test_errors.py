@@ -1,0 +1,250 @@
+"""Each way in which a connection fails gives one clear line, on real loopback sockets."""
+
+import asyncio
+import re
+import socket
+import ssl
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import trustme
+
+from headrace.client.core import ClientCore
+from headrace.config import ADMIN, Config
+from headrace.errors import ConfigError, KafkaError, KafkaException
+from tests.support.scripted_broker import PeerProtocol, ScriptedBroker, admin_config
+
+
+def core_for(port: int, host: str = "127.0.0.1", **properties: Any) -> ClientCore:
+    return ClientCore(Config(ADMIN, admin_config(port, host, **properties)))
+
+
+async def failure(core: ClientCore, timeout_s: float) -> KafkaError:
+    """The error of a call that must fail within its time."""
+    core.on_error = lambda error: None
+    started = asyncio.get_running_loop().time()
+    with pytest.raises(KafkaException) as failed:
+        await core.list_topics(None, timeout_s)
+    assert asyncio.get_running_loop().time() - started < timeout_s + 2.0  # for a busy machine
+    await core.close()
+    assert "\n" not in failed.value.error.str()
+    return failed.value.error
+
+
+@pytest.fixture
+def closed_port() -> int:
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        port: int = listener.getsockname()[1]
+        return port
+
+
+@pytest.fixture
+def mute_port() -> Iterator[int]:
+    """Accepts connections and says nothing."""
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        listener.listen()
+        yield listener.getsockname()[1]
+
+
+def test_a_dead_broker_is_named_with_what_to_do(closed_port: int) -> None:
+    error = asyncio.run(failure_of(closed_port, 0.6))
+    assert error == KafkaError._TRANSPORT
+    assert f"127.0.0.1:{closed_port}: connection refused: is the broker running" in error.str()
+    assert "attempts in" in error.str()
+
+
+async def failure_of(port: int, timeout_s: float, **properties: Any) -> KafkaError:
+    return await failure(core_for(port, **properties), timeout_s)
+
+
+def test_a_wrong_host_is_named_with_what_to_do() -> None:
+    error = asyncio.run(failure_of(9092, 1.0, host="no-such-host.invalid"))
+    assert error == KafkaError._RESOLVE
+    assert "no-such-host.invalid:9092: the host name can not be resolved" in error.str()
+
+
+def test_a_port_that_says_nothing_times_out_and_says_what_it_waited_for(mute_port: int) -> None:
+    error = asyncio.run(failure_of(mute_port, 0.3))
+    assert error == KafkaError._TIMED_OUT
+    assert re.search(r"MetadataRequest failed after 0\.\d s: ", error.str())
+    assert f"127.0.0.1:{mute_port}: connected, but the broker has not answered yet" in error.str()
+
+
+def test_the_setup_timeout_bounds_the_handshake(mute_port: int) -> None:
+    error = asyncio.run(failure_of(mute_port, 0.5, socket_connection_setup_timeout_ms=100))
+    assert "no connection after 0.1 s (connected, but the broker has not answered yet)" in error.str()
+
+
+def test_a_web_server_is_recognised() -> None:
+    async def run() -> KafkaError:
+        async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            writer.write(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+            writer.close()
+
+        async with await asyncio.start_server(answer, "127.0.0.1", 0) as server:
+            return await failure_of(server.sockets[0].getsockname()[1], 1.0)
+
+    error = asyncio.run(run())
+    assert "this is a web server, not a Kafka broker" in error.str()
+
+
+def test_a_broker_that_hangs_up_at_once_makes_the_client_think_of_tls() -> None:
+    async def run() -> KafkaError:
+        async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            writer.close()
+
+        async with await asyncio.start_server(answer, "127.0.0.1", 0) as server:
+            return await failure_of(server.sockets[0].getsockname()[1], 0.5)
+
+    error = asyncio.run(run())
+    assert "closed the connection at its first request: the port may need TLS or SASL" in error.str()
+
+
+def test_each_failure_is_reported_once_and_so_is_the_end_of_all_brokers(closed_port: int) -> None:
+    async def run() -> list[KafkaError]:
+        core = core_for(closed_port, reconnect_backoff_ms=5, reconnect_backoff_max_ms=10, retry_backoff_ms=5)
+        errors: list[KafkaError] = []
+        core.on_error = errors.append
+        await asyncio.sleep(0.3)
+        await core.close()
+        return errors
+
+    errors = asyncio.run(run())
+    assert [error.code() for error in errors] == [KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN]
+    assert "the only known broker can not be reached, still trying" in errors[1].str()
+
+
+def test_the_second_bootstrap_server_is_used_when_the_first_is_dead(closed_port: int) -> None:
+    async def run() -> None:
+        broker = ScriptedBroker()
+        server, port = await broker.listen()
+        config = {"bootstrap.servers": f"127.0.0.1:{closed_port},127.0.0.1:{port}"}
+        core = ClientCore(Config(ADMIN, config))
+        core.on_error = lambda error: None
+        await core.list_topics(None, 5)
+        await core.close()
+        await broker.shut(server)
+
+    asyncio.run(run())
+
+
+def test_a_client_goes_on_when_the_broker_comes_back(closed_port: int) -> None:
+    async def run() -> None:
+        core = core_for(closed_port, reconnect_backoff_ms=10, reconnect_backoff_max_ms=20)
+        core.on_error = lambda error: None
+        asked = asyncio.create_task(core.list_topics(None, 5))
+        await asyncio.sleep(0.1)
+        broker = ScriptedBroker(node1=("127.0.0.1", closed_port))
+        loop = asyncio.get_running_loop()
+        server = await loop.create_server(lambda: PeerProtocol(broker), "127.0.0.1", closed_port)
+        assert (await asked).cluster_id == "test"
+        await core.close()
+        await broker.shut(server)
+
+    asyncio.run(run())
+
+
+# TLS
+
+
+@pytest.fixture(scope="module")
+def authority() -> trustme.CA:
+    return trustme.CA()
+
+
+def server_context(authority: trustme.CA, name: str = "127.0.0.1", mutual: bool = False) -> ssl.SSLContext:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    authority.issue_cert(name).configure_cert(context)
+    if mutual:
+        context.verify_mode = ssl.CERT_REQUIRED
+        authority.configure_trust(context)
+    return context
+
+
+def pem(authority: trustme.CA) -> str:
+    return authority.cert_pem.bytes().decode()
+
+
+async def over_tls(context: ssl.SSLContext, **properties: Any) -> tuple[str | None, KafkaError | None]:
+    """Cluster id or error of one call to a TLS broker."""
+    broker = ScriptedBroker()
+    server, port = await broker.listen(context)
+    asyncio.get_running_loop().set_exception_handler(lambda loop, context: None)  # the server's side of failures
+    core = core_for(port, **{"security_protocol": "ssl", **properties})
+    try:
+        found = await core.list_topics(None, 2)
+        return found.cluster_id, None
+    except KafkaException as failed:
+        return None, failed.error
+    finally:
+        await core.close()
+        await broker.shut(server)
+
+
+def test_a_broker_with_a_trusted_certificate_is_spoken_to_in_tls(authority: trustme.CA) -> None:
+    assert asyncio.run(over_tls(server_context(authority), ssl_ca_pem=pem(authority))) == ("test", None)
+
+
+def test_mutual_tls_shows_the_clients_certificate(authority: trustme.CA, tmp_path: Path) -> None:
+    certificate = authority.issue_cert("client")
+    certificate.private_key_and_cert_chain_pem.write_to_path(str(tmp_path / "client.pem"))
+    context = server_context(authority, mutual=True)
+    path = str(tmp_path / "client.pem")
+    result = asyncio.run(over_tls(context, ssl_ca_pem=pem(authority), ssl_certificate_location=path))
+    assert result == ("test", None)
+
+
+def test_an_untrusted_certificate_is_a_tls_error_that_names_the_property(authority: trustme.CA) -> None:
+    _, error = asyncio.run(over_tls(server_context(trustme.CA()), ssl_ca_pem=pem(authority)))
+    assert error is not None
+    assert error == KafkaError._SSL
+    assert "the broker's certificate is not trusted" in error.str()
+    assert '"ssl.ca.location"' in error.str()
+
+
+def test_a_certificate_for_another_host_is_refused_unless_the_check_is_off(authority: trustme.CA) -> None:
+    context = server_context(authority, "other.example")
+    _, error = asyncio.run(over_tls(context, ssl_ca_pem=pem(authority)))
+    assert error == KafkaError._SSL
+    unchecked = {"ssl.endpoint.identification.algorithm": "none"}
+    assert asyncio.run(over_tls(context, ssl_ca_pem=pem(authority), **unchecked)) == ("test", None)
+
+
+def test_plaintext_to_a_tls_port_is_recognised(authority: trustme.CA) -> None:
+    _, error = asyncio.run(over_tls(server_context(authority), security_protocol="plaintext"))
+    assert error is not None
+    assert '"security.protocol"' in error.str()
+
+
+def test_tls_to_a_plaintext_port_is_recognised(authority: trustme.CA) -> None:
+    async def run() -> KafkaError:
+        async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            try:
+                await reader.read(10)
+            finally:  # also when the client's next attempt is still being read at the end
+                writer.close()
+
+        async with await asyncio.start_server(answer, "127.0.0.1", 0) as server:
+            port = server.sockets[0].getsockname()[1]
+            return await failure_of(port, 0.5, security_protocol="ssl", ssl_ca_pem=pem(authority))
+
+    error = asyncio.run(run())
+    assert "closed during the TLS handshake: the port may be plaintext" in error.str()
+
+
+@pytest.mark.parametrize("properties", [
+    {"ssl.ca.location": "/no/such/file"},
+    {"ssl.ca.pem": "not a certificate"},
+    {"ssl.certificate.location": "/no/such/file"},
+    {"ssl.key.location": "/no/such/file"},
+])
+def test_a_wrong_tls_property_is_named_when_the_client_is_made(properties: dict[str, str]) -> None:
+    async def run() -> None:
+        with pytest.raises(ConfigError, match=next(iter(properties)).replace(".", r"\.")):
+            core_for(9093, **{"security.protocol": "ssl", **properties})
+
+    asyncio.run(run())
