@@ -13,10 +13,7 @@ import argparse
 import sys
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from pathlib import Path
 from typing import Any, NamedTuple
-
-sys.path.insert(0, str(Path(__file__).parent))  # the modules beside this one, as pytest finds them
 
 from headrace.error_codes import CODES
 from headrace.errors import KafkaException

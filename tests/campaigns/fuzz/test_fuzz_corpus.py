@@ -12,7 +12,7 @@ import pytest
 from headrace.errors import CorruptRecordError
 from tests.campaigns.fuzz import campaign, native, seeds
 from tests.campaigns.fuzz.taker import EXTREMES, Taker
-from tests.records.conftest import NATIVE, PLAIN
+from tests.unit.records.conftest import NATIVE, PLAIN
 
 PARTS = 4
 
@@ -80,7 +80,7 @@ def test_an_error_that_is_not_damage_is_noticed(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_checksums_are_put_right_behind_whatever_was_changed() -> None:
-    from tests.records.samples import simple
+    from tests.unit.records.samples import simple
 
     data = bytearray(simple([b"a"]) + simple([b"b"], base_offset=1))
     data[61] ^= 1

@@ -67,7 +67,7 @@ def run(wanted: Configuration, chaos: bool, more: list[str]) -> Outcome:
     ]
     started = time.monotonic()
     with log.open("w") as output:
-        status = subprocess.run(command, stdout=output, stderr=subprocess.STDOUT, check=False, cwd=_HERE.parents[1],
+        status = subprocess.run(command, stdout=output, stderr=subprocess.STDOUT, check=False, cwd=_HERE.parents[2],
                                 env={**os.environ, "PYTHONUNBUFFERED": "1"}).returncode
     seconds = time.monotonic() - started
     cases = list(ElementTree.parse(report).iter("testcase")) if report.exists() else []

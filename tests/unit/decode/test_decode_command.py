@@ -1,7 +1,6 @@
 """The command around `headrace decode`: options, filters, exit statuses, pipes, and messages of every kind."""
 
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -67,14 +66,6 @@ def every_message():
         for cls in (api.request, api.response):
             for version in range(api.min_version, api.max_version + 1):
                 yield cls, version, random_message(cls, version, __import__("random").Random(number * 100 + version))
-
-
-@pytest.fixture(scope="module", autouse=True)
-def _wire_values():
-    path = os.path.join(os.path.dirname(__file__), "..", "wire")
-    sys.path.insert(0, path)
-    yield
-    sys.path.remove(path)
 
 
 def test_every_message_of_every_version_is_shown_with_all_its_fields():

@@ -287,7 +287,7 @@ def test_every_frame_of_a_kept_capture_is_the_one_that_wireshark_saw(decode):
 
 def test_the_how_to_page_shows_what_the_command_says(decode):
     text = decode(DATA / "confluent_kafka.pcapng").text
-    page = (DATA.parents[2] / "docs/how-to/decode.md").read_text()
+    page = (DATA.parents[3] / "docs/how-to/decode.md").read_text()
     examples = re.findall(r"```text\n(.*?)```", page, re.DOTALL)
     assert len(examples) == 2
     for line in "".join(examples).splitlines():
