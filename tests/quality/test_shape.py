@@ -2,11 +2,13 @@
 
 import ast
 import re
+from collections import Counter
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).parents[2]
+PACKAGE = ROOT / "src/headrace"
 SOURCES = sorted((ROOT / "src").rglob("*.py"))
 WALKS = {
     "out": (
@@ -68,6 +70,26 @@ def test_the_architecture_page_names_each_stop_of_a_walk_and_a_function_that_exi
         source = (ROOT / "src/headrace" / name).read_text()
         for function in stops:
             assert re.search(rf"def {function.split('.')[-1]}\b", source), f"{name} has no {function}"
+
+
+def test_no_folder_holds_more_than_fifteen_modules() -> None:
+    held = Counter(path.parent for path in SOURCES if path.name != "__init__.py")
+    assert {str(folder.relative_to(PACKAGE)): count for folder, count in held.items() if count > 15} == {}
+
+
+def test_a_file_name_occurs_once_in_a_layer() -> None:
+    found = Counter((path.relative_to(PACKAGE).parts[0], path.name) for path in SOURCES
+                    if PACKAGE in path.parents and path.name not in {"__init__.py", "__main__.py"})
+    assert [each for each, count in found.items() if count > 1] == []
+
+
+def test_a_public_class_name_occurs_once_in_the_package() -> None:
+    found: dict[str, set[str]] = {}
+    for path in SOURCES:
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                found.setdefault(node.name, set()).add(ids(path))
+    assert {name: files for name, files in found.items() if len(files) > 1} == {}
 
 
 def test_every_cited_decision_exists() -> None:

@@ -17,7 +17,7 @@ from headrace.decode.capture.captures import CaptureReader, Packet, is_capture
 from headrace.decode.capture.packets import ETHERNET, RAW, TcpSegment, read_packet
 from headrace.decode.capture.tcp import Piece, Stamp
 from headrace.decode.files.hextext import HexBlock, read_hex
-from headrace.decode.files.inputs import KINDS, Input, expand, open_input
+from headrace.decode.files.inputs import KINDS, DecodeInput, expand, open_input
 from headrace.decode.files.segment import LogBatch, LogTrouble, begins_batch, read_log
 from headrace.decode.files.sidecars import SIDECARS
 from headrace.decode.messages.bodies import find_api
@@ -163,7 +163,7 @@ class _Session:
             source.close()
         return True
 
-    def _decode(self, source: Input, kind: str) -> None:
+    def _decode(self, source: DecodeInput, kind: str) -> None:
         if kind == "pcap":
             self._capture(source)
         elif kind == "segment":
@@ -176,7 +176,7 @@ class _Session:
             for item in SIDECARS[kind](source.whole(), source.path):
                 self._output.show(item)
 
-    def _capture(self, source: Input) -> None:
+    def _capture(self, source: DecodeInput) -> None:
         reader, connections = CaptureReader(), Connections(self._options.ports)
         try:
             for chunk in source.chunks():
@@ -197,7 +197,7 @@ class _Session:
             text = f"{count} connection{'s' if count != 1 else ''} {reason}"
             self._output.show(Item("note", f"passed over: {text}", {"note": text, "count": count}))
 
-    def _segment(self, source: Input) -> None:
+    def _segment(self, source: DecodeInput) -> None:
         self._batches(read_log(source.read), _topic_of(source.path, self._options.offsets))
 
     def _batches(self, found: Iterator[LogBatch | LogTrouble], topic: str) -> None:
@@ -231,7 +231,7 @@ class _Session:
     def _bytes(self, data: bytes) -> None:
         """Bytes that stood in a text: a capture, batches or frames."""
         if is_capture(data):
-            self._capture(Input(io.BytesIO(data), None))
+            self._capture(DecodeInput(io.BytesIO(data), None))
         elif begins_batch(data):
             parts = iter([data])
             self._batches(read_log(lambda _: next(parts, b"")), _topic_of(None, self._options.offsets))

@@ -52,7 +52,7 @@ class _Run:
     def __init__(self, options: ProduceOptions) -> None:
         from headrace import Producer
         from headrace.cli.producing.progress import Progress
-        from headrace.cli.producing.sink import Sink
+        from headrace.cli.producing.sink import RecordSink
 
         self._options = options
         self._signal = 0
@@ -69,7 +69,7 @@ class _Run:
         self._producer = Producer({**options.properties, "delivery.report.only.error": True,
                                    "error_cb": self._on_error})
         self._limit = _LINE_FACTOR * self._producer._core.config["message.max.bytes"]
-        self._sink = Sink(self._producer, options.topic, options.constants, self._ledger, self._idle,
+        self._sink = RecordSink(self._producer, options.topic, options.constants, self._ledger, self._idle,
                           rate=options.rate, limit=options.count, per_transaction=options.per_transaction)
 
     def run(self) -> int:

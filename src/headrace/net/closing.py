@@ -8,14 +8,14 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable
 
-from headrace.machines.cluster.in_flight import Pipeline
+from headrace.machines.cluster.in_flight import InFlightRequests
 
 __all__ = ["last_replies"]
 
 _PATIENCE_S = 1.0
 
 
-async def last_replies(pipelines: Iterable[Pipeline]) -> None:
+async def last_replies(pipelines: Iterable[InFlightRequests]) -> None:
     """Wait, a second at most, until no reply is owed."""
     waiting = []
     for pipeline in pipelines:

@@ -1,11 +1,9 @@
 """One broker's connection: dialled when it is first needed, dialled again with backoff, closed when idle.
 
-Out: `submit()` writes a request at once when the broker has opened the conversation and the kernel has room, else it
-waits here. So at most one request is copied into the transport's buffer.
+Out: `submit()` writes a request when the conversation is open and the kernel has room; else it waits, uncopied.
 Back: `buffer_updated()` cuts the bytes into frames, matches each with its request and hands it to the driver.
 
-It must not know what the requests mean. Read next: `machines.cluster.in_flight` for the order of replies, `net.driver`
-for who calls it, `net.settings` for the states.
+It must not know what the requests mean. Read next: `machines.cluster.in_flight` for the order of replies.
 """
 
 from __future__ import annotations
@@ -16,16 +14,8 @@ from collections import deque
 from headrace.errors import KafkaError, KafkaException
 from headrace.machines.backoff import backoff_s
 from headrace.machines.cluster.handshake import FIRST_VERSION, HandshakeRestartError
-from headrace.machines.cluster.in_flight import ClientRequest, Pipeline
-from headrace.net.errors import (
-    ConnectPhase,
-    connection_error,
-    history,
-    is_garbled,
-    no_reply,
-    request_error,
-    setup_timeout,
-)
+from headrace.machines.cluster.in_flight import ClientRequest, InFlightRequests
+from headrace.net.errors import Phase, connection_error, history, is_garbled, no_reply, request_error, setup_timeout
 from headrace.net.settings import ConnectionOwner, ConnectionSettings, ConnectionState
 from headrace.net.setup import Opening
 from headrace.net.stream import Outlet, ReplyReader
@@ -62,7 +52,7 @@ class Connection(asyncio.BufferedProtocol):
         self._traffic.connections.add(self)
         self._loop = asyncio.get_running_loop()
         self._waiting: deque[ClientRequest] = deque()
-        self.pipeline = Pipeline(settings.client_id)
+        self.pipeline = InFlightRequests(settings.client_id)
         self._opening = Opening(settings, node, FIRST_VERSION, self)
         self._outlet: Outlet | None = None
         self._reader = ReplyReader(settings.max_reply_bytes)
@@ -237,7 +227,7 @@ class Connection(asyncio.BufferedProtocol):
         if isinstance(cause, HandshakeRestartError):
             self._dial(first_version=0)
             return
-        if garbled or not (phase is ConnectPhase.OPEN or quiet):
+        if garbled or not (phase is Phase.OPEN or quiet):
             self._back_off()
         error = connection_error(cause, self._name, phase, self._settings.protocol,
                                  history=history(self.failures, self._settings.clock() - self._failing_since))

@@ -1,11 +1,10 @@
 """Runs the machines of one client: asks each what to send, moves it, tells each what came of it, sleeps in between.
 
 Out: `_step()` polls the machines and gives each request to the connection of its broker.
-Back: `on_reply()` hands a reply to the machine that asked, and `on_input()` steps at once, so that no turn of the
-event loop lies between a reply and the next request.
+Back: `on_reply()` hands a reply to the machine that asked, and `on_input()` steps at once, without a turn of the loop.
 
-It must not know what the machines decide. All runs on one event loop; only `wake_threadsafe()` may be called from
-another thread. Read next: `net.connection`, `machines.machine`.
+It must not know what the machines decide. Only `wake_threadsafe()` may be called from another thread. Read next:
+`net.connection`, `machines.machine`.
 """
 
 from __future__ import annotations
@@ -36,14 +35,8 @@ __all__ = ["Driver"]
 
 _LANES: dict[type[Request], int] = {FetchRequest: 1, JoinGroupRequest: 2, SyncGroupRequest: 2}
 """A broker answers one connection in order. Requests that it may hold back get a connection of their own."""
-_EAGERNESS = {
-    ConnectionState.READY: 0,
-    ConnectionState.OPENING: 1,
-    ConnectionState.DIALLING: 1,
-    ConnectionState.IDLE: 2,
-    ConnectionState.BACKOFF: 3,
-    ConnectionState.CLOSING: 3,
-}
+_EAGERNESS = {ConnectionState.READY: 0, ConnectionState.OPENING: 1, ConnectionState.DIALLING: 1,
+              ConnectionState.IDLE: 2, ConnectionState.BACKOFF: 3, ConnectionState.CLOSING: 3}
 _CLOSED = KafkaError(KafkaError._DESTROY, "the client is closed")
 _NOBODY = KafkaError(KafkaError._TRANSPORT, 'no broker is known: "bootstrap.servers" names none')
 _SLACK_S = 1.0

@@ -21,7 +21,7 @@ from headrace.types.records import NodeAddress
 
 __all__ = [
     "Outages",
-    "ConnectPhase",
+    "Phase",
     "connection_error",
     "history",
     "is_garbled",
@@ -47,7 +47,7 @@ _TLS_VERDICTS = (
 turned in what a server sends gives twenty different ones (`tests/unit/net/test_garbled_answers.py`)."""
 
 
-class ConnectPhase(Enum):
+class Phase(Enum):
     """How far a connection had come when it ended."""
 
     OPENING = "before the broker's first answer"
@@ -57,7 +57,7 @@ class ConnectPhase(Enum):
 
 
 def connection_error(
-    cause: BaseException | None, name: str, phase: ConnectPhase, protocol: str, *, history: str = ""
+    cause: BaseException | None, name: str, phase: Phase, protocol: str, *, history: str = ""
 ) -> KafkaError:
     """Class what ended a connection, or kept it from opening.
 
@@ -154,7 +154,7 @@ def _is_tls_verdict(cause: BaseException | None) -> bool:
     return isinstance(cause, ssl.SSLCertVerificationError) or any(verdict in reason for verdict in _TLS_VERDICTS)
 
 
-def _describe(error: BaseException | None, phase: ConnectPhase, protocol: str) -> str:
+def _describe(error: BaseException | None, phase: Phase, protocol: str) -> str:
     if isinstance(error, socket.gaierror):
         return 'the host name can not be resolved: correct it in "bootstrap.servers" or in the broker\'s ' \
                "advertised.listeners"
@@ -180,13 +180,13 @@ def _describe(error: BaseException | None, phase: ConnectPhase, protocol: str) -
     return f"{type(error).__name__}: {error}"
 
 
-def _closed(phase: ConnectPhase, protocol: str) -> str:
-    if phase is ConnectPhase.OPEN or (phase is ConnectPhase.FIRST_REQUEST and protocol.startswith("sasl")):
+def _closed(phase: Phase, protocol: str) -> str:
+    if phase is Phase.OPEN or (phase is Phase.FIRST_REQUEST and protocol.startswith("sasl")):
         return "the broker closed the connection"
-    if phase is ConnectPhase.SASL:
+    if phase is Phase.SASL:
         return 'the broker closed the connection during SASL: check "sasl.mechanism" and the credentials; its log ' \
                "tells why"
-    if phase is ConnectPhase.FIRST_REQUEST:
+    if phase is Phase.FIRST_REQUEST:
         wanted = "sasl_ssl" if protocol == "ssl" else "sasl_plaintext"
         return "the broker closed the connection at its first request: the port may need SASL, with " \
                f'"security.protocol": "{wanted}"'

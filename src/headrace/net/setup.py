@@ -15,7 +15,7 @@ from headrace.errors import KafkaError, KafkaException, ProtocolError
 from headrace.machines.cluster.handshake import Handshake, Say, opening_frame
 from headrace.machines.cluster.sasl.exchange import Later
 from headrace.machines.machine import Send
-from headrace.net.errors import ConnectPhase
+from headrace.net.errors import Phase
 from headrace.net.settings import ConnectionSettings
 from headrace.net.stream import Outlet
 from headrace.types.records import NodeAddress
@@ -81,11 +81,11 @@ class Opening:
             version = self._versions[key] = negotiate(key[0], self.handshake.ranges, key[1])
         return version
 
-    def phase(self, proved: bool) -> ConnectPhase:
+    def phase(self, proved: bool) -> Phase:
         """How far the conversation is; `proved` when a request was answered."""
         if not self.handshake.ready:
-            return ConnectPhase.SASL if self.handshake.authenticating else ConnectPhase.OPENING
-        return ConnectPhase.OPEN if proved else ConnectPhase.FIRST_REQUEST
+            return Phase.SASL if self.handshake.authenticating else Phase.OPENING
+        return Phase.OPEN if proved else Phase.FIRST_REQUEST
 
     async def prepare(self) -> None:
         """Get what the first words need: with OAUTHBEARER that is a token.

@@ -15,7 +15,7 @@ from headrace.admin import AdminClient, IsolationLevel, OffsetSpec
 from headrace.client.admin.admin_client import list_these
 from headrace.config import ADMIN, Config
 from headrace.errors import ConfigError, KafkaError, KafkaException
-from headrace.spark.options import Position, Subscription
+from headrace.spark.options import Position, TopicSelection
 from headrace.spark.plan import EARLIEST, LATEST, DataLossError, Offsets, Tp, text_of
 from headrace.types.records import TopicPartition
 
@@ -38,7 +38,7 @@ class ClusterView:
     """
 
     def __init__(
-        self, client: Mapping[str, str], subscription: Subscription, *, patience_s: float = _PATIENCE_S
+        self, client: Mapping[str, str], subscription: TopicSelection, *, patience_s: float = _PATIENCE_S
     ) -> None:
         self._admin = AdminClient(dict(client))
         self._isolation = IsolationLevel(Config(ADMIN, client)["isolation.level"])

@@ -19,7 +19,7 @@ from headrace.config import CONSUMER, PRODUCER, Config
 from headrace.errors import ConfigError
 from headrace.spark.plan import EARLIEST, LATEST, Offsets, Tp, parse_offsets
 
-__all__ = ["Position", "SinkOptions", "SourceOptions", "Subscription"]
+__all__ = ["Position", "SinkOptions", "SourceOptions", "TopicSelection"]
 
 _COMMON: Final = ("includeHeaders",)
 _SOURCE: Final = (
@@ -45,7 +45,7 @@ _SECONDS: Final = {"ms": 0.001, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "
 
 
 @dataclass(frozen=True, slots=True)
-class Subscription:
+class TopicSelection:
     """What to read: exactly one of names, a pattern, or partitions.
 
     Attributes:
@@ -95,7 +95,7 @@ class SourceOptions:
     """
 
     client: Mapping[str, str]
-    subscription: Subscription
+    subscription: TopicSelection
     starting: Position
     ending: Position
     max_rows: int | None = None
@@ -219,21 +219,21 @@ def _client(options: _Options, role: str) -> Mapping[str, str]:
     return client
 
 
-def _subscription(options: _Options) -> Subscription:
+def _subscription(options: _Options) -> TopicSelection:
     ways = [name for name in ("subscribe", "subscribePattern", "assign") if options.text(name)]
     if len(ways) != 1:
         found = f"not {' and '.join(ways)}" if ways else "none was given"
         raise ConfigError(f"give exactly one of subscribe, subscribePattern and assign; {found}")
     text = options.text(ways[0])
     if ways[0] == "subscribe":
-        return Subscription(topics=tuple(dict.fromkeys(part.strip() for part in text.split(",") if part.strip())))
+        return TopicSelection(topics=tuple(dict.fromkeys(part.strip() for part in text.split(",") if part.strip())))
     if ways[0] == "subscribePattern":
         try:
             re.compile(text)
         except re.error as error:
             raise ConfigError(f"option subscribePattern is not a regular expression: {error} in {text!r}") from None
-        return Subscription(pattern=text)
-    return Subscription(assigned=_assigned(text))
+        return TopicSelection(pattern=text)
+    return TopicSelection(assigned=_assigned(text))
 
 
 def _assigned(text: str) -> tuple[Tp, ...]:

@@ -15,7 +15,7 @@ from headrace.config import ADMIN, PRODUCER, Config
 from headrace.errors import KafkaError, KafkaException
 from headrace.machines.cluster.handshake import FIRST_VERSION
 from headrace.machines.machine import Send
-from headrace.net.errors import ConnectPhase, connection_error, is_garbled, request_error
+from headrace.net.errors import Phase, connection_error, is_garbled, request_error
 from headrace.wire.frame import RequestFrame, encode_response
 from headrace.wire.messages.cluster.metadata import MetadataRequest
 from headrace.wire.messages.cluster.session import (
@@ -435,7 +435,7 @@ def test_a_bit_turned_in_tls_looks_never_like_a_refusal() -> None:
         error = after_one_bit_is_turned(server, client, at, chance.randrange(8))
         if error is not None:
             reasons.add(error.reason)
-            told = connection_error(error, "h:1", ConnectPhase.OPENING, "ssl")
+            told = connection_error(error, "h:1", Phase.OPENING, "ssl")
             assert is_garbled(error), error
             assert request_error(told, error, written=False) == KafkaError._TRANSPORT
     assert len(reasons) > 5
@@ -447,7 +447,7 @@ def test_a_bit_turned_in_tls_looks_never_like_a_refusal() -> None:
 def test_what_tls_decides_is_for_good(reason: str) -> None:
     error = ssl.SSLError(1, reason)
     error.reason = reason
-    told = connection_error(error, "h:1", ConnectPhase.FIRST_REQUEST, "ssl")
+    told = connection_error(error, "h:1", Phase.FIRST_REQUEST, "ssl")
     heard = request_error(told, error, written=True)
     assert (told.code(), heard.code(), heard.retriable()) == (KafkaError._SSL, KafkaError._SSL, False)
 

@@ -11,7 +11,7 @@ from headrace.broker.settings import BrokerSettings
 from headrace.errors import ConfigError
 from headrace.spark import cluster
 from headrace.spark.cluster import ClusterView
-from headrace.spark.options import Subscription
+from headrace.spark.options import TopicSelection
 from headrace.testing import Action, EmbeddedBroker, Fault
 from headrace.wire.messages.cluster.metadata import MetadataRequest
 
@@ -40,7 +40,7 @@ def asked(broker: EmbeddedBroker) -> Iterator[list[list[str] | None]]:
 
 
 def view_of(broker: EmbeddedBroker, **subscription: Any) -> ClusterView:
-    return ClusterView({"bootstrap.servers": broker.bootstrap_servers}, Subscription(**subscription))
+    return ClusterView({"bootstrap.servers": broker.bootstrap_servers}, TopicSelection(**subscription))
 
 
 @pytest.mark.parametrize(("subscription", "partitions"), [

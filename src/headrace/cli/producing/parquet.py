@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from headrace.cli.producing.sink import Constants, Sink
+from headrace.cli.producing.sink import Constants, RecordSink
 from headrace.cli.producing.slices import Headers, Places, Slice
 from headrace.client.producer.column_feed import Roles, records_of
 from headrace.errors import ConfigError
@@ -45,7 +45,7 @@ def parquet_rows(names: list[str]) -> int:
     return total
 
 
-def send_parquet(name: str, roles: dict[str, str], constants: Constants, places: Places, sink: Sink,
+def send_parquet(name: str, roles: dict[str, str], constants: Constants, places: Places, sink: RecordSink,
                  advance: Callable[[int], None], *, by_record: bool) -> None:
     """Send the rows of a file.
 
@@ -82,7 +82,9 @@ def send_parquet(name: str, roles: dict[str, str], constants: Constants, places:
             raise ConfigError(f"{places.where(first)}: the file is damaged: {error}") from None
 
 
-def _send(arrays: dict[str, Any], first: int, count: int, constants: Constants, sink: Sink, by_record: bool) -> None:
+def _send(
+    arrays: dict[str, Any], first: int, count: int, constants: Constants, sink: RecordSink, by_record: bool
+) -> None:
     done = 0
     while done < count:
         length = sink.allowed(count - done)

@@ -24,7 +24,7 @@ from headrace.errors import KafkaError, KafkaException
 from headrace.records import TopicBuffer, append_columns
 from headrace.records.columns.columns import BinaryInput
 
-__all__ = ["ArrowRows", "Constants", "Enough", "Sink", "Stopped"]
+__all__ = ["ArrowRows", "Constants", "Enough", "RecordSink", "Stopped"]
 
 _SLICE_S = 0.05
 _COLUMNS_FROM = 256  # records of a slice
@@ -69,7 +69,7 @@ class Constants:
     empty_is_null: bool = False
 
 
-class Sink:
+class RecordSink:
     """Sends what it is given.
 
     Args:

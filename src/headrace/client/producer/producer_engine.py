@@ -1,9 +1,7 @@
-"""The producer: where a record's way out begins. `client.producer.faces.aio_producer` and
-`client.producer.faces.producer` are its faces.
+"""The producer: where a record's way out begins. Its faces are in `client.producer.faces`.
 
 A record: `Core.produce()` appends it to its topic's buffer in the caller's thread and, when a batch becomes ready,
 wakes the loop. There the sender's machine takes over. The report comes back through `Core._on_event()`.
-
 It must not know bytes or sockets. Read next: `machines.producer.batch_queue`.
 """
 

@@ -39,7 +39,7 @@ _OUTSIDE = KafkaError(KafkaError._STATE, "a transactional producer takes records
                       "commit_transaction() or abort_transaction() only")
 
 
-class Outcome(asyncio.Future[None]):
+class OperationOutcome(asyncio.Future[None]):
     """What becomes of an operation. It is kept until the application hears of it, whose calls may run out of time.
 
     Attributes:
@@ -75,7 +75,7 @@ class TransactionCalls:
         self._buffers = buffers
         self._backoff = (config.seconds("retry.backoff.ms"), config.seconds("retry.backoff.max.ms"))
         self._timeout_s = config.seconds("transaction.timeout.ms")
-        self._outcomes: dict[Operation, Outcome] = {}
+        self._outcomes: dict[Operation, OperationOutcome] = {}
         self._asked_offsets: object = None
         self._leaving = False
         finder = CoordinatorFinder(TRANSACTION, config["transactional.id"], jitter=jitter)
@@ -202,7 +202,7 @@ class TransactionCalls:
         if operation in self._outcomes:
             self._outcomes[operation].heard = False
 
-    async def _hear(self, operation: Operation, outcome: Outcome, timeout_s: float) -> None:
+    async def _hear(self, operation: Operation, outcome: OperationOutcome, timeout_s: float) -> None:
         if outcome.awaited:
             raise KafkaException(KafkaError(
                 KafkaError._PREV_IN_PROGRESS, f"{operation.value}() is under way: another thread or task waits for it"))
@@ -229,18 +229,18 @@ class TransactionCalls:
         self.machine.on_record_failed(error)
         self._client.wake()
 
-    def _outcome_of(self, operation: Operation, begin: Callable[[], KafkaError | None]) -> Outcome:
+    def _outcome_of(self, operation: Operation, begin: Callable[[], KafkaError | None]) -> OperationOutcome:
         outcome = self._unheard(operation)
         if outcome is None:
             error = self._conflict(operation) or begin()
             if error is not None:
                 raise _raised(error)
-            outcome = self._outcomes[operation] = Outcome(loop=asyncio.get_running_loop())
+            outcome = self._outcomes[operation] = OperationOutcome(loop=asyncio.get_running_loop())
             outcome.add_done_callback(_look_at)
             self._client.wake()
         return outcome
 
-    def _unheard(self, operation: Operation) -> Outcome | None:
+    def _unheard(self, operation: Operation) -> OperationOutcome | None:
         """The operation if it is under way, or if nobody has heard of its end."""
         outcome = self._outcomes.get(operation)
         return None if outcome is None or outcome.heard else outcome

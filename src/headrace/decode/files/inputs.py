@@ -20,7 +20,7 @@ from headrace.decode.files.sidecars import sidecar_of
 from headrace.decode.messages.bodies import looks_like_request
 from headrace.decode.output.nodes import Damage
 
-__all__ = ["KINDS", "Input", "expand", "open_input"]
+__all__ = ["KINDS", "DecodeInput", "expand", "open_input"]
 
 KINDS: Final = ("hex", "segment", "pcap", "frame", "index", "timeindex", "txnindex", "snapshot", "checkpoint")
 _CHUNK: Final = 1 << 18
@@ -30,7 +30,7 @@ _MAX_WHOLE: Final = 1 << 29
 _HEX_ARGUMENT: Final = re.compile(r"(0x)?[0-9a-fA-F\s:,]{8,}")
 
 
-class Input:
+class DecodeInput:
     """An open input.
 
     Args:
@@ -129,18 +129,18 @@ def _has_prefix(head: bytes) -> bool:
     return len(head) >= 8 and 4 <= int.from_bytes(head[:4], "big", signed=True) <= 128 << 20
 
 
-def open_input(name: str) -> Input:
+def open_input(name: str) -> DecodeInput:
     """Open a file, standard input ("-"), or hex that was given in place of a file.
 
     Raises:
         OSError: the file can not be read.
     """
     if name == "-":
-        return Input(sys.stdin.buffer, None)
+        return DecodeInput(sys.stdin.buffer, None)
     path = Path(name)
     if _HEX_ARGUMENT.fullmatch(name) and not path.exists():
-        return Input(io.BytesIO(name.encode()), None)
-    return Input(path.open("rb"), path)
+        return DecodeInput(io.BytesIO(name.encode()), None)
+    return DecodeInput(path.open("rb"), path)
 
 
 def expand(name: str) -> list[str]:

@@ -20,7 +20,7 @@ from headrace.slotted import slotted
 from headrace.wire.frame import decode_response, encode_request, expect_answer
 from headrace.wire.schema import Struct
 
-__all__ = ["ClientRequest", "Caller", "Pipeline"]
+__all__ = ["ClientRequest", "Caller", "InFlightRequests"]
 
 _LAST_CORRELATION_ID = 2**31 - 1
 
@@ -62,7 +62,7 @@ class ClientRequest:
         return self.deadline + self.grace_s
 
 
-class Pipeline:
+class InFlightRequests:
     """Requests written on one connection and not yet answered, oldest first.
 
     Args:

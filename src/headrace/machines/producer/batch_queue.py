@@ -1,11 +1,9 @@
 """The accumulator: batches on their way from `produce()` to the sender, one queue per partition, in order.
 
-`produce()` appends to a `TopicBuffer` in the caller's thread; here, on the loop's thread, batches that are full or
-have lingered are taken out of it and queued. A queue keeps its batches in the order of `produce()` whatever is
-retried: that is the one rule that everything else leans on.
+`produce()` appends to a `TopicBuffer` in the caller's thread; here, on the loop's thread, batches that are full or have
+lingered are queued. A queue keeps the order of `produce()` whatever is retried: everything else leans on that.
 
-It must not know the wire, leaders or producer ids. From: `client.producer.producer_engine`. Read next:
-`machines.producer.sender`.
+It must not know the wire, leaders or producer ids. Read next: `machines.producer.sender`.
 """
 
 from __future__ import annotations
@@ -110,8 +108,7 @@ class PartitionQueue:
         retry_at: monotonic seconds; nothing is sent before (backoff).
         next_ordinal: place of the next batch.
         last_offset: where the last record is that was acknowledged; -1 when that is not known.
-        producer_id, epoch, next_sequence, confirmed, closing, topic_id, looked_at: owned by
-            `machines.producer.sequences`.
+        producer_id, epoch, next_sequence, confirmed, closing, topic_id, looked_at: owned by `sequences`.
     """
 
     __slots__ = (

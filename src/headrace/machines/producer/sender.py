@@ -1,10 +1,9 @@
 """The sender: turns queued batches into produce requests, and answers into delivery reports or retries.
 
 Each poll drains the partitions whose leader has room: one batch per partition and request, as many requests in flight
-per broker as allowed. `machines.producer.reactions` is the table of what each answer means.
+per broker as allowed. `reactions` is the table of what each answer means, `sequences` numbers the batches.
 
-It must not know sockets or callers. Came from: `machines.producer.batch_queue`; numbers: `machines.producer.sequences`.
-Read next: `net.driver`, which sends what `poll` returns.
+It must not know sockets or callers. Read next: `net.driver`, which sends what `poll` returns.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 import pytest
 
 from headrace.errors import KafkaException, ProtocolError
-from headrace.machines.cluster.in_flight import ClientRequest, Pipeline
+from headrace.machines.cluster.in_flight import ClientRequest, InFlightRequests
 from headrace.machines.machine import Send
 from headrace.wire.frame import decode_request, encode_response
 from headrace.wire.messages.cluster.metadata import MetadataRequest
@@ -26,7 +26,7 @@ def reply_to(sent: ClientRequest) -> bytes:
 
 
 def test_a_request_is_framed_with_client_id_and_a_correlation_id_of_its_own() -> None:
-    pipeline = Pipeline("me")
+    pipeline = InFlightRequests("me")
     first, second = call(), call()
     frames = [decode_request(b"".join(pipeline.push(each))[4:]) for each in (first, second)]
     assert [(f.client_id, f.version, f.correlation_id) for f in frames] == [("me", 4, 0), ("me", 4, 1)]
@@ -34,7 +34,7 @@ def test_a_request_is_framed_with_client_id_and_a_correlation_id_of_its_own() ->
 
 
 def test_replies_are_matched_in_order() -> None:
-    pipeline = Pipeline("me")
+    pipeline = InFlightRequests("me")
     calls = [call(), call()]
     for each in calls:
         pipeline.push(each)
@@ -47,7 +47,7 @@ def test_replies_are_matched_in_order() -> None:
 
 
 def test_a_reply_out_of_order_is_refused_and_leaves_the_requests_in_flight() -> None:
-    pipeline = Pipeline("me")
+    pipeline = InFlightRequests("me")
     first, second = call(), call()
     pipeline.push(first)
     pipeline.push(second)
@@ -58,11 +58,11 @@ def test_a_reply_out_of_order_is_refused_and_leaves_the_requests_in_flight() -> 
 
 def test_a_reply_that_nobody_asked_for_is_refused() -> None:
     with pytest.raises(ProtocolError, match="no request asked for"):
-        Pipeline("me").take(b"\0\0\0\0\0\0")
+        InFlightRequests("me").take(b"\0\0\0\0\0\0")
 
 
 def test_a_reply_that_can_not_be_read_leaves_its_request_in_flight() -> None:
-    pipeline = Pipeline("me")
+    pipeline = InFlightRequests("me")
     sent = call()
     pipeline.push(sent)
     with pytest.raises(ProtocolError):
@@ -71,7 +71,7 @@ def test_a_reply_that_can_not_be_read_leaves_its_request_in_flight() -> None:
 
 
 def test_a_request_without_reply_is_in_flight_until_the_kernel_has_it() -> None:
-    pipeline = Pipeline("me")
+    pipeline = InFlightRequests("me")
     awaited, silent = call(), call(expects_reply=False)
     pipeline.push(awaited)
     pipeline.push(silent)
@@ -87,7 +87,7 @@ def test_a_request_without_reply_is_in_flight_until_the_kernel_has_it() -> None:
 
 @pytest.mark.parametrize("lost", [False, True], ids=["answered", "lost"])
 def test_whoever_waits_for_what_is_owed_is_told(lost: bool) -> None:
-    pipeline, awaited = Pipeline("me"), call()
+    pipeline, awaited = InFlightRequests("me"), call()
     paid: list[bool] = []
     pipeline.push(awaited)
     pipeline.push(call(expects_reply=False))
@@ -103,7 +103,7 @@ def test_whoever_waits_for_what_is_owed_is_told(lost: bool) -> None:
 
 
 def test_a_request_without_reply_that_the_kernel_never_takes_is_overdue_and_lost_like_others() -> None:
-    pipeline = Pipeline("me")
+    pipeline = InFlightRequests("me")
     silent = call(expects_reply=False)
     pipeline.push(silent)
     assert pipeline.deadline() == silent.deadline
@@ -113,7 +113,7 @@ def test_a_request_without_reply_that_the_kernel_never_takes_is_overdue_and_lost
 
 
 def test_a_request_that_can_not_be_written_is_not_in_flight() -> None:
-    pipeline = Pipeline("me")
+    pipeline = InFlightRequests("me")
     send = Send(1, MetadataRequest(topics=[], include_topic_authorized_operations=True), 5.0)
     send.version = 1
     with pytest.raises(KafkaException):
@@ -122,7 +122,7 @@ def test_a_request_that_can_not_be_written_is_not_in_flight() -> None:
 
 
 def test_the_first_deadline_counts_and_grace_is_added_to_it() -> None:
-    pipeline = Pipeline("me")
+    pipeline = InFlightRequests("me")
     assert pipeline.deadline() is None
     patient, soon = call(10.0, grace_s=60.0), call(30.0)
     pipeline.push(patient)
@@ -133,7 +133,7 @@ def test_the_first_deadline_counts_and_grace_is_added_to_it() -> None:
 
 
 def test_correlation_ids_begin_again_after_the_largest() -> None:
-    pipeline = Pipeline("me")
+    pipeline = InFlightRequests("me")
     pipeline._next_id = 2**31 - 1
     last, first = call(), call()
     pipeline.push(last)
