@@ -38,7 +38,7 @@ from headrace.wire.messages.groups.classic_groups import (
     ListGroupsRequest,
     ListGroupsResponse,
 )
-from tests.support.scripted_broker import ScriptedBroker, admin_config
+from tests.support.scripted_broker import SILENCE, ScriptedBroker, admin_config
 
 NODES = {"node1": ("one", 1), "node2": ("two", 2)}
 
@@ -78,7 +78,10 @@ def test_an_attempt_that_comes_too_late_leaves_what_the_one_before_said() -> Non
     async def run() -> None:
         broker = ScriptedBroker(**NODES)
         refusal = CreateTopicsResponse(topics=[CreatableTopicResult(name="t", error_code=41)])
-        broker.on(CreateTopicsRequest, lambda *_: refusal if broker.count(CreateTopicsRequest) == 1 else None)
+        # A broker answers a connection in order: behind the request that it does not answer, it answers nothing.
+        broker.on(CreateTopicsRequest, lambda *_: refusal if broker.count(CreateTopicsRequest) == 1 else SILENCE)
+        broker.on(MetadataRequest, lambda frame: broker.metadata(frame) if broker.count(CreateTopicsRequest) < 2
+                  else SILENCE)
         core, admin = calls(broker)
         assert await admin.create_topics([NewTopic("t")], 0.5, 5, False) == {"t": KafkaError.NOT_CONTROLLER}
         assert broker.count(CreateTopicsRequest) == 2
