@@ -1,5 +1,7 @@
 """Held tables: read once, read anew when they ask for it; without Spark."""
 
+import threading
+
 import pytest
 
 pytest.importorskip("pyspark")
@@ -85,3 +87,34 @@ def test_in_the_end_nothing_is_held(tables, told):
     tables.frame(Input("names", topic="names"))
     tables.close()
     assert told == ["held", "read", "let go"]
+
+
+def test_tables_are_read_side_by_side_before_the_first_is_asked_for():
+    together = threading.Barrier(2, timeout=30)  # neither is read before both are begun
+
+    class Slow(Frame):
+        def count(self):
+            together.wait()
+            super().count()
+
+    told = []
+    tables = HeldTables(lambda table: Slow(told))
+    both = [Input(name, file=f"{name}.csv", format="csv") for name in ("names", "places")]
+    tables.read_ahead(both)
+    frames = [tables.frame(table) for table in both]
+    assert sorted(told) == ["held", "held", "read", "read"]
+    assert frames[0] is not frames[1]
+
+
+def test_a_table_that_could_not_be_read_ahead_says_why_when_it_is_asked_for():
+    def read(table):
+        if table.name == "names":
+            raise ValueError("no such file")
+        return Frame([])
+
+    tables = HeldTables(read)
+    both = [Input(name, file=f"{name}.csv", format="csv") for name in ("names", "places")]
+    tables.read_ahead(both)
+    tables.frame(both[1])
+    with pytest.raises(ValueError, match="no such file"):
+        tables.frame(both[0])

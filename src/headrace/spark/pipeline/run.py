@@ -46,6 +46,7 @@ _DEFAULTS = {
     # Reports of finished batches are polled, and each costs calls into the JVM: a short ring is enough.
     "spark.sql.streaming.numRecentProgressUpdates": "20",
 }
+_EMPTY_BATCHES = "spark.sql.streaming.noDataMicroBatches.enabled"
 _LOCAL_DEFAULTS = {
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
@@ -146,6 +147,7 @@ class Pipeline:
             return builder.getOrCreate()
 
     def _make_views(self, spark: SparkSession) -> None:
+        self._tables.read_ahead(each for each in self.spec.inputs if not each.streaming)
         for each in self.spec.inputs:
             with _named(f"{'source' if each.streaming else 'table'} {each.name}"):
                 frame = self._read(each) if each.streaming else self._tables.frame(each)
@@ -188,7 +190,8 @@ class Pipeline:
             trigger = self.spec.trigger.interval
             writer = writer.trigger(processingTime=trigger) if trigger else writer.trigger(availableNow=True)
             if is_inline:
-                return writer.format("noop").start()
+                with _setting(spark, _EMPTY_BATCHES, "false"):  # none can change what is written in this mode
+                    return writer.format("noop").start()
             if sink.path:
                 return writer.format("parquet").options(**sink.options).start(self._path(sink.path))
             return writer.format("headrace").options(**options).start()
@@ -291,6 +294,17 @@ def _as_records(frame: DataFrame, sink: Sink) -> DataFrame:
     elif "key" in frame.columns:
         columns.append(F.col("key"))
     return frame.select(*columns, *(name for name in ("partition", "headers") if name in frame.columns))
+
+
+@contextmanager
+def _setting(spark: SparkSession, name: str, value: str) -> Iterator[None]:
+    """A setting of the session for what begins meanwhile: a query takes the session's settings along when it starts."""
+    before = spark.conf.get(name)
+    spark.conf.set(name, value)
+    try:
+        yield
+    finally:
+        spark.conf.set(name, before)
 
 
 @contextmanager

@@ -7,7 +7,8 @@ all of them. This module starts no query. Read next: `headrace.spark.pipeline.ru
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Final
 
@@ -47,17 +48,31 @@ class HeldTables:
         return any(held.due_s <= self._clock() for held in self._held.values())
 
     def frame(self, table: Input) -> DataFrame:
-        """The table. All of it is read here, the first time and when it is due."""
+        """The table. All of it is read here, the first time and when it is due, unless `read_ahead` has done so."""
+        if not self._is_fresh(table):
+            self._read_now(table)
+        return self._held[table.name].frame
+
+    def read_ahead(self, tables: Iterable[Input]) -> None:
+        """Read those that are not held, or due, side by side. One that fails is left to `frame`, which tells why."""
+        wanted = [table for table in tables if not self._is_fresh(table)]
+        if len(wanted) > 1:
+            with ThreadPoolExecutor(len(wanted), "headrace-tables") as pool:
+                for table in wanted:
+                    pool.submit(self._read_now, table)
+
+    def _is_fresh(self, table: Input) -> bool:
         held = self._held.get(table.name)
-        if held is not None and self._clock() < held.due_s:
-            return held.frame
+        return held is not None and self._clock() < held.due_s
+
+    def _read_now(self, table: Input) -> None:
         due_s = self._clock() + table.refresh_s if table.refresh_s else _NEVER
+        held = self._held.pop(table.name, None)
         if held is not None:
             held.frame.unpersist()  # before: Spark would find it where a file is read anew
         frame = self._read(table).persist()
         frame.count()  # so that Spark knows its size before it plans the first join
         self._held[table.name] = _Held(frame, due_s)
-        return frame
 
     def close(self) -> None:
         """Hold nothing any more."""
