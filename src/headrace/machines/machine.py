@@ -79,10 +79,19 @@ class Machine(Protocol):
 
     The driver calls `poll`, then `events`, then sleeps until `deadline` or the next input. All calls come from one
     thread; none may block. Each `Send` yielded by `poll` gets exactly one `on_reply` or `on_error`.
+
+    A machine is polled after its own replies and errors, at its deadline, and after the driver was woken for it or for
+    all. Whatever else changes what it decides must wake it: the machine that changed it by not being `alone`, others by
+    waking the driver (decision 0022).
     """
 
+    @property
+    def alone(self) -> bool:
+        """True while nothing that happened to it, or that it did, concerns another machine; else all are polled."""
+        ...
+
     def poll(self, now: float) -> Iterable[Send]:
-        """Requests to send now. Called after every input and at the deadline; must be cheap when idle."""
+        """Requests to send now."""
         ...
 
     def deadline(self) -> float | None:

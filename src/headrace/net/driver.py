@@ -3,8 +3,8 @@
 Out: `_step()` polls the machines and gives each request to the connection of its broker.
 Back: `on_reply()` hands a reply to the machine that asked, and `on_input()` steps at once, without a turn of the loop.
 
-It must not know what the machines decide. Only `wake_threadsafe()` may be called from another thread. Read next:
-`net.connection`, `machines.machine`.
+A step costs nothing for a machine to which nothing has happened (decision 0022). It must not know what the machines
+decide. Only the wakers may be called from another thread. Read next: `net.connection`, `machines.machine`.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from headrace.errors import KafkaError, KafkaException
@@ -39,6 +39,7 @@ _EAGERNESS = {ConnectionState.READY: 0, ConnectionState.OPENING: 1, ConnectionSt
               ConnectionState.IDLE: 2, ConnectionState.BACKOFF: 3, ConnectionState.CLOSING: 3}
 _CLOSED = KafkaError(KafkaError._DESTROY, "the client is closed")
 _NOBODY = KafkaError(KafkaError._TRANSPORT, 'no broker is known: "bootstrap.servers" names none')
+_NEVER = float("inf")
 _SLACK_S = 1.0
 """So much later than its caller a connection gives up a one-shot call: the caller knows best what to say."""
 _log = logging.getLogger("headrace")
@@ -73,11 +74,15 @@ class Driver:
         self._settings = connection_settings(config, clock, connector, jitter)
         self.traffic, self._reply_grace_s = self._settings.traffic, config["socket.timeout.ms"] / 1000.0
         self._machines: tuple[Machine, ...] = (metadata,)
+        self._stirred: set[Machine] = set()  # to be polled in the next step
+        self._all_stirred = True
+        self._due: dict[Machine, float] = {metadata: _NEVER}
         self._connections: dict[tuple[int, int], Connection] = {}
         self._retired: set[Connection] = set()
         self._alarms, self._outages = Alarms(self._loop), Outages()
-        self._wakes_at = float("inf")
-        self._scheduled = self._woken = self._stepping = self._closed = False
+        self._wakes_at = _NEVER
+        self._scheduled = self._stepping = self._closed = False
+        self.wake_threadsafe = self.waker(None)
 
     @property
     def features(self) -> Mapping[str, int]:
@@ -87,25 +92,60 @@ class Driver:
     def add(self, machine: Machine) -> None:
         """Run a machine from now on."""
         self._machines = (*self._machines, machine)
+        self._due[machine] = _NEVER
         self.wake()
 
     def remove(self, machine: Machine) -> None:
         """Run a machine no more; replies to what it sent are still handed to it."""
         self._machines = tuple(m for m in self._machines if m is not machine)
+        self._due.pop(machine, None)
 
     def wake(self) -> None:
-        """Something has changed: poll the machines in the next turn of the loop."""
+        """Something has changed: poll all machines in the next turn of the loop."""
+        self._all_stirred = True
+        self._schedule()
+
+    def _schedule(self) -> None:
         if not self._scheduled:
             self._scheduled = True
             self._loop.call_soon(self._step)
 
-    def wake_threadsafe(self) -> None:
-        """The same from any thread. While a wake is on its way the caller steps aside for the loop's turn."""
-        if self._woken:
-            time.sleep(0)  # gives the GIL away; a busy caller would else keep it for 5 ms at a time
+    def _stir(self, machine: Machine | None) -> None:
+        if machine is None:
+            self._all_stirred = True
         else:
-            self._woken = True
-            self._ring(self._step)
+            self._stirred.add(machine)
+
+    def stirrer(self, machine: Machine) -> Callable[[], None]:
+        """What polls one machine in the next turn of the loop. To be called on the loop."""
+        def stir() -> None:
+            self._stirred.add(machine)
+            self._schedule()
+
+        return stir
+
+    def waker(self, machine: Machine | None) -> Callable[[], None]:
+        """What polls one machine, or with None all, in the next turn of the loop. To be called from any thread.
+
+        While a wake is on its way the caller steps aside for the loop's turn.
+        """
+        on_its_way = False
+
+        def answer() -> None:
+            nonlocal on_its_way
+            on_its_way = False
+            self._stir(machine)
+            self._step()
+
+        def wake() -> None:
+            nonlocal on_its_way
+            if on_its_way:
+                time.sleep(0)  # gives the GIL away; a busy caller would else keep it for 5 ms at a time
+            else:
+                on_its_way = True
+                self._ring(answer)
+
+        return wake
 
     async def request(
         self, destination: int, request: Request, timeout_s: float, *, max_version: int | None = None
@@ -145,12 +185,13 @@ class Driver:
     # Out: from the machines to the connections.
 
     def _step(self) -> None:
-        """Ask every machine what to send, then what happened, then when to ask again."""
-        self._scheduled = self._woken = False
+        """Ask the machines to which something has happened what to send, then when to ask again, then for news."""
+        self._scheduled = False
         if self._closed:
             return
         self._stepping, now, said = True, self._clock(), False
-        for machine in self._machines:
+        machines = self._choose(now)
+        for machine in machines:
             try:
                 for send in list(machine.poll(now)):
                     said |= self._dispatch(ClientRequest(machine, send, now + send.timeout_s)) is not None
@@ -158,29 +199,53 @@ class Driver:
                 self._on_defect(machine, error)
         if said:
             self._step_aside()  # the rest is bookkeeping: a broker on this machine, which has work now, goes first
-        self._tell()
+        self._tell(machines)
         if self._retired:
             self._dismiss()
         self._stepping = False
-        self._sleep(now)
+        self._follow_up(machines, now)
 
-    def _tell(self) -> None:
-        for machine in self._machines:
+    def _choose(self, now: float) -> Sequence[Machine]:
+        """Those that were stirred or are due; with one of them that others share something with, all."""
+        stirred = self._stirred
+        if self._wakes_at <= now:
+            stirred.update([machine for machine, due in self._due.items() if due <= now])
+        if not (self._all_stirred or self._metadata.stirred) and all(machine.alone for machine in stirred):
+            chosen: Sequence[Machine] = list(stirred)
+        else:
+            chosen = self._machines
+        self._all_stirred = False
+        stirred.clear()
+        return chosen
+
+    def _tell(self, machines: Iterable[Machine]) -> None:
+        for machine in machines:
             for event in machine.events():
                 if isinstance(event, MetadataChanged):
                     self._follow(event.cluster.nodes)
+                    self._all_stirred = True
                 self._on_event(event)
 
-    def _sleep(self, now: float) -> None:
-        when = min([d for machine in self._machines if (d := machine.deadline()) is not None], default=float("inf"))
-        if when <= now:
-            self.wake()
+    def _follow_up(self, machines: Iterable[Machine], now: float) -> None:
+        """See to it that the next step comes, at once where something has changed for machines that were not polled."""
+        for machine in machines:
+            if machine in self._due:  # else it was taken out meanwhile
+                due = machine.deadline()
+                self._due[machine] = _NEVER if due is None else due
+        if machines is not self._machines and any(not machine.alone for machine in machines):
+            self._all_stirred = True
+        when = min(self._due.values())
+        if when <= now or self._all_stirred or self._stirred or self._metadata.stirred:
+            self._stirred.update([machine for machine, due in self._due.items() if due <= now])
+            self._schedule()
         elif when < self._wakes_at:
             self._wakes_at = when
             self._alarms.set(self._on_timer, when - now)
 
     def _on_timer(self) -> None:
-        self._wakes_at = float("inf")
+        self._wakes_at = _NEVER
+        now = self._clock()
+        self._stirred.update([machine for machine, due in self._due.items() if due <= now])
         self._step()
 
     def _dispatch(self, call: ClientRequest) -> Connection | None:
@@ -223,8 +288,10 @@ class Driver:
             call.caller.on_reply(call.send, reply, self._clock())
         except Exception as error:  # a defect: the other machines must go on
             self._on_defect(call.caller, error)
+        if call.caller in self._due:
+            self._stirred.add(call.caller)
         if reply is None:  # written, and no bytes will come that lead to a step
-            self.wake()
+            self._schedule()
 
     def on_error(self, call: ClientRequest, error: KafkaError) -> None:
         """A connection can not deliver a request or its reply: tell whoever asked."""
@@ -236,11 +303,16 @@ class Driver:
         self.wake()
 
     def on_input(self) -> None:
-        """A connection handed over all it had: tell what happened, then decide, at once."""
+        """A connection handed over all it had: decide at once, and tell what happened.
+
+        News of machines that share something are told first, for what they are about may change what is decided.
+        """
         if self._stepping:
-            self.wake()
-        else:
-            self._tell()
+            self._schedule()
+        elif self._all_stirred or self._metadata.stirred or any(not each.alone for each in self._stirred):
+            self._tell(self._machines)
+            self._step()
+        elif self._stirred or self._retired:
             self._step()
 
     def on_ready(self) -> None:

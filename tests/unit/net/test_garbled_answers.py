@@ -479,6 +479,8 @@ def test_plain_text_in_place_of_tls_is_no_refusal() -> None:
 class Noting:
     """A machine's place: notes how its request ended."""
 
+    alone = False
+
     def __init__(self, send: Send) -> None:
         self.sends, self.errors = [send], list[KafkaError]()
 

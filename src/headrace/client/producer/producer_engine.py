@@ -75,7 +75,6 @@ class Core:
         if config["error_cb"] is not None:
             self._client.on_error = lambda error: self.deliveries.add_notice(config["error_cb"], error)
         self._driver = self._client.driver
-        self.wake = self._driver.wake if same_thread else self._driver.wake_threadsafe
         self._loop = asyncio.get_running_loop()
         self._topic_timer: asyncio.TimerHandle | None = None
         self._accumulator = Accumulator(
@@ -87,6 +86,7 @@ class Core:
             config, self._client.metadata, self._driver, self.deliveries.add_notice, self.deliveries.waiting,
             budget=self.budget, accumulator=self._accumulator)
         self._sender = self._make_sender()
+        self.wake = self._driver.stirrer(self._sender) if same_thread else self._driver.waker(self._sender)
         for machine in (self._sender, *balance_of(config, self.buffers.all, self._accumulator, self._client.metadata)):
             self._driver.add(machine)
         if self.transactions is not None:

@@ -57,6 +57,8 @@ class CoordinatorFinder:
         last_error: why the last attempt failed; None once one succeeded.
     """
 
+    alone = False  # others read what it decides
+
     def __init__(
         self,
         kind: int,

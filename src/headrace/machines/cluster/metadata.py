@@ -103,7 +103,11 @@ class Metadata:
         cluster: the newest picture.
         updates: how often it was replaced; cheap to compare.
         last_error: why the last request for it failed; None once one was answered.
+        stirred: something was asked of it since the last `poll`, or there is news.
+        alone: False: all look at the picture.
     """
+
+    alone = False
 
     def __init__(
         self,
@@ -140,6 +144,7 @@ class Metadata:
         self._seeking_since: float | None = None  # the first request that nobody has answered well
         self._unsettled = 0  # replies in a row in which a wanted topic was not usable yet
         self._events: list[Event] = []
+        self.stirred = True
 
     def want_topics(self, names: Iterable[str]) -> None:
         """Keep these topics in the picture, from now on. Ask at once if one of them is new."""
@@ -204,6 +209,7 @@ class Metadata:
 
     def poll(self, now: float) -> Iterable[Send]:
         """Ask when it is time, one request at once."""
+        self.stirred = False
         again_at = self._starts_again_at()
         if again_at is not None and again_at <= now:
             self._start_again(now)
@@ -276,17 +282,19 @@ class Metadata:
         self._in_flight, self._due, self._seeking_since = None, now, None
 
     def _ask_at_once(self) -> None:
-        self._outdated = True
+        self._outdated = self.stirred = True
         self._due = float("-inf")
         self._unsettled = 0
 
     def _ask_by(self, when: float) -> None:
+        self.stirred = True
         self._due = when if self._due is None else min(self._due, when)
 
     def _replace(self, cluster: Cluster) -> None:
         self.cluster = cluster
         self.updates += 1
         self._events.append(MetadataChanged(cluster))
+        self.stirred = True
 
     def _unusable(self, name: str) -> bool:
         info = self.cluster.topics.get(name)

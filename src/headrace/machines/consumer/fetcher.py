@@ -81,6 +81,9 @@ class Fetcher:
         metadata: who leads which partition.
         config: a consumer's configuration.
         on_drained: called in the application's thread when the queue has room again for a partition left out before.
+
+    Attributes:
+        alone: False once a position was given up, until the next `poll`.
     """
 
     def __init__(
@@ -101,11 +104,13 @@ class Fetcher:
         self._received_bytes = 0  # written by the loop's thread only
         self._released_bytes = 0  # written by the application's thread only
         self._events: list[Event] = []
+        self.alone = True
 
     # The loop's thread: requests out, replies in
 
     def poll(self, now: float) -> Iterator[Send]:
         """One request for each broker that has none on the wire and a partition with room."""
+        self.alone = True
         if self._out_of_range:
             self._leave_range()
         return self._plan.requests(now, self._received_bytes - self._released_bytes)
@@ -229,7 +234,9 @@ class Fetcher:
                 continue  # sought or unassigned meanwhile
             if state.queued_bytes:
                 self._out_of_range.append(beyond)
-            elif not self._subscription.reset_by_policy(state):
+                continue
+            self.alone = False  # another machine looks up where to go on
+            if not self._subscription.reset_by_policy(state):
                 self._tell(state, beyond.error, beyond.offset)
 
     # The queue: from here on the application's thread

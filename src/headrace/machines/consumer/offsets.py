@@ -106,6 +106,8 @@ class OffsetLookup:
         timeout_s: seconds for one request.
     """
 
+    alone = False  # others read what it decides
+
     def __init__(self, subscription: Subscription, metadata: Metadata, isolation_level: int, timeout_s: float) -> None:
         self._subscription = subscription
         self._metadata = metadata
@@ -239,6 +241,8 @@ class GroupOffsets:
         isolation_level: with 1, offsets of open transactions are waited for (KIP-447).
         timeout_s: seconds for one request.
     """
+
+    alone = False  # others read what it decides
 
     def __init__(self, group_id: str, subscription: Subscription, finder: CoordinatorFinder, ownership: Ownership,
                  isolation_level: int, timeout_s: float) -> None:

@@ -154,6 +154,8 @@ class ClassicGroup:
         finder: where the coordinator is.
     """
 
+    alone = False  # others read what it decides
+
     def __init__(self, config: Config, subscription: Subscription, metadata: Metadata,
                  finder: CoordinatorFinder) -> None:
         self.member_id = ""

@@ -240,6 +240,11 @@ class Accumulator:
             queue = self._queues[key] = PartitionQueue(topic, partition)
         return queue
 
+    @property
+    def is_busy(self) -> bool:
+        """Batches are waiting."""
+        return bool(self._busy)
+
     def busy(self) -> list[PartitionQueue]:
         """Queues with batches waiting, the one that was served longest ago first."""
         return list(self._busy)

@@ -60,6 +60,8 @@ class Balance:
         rack: draw only partitions led in this rack if there are any (KIP-1123); "" draws all.
     """
 
+    alone = True  # no other machine asks for the weights
+
     def __init__(
         self, buffers: Mapping[str, Drawing], accumulator: Accumulator, metadata: Picture, *, adaptive: bool = True,
         patience_s: float = 0.0, rack: str = "",

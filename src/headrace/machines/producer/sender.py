@@ -132,6 +132,7 @@ class Sender:
         self._requests: dict[int, int] = {}  # produce requests in flight per broker
         self._throttled_until: dict[int, float] = {}
         self._polled_at = -math.inf
+        self._was_busy = False
         self._events: list[Event] = []
 
     def poll(self, now: float) -> list[Send]:
@@ -148,7 +149,13 @@ class Sender:
         while sends and self._accumulator.collect(now):  # what was held back behind them
             sends += self._drain(now)
         sends += self._sequences.poll(now)
+        self._was_busy = self._accumulator.is_busy
         return sends
+
+    @property
+    def alone(self) -> bool:
+        """False in transactions, which learn of each batch, and while batches wait or did: they weigh partitions."""
+        return self._transactions is None and not (self._was_busy or self._accumulator.is_busy)
 
     def deadline(self) -> float | None:
         """When to poll again although nothing happened."""

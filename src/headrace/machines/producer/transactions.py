@@ -159,6 +159,8 @@ class Transactions:
         work: told by the producer once both exist.
     """
 
+    alone = False  # others read what it decides
+
     work: Work
 
     def __init__(
