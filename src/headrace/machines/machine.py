@@ -90,6 +90,11 @@ class Machine(Protocol):
         """True while nothing that happened to it, or that it did, concerns another machine; else all are polled."""
         ...
 
+    @property
+    def idle(self) -> bool:
+        """True behind a reply that leaves nothing to send and moves no deadline: it need not be polled for it."""
+        ...
+
     def poll(self, now: float) -> Iterable[Send]:
         """Requests to send now."""
         ...

@@ -75,6 +75,7 @@ class Driver:
         self.traffic, self._reply_grace_s = self._settings.traffic, config["socket.timeout.ms"] / 1000.0
         self._machines: tuple[Machine, ...] = (metadata,)
         self._stirred: set[Machine] = set()  # to be polled in the next step
+        self._heard: set[Machine] = set()  # had a reply that leaves nothing to do but to tell of it
         self._all_stirred = True
         self._due: dict[Machine, float] = {metadata: _NEVER}
         self._connections: dict[tuple[int, int], Connection] = {}
@@ -210,13 +211,19 @@ class Driver:
         stirred = self._stirred
         if self._wakes_at <= now:
             stirred.update([machine for machine, due in self._due.items() if due <= now])
-        if not (self._all_stirred or self._metadata.stirred) and all(machine.alone for machine in stirred):
-            chosen: Sequence[Machine] = list(stirred)
-        else:
-            chosen = self._machines
+        chosen: Sequence[Machine] = self._machines if self._concerns_all() else tuple(stirred)
         self._all_stirred = False
         stirred.clear()
         return chosen
+
+    def _concerns_all(self) -> bool:
+        """Something has happened that more than one machine may have to do with."""
+        if self._all_stirred or self._metadata.stirred:
+            return True
+        for machine in self._stirred:  # noqa: SIM110 - a frame for each step, else
+            if not machine.alone:
+                return True
+        return False
 
     def _tell(self, machines: Iterable[Machine]) -> None:
         for machine in machines:
@@ -232,8 +239,8 @@ class Driver:
             if machine in self._due:  # else it was taken out meanwhile
                 due = machine.deadline()
                 self._due[machine] = _NEVER if due is None else due
-        if machines is not self._machines and any(not machine.alone for machine in machines):
-            self._all_stirred = True
+                if not machine.alone and machines is not self._machines:
+                    self._all_stirred = True
         when = min(self._due.values())
         if when <= now or self._all_stirred or self._stirred or self._metadata.stirred:
             self._stirred.update([machine for machine, due in self._due.items() if due <= now])
@@ -288,8 +295,9 @@ class Driver:
             call.caller.on_reply(call.send, reply, self._clock())
         except Exception as error:  # a defect: the other machines must go on
             self._on_defect(call.caller, error)
-        if call.caller in self._due:
-            self._stirred.add(call.caller)
+        caller = call.caller
+        if caller in self._due:
+            (self._heard if caller.idle else self._stirred).add(caller)
         if reply is None:  # written, and no bytes will come that lead to a step
             self._schedule()
 
@@ -309,11 +317,16 @@ class Driver:
         """
         if self._stepping:
             self._schedule()
-        elif self._all_stirred or self._metadata.stirred or any(not each.alone for each in self._stirred):
+        elif self._concerns_all():
             self._tell(self._machines)
             self._step()
-        elif self._stirred or self._retired:
-            self._step()
+        else:
+            if self._heard:
+                heard = tuple(self._heard)
+                self._heard.clear()
+                self._tell(heard)
+            if self._stirred or self._retired:
+                self._step()
 
     def on_ready(self) -> None:
         """A connection can be used."""

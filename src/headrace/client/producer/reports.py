@@ -161,8 +161,15 @@ class Deliveries:
         """Call the callbacks that are due; returns how many. What a callback raises passes through; the rest stays."""
         if not (self._batches or self._runs or self._notices):  # `pending`, without a call: many ask all the time
             return 0
-        with self._calling():
+        here = threading.get_ident()
+        if here in self._callers:  # a callback serves
             return self._serve()
+        self._callers.add(here)
+        try:
+            return self._serve()
+        finally:
+            self._callers.discard(here)
+            self.on_served()
 
     @contextlib.contextmanager
     def _calling(self) -> Iterator[None]:
@@ -179,7 +186,7 @@ class Deliveries:
 
     def _serve(self) -> int:
         served = 0
-        while self.pending:
+        while self._batches or self._runs or self._notices:
             try:
                 if self._notices:
                     callback, arguments = self._notices.popleft()
@@ -195,12 +202,11 @@ class Deliveries:
             for call, message in run.pairs:  # an iterator: where it stops, whoever serves next goes on
                 served += 1
                 call(error, message)
-            self._end(run)
+            try:
+                self._runs.remove(run)
+            except ValueError:  # another thread has served it
+                pass
         return served
-
-    def _end(self, run: _Run) -> None:
-        with contextlib.suppress(ValueError):  # another thread has served it
-            self._runs.remove(run)
 
     def _expand(self, done: BatchDone | FailedRecord, at_s: float) -> None:
         if isinstance(done, FailedRecord):

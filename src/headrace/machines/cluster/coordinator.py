@@ -57,7 +57,7 @@ class CoordinatorFinder:
         last_error: why the last attempt failed; None once one succeeded.
     """
 
-    alone = False  # others read what it decides
+    alone = idle = False  # others read what it decides
 
     def __init__(
         self,

@@ -107,7 +107,7 @@ class Metadata:
         alone: False: all look at the picture.
     """
 
-    alone = False
+    alone = idle = False
 
     def __init__(
         self,

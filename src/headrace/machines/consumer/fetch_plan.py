@@ -8,7 +8,7 @@ plan.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Sequence
 from uuid import UUID
 
 from headrace.config import Config
@@ -29,6 +29,9 @@ _QUEUE_DEPTH = 8
 _FIRST_BACKOFF_S = 0.05
 _MIDDLE = 0.5
 _NO_ID = UUID(int=0)
+
+_Part = tuple[PartitionState, UUID, int]
+"""A partition to fetch: its state, its topic's id, and the epoch of its leader."""
 
 
 @slotted(eq=False)
@@ -57,7 +60,11 @@ class FetchPlan:
         self.deadline: float | None = None
         self._subscription = subscription
         self._metadata = metadata
-        self._config = config
+        self._max_wait_ms: int = config["fetch.wait.max.ms"]
+        self._min_bytes: int = config["fetch.min.bytes"]
+        self._max_bytes: int = config["fetch.max.bytes"]
+        self._isolation: int = config["isolation.level"]
+        self._rack: str = config["client.rack"]
         self._timeout_s = config.seconds("socket.timeout.ms") + config.seconds("fetch.wait.max.ms")
         self._partition_bytes: int = config["max.partition.fetch.bytes"]
         self._budget: int = config["queued.max.messages.kbytes"] * 1024
@@ -72,17 +79,16 @@ class FetchPlan:
         """Something has changed: look at all partitions with the next `requests()`."""
         self._touched = True
 
-    def requests(self, now: float, queued_bytes: int) -> Iterator[Send]:
+    def requests(self, now: float, queued_bytes: int) -> Sequence[Send]:
         """One request for each broker that has none on the wire and a partition with room."""
         seen = (self._metadata.updates, self._subscription.version)
         due = self.deadline is not None and now >= self.deadline
         if not (self._touched or due or seen != self._seen):
-            return
+            return ()
         self._touched, self._seen, self.deadline = False, seen, None
         wanted, starved = self._choose(now, queued_bytes)
         self.starved = bool(starved)
-        for node, states in wanted.items():
-            yield self._send(node, states, is_starved=node in starved)
+        return [self._send(node, parts, is_starved=node in starved) for node, parts in wanted.items()]
 
     def landed(self, send: Send) -> Flight:
         """The request was answered or lost: its broker may be asked again."""
@@ -96,60 +102,61 @@ class FetchPlan:
         state.attempts += 1
         state.retry_at = now + backoff_s(state.attempts, _FIRST_BACKOFF_S, self._backoff_max_s, _MIDDLE)
 
-    def _choose(self, now: float, queued_bytes: int) -> tuple[dict[int, list[PartitionState]], set[int]]:
+    def _choose(self, now: float, queued_bytes: int) -> tuple[dict[int, list[_Part]], set[int]]:
         """The partitions to fetch by broker, and the brokers with a partition whose queue is full."""
-        wanted: dict[int, list[PartitionState]] = {}
+        wanted: dict[int, list[_Part]] = {}
         starved: set[int] = set()
-        share = self._budget // (len(self._subscription) or 1)
+        states, topics, flying = self._subscription.states, self._metadata.cluster.topics, self._in_flight
+        share = self._budget // (len(states) or 1)
         most = min(max(share, self._partition_bytes), _QUEUE_DEPTH * self._partition_bytes)
-        for state in self._subscription:
-            if not self._may_fetch(state, now):
+        for state in states.values():
+            if state.phase is not PositionPhase.FETCH or state.paused or self._waits(state, now):
                 continue
-            node = self._node(state, now)
-            if node is None or node in self._in_flight:
+            info = topics.get(state.topic)
+            part = None if info is None else info.partitions.get(state.partition)
+            node = None if part is None else part.leader_id
+            if node is None or state.replica >= 0:
+                node = self._other_node(state, node, now)
+            if node is None or node in flying:
                 continue
-            if queued_bytes >= self._budget or state.queued_bytes >= most or state.queued_records >= self._most_records:
+            if (queued_bytes >= self._budget or state.received_bytes - state.released_bytes >= most
+                    or state.received_records - state.released_records >= self._most_records):
                 starved.add(node)
             else:
-                wanted.setdefault(node, []).append(state)
+                wanted.setdefault(node, []).append((
+                    state, _NO_ID if info is None else info.topic_id, -1 if part is None else part.leader_epoch))
         return wanted, starved
 
-    def _may_fetch(self, state: PartitionState, now: float) -> bool:
-        if state.phase is not PositionPhase.FETCH or state.paused:
-            return False
+    def _waits(self, state: PartitionState, now: float) -> bool:
+        """The partition backs off, or has been read as far as it shall be."""
         if state.retry_at > now:
             self.deadline = state.retry_at if self.deadline is None else min(self.deadline, state.retry_at)
-            return False
-        return state.stop_offset is None or state.fetch_offset < state.stop_offset
+            return True
+        return state.stop_offset is not None and state.fetch_offset >= state.stop_offset
 
-    def _node(self, state: PartitionState, now: float) -> int | None:
-        """The preferred follower while there is one (KIP-392), else the leader."""
+    def _other_node(self, state: PartitionState, leader: int | None, now: float) -> int | None:
+        """The preferred follower while there is one (KIP-392), else the leader, which must be looked for."""
         if state.replica >= 0:
             if now < state.replica_until and state.replica in self._metadata.cluster.nodes:
                 return state.replica
             state.replica = -1
-        node, _ = self._metadata.leader(state.topic, state.partition)
-        if node is None:
+        if leader is None:
             self._metadata.refresh(now)
-        return node
+        return leader
 
-    def _send(self, node: int, states: list[PartitionState], is_starved: bool) -> Send:
-        config, topics = self._config, self._metadata.cluster.topics
-        session = self._sessions.setdefault(node, FetchSession())
+    def _send(self, node: int, parts: list[_Part], is_starved: bool) -> Send:
+        session = self._sessions.get(node)
+        if session is None:
+            session = self._sessions[node] = FetchSession()
         flight = Flight(session)
         wanted: dict[Key, Asked] = {}
-        for state in states:
-            key = state.key
-            known = topics.get(state.topic)
-            _, leader_epoch = self._metadata.leader(state.topic, state.partition)
-            wanted[key] = Asked(known.topic_id if known else _NO_ID, state.fetch_offset, leader_epoch,
-                                self._partition_bytes)
+        for state, topic_id, leader_epoch in parts:
+            key = (state.topic, state.partition)
+            wanted[key] = session.asked(key, topic_id, state.fetch_offset, leader_epoch, self._partition_bytes)
             flight.partitions[key] = (state, state.epoch)
-        max_wait_ms = config["fetch.wait.max.ms"]
         request = FetchRequest(
-            max_wait_ms=min(max_wait_ms, _STARVED_WAIT_MS) if is_starved else max_wait_ms,
-            min_bytes=config["fetch.min.bytes"], max_bytes=config["fetch.max.bytes"],
-            isolation_level=config["isolation.level"], rack_id=config["client.rack"])
+            max_wait_ms=min(self._max_wait_ms, _STARVED_WAIT_MS) if is_starved else self._max_wait_ms,
+            min_bytes=self._min_bytes, max_bytes=self._max_bytes, isolation_level=self._isolation, rack_id=self._rack)
         max_version = session.fill(request, wanted)
         self._in_flight.add(node)
         return Send(node, request, self._timeout_s, max_version=max_version, context=flight)

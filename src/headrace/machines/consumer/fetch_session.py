@@ -8,7 +8,7 @@ Source: Java's `FetchSessionHandler`. Read next: `machines.consumer.fetcher`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from uuid import UUID
 
 from headrace.error_codes import ErrorCodes
@@ -24,7 +24,6 @@ from headrace.wire.messages.consumer.fetch import (
 
 __all__ = ["Asked", "FetchSession"]
 
-_NO_ID = UUID(int=0)
 _INITIAL_EPOCH, _MAX_EPOCH = 0, 2**31 - 1
 _SESSION_LOST = (
     ErrorCodes.FETCH_SESSION_ID_NOT_FOUND,
@@ -34,9 +33,9 @@ _SESSION_LOST = (
 )
 
 
-@slotted(frozen=True)
+@slotted(eq=False)
 class Asked:
-    """What is asked for one partition: two equal ones need not be sent twice."""
+    """What is asked for one partition. What was asked already is the same object and is not sent again."""
 
     topic_id: UUID
     fetch_offset: int
@@ -52,12 +51,16 @@ class FetchSession:
         self._epoch = _INITIAL_EPOCH
         self._known: dict[Key, Asked] = {}
         self._uses_ids = False
-        self.names: dict[UUID, str] = {}
-        """Topic names by id, for replies that carry ids only."""
+        self.names: dict[int, str] = {}
+        """Topic names by the number of the id, for replies that carry ids only."""
 
-    def asked(self, key: Key) -> Asked | None:
-        """What the last request asked for this partition, itself or through the session's memory."""
-        return self._known.get(key)
+    def asked(self, key: Key, topic_id: UUID, fetch_offset: int, leader_epoch: int, max_bytes: int) -> Asked:
+        """What to ask for a partition: the same object as last time if it is the same, so that it is not sent again."""
+        before = self._known.get(key)
+        if (before is not None and before.fetch_offset == fetch_offset and before.topic_id is topic_id
+                and before.leader_epoch == leader_epoch and before.max_bytes == max_bytes):
+            return before
+        return Asked(topic_id, fetch_offset, leader_epoch, max_bytes)
 
     def fill(self, request: FetchRequest, wanted: Mapping[Key, Asked]) -> int | None:
         """Write the session, the partitions to send and those to forget into `request`.
@@ -65,25 +68,42 @@ class FetchSession:
         Returns:
             The highest version that may be used: 12 when a topic has no id, None for no limit.
         """
-        uses_ids = all(asked.topic_id != _NO_ID for asked in wanted.values())
+        uses_ids = True
+        for asked in wanted.values():
+            uses_ids = uses_ids and asked.topic_id.int != 0
         if uses_ids != self._uses_ids and self._id:
             self.reset()
         self._uses_ids = uses_ids
-        full = self._epoch == _INITIAL_EPOCH
-        known: dict[Key, Asked] = {} if full else self._known
-        forgotten = {
-            key: asked for key, asked in known.items()
-            if key not in wanted or wanted[key].topic_id != asked.topic_id
-        }
-        changed = {key: asked for key, asked in wanted.items() if key in forgotten or known.get(key) != asked}
+        if self._epoch == _INITIAL_EPOCH:
+            self._known = {}
         request.session_id, request.session_epoch = self._id, self._epoch
-        request.topics = _topics(changed)
-        request.forgotten_topics_data = _forgotten(forgotten)
-        # Kafka serves a session's partitions in the order in which they were last sent, so keep its order here too.
-        kept = {key: asked for key, asked in known.items() if key in wanted and key not in changed}
-        self._known = {**kept, **changed}
-        self.names = {asked.topic_id: key[0] for key, asked in self._known.items()}
+        changed, forgotten = self._change(wanted)
+        request.topics, request.forgotten_topics_data = _topics(changed), _forgotten(forgotten) if forgotten else []
         return None if uses_ids else 12
+
+    def _change(self, wanted: Mapping[Key, Asked]) -> tuple[list[tuple[Key, Asked]], dict[Key, Asked]]:
+        """Make `wanted` what is known; gives what is new to the broker, and what it is to forget."""
+        known, count = self._known, 0
+        changed: list[tuple[Key, Asked]] = []
+        forgotten: dict[Key, Asked] = {}
+        for key, asked in wanted.items():
+            before = known.get(key)
+            count += before is not None
+            if before is not asked:
+                changed.append((key, asked))
+                if before is not None and before.topic_id is not asked.topic_id and before.topic_id != asked.topic_id:
+                    forgotten[key] = before
+        fresh = len(wanted) > count
+        if len(known) > count:
+            forgotten.update((key, asked) for key, asked in known.items() if key not in wanted)
+        for key in forgotten:
+            del known[key]
+        for key, asked in changed:  # Kafka serves a session's partitions in the order in which they were last sent
+            known.pop(key, None)
+            known[key] = asked
+        if fresh or forgotten:
+            self.names = {asked.topic_id.int: topic for (topic, _), asked in known.items()}
+        return changed, forgotten
 
     def on_reply(self, reply: FetchResponse) -> bool:
         """Take the broker's answer; False when the session was lost and the reply holds no data."""
@@ -108,9 +128,9 @@ class FetchSession:
         self._known = {}
 
 
-def _topics(partitions: Mapping[Key, Asked]) -> list[FetchTopic]:
+def _topics(partitions: Sequence[tuple[Key, Asked]]) -> list[FetchTopic]:
     topics: dict[str, FetchTopic] = {}
-    for (topic, partition), asked in partitions.items():
+    for (topic, partition), asked in partitions:
         entry = topics.get(topic)
         if entry is None:
             entry = topics[topic] = FetchTopic(topic=topic, topic_id=asked.topic_id, partitions=[])

@@ -12,7 +12,7 @@ Source: Java's `Fetcher`, KIP-74, KIP-392, KIP-951. Read next on the way back: `
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Sequence
 
 from headrace.config import Config
 from headrace.errors import CorruptRecordError, KafkaError
@@ -86,6 +86,8 @@ class Fetcher:
         alone: False once a position was given up, until the next `poll`.
     """
 
+    idle = False
+
     def __init__(
         self, subscription: Subscription, metadata: Metadata, config: Config, on_drained: Callable[[], None]
     ) -> None:
@@ -108,7 +110,7 @@ class Fetcher:
 
     # The loop's thread: requests out, replies in
 
-    def poll(self, now: float) -> Iterator[Send]:
+    def poll(self, now: float) -> Sequence[Send]:
         """One request for each broker that has none on the wire and a partition with room."""
         self.alone = True
         if self._out_of_range:
@@ -135,7 +137,7 @@ class Fetcher:
                 self._plan.back_off(state, now)
             return
         for topic in reply.responses:
-            name = topic.topic or names.get(topic.topic_id, "")
+            name = topic.topic or names.get(topic.topic_id.int, "")
             for data in topic.partitions:
                 asked = flight.partitions.get((name, data.partition_index))
                 if asked is None or asked[0].epoch != asked[1]:
@@ -185,14 +187,16 @@ class Fetcher:
 
     def _queue_batches(self, state: PartitionState, data: PartitionData, records: memoryview | bytes | bytearray,
                        batches: list[BatchInfo]) -> None:
-        aborted = None
+        aborted, count = None, 0
+        for batch in batches:
+            count += batch.count
         if self._read_committed and data.aborted_transactions:
             aborted = [(a.producer_id, a.first_offset) for a in data.aborted_transactions]
         last = batches[-1]
         fetched = Fetched(state, state.epoch, state.fetch_offset, last.last_offset + 1, last.leader_epoch, records,
-                          aborted, sum(batch.count for batch in batches))
+                          aborted, count)
         state.received_bytes += len(records)
-        state.received_records += fetched.count
+        state.received_records += count
         self._received_bytes += len(records)
         state.fetch_offset = fetched.next_offset
         self._put(fetched)

@@ -106,7 +106,7 @@ class OffsetLookup:
         timeout_s: seconds for one request.
     """
 
-    alone = False  # others read what it decides
+    alone = idle = False  # others read what it decides
 
     def __init__(self, subscription: Subscription, metadata: Metadata, isolation_level: int, timeout_s: float) -> None:
         self._subscription = subscription
@@ -242,7 +242,7 @@ class GroupOffsets:
         timeout_s: seconds for one request.
     """
 
-    alone = False  # others read what it decides
+    alone = idle = False  # others read what it decides
 
     def __init__(self, group_id: str, subscription: Subscription, finder: CoordinatorFinder, ownership: Ownership,
                  isolation_level: int, timeout_s: float) -> None:

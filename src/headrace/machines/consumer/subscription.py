@@ -11,7 +11,7 @@ Read next: `machines.consumer.fetcher`.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from enum import Enum
 from uuid import UUID
 
@@ -139,7 +139,8 @@ class Subscription:
     def __init__(self, group_id: str, reset: str) -> None:
         self._group_id = group_id
         self._reset = reset
-        self._states: dict[Key, PartitionState] = {}
+        self.states: Mapping[Key, PartitionState] = {}
+        """The assigned partitions. Replaced, never changed: other threads may be iterating."""
         self.names: frozenset[str] = frozenset()
         self.patterns: tuple[re.Pattern[str], ...] = ()
         self.version = 0
@@ -179,14 +180,14 @@ class Subscription:
     # The partitions assigned
 
     def __iter__(self) -> Iterator[PartitionState]:
-        return iter(self._states.values())
+        return iter(self.states.values())
 
     def __len__(self) -> int:
-        return len(self._states)
+        return len(self.states)
 
     def get(self, topic: str, partition: int) -> PartitionState | None:
         """The state of an assigned partition, None when it is not assigned."""
-        return self._states.get((topic, partition))
+        return self.states.get((topic, partition))
 
     def require(self, topic: str, partition: int) -> PartitionState:
         """The state of an assigned partition.
@@ -194,7 +195,7 @@ class Subscription:
         Raises:
             KafkaException: `_STATE` when it is not assigned.
         """
-        state = self._states.get((topic, partition))
+        state = self.states.get((topic, partition))
         if state is None:
             text = f"{topic}[{partition}] is not assigned to this consumer: call assign(), or wait for the group"
             raise KafkaException(KafkaError(KafkaError._STATE, text))
@@ -202,15 +203,15 @@ class Subscription:
 
     def topics(self) -> set[str]:
         """Topics with an assigned partition."""
-        return {topic for topic, _ in self._states}
+        return {topic for topic, _ in self.states}
 
     def assign(self, partitions: Iterable[TopicPartition]) -> None:
         """Replace the whole assignment."""
-        before, self._states = self._states, {}
+        before, self.states = self.states, {}
         try:
             self.add(partitions)
         except BaseException:  # nothing is changed then
-            self._states = before
+            self.states = before
             raise
         for state in before.values():
             state.jump(PositionPhase.FAILED)
@@ -228,12 +229,12 @@ class Subscription:
             if key in added:
                 raise KafkaException(KafkaError(
                     KafkaError._INVALID_ARG, f"{tp.topic}[{tp.partition}] is given twice"))
-            if key in self._states:
+            if key in self.states:
                 raise KafkaException(KafkaError(
                     KafkaError._CONFLICT, f"{tp.topic}[{tp.partition}] is already assigned"))
             state = added[key] = PartitionState(tp.topic, tp.partition)
             self._start(state, tp.offset)
-        self._states = {**self._states, **added}  # replaced, not changed: other threads may be iterating
+        self.states = {**self.states, **added}
         self.version += 1
 
     def remove(self, partitions: Iterable[TopicPartition]) -> None:
@@ -243,11 +244,11 @@ class Subscription:
             KafkaException: `_STATE` when one is not assigned; nothing is changed then.
         """
         gone = [self.require(tp.topic, tp.partition) for tp in partitions]
-        left = dict(self._states)
+        left = dict(self.states)
         for state in gone:
             left.pop(state.key, None)
             state.jump(PositionPhase.FAILED)
-        self._states = left
+        self.states = left
         self.version += 1
 
     def seek(self, topic: str, partition: int, offset: int) -> None:
@@ -325,12 +326,12 @@ class Subscription:
         """Stored offsets that the group does not have yet."""
         return [
             TopicPartition(s.topic, s.partition, s.stored, s.stored_metadata, s.leader_epoch)
-            for s in self._states.values() if s.stored >= 0 and s.stored != s.committed and not s.gone
+            for s in self.states.values() if s.stored >= 0 and s.stored != s.committed and not s.gone
         ]
 
     def positions(self) -> list[TopicPartition]:
         """Every assigned partition with its position."""
-        return [TopicPartition(s.topic, s.partition, s.position) for s in self._states.values()]
+        return [TopicPartition(s.topic, s.partition, s.position) for s in self.states.values()]
 
 
 def _compile(pattern: str) -> re.Pattern[str]:

@@ -154,7 +154,7 @@ class ClassicGroup:
         finder: where the coordinator is.
     """
 
-    alone = False  # others read what it decides
+    alone = idle = False  # others read what it decides
 
     def __init__(self, config: Config, subscription: Subscription, metadata: Metadata,
                  finder: CoordinatorFinder) -> None:

@@ -185,6 +185,7 @@ class Accumulator:
         seal: as given; also for parts of batches.
         flushing: while it is true, batches do not linger.
         hurry: the same, for the next time only.
+        waits: queues with batches waiting, the one that was served longest ago first.
     """
 
     def __init__(
@@ -200,7 +201,7 @@ class Accumulator:
         self._linger_s, self._message_timeout_s = linger_s, message_timeout_s
         self.seal = seal
         self._queues: dict[tuple[str, int], PartitionQueue] = {}
-        self._busy: dict[PartitionQueue, None] = {}  # those with batches waiting, least recently served first
+        self.waits: dict[PartitionQueue, None] = {}
         self._held: dict[str, set[int]] = {}  # the same by topic: their open batch may grow until its turn comes
 
     def collect(self, now: float, everything: bool = False) -> bool:
@@ -222,13 +223,13 @@ class Accumulator:
         return found
 
     def _has_waiting(self, queue: PartitionQueue) -> None:
-        self._busy[queue] = None
+        self.waits[queue] = None
         self._held.setdefault(queue.topic, set()).add(queue.partition)
 
     def _served(self, queue: PartitionQueue) -> None:
-        self._busy.pop(queue, None)
+        self.waits.pop(queue, None)
         if queue.waiting:
-            self._busy[queue] = None  # at the end of the round
+            self.waits[queue] = None  # at the end of the round
         else:
             self._held[queue.topic].discard(queue.partition)
 
@@ -240,14 +241,9 @@ class Accumulator:
             queue = self._queues[key] = PartitionQueue(topic, partition)
         return queue
 
-    @property
-    def is_busy(self) -> bool:
-        """Batches are waiting."""
-        return bool(self._busy)
-
     def busy(self) -> list[PartitionQueue]:
         """Queues with batches waiting, the one that was served longest ago first."""
-        return list(self._busy)
+        return list(self.waits)
 
     def take(self, queue: PartitionQueue) -> ProducerBatch:
         """Move the first batch of a queue into flight; the queue goes to the end of the round."""
@@ -273,25 +269,29 @@ class Accumulator:
 
     def expired(self, now: float) -> list[ProducerBatch]:
         """Waiting batches whose time is over. Those in flight are judged when their attempt ends."""
-        return [batch for queue in self._busy if queue.waiting[0].deadline <= now  # the first is the oldest
-                for batch in queue.waiting if batch.deadline <= now]
+        expired: list[ProducerBatch] = []
+        for queue in self.waits:
+            if queue.waiting[0].deadline <= now:  # the first is the oldest
+                expired += [batch for batch in queue.waiting if batch.deadline <= now]
+        return expired
 
     def waiting(self) -> list[ProducerBatch]:
         """All queued batches that are not in flight, in order for each partition."""
-        return [batch for queue in self._busy for batch in queue.waiting]
+        return [batch for queue in self.waits for batch in queue.waiting]
 
     def in_flight(self) -> list[ProducerBatch]:
         """All batches that were sent and await their answer."""
         return [batch for queue in self._queues.values() for batch in queue.in_flight]
 
-    def deadline(self, now: float) -> float | None:
+    def deadline(self, now: float) -> float:
         """The next moment at which time alone changes something: a batch has lingered, may be retried, or is over."""
-        moments = [queue.waiting[0].deadline for queue in self._busy]
-        if moments:
-            moments += [queue.retry_at for queue in self._busy if queue.retry_at > now]
+        soonest = math.inf
+        for queue in self.waits:
+            soonest = min(soonest, queue.waiting[0].deadline)
+            if queue.retry_at > now:
+                soonest = min(soonest, queue.retry_at)
         linger_s = 0.0 if self.flushing else self._linger_s
         for topic, buffer in self._buffers.items():
             if (lingered := buffer.next_deadline(linger_s, self._held.get(topic, ()))) is not None:
-                moments.append(lingered)
-        soonest = min(moments, default=math.inf)
-        return soonest if soonest < math.inf else None
+                soonest = min(soonest, lingered)
+        return soonest

@@ -60,7 +60,7 @@ class Balance:
         rack: draw only partitions led in this rack if there are any (KIP-1123); "" draws all.
     """
 
-    alone = True  # no other machine asks for the weights
+    alone, idle = True, False  # no other machine asks for the weights
 
     def __init__(
         self, buffers: Mapping[str, Drawing], accumulator: Accumulator, metadata: Picture, *, adaptive: bool = True,

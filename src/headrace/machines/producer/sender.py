@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from typing import Final, Protocol
 from uuid import UUID
 
@@ -132,36 +132,40 @@ class Sender:
         self._requests: dict[int, int] = {}  # produce requests in flight per broker
         self._throttled_until: dict[int, float] = {}
         self._polled_at = -math.inf
-        self._was_busy = False
+        self.alone = transactions is None
+        self.idle = False
         self._events: list[Event] = []
 
     def poll(self, now: float) -> list[Send]:
         """Requests to send now."""
         self._polled_at = now
+        was_busy = bool(self._accumulator.waits)
         self._accumulator.collect(now)
         if (lost := self.failed or (self._transactions.lost if self._transactions is not None else None)) is not None:
             self.purge(lost, None)
             return []
-        for batch in self._accumulator.expired(now):
-            self._accumulator.drop(batch)
-            self._give_up(batch, self._timed_out(batch))
-        sends = list(self._drain(now))
-        while sends and self._accumulator.collect(now):  # what was held back behind them
+        sends: list[Send] = []
+        if self._accumulator.waits:
+            for batch in self._accumulator.expired(now):
+                self._accumulator.drop(batch)
+                self._give_up(batch, self._timed_out(batch))
+            sends = self._drain(now)
+        while was_busy and sends and self._accumulator.collect(now):  # what was held back behind them
             sends += self._drain(now)
-        sends += self._sequences.poll(now)
-        self._was_busy = self._accumulator.is_busy
+        if self._sequences.asks:
+            sends += self._sequences.poll(now)
+        self.alone = self._transactions is None and not (was_busy or self._accumulator.waits)
         return sends
-
-    @property
-    def alone(self) -> bool:
-        """False in transactions, which learn of each batch, and while batches wait or did: they weigh partitions."""
-        return self._transactions is None and not (self._was_busy or self._accumulator.is_busy)
 
     def deadline(self) -> float | None:
         """When to poll again although nothing happened."""
-        moments = [self._accumulator.deadline(self._polled_at), None if self.failed else self._sequences.deadline()]
-        moments += [until for until in self._throttled_until.values() if until > self._polled_at]
-        return min([moment for moment in moments if moment is not None], default=None)
+        soonest = self._accumulator.deadline(self._polled_at)
+        if self._sequences.asks and not self.failed:
+            soonest = min(soonest, self._sequences.deadline())
+        for until in self._throttled_until.values():
+            if self._polled_at < until < soonest:
+                soonest = until
+        return soonest if soonest < math.inf else None
 
     def events(self) -> list[Event]:
         """Delivery reports, and the producer's own failure."""
@@ -170,7 +174,8 @@ class Sender:
 
     # Draining
 
-    def _drain(self, now: float) -> Iterator[Send]:
+    def _drain(self, now: float) -> list[Send]:
+        sends: list[Send] = []
         by_leader: dict[int, deque[PartitionQueue]] = {}
         for queue in self._accumulator.busy():
             leader, _ = self._leaders.leader(queue.topic, queue.partition)
@@ -182,7 +187,8 @@ class Sender:
         for leader, queues in by_leader.items():
             while queues and self._has_room(leader) and (batches := self._fill(queues, now)):
                 self._requests[leader] = self._requests.get(leader, 0) + 1
-                yield self._request(leader, batches, now)
+                sends.append(self._request(leader, batches, now))
+        return sends
 
     def _has_room(self, leader: int) -> bool:
         return self._requests.get(leader, 0) < self._limits.max_in_flight
@@ -222,6 +228,7 @@ class Sender:
 
     def on_reply(self, send: Send, reply: Struct | None, now: float) -> None:
         """The broker answered, or with acks=0 the request was written."""
+        self.idle = False
         if isinstance(reply, InitProducerIdResponse):
             self.fail_on(self._sequences.on_reply(reply, now))
             return
@@ -239,6 +246,13 @@ class Sender:
             if answer is None:  # as good as none
                 answer = PartitionProduceResponse(index=batch.queue.partition, error_code=KafkaError.REQUEST_TIMED_OUT)
             self._react(batch, answer, endpoints, now)
+        self._after_reply(reply.throttle_time_ms == 0)
+
+    def _after_reply(self, idle: bool) -> None:
+        """All is stored and nothing waits: as after most requests that carry a record or two."""
+        waits = bool(self._accumulator.waits)
+        self.alone = self.alone and not waits
+        self.idle = idle and self.alone and not self._sequences.asks
 
     def on_error(self, send: Send, error: KafkaError, now: float) -> None:
         """No answer came."""

@@ -12,6 +12,7 @@ hears.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from typing import Final
 from uuid import UUID
@@ -40,6 +41,7 @@ class Sequences:
 
     Attributes:
         transactional: batches belong to transactions.
+        asks: a producer id is needed, and nobody was asked for it yet.
     """
 
     transactional = False
@@ -51,6 +53,7 @@ class Sequences:
         self._producer_id = -1
         self._epoch = -1
         self._asking = False
+        self.asks = enabled
         self._attempts = 0
         self._ask_at = 0.0
         self._last_error: KafkaError | None = None
@@ -62,27 +65,23 @@ class Sequences:
         """Why there is no producer id yet; None if nobody has failed to give one, or it is there."""
         return self._last_error
 
-    @property
-    def _wanted(self) -> bool:
-        return self.enabled and self._producer_id < 0 and not self._asking
-
     def poll(self, now: float) -> Iterator[Send]:
         """Ask for a producer id if one is needed."""
-        if not self._wanted or now < self._ask_at:
+        if not self.asks or now < self._ask_at:
             return
-        self._asking = True
+        self._asking, self.asks = True, False
         request = InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=_TRANSACTION_TIMEOUT_MS)
         yield Send(ANY_NODE, request, self._request_timeout_s)
 
-    def deadline(self) -> float | None:
-        """When to ask again."""
-        return self._ask_at if self._wanted else None
+    def deadline(self) -> float:
+        """When to ask again; infinity for not before something happens."""
+        return self._ask_at if self.asks else math.inf
 
     def on_reply(self, reply: InitProducerIdResponse, now: float) -> KafkaError | None:
         """Take the producer id; returns an error that no retry can cure."""
         if reply.error_code:
             return self.on_error(KafkaError(reply.error_code), now)
-        self._asking, self._last_error = False, None
+        self._asking, self._last_error, self.asks = False, None, False
         self._attempts = 0
         self._producer_id, self._epoch = reply.producer_id, reply.producer_epoch
         return None
@@ -93,6 +92,7 @@ class Sequences:
             error = KafkaError(error.code(), "the brokers are older than Kafka 0.11 and can not tell repeated records: "
                                "set enable.idempotence to false, and some may be stored twice")
         self._asking, self._last_error = False, error
+        self.asks = self.enabled and self._producer_id < 0
         self._ask_at = now + self._backoff_s(self._attempts)
         self._attempts += 1
         return None if error.retriable() or error.code() in REFUSALS else error
@@ -191,6 +191,7 @@ class Sequences:
             return True
         if queue.producer_id == self._producer_id:
             self._producer_id = -1  # its epochs are used up: `poll` asks for another
+            self.asks = not self._asking
         if self._producer_id < 0:
             return False
         queue.producer_id, queue.epoch = self._producer_id, self._epoch

@@ -8,6 +8,7 @@ It must not know leaders or sockets. Read next: `machines.producer.transactions`
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
 from headrace.errors import KafkaError
@@ -30,6 +31,7 @@ class TransactionalSequences(Sequences):
 
     def __init__(self, transactions: Transactions) -> None:
         super().__init__(True, 0.0, lambda attempt: 0.0)
+        self.asks = False  # the coordinator gives the producer id
         self._transactions = transactions
 
     @property
@@ -41,9 +43,9 @@ class TransactionalSequences(Sequences):
         """Nothing: the coordinator gives the producer id."""
         return iter(())
 
-    def deadline(self) -> float | None:
+    def deadline(self) -> float:
         """Never."""
-        return None
+        return math.inf
 
     def allows(self, queue: PartitionQueue, batch: ProducerBatch) -> bool:
         """May this batch, the queue's first, be sent now?"""

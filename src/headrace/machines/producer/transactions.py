@@ -159,7 +159,7 @@ class Transactions:
         work: told by the producer once both exist.
     """
 
-    alone = False  # others read what it decides
+    alone = idle = False  # others read what it decides
 
     work: Work
 
