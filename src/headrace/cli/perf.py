@@ -26,7 +26,7 @@ def main(argv: list[str]) -> int:
         Exit status of the measurement, 2 when there is no such one.
     """
     if argv and argv[0] in _COMMANDS:
-        return int(import_module(f"headrace.cli.measuring.{argv[0]}").main(argv[1:]))
+        return int(import_module(f"headrace.cli.measuring.perf_{argv[0]}").main(argv[1:]))
     if argv and argv[0] in ("-h", "--help", "help"):
         print(_USAGE)
         return 0

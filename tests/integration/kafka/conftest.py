@@ -37,7 +37,6 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for item in items:
         if str(item.path).startswith(here + os.sep):
             item.add_marker(pytest.mark.kafka)
-            item.add_marker(pytest.mark.xdist_group("kafka"))
             reason = meaningless(item, config)
             if reason is not None:
                 reasons[item] = reason

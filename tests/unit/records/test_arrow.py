@@ -58,7 +58,8 @@ def test_reading_and_writing_columns_does_not_import_pandas() -> None:
     data = batch([(1_700_000_000_123, b"k", b"v", [(b"h", b"x")])])
     code = f"""
 import sys
-from headrace.records import Budget, TopicBuffer, arrow
+from headrace.records import Budget, TopicBuffer
+from headrace.records.columns import arrow
 table, _ = arrow.to_arrow({bytes(data)!r}, "topic", 3, 0, headers=True)
 assert table.num_rows == 1
 rows = arrow.Rows(*(table[name] for name in ("key", "value", "partition", "timestamp", "headers")))

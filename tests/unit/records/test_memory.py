@@ -30,7 +30,9 @@ CHILD = """
 import pickle, resource, sys
 from headrace.errors import CorruptRecordError
 from headrace import records
-from headrace.records import batch, columns, conversion
+from headrace.records import batch
+from headrace.records.columns import columns
+from headrace.records.legacy import conversion
 bombs, limit = pickle.load(sys.stdin.buffer)
 how = {"max_decompressed_bytes": limit}
 def peak():

@@ -38,8 +38,8 @@ _NESTED: Final[dict[tuple[str, str], type[ApiMessage]]] = {
     ("SyncGroupResponse", "assignment"): ConsumerProtocolAssignment,
     ("DescribedGroupMember", "member_metadata"): ConsumerProtocolSubscription,
     ("DescribedGroupMember", "member_assignment"): ConsumerProtocolAssignment,
-    ("GroupMember", "subscription"): ConsumerProtocolSubscription,
-    ("GroupMember", "assignment"): ConsumerProtocolAssignment,
+    ("StoredGroupMember", "subscription"): ConsumerProtocolSubscription,
+    ("StoredGroupMember", "assignment"): ConsumerProtocolAssignment,
 }
 """Bytes that are a message of Kafka's own consumers; of other protocols they are something else and shown as bytes."""
 _MISSING: Final = object()
