@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from benchmarks import clients, imports, latency, producing, records, spark, wire
+from benchmarks import clients, imports, latency, producing, records, spark, trickle, wire
 
 SUITE: dict[str, tuple[Callable[[list[str]], int], list[str], list[str]]] = {
     "imports": (imports.main, ["--rounds", "5"], ["--rounds", "30"]),
@@ -17,6 +17,7 @@ SUITE: dict[str, tuple[Callable[[list[str]], int], list[str], list[str]]] = {
                 ["--records", "2000000", "--rounds", "5", "--actions", "produce", "consume", "consume-values"]),
     "producing": (producing.main, ["--records", "100000", "--rounds", "1"], ["--records", "2000000", "--rounds", "5"]),
     "latency": (latency.main, ["--seconds", "2", "--rounds", "1"], ["--seconds", "10", "--rounds", "5"]),
+    "trickle": (trickle.main, ["--seconds", "2", "--rounds", "1"], ["--seconds", "8", "--rounds", "5"]),
     "spark": (spark.main, ["--records", "200000", "--rounds", "1", "--actions", "read", "write", "small"],
               ["--records", "5000000", "--rounds", "5"]),
 }

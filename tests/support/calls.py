@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
 import sys
-import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -28,9 +26,9 @@ class Calls:
 
     def shown(self, records: int) -> str:
         """The functions that are called most, with calls per record."""
-        rows = [f"{where:>5} {count / records:7.2f}  {name}" for where, counter in (("loop", self.loop), ("here", self.here))
-                for name, count in counter.most_common(120)]
-        return "\n".join(rows)
+        counters = (("loop", self.loop), ("here", self.here))
+        return "\n".join(f"{where:>5} {count / records:7.2f}  {name}"
+                         for where, counter in counters for name, count in counter.most_common(120))
 
 
 def _counting(counter: Counter[str]) -> Callable[[FrameType, str, Any], None]:
@@ -60,15 +58,3 @@ def counted() -> Iterator[Calls]:
     finally:
         sys.setprofile(None)
         thread.call(end())
-
-
-def produce_one_by_one(producer: Any, topic: str, records: int) -> None:
-    """Each record is a request: the next one comes when the last one is acknowledged."""
-    for _ in range(records):
-        producer.produce(topic, b"x" * 100, partition=0)
-        while len(producer):
-            time.sleep(0.0005)
-
-
-async def _nothing() -> None:
-    await asyncio.sleep(0)

@@ -220,7 +220,7 @@ class Driver:
         """Something has happened that more than one machine may have to do with."""
         if self._all_stirred or self._metadata.stirred:
             return True
-        for machine in self._stirred:  # noqa: SIM110 - a frame for each step, else
+        for machine in self._stirred:  # noqa: SIM110 - any() would be a frame more in each step
             if not machine.alone:
                 return True
         return False

@@ -1,0 +1,78 @@
+"""What a record costs in Python calls where each is a request of its own. Exact on any machine, as CPU time is not."""
+
+import subprocess
+import sys
+import time
+
+import pytest
+
+from headrace import Consumer, Producer, TopicPartition
+from headrace.records import implementation
+from headrace.testing import EmbeddedBroker
+from tests.support.calls import counted
+
+RECORDS, WARM_UP = 200, 50
+PRODUCE = {"loop": 142, "here": 18}
+CONSUME = {"loop": 108, "here": 36}
+"""At most so many calls for each record. `here` is the application's thread, its own loop left out."""
+FEEDER = """
+import sys, time
+from headrace import Producer
+with Producer({"bootstrap.servers": sys.argv[1], "linger.ms": 0}) as producer:
+    for _ in range(int(sys.argv[2])):
+        producer.produce("t", b"x" * 100, partition=0)
+        producer.flush()
+        time.sleep(0.004)
+"""
+
+pytestmark = pytest.mark.skipif(implementation == "plain", reason="the plain twin is not what is counted")
+
+
+@pytest.fixture
+def servers():
+    with EmbeddedBroker() as broker:
+        yield broker.bootstrap_servers
+
+
+def within(calls, budget):
+    found = {"loop": sum(calls.loop.values()) / RECORDS, "here": sum(calls.here.values()) / RECORDS}
+    assert all(found[where] <= budget[where] for where in budget), f"{found}\n{calls.shown(RECORDS)}"
+
+
+def test_a_record_that_is_produced_alone_costs_few_calls(servers):
+    with Producer({"bootstrap.servers": servers, "linger.ms": 0}) as producer:
+        told = []
+
+        def send(count):
+            for _ in range(count):
+                producer.produce("t", b"x" * 100, partition=0, callback=lambda error, _message: told.append(error))
+                before = len(told)
+                while len(told) == before:
+                    time.sleep(0.0005)  # another thread's turn, and no call that is counted
+                    producer.poll(0)
+
+        send(WARM_UP)
+        with counted() as calls:
+            send(RECORDS)
+    assert told == [None] * (WARM_UP + RECORDS)
+    for name in [name for name in calls.here if "poll" in name or "happened" in name or "send" in name]:
+        del calls.here[name]  # how often one asks in vain is a matter of time
+    within(calls, PRODUCE)
+
+
+def test_a_record_that_is_read_alone_costs_few_calls(servers):
+    with Consumer({"bootstrap.servers": servers, "group.id": "g", "enable.auto.commit": False,
+                   "auto.offset.reset": "earliest", "allow.auto.create.topics": True}) as consumer:
+        with Producer({"bootstrap.servers": servers}) as producer:
+            producer.produce("t", b"first", partition=0)
+        consumer.assign([TopicPartition("t", 0, 1)])
+        feeder = subprocess.Popen([sys.executable, "-c", FEEDER, servers, str(WARM_UP + RECORDS)])
+        try:
+            for _ in range(WARM_UP):
+                assert consumer.poll(30) is not None
+            with counted() as calls:
+                for _ in range(RECORDS):
+                    assert consumer.poll(30) is not None
+        finally:
+            assert feeder.wait(30) == 0
+    within(calls, CONSUME)
