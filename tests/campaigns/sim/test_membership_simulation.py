@@ -6,6 +6,8 @@ from collections import Counter
 
 import pytest
 
+from headrace.net.driver import Driver
+
 from .membership import run_schedule
 
 _SCHEDULES = 60
@@ -27,3 +29,9 @@ def test_each_record_comes_out_and_no_commit_goes_back_or_ahead():
 
 def test_a_seed_is_a_schedule():
     assert run_schedule(7) == run_schedule(7)
+
+
+def test_what_holds_where_a_step_asks_few_machines_holds_where_it_asks_all(monkeypatch):
+    monkeypatch.setattr(Driver, "_concerns_all", lambda driver: True)
+    for seed in range(_SCHEDULES // 3):
+        run_schedule(seed)
