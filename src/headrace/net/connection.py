@@ -104,7 +104,8 @@ class Connection(asyncio.BufferedProtocol):
         call.written_at = self._settings.clock()
         self._outlet.write(parts)
         self._traffic.said(send.request, parts)
-        self._expire_by(call.reply_by())
+        if call.deadline + call.grace_s < self._expires_at:
+            self._expire_by(call.reply_by())
         if not send.expects_reply and not self._paused:
             self._settle()
 

@@ -111,12 +111,6 @@ class Driver:
             self._scheduled = True
             self._loop.call_soon(self._step)
 
-    def _stir(self, machine: Machine | None) -> None:
-        if machine is None:
-            self._all_stirred = True
-        else:
-            self._stirred.add(machine)
-
     def stirrer(self, machine: Machine) -> Callable[[], None]:
         """What polls one machine in the next turn of the loop. To be called on the loop."""
         def stir() -> None:
@@ -135,7 +129,10 @@ class Driver:
         def answer() -> None:
             nonlocal on_its_way
             on_its_way = False
-            self._stir(machine)
+            if machine is None:
+                self._all_stirred = True
+            else:
+                self._stirred.add(machine)
             self._step()
 
         def wake() -> None:

@@ -133,7 +133,8 @@ class BrokerTraffic:
 
     def answered(self, call: ClientRequest, reply: Struct, frame: bytes | memoryview, now: float) -> None:
         """A reply has come."""
-        self.heard(frame)
+        self.rx += 1
+        self.rx_bytes += _LENGTH_BYTES + len(frame)
         self.round_trip_us.add((now - call.written_at) * 1e6)
         throttle_ms = getattr(reply, "throttle_time_ms", 0)
         self.throttle_ms.add(throttle_ms)

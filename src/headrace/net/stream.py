@@ -78,7 +78,10 @@ class ReplyReader:
                 break
             self._start = body + size
             yield bytes(self._view[body:self._start])
-        self._compact()
+        if self._start == self._end:
+            self._start = self._end = 0
+        else:
+            self._compact()
 
     @property
     def pending(self) -> bool:

@@ -101,7 +101,7 @@ def decode_from(
     """Like `decode`, for a message that begins at byte `start`; bytes behind it may be allowed."""
     reader = _readers.get((cls, version)) or _compile_reader(cls, version)
     try:
-        view = as_view(data)
+        view = memoryview(data) if type(data) is bytes else as_view(data)
         message, position = reader(data if type(data) is bytes else view, view, start)
     except ProtocolError as error:
         raise ProtocolError(f"{cls.__name__} v{version} can not be read: {error.error.str()}") from None

@@ -25,8 +25,8 @@ from headrace.wire.primitives import as_view, read_uvarint
 from headrace.wire.schema import Request, Response
 
 __all__ = [
-    "FrameSplitter", "RequestFrame", "UnsupportedRequest", "decode_request", "decode_response", "encode_request",
-    "encode_response", "expect_answer", "peek_correlation_id",
+    "FrameSplitter", "RequestFrame", "UnsupportedRequest", "decode_answer", "decode_request", "decode_response",
+    "encode_request", "encode_response", "expect_answer", "peek_correlation_id",
 ]
 
 _REQUEST_HEAD = Packer(">ihhih")
@@ -84,7 +84,12 @@ def encode_request(request: Request, version: int, correlation_id: int, client_i
         out += name or b""
     if is_flexible(type(request), version):
         out.append(0)
-    return _framed(out, encode_into(out, request, version))
+    cuts = encode_into(out, request, version)
+    length = len(out) - _LENGTH.size
+    for _, records in cuts:
+        length += len(records)
+    _LENGTH.pack_into(out, 0, length)
+    return assemble(out, cuts)
 
 
 def encode_response(response: Response, version: int, correlation_id: int) -> list[Part]:
@@ -92,10 +97,7 @@ def encode_response(response: Response, version: int, correlation_id: int) -> li
     out = bytearray(_RESPONSE_HEAD.pack(0, correlation_id))
     if _has_tags(type(response), version):
         out.append(0)
-    return _framed(out, encode_into(out, response, version))
-
-
-def _framed(out: bytearray, cuts: list[tuple[int, memoryview]]) -> list[Part]:
+    cuts = encode_into(out, response, version)
     _LENGTH.pack_into(out, 0, len(out) - _LENGTH.size + sum([len(records) for _, records in cuts]))
     return assemble(out, cuts)
 
@@ -158,11 +160,31 @@ def decode_response(
     Raises:
         ProtocolError: the bytes are not such a response.
     """
+    return peek_correlation_id(frame), _decode_body(request_type, version, frame)
+
+
+def decode_answer(
+    request_type: type[Request], version: int, correlation_id: int, frame: bytes | bytearray | memoryview
+) -> Response:
+    """Read the response to a request that was sent with this number; as `decode_response`.
+
+    Raises:
+        ProtocolError: the bytes are not such a response, or answer another request.
+    """
+    if len(frame) < _LENGTH.size or _LENGTH.unpack_from(frame)[0] != correlation_id:
+        expect_answer(frame, request_type, correlation_id)
+    return _decode_body(request_type, version, frame)
+
+
+def _decode_body(request_type: type[Request], version: int, frame: bytes | bytearray | memoryview) -> Response:
     response_type = request_type.response_type
     position = _LENGTH.size
     if _has_tags(response_type, version):
-        position = _skip_tags(as_view(frame), position)
-    return peek_correlation_id(frame), decode_from(response_type, frame, version, position)
+        if type(frame) is bytes and len(frame) > position and not frame[position]:
+            position += 1
+        else:
+            position = _skip_tags(as_view(frame), position)
+    return decode_from(response_type, frame, version, position)
 
 
 def peek_correlation_id(frame: bytes | bytearray | memoryview) -> int:

@@ -12,8 +12,8 @@ from headrace.testing import EmbeddedBroker
 from tests.support.calls import counted
 
 RECORDS, WARM_UP = 200, 50
-PRODUCE = {"loop": 142, "here": 18}
-CONSUME = {"loop": 108, "here": 36}
+PRODUCE = {"loop": 122, "here": 18}
+CONSUME = {"loop": 92, "here": 36}
 """At most so many calls for each record. `here` is the application's thread, its own loop left out."""
 FEEDER = """
 import sys, time

@@ -39,7 +39,7 @@ def client(broker: ScriptedBroker, **properties: Any) -> ClientCore:
 class Recorder:
     """A machine that sends what it is given and notes what comes back."""
 
-    alone = False
+    alone = idle = False
 
     def __init__(self, sends: Iterable[Send]) -> None:
         self.sends = list(sends)

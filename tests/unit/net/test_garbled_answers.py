@@ -479,7 +479,7 @@ def test_plain_text_in_place_of_tls_is_no_refusal() -> None:
 class Noting:
     """A machine's place: notes how its request ended."""
 
-    alone = False
+    alone = idle = False
 
     def __init__(self, send: Send) -> None:
         self.sends, self.errors = [send], list[KafkaError]()

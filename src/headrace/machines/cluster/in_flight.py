@@ -17,7 +17,7 @@ from typing import Protocol
 from headrace.errors import KafkaError, ProtocolError
 from headrace.machines.machine import Send
 from headrace.slotted import slotted
-from headrace.wire.frame import decode_response, encode_request, expect_answer
+from headrace.wire.frame import decode_answer, encode_request
 from headrace.wire.schema import Struct
 
 __all__ = ["ClientRequest", "Caller", "InFlightRequests"]
@@ -130,10 +130,10 @@ class InFlightRequests:
             raise ProtocolError("the broker sent a reply that no request asked for")
         call = self._in_flight[0]
         send = call.send
-        expect_answer(frame, type(send.request), call.correlation_id)
-        _, reply = decode_response(type(send.request), send.version, frame)
+        reply = decode_answer(type(send.request), send.version, call.correlation_id, frame)
         self._in_flight.popleft()
-        self._tell_if_paid()
+        if self.on_paid is not None:
+            self._tell_if_paid()
         return call, reply
 
     def _tell_if_paid(self) -> None:

@@ -35,12 +35,17 @@ _SESSION_LOST = (
 
 @slotted(eq=False)
 class Asked:
-    """What is asked for one partition. What was asked already is the same object and is not sent again."""
+    """What is asked for one partition: what was asked already is not sent again."""
 
     topic_id: UUID
     fetch_offset: int
     leader_epoch: int
     max_bytes: int
+
+    def is_as(self, other: Asked) -> bool:
+        """True when both ask the same."""
+        return (self.fetch_offset == other.fetch_offset and self.leader_epoch == other.leader_epoch
+                and self.max_bytes == other.max_bytes and self.topic_id == other.topic_id)
 
 
 class FetchSession:
@@ -89,9 +94,11 @@ class FetchSession:
         for key, asked in wanted.items():
             before = known.get(key)
             count += before is not None
-            if before is not asked:
+            if before is None:
                 changed.append((key, asked))
-                if before is not None and before.topic_id is not asked.topic_id and before.topic_id != asked.topic_id:
+            elif before is not asked and not before.is_as(asked):
+                changed.append((key, asked))
+                if before.topic_id != asked.topic_id:
                     forgotten[key] = before
         fresh = len(wanted) > count
         if len(known) > count:

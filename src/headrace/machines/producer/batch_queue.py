@@ -63,6 +63,7 @@ class ProducerBatch:
     """One batch between `produce()` and its delivery report (Java: `ProducerBatch`).
 
     Attributes:
+        count: records in it.
         ordinal: place in its partition's order; retries return to it.
         deadline: monotonic seconds; reported as failed when it is not stored by then (KIP-91).
         sealed: the wire bytes; None while they are being made.
@@ -75,7 +76,7 @@ class ProducerBatch:
     """
 
     __slots__ = (
-        "attempts", "deadline", "last_error", "open", "ordinal", "queue", "reported", "sealed", "sequence",
+        "attempts", "count", "deadline", "last_error", "open", "ordinal", "queue", "reported", "sealed", "sequence",
         "stamped", "uncertain", "void",
     )
 
@@ -83,17 +84,13 @@ class ProducerBatch:
         self.queue = queue
         self.ordinal = ordinal
         self.open = opened
+        self.count = opened.count
         self.deadline = deadline
         self.sealed: SealedBatch | None = None
         self.attempts = 0
         self.last_error: KafkaError | None = None
         self.sequence = -1
         self.stamped = self.uncertain = self.void = self.reported = False
-
-    @property
-    def count(self) -> int:
-        """Records in the batch."""
-        return self.open.count
 
     @property
     def size_bytes(self) -> int:

@@ -220,7 +220,8 @@ class Sender:
     def _request(self, leader: int, batches: list[ProducerBatch], now: float) -> Send:
         limits = self._limits
         request, highest = produce_request(batches, limits.acks, limits.request_timeout_s, self._transactions)
-        left_s = max(min([batch.deadline for batch in batches]) - now, 0.001)
+        ends = batches[0].deadline if len(batches) == 1 else min([batch.deadline for batch in batches])
+        left_s = max(ends - now, 0.001)
         return Send(leader, request, min(limits.request_timeout_s, left_s), max_version=highest,
                     expects_reply=limits.acks != 0, context=batches, for_version=produce_for_version)
 
@@ -240,7 +241,8 @@ class Sender:
         if reply.throttle_time_ms > 0:
             self._throttled_until[send.destination] = now + reply.throttle_time_ms / 1000.0
         answers = answers_by_partition(send.request, reply, self._leaders.topic_id)
-        endpoints = [NodeAddress(n.node_id, n.host, n.port, n.rack) for n in reply.node_endpoints]
+        told = reply.node_endpoints
+        endpoints = [NodeAddress(n.node_id, n.host, n.port, n.rack) for n in told] if told else []
         for batch in send.context:
             answer = answers.get((batch.queue.topic, batch.queue.partition))
             if answer is None:  # as good as none

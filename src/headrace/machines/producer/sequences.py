@@ -109,9 +109,9 @@ class Sequences:
             if batch.sequence >= 0 and not batch.void:
                 return True
             restart(queue, queue.epoch + 1)
-        if batch.sequence < 0 and not self._identify(queue):
+        if batch.sequence < 0 and not ((queue.producer_id >= 0 and queue.epoch <= MAX_EPOCH) or self._identify(queue)):
             return False
-        return self.has_room(queue, batch)
+        return not queue.in_flight or self.has_room(queue, batch)
 
     def doubt(self, queue: PartitionQueue, topic_id: UUID, now: float) -> None:
         """Notice that the leader may hold nothing of this producer any more: the topic is another one by that name, or
@@ -186,9 +186,7 @@ class Sequences:
                     follower.void = True
 
     def _identify(self, queue: PartitionQueue) -> bool:
-        """Make sure that the queue has a producer id with epochs left; False while it must wait for one."""
-        if queue.producer_id >= 0 and queue.epoch <= MAX_EPOCH:
-            return True
+        """Give the queue a producer id with epochs left; False while it must wait for one."""
         if queue.producer_id == self._producer_id:
             self._producer_id = -1  # its epochs are used up: `poll` asks for another
             self.asks = not self._asking

@@ -1,5 +1,6 @@
 """Numbers go up, survive retries, and begin again only when nothing numbered is unresolved."""
 
+import math
 from types import SimpleNamespace
 from uuid import UUID
 
@@ -68,7 +69,7 @@ def test_a_producer_id_is_asked_for_once():
     sequences = Sequences(True, 30.0, lambda attempt: 0.1)
     assert len(list(sequences.poll(0.0))) == 1
     assert list(sequences.poll(0.0)) == []
-    assert sequences.deadline() is None
+    assert sequences.deadline() == math.inf
 
 
 def test_a_passing_error_is_retried_after_a_backoff():
