@@ -10,7 +10,8 @@ import pytest
 
 from headrace.client.consumer.consumer_engine import Callback, ConsumerCore
 from headrace.machines.consumer.fetcher import Fetcher
-from headrace.machines.groups.classic import Change, ClassicGroup, Rebalance
+from headrace.machines.groups.classic import ClassicGroup
+from headrace.machines.groups.membership import Change, Rebalance
 from headrace.machines.groups.ownership import Ownership
 from headrace.machines.producer.transactions import ConsumerGroupMetadata
 
@@ -50,8 +51,7 @@ def _(patch: pytest.MonkeyPatch) -> None:
 @broken("Consumer: a transaction has the identity under which was read", membership.run_schedule, 300)
 def _(patch: pytest.MonkeyPatch) -> None:
     def present(self: ConsumerCore) -> ConsumerGroupMetadata | None:
-        group = self.group
-        return None if group is None else ConsumerGroupMetadata("g", group.generation, group.member_id)
+        return None if self.group is None else self.group.identity
 
     patch.setattr(ConsumerCore, "group_member", present)
 

@@ -28,7 +28,7 @@ from headrace.client.consumer.consumer_engine import (
 from headrace.client.statistics import Metrics
 from headrace.errors import KafkaError, KafkaException
 from headrace.machines.consumer.subscription import EARLIEST, LATEST
-from headrace.machines.groups.classic import Change
+from headrace.machines.groups.membership import Change
 from headrace.machines.producer.transactions import ConsumerGroupMetadata
 from headrace.records import Message
 from headrace.types.records import OFFSET_END, OFFSET_INVALID, TopicPartition
@@ -313,7 +313,7 @@ class AIOConsumer:
     async def memberid(self) -> str | None:
         """This consumer's id in the group; None outside of one."""
         self._core.check_open()
-        return (self._core.group.member_id or None) if self._core.group else None
+        return (self._core.group.identity.member_id or None) if self._core.group else None
 
     async def consumer_group_metadata(self) -> ConsumerGroupMetadata | None:
         """This consumer's place in its group, for `send_offsets_to_transaction()`; None without a "group.id"."""

@@ -5,7 +5,7 @@ Both faces use it: everything here runs on the loop's thread, but for `enter`, `
 or without, until the application comes in: partitions come and go in its own thread only (`collect`). It must not know
 wire formats or sockets.
 
-Read next: `client.consumer.aio_consumer` for the face, `machines.groups.classic` for rebalances,
+Read next: `client.consumer.aio_consumer` for the face, `machines.groups.membership` for rebalances,
 `machines.groups.ownership` for commits.
 """
 
@@ -30,7 +30,8 @@ from headrace.machines.consumer.fetcher import Fetcher, RecordsReady
 from headrace.machines.consumer.offsets import GroupOffsets, OffsetLookup, PositionFailed
 from headrace.machines.consumer.recreation import follow
 from headrace.machines.consumer.subscription import Key, Subscription
-from headrace.machines.groups.classic import Change, ClassicGroup, GroupFailed, JoinState, Left, Rebalance
+from headrace.machines.groups.group_protocols import membership_of
+from headrace.machines.groups.membership import Change, GroupFailed, Left, Membership, MembershipFactory, Rebalance
 from headrace.machines.groups.ownership import Ownership
 from headrace.machines.machine import Event
 from headrace.machines.producer.transactions import ConsumerGroupMetadata
@@ -77,11 +78,12 @@ class ConsumerCore:
         on_ready: called on the loop's thread when there is something to take or to call.
         connector: opens streams; real sockets when None.
         clock: monotonic seconds; a simulation gives its own.
+        membership: makes the member of the group that the properties name.
     """
 
     def __init__(
         self, config: Mapping[str, Any], face: Any, given: ApplicationCallbacks, on_ready: Callable[[], None], *,
-        connector: Connector | None = None, clock: Clock = monotonic,
+        connector: Connector | None = None, clock: Clock = monotonic, membership: MembershipFactory = membership_of,
     ) -> None:
         self.config = settings = Config(CONSUMER, given.lend_properties(config), servers_needed=False)
         self._clock = clock
@@ -95,11 +97,11 @@ class ConsumerCore:
         self.fetcher = Fetcher(self.subscription, client.metadata, settings, client.driver.wake_threadsafe)
         self.lookup = OffsetLookup(self.subscription, client.metadata, isolation, timeout_s)
         client.driver.add(self.lookup)
-        self.group: ClassicGroup | None = None
+        self.group: Membership | None = None
         if group_id:
             finder = CoordinatorFinder(GROUP, group_id)
-            self.group = ClassicGroup(settings, self.subscription, client.metadata, finder)
-            self.ownership = Ownership(group_id, self.group.instance_id)
+            self.group = membership(settings, self.subscription, client.metadata, finder)
+            self.ownership = Ownership(group_id, self.group.identity.instance_id)
             self.offsets = GroupOffsets(group_id, self.subscription, finder, self.ownership, isolation, timeout_s)
             for machine in (finder, self.group, self.offsets):
                 client.driver.add(machine)
@@ -141,7 +143,7 @@ class ConsumerCore:
             raise ValueError(f"num_messages must be between 0 and {_MOST_MESSAGES}, not {num_messages}")
         if self.group is not None:
             self.group.application_at = _FOREVER
-            if self.group.state is JoinState.STALLED:
+            if self.group.stalled:
                 self.client.driver.wake_threadsafe()
 
     def leave(self) -> None:
@@ -224,7 +226,7 @@ class ConsumerCore:
 
     # Choosing what to read
 
-    def require_group(self) -> ClassicGroup:
+    def require_group(self) -> Membership:
         """The group, or `KafkaException` when there is no "group.id"."""
         if self.group is None:
             raise KafkaException(KafkaError(KafkaError._UNKNOWN_GROUP, 'This needs a "group.id" in the configuration'))
@@ -238,13 +240,10 @@ class ConsumerCore:
             raise KafkaException(KafkaError(
                 KafkaError._INVALID_ARG, f"subscribe() takes at least one topic, and each once, not {names}: call "
                 "unsubscribe() to read none"))
-        group = self.require_group()
-        self.subscription.subscribe(names)
+        self.require_group().subscribe(names, self._clock())
         given = self._given()
         assert given is not None, "who calls this holds the face"
         self._rebalance_callbacks = {change: given.lend_with_face(change, callbacks[change]) for change in callbacks}
-        if group.application_at == _FOREVER:
-            self.leave()
         self._want_topics()
         self._start_auto_commit()
         self.client.driver.wake()
@@ -325,7 +324,7 @@ class ConsumerCore:
         self._commit_timer = None
         stored = self.subscription.to_commit()
         # While a rebalance waits for the application the group would refuse what was read before it.
-        met = self.group is not None and self.group.generation == self.ownership.member.generation
+        met = self.group is not None and self.group.identity.generation == self.ownership.member.generation
         if stored and met and not self.offsets.is_committing:
             self.commit(stored)
         self._start_auto_commit()
@@ -377,7 +376,7 @@ class ConsumerCore:
         if self.group is None:
             return
         self.ownership.leave()
-        if self.group.state is JoinState.OUTSIDE:
+        if self.group.is_outside:
             return
         self._left = asyncio.get_running_loop().create_future()
         self.group.leave()

@@ -13,7 +13,7 @@ import pytest
 from headrace.aio import AIOConsumer
 from headrace.client.consumer.consumer import Consumer
 from headrace.errors import KafkaError, KafkaException
-from headrace.machines.groups.classic import JoinState
+from headrace.machines.groups.classic import ClassicGroup, JoinState
 from headrace.records import Message
 from headrace.testing import EmbeddedBroker
 from headrace.types.records import TopicPartition
@@ -47,7 +47,7 @@ def generation(member: Consumer) -> int:
 def moved_on(member: Consumer, beyond: int) -> Callable[[], bool]:
     """Whether the group has gone on to a later generation, which the application has not met yet."""
     group = member._core.group
-    assert group is not None
+    assert isinstance(group, ClassicGroup)
     return lambda: group.generation > beyond and group.state is not JoinState.STABLE
 
 

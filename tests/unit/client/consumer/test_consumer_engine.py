@@ -1,0 +1,112 @@
+"""The consumer's engine, apart from its faces: it works with any kind of group, and names none."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from headrace.aio import AIOConsumer
+from headrace.client.application_callbacks import ApplicationCallbacks
+from headrace.client.consumer.consumer_engine import ConsumerCore
+from headrace.machines.groups.membership import Membership, MembershipFactory
+from headrace.machines.producer.transactions import ConsumerGroupMetadata
+from headrace.testing import EmbeddedBroker
+from headrace.types.records import TopicPartition
+from tests.support.group_members import fill, numbers
+from tests.support.static_membership import StaticMembership
+
+CLIENT = Path(__file__).parents[4] / "src/headrace/client"
+STATIC: MembershipFactory = StaticMembership
+
+
+class Reader(AIOConsumer):
+    """A consumer in a group of another kind."""
+
+    def __init__(self, config: dict[str, Any], membership: MembershipFactory) -> None:
+        self._ready = asyncio.Event()
+        self._given = ApplicationCallbacks(self)
+        self._core = ConsumerCore(config, self, self._given, self._ready.set, membership=membership)
+
+    @property
+    def group(self) -> Membership | None:
+        return self._core.group
+
+
+@pytest.fixture
+def broker() -> Iterator[EmbeddedBroker]:
+    with EmbeddedBroker(topics={"t": 4}) as broker:
+        fill(broker, "t", 5)
+        yield broker
+
+
+def properties(broker: EmbeddedBroker, **more: Any) -> dict[str, Any]:
+    return {"bootstrap.servers": broker.bootstrap_servers, "group.id": "alone", "auto.offset.reset": "earliest",
+            "fetch.wait.max.ms": 50, **more}
+
+
+def test_a_member_of_another_kind_of_group_is_assigned_reads_commits_and_leaves(broker: EmbeddedBroker) -> None:
+    told: list[tuple[str, list[int]]] = []
+
+    async def main() -> None:
+        async with Reader(properties(broker), STATIC) as reader:
+            assert isinstance(reader.group, StaticMembership)
+            await reader.subscribe(["t"], on_assign=lambda _, given: told.append(("assigned", numbers(given))),
+                                   on_revoke=lambda _, gone: told.append(("revoked", numbers(gone))))
+            messages = await reader.consume(20, 10)
+            assert sorted((m.partition(), m.offset()) for m in messages) == [(p, o) for p in range(4) for o in range(5)]
+            assert await reader.consumer_group_metadata() == ConsumerGroupMetadata("alone")
+            assert await reader.memberid() is None
+            done = await reader.commit(asynchronous=False)
+            assert done is not None
+            assert {tp.offset for tp in done} == {5}
+            await reader.unsubscribe()
+            assert await reader.assignment() == []
+            assert reader.group.called == ["subscribe", "callback_done", "leave"]
+
+    asyncio.run(main())
+    assert told == [("assigned", [0, 1, 2, 3]), ("revoked", [0, 1, 2, 3])]
+
+
+def test_what_is_stored_is_committed_by_itself_and_at_the_end_in_every_kind_of_group(broker: EmbeddedBroker) -> None:
+    async def main() -> None:
+        async with Reader(properties(broker, **{"auto.commit.interval.ms": 50}), STATIC) as reader:
+            await reader.subscribe(["t"])
+            assert len(await reader.consume(10, 10)) == 10
+            partitions = [TopicPartition("t", number) for number in range(4)]
+            async with asyncio.timeout(10):
+                while sum(max(tp.offset, 0) for tp in await reader.committed(partitions, 5)) < 10:
+                    await asyncio.sleep(0.02)
+            assert len(await reader.consume(10, 10)) == 10
+        async with Reader(properties(broker), STATIC) as reader:
+            assert [tp.offset for tp in await reader.committed(partitions, 5)] == [5, 5, 5, 5]
+
+    asyncio.run(main())
+
+
+def test_the_client_tells_a_membership_when_the_application_is_inside(broker: EmbeddedBroker) -> None:
+    async def main() -> None:
+        async with Reader(properties(broker), STATIC) as reader:
+            group = reader.group
+            assert group is not None
+            assert group.application_at == float("inf"), "nothing is late before the subscription"
+            await reader.subscribe(["t"])
+            assert group.application_at < float("inf")
+            reading = asyncio.create_task(reader.consume(1000, 0.3))
+            await asyncio.sleep(0.1)
+            assert group.application_at == float("inf")
+            await reading
+            assert group.application_at < float("inf")
+
+    asyncio.run(main())
+
+
+def test_no_module_of_the_clients_names_a_kind_of_group() -> None:
+    for path in CLIENT.rglob("*.py"):
+        source = path.read_text()
+        assert "ClassicGroup" not in source, path
+        assert "from headrace.machines.groups.classic" not in source, path
+        assert "JoinState" not in source, path
