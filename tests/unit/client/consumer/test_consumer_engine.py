@@ -11,7 +11,8 @@ import pytest
 
 from headrace.aio import AIOConsumer
 from headrace.client.application_callbacks import ApplicationCallbacks
-from headrace.client.consumer.consumer_engine import ConsumerCore
+from headrace.client.consumer.consumer_engine import ConsumerEngine
+from headrace.client.waits import LoopWaits
 from headrace.machines.groups.membership import Membership, MembershipFactory
 from headrace.machines.producer.transactions import ConsumerGroupMetadata
 from headrace.testing import EmbeddedBroker
@@ -27,13 +28,13 @@ class Reader(AIOConsumer):
     """A consumer in a group of another kind."""
 
     def __init__(self, config: dict[str, Any], membership: MembershipFactory) -> None:
-        self._ready = asyncio.Event()
+        self._waits = LoopWaits()
         self._given = ApplicationCallbacks(self)
-        self._core = ConsumerCore(config, self, self._given, self._ready.set, membership=membership)
+        self._engine = ConsumerEngine(config, self, self._given, self._waits.tell, awaits=True, membership=membership)
 
     @property
     def group(self) -> Membership | None:
-        return self._core.group
+        return self._engine.group
 
 
 @pytest.fixture
