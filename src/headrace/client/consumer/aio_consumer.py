@@ -50,12 +50,15 @@ class AIOConsumer:
         message = self._engine.take_one()
         if message is not None:
             return message
-        messages = await self._waits.run(self._engine.consume(1, timeout))
+        messages = await self._waits.run(self._engine.consume(1, timeout, []))
         return messages[0] if messages else None
 
     async def consume(self, num_messages: int = 1, timeout: float | None = -1) -> list[Message]:
         """As `Consumer.consume`, awaited. Nothing is lost when it is cancelled: the messages come again."""
-        return await self._waits.run(self._engine.consume(num_messages, timeout))
+        messages = self._engine.take(num_messages)
+        if 0 < num_messages == len(messages):
+            return messages
+        return await self._waits.run(self._engine.consume(num_messages, timeout, messages))
 
     async def __aiter__(self) -> AsyncIterator[Message]:
         while True:

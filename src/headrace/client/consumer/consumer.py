@@ -74,7 +74,7 @@ class Consumer:
             message = self._engine.take_one()
             if message is not None:
                 return message
-            messages = self._waits.run(self._engine.consume(1, timeout))
+            messages = self._waits.run(self._engine.consume(1, timeout, []))
         return messages[0] if messages else None
 
     def consume(self, num_messages: int = 1, timeout: float | None = -1) -> list[Message]:
@@ -92,7 +92,10 @@ class Consumer:
             ClientClosedError: the consumer is closed (a `RuntimeError`).
         """
         with self._reading:
-            return self._waits.run(self._engine.consume(num_messages, timeout))
+            messages = self._engine.take(num_messages)
+            if 0 < num_messages == len(messages):
+                return messages
+            return self._waits.run(self._engine.consume(num_messages, timeout, messages))
 
     def __iter__(self) -> Iterator[Message]:
         while True:

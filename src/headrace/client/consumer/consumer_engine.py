@@ -87,15 +87,23 @@ class ConsumerEngine:
             self.group.application_at = self._clock()
         return message
 
-    def consume(self, num_messages: int, timeout: float | None) -> Steps[list[Message]]:
-        """Up to so many messages; fewer when time is up, or the group rebalances, first. Runs callbacks.
+    def take(self, num_messages: int) -> list[Message]:
+        """Up to so many messages that are there at once; none while the application has something else to do."""
+        self._enter(num_messages)
+        try:
+            return [] if self.callbacks else self._fetcher.take(num_messages)
+        finally:
+            self._leave()
 
-        A rebalance ends it with what was read before, so that no call hands out records of two assignments, or of a
-        partition that was given up meanwhile; without any, the application meets the rebalance at once.
+    def consume(self, num_messages: int, timeout: float | None, messages: list[Message]) -> Steps[list[Message]]:
+        """The messages that `take` gave, and more up to so many; fewer when time is up, or the group rebalances.
+
+        Runs callbacks. A rebalance ends it with what was read before, so that no call hands out records of two
+        assignments, or of a partition that was given up meanwhile; without any, the application meets it at once.
         """
         give_up_at = _FOREVER if timeout is None or timeout < 0 else self._clock() + timeout
         self._enter(num_messages)
-        machines, messages = self.machines, list[Message]()
+        machines = self.machines
         try:
             while True:
                 seen = machines.news

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from headrace import Consumer
 from headrace.aio import AIOConsumer
 from headrace.client.application_callbacks import ApplicationCallbacks
 from headrace.client.consumer.consumer_engine import ConsumerEngine
@@ -103,6 +105,37 @@ def test_the_client_tells_a_membership_when_the_application_is_inside(broker: Em
             assert group.application_at < float("inf")
 
     asyncio.run(main())
+
+
+def test_a_call_that_asks_for_no_messages_runs_callbacks(broker: EmbeddedBroker) -> None:
+    told: list[list[int]] = []
+
+    async def main() -> None:
+        async with Reader(properties(broker), STATIC) as reader:
+            await reader.subscribe(["t"], on_assign=lambda _, given: told.append(numbers(given)))
+            async with asyncio.timeout(10):
+                while not told:
+                    assert await reader.consume(0) == [], "it does not wait"
+                    await asyncio.sleep(0.01)
+
+    asyncio.run(main())
+    assert told == [[0, 1, 2, 3]]
+
+
+def test_what_was_taken_before_a_callback_raised_comes_again(broker: EmbeddedBroker) -> None:
+    class Broken(Exception):
+        """Raised by a callback."""
+
+    def fail(*_: object) -> None:
+        raise Broken
+
+    config = properties(broker, **{"on_commit": fail, "enable.auto.commit": False})
+    with Consumer(config) as reader:
+        reader.assign([TopicPartition("t", 0, 0)])
+        threading.Timer(0.3, reader.commit).start()
+        with pytest.raises(Broken):
+            reader.consume(1000, 10)
+        assert [message.offset() for message in reader.consume(5, 10)] == [0, 1, 2, 3, 4]
 
 
 def test_no_module_of_the_clients_names_a_kind_of_group() -> None:
