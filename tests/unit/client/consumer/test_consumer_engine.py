@@ -17,6 +17,7 @@ from headrace.client.consumer.consumer_engine import ConsumerEngine
 from headrace.client.waits import LoopWaits
 from headrace.machines.groups.membership import Membership, MembershipFactory
 from headrace.machines.producer.transactions import ConsumerGroupMetadata
+from headrace.net.thread import LoopThread
 from headrace.testing import EmbeddedBroker
 from headrace.types.records import TopicPartition
 from tests.support.group_members import fill, numbers
@@ -136,6 +137,30 @@ def test_what_was_taken_before_a_callback_raised_comes_again(broker: EmbeddedBro
         with pytest.raises(Broken):
             reader.consume(1000, 10)
         assert [message.offset() for message in reader.consume(5, 10)] == [0, 1, 2, 3, 4]
+
+
+def test_a_thread_goes_to_the_loop_for_a_rebalance_and_not_for_records(
+    broker: EmbeddedBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    went: list[str] = []
+    submit = LoopThread.submit
+
+    def counted(self: LoopThread, work: Any) -> Any:
+        went.append(work.__qualname__.rpartition(".")[2])
+        return submit(self, work)
+
+    with Consumer(properties(broker, **{"enable.auto.commit": False})) as reader:
+        monkeypatch.setattr(LoopThread, "submit", counted)
+        reader.subscribe(["t"])
+        read = [reader.poll(10), *reader.consume(9, 10), *(reader.poll(10) for _ in range(10))]
+        assert [message.error() for message in read if message is not None] == [None] * 20
+        assert reader.poll(0) is None
+        reader.position([TopicPartition("t", 0)])
+        reader.consumer_group_metadata()
+        assert went == ["subscribe", "_complete"]
+        reader.commit(asynchronous=False)
+        reader.unsubscribe()
+        assert went == ["subscribe", "_complete", "commit", "leave_group"]
 
 
 def test_no_module_of_the_clients_names_a_kind_of_group() -> None:
