@@ -6,7 +6,15 @@ The asyncio client is `headrace.aio.AIOAdminClient`.
 from __future__ import annotations
 
 from headrace.client.admin.admin_client import AdminClient
-from headrace.client.admin.aio_admin_client import (
+from headrace.client.cluster_metadata import (
+    BrokerMetadata,
+    ClusterMetadata,
+    GroupMember,
+    GroupMetadata,
+    PartitionMetadata,
+    TopicMetadata,
+)
+from headrace.types.admin import (
     AlterConfigOpType,
     ConfigEntry,
     ConfigResource,
@@ -21,14 +29,6 @@ from headrace.client.admin.aio_admin_client import (
     NewTopic,
     OffsetSpec,
     ResourceType,
-)
-from headrace.client.cluster_metadata import (
-    BrokerMetadata,
-    ClusterMetadata,
-    GroupMember,
-    GroupMetadata,
-    PartitionMetadata,
-    TopicMetadata,
 )
 
 __all__ = [

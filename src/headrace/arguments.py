@@ -1,7 +1,7 @@
 """The check of arguments that are lists: a str is none, and neither is anything else that could be iterated over.
 
 One text, taken for a list, would be a list of its letters. confluent_kafka takes nothing but lists either. Knows no
-call. Read next: `client.consumer.aio_consumer`.
+call. Read next: `client.consumer.consumer_engine`.
 """
 
 from __future__ import annotations

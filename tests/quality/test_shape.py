@@ -16,7 +16,7 @@ WALKS = {
         "net/driver.py", "net/connection.py"),
     "back": (
         "net/connection.py", "net/driver.py", "machines/consumer/fetcher.py", "records/batch.py",
-        "client/consumer/aio_consumer.py"),
+        "client/consumer/consumer_engine.py"),
 }
 TABLES = {"error_codes.py"}
 

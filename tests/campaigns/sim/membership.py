@@ -22,7 +22,7 @@ import random
 import sys
 import uuid
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import Any
 
@@ -31,7 +31,8 @@ from headrace.broker.coordinators.committed_offsets import Committed, OffsetStor
 from headrace.broker.settings import BrokerSettings
 from headrace.broker.storage.partition import Refused
 from headrace.client.application_callbacks import ApplicationCallbacks
-from headrace.client.consumer.consumer_engine import ConsumerCore
+from headrace.client.consumer.consumer_engine import ConsumerEngine
+from headrace.client.waits import LoopWaits, Wait
 from headrace.errors import KafkaException
 from headrace.machines.producer.transactions import ConsumerGroupMetadata
 from headrace.net import timers
@@ -55,19 +56,42 @@ class Raised(Exception):
     """What a rebalance callback raises."""
 
 
+class SimulatedWaits(LoopWaits):
+    """Waits of one task under the simulated clock.
+
+    Args:
+        clock: gives its time.
+    """
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        super().__init__()
+        self._clock, self._told = clock, asyncio.Event()
+
+    async def wait(self, wait: Wait) -> None:
+        if not wait.happened():
+            self._told.clear()
+            with suppress(TimeoutError):
+                left_s = wait.until - self._clock()
+                await asyncio.wait_for(self._told.wait(), None if left_s == float("inf") else left_s)
+
+    def tell(self) -> None:
+        self._told.set()
+
+
 class Consumer(AIOConsumer):
     """A real consumer in the simulated network."""
 
     def __init__(self, config: Mapping[str, Any], connect: Connect) -> None:
-        self._ready = asyncio.Event()
+        clock = asyncio.get_running_loop().time
+        self._waits = SimulatedWaits(clock)
         self._given = ApplicationCallbacks(self)
-        self._core = ConsumerCore(config, self, self._given, self._ready.set, connector=connect,
-                                  clock=asyncio.get_running_loop().time)
+        self._engine = ConsumerEngine(
+            config, self, self._given, self._waits.tell, awaits=True, connector=connect, clock=clock)
 
     async def vanish(self) -> None:
         """End without a word to anybody."""
-        self._core.closed = True
-        await self._core.client.close()
+        self._engine.machines.closed = True
+        await self._engine.machines.client.close()
 
 
 class Worker:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
-from headrace.client.consumer.consumer_engine import Callback, ConsumerCore
+from headrace.client.consumer.consumer_offsets import ConsumerOffsets
+from headrace.client.consumer.rebalance import Rebalances
 from headrace.machines.consumer.fetcher import Fetcher
-from headrace.machines.groups.classic import Change, ClassicGroup, Rebalance
+from headrace.machines.groups.classic import ClassicGroup
+from headrace.machines.groups.membership import Change, Rebalance
 from headrace.machines.groups.ownership import Ownership
 from headrace.machines.producer.transactions import ConsumerGroupMetadata
 
@@ -23,37 +24,33 @@ broken = MEMBERSHIP_RULES.broken
 
 @broken("Consumer: a rebalance ends a call that has records", membership.run_schedule, 300)
 def _(patch: pytest.MonkeyPatch) -> None:
-    def collect(self: ConsumerCore, messages: list[Any], count: int) -> Iterator[Callback | None]:
-        while True:
-            while self.callbacks:
-                yield self.callbacks.popleft()
-            messages += self.fetcher.take(count - len(messages))
-            if len(messages) >= count or not self.usable:
-                return
-            yield None
-
-    patch.setattr(ConsumerCore, "collect", collect)
+    patch.setattr(Rebalances, "ends_call", lambda self, callback: False)
 
 
 @broken("Consumer: a rebalance waits for the application", membership.run_schedule, 300)
 def _(patch: pytest.MonkeyPatch) -> None:
     kept: set[asyncio.Task[None]] = set()
 
-    def at_once(self: ConsumerCore, event: Any) -> None:
-        self.ownership.meet(event)
-        self._handled = False
-        kept.add(asyncio.get_running_loop().create_task(self.complete(event)))
+    on_event = Rebalances.on_event
 
-    patch.setattr(ConsumerCore, "_on_rebalance", at_once)
+    def at_once(self: Rebalances, event: Any) -> None:
+        if not isinstance(event, Rebalance):
+            on_event(self, event)
+            return
+        self._machines.ownership.meet(event)
+        self.handled = False
+        kept.add(asyncio.get_running_loop().create_task(self._complete(event)))
+
+    patch.setattr(Rebalances, "on_event", at_once)
 
 
 @broken("Consumer: a transaction has the identity under which was read", membership.run_schedule, 300)
 def _(patch: pytest.MonkeyPatch) -> None:
-    def present(self: ConsumerCore) -> ConsumerGroupMetadata | None:
-        group = self.group
-        return None if group is None else ConsumerGroupMetadata("g", group.generation, group.member_id)
+    def present(self: ConsumerOffsets) -> ConsumerGroupMetadata | None:
+        group = self._machines.group
+        return None if group is None else group.identity
 
-    patch.setattr(ConsumerCore, "group_member", present)
+    patch.setattr(ConsumerOffsets, "group_member", present)
 
 
 @broken("Ownership: what moved is committed as the member that read it", membership.run_schedule, 300)

@@ -1,19 +1,18 @@
 """`AdminClient`: administration for synchronous programs, under confluent_kafka's names and behaviour.
 
-The work is done by `AdminCalls` on the process's loop thread. Read next: `client.admin.admin_engine`.
+It signs the calls of `client.admin.admin_calls` and has them done on the process's loop thread. It must not know what a
+call does. Read next: `client.admin.admin_calls`.
 """
 
 from __future__ import annotations
 
 import weakref
 from collections import deque
-from collections.abc import Collection, Coroutine, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from concurrent.futures import Future
 from typing import Any, TypeVar
 
-from headrace.arguments import list_of
-from headrace.client.admin.admin_engine import AdminCalls
-from headrace.client.admin.aio_admin_client import changes_of, partitions_of, settle, specs_of, states_of
+from headrace.client.admin.admin_calls import AdminCalls, ByKey
 from headrace.client.cluster_metadata import ClusterMetadata, GroupMetadata
 from headrace.client.core import ClientCore
 from headrace.config import ADMIN, Config
@@ -70,137 +69,83 @@ class AdminClient:
         weakref.finalize(self, _close_forgotten, self._thread, self._core).atexit = False
 
     def create_topics(
-        self,
-        new_topics: list[NewTopic],
-        *,
-        operation_timeout: float | None = None,
-        request_timeout: float | None = None,
-        validate_only: bool = False,
+        self, new_topics: list[NewTopic], *, operation_timeout: float | None = None,
+        request_timeout: float | None = None, validate_only: bool = False,
     ) -> dict[str, Future[None]]:
         """Create topics. Futures by topic name; they resolve to None or raise KafkaException."""
-        new_topics = list_of(NewTopic, new_topics, "new_topics", filled=True)
-        limit_s = self._calls.timeout_s(request_timeout)
-        operation_s = limit_s if operation_timeout is None else operation_timeout
-        work = self._calls.create_topics(new_topics, limit_s, operation_s, validate_only)
-        return self._futures([topic.topic for topic in new_topics], work)
+        return self._futures(self._calls.create_topics(new_topics, operation_timeout, request_timeout, validate_only))
 
     def delete_topics(
-        self,
-        topics: list[str],
-        *,
-        operation_timeout: float | None = None,
-        request_timeout: float | None = None,
+        self, topics: list[str], *, operation_timeout: float | None = None, request_timeout: float | None = None
     ) -> dict[str, Future[None]]:
         """Delete topics. Futures by topic name."""
-        topics = list_of(str, topics, "topics", filled=True)
-        limit_s = self._calls.timeout_s(request_timeout)
-        operation_s = limit_s if operation_timeout is None else operation_timeout
-        return self._futures(topics, self._calls.delete_topics(topics, limit_s, operation_s))
+        return self._futures(self._calls.delete_topics(topics, operation_timeout, request_timeout))
 
     def create_partitions(
-        self,
-        new_partitions: list[NewPartitions],
-        *,
-        operation_timeout: float | None = None,
-        request_timeout: float | None = None,
-        validate_only: bool = False,
+        self, new_partitions: list[NewPartitions], *, operation_timeout: float | None = None,
+        request_timeout: float | None = None, validate_only: bool = False,
     ) -> dict[str, Future[None]]:
         """Add partitions to topics. Futures by topic name."""
-        new_partitions = list_of(NewPartitions, new_partitions, "new_partitions", filled=True)
-        limit_s = self._calls.timeout_s(request_timeout)
-        operation_s = limit_s if operation_timeout is None else operation_timeout
-        work = self._calls.create_partitions(new_partitions, limit_s, operation_s, validate_only)
-        return self._futures([new.topic for new in new_partitions], work)
+        return self._futures(
+            self._calls.create_partitions(new_partitions, operation_timeout, request_timeout, validate_only))
 
     def describe_configs(
         self, resources: list[ConfigResource], *, request_timeout: float | None = None, broker: int = -1
     ) -> dict[ConfigResource, Future[dict[str, ConfigEntry]]]:
         """Read configurations. Futures by resource; each resolves to its entries by name."""
-        resources = list_of(ConfigResource, resources, "resources", filled=True)
-        work = self._calls.describe_configs(resources, self._calls.timeout_s(request_timeout), broker)
-        return self._futures(resources, work)
+        return self._futures(self._calls.describe_configs(resources, request_timeout, broker))
 
     def alter_configs(
-        self,
-        resources: list[ConfigResource],
-        *,
-        request_timeout: float | None = None,
-        validate_only: bool = False,
+        self, resources: list[ConfigResource], *, request_timeout: float | None = None, validate_only: bool = False,
         broker: int = -1,
     ) -> dict[ConfigResource, Future[None]]:
         """Replace whole configurations: what is not given goes back to its default. Futures by resource."""
-        resources = list_of(ConfigResource, resources, "resources", filled=True)
-        work = self._calls.alter_configs(resources, self._calls.timeout_s(request_timeout), validate_only, broker)
-        return self._futures(resources, work)
+        return self._futures(self._calls.alter_configs(resources, request_timeout, validate_only, broker))
 
     def incremental_alter_configs(
-        self,
-        resources: list[ConfigResource],
-        *,
-        request_timeout: float | None = None,
-        validate_only: bool = False,
+        self, resources: list[ConfigResource], *, request_timeout: float | None = None, validate_only: bool = False,
         broker: int = -1,
     ) -> dict[ConfigResource, Future[None]]:
         """Change single properties and leave the others alone (KIP-339). Futures by resource."""
-        resources = changes_of(resources)
-        limit_s = self._calls.timeout_s(request_timeout)
-        return self._futures(
-            resources, self._calls.incremental_alter_configs(resources, limit_s, validate_only, broker))
+        return self._futures(self._calls.incremental_alter_configs(resources, request_timeout, validate_only, broker))
 
     def list_offsets(
-        self,
-        topic_partition_offsets: dict[TopicPartition, OffsetSpec],
-        *,
-        isolation_level: IsolationLevel = IsolationLevel.READ_UNCOMMITTED,
-        request_timeout: float | None = None,
+        self, topic_partition_offsets: dict[TopicPartition, OffsetSpec], *,
+        isolation_level: IsolationLevel = IsolationLevel.READ_UNCOMMITTED, request_timeout: float | None = None,
     ) -> dict[TopicPartition, Future[ListOffsetsResultInfo]]:
         """Find the first, the next, or the offset at some time. Futures by partition."""
-        wanted = specs_of(topic_partition_offsets)
-        limit_s = self._calls.timeout_s(request_timeout)
-        work = self._calls.list_offsets(wanted, isolation_level.value, limit_s)
-        return self._futures(wanted, work)
+        return self._futures(self._calls.list_offsets(topic_partition_offsets, isolation_level, request_timeout))
 
     def delete_records(
-        self,
-        topic_partition_offsets: list[TopicPartition],
-        *,
-        request_timeout: float | None = None,
+        self, topic_partition_offsets: list[TopicPartition], *, request_timeout: float | None = None,
         operation_timeout: float | None = None,
     ) -> dict[TopicPartition, Future[DeletedRecords]]:
         """Drop the records before each partition's offset; offset -1 drops all. Futures by partition."""
-        wanted = partitions_of(topic_partition_offsets)
-        limit_s = self._calls.timeout_s(request_timeout)
-        operation_s = limit_s if operation_timeout is None else operation_timeout
-        work = self._calls.delete_records(wanted, limit_s, operation_s)
-        return self._futures(wanted, work)
+        return self._futures(self._calls.delete_records(topic_partition_offsets, request_timeout, operation_timeout))
 
     def delete_consumer_groups(
         self, group_ids: list[str], *, request_timeout: float | None = None
     ) -> dict[str, Future[None]]:
         """Delete groups that have no members, with their offsets. Futures by group id."""
-        group_ids = list_of(str, group_ids, "group_ids", filled=True)
-        work = self._calls.delete_groups(group_ids, self._calls.timeout_s(request_timeout))
-        return self._futures(group_ids, work)
+        return self._futures(self._calls.delete_consumer_groups(group_ids, request_timeout))
 
     def list_consumer_groups(
         self, *, request_timeout: float | None = None, states: Collection[str] | None = None
     ) -> Future[ListConsumerGroupsResult]:
         """Find the consumer groups of the cluster, with `states` only those in one of these states."""
-        return self._future(self._calls.list_consumer_groups(states_of(states), self._calls.timeout_s(request_timeout)))
+        return self._thread.submit(self._calls.list_consumer_groups(request_timeout, states))
 
     def describe_cluster(self, *, request_timeout: float | None = None) -> Future[DescribeClusterResult]:
         """Find the cluster's id, controller and brokers."""
-        return self._future(self._calls.describe_cluster(self._calls.timeout_s(request_timeout)))
+        return self._thread.submit(self._calls.describe_cluster(request_timeout))
 
     def list_topics(self, topic: str | None = None, timeout: float = -1) -> ClusterMetadata:
         """Brokers, and all topics or one of them. Raises KafkaException when no broker answers in time."""
-        self._core.check_open()
-        return self._thread.call(self._core.list_topics(topic, self._calls.timeout_s(timeout)))
+        return self._thread.call(self._calls.list_topics(topic, timeout))
 
     def list_groups(self, group: str | None = None, timeout: float = -1) -> list[GroupMetadata]:
         """All classic groups with their members, or one of them."""
-        self._core.check_open()
-        return self._thread.call(self._calls.list_groups(group, self._calls.timeout_s(timeout)))
+        return self._thread.call(self._calls.list_groups(group, timeout))
 
     def poll(self, timeout: float = -1) -> int:
         """Serve `error_cb` with the errors that have come; does not wait. Returns how many there were."""
@@ -221,20 +166,10 @@ class AdminClient:
     def __exit__(self, *exc: object) -> None:
         self.close()
 
-    def _futures(self, keys: Iterable[_K], work: Coroutine[Any, Any, Mapping[_K, Any]]) -> dict[_K, Future[Any]]:
-        futures: dict[_K, Future[Any]] = {key: Future() for key in keys}
-        self._future(settle(futures, work), work)
+    def _futures(self, call: ByKey[_K, _V]) -> dict[_K, Future[_V]]:
+        futures: dict[_K, Future[_V]] = {key: Future() for key in call.keys}
+        self._thread.submit(call.settle(futures))
         return futures
-
-    def _future(self, work: Coroutine[Any, Any, _V], inner: Coroutine[Any, Any, Any] | None = None) -> Future[_V]:
-        try:
-            self._core.check_open()
-        except BaseException:
-            for unused in (work, inner):
-                if unused is not None:
-                    unused.close()
-            raise
-        return self._thread.submit(work)
 
 
 def list_these(admin: AdminClient, topics: Collection[str] | None, timeout_s: float) -> ClusterMetadata:

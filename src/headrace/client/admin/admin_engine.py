@@ -1,7 +1,8 @@
 """What the admin client does, as coroutines: find the right brokers, ask, try again while leaders move, merge.
 
-Each call returns a dict from what was asked for to its result, or to the `KafkaError` that it ended with; both faces
-make futures of it. It must not know the faces. Read next: `machines.admin.requests`, `client.admin.aio_admin_client`.
+A call that concerns several things returns a dict from each of them to its result, or to the `KafkaError` that it ended
+with. It must not know the faces, and is given arguments that `client.admin.admin_calls` has checked.
+Read next: `machines.admin.requests`.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ from headrace.wire.messages.groups.classic_groups import (
 )
 from headrace.wire.schema import Request
 
-__all__ = ["AdminCalls"]
+__all__ = ["AdminEngine"]
 
 _K = TypeVar("_K")
 _V = TypeVar("_V")
@@ -63,8 +64,8 @@ _MOVING = (KafkaError.NOT_CONTROLLER, KafkaError.NOT_COORDINATOR, KafkaError.COO
 _CONSUMER = "consumer"
 
 
-class AdminCalls:
-    """The calls, on the event loop of their client.
+class AdminEngine:
+    """The work of the calls, on the event loop of their client.
 
     Args:
         core: metadata and connections.
@@ -72,12 +73,6 @@ class AdminCalls:
 
     def __init__(self, core: ClientCore) -> None:
         self._core = core
-
-    def timeout_s(self, request_timeout: float | None) -> float:
-        """Seconds for a call: as given, or socket.timeout.ms when the caller left it open."""
-        if request_timeout is None or request_timeout < 0:
-            return self._core.config.seconds("socket.timeout.ms")
-        return request_timeout
 
     # Topics
 

@@ -1,33 +1,29 @@
-"""`Consumer`: the blocking face of `AIOConsumer`, under confluent_kafka's names.
+"""`Consumer`: reads records, alone or as a member of a group, under confluent_kafka's names.
 
-The machines run on the process's loop thread. Records are decoded here, in the caller's thread, and callbacks run
-here, inside `poll()` and `consume()`. Read next: `client.consumer.aio_consumer`.
+The machines run on the process's loop thread. Records are decoded in the caller's thread, and callbacks run there,
+inside of `poll()` and `consume()`. It signs what `client.consumer.consumer_engine` does, and must not know how that
+waits. Read next: `client.consumer.consumer_engine`.
 """
 
 from __future__ import annotations
 
 import threading
-import time
-from collections.abc import Coroutine, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from types import TracebackType
-from typing import Any, TypeVar
+from typing import Any
 
 from headrace.client.application_callbacks import ApplicationCallbacks
 from headrace.client.cluster_metadata import ClusterMetadata
-from headrace.client.consumer.aio_consumer import AIOConsumer
-from headrace.client.consumer.consumer_engine import Callback, ConsumerCore, RebalanceCallback
+from headrace.client.consumer.consumer_engine import ConsumerEngine
+from headrace.client.consumer.rebalance import RebalanceCallback
 from headrace.client.statistics import Metrics
+from headrace.client.waits import ThreadWaits
 from headrace.machines.producer.transactions import ConsumerGroupMetadata
 from headrace.net.thread import loop_thread
 from headrace.records import Message
 from headrace.types.records import TopicPartition
 
 __all__ = ["Consumer"]
-
-T = TypeVar("T")
-_FOREVER = float("inf")
-_LONGEST_WAIT_S = 3600.0
-"""One wait of `threading.Event`; an endless one could not be bounded on every platform."""
 
 
 class Consumer:
@@ -52,18 +48,13 @@ class Consumer:
         given = {**(config or {}), **properties}
         if logger is not None:
             given["logger"] = logger
-        self._thread = loop_thread()
-        self._ready = threading.Event()
+        self._waits = ThreadWaits(loop_thread())
         self._reading = threading.RLock()
         self._given = ApplicationCallbacks(self)
-        self._core, self._aio = self._call(self._make(given))
+        self._engine = self._waits.call(self._make(given))
 
-    async def _make(self, config: Mapping[str, Any]) -> tuple[ConsumerCore, AIOConsumer]:
-        core = ConsumerCore(config, self, self._given, self._ready.set)
-        return core, AIOConsumer(core)
-
-    def _call(self, work: Coroutine[Any, Any, T]) -> T:
-        return self._thread.call(work)
+    async def _make(self, config: Mapping[str, Any]) -> ConsumerEngine:
+        return ConsumerEngine(config, self, self._given, self._waits.tell)
 
     # Reading
 
@@ -79,14 +70,11 @@ class Consumer:
         Raises:
             ClientClosedError: the consumer is closed (a `RuntimeError`).
         """
-        core = self._core
         with self._reading:
-            if core.usable and not core.callbacks:
-                message = core.fetcher.take_one()
-                if message is not None:
-                    core.leave()
-                    return message
-            messages = self.consume(1, timeout)
+            message = self._engine.take_one()
+            if message is not None:
+                return message
+            messages = self._waits.run(self._engine.consume(1, timeout, []))
         return messages[0] if messages else None
 
     def consume(self, num_messages: int = 1, timeout: float | None = -1) -> list[Message]:
@@ -103,44 +91,11 @@ class Consumer:
             ValueError: `num_messages` is out of range.
             ClientClosedError: the consumer is closed (a `RuntimeError`).
         """
-        core = self._core
         with self._reading:
-            core.enter(num_messages)
-            messages: list[Message] = []
-            try:
-                self._collect(messages, num_messages, timeout)
+            messages = self._engine.take(num_messages)
+            if 0 < num_messages == len(messages):
                 return messages
-            except BaseException:  # an interrupt, or a callback that raised: the caller will not see these messages
-                if messages:
-                    self._call(self._give_back(messages))
-                raise
-            finally:
-                core.leave()
-
-    def _collect(self, messages: list[Message], count: int, timeout: float | None) -> None:
-        """Fill `messages` up to `count`, or until time is up. An interrupt ends the wait at once."""
-        ready = self._ready
-        give_up_at = _FOREVER if timeout is None or timeout < 0 else time.monotonic() + timeout
-        for callback in self._core.collect(messages, count):
-            if callback is not None:
-                self._run(callback)
-                continue
-            left_s = give_up_at - time.monotonic()
-            if left_s <= 0:
-                return
-            ready.wait(min(left_s, _LONGEST_WAIT_S))
-            ready.clear()
-
-    async def _give_back(self, messages: list[Message]) -> None:
-        self._core.give_back(messages)
-
-    def _run(self, callback: Callback) -> None:
-        self._core.meet(callback)
-        try:
-            callback.function(*callback.arguments)
-        finally:
-            if callback.rebalance is not None:
-                self._call(self._core.complete(callback.rebalance))
+            return self._waits.run(self._engine.consume(num_messages, timeout, messages))
 
     def __iter__(self) -> Iterator[Message]:
         while True:
@@ -167,43 +122,40 @@ class Consumer:
                 pattern.
             TypeError: not a list of str.
         """
-        self._call(self._aio.subscribe(topics, on_assign, on_revoke, on_lost))
+        self._waits.call(self._engine.subscribe(topics, on_assign, on_revoke, on_lost))
 
     def unsubscribe(self) -> None:
         """Give all partitions up and leave the group; `on_revoke` is called, offsets are committed."""
-        self._core.check_open()
-        for callback in self._core.revocation():
-            self._run(callback)
-        self._call(self._core.leave_group())
+        self._waits.run(self._engine.unsubscribe())
 
     def assign(self, partitions: list[TopicPartition]) -> None:
         """Read exactly these partitions, from their offsets on; without an offset, from the committed one."""
-        self._call(self._aio.assign(partitions))
+        self._waits.call(self._engine.assign(partitions))
 
     def unassign(self) -> None:
         """Stop reading."""
-        self._call(self._aio.unassign())
+        self._waits.call(self._engine.assign([]))
 
     def incremental_assign(self, partitions: list[TopicPartition]) -> None:
         """Read these partitions too."""
-        self._call(self._aio.incremental_assign(partitions))
+        self._waits.call(self._engine.incremental_assign(partitions))
 
     def incremental_unassign(self, partitions: list[TopicPartition]) -> None:
         """Read these partitions no more."""
-        self._call(self._aio.incremental_unassign(partitions))
+        self._waits.call(self._engine.incremental_unassign(partitions))
 
     def assignment(self) -> list[TopicPartition]:
         """The assigned partitions."""
-        return self._call(self._aio.assignment())
+        return self._waits.call(self._engine.assignment())
 
     def pause(self, partitions: list[TopicPartition]) -> None:
         """Hand out no records of these partitions until `resume()`."""
-        self._call(self._aio.pause(partitions))
+        self._waits.call(self._engine.pause(partitions))
 
     def resume(self, partitions: list[TopicPartition]) -> None:
         """Go on with paused partitions."""
         with self._reading:
-            self._call(self._aio.resume(partitions))
+            self._waits.call(self._engine.resume(partitions))
 
     def seek(self, partition: TopicPartition) -> None:
         """Go on from `partition.offset`, absolute or logical.
@@ -212,7 +164,7 @@ class Consumer:
             KafkaException: `_STATE` when the partition is not assigned.
             TypeError: not a `TopicPartition`.
         """
-        self._call(self._aio.seek(partition))
+        self._waits.call(self._engine.seek(partition))
 
     # Offsets
 
@@ -233,7 +185,7 @@ class Consumer:
             KafkaException: the commit failed; `_NO_OFFSET` when there is nothing to commit, which `on_commit` is told
                 when asynchronous.
         """
-        return self._call(self._aio.commit(message, offsets, asynchronous))
+        return self._waits.call(self._engine.offsets.commit(message, offsets, asynchronous))
 
     def committed(self, partitions: list[TopicPartition], timeout: float | None = -1) -> list[TopicPartition]:
         """The group's committed offsets; `OFFSET_INVALID` where there is none, or `error` set.
@@ -242,11 +194,11 @@ class Consumer:
             partitions: partitions to ask for.
             timeout: longest wait in seconds; negative or None waits for ever.
         """
-        return self._call(self._aio.committed(partitions, timeout))
+        return self._waits.call(self._engine.offsets.committed(partitions, timeout))
 
     def position(self, partitions: list[TopicPartition]) -> list[TopicPartition]:
         """The offset of the next record of each partition; `OFFSET_INVALID` before it is known."""
-        return self._core.positions(partitions)
+        return self._engine.offsets.positions(partitions)
 
     def store_offsets(self, message: Message | None = None, offsets: list[TopicPartition] | None = None) -> None:
         """Choose what the next commit covers. Needs "enable.auto.offset.store": false.
@@ -254,7 +206,7 @@ class Consumer:
         Raises:
             KafkaException: `_STATE` for a partition that is not assigned, `_INVALID_ARG` with automatic storing.
         """
-        self._core.store(message, offsets)
+        self._engine.offsets.store(message, offsets)
 
     def get_watermark_offsets(
         self, partition: TopicPartition, timeout: float | None = -1, cached: bool = False
@@ -269,7 +221,7 @@ class Consumer:
         Raises:
             KafkaException: the offsets could not be found, `_TIMED_OUT` among others.
         """
-        return self._call(self._aio.get_watermark_offsets(partition, timeout, cached))
+        return self._waits.call(self._engine.offsets.watermarks(partition, timeout, cached))
 
     def offsets_for_times(self, partitions: list[TopicPartition], timeout: float | None = -1) -> list[TopicPartition]:
         """The first offset at or after the time (ms) in each partition's `offset`; `OFFSET_END` when none is.
@@ -277,37 +229,31 @@ class Consumer:
         Raises:
             KafkaException: `_INVALID_ARG` for an empty list.
         """
-        return self._call(self._aio.offsets_for_times(partitions, timeout))
+        return self._waits.call(self._engine.offsets.at_times(partitions, timeout))
 
     # The group and the cluster
 
     def metrics(self) -> Metrics:
         """What `stats_cb` gets, as a dictionary: librdkafka's names, documented in `client.statistics`."""
-        return self._call(self._aio.metrics())
+        return self._waits.call(self._engine.metrics())
 
     def memberid(self) -> str | None:
         """This consumer's id in the group; None outside of one."""
-        return self._call(self._aio.memberid())
+        return self._waits.call(self._engine.memberid())
 
     def consumer_group_metadata(self) -> ConsumerGroupMetadata | None:
         """This consumer's place in its group, for `send_offsets_to_transaction()`; None without a "group.id"."""
-        return self._core.group_member()
+        return self._engine.offsets.group_member()
 
     def list_topics(self, topic: str | None = None, timeout: float | None = -1) -> ClusterMetadata:
         """Brokers, topics and partitions as the cluster knows them; of one topic only when it is named."""
-        return self._call(self._aio.list_topics(topic, timeout))
+        return self._waits.call(self._engine.list_topics(topic, timeout))
 
     # Ending
 
     def close(self) -> None:
         """Commit, leave the group and close all connections. Closing twice does no harm."""
-        if self._core.closed:
-            return
-        try:
-            for callback in self._core.revocation():
-                self._run(callback)
-        finally:
-            self._call(self._core.close())
+        self._waits.run(self._engine.close())
 
     def __enter__(self) -> Consumer:
         return self

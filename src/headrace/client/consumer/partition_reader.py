@@ -6,14 +6,14 @@ read this way. It must not know Arrow or Spark. Read next: `records.columns.arro
 
 from __future__ import annotations
 
-import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any
 
 from headrace.client.core import ClientCore
+from headrace.client.waits import ThreadWaits, Wait
 from headrace.config import CONSUMER, Config
 from headrace.errors import KafkaError, KafkaException
 from headrace.machines.cluster.metadata import MetadataChanged
@@ -77,13 +77,13 @@ class PartitionReader:
         properties |= {"isolation.level": isolation_level, "auto.offset.reset": "error", "group.id": "",
                        "enable.partition.eof": True}
         self._config = Config(CONSUMER, properties)
-        self._ready = threading.Event()
-        self._thread = loop_thread()
+        self._waits = ThreadWaits(loop_thread())
+        self._news = 0
         self._failure: KafkaException | None = None
         self._error: KafkaError | None = None
         self._at_end = False
         self._subscription = Subscription("", "error")
-        self._core, self._fetcher = self._thread.call(self._start())
+        self._core, self._fetcher = self._waits.call(self._start())
 
     async def _start(self) -> tuple[ClientCore, Fetcher]:
         topic, partition, start, end = self._range
@@ -111,7 +111,8 @@ class PartitionReader:
             self._error = event.error
         elif not isinstance(event, RecordsReady):
             return
-        self._ready.set()
+        self._news += 1
+        self._waits.tell()
 
     def __iter__(self) -> Iterator[FetchedRange]:
         _, _, at, end = self._range
@@ -126,7 +127,7 @@ class PartitionReader:
         """The next piece of the queue; waits for it."""
         give_up_at = time.monotonic() + self._timeout_s
         while True:
-            self._ready.clear()
+            seen = self._news
             fetched = self._fetcher.take_fetched()
             if fetched is not None:
                 error = fetched.notice.error() if fetched.notice is not None else None
@@ -138,8 +139,12 @@ class PartitionReader:
                 continue
             if self._failure is not None:
                 raise self._failure
-            if not self._ready.wait(give_up_at - time.monotonic()):
+            self._waits.wait(Wait(self._news_since(seen), give_up_at))
+            if self._news == seen:
                 raise KafkaException(self._late(at))
+
+    def _news_since(self, seen: int) -> Callable[[], bool]:
+        return lambda: self._news != seen
 
     def _late(self, at: int) -> KafkaError:
         topic, partition, _, end = self._range
@@ -153,7 +158,7 @@ class PartitionReader:
 
     def close(self) -> None:
         """Close the connections. Closing twice does no harm."""
-        self._thread.call(self._core.close())
+        self._waits.call(self._core.close())
 
     def __enter__(self) -> PartitionReader:
         return self

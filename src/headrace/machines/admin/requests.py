@@ -1,7 +1,7 @@
 """Requests of the admin client and what their replies mean: pure functions from values to messages and back.
 
 A reply is read into a dict from what was asked for to its result, or to the `KafkaError` that it ended with.
-This module knows no sockets and does not wait. Read next: `client.admin.aio_admin_client`, which sends the requests.
+This module knows no sockets and does not wait. Read next: `client.admin.admin_engine`, which sends the requests.
 """
 
 from __future__ import annotations

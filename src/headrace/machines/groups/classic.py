@@ -1,8 +1,8 @@
 """Membership in a classic consumer group: join, sync, heartbeat, leave, and the rebalances in between.
 
-The machine says what changes with `Rebalance` events and then waits for `callback_done`, because an application may
-commit or look up its own offsets first. Eager groups give everything up before they join; cooperative ones keep their
-partitions and give up only what moves (KIP-429). This module must not know what the callbacks do.
+It is what `machines.groups.membership` asks of every kind of group. Eager groups give everything up before they join;
+cooperative ones keep their partitions and give up only what moves (KIP-429). This module must not know what the
+application's callbacks do.
 
 Source: Java's `AbstractCoordinator` and `ConsumerCoordinator`; KIP-62, KIP-345, KIP-394, KIP-429, KIP-800, KIP-814.
 Read next: `machines.groups.assignors`.
@@ -26,8 +26,9 @@ from headrace.machines.groups.assignors import (
     write_assignment,
     write_subscription,
 )
+from headrace.machines.groups.membership import Change, GroupFailed, Left, Rebalance
 from headrace.machines.machine import Event, Send
-from headrace.slotted import slotted
+from headrace.machines.producer.transaction_requests import ConsumerGroupMetadata
 from headrace.types.records import TopicPartition
 from headrace.wire.messages.groups.classic_groups import (
     HeartbeatRequest,
@@ -44,7 +45,7 @@ from headrace.wire.messages.groups.classic_groups import (
 )
 from headrace.wire.schema import Struct
 
-__all__ = ["TRANSITIONS", "Change", "ClassicGroup", "GroupFailed", "Left", "Rebalance", "JoinState"]
+__all__ = ["TRANSITIONS", "ClassicGroup", "JoinState"]
 
 _NO_GENERATION: Final = -1
 _NEVER: Final = float("inf")
@@ -107,45 +108,8 @@ TRANSITIONS: dict[tuple[JoinState, str], JoinState] = {
 """The only ways from one state to another."""
 
 
-class Change(Enum):
-    """What happens to the partitions of a `Rebalance`."""
-
-    ASSIGN = "assigned"
-    REVOKE = "revoked"
-    LOSE = "lost"
-
-
-@slotted()
-class Rebalance(Event):
-    """Partitions come or go. The client answers with `ClassicGroup.callback_done`.
-
-    Attributes:
-        incremental: the partitions are a change to the assignment; else they are all of it.
-        generation, member_id: who this consumer is in the group while it deals with the change; -1 and "" when it was
-            dropped.
-    """
-
-    change: Change
-    partitions: list[TopicPartition]
-    incremental: bool
-    generation: int
-    member_id: str
-
-
-@slotted()
-class GroupFailed(Event):
-    """The group refuses this member; the application must be told. Fatal errors end the membership."""
-
-    error: KafkaError
-
-
-@slotted()
-class Left(Event):
-    """The member has left the group after `leave()`."""
-
-
 class ClassicGroup:
-    """One member of one classic group.
+    """One member of one classic group: a `Membership`.
 
     Args:
         config: a consumer's configuration with a group id.
@@ -162,8 +126,8 @@ class ClassicGroup:
         self.generation = _NO_GENERATION
         self.instance_id: str | None = config["group.instance.id"] or None
         self.state = JoinState.OUTSIDE
+        self.stalled = False
         self.application_at = _NEVER
-        """When the application last came back from `poll()`; infinity while it is inside."""
         self._group_id: str = config["group.id"]
         self._rack: str | None = config["client.rack"] or None
         self._strategies: tuple[str, ...] = config["partition.assignment.strategy"]
@@ -200,6 +164,16 @@ class ClassicGroup:
     # What the client calls
 
     @property
+    def identity(self) -> ConsumerGroupMetadata:
+        """Who this member is in the newest generation that it knows."""
+        return ConsumerGroupMetadata(self._group_id, self.generation, self.member_id, self.instance_id)
+
+    @property
+    def is_outside(self) -> bool:
+        """Whether it neither is a member nor becomes one."""
+        return self.state is JoinState.OUTSIDE
+
+    @property
     def owned(self) -> frozenset[Key]:
         """The partitions that this member holds."""
         return self._owned
@@ -208,6 +182,12 @@ class ClassicGroup:
     def planned_topics(self) -> frozenset[str]:
         """The topics that this member watches for all members, while it is the leader."""
         return frozenset(self._planned_counts or ()) if self._subscription.is_subscribed else frozenset()
+
+    def subscribe(self, topics: Iterable[str], now: float) -> None:
+        """Become a member that reads these topics, or read these instead of those of before."""
+        self._subscription.subscribe(topics)
+        if self.application_at == _NEVER:
+            self.application_at = now
 
     def callback_done(self, now: float) -> None:
         """The application has dealt with the last `Rebalance`."""
@@ -323,6 +303,7 @@ class ClassicGroup:
 
     def _go(self, trigger: str) -> None:
         self.state = TRANSITIONS[self.state, trigger]
+        self.stalled = self.state is JoinState.STALLED
 
     @property
     def _is_member(self) -> bool:

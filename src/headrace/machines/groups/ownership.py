@@ -5,13 +5,14 @@ is told (`meet`), and from there on it acts as the member of the new generation.
 were taken from it for good, its commits carry the identity under which it read, so that the coordinator refuses what
 would set another member's offset back. This module must not know how members join, or when callbacks run.
 
-Source: KIP-447, Java's `ConsumerCoordinator`. Read next: `machines.groups.classic`, `client.consumer.consumer_engine`.
+Source: KIP-447, Java's `ConsumerCoordinator`. Read next: `machines.groups.membership`,
+`client.consumer.consumer_engine`.
 """
 
 from __future__ import annotations
 
 from headrace.machines.consumer.subscription import Key
-from headrace.machines.groups.classic import Change, Rebalance
+from headrace.machines.groups.membership import Change, Rebalance
 from headrace.machines.producer.transaction_requests import ConsumerGroupMetadata
 
 __all__ = ["Ownership"]

@@ -3,7 +3,7 @@
 import asyncio
 from typing import Any
 
-from headrace.client.admin.admin_engine import AdminCalls
+from headrace.client.admin.admin_engine import AdminEngine
 from headrace.client.core import ClientCore
 from headrace.config import ADMIN, Config
 from headrace.errors import KafkaError
@@ -43,10 +43,10 @@ from tests.support.scripted_broker import SILENCE, ScriptedBroker, admin_config
 NODES = {"node1": ("one", 1), "node2": ("two", 2)}
 
 
-def calls(broker: ScriptedBroker) -> tuple[ClientCore, AdminCalls]:
+def calls(broker: ScriptedBroker) -> tuple[ClientCore, AdminEngine]:
     config = Config(ADMIN, admin_config(retry_backoff_ms=5, retry_backoff_max_ms=10))
     core = ClientCore(config, connector=broker.connector)
-    return core, AdminCalls(core)
+    return core, AdminEngine(core)
 
 
 def test_a_moved_controller_is_found_again() -> None:

@@ -237,7 +237,7 @@ def test_a_member_that_dies_is_replaced_after_its_session() -> None:
         for member in (first, second):
             member.subscribe(["t"])
         poll_until(lambda: held(first, second) == [2, 2], first, second)
-        first._call(first._core.client.close())  # its connections are gone, and it says no goodbye
+        first._waits.call(first._engine.machines.client.close())  # its connections are gone, and it says no goodbye
         poll_until(lambda: held(second) == [4], second, timeout_s=20)
         second.close()
 

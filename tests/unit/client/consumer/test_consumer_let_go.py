@@ -150,7 +150,7 @@ def test_callbacks_that_lead_back_to_a_consumer_do_not_keep_it(conf: dict[str, A
 def test_callbacks_that_wait_to_be_called_do_not_keep_a_consumer(conf: dict[str, Any]) -> None:
     def used() -> weakref.ref[Consumer]:
         worker = Worker(conf)
-        until(lambda: len(worker.reader._core.callbacks) >= 2)  # the assignment, statistics: nobody polls for them
+        until(lambda: len(worker.reader._engine.callbacks) >= 2)  # the assignment, statistics: nobody polls for them
         return weakref.ref(worker.reader)
 
     gone = used()

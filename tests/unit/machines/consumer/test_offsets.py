@@ -12,7 +12,7 @@ from headrace.machines.cluster.coordinator import CoordinatorFinder
 from headrace.machines.cluster.metadata import Metadata
 from headrace.machines.consumer.offsets import GroupOffsets, OffsetLookup, PositionFailed
 from headrace.machines.consumer.subscription import EARLIEST, PositionPhase, Subscription
-from headrace.machines.groups.classic import Change, Rebalance
+from headrace.machines.groups.membership import Change, Rebalance
 from headrace.machines.groups.ownership import Ownership
 from headrace.machines.machine import Send
 from headrace.types.records import OFFSET_INVALID, TopicPartition

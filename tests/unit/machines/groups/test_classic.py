@@ -12,15 +12,8 @@ from headrace.machines.cluster.coordinator import CoordinatorFinder
 from headrace.machines.cluster.metadata import Metadata
 from headrace.machines.consumer.subscription import Subscription
 from headrace.machines.groups.assignors import read_assignment, write_assignment, write_subscription
-from headrace.machines.groups.classic import (
-    TRANSITIONS,
-    Change,
-    ClassicGroup,
-    GroupFailed,
-    JoinState,
-    Left,
-    Rebalance,
-)
+from headrace.machines.groups.classic import TRANSITIONS, ClassicGroup, JoinState
+from headrace.machines.groups.membership import Change, GroupFailed, Left, Rebalance
 from headrace.machines.machine import Event, Send
 from headrace.wire.messages.cluster.metadata import (
     MetadataResponse,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from headrace.machines.groups.classic import Change, Rebalance
+from headrace.machines.groups.membership import Change, Rebalance
 from headrace.machines.groups.ownership import Ownership
 from headrace.machines.producer.transactions import ConsumerGroupMetadata
 from headrace.types.records import TopicPartition

@@ -91,6 +91,19 @@ def test_a_wait_can_be_cancelled_and_nothing_is_lost(broker: EmbeddedBroker) -> 
     asyncio.run(main())
 
 
+def test_two_tasks_that_read_at_once_share_what_comes_and_neither_is_forgotten(broker: EmbeddedBroker) -> None:
+    async def main() -> None:
+        async with AIOConsumer(properties(broker)) as reader:
+            waiting = [asyncio.create_task(reader.consume(5, 10)) for _ in range(2)]
+            await asyncio.sleep(0.05)
+            await reader.assign([TopicPartition("t", 0, 0), TopicPartition("t", 1, 0)])
+            first, second = await asyncio.gather(*waiting)
+            read = sorted((m.partition(), m.offset()) for m in first + second)
+            assert read == [(partition, offset) for partition in range(2) for offset in range(5)]
+
+    asyncio.run(main())
+
+
 def test_questions_are_answered_together(broker: EmbeddedBroker) -> None:
     async def main() -> None:
         async with AIOConsumer(properties(broker, **{"group.id": "questions"})) as reader:

@@ -13,7 +13,7 @@ import pytest
 from headrace.aio import AIOConsumer
 from headrace.client.consumer.consumer import Consumer
 from headrace.errors import KafkaError, KafkaException
-from headrace.machines.groups.classic import JoinState
+from headrace.machines.groups.classic import ClassicGroup, JoinState
 from headrace.records import Message
 from headrace.testing import EmbeddedBroker
 from headrace.types.records import TopicPartition
@@ -46,8 +46,8 @@ def generation(member: Consumer) -> int:
 
 def moved_on(member: Consumer, beyond: int) -> Callable[[], bool]:
     """Whether the group has gone on to a later generation, which the application has not met yet."""
-    group = member._core.group
-    assert group is not None
+    group = member._engine.group
+    assert isinstance(group, ClassicGroup)
     return lambda: group.generation > beyond and group.state is not JoinState.STABLE
 
 
@@ -109,7 +109,7 @@ def test_nothing_of_a_partition_that_is_to_be_given_up_is_handed_out_after_the_r
         first.subscribe(["t"], on_revoke=lambda _, partitions: told.append("revoked"))
         assert len(first.consume(4, 10)) == 4
         second.subscribe(["t"])
-        wait_until(lambda: bool(first._core.callbacks))
+        wait_until(lambda: bool(first._engine.callbacks))
         assert first.consume(16, 0) == []
         assert told == ["revoked"]
 
@@ -201,7 +201,8 @@ def test_what_is_committed_in_on_revoke_while_closing_carries_the_newest_generat
             assert len(first.consume(20, 10)) == 20
             read_as = generation(first)
             second.subscribe(["t"])
-            wait_until(lambda: second.poll(0.01) is None and moved_on(first, read_as)() and bool(first._core.callbacks))
+            moved, waiting = moved_on(first, read_as), first._engine.callbacks
+            wait_until(lambda: second.poll(0.01) is None and moved() and bool(waiting))
         assert sorted(committed) == [0, 1, 2, 3]
 
 
@@ -228,7 +229,7 @@ def test_a_replaced_static_member_is_told_that_its_partitions_are_lost(broker: E
         assert len(first.consume(4, 10)) == 4
         second.subscribe(["t"])
         poll_until(lambda: held(second) == [4], second)
-        wait_until(lambda: bool(first._core.callbacks))
+        wait_until(lambda: bool(first._engine.callbacks))
         [fenced] = first.consume(1, 5)
         assert fenced.error() == KafkaError.FENCED_INSTANCE_ID
         assert lost == [[0, 1, 2, 3]]
@@ -244,5 +245,5 @@ def test_what_is_lost_is_told_on_close(broker: EmbeddedBroker) -> None:
             assert len(first.consume(4, 10)) == 4
             second.subscribe(["t"])
             poll_until(lambda: held(second) == [4], second)
-            wait_until(lambda: bool(first._core.callbacks))
+            wait_until(lambda: bool(first._engine.callbacks))
         assert lost == [[0, 1, 2, 3]]

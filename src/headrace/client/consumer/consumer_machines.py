@@ -1,0 +1,204 @@
+"""A consumer's machines, wired together, and what they have for the application: records, errors, callbacks.
+
+Everything here runs on the loop's thread. A rebalance is handed on, for partitions come and go in the application's
+thread only (decision 0011). It must not know wire formats or sockets, nor what kind of group there is.
+
+Read next: `client.consumer.consumer_engine`, which does what the application asks for.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from typing import Any
+
+from headrace.client.core import ClientCore
+from headrace.client.statistics import ConsumerStatistics
+from headrace.config import Config
+from headrace.errors import ClientClosedError, KafkaError, KafkaException
+from headrace.machines.cluster.coordinator import GROUP, CoordinatorFinder
+from headrace.machines.cluster.metadata import Cluster, MetadataChanged, MetadataFailed
+from headrace.machines.consumer.fetcher import Fetcher, RecordsReady
+from headrace.machines.consumer.offsets import GroupOffsets, OffsetLookup, PositionFailed
+from headrace.machines.consumer.recreation import follow
+from headrace.machines.consumer.subscription import Subscription
+from headrace.machines.groups.membership import GroupFailed, Left, Membership, MembershipFactory, Rebalance
+from headrace.machines.groups.ownership import Ownership
+from headrace.machines.machine import Event
+from headrace.net.settings import Connector
+from headrace.net.timers import Clock
+from headrace.slotted import slotted
+
+__all__ = ["Callback", "ConsumerMachines"]
+
+
+@slotted()
+class Callback:
+    """Code of the application, to run where it comes in.
+
+    Attributes:
+        rebalance: what it is told of; completed when the code has returned.
+    """
+
+    function: Callable[..., Any]
+    arguments: tuple[Any, ...]
+    rebalance: Rebalance | None = None
+
+
+class ConsumerMachines:
+    """One consumer's machines on the running loop.
+
+    Args:
+        config: the checked properties.
+        tell: called when there is news.
+        on_group_event: takes the events of a membership that are the application's.
+        membership: makes the member of the group that the properties name.
+        connector: opens streams; real sockets when None.
+        clock: monotonic seconds.
+
+    Attributes:
+        callbacks: code of the application that waits for it to come in, in order.
+        closed: the application has closed the consumer.
+        news: grows when there may be something new to take or to call.
+        group: the membership; None without a "group.id", when there is no `ownership` and no `group_offsets` either.
+    """
+
+    def __init__(
+        self, config: Config, tell: Callable[[], object], on_group_event: Callable[[Rebalance | Left], None], *,
+        membership: MembershipFactory, connector: Connector | None, clock: Clock,
+    ) -> None:
+        self.config, self.clock, self.news = config, clock, 0
+        self._on_group_event, self._tell_waits = on_group_event, tell
+        self.client = client = ClientCore(
+            config, on_event=self._on_event, allow_auto_create=config["allow.auto.create.topics"],
+            connector=connector, clock=clock)
+        timeout_s, isolation = config.seconds("socket.timeout.ms"), config["isolation.level"]
+        group_id: str = config["group.id"]
+        self.subscription = Subscription(group_id, config["auto.offset.reset"])
+        self.fetcher = Fetcher(self.subscription, client.metadata, config, client.driver.wake_threadsafe)
+        self.lookup = OffsetLookup(self.subscription, client.metadata, isolation, timeout_s)
+        client.driver.add(self.lookup)
+        self.group: Membership | None = None
+        if group_id:
+            finder = CoordinatorFinder(GROUP, group_id)
+            self.group = membership(config, self.subscription, client.metadata, finder)
+            self.ownership = Ownership(group_id, self.group.identity.instance_id)
+            self.group_offsets = GroupOffsets(
+                group_id, self.subscription, finder, self.ownership, isolation, timeout_s)
+            for machine in (finder, self.group, self.group_offsets):
+                client.driver.add(machine)
+        client.driver.add(self.fetcher)
+        self.callbacks: deque[Callback] = deque()
+        self.statistics = ConsumerStatistics(
+            config, client.metadata, client.driver, self.notify, lambda: len(self.callbacks),
+            subscription=self.subscription)
+        if config["error_cb"] is not None:
+            client.on_error = self._on_error
+        self.closed = False
+        self._reported_topics: set[str] = set()
+        self._refused = False
+
+    def check_open(self) -> None:
+        """Raise `ClientClosedError` when the consumer is closed."""
+        if self.closed:
+            raise ClientClosedError("Consumer closed")
+        self.client.check_open()
+
+    @property
+    def usable(self) -> bool:
+        """False after `close()`, and in a child process that was forked after the consumer was made."""
+        return not (self.closed or self.client.closed)
+
+    def require_group(self) -> Membership:
+        """The membership, or `KafkaException` when there is no "group.id"."""
+        if self.group is None:
+            raise KafkaException(KafkaError(KafkaError._UNKNOWN_GROUP, 'This needs a "group.id" in the configuration'))
+        return self.group
+
+    def wake(self) -> None:
+        """Something has changed: poll the machines."""
+        self.client.driver.wake()
+
+    # For the application
+
+    def ready(self) -> None:
+        """There is something new to take or to call."""
+        self.news += 1
+        self._tell_waits()
+
+    def news_since(self, seen: int) -> Callable[[], bool]:
+        """Says whether there has been any since `news` was so many."""
+        return lambda: self.news != seen
+
+    def queue(self, callback: Callback) -> None:
+        """Have the application's code run when it comes in."""
+        self.callbacks.append(callback)
+        self.ready()
+
+    def notify(self, function: Callable[..., Any], *arguments: Any) -> None:
+        """The same, of code that is told of no rebalance."""
+        self.queue(Callback(function, arguments))
+
+    def _tell(self, topic: str | None, partition: int, error: KafkaError) -> None:
+        self.fetcher.tell(topic, partition, error)
+        self.ready()
+
+    # What is read
+
+    def want_topics(self) -> None:
+        """Keep the topics in the picture that are subscribed to, read or asked about, and no others."""
+        wanted = self.subscription.names | self.subscription.topics() | self.lookup.topics()
+        if self.group is not None:
+            wanted |= self.group.planned_topics
+        self.client.metadata.want_only(wanted, every=bool(self.subscription.patterns))
+
+    def assignment_changed(self) -> None:
+        """Partitions have come or gone."""
+        self.want_topics()
+        self._follow(self.client.metadata.cluster)
+        self.wake()
+
+    def _follow(self, cluster: Cluster) -> None:
+        """Give up positions in topics that were made anew, and tell."""
+        found = follow(self.subscription, cluster)
+        if found.lost and self.group is not None:
+            self.group_offsets.forget(found.lost)
+        for state, error in found.news:
+            if state is None:
+                self.client.on_error(error)
+            else:
+                self._tell(state.topic, state.partition, error)
+
+    # Events of the machines
+
+    def _on_event(self, event: Event) -> None:
+        if isinstance(event, RecordsReady):
+            self.ready()
+        elif isinstance(event, (Rebalance, Left)):
+            self._on_group_event(event)
+        elif isinstance(event, MetadataChanged):
+            self._refused = False
+            self._follow(event.cluster)
+            self._report_topics(event)
+        elif isinstance(event, MetadataFailed):
+            if not self._refused:  # once, until a broker answers again
+                self._tell(None, -1, event.error)
+            self._refused = True
+        elif isinstance(event, PositionFailed):
+            self._tell(event.topic, event.partition, event.error)
+        elif isinstance(event, GroupFailed):
+            self._tell(None, -1, event.error)
+
+    def _on_error(self, error: KafkaError) -> None:
+        self.notify(self.config["error_cb"], error)
+
+    def _report_topics(self, event: MetadataChanged) -> None:
+        """Tell once about each topic that is asked for and can not be read."""
+        for name in self.subscription.names | self.subscription.topics():
+            info = event.cluster.topics.get(name)
+            if info is None or info.error is None:
+                self._reported_topics.discard(name)
+            elif name not in self._reported_topics:
+                self._reported_topics.add(name)
+                text = f"Subscribed topic not available: {info.error}"
+                self._tell(name, -1, KafkaError(info.error.code(), text))

@@ -1,0 +1,234 @@
+"""A consumer's offsets as its application knows them: positions, commits by hand and by the clock, questions.
+
+Coroutines run on the loop's thread; `positions`, `store` and `group_member` belong to the application's. As whom a
+partition's offset is committed is decided by `machines.groups.ownership`. It must not know callbacks or rebalances.
+
+Read next: `machines.consumer.offsets`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+from headrace.arguments import instance_of, list_of
+from headrace.client.consumer.consumer_machines import ConsumerMachines
+from headrace.errors import KafkaError, KafkaException
+from headrace.machines.consumer.subscription import EARLIEST, LATEST
+from headrace.machines.producer.transactions import ConsumerGroupMetadata
+from headrace.records import Message
+from headrace.types.records import OFFSET_END, OFFSET_INVALID, TopicPartition
+
+__all__ = ["ConsumerOffsets", "Partitions"]
+
+Partitions = list[TopicPartition]
+
+_FOREVER = float("inf")
+_LAST_COMMIT_TIMEOUT_S = 5.0
+_COMMIT_TIMEOUT_S = 60.0
+_NOTHING_TO_COMMIT = KafkaError(KafkaError._NO_OFFSET, "Commit failed: no new offset is stored")
+
+
+class ConsumerOffsets:
+    """What an application asks and says about offsets.
+
+    Args:
+        machines: those of the consumer.
+    """
+
+    def __init__(self, machines: ConsumerMachines) -> None:
+        self._machines = machines
+        self._config, self._subscription = machines.config, machines.subscription
+        self._timer: asyncio.TimerHandle | None = None
+
+    # The application's thread
+
+    def group_member(self) -> ConsumerGroupMetadata | None:
+        """The member that this consumer was when the application last read; None without a "group.id".
+
+        A rebalance may have come since, in the background. Offsets of what was read before it must not pass as those
+        of the new generation: another consumer may have the partitions by now (KIP-447).
+        """
+        self._machines.check_open()
+        return None if self._machines.group is None else self._machines.ownership.member
+
+    def positions(self, partitions: Partitions) -> Partitions:
+        """The offset of the next record of each partition."""
+        self._machines.check_open()
+        found = []
+        for tp in list_of(TopicPartition, partitions, "partitions"):
+            state = self._subscription.get(tp.topic, tp.partition)
+            found.append(TopicPartition(tp.topic, tp.partition, *(() if state is None else (state.position,))))
+        return found
+
+    def store(self, message: Message | None, offsets: Partitions | None) -> None:
+        """Choose what the next commit covers."""
+        self._machines.check_open()
+        if self._config["enable.auto.offset.store"]:
+            raise KafkaException(KafkaError(
+                KafkaError._INVALID_ARG, 'store_offsets() needs "enable.auto.offset.store": false'))
+        given = _offsets_of(message, offsets)
+        if given is None:
+            raise ValueError("expected either message or offsets")
+        for tp in given:
+            state = self._subscription.require(tp.topic, tp.partition)
+            state.stored_metadata = tp.metadata
+            state.stored = tp.offset
+
+    # Commits
+
+    async def commit(
+        self, message: Message | None, offsets: Partitions | None, asynchronous: bool
+    ) -> Partitions | None:
+        """Commit the offset after a message, or offsets, or what is stored."""
+        self._machines.check_open()
+        self._machines.require_group()
+        given = _offsets_of(message, offsets)
+        wanted = self._subscription.to_commit() if given is None else [tp for tp in given if tp.offset >= 0]
+        if not asynchronous:
+            if not wanted:
+                raise KafkaException(_NOTHING_TO_COMMIT)
+            return await self._commit_and_wait(wanted)
+        self._begin_commit(wanted)
+        return None
+
+    def _begin_commit(self, offsets: Partitions) -> None:
+        """Commit; `on_commit` is told how it went."""
+        if not offsets:
+            self._on_committed([], _NOTHING_TO_COMMIT)
+            return
+        self._machines.group_offsets.commit(offsets, self._machines.clock() + _COMMIT_TIMEOUT_S, self._on_committed)
+        self._machines.wake()
+
+    async def _commit_and_wait(self, offsets: Partitions, timeout_s: float = _COMMIT_TIMEOUT_S) -> Partitions:
+        """Commit and say how it went; raises `KafkaException` when no partition was committed."""
+        outcome: asyncio.Future[tuple[Partitions, KafkaError | None]] = self._machines.client.future()
+        self._machines.group_offsets.commit(
+            offsets, self._machines.clock() + timeout_s, lambda done, error: _resolve(outcome, (done, error)))
+        self._machines.wake()
+        partitions, error = await outcome
+        if error is not None and all(tp.error is not None for tp in partitions):
+            raise KafkaException(error)
+        return partitions
+
+    async def commit_stored(self) -> None:
+        """Commit before partitions are given up; a failure is told to `on_commit` and stops nothing."""
+        if self._machines.group is None or not self._config["enable.auto.commit"]:
+            return
+        stored = self._subscription.to_commit()
+        if stored:
+            try:
+                await self._commit_and_wait(stored, _LAST_COMMIT_TIMEOUT_S)
+            except KafkaException as failure:
+                self._on_committed(stored, failure.error)
+
+    def start_auto_commit(self) -> None:
+        """Commit what is stored after "auto.commit.interval.ms", and so on, if that is asked for."""
+        interval_s = self._config.seconds("auto.commit.interval.ms") if self._config["enable.auto.commit"] else 0.0
+        if self._timer is None and self._machines.group is not None and interval_s:
+            self._timer = asyncio.get_running_loop().call_later(interval_s, self._auto_commit)
+
+    def stop_auto_commit(self) -> None:
+        """Commit nothing by the clock any more."""
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def _auto_commit(self) -> None:
+        self._timer = None
+        group, stored = self._machines.group, self._subscription.to_commit()
+        # While a rebalance waits for the application the group would refuse what was read before it.
+        met = group is not None and group.identity.generation == self._machines.ownership.member.generation
+        if stored and met and not self._machines.group_offsets.is_committing:
+            self._begin_commit(stored)
+        self.start_auto_commit()
+
+    def _on_committed(self, partitions: Partitions, error: KafkaError | None) -> None:
+        on_commit = self._config["on_commit"]
+        if on_commit is not None:
+            self._machines.notify(on_commit, error, partitions)
+
+    # Questions
+
+    async def committed(self, partitions: Partitions, timeout: float | None) -> Partitions:
+        """What the group has for these partitions."""
+        self._machines.check_open()
+        partitions = list_of(TopicPartition, partitions, "partitions")
+        self._machines.require_group()
+        ask = self._machines.group_offsets.ask
+        return await self._ask(partitions, timeout, lambda tp, expires_at, found: ask([tp], expires_at, found))
+
+    async def watermarks(self, partition: TopicPartition, timeout: float | None, cached: bool) -> tuple[int, int]:
+        """The first offset of a partition, and the one after its last record."""
+        self._machines.check_open()
+        instance_of(TopicPartition, partition, "partition")
+        if cached:
+            state = self._subscription.get(partition.topic, partition.partition)
+            known = state is not None and state.high_watermark >= 0
+            return (state.log_start, state.high_watermark) if state and known else (OFFSET_INVALID, OFFSET_INVALID)
+        ends = [TopicPartition(partition.topic, partition.partition, at) for at in (EARLIEST, LATEST)]
+        low, high = [(await self._look_up([end], timeout))[0] for end in ends]
+        for found in (low, high):
+            if found.error is not None:
+                raise KafkaException(found.error)
+        return low.offset, high.offset
+
+    async def at_times(self, partitions: Partitions, timeout: float | None) -> Partitions:
+        """The first offset at or after the time (ms) in each partition's `offset`; `OFFSET_END` when none is."""
+        self._machines.check_open()
+        if partitions == []:
+            raise KafkaException(KafkaError(
+                KafkaError._INVALID_ARG, "offsets_for_times() takes at least one partition"))
+        found = await self._look_up(partitions, timeout)
+        for tp in found:
+            tp.offset = OFFSET_END if tp.error is None and tp.offset < 0 else tp.offset
+        return found
+
+    async def _look_up(self, partitions: Partitions, timeout: float | None) -> Partitions:
+        """What the leaders have at the times in `offset`, EARLIEST and LATEST included."""
+        self._machines.check_open()
+        partitions = list_of(TopicPartition, partitions, "partitions")
+        self._machines.client.metadata.want_topics(sorted({tp.topic for tp in partitions}))
+        ask = self._machines.lookup.ask
+        try:
+            return await self._ask(partitions, timeout, lambda tp, expires_at, found: ask(
+                tp.topic, tp.partition, tp.offset, expires_at, found))
+        finally:
+            self._machines.want_topics()
+
+    async def _ask(
+        self, partitions: Partitions, timeout: float | None,
+        ask: Callable[[TopicPartition, float, Callable[[TopicPartition], None]], None],
+    ) -> Partitions:
+        expires_at = _FOREVER if timeout is None or timeout < 0 else self._machines.clock() + timeout
+        answers = []
+        for tp in partitions:
+            answer: asyncio.Future[TopicPartition] = self._machines.client.future()
+            answers.append(answer)
+            ask(tp, expires_at, _resolver(answer))
+        self._machines.wake()
+        return list(await asyncio.gather(*answers))
+
+
+def _resolve(future: asyncio.Future[Any], value: Any) -> None:
+    if not future.done():
+        future.set_result(value)
+
+
+def _resolver(future: asyncio.Future[TopicPartition]) -> Callable[[TopicPartition], None]:
+    return lambda found: _resolve(future, found)
+
+
+def _offsets_of(message: Message | None, offsets: Partitions | None) -> Partitions | None:
+    """The offsets that `commit` and `store_offsets` were given, in either form; None for none."""
+    if message is not None and offsets is not None:
+        raise ValueError("message and offsets are mutually exclusive")
+    if message is None:
+        return None if offsets is None else list_of(TopicPartition, offsets, "offsets")
+    error = instance_of(Message, message, "message").error()
+    if error is not None:
+        raise KafkaException(error)
+    topic, partition, offset = message.topic(), message.partition(), message.offset()
+    if topic is None or partition is None or offset is None:
+        raise KafkaException(KafkaError(KafkaError._INVALID_ARG, "The message has no topic, partition and offset"))
+    return [TopicPartition(topic, partition, offset + 1, None, message.leader_epoch())]

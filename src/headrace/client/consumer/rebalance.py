@@ -1,0 +1,139 @@
+"""Rebalances as the application meets them: its callbacks, what they leave undone, and the end of the membership.
+
+A rebalance waits in the queue of callbacks, with a callback or without, until the application comes in: partitions come
+and go in its own thread only (decision 0011). Coroutines run on the loop's thread. It must not know what kind of group
+there is. Read next: `machines.groups.membership`, `machines.groups.ownership`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from typing import Any
+
+from headrace.client.consumer.consumer_machines import Callback, ConsumerMachines
+from headrace.client.consumer.consumer_offsets import ConsumerOffsets, Partitions
+from headrace.client.waits import Steps
+from headrace.machines.groups.membership import Change, Left, Rebalance
+
+__all__ = ["RebalanceCallback", "Rebalances"]
+
+RebalanceCallback = Callable[[Any, Partitions], Any]
+"""Called as callback(consumer, partitions); the asyncio consumer also takes coroutine functions."""
+
+_LEAVE_TIMEOUT_S = 5.0
+
+
+class Rebalances:
+    """What an application is told when partitions come and go.
+
+    Args:
+        machines: those of the consumer.
+        offsets: commits before partitions are given up.
+        awaits: callbacks may be coroutine functions.
+
+    Attributes:
+        callbacks: what the application gave with its subscription.
+        handled: a rebalance callback has changed the assignment itself.
+    """
+
+    def __init__(self, machines: ConsumerMachines, offsets: ConsumerOffsets, awaits: bool) -> None:
+        self._machines, self._offsets, self._awaits = machines, offsets, awaits
+        self.callbacks: dict[Change, Callable[[Partitions], Any] | None] = {}
+        self.handled = False
+        self._left: asyncio.Future[None] | None = None
+
+    def on_event(self, event: Rebalance | Left) -> None:
+        """A membership has something for the application (loop's thread)."""
+        if isinstance(event, Rebalance):
+            function = self.callbacks.get(event.change) or _unheard
+            self._machines.queue(Callback(function, (event.partitions,), event))
+        elif self._left is not None and not self._left.done():
+            self._left.set_result(None)
+
+    def ends_call(self, callback: Callback) -> bool:
+        """Whether a call that has records ends before this, so that none hands out records of two assignments."""
+        return callback.rebalance is not None
+
+    def run(self, callback: Callback) -> Steps[None]:
+        """Run a callback, and let the group go on if it was told of a rebalance."""
+        self.handled = False
+        if callback.rebalance is not None:
+            self._machines.ownership.meet(callback.rebalance)
+        try:
+            result = callback.function(*callback.arguments)
+            if self._awaits and inspect.isawaitable(result):
+                yield _result_of(result)
+        finally:
+            if callback.rebalance is not None:
+                yield self._complete(callback.rebalance)
+
+    async def _complete(self, event: Rebalance) -> None:
+        """Do what the application's callback left undone, and let the group go on."""
+        if event.change is Change.REVOKE:
+            await self._offsets.commit_stored()
+        if not self.handled:
+            self._apply(event)
+        self._machines.ownership.part(event)
+        self._machines.require_group().callback_done(self._machines.clock())
+        self._machines.assignment_changed()
+        self._offsets.start_auto_commit()
+
+    def _apply(self, event: Rebalance) -> None:
+        subscription = self._machines.subscription
+        if event.change is not Change.ASSIGN:
+            subscription.remove(tp for tp in event.partitions if subscription.get(tp.topic, tp.partition) is not None)
+        elif event.incremental:
+            subscription.add(event.partitions)
+        else:
+            subscription.assign(event.partitions)
+
+    # The end of the membership
+
+    def revocation(self) -> list[Callback]:
+        """The callbacks to run before the group is left. Others are not served any more.
+
+        The application has come in: what it commits now carries the identity of the newest rebalance.
+        """
+        machines, lost = self._machines, []
+        for waiting in machines.callbacks:
+            if waiting.rebalance is not None:
+                machines.ownership.meet(waiting.rebalance)
+                lost += [waiting] if waiting.rebalance.change is Change.LOSE else []
+        machines.callbacks.clear()
+        if not machines.usable:
+            return []
+        function = self.callbacks.get(Change.REVOKE)
+        held = machines.subscription.positions()
+        if function is None or not held or machines.group is None or not machines.group.owned:
+            return lost
+        return [Callback(function, (held,))]
+
+    async def leave_group(self) -> None:
+        """Commit what is stored, give everything up, and say goodbye to the group."""
+        machines, group = self._machines, self._machines.group
+        await self._offsets.commit_stored()
+        machines.subscription.assign([])
+        machines.subscription.subscribe([])
+        machines.want_topics()
+        if group is None:
+            return
+        machines.ownership.leave()
+        if group.is_outside:
+            return
+        self._left = asyncio.get_running_loop().create_future()
+        group.leave()
+        machines.wake()
+        with suppress(TimeoutError):  # the group finds out by itself when the session ends
+            await asyncio.wait_for(self._left, _LEAVE_TIMEOUT_S)
+        self._left = None
+
+
+async def _result_of(begun: Awaitable[Any]) -> Any:
+    return await begun
+
+
+def _unheard(partitions: Partitions) -> None:
+    """Takes the place of a rebalance callback that the application did not give."""

@@ -1,0 +1,124 @@
+"""What a consumer asks of its group, whatever kind of group that is; `machines.groups.classic` is one kind.
+
+A membership is a machine. It says what changes with `Rebalance` events and then waits for `callback_done`, because an
+application may commit or look up its own offsets first; one event is on its way at a time. The client above says when
+the application reads, and as whom offsets are committed is kept by `machines.groups.ownership`. This module must not
+know how members join, or what the application's callbacks do.
+
+Read next: `machines.groups.classic`, `machines.groups.group_protocols`, which chooses the kind.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from enum import Enum
+from typing import Protocol
+
+from headrace.config import Config
+from headrace.errors import KafkaError
+from headrace.machines.cluster.coordinator import CoordinatorFinder
+from headrace.machines.cluster.metadata import Metadata
+from headrace.machines.consumer.subscription import Key, Subscription
+from headrace.machines.machine import Event, Machine
+from headrace.machines.producer.transaction_requests import ConsumerGroupMetadata
+from headrace.slotted import slotted
+from headrace.types.records import TopicPartition
+
+__all__ = ["Change", "GroupFailed", "Left", "Membership", "MembershipFactory", "Rebalance"]
+
+
+class Change(Enum):
+    """What happens to the partitions of a `Rebalance`."""
+
+    ASSIGN = "assigned"
+    REVOKE = "revoked"
+    LOSE = "lost"
+
+
+@slotted()
+class Rebalance(Event):
+    """Partitions come or go. The client answers with `Membership.callback_done`.
+
+    Attributes:
+        incremental: the partitions are a change to the assignment; else they are all of it.
+        generation, member_id: who this consumer is in the group while it deals with the change; -1 and "" when it was
+            dropped.
+    """
+
+    change: Change
+    partitions: list[TopicPartition]
+    incremental: bool
+    generation: int
+    member_id: str
+
+
+@slotted()
+class GroupFailed(Event):
+    """The group refuses this member; the application must be told. Fatal errors end the membership."""
+
+    error: KafkaError
+
+
+@slotted()
+class Left(Event):
+    """The member has left the group after `leave()`."""
+
+
+class Membership(Machine, Protocol):
+    """One member of one group.
+
+    Attributes:
+        application_at: an input: when the application last came back from `poll()`; infinity while it is inside.
+        stalled: the member left because the application did not poll. It comes back at the next `poll()`, for which
+            the client has to wake the machines.
+    """
+
+    application_at: float
+    stalled: bool
+
+    @property
+    def identity(self) -> ConsumerGroupMetadata:
+        """Who this member is in the newest generation that it knows; generation -1 and "" where it is nobody."""
+        ...
+
+    @property
+    def is_outside(self) -> bool:
+        """Whether it neither is a member nor becomes one: before `subscribe`, and after `leave`."""
+        ...
+
+    @property
+    def owned(self) -> frozenset[Key]:
+        """The partitions that this member holds."""
+        ...
+
+    @property
+    def planned_topics(self) -> frozenset[str]:
+        """The topics that this member watches for other members."""
+        ...
+
+    def subscribe(self, topics: Iterable[str], now: float) -> None:
+        """Become a member that reads these topics, or read these instead of those of before.
+
+        Args:
+            topics: names; one that starts with ``^`` is a regular expression.
+            now: monotonic seconds; "max.poll.interval.ms" begins to run, unless the application is inside of `poll()`.
+
+        Raises:
+            KafkaException: `_INVALID_ARG` for an empty name or a malformed pattern.
+        """
+        ...
+
+    def callback_done(self, now: float) -> None:
+        """The application has dealt with the last `Rebalance`."""
+        ...
+
+    def leave(self) -> None:
+        """Leave the group; `Left` follows. What is owned, and the subscription, must have been given up before."""
+        ...
+
+
+MembershipFactory = Callable[[Config, Subscription, Metadata, CoordinatorFinder], Membership]
+"""Makes the member of the group that a consumer's properties name.
+
+Called with the properties, the topics asked for, what is known of them, and where the group's coordinator is.
+"""

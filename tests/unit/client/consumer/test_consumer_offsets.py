@@ -1,0 +1,86 @@
+"""What an application says and asks about offsets: both faces take and refuse the same, with the same words."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from headrace.aio import AIOConsumer
+from headrace.client.consumer.consumer import Consumer
+from headrace.errors import KafkaError, KafkaException
+from headrace.records import Message
+from headrace.testing import EmbeddedBroker
+from headrace.types.records import OFFSET_INVALID, TopicPartition
+from tests.support.group_members import fill
+
+BY_HAND = {"group.id": "g", "enable.auto.offset.store": False, "enable.auto.commit": False}
+RECORD = Message(topic="t", partition=0, offset=7)
+EVENT = Message(topic="t", partition=0, offset=7, error=KafkaError(KafkaError._PARTITION_EOF))
+PLACE = TopicPartition("t", 0, 3)
+
+REFUSED: dict[str, tuple[dict[str, Any], Callable[[Any], Any], str]] = {
+    "a commit without a group": ({}, lambda reader: reader.commit(), r"group\.id"),
+    "a question without a group": ({}, lambda reader: reader.committed([PLACE]), r"group\.id"),
+    "nothing to commit": (BY_HAND, lambda reader: reader.commit(asynchronous=False), "no new offset is stored"),
+    "both forms": (BY_HAND, lambda reader: reader.commit(RECORD, [PLACE]), "mutually exclusive"),
+    "an event": (BY_HAND, lambda reader: reader.commit(EVENT), "_PARTITION_EOF"),
+    "offsets that are no list": (BY_HAND, lambda reader: reader.commit(offsets=PLACE), "offsets must be a list"),
+    "neither form": (BY_HAND, lambda reader: reader.store_offsets(), "expected either message or offsets"),
+    "a partition that is not assigned": (BY_HAND, lambda reader: reader.store_offsets(RECORD), "is not assigned"),
+    "storing by hand and by itself": (
+        {"group.id": "g"}, lambda reader: reader.store_offsets(RECORD), r"enable\.auto\.offset\.store"),
+    "times of nothing": ({}, lambda reader: reader.offsets_for_times([]), "takes at least one partition"),
+    "watermarks of no partition": ({}, lambda reader: reader.get_watermark_offsets("t"), "must be TopicPartition"),
+    "positions of no list": ({}, lambda reader: reader.position(PLACE), "partitions must be a list"),
+}
+
+
+@pytest.fixture(scope="module")
+def broker() -> Iterator[EmbeddedBroker]:
+    with EmbeddedBroker(topics={"t": 4}) as broker:
+        fill(broker, "t", 5)
+        yield broker
+
+
+@pytest.mark.parametrize(("properties", "call", "text"), REFUSED.values(), ids=REFUSED)
+def test_both_faces_refuse_the_same(
+    broker: EmbeddedBroker, properties: dict[str, Any], call: Callable[[Any], Any], text: str
+) -> None:
+    config = {"bootstrap.servers": broker.bootstrap_servers, **properties}
+    with Consumer(config) as reader, pytest.raises((KafkaException, TypeError, ValueError), match=text) as refused:
+        call(reader)
+
+    async def main() -> None:
+        async with AIOConsumer(config) as reader:
+            with pytest.raises(refused.type) as again:
+                await call(reader)
+            assert str(again.value) == str(refused.value)
+
+    asyncio.run(main())
+
+
+def test_an_asynchronous_commit_of_nothing_is_told_to_on_commit(broker: EmbeddedBroker) -> None:
+    told: list[tuple[KafkaError | None, list[TopicPartition]]] = []
+    config = {"bootstrap.servers": broker.bootstrap_servers, **BY_HAND}
+    with Consumer({**config, "on_commit": lambda error, partitions: told.append((error, partitions))}) as reader:
+        assert reader.commit() is None
+        assert told == [], "it is told from poll()"
+        reader.poll(0)
+    assert [(error, partitions) for error, partitions in told] == [(KafkaError._NO_OFFSET, [])]
+
+
+def test_cached_watermarks_are_unknown_before_anything_was_fetched(broker: EmbeddedBroker) -> None:
+    with Consumer({"bootstrap.servers": broker.bootstrap_servers}) as reader:
+        assert reader.get_watermark_offsets(PLACE, cached=True) == (OFFSET_INVALID, OFFSET_INVALID)
+        assert reader.position([PLACE])[0].offset == OFFSET_INVALID
+
+
+def test_a_commit_of_a_message_covers_it_and_what_is_before(broker: EmbeddedBroker) -> None:
+    with Consumer({"bootstrap.servers": broker.bootstrap_servers, **BY_HAND}) as reader:
+        done = reader.commit(Message(topic="t", partition=1, offset=2), asynchronous=False)
+        assert done is not None
+        assert [(tp.partition, tp.offset, tp.error) for tp in done] == [(1, 3, None)]
+        assert [tp.offset for tp in reader.committed([TopicPartition("t", 1)], 5)] == [3]

@@ -1,0 +1,68 @@
+"""What every kind of group has that a consumer may be a member of."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+import pytest
+
+from headrace.config import CONSUMER, Config
+from headrace.errors import KafkaException
+from headrace.machines.cluster.coordinator import GROUP, CoordinatorFinder
+from headrace.machines.cluster.metadata import Metadata
+from headrace.machines.consumer.subscription import Subscription
+from headrace.machines.groups.classic import ClassicGroup
+from headrace.machines.groups.membership import Membership, MembershipFactory
+from headrace.machines.producer.transaction_requests import ConsumerGroupMetadata
+from tests.support.static_membership import StaticMembership
+
+KINDS: list[MembershipFactory] = [ClassicGroup, StaticMembership]
+FOREVER = float("inf")
+
+
+@pytest.fixture(params=KINDS)
+def kind(request: pytest.FixtureRequest) -> Any:
+    return request.param
+
+
+def made(kind: MembershipFactory, **properties: Any) -> tuple[Membership, Subscription]:
+    config = Config(CONSUMER, {"bootstrap.servers": "h:1", "group.id": "g", **properties})
+    subscription = Subscription("g", "latest")
+    return kind(config, subscription, Metadata([("h", 1)]), CoordinatorFinder(GROUP, "g")), subscription
+
+
+def test_it_has_all_that_the_protocol_names(kind: MembershipFactory) -> None:
+    member, _ = made(kind)
+    wanted = {name for name, _ in inspect.getmembers(Membership) if not name.startswith("_")}
+    assert wanted | set(Membership.__annotations__) <= set(dir(member))
+
+
+def test_it_is_nobody_and_holds_nothing_before_it_is_subscribed(kind: MembershipFactory) -> None:
+    member, _ = made(kind)
+    assert member.identity == ConsumerGroupMetadata("g")
+    assert (member.is_outside, member.stalled, member.application_at) == (True, False, FOREVER)
+    assert (member.owned, member.planned_topics) == (frozenset(), frozenset())
+
+
+def test_the_time_between_two_polls_begins_with_the_subscription(kind: MembershipFactory) -> None:
+    member, subscription = made(kind)
+    member.subscribe(["t"], 5.0)
+    assert subscription.names == {"t"}
+    assert member.application_at == 5.0
+    member.subscribe(["u"], 6.0)
+    assert subscription.names == {"u"}
+    assert member.application_at == 5.0, "the application has not polled meanwhile"
+
+
+def test_a_subscription_that_is_refused_changes_nothing(kind: MembershipFactory) -> None:
+    member, subscription = made(kind)
+    with pytest.raises(KafkaException, match="empty topic name"):
+        member.subscribe([""], 5.0)
+    assert not subscription.is_subscribed
+    assert (member.is_outside, member.application_at) == (True, FOREVER)
+
+
+def test_a_member_of_a_classic_group_keeps_its_instance_id_while_it_is_nobody() -> None:
+    member, _ = made(ClassicGroup, **{"group.instance.id": "one"})
+    assert member.identity == ConsumerGroupMetadata("g", -1, "", "one")
