@@ -13,7 +13,7 @@ import pytest
 
 from headrace.client.producer.faces.aio_producer import AIOProducer
 from headrace.client.producer.faces.producer import Producer
-from headrace.client.producer.faces.sending import Pace
+from headrace.client.producer.producer_calls import Pace
 from headrace.errors import BufferFullError, ClientClosedError, ConfigError, KafkaError, KafkaException
 from headrace.records import Budget
 
@@ -30,7 +30,7 @@ def nobody():
 def producer(nobody):
     made = Producer({"bootstrap.servers": nobody, "error_cb": lambda error: None})
     yield made
-    made.purge() if not made._core.closed else None
+    made.purge() if not made._engine.closed else None
     made.close()
 
 

@@ -1,38 +1,38 @@
 """`AIOProducer`: the producer for asyncio, on the caller's own loop. No thread, no executor.
 
-It must not decide anything: `client.producer.producer_engine` does. Read next: `client.producer.producer_engine`.
+It must not decide anything. Read next: `client.producer.producer_calls`, which all faces call.
 """
 
 from __future__ import annotations
 
 import asyncio
 import functools
-import math
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from concurrent.futures import Executor
+from contextlib import asynccontextmanager
 from typing import Any
 
-from headrace.client.coroutine_callbacks import with_started
-from headrace.client.producer.faces.aio_sending import AIOSending
-from headrace.client.producer.faces.aio_transactional import AIOTransactional
-from headrace.client.producer.interception import Entrance, refused_message
+from headrace.client.coroutine_callbacks import started, with_started
+from headrace.client.producer.column_feed import ColumnRole, Roles, RowsReport
+from headrace.client.producer.interception import Callback, Deliver, resolve
 from headrace.client.producer.interceptors import InterceptorChain
-from headrace.client.producer.producer_engine import Core
+from headrace.client.producer.producer_calls import ProducerCalls
+from headrace.client.producer.producer_engine import ProducerEngine
 from headrace.client.producer.topics import producer_closed
 from headrace.client.producer.transaction_calls import seconds
 from headrace.client.statistics import Metrics
+from headrace.client.waits import LoopWaits, Wait
 from headrace.config import PRODUCER, Config
 from headrace.errors import KafkaError, KafkaException
+from headrace.machines.producer.transactions import ConsumerGroupMetadata
 from headrace.records import AIOIntake, Message
-from headrace.types.records import Headers, ProducerRecord
+from headrace.types.records import Headers, ProducerRecord, RecordMetadata, TopicPartition
 
-__all__ = ["AIOProducer"]
-
-_OF_THE_RECORD = (KafkaError.MSG_SIZE_TOO_LARGE, KafkaError._UNKNOWN_PARTITION)
+__all__ = ["AIOProducer", "AIOTransaction"]
 
 
-class AIOProducer(AIOSending, AIOTransactional):
+class AIOProducer:
     """A producer for asyncio (confluent_kafka.aio's names).
 
     `produce()` waits only while the buffer is full; it returns a future of the delivered message:
@@ -58,35 +58,43 @@ class AIOProducer(AIOSending, AIOTransactional):
     ) -> None:
         self._config = Config(PRODUCER, with_started(producer_conf), servers_needed=False)
         self._chain = InterceptorChain.of(self._config)
-        self._core_if_started: Core | None = None
-        self._changed = asyncio.Event()
+        self._calls_if_started: ProducerCalls[LoopWaits] | None = None
+        self._waits = LoopWaits()
+        self._run = self._waits.run
         self._closing: asyncio.Future[None] | None = None
-        self._served = 0
+        self._served = self._changes = 0
 
     @property
-    def _core(self) -> Core:
-        if self._core_if_started is None:
+    def _calls(self) -> ProducerCalls[LoopWaits]:
+        if self._calls_if_started is None:
             if self._closing is not None:
                 raise producer_closed()
-            self._core_if_started = core = Core(self._config, self._on_change, same_thread=True)
-            core.deliveries.only_errors = False  # futures are to be resolved in any case
-            self._entrance = Entrance(core, self._chain)
-            core.deliveries.unheard = functools.partial(_on_unheard, asyncio.get_running_loop())
+            engine = ProducerEngine(self._config, self._on_change, same_thread=True)
+            engine.deliveries.only_errors = False  # futures are to be resolved in any case
+            engine.deliveries.unheard = functools.partial(_on_unheard, asyncio.get_running_loop())
+            calls = self._calls_if_started = ProducerCalls(engine, self._chain, self._waits, serves=lambda: False)
             if type(self).produce is AIOProducer.produce and self._config["on_delivery"] is None:
-                intake = AIOIntake(self._entrance.open, self._produce_one, core.wake, _new_future, self._ease)
+                intake = AIOIntake(calls.entrance.open, self._produce_one, engine.wake, _new_future,
+                                   lambda: self._run(calls.ease()))
                 self.__dict__["produce"] = intake.produce  # saves Python's frames and a future for each record
-        return self._core_if_started
+        return self._calls_if_started
+
+    @property
+    def _engine(self) -> ProducerEngine:
+        return self._calls.engine
 
     def _on_change(self) -> None:
-        if self._core_if_started is None:
+        calls = self._calls_if_started
+        if calls is None:
             return
         try:
-            self._served += self._core_if_started.deliveries.serve()
+            self._served += calls.engine.deliveries.serve()
         except Exception as error:  # a callback's; the rest of the reports must not wait for ever
             loop = asyncio.get_running_loop()
             loop.call_exception_handler({"message": "a callback of a producer raised", "exception": error})
             loop.call_soon(self._on_change)
-        self._changed.set()
+        self._changes += 1
+        self._waits.tell()
 
     async def produce(
         self,
@@ -125,20 +133,70 @@ class AIOProducer(AIOSending, AIOTransactional):
         on_delivery: Callable[[KafkaError | None, Message], Any] | None, timestamp: int, headers: Headers | None,
     ) -> asyncio.Future[Message]:
         """`produce`, with everything that may be unusual."""
-        core = self._core
-        future: asyncio.Future[Message] = asyncio.get_running_loop().create_future()
+        calls, future = self._calls, _new_future()
         report = _Report(future, self._wanted(on_delivery or self._config["on_delivery"]))
-        arguments = (topic, value, key, partition, timestamp, headers)
-        try:
-            await self._produce(arguments, report)
-            if topic not in core.buffers.all:
-                await asyncio.sleep(0)  # else the loop would never hear of the topic
-        except KafkaException as refused:
-            if refused.error not in _OF_THE_RECORD:
-                raise
-            record = ProducerRecord(topic, value, key, partition, headers, timestamp)
-            core.deliveries.add_notice(report, refused.error, refused_message(record, refused.error))
+        await self._run(calls.produce_reported((topic, value, key, partition, timestamp, headers), report))
         return future
+
+    async def send(self, record: ProducerRecord, callback: Callback | None = None) -> asyncio.Future[RecordMetadata]:
+        """As `Producer.send`, awaited: `metadata = await (await producer.send(record))`.
+
+        The callback is called on the loop; it may be a coroutine function.
+        """
+        future: asyncio.Future[RecordMetadata] = asyncio.get_running_loop().create_future()
+        return await self._run(self._calls.send_into(future, record, started(callback)))
+
+    async def produce_batch(
+        self,
+        topic: str,
+        messages: list[dict[str, Any]],
+        partition: int = -1,
+        callback: Callable[[KafkaError | None, Message], Any] | None = None,
+        on_delivery: Callable[[KafkaError | None, Message], Any] | None = None,
+    ) -> int:
+        """As `Producer.produce_batch`, awaited: it waits while the buffer is full."""
+        default = callback or on_delivery or self._config["on_delivery"]
+        return await self._run(self._calls.produce_batch(topic, messages, partition, default, self._wanted))
+
+    def _wanted(self, callback: Deliver | None) -> Deliver | None:
+        """A callback as `delivery.report.only.error` wants it called."""
+        call: Deliver | None = started(callback)
+        if call is None or not self._config["delivery.report.only.error"]:
+            return call
+        return lambda error, message: None if error is None else call(error, message)
+
+    async def produce_arrow(
+        self,
+        topic: str,
+        table: Any,
+        *,
+        value: str = "value",
+        key: ColumnRole = ...,
+        headers: ColumnRole = ...,
+        timestamp: ColumnRole = ...,
+        partition: ColumnRole = ...,
+    ) -> asyncio.Future[int]:
+        """As `Producer.produce_arrow`, awaited: `stored = await (await producer.produce_arrow(topic, table))`."""
+        return await self.produce_batches(
+            topic, [table], value=value, key=key, headers=headers, timestamp=timestamp, partition=partition)
+
+    async def produce_batches(
+        self,
+        topic: str,
+        tables: Iterable[Any],
+        *,
+        value: str = "value",
+        key: ColumnRole = ...,
+        headers: ColumnRole = ...,
+        timestamp: ColumnRole = ...,
+        partition: ColumnRole = ...,
+    ) -> asyncio.Future[int]:
+        """The same for the rows of many tables, or of a stream of record batches, one after the other."""
+        stored: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+        roles = Roles(value, key, headers, timestamp, partition)
+        report = RowsReport(topic, functools.partial(resolve, stored))
+        await self._run(self._calls.produce_batches(topic, tables, roles, report))
+        return stored
 
     async def poll(self, timeout: float = 0) -> int:
         """Wait until something is reported. The loop calls callbacks by itself, whether this is called or not.
@@ -152,10 +210,12 @@ class AIOProducer(AIOSending, AIOTransactional):
         Raises:
             ClientClosedError: the producer is closed.
         """
-        if self._core.closed:
+        engine, before = self._engine, self._changes
+        if engine.closed:
             raise producer_closed()
-        if not self._served:  # `close()` ends the wait as well
-            await self._change(time.monotonic() + seconds(timeout))
+        if not self._served:
+            until = time.monotonic() + seconds(timeout)
+            await self._waits.wait(Wait(lambda: self._changes != before or engine.closed, until))
         served, self._served = self._served, 0
         return served
 
@@ -168,36 +228,68 @@ class AIOProducer(AIOSending, AIOTransactional):
         Returns:
             Number of records that still wait.
         """
-        core = self._core
-        expires_at = time.monotonic() + seconds(timeout)
-        core.flush(True)
-        try:
-            while len(core) and time.monotonic() < expires_at:
-                await self._change(expires_at)
-        finally:
-            core.flush(False)
-        return len(core)
+        return await self._run(self._calls.flush(time.monotonic() + seconds(timeout)))
 
     async def purge(self, in_queue: bool = True, in_flight: bool = True, blocking: bool = True) -> None:
         """Give up records that wait (`in_queue`) or were sent and not acknowledged (`in_flight`)."""
-        self._core.purge(in_queue, in_flight)
+        self._engine.purge(in_queue, in_flight)
 
     async def list_topics(self, topic: str | None = None, timeout: float = -1) -> Any:
-        """Ask the cluster for its brokers and topics, or for one topic.
+        """As `Producer.list_topics`, awaited."""
+        return await self._calls.list_topics(topic, timeout)
 
-        Args:
-            topic: only this one; None for all. Brokers create it if it does not exist and they do so
-                (auto.create.topics.enable).
-            timeout: seconds; negative waits as long as it takes.
+    async def cluster_id(self, timeout: float = -1) -> str | None:
+        """As `Producer.cluster_id`, awaited."""
+        return (await self._calls.list_topics(None, timeout)).cluster_id
 
-        Returns:
-            A `ClusterMetadata`.
-        """
-        return await self._core.list_topics(topic, timeout)
+    async def set_sasl_credentials(self, username: str, password: str) -> None:
+        """As `Producer.set_sasl_credentials`."""
+        self._engine.config.set_sasl_credentials(username, password)
 
     async def metrics(self) -> Metrics:
         """What `stats_cb` gets, as a dictionary: librdkafka's names, documented in `client.statistics`."""
-        return self._core.statistics.metrics()
+        return self._engine.statistics.metrics()
+
+    async def init_transactions(self, timeout: float = -1) -> None:
+        """As `Producer.init_transactions`, awaited.
+
+        What a cancelled call of transactions has begun goes on, as when it is out of time: call it again to go on
+        waiting.
+        """
+        await self._run(self._calls.init_transactions(timeout))
+
+    async def begin_transaction(self) -> None:
+        """As `Producer.begin_transaction`, awaited."""
+        await self._run(self._calls.begin_transaction())
+
+    async def send_offsets_to_transaction(
+        self, positions: list[TopicPartition], group_metadata: ConsumerGroupMetadata, timeout: float = -1
+    ) -> None:
+        """As `Producer.send_offsets_to_transaction`, awaited."""
+        await self._run(self._calls.send_offsets_to_transaction(positions, group_metadata, timeout))
+
+    async def commit_transaction(self, timeout: float = -1) -> None:
+        """As `Producer.commit_transaction`, awaited."""
+        await self._run(self._calls.commit_transaction(timeout))
+
+    async def abort_transaction(self, timeout: float = -1) -> None:
+        """As `Producer.abort_transaction`, awaited."""
+        await self._run(self._calls.abort_transaction(timeout))
+
+    @asynccontextmanager
+    async def transaction(self, timeout: float = -1) -> AsyncIterator[AIOTransaction]:
+        """As `Producer.transaction`, for `async with`.
+
+        A commit that is under way when it is cancelled, or out of time, cannot be aborted and goes on.
+        """
+        await self.begin_transaction()
+        try:
+            yield AIOTransaction(self)
+            await self.commit_transaction(timeout)
+        except BaseException:
+            if self._calls.can_abort:
+                await self.abort_transaction(timeout)
+            raise
 
     async def close(self) -> None:
         """Deliver what waits, then stop. Closing twice does nothing. An open transaction is aborted.
@@ -209,35 +301,17 @@ class AIOProducer(AIOSending, AIOTransactional):
                 await asyncio.wait((self._closing,))
             return
         self._closing = asyncio.get_running_loop().create_future()
-        core = self._core_if_started
+        calls = self._calls_if_started
         try:
-            if core is not None and not core.closed:
-                await self._close(core)
+            if calls is not None and not calls.engine.closed:
+                await self._run(calls.close(spare_callbacks=False))
         finally:
             if self._chain is not None:
                 self._chain.close()
             self._closing.set_result(None)
 
-    async def _close(self, core: Core) -> None:
-        core.refuse()
-        self._changed.set()  # tasks in `poll()` have nothing to wait for
-        try:
-            if core.transactions is not None:
-                await core.transactions.leave()
-            await self.flush()
-        finally:
-            await core.close()
-
-    async def _change(self, expires_at: float) -> None:
-        self._changed.clear()
-        left_s = expires_at - time.monotonic()
-        try:
-            await asyncio.wait_for(self._changed.wait(), None if left_s == math.inf else max(left_s, 0.0))
-        except TimeoutError:
-            pass
-
     def __len__(self) -> int:
-        return 0 if self._core_if_started is None else len(self._core_if_started)
+        return 0 if self._calls_if_started is None else len(self._engine)
 
     def __bool__(self) -> bool:
         return True
@@ -247,6 +321,17 @@ class AIOProducer(AIOSending, AIOTransactional):
 
     async def __aexit__(self, *exception: object) -> None:
         await self.close()
+
+
+class AIOTransaction:
+    """An open transaction of an `async with producer.transaction()` block."""
+
+    def __init__(self, producer: AIOProducer) -> None:
+        self._producer = producer
+
+    async def send_offsets(self, positions: list[TopicPartition], group_metadata: ConsumerGroupMetadata) -> None:
+        """Commit a consumer's offsets with the transaction; see `Producer.send_offsets_to_transaction`."""
+        await self._producer.send_offsets_to_transaction(positions, group_metadata)
 
 
 def _new_future() -> asyncio.Future[Message]:
@@ -272,10 +357,6 @@ class _Report:
         self._callback = callback
 
     def __call__(self, error: KafkaError | None, message: Message) -> None:
-        if not self._future.done():
-            if error is None:
-                self._future.set_result(message)
-            else:
-                self._future.set_exception(KafkaException(error))
+        resolve(self._future, message, None if error is None else KafkaException(error))
         if self._callback is not None:
             self._callback(error, message)

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from typing import Any, Generic, TypeVar
 
 from headrace.client.producer.faces.producer import DeliveryCallback, Producer
+from headrace.client.producer.topics import producer_closed
 from headrace.client.serdes import (
     CLUSTER_ID_TIMEOUT_S,
     MessageField,
@@ -94,7 +95,8 @@ class SerializingProducer(Producer, Generic[K, V]):
             TypeError: the topic is not str; no serializer was called.
             ValueSerializationError: `value.serializer` raised.
         """
-        self._check_open()
+        if self._engine.closed:
+            raise producer_closed()
         if not isinstance(topic, str):
             raise TypeError(f"topic must be str, not {type(topic).__name__}")
         context = SerializationContext(topic, MessageField.KEY, headers)

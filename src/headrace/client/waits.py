@@ -1,0 +1,215 @@
+"""How a client waits, on a thread or on a loop. What it waits for is said once, by rules that are generators.
+
+A rule yields a `Wait`, or a coroutine for the client's loop, whose result it is given. A blocking face runs the rule
+with `ThreadWaits`, an asyncio face with `LoopWaits` (decision 0017). What ends a wait early, as Ctrl-C and a cancelled
+task do, is raised in the rule where it waits, so that the rule can clean up.
+It must not know what is waited for. Read next: `client.producer.producer_calls`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import os
+import threading
+import time
+from collections.abc import Callable, Coroutine, Generator
+from contextlib import suppress
+from typing import Any, TypeVar
+
+from headrace.net.thread import LoopThread
+from headrace.records import Watch
+from headrace.slotted import slotted
+
+__all__ = ["TURN", "LoopWaits", "Meanwhile", "Steps", "ThreadWaits", "Wait"]
+
+T = TypeVar("T")
+_SLICE_S = 0.05 if os.name == "nt" else 3600.0
+"""The longest that a wait lasts in one piece: on Windows, Python delivers Ctrl-C only between two of them."""
+_MEANWHILE_S = 0.05
+
+Meanwhile = Callable[[], object]
+
+
+@slotted(eq=False)
+class Wait:
+    """A wait until something has happened, or until its time is over.
+
+    Attributes:
+        happened: says so, on any thread. Whoever makes it true calls `tell()` of the waits.
+        until: monotonic seconds.
+        watch_until: monotonic seconds; a thread does not sleep before, for it may happen sooner than it wakes up.
+    """
+
+    happened: Callable[[], Any]
+    until: float = math.inf
+    watch_until: float = 0.0
+
+
+Steps = Generator[Wait | Coroutine[Any, Any, Any], Any, T]
+"""A rule: it yields what it waits for."""
+
+TURN = Wait(lambda: True)
+"""No wait at all; on a loop, everybody else has a turn."""
+
+
+class _Sleeper:
+    """One thread that waits."""
+
+    __slots__ = ("_awake", "happened")
+
+    def __init__(self, happened: Callable[[], Any]) -> None:
+        self.happened = happened
+        self._awake = threading.Lock()
+        self._awake.acquire()
+
+    def sleep(self, timeout_s: float) -> None:
+        """Wait for `wake`, also for one that came before."""
+        self._awake.acquire(timeout=timeout_s)
+
+    def wake(self) -> None:
+        """It has happened. From any thread."""
+        with suppress(RuntimeError):  # it is awake already
+            self._awake.release()
+
+
+class ThreadWaits:
+    """Waits on the caller's thread for what a background loop does.
+
+    Args:
+        thread: runs the loop.
+
+    Attributes:
+        thread: the same.
+    """
+
+    def __init__(self, thread: LoopThread) -> None:
+        self.thread = thread
+        self._sleepers: list[_Sleeper] = []
+        self._watch = Watch()
+
+    def may_wait(self) -> bool:
+        """False on the loop's own thread, which would wait for itself."""
+        return not self.thread.is_here()
+
+    def run(self, steps: Steps[T], meanwhile: Meanwhile | None = None) -> T:
+        """Run a rule to its end.
+
+        Args:
+            steps: the rule.
+            meanwhile: called every twentieth of a second of each wait, and at its end. What it raises ends the wait.
+        """
+        try:
+            wait = next(steps)
+            while True:
+                try:
+                    while True:
+                        wait = steps.send(self._answer(wait, meanwhile))
+                except StopIteration:
+                    raise
+                except BaseException as error:  # the rule's own is raised once more: it has ended
+                    wait = steps.throw(error)
+        except StopIteration as ended:
+            result: T = ended.value
+            return result
+
+    def _answer(self, wait: Wait | Coroutine[Any, Any, Any], meanwhile: Meanwhile | None) -> Any:
+        return self.wait(wait, meanwhile) if isinstance(wait, Wait) else self.call(wait, meanwhile)
+
+    def call(self, work: Coroutine[Any, Any, T], meanwhile: Meanwhile | None = None) -> T:
+        """Run a coroutine on the loop and wait for its result. Who is interrupted meanwhile cancels it."""
+        if meanwhile is None:
+            return self.thread.call(work)
+        future = self.thread.submit(work)
+        future.add_done_callback(lambda _done: self.tell())
+        try:
+            self.wait(Wait(future.done), meanwhile)
+            return future.result()
+        finally:
+            future.cancel()
+
+    def do(self, action: Callable[..., T], *arguments: Any) -> T:
+        """Call a function on the loop and wait for its result."""
+        return self.thread.call(_done(action, *arguments))
+
+    def wait(self, wait: Wait, meanwhile: Meanwhile | None = None) -> None:
+        """Sleep until something has happened, and no longer; or until the time is over."""
+        happened, until = wait.happened, wait.until
+        if wait.watch_until:
+            watch_until = min(wait.watch_until, until)
+            while not happened() and (left_s := watch_until - time.monotonic()) > 0:
+                self._watch.wait(happened, left_s)
+            if watch_until == until:
+                return
+        if happened():
+            return
+        sleeper = _Sleeper(happened)
+        self._sleepers.append(sleeper)
+        try:
+            while not happened() and (left_s := until - time.monotonic()) > 0:
+                sleeper.sleep(min(left_s, _SLICE_S if meanwhile is None else _MEANWHILE_S))
+                if meanwhile is not None:
+                    meanwhile()
+        finally:
+            self._sleepers.remove(sleeper)
+
+    def tell(self) -> None:
+        """Something may have happened. Cheap while nobody waits, or not for this: to wake a thread is not."""
+        self._watch.tell()
+        if self._sleepers:
+            for sleeper in list(self._sleepers):
+                if sleeper.happened():
+                    sleeper.wake()
+
+
+async def _done(action: Callable[..., T], *arguments: Any) -> T:
+    return action(*arguments)
+
+
+class LoopWaits:
+    """Waits in tasks of the loop that the client runs on."""
+
+    def __init__(self) -> None:
+        self._sleepers: dict[asyncio.Future[None], Callable[[], Any]] = {}
+
+    def may_wait(self) -> bool:
+        """True: a task may always wait."""
+        return True
+
+    async def run(self, steps: Steps[T]) -> T:
+        """Run a rule to its end. A task that is cancelled meanwhile is cancelled where the rule waits."""
+        try:
+            wait = next(steps)
+            while True:
+                try:
+                    while True:
+                        wait = steps.send(await (self.wait(wait) if isinstance(wait, Wait) else wait))
+                except StopIteration:
+                    raise
+                except BaseException as error:  # the rule's own is raised once more: it has ended
+                    wait = steps.throw(error)
+        except StopIteration as ended:
+            result: T = ended.value
+            return result
+
+    async def wait(self, wait: Wait) -> None:
+        """Sleep until something has happened, or until the time is over. Others have a turn in any case."""
+        if wait.happened() or wait.until <= time.monotonic():
+            await asyncio.sleep(0)
+            return
+        while not wait.happened() and (left_s := wait.until - time.monotonic()) > 0:
+            asleep: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            self._sleepers[asleep] = wait.happened
+            try:
+                async with asyncio.timeout(None if left_s == math.inf else left_s):
+                    await asleep
+            except TimeoutError:
+                return
+            finally:
+                del self._sleepers[asleep]
+
+    def tell(self) -> None:
+        """Something may have happened. On the loop."""
+        for asleep, happened in self._sleepers.items():
+            if not asleep.done() and happened():
+                asleep.set_result(None)
