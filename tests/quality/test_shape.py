@@ -110,7 +110,7 @@ def foreign_private_names(tree: ast.Module) -> set[str]:
             owner = node.value.id if isinstance(node.value, ast.Name) else ""
             if owner in ("self", "cls"):
                 own |= {node.attr} if isinstance(node.ctx, ast.Store) else set()
-            elif owner != "KafkaError":
+            elif owner not in ("KafkaError", "ErrorCodes"):
                 used.add(node.attr)
     private = {name for name in used if name.startswith("_") and not name.startswith("__")}
     return private - own - NOT_PRIVATE

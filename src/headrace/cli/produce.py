@@ -53,7 +53,7 @@ class _Run:
         from headrace import Producer
         from headrace.cli.producing.progress import Progress
         from headrace.cli.producing.sink import RecordSink
-        from headrace.client.producer.faces.producer import calls_of
+        from headrace.client.producer.producer import calls_of
 
         self._options = options
         self._signal = 0

@@ -15,8 +15,8 @@ from typing import Any, Final
 
 import pyarrow
 
-from headrace.client.producer.faces.producer import calls_of
 from headrace.client.producer.kept_producers import KeptProducers
+from headrace.client.producer.producer import calls_of
 
 __all__ = ["ColumnWriter"]
 

@@ -12,7 +12,7 @@ import pytest
 from headrace import Consumer, KafkaError, KafkaException, Producer
 from headrace.broker.faults import Action, Fault
 from headrace.client import waits
-from headrace.client.producer.faces.kafka_producers import KafkaAsyncProducer, KafkaSyncProducer
+from headrace.client.producer.kafka_producers import KafkaAsyncProducer, KafkaSyncProducer
 from headrace.errors import BufferFullError, ClientClosedError
 from headrace.net import thread
 from headrace.testing import EmbeddedBroker

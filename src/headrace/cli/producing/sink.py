@@ -18,7 +18,7 @@ from typing import Any, Protocol, TypeVar
 from headrace import Producer
 from headrace.cli.producing.ledger import Ledger, RowsHeard
 from headrace.cli.producing.slices import Headers, Slice
-from headrace.client.producer.faces.producer import calls_of
+from headrace.client.producer.producer import calls_of
 from headrace.client.waits import Steps
 from headrace.errors import KafkaError, KafkaException
 from headrace.records import TopicBuffer, append_columns

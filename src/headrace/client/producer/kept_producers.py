@@ -1,7 +1,7 @@
 """Producers that stay open between uses, in processes that do many short tasks one after the other (decision 0014).
 
 Who takes one has it alone until it is given back. It must not know what the tasks are: Spark's are in
-`headrace.spark.column_writer`. Read next: `client.producer.faces.producer`.
+`headrace.spark.column_writer`. Read next: `client.producer.producer`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import weakref
 from collections.abc import Mapping
 from typing import Any, Final
 
-from headrace.client.producer.faces.producer import Producer, calls_of
+from headrace.client.producer.producer import Producer, calls_of
 from headrace.client.producer.producer_engine import ProducerEngine
 from headrace.errors import KafkaException
 from headrace.machines.cluster.metadata import TopicInfo

@@ -15,8 +15,8 @@ import weakref
 from collections.abc import Mapping
 from typing import Any, Self
 
-from headrace.client.producer.faces.producer import Producer, calls_of
 from headrace.client.producer.interception import Callback
+from headrace.client.producer.producer import Producer, calls_of
 from headrace.client.producer.producer_calls import ProducerCalls
 from headrace.client.waits import ThreadWaits, Wait
 from headrace.config import PRODUCER, PROPERTIES, Config
