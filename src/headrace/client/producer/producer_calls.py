@@ -33,7 +33,6 @@ from headrace.client.producer.interception import (
 )
 from headrace.client.producer.interceptors import InterceptorChain
 from headrace.client.producer.producer_engine import ProducerEngine
-from headrace.client.producer.reports import AtOnce
 from headrace.client.producer.transaction_calls import TransactionCalls, not_configured, seconds
 from headrace.client.waits import TURN, LoopWaits, Steps, ThreadWaits, Wait
 from headrace.errors import BufferFullError, ClientClosedError, KafkaError, KafkaException
@@ -126,8 +125,8 @@ class ProducerCalls(Generic[W]):
                 continue
             raise last or unknown_topic(topic, self.engine.config.seconds("max.block.ms"))
 
-    def room(self, before: tuple[int, int], until: float, *, rows: bool = False) -> Steps[None]:
-        """Wait for room, and for nothing more once the producer is closed, but for callbacks that may still produce.
+    def room(self, before: tuple[int, int], until: float, *, rows: bool = False) -> Wait:
+        """A wait for room, and for nothing more once the producer is closed, but for callbacks that may still produce.
 
         Args:
             before: what waited when there was none.
@@ -142,35 +141,41 @@ class ProducerCalls(Generic[W]):
             has_room = self.load() != before
             return engine.deliveries.pending or (has_room and engine.budget.is_roomy) if rows else has_room
 
-        yield Wait(happened, until)
+        return Wait(happened, until)
 
     def ease(self) -> Steps[None]:
         """Wait a moment for brokers that the records are far ahead of."""
         yield Wait(lambda: not self.engine.budget.is_far_ahead, time.monotonic() + _EASE_S)
 
-    def append(self, arguments: Arguments, report: Deliver | None, until: float = math.inf) -> Steps[None]:
-        """Append a record as soon as there is room.
+    def append(self, arguments: Arguments, report: Deliver | None, until: float = math.inf) -> Iterable[Wait]:
+        """Append a record as soon as there is room. Without a generator where there is room at once.
 
         Raises:
             BufferFullError: there was none in time, or this is no place to wait.
             ClientClosedError: the producer is closed.
             KafkaException: the record cannot be stored anywhere.
         """
-        if isinstance(report, AtOnce):
-            self.engine.deliveries.has_at_once = True
-        began_at, waited = time.monotonic(), not self.serves()  # whom others serve can do nothing but wait
+        try:
+            self.engine.produce(*arguments, report)
+        except BufferFullError:
+            if self.serves() and not self._may_wait(until):
+                raise
+            return self._append_later(arguments, report, until)
+        return ()
+
+    def _may_wait(self, until: float) -> bool:
+        return time.monotonic() < until and self.waits.may_wait()
+
+    def _append_later(self, arguments: Arguments, report: Deliver | None, until: float) -> Iterator[Wait]:
+        began_at = time.monotonic()
         while True:
             before = self.load()
             try:
                 return self.engine.produce(*arguments, report)
             except BufferFullError:
-                now = time.monotonic()
-                if now >= until or not self.waits.may_wait():
-                    if not waited:
-                        raise
-                    raise still_full(before[0], now - began_at) from None
-            yield from self.room(before, until)
-            waited = True
+                if not self._may_wait(until):
+                    raise still_full(before[0], time.monotonic() - began_at) from None
+            yield self.room(before, until)
 
     def append_rows(self, append: Callable[[], int], until: float) -> Steps[int]:
         """Append rows of columns, as many as there is room for, and at least one: that is waited for.
@@ -194,17 +199,17 @@ class ProducerCalls(Generic[W]):
             if time.monotonic() >= until:
                 raise still_full(engine.budget.messages, engine.config.seconds("max.block.ms"))
             engine.relieve()
-            yield from self.room(before, until, rows=True)
+            yield self.room(before, until, rows=True)
             self._serve()
 
     # Records
 
-    def produce(self, arguments: Arguments, report: Deliver | None) -> Steps[None]:
+    def produce(self, arguments: Arguments, report: Deliver | None) -> Iterable[Wait]:
         """Append a record, waiting while the buffer is full. Interceptors see it first."""
+        return (self.append if self.entrance.chain is None else self._produce_intercepted)(arguments, report)
+
+    def _produce_intercepted(self, arguments: Arguments, report: Deliver | None) -> Iterator[Wait]:
         entrance = self.entrance
-        if entrance.chain is None:
-            yield from self.append(arguments, report)
-            return
         arguments, record_id = entrance.intercept(arguments)
         with entrance.refusals(arguments, record_id):
             yield from self.append(arguments, entrance.reporting(report, record_id))
@@ -266,7 +271,8 @@ class ProducerCalls(Generic[W]):
     def send(self, record: ProducerRecord, callback: Callback | None) -> Steps[Future[RecordMetadata]]:
         """`Producer.send`: the future is resolved on the loop."""
         accepted = self._accept(record)
-        report = self._future_report(accepted, callback)
+        report = FutureReport(self.entrance.chain, accepted, callback, self.engine.budget)
+        self.engine.deliveries.has_at_once = True
         yield from self._put(accepted, report, knows_topic=True)
         report.accepted()
         return report.future
@@ -274,7 +280,8 @@ class ProducerCalls(Generic[W]):
     def send_and_wait(self, record: ProducerRecord) -> Steps[RecordMetadata]:
         """`KafkaSyncProducer.send`: also wait until the record is stored."""
         accepted = self._accept(record)
-        report = self._future_report(accepted, None)
+        report = FutureReport(self.entrance.chain, accepted, None, self.engine.budget)
+        self.engine.deliveries.has_at_once = True
         yield from self._put(accepted, report)
         report.accepted()
         yield Wait(report.future.done)
@@ -318,9 +325,6 @@ class ProducerCalls(Generic[W]):
             return accepted
         return replace(accepted, record_id=next(self.record_ids))
 
-    def _future_report(self, record: ProducerRecord, callback: Callback | None) -> FutureReport:
-        return FutureReport(self.entrance.chain, record, callback, self.engine.budget)
-
     def _put(self, record: ProducerRecord, report: Deliver, *, knows_topic: bool = False) -> Steps[None]:
         """Append a record of `send()`, of a topic that is to be known first, if so wanted."""
         arguments, until = arguments_of(record), self.expiry()
@@ -338,6 +342,7 @@ class ProducerCalls(Generic[W]):
             raise RuntimeError("columns wait for room: do not send them from callbacks that must not wait")
         engine, feed = self.engine, ColumnFeed(topic, roles, report)
         by_rows = self.entrance.chain is not None or engine.buffers.by_function
+        engine.deliveries.has_at_once |= by_rows
         with feed.accepting():
             if topic not in engine.buffers.all:
                 yield from self.topic_known(topic, self.expiry())
@@ -350,8 +355,7 @@ class ProducerCalls(Generic[W]):
             accepted = self.entrance.accept(record)
             arguments = arguments_of(accepted)
             with self.entrance.refusals(arguments, accepted.record_id):
-                report = RowReport(self.entrance, accepted, feed.report)
-                yield from self.append(arguments, report, self.expiry())
+                yield from self.append(arguments, RowReport(self.entrance, accepted, feed.report), self.expiry())
             feed.accepted += 1
 
     def _rows_of(self, feed: ColumnFeed, part: RowRange) -> Steps[None]:
