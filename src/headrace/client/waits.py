@@ -14,14 +14,13 @@ import os
 import threading
 import time
 from collections.abc import Callable, Coroutine, Generator
-from contextlib import suppress
 from typing import Any, TypeVar
 
 from headrace.net.thread import LoopThread
 from headrace.records import Watch
 from headrace.slotted import slotted
 
-__all__ = ["TURN", "LoopWaits", "Meanwhile", "Steps", "ThreadWaits", "Wait"]
+__all__ = ["TURN", "LoopWaits", "Meanwhile", "Steps", "ThreadWaits", "Wait", "deadline"]
 
 T = TypeVar("T")
 _SLICE_S = 0.05 if os.name == "nt" else 3600.0
@@ -53,6 +52,11 @@ TURN = Wait(lambda: True)
 """No wait at all; on a loop, everybody else has a turn."""
 
 
+def deadline(timeout: float | None) -> float:
+    """When a call's `timeout` is over, in monotonic seconds; None and negative ones never end."""
+    return math.inf if timeout is None or timeout < 0 else time.monotonic() + timeout
+
+
 class _Sleeper:
     """One thread that waits."""
 
@@ -69,8 +73,10 @@ class _Sleeper:
 
     def wake(self) -> None:
         """It has happened. From any thread."""
-        with suppress(RuntimeError):  # it is awake already
+        try:
             self._awake.release()
+        except RuntimeError:  # it is awake already
+            pass
 
 
 class ThreadWaits:

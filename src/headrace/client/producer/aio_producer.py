@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import functools
-import time
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from concurrent.futures import Executor
 from contextlib import asynccontextmanager
@@ -20,9 +19,8 @@ from headrace.client.producer.interceptors import InterceptorChain
 from headrace.client.producer.producer_calls import ProducerCalls
 from headrace.client.producer.producer_engine import ProducerEngine
 from headrace.client.producer.topics import producer_closed
-from headrace.client.producer.transaction_calls import seconds
 from headrace.client.statistics import Metrics
-from headrace.client.waits import LoopWaits, Wait
+from headrace.client.waits import LoopWaits, Wait, deadline
 from headrace.config import PRODUCER, Config
 from headrace.errors import KafkaError, KafkaException
 from headrace.machines.producer.transactions import ConsumerGroupMetadata
@@ -214,8 +212,7 @@ class AIOProducer:
         if engine.closed:
             raise producer_closed()
         if not self._served:
-            until = time.monotonic() + seconds(timeout)
-            await self._waits.wait(Wait(lambda: self._changes != before or engine.closed, until))
+            await self._waits.wait(Wait(lambda: self._changes != before or engine.closed, deadline(timeout)))
         served, self._served = self._served, 0
         return served
 
@@ -228,7 +225,7 @@ class AIOProducer:
         Returns:
             Number of records that still wait.
         """
-        return await self._run(self._calls.flush(time.monotonic() + seconds(timeout)))
+        return await self._run(self._calls.flush(deadline(timeout)))
 
     async def purge(self, in_queue: bool = True, in_flight: bool = True, blocking: bool = True) -> None:
         """Give up records that wait (`in_queue`) or were sent and not acknowledged (`in_flight`)."""

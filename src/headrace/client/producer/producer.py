@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import threading
-import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future
 from typing import Any
@@ -20,9 +19,8 @@ from headrace.client.producer.interceptors import InterceptorChain
 from headrace.client.producer.producer_calls import Pace, ProducerCalls
 from headrace.client.producer.producer_engine import ProducerEngine
 from headrace.client.producer.topics import producer_closed
-from headrace.client.producer.transaction_calls import seconds
 from headrace.client.statistics import Metrics
-from headrace.client.waits import ThreadWaits
+from headrace.client.waits import ThreadWaits, deadline
 from headrace.config import PRODUCER, Config
 from headrace.errors import BufferFullError, KafkaError
 from headrace.machines.producer.transactions import ConsumerGroupMetadata
@@ -280,7 +278,7 @@ class Producer:
             RuntimeError: called in a callback of `send()`, on the thread that the reports come from.
         """
         self._check_serving("flush")
-        return self._run(self._calls.flush(time.monotonic() + seconds(timeout)))
+        return self._run(self._calls.flush(deadline(timeout)))
 
     def purge(self, in_queue: bool = True, in_flight: bool = True, blocking: bool = True) -> None:
         """Give up records; their callbacks are called from the next `poll()` or `flush()`.

@@ -34,7 +34,7 @@ from headrace.client.producer.interception import (
 from headrace.client.producer.interceptors import InterceptorChain
 from headrace.client.producer.producer_engine import ProducerEngine
 from headrace.client.producer.transaction_calls import TransactionCalls, not_configured, seconds
-from headrace.client.waits import TURN, LoopWaits, Steps, ThreadWaits, Wait
+from headrace.client.waits import TURN, LoopWaits, Steps, ThreadWaits, Wait, deadline
 from headrace.errors import BufferFullError, ClientClosedError, KafkaError, KafkaException
 from headrace.machines.producer.transactions import ConsumerGroupMetadata, Operation
 from headrace.records import Budget
@@ -373,7 +373,7 @@ class ProducerCalls(Generic[W]):
             full_at: wait for room as well: what waited when there was none.
         """
         engine, deliveries = self.engine, self.engine.deliveries
-        until = time.monotonic() + seconds(timeout)
+        until = deadline(timeout)
         watched = engine.budget.messages and timeout is not None and 0 < timeout < _SHORT_S
         return Wait(lambda: deliveries.pending or engine.closed or (full_at is not None and self.load() != full_at),
                     until, until if watched else 0.0)
@@ -444,7 +444,7 @@ class ProducerCalls(Generic[W]):
 
     def commit_transaction(self, timeout: float) -> Steps[None]:
         """Take no more records, deliver those that wait, then commit."""
-        calls, until = self._transactions("commit_transaction"), time.monotonic() + seconds(timeout)
+        calls, until = self._transactions("commit_transaction"), deadline(timeout)
         calls.stop_taking()
         if (yield from self.flush(until)):
             raise KafkaException(calls.late("commit_transaction"))
