@@ -10,7 +10,7 @@ import logging
 import re
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
 from headrace.client.producer.interceptors import InterceptorChain
@@ -154,21 +154,9 @@ class Entrance:
             raise error
         return record if self.chain is None else self.chain.on_send(record)
 
-    @contextmanager
-    def refusals(self, arguments: Arguments, record_id: int | None) -> Iterator[None]:
+    def refusals(self, arguments: Arguments, record_id: int | None) -> AbstractContextManager[None]:
         """Tell the interceptors when a record is not accepted: when the block raises."""
-        try:
-            yield
-        except Exception as raised:
-            if self.chain is not None:
-                topic, _, _, partition, timestamp_ms, headers = arguments
-                known = RecordMetadata(
-                    topic if isinstance(topic, str) else "",
-                    partition if isinstance(partition, int) and partition >= 0 else RecordMetadata.NO_PARTITION,
-                    timestamp_ms=timestamp_ms if isinstance(timestamp_ms, int) and timestamp_ms > 0 else -1,
-                    record_id=record_id, headers=_pairs(headers))
-                self.chain.on_acknowledgement(known, raised.error if isinstance(raised, KafkaException) else raised)
-            raise
+        return _NOBODY if self.chain is None else _telling(self.chain, arguments, record_id)
 
     def reporting(self, callback: Deliver | None, record_id: int | None) -> Deliver | None:
         """A callback that tells the interceptors before it calls the given one.
@@ -187,6 +175,24 @@ class Entrance:
         """Close the interceptors."""
         if self.chain is not None:
             self.chain.close()
+
+
+_NOBODY = nullcontext()
+
+
+@contextmanager
+def _telling(chain: InterceptorChain, arguments: Arguments, record_id: int | None) -> Iterator[None]:
+    try:
+        yield
+    except Exception as raised:
+        topic, _, _, partition, timestamp_ms, headers = arguments
+        known = RecordMetadata(
+            topic if isinstance(topic, str) else "",
+            partition if isinstance(partition, int) and partition >= 0 else RecordMetadata.NO_PARTITION,
+            timestamp_ms=timestamp_ms if isinstance(timestamp_ms, int) and timestamp_ms > 0 else -1,
+            record_id=record_id, headers=_pairs(headers))
+        chain.on_acknowledgement(known, raised.error if isinstance(raised, KafkaException) else raised)
+        raise
 
 
 def arguments_of(record: ProducerRecord) -> Arguments:
