@@ -373,10 +373,13 @@ class ProducerCalls(Generic[W]):
             full_at: wait for room as well: what waited when there was none.
         """
         engine, deliveries = self.engine, self.engine.deliveries
+
+        def happened() -> bool:
+            return deliveries.pending or engine.closed or (full_at is not None and self.load() != full_at)
+
         until = deadline(timeout)
         watched = engine.budget.messages and timeout is not None and 0 < timeout < _SHORT_S
-        return Wait(lambda: deliveries.pending or engine.closed or (full_at is not None and self.load() != full_at),
-                    until, until if watched else 0.0)
+        return Wait(happened, until, until if watched else 0.0)
 
     def flush(self, until: float) -> Steps[int]:
         """Send everything now and wait for the reports, which are served meanwhile. Returns how many records wait."""
