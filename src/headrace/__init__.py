@@ -12,16 +12,16 @@ if TYPE_CHECKING:
     from typing import Any
 
     from headrace.client.consumer.consumer import Consumer
-    from headrace.client.producer.faces.kafka_producers import (
+    from headrace.client.producer.interceptors import ProducerInterceptor
+    from headrace.client.producer.kafka_producers import (
         EventsPollingOption,
         KafkaAsyncProducer,
         KafkaSyncProducer,
         SendOption,
     )
-    from headrace.client.producer.faces.producer import Producer
-    from headrace.client.producer.faces.serializing_producer import SerializingProducer
-    from headrace.client.producer.interceptors import ProducerInterceptor
     from headrace.client.producer.key_hashes import consistent, fnv1a, murmur2
+    from headrace.client.producer.producer import Producer
+    from headrace.client.producer.serializing_producers import SerializingProducer
     from headrace.errors import KafkaError, KafkaException
     from headrace.records import Message
     from headrace.types.records import (
@@ -44,11 +44,11 @@ __version__ = "0.1.0"
 _HOMES = {
     "headrace.client.producer.interceptors": ("ProducerInterceptor",),
     "headrace.client.producer.key_hashes": ("consistent", "fnv1a", "murmur2"),
-    "headrace.client.producer.faces.kafka_producers": (
+    "headrace.client.producer.kafka_producers": (
         "EventsPollingOption", "KafkaAsyncProducer", "KafkaSyncProducer", "SendOption",
     ),
-    "headrace.client.producer.faces.producer": ("Producer",),
-    "headrace.client.producer.faces.serializing_producer": ("SerializingProducer",),
+    "headrace.client.producer.producer": ("Producer",),
+    "headrace.client.producer.serializing_producers": ("SerializingProducer",),
     "headrace.client.consumer.consumer": ("Consumer",),
     "headrace.errors": ("KafkaError", "KafkaException"),
     "headrace.records": ("Message",),

@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from headrace.client.admin.aio_admin_client import AIOAdminClient
     from headrace.client.consumer.aio_consumer import AIOConsumer
-    from headrace.client.producer.faces.aio_producer import AIOProducer
-    from headrace.client.producer.faces.aio_serializing_producer import AsyncSerializingProducer
+    from headrace.client.producer.aio_producer import AIOProducer
+    from headrace.client.producer.serializing_producers import AsyncSerializingProducer
 
 _HOME_OF = {
     "AIOAdminClient": "headrace.client.admin.aio_admin_client",
     "AIOConsumer": "headrace.client.consumer.aio_consumer",
-    "AIOProducer": "headrace.client.producer.faces.aio_producer",
-    "AsyncSerializingProducer": "headrace.client.producer.faces.aio_serializing_producer",
+    "AIOProducer": "headrace.client.producer.aio_producer",
+    "AsyncSerializingProducer": "headrace.client.producer.serializing_producers",
 }
 
 __all__ = ["AIOAdminClient", "AIOConsumer", "AIOProducer", "AsyncSerializingProducer"]

@@ -19,6 +19,8 @@ WALKS = {
         "client/consumer/consumer_engine.py"),
 }
 TABLES = {"error_codes.py"}
+NOT_PRIVATE = {"_replace", "_asdict", "_fields", "_make", "_exit", "_getframe"}
+"""Public names of the standard library."""
 
 
 def ids(path: Path) -> str:
@@ -90,6 +92,38 @@ def test_a_public_class_name_occurs_once_in_the_package() -> None:
             if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
                 found.setdefault(node.name, set()).add(ids(path))
     assert {name: files for name, files in found.items() if len(files) > 1} == {}
+
+
+def foreign_private_names(tree: ast.Module) -> set[str]:
+    """Private names that a module reads, or imports, and does not define. `KafkaError._STATE` and others are public."""
+    own, used = set[str](), set[str]()
+    for node in ast.walk(tree):
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            own.add(node.name)
+        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            own.add(node.id)
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+            own.add(node.value)  # `__slots__`
+        elif isinstance(node, ast.ImportFrom):
+            used |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.Attribute):
+            owner = node.value.id if isinstance(node.value, ast.Name) else ""
+            if owner in ("self", "cls"):
+                own |= {node.attr} if isinstance(node.ctx, ast.Store) else set()
+            elif owner not in ("KafkaError", "ErrorCodes"):
+                used.add(node.attr)
+    private = {name for name in used if name.startswith("_") and not name.startswith("__")}
+    return private - own - NOT_PRIVATE
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=ids)
+def test_a_module_reads_no_private_names_of_another(path: Path) -> None:
+    assert not foreign_private_names(ast.parse(path.read_text()))
+
+
+def test_a_private_name_of_another_module_is_found() -> None:
+    source = "from a import _b\nclass C:\n    def m(self, x):\n        self._mine = x._mine, x._its, self._d\n"
+    assert foreign_private_names(ast.parse(source)) == {"_b", "_its"}
 
 
 def test_every_cited_decision_exists() -> None:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from headrace.client.consumer.consumer import Consumer
-from headrace.client.producer.faces.producer import Producer
+from headrace.client.producer.producer import Producer
 from headrace.testing import EmbeddedBroker
 from headrace.types.records import TopicPartition
 

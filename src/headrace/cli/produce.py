@@ -53,6 +53,7 @@ class _Run:
         from headrace import Producer
         from headrace.cli.producing.progress import Progress
         from headrace.cli.producing.sink import RecordSink
+        from headrace.client.producer.producer import calls_of
 
         self._options = options
         self._signal = 0
@@ -68,7 +69,8 @@ class _Run:
         self._ledger = Ledger(self._places, options.show_errors, self._progress.note)
         self._producer = Producer({**options.properties, "delivery.report.only.error": True,
                                    "error_cb": self._on_error})
-        self._limit = _LINE_FACTOR * self._producer._core.config["message.max.bytes"]
+        self._config = calls_of(self._producer).engine.config
+        self._limit = _LINE_FACTOR * self._config["message.max.bytes"]
         self._sink = RecordSink(self._producer, options.topic, options.constants, self._ledger, self._idle,
                           rate=options.rate, limit=options.count, per_transaction=options.per_transaction)
 
@@ -274,7 +276,7 @@ class _Run:
         ledger, options = self._ledger, self._options
         whole = stored == ledger.accepted and not ledger.failed
         count = amount(stored, "record") if whole else f"{stored:,} of {amount(self._tried, 'record')}"
-        verb = "stored in" if self._producer._core.config["acks"] else "sent, without acknowledgement, to"
+        verb = "stored in" if self._config["acks"] else "sent, without acknowledgement, to"
         if options.per_transaction is not None:
             verb = f"committed in {amount(self._sink.commits, 'transaction')} to"
         size = f", {_size(ledger.accepted_bytes)}," if whole else ""

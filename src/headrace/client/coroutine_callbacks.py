@@ -1,6 +1,6 @@
 """Callbacks of asyncio's clients may be coroutine functions: what they begin runs as a task of its own.
 
-It must not know whose callbacks they are. Read next: `client.producer.faces.aio_producer`.
+It must not know whose callbacks they are. Read next: `client.producer.aio_producer`.
 """
 
 from __future__ import annotations

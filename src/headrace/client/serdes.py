@@ -1,7 +1,7 @@
 """Serializers: what turns the application's objects into bytes and back, and how a client is given them.
 
 `headrace.serialization` is the public face. It must not know clients. Read next:
-`client.producer.faces.serializing_producer`.
+`client.producer.serializing_producers`.
 """
 
 from __future__ import annotations

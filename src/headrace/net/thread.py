@@ -1,7 +1,7 @@
 """One background thread with an event loop for all synchronous clients of the process.
 
 It is made on first use and made anew after a fork, for threads do not survive one; clients made before it do not
-either. Knows nothing of Kafka. Read next: `client.producer.faces`.
+either. Knows nothing of Kafka. Read next: `client.waits`.
 """
 
 from __future__ import annotations

@@ -359,9 +359,9 @@ class TopicBuffer:
             TypeError: key, value or headers are of a wrong type.
             ValueError: the timestamp is negative.
         """
-        return self._add(value, key, partition, timestamp_ms, headers, callback, None)
+        return self.add_row(value, key, partition, timestamp_ms, headers, callback, None)
 
-    def _add(
+    def add_row(
         self, value: Any, key: Any, partition: int, timestamp_ms: int, headers: Any, callback: Any, teller: Any
     ) -> int:
         """`append`, for a row of columns as well."""

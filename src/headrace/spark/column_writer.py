@@ -3,7 +3,7 @@
 `ColumnWriter` belongs to one task of an executor; its producer goes on to the next task of the process, if it did all
 that it was given (decision 0014). Interceptors, and partitioners written in Python, must see records: with them rows
 become `ProducerRecord`s one by one, at the cost of the columns' speed. This module does not import pyspark.
-Read next: `client.producer.faces.sending`, `client.producer.kept_producers`.
+Read next: `client.producer.kept_producers`.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from typing import Any, Final
 
 import pyarrow
 
-from headrace.client.producer.interception import TopicWatch
 from headrace.client.producer.kept_producers import KeptProducers
+from headrace.client.producer.producer import calls_of
 
 __all__ = ["ColumnWriter"]
 
@@ -32,12 +32,13 @@ class ColumnWriter:
         client: a producer's properties.
 
     Raises:
-        ConfigError: an unknown property or a bad value, or an interceptor that can not be imported here.
+        ConfigError: an unknown property or a bad value, or an interceptor that cannot be imported here.
     """
 
     def __init__(self, client: Mapping[str, str]) -> None:
         properties = {**_DEFAULTS, **client}
         self._producer = _PRODUCERS.take(properties)
+        self._calls = calls_of(self._producer)
         # Interceptors are told when their task is over.
         self._may_be_kept = "interceptor.classes" not in properties
         self._finished = False
@@ -59,15 +60,10 @@ class ColumnWriter:
         given = {"key": key, "value": value, "partition": partition, "headers": headers}
         arrays = {role: array for role, array in given.items() if array is not None}
         self._stored = [stored for stored in self._stored if not _is_stored(stored)]
-        self._await_topic(topic)
+        # This may be long where no broker can be asked, but not where one denies the topic.
+        self._calls.waits.run(self._calls.topic_answered(topic))
         rows = pyarrow.RecordBatch.from_arrays(list(arrays.values()), list(arrays))
         self._stored.append(self._producer.produce_arrow(topic, rows))
-
-    def _await_topic(self, topic: str) -> None:
-        """Wait until a topic is known, which may be long where no broker can be asked, but not where one denies it."""
-        known: Future[None] = Future()
-        if self._producer._core.buffers.await_topic(topic, TopicWatch(known)):
-            known.result()
 
     def finish(self) -> None:
         """Wait until every record is acknowledged.

@@ -192,16 +192,16 @@ class Run:
 def _state_of(producer: Any) -> dict[str, Any]:
     if producer is None:  # it is being made
         return {}
-    core = producer._core
-    metadata, sender = core._client.metadata, core._sender
+    engine = producer._engine
+    metadata, sender = engine.client.metadata, engine._sender
     state = {
-        "undelivered": len(core), "in flight per broker": sender._requests, "failed": sender.failed,
+        "undelivered": len(engine), "in flight per broker": sender._requests, "failed": sender.failed,
         "waiting": [(b.queue.partition, b.attempts, b.last_error) for b in sender._accumulator.waiting()][:12],
         "in flight": [(b.queue.partition, b.attempts) for b in sender._accumulator.in_flight()][:12],
         "nodes": sorted(metadata.cluster.nodes), "metadata in flight": metadata._in_flight,
     }
-    if core.transactions is not None:
-        machine = core.transactions.machine
+    if engine.transactions is not None:
+        machine = engine.transactions.machine
         state |= {name.strip("_"): getattr(machine, name) for name in (
             "state", "error", "version", "_identity", "_contents", "_offsets", "_flying", "_failures", "_recovering")}
         state["coordinator"] = machine._finder.node_id

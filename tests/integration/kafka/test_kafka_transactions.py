@@ -52,8 +52,8 @@ def transactional(cluster: KafkaCluster, name: str | None = None, **more: Any) -
 
 
 def machine(producer: Producer) -> Any:
-    assert producer._core.transactions is not None
-    return producer._core.transactions.machine
+    assert producer._engine.transactions is not None
+    return producer._engine.transactions.machine
 
 
 def refused(call: Callable[..., Any], *arguments: Any) -> KafkaError:

@@ -11,7 +11,7 @@ pyarrow = pytest.importorskip("pyarrow")
 from headrace import Consumer, KafkaError, KafkaException, TopicPartition  # noqa: E402
 from headrace.broker.faults import Action, Fault  # noqa: E402
 from headrace.broker.settings import BrokerSettings  # noqa: E402
-from headrace.client.producer.faces import producer, sending  # noqa: E402
+from headrace.client import waits  # noqa: E402
 from headrace.client.producer.kept_producers import KeptProducers  # noqa: E402
 from headrace.net import thread  # noqa: E402
 from headrace.spark.column_writer import ColumnWriter  # noqa: E402
@@ -26,7 +26,7 @@ AT_ONCE_S = 0.8
 @pytest.fixture(autouse=True)
 def _long_slices(monkeypatch):
     """No wait relies on the slice after which it would look again by itself."""
-    for module in (producer, sending, thread):
+    for module in (waits, thread):
         monkeypatch.setattr(module, "_SLICE_S", 30.0)
 
 

@@ -11,8 +11,8 @@ import pytest
 
 from headrace import Consumer, KafkaError, KafkaException, Producer
 from headrace.broker.faults import Action, Fault
-from headrace.client.producer.faces import kafka_producers, producer, sending
-from headrace.client.producer.faces.kafka_producers import KafkaAsyncProducer, KafkaSyncProducer
+from headrace.client import waits
+from headrace.client.producer.kafka_producers import KafkaAsyncProducer, KafkaSyncProducer
 from headrace.errors import BufferFullError, ClientClosedError
 from headrace.net import thread
 from headrace.testing import EmbeddedBroker
@@ -27,9 +27,8 @@ RECORD = ProducerRecord("one", b"v")
 
 @pytest.fixture(autouse=True)
 def _long_slices(monkeypatch):
-    for module in (producer, sending, kafka_producers, thread):
+    for module in (waits, thread):
         monkeypatch.setattr(module, "_SLICE_S", SLICE_S)
-    monkeypatch.setattr(producer, "_NAP_S", SLICE_S, raising=False)
 
 
 @pytest.fixture(scope="module")

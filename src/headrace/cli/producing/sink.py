@@ -7,25 +7,26 @@ record by record, so that what fails is known by its very line.
 
 from __future__ import annotations
 
-import threading
+import math
 import time
 from array import array
 from collections.abc import Callable
-from concurrent.futures import Future, wait
 from dataclasses import dataclass
 from itertools import accumulate, repeat
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 from headrace import Producer
 from headrace.cli.producing.ledger import Ledger, RowsHeard
 from headrace.cli.producing.slices import Headers, Slice
-from headrace.client.producer.interception import TopicWatch
+from headrace.client.producer.producer import calls_of
+from headrace.client.waits import Steps
 from headrace.errors import KafkaError, KafkaException
 from headrace.records import TopicBuffer, append_columns
 from headrace.records.columns.columns import BinaryInput
 
 __all__ = ["ArrowRows", "Constants", "Enough", "RecordSink", "Stopped"]
 
+T = TypeVar("T")
 _SLICE_S = 0.05
 _COLUMNS_FROM = 256  # records of a slice
 _INIT_S = 60.0
@@ -92,7 +93,7 @@ class RecordSink:
         rate: float = 0.0, limit: int | None = None, per_transaction: int | None = None,
     ) -> None:
         self._producer = producer
-        self._core = producer._core  # rows of columns are appended where `produce_arrow` appends them
+        self._calls = calls_of(producer)
         self._topic = topic
         self._constants = constants
         self._ledger = ledger
@@ -103,7 +104,7 @@ class RecordSink:
         self._in_transaction = 0
         self._open = self._committing = False
         self._began_at = self._paced = 0.0
-        self._by_record = bool(self._core.config["interceptor.classes"])
+        self._by_record = bool(self._calls.engine.config["interceptor.classes"])
         self.committed = self.commits = 0
 
     @property
@@ -117,14 +118,12 @@ class RecordSink:
         """Begin the first transaction, if there are any, and wait until the topic is known.
 
         Raises:
-            KafkaException: the topic can not be used, or no broker answers.
+            KafkaException: the topic cannot be used, or no broker answers.
         """
         if self._per_transaction is not None:
-            self._meanwhile(lambda: self._producer.init_transactions(_INIT_S))
+            self._run(self._calls.init_transactions(_INIT_S))
             self._begin_transaction()
-        known: Future[None] = Future()
-        if self._core.buffers.await_topic(self._topic, TopicWatch(known)):
-            self._await(known)
+        self._run(self._calls.topic_answered(self._topic))
         self._began_at = time.monotonic()
 
     def finish(self) -> None:
@@ -136,8 +135,7 @@ class RecordSink:
         """
         if self._open:
             self._commit()
-        while self._producer.flush(_SLICE_S):
-            self._idle()
+        self._run(self._calls.flush(math.inf))
 
     def give_up(self) -> str:
         """Send no more, and learn what became of everything; returns what to say about an open transaction."""
@@ -166,14 +164,13 @@ class RecordSink:
         self._open = True
 
     def _commit(self) -> None:
-        while self._producer.flush(_SLICE_S):  # here, where reports are served
-            self._idle()
+        self._run(self._calls.flush(math.inf))
         self._ledger.settle()
         if self._ledger.failed or self._ledger.malformed:
             return  # the whole transaction is given up
         self._committing = True
         try:
-            self._meanwhile(self._producer.commit_transaction)
+            self._run(self._calls.commit_transaction(-1))
         except KafkaException as error:
             self._committing = error.error.maybe_applied
             raise
@@ -182,26 +179,13 @@ class RecordSink:
         self.committed = self._ledger.accepted
         self._in_transaction = 0
 
-    def _meanwhile(self, call: Callable[[], None]) -> None:
-        """Make a call on a thread: it has to wait, and we have to hear of Ctrl-C."""
-        answer: Future[None] = Future()
+    def _run(self, steps: Steps[T]) -> T:
+        """Make a call of the producer; in every wait we hear of Ctrl-C and serve reports."""
+        return self._calls.waits.run(steps, self._between)
 
-        def run() -> None:
-            try:
-                call()
-                answer.set_result(None)
-            except BaseException as error:
-                answer.set_exception(error)
-
-        threading.Thread(target=run, name="headrace-transaction", daemon=True).start()
-        self._await(answer)
-
-    def _await(self, answer: Future[None]) -> None:
-        while not answer.done():
-            wait([answer], _SLICE_S)
-            self._producer.poll(0)
-            self._idle()
-        answer.result()
+    def _between(self) -> None:
+        self._producer.poll(0)
+        self._idle()
 
     # Sending
 
@@ -323,33 +307,25 @@ class RecordSink:
 
     def _append(self, rows: ArrowRows, first: int, lines: Any, size: int) -> None:
         """Append all rows; those that are refused are told of and left out."""
-        core, ledger, count = self._core, self._ledger, len(rows)
+        calls, ledger, count = self._calls, self._ledger, len(rows)
         teller = RowsHeard(ledger, first, lines[-1] + 1 if count else first)
         done = 0
-        while done < count:
-            buffer = core.buffers.open.get(self._topic)
-            if buffer is None:
-                core.buffers.await_topic(self._topic, lambda _error, _message: None)  # raises why there is none
-                buffer = core.buffers.all[self._topic]
-            before = self._producer._load()
+        refusals: list[KafkaError] = []
+
+        def append() -> int:
             try:
-                appended = rows.append_to(buffer, done, teller)
+                return rows.append_to(calls.engine.buffers.buffer_of(self._topic), done, teller)
             except (KafkaException, ValueError) as error:
-                appended = getattr(error, "appended", 0)
-                done += appended + 1
-                ledger.accepted += appended
-                core.wake()
-                self._refused(lines[done - 1], error.error if isinstance(error, KafkaException) else KafkaError(
+                refusals.append(error.error if isinstance(error, KafkaException) else KafkaError(
                     KafkaError._INVALID_ARG, str(error)))
-                continue
-            core.wake()
-            done += appended
-            ledger.accepted += appended
-            if done < count:
-                core.relieve()
-                self._producer._wait_for_room(before, time.monotonic() + _SLICE_S, rows=True)
-                self._producer.poll(0)
-                self._idle()
+                return getattr(error, "appended", 0) + 1  # the refused row is done as well
+
+        while done < count:
+            passed = self._run(calls.append_rows(append, math.inf))
+            done += passed
+            ledger.accepted += passed - len(refusals)
+            if refusals:
+                self._refused(lines[done - 1], refusals.pop())
         ledger.accepted_bytes += size
 
 

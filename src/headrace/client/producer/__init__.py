@@ -1,1 +1,1 @@
-"""The producer: its engine here, its faces in `client.producer.faces`."""
+"""The producer: engine (`producer_engine`), rules about waiting (`producer_calls`), and the faces that call them."""

@@ -1,9 +1,9 @@
 """Columns into a topic: anything with the Arrow PyCapsule protocol, without a Python object for each row.
 
-`ColumnFeed` turns tables into runs of `Rows` that the faces append, waiting where the buffer is full; `RowsReport`
-counts what became of them. Interceptors, and partitioners written in Python, must see records: with them rows become
-`ProducerRecord`s one by one, at the cost of the columns' speed. It must not wait: faces do. pyarrow is imported inside
-the functions only. Read next: `records.columns.arrow.Rows`.
+`ColumnFeed` turns tables into runs of `Rows`; `RowsReport` counts what became of them. Interceptors, and partitioners
+written in Python, must see records: with them rows become `ProducerRecord`s one by one, at the cost of the columns'
+speed. It must not wait: `client.producer.producer_calls` does. pyarrow is imported inside the functions only.
+Read next: `records.columns.arrow.Rows`.
 """
 
 from __future__ import annotations
@@ -341,18 +341,10 @@ class ColumnFeed:
             ValueError: a timestamp is negative.
         """
         before = part.done
-        buffer = buffers.open.get(self.topic)
-        if buffer is None:
-            buffers.await_topic(self.topic, _nothing)  # raises why no records are taken; the topic is known
-            buffer = buffers.all[self.topic]
         try:
-            return part.append_to(buffer, self.report)
+            return part.append_to(buffers.buffer_of(self.topic), self.report)
         finally:
             self.accepted += part.done - before
-
-
-def _nothing(_error: object, _message: object) -> None:
-    """Nobody waits."""
 
 
 def _reader(table: Any) -> Any:

@@ -1,7 +1,7 @@
 """`ProducerRecord` in, `RecordMetadata` out: what the faces of the producer share beyond `produce()`.
 
-`Entrance` is where records come in: interceptors first, then the core. Reports turn what became of a record into the
-call or the future that its sender waits for. It must not wait: faces do. Read next: `client.producer.producer_engine`.
+`Entrance` is where records come in: interceptors first, then the engine. Reports turn what became of a record into the
+call or the future that its sender waits for. It must not wait. Read next: `client.producer.producer_calls`.
 """
 
 from __future__ import annotations
@@ -10,20 +10,21 @@ import logging
 import re
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
 from headrace.client.producer.interceptors import InterceptorChain
-from headrace.client.producer.producer_engine import Core
+from headrace.client.producer.producer_engine import ProducerEngine
 from headrace.client.producer.reports import AtOnce
-from headrace.errors import BufferFullError, ClientClosedError, KafkaError, KafkaException
+from headrace.errors import BufferFullError, KafkaError, KafkaException
 from headrace.records import Budget, Message
 from headrace.records.message import encode_headers, encode_text
 from headrace.types.records import PARTITION_UA, ProducerRecord, RecordMetadata
 
 __all__ = [
-    "EASE_S", "Callback", "Entrance", "FutureReport", "MetadataReport", "TopicWatch", "arguments_of", "batch_arguments",
-    "check_record", "check_topic", "metadata_of", "produce_all", "still_full", "unknown_topic",
+    "Arguments", "Callback", "Deliver", "Entrance", "FutureReport", "LoopFutureReport", "MetadataReport", "TopicWatch",
+    "arguments_of", "batch_arguments", "check_record", "check_topic", "metadata_of", "refused_message", "resolve",
+    "still_full", "unknown_topic",
 ]
 
 Callback = Callable[[RecordMetadata, KafkaError | None], Any]
@@ -31,10 +32,7 @@ Callback = Callable[[RecordMetadata, KafkaError | None], Any]
 
 Deliver = Callable[[KafkaError | None, Any], Any]
 Arguments = tuple[str, Any, Any, int, int, Any]
-"""Of `Core.produce` without the callback: topic, value, key, partition, timestamp, headers."""
-
-EASE_S = 0.05
-"""Longest wait for brokers that records are far ahead of."""
+"""Of `ProducerEngine.produce` without the callback: topic, value, key, partition, timestamp, headers."""
 
 _FUTURE_BYTES = 1_400
 """What a future with its report takes beyond what a callback is counted with."""
@@ -60,7 +58,7 @@ def check_record(record: ProducerRecord) -> None:
     """Raise when no broker would accept a record where it is to go.
 
     Raises:
-        KafkaException: the topic's name (`_INVALID_ARG`) or the partition (`_UNKNOWN_PARTITION`) can not exist.
+        KafkaException: the topic's name (`_INVALID_ARG`) or the partition (`_UNKNOWN_PARTITION`) cannot exist.
         TypeError: partition or timestamp is no number.
     """
     check_topic(record.topic)
@@ -112,27 +110,27 @@ class Entrance:
     """Where records come into a producer.
 
     Args:
-        core: the producer.
+        engine: the producer.
         chain: its interceptors; None for none.
 
     Attributes:
         chain: the same.
         open: buffers that a face may append to by itself: none when interceptors must see each record.
-        produce: `Core.produce`, with interceptors if there are any.
+        produce: `ProducerEngine.produce`, with interceptors if there are any.
     """
 
-    def __init__(self, core: Core, chain: InterceptorChain | None) -> None:
+    def __init__(self, engine: ProducerEngine, chain: InterceptorChain | None) -> None:
         self.chain = chain
-        self._core = core
-        self.open = core.buffers.open if chain is None else {}
-        self.produce: Callable[..., None] = core.produce if chain is None else self._produce
-        core.deliveries.has_at_once = core.deliveries.has_at_once or chain is not None
+        self._engine = engine
+        self.open = engine.buffers.open if chain is None else {}
+        self.produce: Callable[..., None] = engine.produce if chain is None else self._produce
+        engine.deliveries.has_at_once = engine.deliveries.has_at_once or chain is not None
 
     def _produce(self, topic: str, value: Any, key: Any, partition: int, timestamp_ms: int, headers: Any,
                  callback: Deliver | None) -> None:
         arguments, record_id = self.intercept((topic, value, key, partition, timestamp_ms, headers))
         with self.refusals(arguments, record_id):
-            self._core.produce(*arguments, self.reporting(callback, record_id))
+            self._engine.produce(*arguments, self.reporting(callback, record_id))
 
     def intercept(self, arguments: Arguments) -> tuple[Arguments, int | None]:
         """What the interceptors make of a record that is given to `produce()`."""
@@ -156,27 +154,9 @@ class Entrance:
             raise error
         return record if self.chain is None else self.chain.on_send(record)
 
-    @contextmanager
-    def refusals(self, arguments: Arguments, record_id: int | None) -> Iterator[None]:
+    def refusals(self, arguments: Arguments, record_id: int | None) -> AbstractContextManager[None]:
         """Tell the interceptors when a record is not accepted: when the block raises."""
-        try:
-            yield
-        except Exception as raised:
-            if self.chain is not None:
-                topic, _, _, partition, timestamp_ms, headers = arguments
-                known = RecordMetadata(
-                    topic if isinstance(topic, str) else "",
-                    partition if isinstance(partition, int) and partition >= 0 else RecordMetadata.NO_PARTITION,
-                    timestamp_ms=timestamp_ms if isinstance(timestamp_ms, int) and timestamp_ms > 0 else -1,
-                    record_id=record_id, headers=_pairs(headers))
-                self.chain.on_acknowledgement(known, raised.error if isinstance(raised, KafkaException) else raised)
-            raise
-
-    def put(self, record: ProducerRecord, report: Deliver) -> None:
-        """Append a record that was accepted; its report is the callback of `Core.produce`."""
-        if isinstance(report, AtOnce):
-            self._core.deliveries.has_at_once = True
-        self._core.produce(*arguments_of(record), report)
+        return _NOBODY if self.chain is None else _telling(self.chain, arguments, record_id)
 
     def reporting(self, callback: Deliver | None, record_id: int | None) -> Deliver | None:
         """A callback that tells the interceptors before it calls the given one.
@@ -185,7 +165,7 @@ class Entrance:
         """
         if self.chain is None:
             return callback
-        deliveries = self._core.deliveries
+        deliveries = self._engine.deliveries
         if callback is None or deliveries.only_errors:
             tell = None if callback is None else lambda error, message: deliveries.add_notice(callback, error, message)
             return _AcknowledgedAtOnce(self.chain, record_id, tell)
@@ -197,8 +177,26 @@ class Entrance:
             self.chain.close()
 
 
+_NOBODY = nullcontext()
+
+
+@contextmanager
+def _telling(chain: InterceptorChain, arguments: Arguments, record_id: int | None) -> Iterator[None]:
+    try:
+        yield
+    except Exception as raised:
+        topic, _, _, partition, timestamp_ms, headers = arguments
+        known = RecordMetadata(
+            topic if isinstance(topic, str) else "",
+            partition if isinstance(partition, int) and partition >= 0 else RecordMetadata.NO_PARTITION,
+            timestamp_ms=timestamp_ms if isinstance(timestamp_ms, int) and timestamp_ms > 0 else -1,
+            record_id=record_id, headers=_pairs(headers))
+        chain.on_acknowledgement(known, raised.error if isinstance(raised, KafkaException) else raised)
+        raise
+
+
 def arguments_of(record: ProducerRecord) -> Arguments:
-    """A record as `Core.produce` takes it."""
+    """A record as `ProducerEngine.produce` takes it."""
     partition = PARTITION_UA if record.partition is None else record.partition
     return record.topic, record.value, record.key, partition, record.timestamp_ms or 0, record.headers
 
@@ -289,7 +287,7 @@ class FutureReport(MetadataReport, AtOnce):
         super().__init__(chain, record, None if callback is None else _logged(callback))
         self._budget = budget
         self.future: Future[RecordMetadata] = Future()
-        self.future.set_running_or_notify_cancel()  # what was sent can not be taken back
+        self.future.set_running_or_notify_cancel()  # what was sent cannot be taken back
 
     def accepted(self) -> None:
         """The record is on its way: it may even be done by now."""
@@ -314,22 +312,69 @@ def _logged(callback: Callback) -> Callback:
     return call
 
 
-class TopicWatch(AtOnce):
-    """Resolves a future when a topic is known; with a `KafkaException` when it can not be used."""
+class LoopFutureReport(MetadataReport):
+    """The same, called where reports are served; resolves a future of the loop, which may have been cancelled.
+
+    Args:
+        chain, record, callback: as above.
+        future: of the loop. Nobody need ask it for an error that the callback was told.
+    """
 
     __slots__ = ("_future",)
 
-    def __init__(self, future: Any) -> None:
+    def __init__(self, chain: InterceptorChain | None, record: ProducerRecord, callback: Callback | None,
+                 future: Any) -> None:
+        super().__init__(chain, record, callback)
         self._future = future
+        if callback is not None:
+            future.add_done_callback(_look_at)
+
+    def settle(self, metadata: RecordMetadata, error: KafkaError | None) -> None:
+        """Resolve the future."""
+        resolve(self._future, metadata, None if error is None else KafkaException(error))
+
+
+def resolve(future: Any, result: Any, error: Exception | None) -> None:
+    """Give a future of the loop its result, or its error, unless it was cancelled."""
+    if future.done():
+        return
+    if error is None:
+        future.set_result(result)
+    else:
+        future.set_exception(error)
+
+
+def _look_at(future: Any) -> None:
+    """The callback was told of the error: nobody has to ask the future as well."""
+    if not future.cancelled():
+        future.exception()
+
+
+class TopicWatch(AtOnce):
+    """Hears when a topic is known, or that it cannot be used.
+
+    Args:
+        tell: called then, on the loop.
+
+    Attributes:
+        error: why it cannot be used.
+    """
+
+    __slots__ = ("_done", "_tell", "error")
+
+    def __init__(self, tell: Callable[[], object]) -> None:
+        self._tell = tell
+        self._done = False
+        self.error: KafkaError | None = None
+
+    def is_done(self) -> bool:
+        """One of both is so."""
+        return self._done
 
     def __call__(self, error: KafkaError | None, message: Message | None) -> None:
-        """The topic is known, or can not be used."""
-        if self._future.done():
-            return
-        if error is None:
-            self._future.set_result(None)
-        else:
-            self._future.set_exception(KafkaException(error))
+        """The topic is known, or cannot be used."""
+        self.error, self._done = error, True
+        self._tell()
 
 
 def batch_arguments(
@@ -377,29 +422,3 @@ def _check(index: int, message: Any) -> None:
         encode_headers(message.get("headers"))
     except TypeError as wrong:
         raise TypeError(f"Message headers at index {index}: {wrong}") from None
-
-
-def produce_all(batch: Iterator[tuple[dict[str, Any], Arguments, Deliver | None]], produce: Callable[..., None]) -> int:
-    """Put the messages of a batch on their way; those that are not accepted get their error as `_error`.
-
-    Returns:
-        How many were accepted. Once the buffer is full no more are tried, so that none overtakes another.
-
-    Raises:
-        ClientClosedError: the producer is closed.
-    """
-    accepted, full = 0, False
-    error: KafkaError | None = None
-    for message, arguments, callback in batch:
-        message.pop("_error", None)
-        if not full:
-            try:
-                produce(*arguments, callback)
-                accepted += 1
-                continue
-            except ClientClosedError:
-                raise
-            except KafkaException as refused:
-                error, full = refused.error, isinstance(refused, BufferFullError)
-        message["_error"] = error
-    return accepted

@@ -1,7 +1,7 @@
 """Producers that stay open between uses, in processes that do many short tasks one after the other (decision 0014).
 
 Who takes one has it alone until it is given back. It must not know what the tasks are: Spark's are in
-`headrace.spark.column_writer`. Read next: `client.producer.faces.producer`.
+`headrace.spark.column_writer`. Read next: `client.producer.producer`.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ import weakref
 from collections.abc import Mapping
 from typing import Any, Final
 
-from headrace.client.producer.faces.producer import Producer
-from headrace.client.producer.producer_engine import Core
+from headrace.client.producer.producer import Producer, calls_of
+from headrace.client.producer.producer_engine import ProducerEngine
 from headrace.errors import KafkaException
 from headrace.machines.cluster.metadata import TopicInfo
 from headrace.net.thread import loop_thread
@@ -40,33 +40,34 @@ class _Kept:
 
     Attributes:
         key: the properties that it was made with.
+        engine: the producer's.
         made_at: monotonic seconds.
         confirmed_at: when brokers were last asked for its topics.
         idle_since: when it was given back.
         is_watched: a timer will look at it.
     """
 
-    __slots__ = ("confirmed_at", "idle_since", "is_watched", "key", "made_at", "producer")
+    __slots__ = ("confirmed_at", "engine", "idle_since", "is_watched", "key", "made_at", "producer")
 
     def __init__(self, key: Key, producer: Producer) -> None:
         self.key = key
         self.producer = producer
+        self.engine = calls_of(producer).engine
         self.made_at = self.confirmed_at = self.idle_since = _clock()
         self.is_watched = False
 
     def is_good(self) -> bool:
         """Whether it may be used again; asks brokers unless they said so a moment ago."""
-        if not self.producer._core.buffers.is_taking:
+        if not self.engine.buffers.is_taking:
             return False
         if _clock() - self.confirmed_at >= _FRESH_S:
             self.confirmed_at = _clock()
-            return loop_thread().call(_confirm(self.producer._core))
+            return loop_thread().call(_confirm(self.engine))
         return True
 
     def may_be_kept(self) -> bool:
         """Whether it has delivered everything, can go on, and is young."""
-        producer = self.producer
-        return not len(producer) and producer._core.buffers.is_taking and _clock() - self.made_at < _OLD_S
+        return not len(self.producer) and self.engine.buffers.is_taking and _clock() - self.made_at < _OLD_S
 
 
 class KeptProducers:
@@ -139,9 +140,8 @@ class KeptProducers:
                 asyncio.get_running_loop().call_later(left_s, self._watch, kept)
             elif kept in idle:
                 idle.remove(kept)
-                core = kept.producer._core
-                core.refuse()
-                core.abandon()
+                kept.engine.refuse()
+                kept.engine.abandon()
 
     def close(self) -> None:
         """Close those that nobody uses now, and those that are given back from now on."""
@@ -157,14 +157,14 @@ class KeptProducers:
 
 
 def _close(producer: Producer) -> None:
-    if not producer._core.closed:
+    if not calls_of(producer).engine.closed:
         producer.purge()
     producer.close()
 
 
-async def _confirm(core: Core) -> bool:
+async def _confirm(engine: ProducerEngine) -> bool:
     """Ask brokers for a producer's topics; whether they are the same, with no fewer partitions."""
-    client = core._client
+    client = engine.client
     before = client.metadata.cluster.topics
     client.metadata.refresh(time.monotonic())
     client.wake()
@@ -172,7 +172,7 @@ async def _confirm(core: Core) -> bool:
         now = await client.wait_for_metadata(lambda cluster: cluster.topics is not before, _ANSWER_S)
     except KafkaException:
         return False
-    return all(_is_same(before.get(topic), now.topics.get(topic)) for topic in core.buffers.all)
+    return all(_is_same(before.get(topic), now.topics.get(topic)) for topic in engine.buffers.all)
 
 
 def _is_same(before: TopicInfo | None, now: TopicInfo | None) -> bool:

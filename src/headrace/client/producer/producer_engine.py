@@ -1,7 +1,7 @@
-"""The producer: where a record's way out begins. Its faces are in `client.producer.faces`.
+"""The producer: where a record's way out begins. What its faces call is in `client.producer.producer_calls`.
 
-A record: `Core.produce()` appends it to its topic's buffer in the caller's thread and, when a batch becomes ready,
-wakes the loop. There the sender's machine takes over. The report comes back through `Core._on_event()`.
+A record: `produce()` appends it to its topic's buffer in the caller's thread and, when a batch becomes ready, wakes the
+loop. There the sender's machine takes over. The report comes back through `_on_event()`.
 It must not know bytes or sockets. Read next: `machines.producer.batch_queue`.
 """
 
@@ -36,13 +36,12 @@ from headrace.machines.producer.transactions import TransactionFailed
 from headrace.net.timers import jitter
 from headrace.records import CODEC_NAMES, Budget, compress
 
-__all__ = ["Core"]
+__all__ = ["ProducerEngine"]
 
-_FOREVER_S = 1e8
 _FORKED = "this client was made in another process; make a new one after fork()"
 
 
-class Core:
+class ProducerEngine:
     """One producer without a face: made on the loop that it runs on; `produce()` may be called from any thread.
 
     Args:
@@ -51,6 +50,7 @@ class Core:
         same_thread: `produce()` is called on the loop only.
 
     Attributes:
+        client: its machines run there.
         wake: tells the loop that a batch became ready; for faces that append to `buffers.open` themselves.
         buffers: buffers by topic; its `open` is the fast way for `produce()`.
         budget: what waits, from `produce()` to the report.
@@ -71,27 +71,27 @@ class Core:
         self._level = config["compression.level"]
         compress(self._codec, b"", self._level)  # a missing codec or a wrong level shows now
         self._sealers = concurrent.futures.ThreadPoolExecutor(2, "headrace-seal") if self._codec else None
-        self._client = ClientCore(config, on_event=self._on_event, allow_auto_create=True)
+        self.client = ClientCore(config, on_event=self._on_event, allow_auto_create=True)
         if config["error_cb"] is not None:
-            self._client.on_error = lambda error: self.deliveries.add_notice(config["error_cb"], error)
-        self._driver = self._client.driver
+            self.client.on_error = lambda error: self.deliveries.add_notice(config["error_cb"], error)
+        self._driver = self.client.driver
         self._loop = asyncio.get_running_loop()
         self._topic_timer: asyncio.TimerHandle | None = None
         self._accumulator = Accumulator(
             self.buffers.all, config.seconds("linger.ms"), config.seconds("message.timeout.ms") or math.inf, self._seal)
         self._accumulator.flushing = self._flushes
         self.transactions = (
-            TransactionCalls(config, self._client, self.buffers) if config["transactional.id"] else None)
+            TransactionCalls(config, self.client, self.buffers) if config["transactional.id"] else None)
         self.statistics = ProducerStatistics(
-            config, self._client.metadata, self._driver, self.deliveries.add_notice, self.deliveries.waiting,
+            config, self.client.metadata, self._driver, self.deliveries.add_notice, self.deliveries.waiting,
             budget=self.budget, accumulator=self._accumulator)
         self._sender = self._make_sender()
         self.wake = self._driver.stirrer(self._sender) if same_thread else self._driver.waker(self._sender)
-        for machine in (self._sender, *balance_of(config, self.buffers.all, self._accumulator, self._client.metadata)):
+        for machine in (self._sender, *balance_of(config, self.buffers.all, self._accumulator, self.client.metadata)):
             self._driver.add(machine)
         if self.transactions is not None:
             self.transactions.start(self._sender, self.purge)
-        _CORES.add(self)
+        _ENGINES.add(self)
 
     def _make_sender(self) -> Sender:
         config = self.config
@@ -107,7 +107,7 @@ class Core:
         sequences = Sequences(config["enable.idempotence"], limits.request_timeout_s, backoff)
         return Sender(
             self._accumulator, TransactionalSequences(machine) if machine is not None else sequences,
-            self._client.metadata, limits, backoff, machine)
+            self.client.metadata, limits, backoff, machine)
 
     def __len__(self) -> int:
         return self.budget.messages + len(self.deliveries)
@@ -145,7 +145,7 @@ class Core:
         self._loop.call_soon_threadsafe(self._ask_for, topic)
 
     def _ask_for(self, topic: str) -> None:
-        self._client.metadata.want_topics([topic])
+        self.client.metadata.want_topics([topic])
         self._open_topics()
         self._driver.wake()
 
@@ -182,7 +182,7 @@ class Core:
         elif isinstance(event, ProducerFailed):
             self.buffers.refuse(FatalError(event.error))
             self._fail(self.buffers.drop(event.error))
-            self._client.on_error(event.error)
+            self.client.on_error(event.error)
         elif self.transactions is not None:
             self.transactions.on_event(event)
             if isinstance(event, TransactionFailed):
@@ -193,10 +193,10 @@ class Core:
     def _open_topics(self) -> None:
         """Records of topics that are known by now leave their waiting place; some fail; the rest is timed."""
         opened = len(self.buffers.all)
-        self._fail(self.buffers.on_cluster(self._client.metadata.cluster))
-        expired = self.buffers.expired(time.monotonic(), self._client.metadata.last_error)
+        self._fail(self.buffers.on_cluster(self.client.metadata.cluster))
+        expired = self.buffers.expired(time.monotonic(), self.client.metadata.last_error)
         self._fail(expired)
-        self._client.metadata.unwant({record.message.topic() or "" for record in expired})
+        self.client.metadata.unwant({record.message.topic() or "" for record in expired})
         if len(self.buffers.all) > opened:
             self._driver.wake()
         if self._topic_timer is not None:
@@ -233,10 +233,6 @@ class Core:
         spares = self.deliveries.in_callback if spare_callbacks and self.transactions is None else nowhere
         self.buffers.refuse(producer_closed(), spares)
 
-    async def list_topics(self, topic: str | None, timeout_s: float) -> Any:
-        """The cluster's brokers and topics, as `ClusterMetadata`."""
-        return await self._client.list_topics(topic, timeout_s if timeout_s >= 0 else _FOREVER_S)
-
     async def close(self) -> None:
         """Stop; what is not delivered is reported as purged."""
         self.refuse()
@@ -246,7 +242,7 @@ class Core:
         self.statistics.stop()
         if self.transactions is not None:
             self.transactions.close(KafkaError(KafkaError._DESTROY, "the producer was closed"))
-        await self._client.close()
+        await self.client.close()
         if self._sealers is not None:
             self._sealers.shutdown(wait=False)
 
@@ -260,12 +256,12 @@ class Core:
         self.buffers.after_fork(ClientClosedError(_FORKED))
 
 
-_CORES: weakref.WeakSet[Core] = weakref.WeakSet()
+_ENGINES: weakref.WeakSet[ProducerEngine] = weakref.WeakSet()
 
 
 def _after_fork() -> None:
-    for core in list(_CORES):
-        core.after_fork()
+    for engine in list(_ENGINES):
+        engine.after_fork()
 
 
 if hasattr(os, "register_at_fork"):

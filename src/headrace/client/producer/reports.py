@@ -3,7 +3,7 @@
 Callbacks that are `AtOnce` do not wait for that: the loop calls them when their batch is done.
 
 A record counts against the budget until its report is served, or, without a callback, until its batch is done. It must
-not know sockets or asyncio. Read next: `client.producer.faces.producer`, which serves them in `poll()`.
+not know sockets or asyncio. Read next: `client.producer.producer`, which serves them in `poll()`.
 """
 
 from __future__ import annotations

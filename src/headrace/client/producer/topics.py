@@ -146,6 +146,19 @@ class TopicBuffers:
             self._wait(topic, _Waiting(None, None, -1, 0, None, callback, None, time.monotonic()))
             return True
 
+    def buffer_of(self, topic: str) -> TopicBuffer:
+        """The buffer of a topic that is known, for those that append to it by themselves.
+
+        Raises:
+            KafkaException: no records are taken.
+        """
+        buffer = self.open.get(topic)
+        if buffer is None:
+            with self._lock:
+                self._check_taking()
+            buffer = self.all[topic]
+        return buffer
+
     def _wait(self, topic: str, record: _Waiting) -> None:
         queue = self._waiting.get(topic)
         if queue is not None:

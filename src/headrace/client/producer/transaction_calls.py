@@ -1,4 +1,4 @@
-"""What the faces of a transactional producer call: each operation becomes one that can be awaited, and awaited again.
+"""The operations of a transactional producer: each becomes one that can be awaited, and awaited again.
 
 An operation that its caller gave up waiting for goes on; the same call made again waits for the same one, or hears how
 it ended meanwhile, as librdkafka documents it. All runs on the loop but where "from any thread" is said.

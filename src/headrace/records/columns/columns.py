@@ -196,7 +196,7 @@ def append_columns(
         raise IndexError(f"there are no rows {start} to {stop}")
     for row in range(start, stop):
         try:
-            buffer._add(
+            buffer.add_row(
                 _cell(value, row),
                 _cell(key, row),
                 -1 if partitions is None else struct.unpack_from("<i", partitions, 4 * row)[0],

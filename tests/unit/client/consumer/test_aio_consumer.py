@@ -11,7 +11,7 @@ import pytest
 
 from headrace.client.consumer.aio_consumer import AIOConsumer
 from headrace.client.consumer.consumer import Consumer
-from headrace.client.producer.faces.producer import Producer
+from headrace.client.producer.producer import Producer
 from headrace.errors import ClientClosedError, KafkaError
 from headrace.testing import EmbeddedBroker
 from headrace.types.records import OFFSET_BEGINNING, TopicPartition

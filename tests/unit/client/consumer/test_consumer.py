@@ -13,7 +13,7 @@ from contextlib import suppress
 import pytest
 
 from headrace.client.consumer.consumer import Consumer
-from headrace.client.producer.faces.producer import Producer
+from headrace.client.producer.producer import Producer
 from headrace.errors import ClientClosedError, ConfigError, KafkaError, KafkaException
 from headrace.records import Message
 from headrace.testing import EmbeddedBroker

@@ -10,7 +10,7 @@ import pytest
 
 from headrace.broker.faults import Action, Fault
 from headrace.client.consumer.consumer import Consumer
-from headrace.client.producer.faces.producer import Producer
+from headrace.client.producer.producer import Producer
 from headrace.errors import KafkaError
 from headrace.testing import EmbeddedBroker
 from headrace.types.records import OFFSET_BEGINNING, TopicPartition

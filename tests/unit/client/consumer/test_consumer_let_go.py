@@ -16,7 +16,7 @@ import pytest
 from headrace.admin import AdminClient
 from headrace.client.consumer.aio_consumer import AIOConsumer
 from headrace.client.consumer.consumer import Consumer
-from headrace.client.producer.faces.producer import Producer
+from headrace.client.producer.producer import Producer
 from headrace.net.thread import loop_thread
 from headrace.testing import EmbeddedBroker
 from headrace.types.records import OFFSET_BEGINNING, OFFSET_INVALID, TopicPartition

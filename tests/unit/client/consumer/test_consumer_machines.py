@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from headrace.client.consumer.consumer import Consumer
-from headrace.client.producer.faces.producer import Producer
+from headrace.client.producer.producer import Producer
 from headrace.testing import Action, EmbeddedBroker, Fault
 from headrace.types.records import OFFSET_BEGINNING, TopicPartition
 from headrace.wire.messages.cluster.metadata import MetadataRequest

@@ -14,7 +14,7 @@ from headrace.admin import AdminClient, NewTopic
 from headrace.client.consumer.aio_consumer import AIOConsumer
 from headrace.client.consumer.consumer import Consumer
 from headrace.client.consumer.partition_reader import PartitionReader
-from headrace.client.producer.faces.producer import Producer
+from headrace.client.producer.producer import Producer
 from headrace.errors import KafkaError, KafkaException
 from headrace.records import Message
 from headrace.testing import Action, EmbeddedBroker, Fault

@@ -9,7 +9,7 @@ import pytest
 
 from headrace.broker.faults import Action, Fault
 from headrace.client.consumer.partition_reader import PartitionReader
-from headrace.client.producer.faces.producer import Producer
+from headrace.client.producer.producer import Producer
 from headrace.errors import KafkaError, KafkaException
 from headrace.records import Cursor
 from headrace.testing import EmbeddedBroker

@@ -107,7 +107,7 @@ def test_records_are_seen_by_the_threads_that_send_them_and_acknowledged_by_the_
             thread.start()
         for thread in threads:
             thread.join()
-        assert told_by == {producer._thread._thread.name}
+        assert told_by == {producer._waits.thread._thread.name}
     assert sent_by == {"sender-0", "sender-1", "sender-2"}
 
 

@@ -99,7 +99,7 @@ def test_a_producer_whose_topic_was_deleted_meanwhile_is_closed(kept, conf, brok
     later(monkeypatch, 5)
     second = kept.take(conf)
     assert second is not first
-    assert first._core.closed
+    assert first._engine.closed
     if again:
         send(second, partition=1)
 
@@ -111,7 +111,7 @@ def test_a_producer_whose_brokers_do_not_answer_is_closed(kept, conf, broker, mo
     began_at = time.monotonic()
     assert kept.take(conf) is not first
     assert time.monotonic() - began_at < 5
-    assert first._core.closed
+    assert first._engine.closed
 
 
 def test_a_producer_that_brokers_have_hung_up_on_connects_anew(kept, conf, broker, monkeypatch):
@@ -134,14 +134,14 @@ def test_a_producer_with_records_under_way_is_not_kept(kept, conf):
     producer = kept.take({**conf, "linger.ms": "5000"})
     producer.produce("one", b"v")
     kept.give_back(producer)
-    assert producer._core.closed
+    assert producer._engine.closed
 
 
 def test_a_producer_that_is_not_used_is_closed(conf, broker):
     kept = KeptProducers(idle_s=0.2)
     producer = used(kept, conf)
     assert connections(broker) > 0
-    until(lambda: producer._core.closed)
+    until(lambda: producer._engine.closed)
     until(lambda: connections(broker) == 0)
     assert kept.take(conf) is not producer
     kept.close()
@@ -160,15 +160,15 @@ def test_an_old_producer_is_not_kept_so_that_new_certificates_are_read(kept, con
     producer = kept.take(conf)
     later(monkeypatch, 3600)
     kept.give_back(producer)
-    assert producer._core.closed
+    assert producer._engine.closed
 
 
 def test_closing_closes_what_is_kept_and_what_is_given_back_later(kept, conf, broker):
     idle, busy = used(kept, conf), kept.take({**conf, "client.id": "busy"})
     kept.close()
     kept.give_back(busy)
-    assert idle._core.closed
-    assert busy._core.closed
+    assert idle._engine.closed
+    assert busy._engine.closed
     until(lambda: connections(broker) == 0)
 
 

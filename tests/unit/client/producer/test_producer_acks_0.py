@@ -135,7 +135,7 @@ def test_what_the_kernel_does_not_take_is_not_copied_out_of_the_producers_memory
             producer.produce(TOPIC, bytes(100_000))
         producer.flush(0.5)
         buffered = [connection._outlet._transport.get_write_buffer_size()
-                    for connection in producer._core._driver._connections.values() if connection._outlet]
+                    for connection in producer._engine._driver._connections.values() if connection._outlet]
         producer.purge()
         producer.close()
     assert 0 < max(buffered) <= 1_024

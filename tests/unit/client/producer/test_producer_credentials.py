@@ -20,7 +20,7 @@ def first_words(source):
 
 def test_new_connections_use_the_new_user_and_password():
     producer = Producer(CONF)
-    source = mechanism_source(producer._core.config, lambda: 0.0, lambda: 0.0)
+    source = mechanism_source(producer._engine.config, lambda: 0.0, lambda: 0.0)
     assert first_words(source) == b"\0old\0secret"
     producer.set_sasl_credentials("new", "other")
     assert first_words(source) == b"\0new\0other"
@@ -37,7 +37,7 @@ def test_under_asyncio_as_well():
     async def main():
         producer = AIOProducer(CONF)
         await producer.set_sasl_credentials("new", "other")
-        source = mechanism_source(producer._core.config, lambda: 0.0, lambda: 0.0)
+        source = mechanism_source(producer._engine.config, lambda: 0.0, lambda: 0.0)
         words = (await source(NodeAddress(1, "localhost", 1))).first()
         await producer.close()
         return words

@@ -247,7 +247,7 @@ def test_a_sync_producer_that_is_let_go_is_closed(props):
     inner = producer._producer
     del producer
     gc.collect()
-    assert inner._core.closed
+    assert inner._engine.closed
 
 
 # Manual polling

@@ -88,10 +88,10 @@ def test_bootstrap_servers_is_mandatory():
 
 def test_sync_send_does_not_linger_unless_asked_to(broker, props):
     with KafkaSyncProducer(props) as producer:
-        assert producer._producer._core.config["linger.ms"] == 0
+        assert producer._producer._engine.config["linger.ms"] == 0
     for name in ("linger.ms", "queue.buffering.max.ms"):
         with KafkaSyncProducer({**props, name: 7}) as producer:
-            assert producer._producer._core.config["linger.ms"] == 7
+            assert producer._producer._engine.config["linger.ms"] == 7
 
 
 @pytest.mark.parametrize(("record", "code"), [
@@ -382,7 +382,7 @@ def test_a_callback_can_not_wait_for_room(props):
 
     with KafkaAsyncProducer({**props, "queue.buffering.max.messages": 2, "linger.ms": 1000}) as producer:
         producer.send(ProducerRecord("one", b"v"), callback)
-        producer._producer._thread.call_soon(producer._producer._core.relieve)
+        producer._producer._waits.thread.call_soon(producer._producer._engine.relieve)
         assert done.wait(10)
     assert len(told) == 1
 

@@ -86,8 +86,8 @@ def write(
 
 
 def epoch(producer: Producer) -> int:
-    assert producer._core.transactions is not None
-    return producer._core.transactions.machine.epoch
+    assert producer._engine.transactions is not None
+    return producer._engine.transactions.machine.epoch
 
 
 # The usual way
@@ -280,8 +280,8 @@ def test_a_purged_record_makes_the_commit_fail(broker, producer, queued, flying)
     producer.begin_transaction()
     producer.produce("t", b"v", partition=0)
     if flying:
-        producer._thread.call_soon(producer._core.flush, True)
-        while not producer._core._accumulator.in_flight():
+        producer._waits.thread.call_soon(producer._engine.flush, True)
+        while not producer._engine._accumulator.in_flight():
             time.sleep(0.01)
     producer.purge(in_queue=queued, in_flight=flying)
     assert refused(producer.commit_transaction, 10).txn_requires_abort()
@@ -355,7 +355,7 @@ def test_ctrl_c_interrupts_a_commit_which_goes_on(broker, producer):
 def test_ctrl_c_just_when_the_commit_has_ended_loses_no_word_of_it(broker, producer, monkeypatch):
     producer.begin_transaction()
     producer.produce("t", b"v", partition=0)
-    call = producer._thread.call
+    call = producer._waits.thread.call
 
     class Interrupted:
         """The loop's thread, from which Ctrl-C takes the first answer."""
@@ -371,7 +371,7 @@ def test_ctrl_c_just_when_the_commit_has_ended_loses_no_word_of_it(broker, produ
         def __getattr__(self, name: str) -> Any:
             return getattr(self._thread, name)
 
-    monkeypatch.setattr(producer, "_thread", Interrupted(producer._thread))
+    monkeypatch.setattr(producer._waits, "thread", Interrupted(producer._waits.thread))
     with pytest.raises(KeyboardInterrupt):
         producer.commit_transaction(10)
     assert producer.commit_transaction(10) is None
@@ -430,7 +430,7 @@ def test_while_a_thread_waits_for_its_commit_others_can_neither_commit_nor_abort
     broker.add_fault(Fault(action=Action.DELAY, delay_s=0.5, request=EndTxnRequest))
     committing = threading.Thread(target=producer.commit_transaction, args=(10,))
     committing.start()
-    while producer._core.transactions.machine.state is not TxnState.COMMITTING:
+    while producer._engine.transactions.machine.state is not TxnState.COMMITTING:
         time.sleep(0.01)
     assert refused(producer.commit_transaction, 5) == KafkaError._PREV_IN_PROGRESS
     assert refused(producer.abort_transaction, 5) == KafkaError._CONFLICT
@@ -457,7 +457,7 @@ def test_closing_waits_for_the_commit_that_another_thread_waits_for(broker):
     broker.add_fault(Fault(action=Action.DELAY, delay_s=0.5, request=EndTxnRequest))
     with ThreadPoolExecutor() as threads:
         committing = threads.submit(producer.commit_transaction, 10)
-        while producer._core.transactions.machine.state is not TxnState.COMMITTING:
+        while producer._engine.transactions.machine.state is not TxnState.COMMITTING:
             time.sleep(0.01)
         producer.close()
         assert committing.result(10) is None

@@ -45,7 +45,7 @@ def through(request: pytest.FixtureRequest, broker: EmbeddedBroker) -> Callable[
             return await made if inspect.isawaitable(made) else made
 
         try:
-            await use(call, producer._core.transactions.machine)
+            await use(call, producer._engine.transactions.machine)
         finally:
             await call("close")
 

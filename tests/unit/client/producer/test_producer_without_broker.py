@@ -11,9 +11,9 @@ import time
 
 import pytest
 
-from headrace.client.producer.faces.aio_producer import AIOProducer
-from headrace.client.producer.faces.producer import Producer
-from headrace.client.producer.faces.sending import Pace
+from headrace.client.producer.aio_producer import AIOProducer
+from headrace.client.producer.producer import Producer
+from headrace.client.producer.producer_calls import Pace
 from headrace.errors import BufferFullError, ClientClosedError, ConfigError, KafkaError, KafkaException
 from headrace.records import Budget
 
@@ -30,7 +30,7 @@ def nobody():
 def producer(nobody):
     made = Producer({"bootstrap.servers": nobody, "error_cb": lambda error: None})
     yield made
-    made.purge() if not made._core.closed else None
+    made.purge() if not made._engine.closed else None
     made.close()
 
 
@@ -174,7 +174,7 @@ def test_list_topics_fails_in_its_time(producer):
 @pytest.mark.parametrize("call", ["flush()", "poll()", "close()"])
 def test_ctrl_c_interrupts_a_wait(nobody, call):
     program = (
-        "from headrace.client.producer.faces.producer import Producer\n"
+        "from headrace.client.producer.producer import Producer\n"
         f"p = Producer({{'bootstrap.servers': '{nobody}', 'error_cb': None}})\n"
         "p.produce('t', b'v')\nprint('waiting', flush=True)\n"
         f"try:\n    while True: p.{call}\nexcept KeyboardInterrupt:\n    print('interrupted')\n"

@@ -1,6 +1,6 @@
-"""`AsyncSerializingProducer`: an `AIOProducer` of objects. Serializers may be functions or coroutine functions.
+"""`SerializingProducer` and `AsyncSerializingProducer`: producers of objects, which serializers turn into bytes.
 
-It must not know formats: serializers do. Read next: `client.serdes`.
+They must not know formats: serializers do. Read next: `client.serdes`.
 """
 
 from __future__ import annotations
@@ -12,17 +12,118 @@ import inspect
 from collections.abc import Generator, Mapping
 from typing import Any, Generic, TypeVar
 
-from headrace.client.producer.faces.aio_producer import AIOProducer
+from headrace.client.producer.aio_producer import AIOProducer
+from headrace.client.producer.producer import DeliveryCallback, Producer
 from headrace.client.producer.topics import producer_closed
-from headrace.client.serdes import CLUSTER_ID_TIMEOUT_S, MessageField, SerializationContext, built, parts_of, rest_of
+from headrace.client.serdes import (
+    CLUSTER_ID_TIMEOUT_S,
+    MessageField,
+    SerializationContext,
+    built,
+    close_all,
+    parts_of,
+    rest_of,
+)
 from headrace.errors import KeySerializationError, ValueSerializationError
 from headrace.records import Message
 from headrace.types.records import Headers
 
-__all__ = ["AsyncSerializingProducer"]
+__all__ = ["AsyncSerializingProducer", "SerializingProducer"]
 
 K = TypeVar("K")
 V = TypeVar("V")
+
+
+class SerializingProducer(Producer, Generic[K, V]):
+    """Sends objects (confluent_kafka's `SerializingProducer`).
+
+    Args:
+        conf: properties, see `headrace.config`, and `key.serializer`, `value.serializer`: called as
+            serializer(object, `SerializationContext`), they return bytes or None. `key.serializer.builder` and
+            `value.serializer.builder` have one made (`serialization.SerializerBuilder`), which is closed with the
+            producer.
+
+    Raises:
+        ConfigError: a property is unknown, malformed or contradicts another.
+        ValueError: a serializer and its builder are both given.
+    """
+
+    def __init__(self, conf: Mapping[str, Any]) -> None:
+        parts, left = parts_of(conf, "serializer")
+        self._built: list[Any] = []
+        try:
+            serdes, rests = [], []
+            for part in parts:
+                serde = part.serde
+                if part.builder is not None:
+                    serde, rest = built(part, part.builder.build(dict(left), part.is_key))
+                    self._built.append(serde)
+                    rests.append(rest)
+                serdes.append(serde)
+            self._key_serializer, self._value_serializer = serdes
+            super().__init__(rest_of(left, rests))
+            for serde in serdes:
+                if hasattr(serde, "set_cluster_id_resolver"):
+                    serde.set_cluster_id_resolver(functools.partial(self.cluster_id, CLUSTER_ID_TIMEOUT_S))
+        except BaseException:
+            with contextlib.suppress(Exception):
+                close_all(self._built)
+            raise
+
+    def produce(  # type: ignore[override]
+        self,
+        topic: str,
+        key: K | None = None,
+        value: V | None = None,
+        partition: int = -1,
+        on_delivery: DeliveryCallback | None = None,
+        timestamp: int = 0,
+        headers: Headers | None = None,
+    ) -> None:
+        """Serialize key and value and put the record on its way.
+
+        Args:
+            topic: topic name.
+            key: object for `key.serializer`; without one bytes, str or None.
+            value: the same for `value.serializer`.
+            partition: partition number; -1 lets the partitioner choose.
+            on_delivery: called as on_delivery(error, message) from `poll()` or `flush()`; the message has bytes.
+            timestamp: milliseconds since the epoch; 0 takes the time of the call.
+            headers: names and values; serializers see them, and may add to them.
+
+        Raises:
+            BufferError: too much waits already; call `poll()` and try again.
+            ClientClosedError: the producer is closed; no serializer was called.
+            KafkaException: the record is too large, or its partition does not exist.
+            KeySerializationError: `key.serializer` raised.
+            TypeError: the topic is not str; no serializer was called.
+            ValueSerializationError: `value.serializer` raised.
+        """
+        if self._engine.closed:
+            raise producer_closed()
+        if not isinstance(topic, str):
+            raise TypeError(f"topic must be str, not {type(topic).__name__}")
+        context = SerializationContext(topic, MessageField.KEY, headers)
+        raw_key: Any = key
+        raw_value: Any = value
+        if self._key_serializer is not None:
+            try:
+                raw_key = self._key_serializer(key, context)
+            except Exception as error:
+                raise KeySerializationError(error) from error
+        context.field = MessageField.VALUE
+        if self._value_serializer is not None:
+            try:
+                raw_value = self._value_serializer(value, context)
+            except Exception as error:
+                raise ValueSerializationError(error) from error
+        self._produce(topic, raw_value, raw_key, partition, None, on_delivery, timestamp, headers)
+
+    def close(self) -> bool:
+        """Deliver what waits and stop, as `Producer.close` does; then close the serializers that builders made."""
+        closed = super().close()
+        close_all(self._built)
+        return closed
 
 
 class AsyncSerializingProducer(AIOProducer, Generic[K, V]):
@@ -82,26 +183,13 @@ class AsyncSerializingProducer(AIOProducer, Generic[K, V]):
         timestamp: int = 0,
         headers: Headers | None = None,
     ) -> asyncio.Future[Message]:
-        """Serialize key and value and put the record on its way.
-
-        Args:
-            topic: topic name.
-            key: object for `key.serializer`; without one bytes, str or None.
-            value: the same for `value.serializer`.
-            partition: partition number; -1 lets the partitioner choose.
-            timestamp: milliseconds since the epoch; 0 takes the time of the call.
-            headers: names and values; serializers see them, and may add to them.
+        """As `SerializingProducer.produce`, awaited; it waits while the buffer is full.
 
         Returns:
             A future of the delivered message, as of `AIOProducer.produce`.
 
         Raises:
-            ClientClosedError: the producer is closed; no serializer was called.
-            KafkaException: the record is too large, or its partition does not exist.
-            KeySerializationError: `key.serializer` raised.
             RuntimeError: the producer was not awaited.
-            TypeError: the topic is not str; no serializer was called.
-            ValueSerializationError: `value.serializer` raised.
         """
         if not self._made:
             raise RuntimeError("an AsyncSerializingProducer must be awaited: producer = await "

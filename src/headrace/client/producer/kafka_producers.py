@@ -1,42 +1,30 @@
 """`KafkaSyncProducer` and `KafkaAsyncProducer`: one producer for each way to send, as in modern-cpp-kafka.
 
 The first waits for each record, the second calls back, from a thread of its own or from `poll_events()`. Both stand on
-`Producer`. They must not decide anything: `client.producer.producer_engine` does. Read next:
-`client.producer.faces.producer`.
+`Producer`. They must not decide anything. Read next: `client.producer.producer_calls`.
 """
 
 from __future__ import annotations
 
 import asyncio
-import concurrent.futures
 import enum
 import itertools
 import logging
-import math
 import threading
-import time
 import weakref
 from collections.abc import Mapping
 from typing import Any, Self
 
-from headrace.client.producer.faces.producer import Producer
-from headrace.client.producer.interception import (
-    Callback,
-    FutureReport,
-    MetadataReport,
-    arguments_of,
-    check_record,
-    refused_message,
-)
+from headrace.client.producer.interception import Callback
+from headrace.client.producer.producer import Producer, calls_of
+from headrace.client.producer.producer_calls import ProducerCalls
+from headrace.client.waits import ThreadWaits, Wait
 from headrace.config import PRODUCER, PROPERTIES, Config
-from headrace.errors import BufferFullError, ClientClosedError, KafkaError, KafkaException
-from headrace.slotted import replace
+from headrace.errors import KafkaError, KafkaException
 from headrace.types.records import ProducerRecord, RecordMetadata
 
 __all__ = ["EventsPollingOption", "KafkaAsyncProducer", "KafkaSyncProducer", "SendOption"]
 
-_SLICE_S = 0.1  # longest wait before signals are looked at
-_IDLE_S = 60.0  # the thread is told when there is something to do
 _log = logging.getLogger("headrace")
 
 
@@ -65,7 +53,9 @@ class _KafkaProducer:
 
     def __init__(self, producer: Producer) -> None:
         self._producer = producer
-        self._ids = itertools.count()
+        self._calls = calls_of(producer)
+        self._calls.record_ids = itertools.count()
+        self._run = self._calls.waits.run
         self._closing = weakref.finalize(self, _close_anywhere, producer)
 
     def flush(self, timeout: float = -1) -> int:
@@ -90,10 +80,6 @@ class _KafkaProducer:
         """Deliver what waits, wait until every callback was called, and stop. Closing twice does nothing."""
         self._producer.close()
         self._closing.detach()
-
-    def _accept(self, record: ProducerRecord) -> ProducerRecord:
-        accepted = self._producer._entrance.accept(record)
-        return accepted if accepted.record_id is not None else replace(accepted, record_id=next(self._ids))
 
     def __enter__(self) -> Self:
         return self
@@ -133,20 +119,10 @@ class KafkaSyncProducer(_KafkaProducer):
             RuntimeError: called on the thread that its answer comes from, in a callback of `Producer.send()`.
             TypeError: not a `ProducerRecord`, or something in it is of a wrong type.
         """
-        producer = self._producer
-        if producer._on_loop():
+        if not self._calls.waits.may_wait():
             raise RuntimeError("KafkaSyncProducer.send() was called on the thread that its answer comes from: use "
                                "Producer.send() in callbacks")
-        accepted = self._accept(record)
-        report = FutureReport(producer._entrance.chain, accepted, None, producer._core.budget)
-        expires_at = time.monotonic() + producer._core.config.seconds("max.block.ms")
-        with producer._entrance.refusals(arguments_of(accepted), accepted.record_id):
-            check_record(accepted)
-            producer._put(accepted, report, expires_at)
-        report.accepted()
-        while not report.future.done():
-            concurrent.futures.wait([report.future], _SLICE_S)
-        return report.future.result()
+        return self._run(self._calls.send_and_wait(record))
 
 
 class KafkaAsyncProducer(_KafkaProducer):
@@ -165,7 +141,8 @@ class KafkaAsyncProducer(_KafkaProducer):
     ) -> None:
         Config(PRODUCER, properties)
         self._manual = EventsPollingOption(events_polling) is EventsPollingOption.MANUAL
-        super().__init__(Producer(properties) if self._manual else _Calling(properties))
+        super().__init__(Producer(properties))
+        self._caller = None if self._manual else _Caller(self._calls)
 
     def send(
         self,
@@ -180,7 +157,7 @@ class KafkaAsyncProducer(_KafkaProducer):
         Args:
             record: what to send. It may be changed or reused as soon as this returns.
             callback: called as callback(metadata, error) when the record is stored (error is None) or given up, also
-                when it can not be sent at all: an invalid topic (`_INVALID_ARG`), a topic or partition that does not
+                when it cannot be sent at all: an invalid topic (`_INVALID_ARG`), a topic or partition that does not
                 exist (`_UNKNOWN_TOPIC`, `_UNKNOWN_PARTITION`), no time left (`_MSG_TIMED_OUT`).
             option: either way the value is copied.
 
@@ -190,22 +167,8 @@ class KafkaAsyncProducer(_KafkaProducer):
             TypeError: not a `ProducerRecord`, or something in it is of a wrong type.
         """
         SendOption(option)
-        producer, accepted = self._producer, self._accept(record)
-        report = MetadataReport(producer._entrance.chain, accepted, callback)
-        waits = isinstance(producer, _Calling) and not producer.is_here()
-        with producer._entrance.refusals(arguments_of(accepted), accepted.record_id):
-            try:
-                check_record(accepted)
-                producer._put(accepted, report, math.inf if waits else -math.inf)
-            except BufferFullError:
-                raise BufferFullError(
-                    f"Local: Queue full: {len(producer)} messages wait for delivery or for their callbacks; call "
-                    "poll_events() and try again, or raise queue.buffering.max.messages or queue.buffering.max.kbytes"
-                ) from None
-            except ClientClosedError:
-                raise
-            except KafkaException as refused:
-                producer._core.deliveries.add_notice(report, refused.error, refused_message(accepted, refused.error))
+        waits = self._caller is not None and not self._caller.is_here()
+        self._run(self._calls.send_reported(record, callback, waits=waits))
 
     def poll_events(self, timeout: float = -1) -> int:
         """Call the callbacks that are due. What a callback raises passes through; the others stay for the next call.
@@ -227,51 +190,38 @@ class KafkaAsyncProducer(_KafkaProducer):
         return self._producer.poll(timeout)
 
 
-class _Calling(Producer):
-    """A `Producer` with a thread that calls the callbacks; `flush()` and `close()` wait for it.
+class _Caller:
+    """A thread that calls the callbacks of a producer; `flush()` and `close()` wait for it. It holds no face."""
 
-    The thread holds this producer, but not the face, which may be let go.
-    """
-
-    def __init__(self, properties: Mapping[str, Any]) -> None:
-        super().__init__(properties)
+    def __init__(self, calls: ProducerCalls[ThreadWaits]) -> None:
+        self._deliveries, self._waits = calls.engine.deliveries, calls.waits
         self._stopping = False
-        self._caller = threading.Thread(target=self._run, name="headrace-callbacks", daemon=True)
-        self._caller.start()
+        calls.serves, calls.serve_last = self.is_here, self._stop
+        self._thread = threading.Thread(target=self._call, name="headrace-callbacks", daemon=True)
+        self._thread.start()
 
     def is_here(self) -> bool:
-        """True on the thread that calls the callbacks."""
-        return threading.current_thread() is self._caller
+        """True on the thread itself."""
+        return threading.current_thread() is self._thread
 
-    def _run(self) -> None:
-        deliveries, change = self._core.deliveries, self._change
+    def _call(self) -> None:
+        deliveries = self._deliveries
         while deliveries.pending or not self._stopping:
             try:
                 deliveries.serve()
             except Exception:
                 _log.exception("a callback of a KafkaAsyncProducer raised")
-            change.tell()  # `_flush` waits for the callbacks as well
-            change.wait(lambda: deliveries.pending or self._stopping, math.inf, _IDLE_S)
+            self._waits.tell()  # who waits for the callbacks
+            self._waits.wait(Wait(lambda: deliveries.pending or self._stopping))
 
-    def _flush(self, expires_at: float) -> int:
-        if self.is_here():
-            return super()._flush(expires_at)
-        core, deliveries = self._core, self._core.deliveries
-        core.flush(True)
-        try:
-            self._change.wait(
-                lambda: not (len(core) or deliveries.pending or deliveries.called_elsewhere()), expires_at)
-        finally:
-            core.flush(False)
-        return len(core)
-
-    def _serve_last(self) -> None:
+    def _stop(self) -> None:
+        """Call the callbacks that are left, and end."""
         self._stopping = True
         if self.is_here():
-            super()._serve_last()
+            self._deliveries.serve()
         else:
-            self._change.tell()
-            self._caller.join()
+            self._waits.tell()
+            self._thread.join()
 
 
 def _close_anywhere(producer: Producer) -> None:

@@ -1,0 +1,359 @@
+"""`AIOProducer`: the producer for asyncio, on the caller's own loop. No thread, no executor.
+
+It must not decide anything. Read next: `client.producer.producer_calls`, which all faces call.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from concurrent.futures import Executor
+from contextlib import asynccontextmanager
+from typing import Any
+
+from headrace.client.coroutine_callbacks import started, with_started
+from headrace.client.producer.column_feed import ColumnRole, Roles, RowsReport
+from headrace.client.producer.interception import Callback, Deliver, resolve
+from headrace.client.producer.interceptors import InterceptorChain
+from headrace.client.producer.producer_calls import ProducerCalls
+from headrace.client.producer.producer_engine import ProducerEngine
+from headrace.client.producer.topics import producer_closed
+from headrace.client.statistics import Metrics
+from headrace.client.waits import LoopWaits, Wait, deadline
+from headrace.config import PRODUCER, Config
+from headrace.errors import KafkaError, KafkaException
+from headrace.machines.producer.transactions import ConsumerGroupMetadata
+from headrace.records import AIOIntake, Message
+from headrace.types.records import Headers, ProducerRecord, RecordMetadata, TopicPartition
+
+__all__ = ["AIOProducer", "AIOTransaction"]
+
+
+class AIOProducer:
+    """A producer for asyncio (confluent_kafka.aio's names).
+
+    `produce()` waits only while the buffer is full; it returns a future of the delivered message:
+    `message = await (await producer.produce("topic", b"value"))`.
+
+    Args:
+        producer_conf: properties, see `headrace.config`. Callbacks may be functions, or coroutine functions, which run
+            as tasks.
+        max_workers, executor: without effect: no threads are needed.
+        batch_size, buffer_timeout: without effect: batch.num.messages, batch.size and linger.ms say when records go.
+
+    Raises:
+        ConfigError: a property is unknown, malformed or contradicts another.
+    """
+
+    def __init__(
+        self,
+        producer_conf: Mapping[str, Any],
+        max_workers: int = 4,
+        executor: Executor | None = None,
+        batch_size: int = 1000,
+        buffer_timeout: float = 1.0,
+    ) -> None:
+        self._config = Config(PRODUCER, with_started(producer_conf), servers_needed=False)
+        self._chain = InterceptorChain.of(self._config)
+        self._calls_if_started: ProducerCalls[LoopWaits] | None = None
+        self._waits = LoopWaits()
+        self._run = self._waits.run
+        self._closing: asyncio.Future[None] | None = None
+        self._served = self._changes = 0
+
+    @property
+    def _calls(self) -> ProducerCalls[LoopWaits]:
+        if self._calls_if_started is None:
+            if self._closing is not None:
+                raise producer_closed()
+            engine = ProducerEngine(self._config, self._on_change, same_thread=True)
+            engine.deliveries.only_errors = False  # futures are to be resolved in any case
+            engine.deliveries.unheard = functools.partial(_on_unheard, asyncio.get_running_loop())
+            calls = self._calls_if_started = ProducerCalls(engine, self._chain, self._waits, serves=lambda: False)
+            if type(self).produce is AIOProducer.produce and self._config["on_delivery"] is None:
+                intake = AIOIntake(calls.entrance.open, self._produce_one, engine.wake, _new_future,
+                                   lambda: self._run(calls.ease()))
+                self.__dict__["produce"] = intake.produce  # saves Python's frames and a future for each record
+        return self._calls_if_started
+
+    @property
+    def _engine(self) -> ProducerEngine:
+        return self._calls.engine
+
+    def _on_change(self) -> None:
+        calls = self._calls_if_started
+        if calls is None:
+            return
+        try:
+            self._served += calls.engine.deliveries.serve()
+        except Exception as error:  # a callback's; the rest of the reports must not wait for ever
+            loop = asyncio.get_running_loop()
+            loop.call_exception_handler({"message": "a callback of a producer raised", "exception": error})
+            loop.call_soon(self._on_change)
+        self._changes += 1
+        self._waits.tell()
+
+    async def produce(
+        self,
+        topic: str,
+        value: bytes | str | None = None,
+        key: bytes | str | None = None,
+        partition: int = -1,
+        on_delivery: Callable[[KafkaError | None, Message], Any] | None = None,
+        timestamp: int = 0,
+        headers: Headers | None = None,
+    ) -> asyncio.Future[Message]:
+        """Put a record on its way. Waits while the buffer is full; the loop has a turn when a batch is.
+
+        Args:
+            topic: topic name.
+            value: payload; None is a tombstone.
+            key: key for partitioning and compaction.
+            partition: partition number; -1 lets the partitioner choose.
+            on_delivery: called with (error, message) as well.
+            timestamp: milliseconds since the epoch; 0 takes the time of the call.
+            headers: names and values.
+
+        Returns:
+            A future of the delivered message; it raises `KafkaException` when the record is not delivered, also when
+            it is too large or its partition does not exist.
+
+        Raises:
+            ClientClosedError: the producer is closed.
+            KafkaException: the producer takes no records now: it has failed, or is not in a transaction.
+            TypeError: topic, value, key or headers are of a wrong type.
+        """
+        return await self._produce_one(topic, value, key, partition, on_delivery, timestamp, headers)
+
+    async def _produce_one(
+        self, topic: str, value: Any, key: Any, partition: int,
+        on_delivery: Callable[[KafkaError | None, Message], Any] | None, timestamp: int, headers: Headers | None,
+    ) -> asyncio.Future[Message]:
+        """`produce`, with everything that may be unusual."""
+        calls, future = self._calls, _new_future()
+        report = _Report(future, self._wanted(on_delivery or self._config["on_delivery"]))
+        await self._run(calls.produce_reported((topic, value, key, partition, timestamp, headers), report))
+        return future
+
+    async def send(self, record: ProducerRecord, callback: Callback | None = None) -> asyncio.Future[RecordMetadata]:
+        """As `Producer.send`, awaited: `metadata = await (await producer.send(record))`.
+
+        The callback is called on the loop; it may be a coroutine function.
+        """
+        future: asyncio.Future[RecordMetadata] = asyncio.get_running_loop().create_future()
+        return await self._run(self._calls.send_into(future, record, started(callback)))
+
+    async def produce_batch(
+        self,
+        topic: str,
+        messages: list[dict[str, Any]],
+        partition: int = -1,
+        callback: Callable[[KafkaError | None, Message], Any] | None = None,
+        on_delivery: Callable[[KafkaError | None, Message], Any] | None = None,
+    ) -> int:
+        """As `Producer.produce_batch`, awaited: it waits while the buffer is full."""
+        default = callback or on_delivery or self._config["on_delivery"]
+        return await self._run(self._calls.produce_batch(topic, messages, partition, default, self._wanted))
+
+    def _wanted(self, callback: Deliver | None) -> Deliver | None:
+        """A callback as `delivery.report.only.error` wants it called."""
+        call: Deliver | None = started(callback)
+        if call is None or not self._config["delivery.report.only.error"]:
+            return call
+        return lambda error, message: None if error is None else call(error, message)
+
+    async def produce_arrow(
+        self,
+        topic: str,
+        table: Any,
+        *,
+        value: str = "value",
+        key: ColumnRole = ...,
+        headers: ColumnRole = ...,
+        timestamp: ColumnRole = ...,
+        partition: ColumnRole = ...,
+    ) -> asyncio.Future[int]:
+        """As `Producer.produce_arrow`, awaited: `stored = await (await producer.produce_arrow(topic, table))`."""
+        return await self.produce_batches(
+            topic, [table], value=value, key=key, headers=headers, timestamp=timestamp, partition=partition)
+
+    async def produce_batches(
+        self,
+        topic: str,
+        tables: Iterable[Any],
+        *,
+        value: str = "value",
+        key: ColumnRole = ...,
+        headers: ColumnRole = ...,
+        timestamp: ColumnRole = ...,
+        partition: ColumnRole = ...,
+    ) -> asyncio.Future[int]:
+        """The same for the rows of many tables, or of a stream of record batches, one after the other."""
+        stored: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+        roles = Roles(value, key, headers, timestamp, partition)
+        report = RowsReport(topic, functools.partial(resolve, stored))
+        await self._run(self._calls.produce_batches(topic, tables, roles, report))
+        return stored
+
+    async def poll(self, timeout: float = 0) -> int:
+        """Wait until something is reported. The loop calls callbacks by itself, whether this is called or not.
+
+        Args:
+            timeout: seconds; negative waits as long as it takes.
+
+        Returns:
+            How many callbacks were called since the last `poll()`.
+
+        Raises:
+            ClientClosedError: the producer is closed.
+        """
+        engine, before = self._engine, self._changes
+        if engine.closed:
+            raise producer_closed()
+        if not self._served:
+            await self._waits.wait(Wait(lambda: self._changes != before or engine.closed, deadline(timeout)))
+        served, self._served = self._served, 0
+        return served
+
+    async def flush(self, timeout: float = -1) -> int:
+        """Send everything now and wait for the reports.
+
+        Args:
+            timeout: seconds; negative waits as long as it takes.
+
+        Returns:
+            Number of records that still wait.
+        """
+        return await self._run(self._calls.flush(deadline(timeout)))
+
+    async def purge(self, in_queue: bool = True, in_flight: bool = True, blocking: bool = True) -> None:
+        """Give up records that wait (`in_queue`) or were sent and not acknowledged (`in_flight`)."""
+        self._engine.purge(in_queue, in_flight)
+
+    async def list_topics(self, topic: str | None = None, timeout: float = -1) -> Any:
+        """As `Producer.list_topics`, awaited."""
+        return await self._calls.list_topics(topic, timeout)
+
+    async def cluster_id(self, timeout: float = -1) -> str | None:
+        """As `Producer.cluster_id`, awaited."""
+        return (await self._calls.list_topics(None, timeout)).cluster_id
+
+    async def set_sasl_credentials(self, username: str, password: str) -> None:
+        """As `Producer.set_sasl_credentials`."""
+        self._engine.config.set_sasl_credentials(username, password)
+
+    async def metrics(self) -> Metrics:
+        """What `stats_cb` gets, as a dictionary: librdkafka's names, documented in `client.statistics`."""
+        return self._engine.statistics.metrics()
+
+    async def init_transactions(self, timeout: float = -1) -> None:
+        """As `Producer.init_transactions`, awaited.
+
+        What a cancelled call of transactions has begun goes on, as when it is out of time: call it again to go on
+        waiting.
+        """
+        await self._run(self._calls.init_transactions(timeout))
+
+    async def begin_transaction(self) -> None:
+        """As `Producer.begin_transaction`, awaited."""
+        await self._run(self._calls.begin_transaction())
+
+    async def send_offsets_to_transaction(
+        self, positions: list[TopicPartition], group_metadata: ConsumerGroupMetadata, timeout: float = -1
+    ) -> None:
+        """As `Producer.send_offsets_to_transaction`, awaited."""
+        await self._run(self._calls.send_offsets_to_transaction(positions, group_metadata, timeout))
+
+    async def commit_transaction(self, timeout: float = -1) -> None:
+        """As `Producer.commit_transaction`, awaited."""
+        await self._run(self._calls.commit_transaction(timeout))
+
+    async def abort_transaction(self, timeout: float = -1) -> None:
+        """As `Producer.abort_transaction`, awaited."""
+        await self._run(self._calls.abort_transaction(timeout))
+
+    @asynccontextmanager
+    async def transaction(self, timeout: float = -1) -> AsyncIterator[AIOTransaction]:
+        """As `Producer.transaction`, for `async with`.
+
+        A commit that is under way when it is cancelled, or out of time, cannot be aborted and goes on.
+        """
+        await self.begin_transaction()
+        try:
+            yield AIOTransaction(self)
+            await self.commit_transaction(timeout)
+        except BaseException:
+            if self._calls.can_abort:
+                await self.abort_transaction(timeout)
+            raise
+
+    async def close(self) -> None:
+        """Deliver what waits, then stop. Closing twice does nothing. An open transaction is aborted.
+
+        If it is cancelled, the rest is given up and the producer is closed all the same.
+        """
+        if self._closing is not None:
+            if not self._closing.done():  # another task is at it
+                await asyncio.wait((self._closing,))
+            return
+        self._closing = asyncio.get_running_loop().create_future()
+        calls = self._calls_if_started
+        try:
+            if calls is not None and not calls.engine.closed:
+                await self._run(calls.close(spare_callbacks=False))
+        finally:
+            if self._chain is not None:
+                self._chain.close()
+            self._closing.set_result(None)
+
+    def __len__(self) -> int:
+        return 0 if self._calls_if_started is None else len(self._engine)
+
+    def __bool__(self) -> bool:
+        return True
+
+    async def __aenter__(self) -> AIOProducer:
+        return self
+
+    async def __aexit__(self, *exception: object) -> None:
+        await self.close()
+
+
+class AIOTransaction:
+    """An open transaction of an `async with producer.transaction()` block."""
+
+    def __init__(self, producer: AIOProducer) -> None:
+        self._producer = producer
+
+    async def send_offsets(self, positions: list[TopicPartition], group_metadata: ConsumerGroupMetadata) -> None:
+        """Commit a consumer's offsets with the transaction; see `Producer.send_offsets_to_transaction`."""
+        await self._producer.send_offsets_to_transaction(positions, group_metadata)
+
+
+def _new_future() -> asyncio.Future[Message]:
+    return asyncio.get_running_loop().create_future()
+
+
+def _on_unheard(loop: asyncio.AbstractEventLoop, error: KafkaError) -> None:
+    """As asyncio does when nobody asked a future for its exception."""
+    loop.call_exception_handler({
+        "message": "records were not delivered, and nobody asks what became of them",
+        "exception": KafkaException(error)})
+
+
+class _Report:
+    """A record's delivery callback under asyncio: resolves its future."""
+
+    __slots__ = ("_callback", "_future")
+
+    def __init__(
+        self, future: asyncio.Future[Message], callback: Callable[[KafkaError | None, Message], Any] | None
+    ) -> None:
+        self._future = future
+        self._callback = callback
+
+    def __call__(self, error: KafkaError | None, message: Message) -> None:
+        resolve(self._future, message, None if error is None else KafkaException(error))
+        if self._callback is not None:
+            self._callback(error, message)

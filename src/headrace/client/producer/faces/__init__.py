@@ -1,1 +1,0 @@
-"""The producer as applications see it: blocking and asyncio, plain and serializing."""
