@@ -23,6 +23,8 @@ class StaticMembership:
         called: what the client has called, in order.
     """
 
+    alone = idle = False
+
     def __init__(
         self, config: Config, subscription: Subscription, metadata: Metadata, finder: CoordinatorFinder
     ) -> None:
