@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
+from headrace.broker.deadlines import Now
 from headrace.broker.faults import Action, Fault
 from headrace.errors import KafkaError
 from headrace.records import Cursor, scan
@@ -77,7 +78,7 @@ def test_a_producer_that_goes_on_after_an_error_gets_the_next_epoch_once(client:
 
 def test_a_used_up_producer_id_is_replaced_by_another(broker: EmbeddedBroker, client: Transactional) -> None:
     def wear_out(epoch: int) -> None:
-        broker.apply(lambda cluster: setattr(cluster.transactions.get("tx"), "epoch", epoch))
+        broker.apply(lambda cluster: setattr(cluster.transactions.get("tx", Now(0.0, 0)), "epoch", epoch))
 
     first = client.who.producer_id
     wear_out(32766)
@@ -95,7 +96,7 @@ def test_a_used_up_producer_id_is_replaced_by_another(broker: EmbeddedBroker, cl
 
 
 def test_the_last_epoch_is_kept_for_fencing(broker: EmbeddedBroker, client: Transactional) -> None:
-    broker.apply(lambda cluster: setattr(cluster.transactions.get("tx"), "epoch", 32766))
+    broker.apply(lambda cluster: setattr(cluster.transactions.get("tx", Now(0.0, 0)), "epoch", 32766))
     old = client.who.producer_id
     client.who = Who(old, 32766)
     client.store(b"open")
@@ -109,7 +110,7 @@ def test_a_transactional_id_that_was_not_used_for_long_is_forgotten(
     broker: EmbeddedBroker, client: Transactional
 ) -> None:
     def age() -> None:
-        broker.apply(lambda cluster: setattr(cluster.transactions.get("tx"), "updated_ms", 0))
+        broker.apply(lambda cluster: setattr(cluster.transactions.get("tx", Now(0.0, 0)), "updated_ms", 0))
 
     client.store(b"open")
     age()
