@@ -213,7 +213,7 @@ class WholeGroups:
                     self._overwork, self._grow)
         for _ in range(rng.choice([0, 2, 5, 8])):
             self.clock.after(rng.uniform(0, span), rng.choice(troubles))
-        self._run_until(self.heal_at + 0.1)
+        self._run_until(self.heal_at + 0.5)
         self._settle()
         self.is_over = True
         self.counts["events"] += self.clock.happened
