@@ -21,7 +21,7 @@ from tools.kafka import NEWEST, MissingJavaError, RegistryError, find_java
 from tools.kafka.artifacts import class_path
 
 _ROOT: Final = Path(__file__).parents[2]
-_SOURCES: Final = _ROOT / "tests" / "foreign"
+_SOURCES: Final = _ROOT / "tests" / "integration" / "foreign"
 _CACHE: Final = _ROOT / ".cache" / "foreign"
 _TIMEOUT_S: Final = 600
 _SHOWN_LINES: Final = 5

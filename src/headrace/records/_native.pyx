@@ -33,7 +33,7 @@ from libc.stdlib cimport free, malloc, realloc
 from libc.string cimport memchr, memcpy, memmove, memset
 
 from headrace.errors import CorruptRecordError, KafkaException
-from headrace.records.legacy import message_set as legacy
+from headrace.records.legacy import message_set
 from headrace.records.batch import MAX_DECOMPRESSED_BYTES
 from headrace.records.columns.columns import MAX_COLUMN_BYTES, BinaryColumn, Columns, HeaderColumn
 from headrace.records.columns.columns import read_columns as plain_read_columns

@@ -178,7 +178,7 @@ def scan(data, topic="", partition=-1):
     while True:
         kind = read_head(pinned.start + at, pinned.size - at, &head, topic, partition)
         if kind == 2:
-            info = legacy.read_info(BatchInfo._make, memoryview(data), at, topic, partition)
+            info = message_set.read_info(BatchInfo._make, memoryview(data), at, topic, partition)
             if info is None:
                 return found
             found.append(info)
@@ -201,7 +201,7 @@ def verify(data, topic="", partition=-1):
     for info in scan(data, topic, partition):
         at = info.position
         if info.magic < 2:
-            legacy.check_sum(memoryview(data), at, info.size, topic, partition)
+            message_set.check_sum(memoryview(data), at, info.size, topic, partition)
         elif read_head(pinned.start + at, pinned.size - at, &head, topic, partition) == 1:
             # Read again, and checked again: the bytes may be someone's who writes to them.
             check_sum(pinned.start + at, &head, topic, partition)
@@ -391,7 +391,7 @@ cdef class Cursor:
 
     cdef bint _step_legacy(self) except -1:
         view = memoryview(self._data).cast("B")
-        info = legacy.read_info(BatchInfo._make, view, self._at, self._topic, self._partition)
+        info = message_set.read_info(BatchInfo._make, view, self._at, self._topic, self._partition)
         if info is None:
             return False
         self._at += info.size
@@ -399,8 +399,8 @@ cdef class Cursor:
         if info.last_offset < self._fetch_offset:
             return True
         if self._check_crcs:
-            legacy.check_sum(view, info.position, info.size, self._topic, self._partition)
-        self._left, _, self._legacy = legacy.read_set(view, info.position, self._limit, self._check_crcs)
+            message_set.check_sum(view, info.position, info.size, self._topic, self._partition)
+        self._left, _, self._legacy = message_set.read_set(view, info.position, self._limit, self._check_crcs)
         return False
 
     cdef bint _is_visible(self, const Head *head) except -1:
