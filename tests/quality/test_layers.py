@@ -31,6 +31,12 @@ IMPURE = {"asyncio", "socket", "ssl", "select", "selectors", "threading", "time"
 """`machines` decide without any of these: time, chance and waiting are given to them."""
 
 
+WAITING_IN_THE_BROKER = {"headrace.broker.broker", "headrace.broker.clock", "headrace.broker.server"}
+"""The broker's modules that have the clock, the loop and the sockets; all others get time and chance as arguments."""
+IMPURE_IN_THE_BROKER = IMPURE - {"os"}
+"""Its storage writes files."""
+
+
 def module_name(path: Path) -> str:
     parts = path.relative_to(SOURCE).with_suffix("").parts
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
@@ -76,6 +82,18 @@ def test_a_module_imports_only_what_its_layer_may(module: str) -> None:
 @pytest.mark.parametrize("module", [name for name in MODULES if layer(name) == "machines"])
 def test_a_machine_has_no_way_to_wait_or_to_roll_dice(module: str) -> None:
     assert not {name.split(".")[0] for name in imports_of(MODULES[module])} & IMPURE
+
+
+@pytest.mark.parametrize("module", [name for name in MODULES
+                                    if layer(name) == "broker" and name not in WAITING_IN_THE_BROKER])
+def test_the_broker_decides_without_a_clock_a_loop_or_dice(module: str) -> None:
+    assert not {name.split(".")[0] for name in imports_of(MODULES[module])} & IMPURE_IN_THE_BROKER
+    tree = ast.parse(MODULES[module].read_text())
+    named = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)} | {
+        node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute)} | {
+        alias.name for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) for alias in node.names}
+    assert not named & {"uuid1", "uuid4", "urandom", "time_ns", "monotonic"}
+    assert not any(isinstance(node, (ast.AsyncFunctionDef, ast.Await)) for node in ast.walk(tree))
 
 
 def test_there_are_no_import_cycles() -> None:

@@ -10,10 +10,13 @@ from __future__ import annotations
 
 import asyncio
 import os
+import uuid
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import IO
+from typing import IO, TypeVar
 
+from headrace.broker.clock import BrokerClock
 from headrace.broker.cluster import BrokerCluster, BrokerNode
 from headrace.broker.dispatch import served_by
 from headrace.broker.server import ClientConnection, Listener
@@ -21,6 +24,7 @@ from headrace.broker.settings import BrokerSettings
 
 __all__ = ["Broker"]
 
+Result = TypeVar("Result")
 _BACKLOG = 512
 _ACCEPT_STEPS = 5
 """Turns of the loop from accepting a connection to its protocol, with some to spare."""
@@ -55,7 +59,8 @@ class Broker:
             BrokerNode(number + 1, advertised_host or host, port + number if port else 0) for number in range(nodes)
         ]
         settings = settings or BrokerSettings()
-        self.cluster = BrokerCluster(known, settings, served_by(settings), self._directory)
+        self.cluster = BrokerCluster(known, settings, served_by(settings), uuid.uuid4, self._directory)
+        self._clock = BrokerClock(self.cluster)
         self._open: dict[int, tuple[asyncio.Server, Listener]] = {}
 
     @property
@@ -82,27 +87,39 @@ class Broker:
         node = self.cluster.nodes[node_id]
         loop = asyncio.get_running_loop()
         listener = Listener(node_id)
-        server = await loop.create_server(lambda: ClientConnection(self.cluster, listener), self._host, node.port,
-                                          backlog=_BACKLOG)
+        self._clock.start()
+        server = await loop.create_server(lambda: ClientConnection(self.cluster, listener, self._clock), self._host,
+                                          node.port, backlog=_BACKLOG)
         self._open[node_id] = server, listener
         node.port = server.sockets[0].getsockname()[1]
-        self.cluster.node_went(node_id, up=True)
+        self._node_went(node_id, up=True)
 
     async def stop_node(self, node_id: int) -> None:
         """Take a node away as if its machine were lost: connections end, the next replicas lead its partitions."""
         server, listener = self._open.pop(node_id)
-        self.cluster.node_went(node_id, up=False)
+        self._node_went(node_id, up=False)
         await _shut(server, listener)
 
     async def stop(self) -> None:
         """Close every listener, connection and file."""
         opened, self._open = self._open, {}
         await asyncio.gather(*(_shut(server, listener) for server, listener in opened.values()))
-        self.cluster.groups.close()
+        self._clock.close()
         self.cluster.close()
         if self._lock is not None:
             self._lock.close()
             self._lock = None
+
+
+    def apply(self, action: Callable[[BrokerCluster], Result]) -> Result:
+        """Do something to the cluster from outside, and see to what follows from it; returns what `action` returned."""
+        try:
+            return action(self.cluster)
+        finally:
+            self._clock.settle()
+
+    def _node_went(self, node_id: int, *, up: bool) -> None:
+        self.apply(lambda cluster: cluster.node_went(node_id, self._clock.now, up=up))
 
 
 async def _shut(server: asyncio.Server, listener: Listener) -> None:

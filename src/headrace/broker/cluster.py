@@ -1,21 +1,24 @@
 """What all nodes of an embedded cluster share: topics, nodes, groups, transactions, faults. Handlers get it with every
 request.
 
-It knows no sockets. Read next: any `broker.handlers_*` module for what is done with it.
+It knows no sockets and no clock: time and chance are given to it. Read next: any module in `broker.apis` for what is
+done with it.
 """
 
 from __future__ import annotations
 
-import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from uuid import UUID
 from zlib import crc32
 
 from headrace.broker.coordinators.classic_groups import Groups
 from headrace.broker.coordinators.committed_offsets import OffsetStore
 from headrace.broker.coordinators.transaction_coordinator import TransactionCoordinator
+from headrace.broker.deadlines import Deadlines, Now
 from headrace.broker.faults import Faults
+from headrace.broker.purgatory import Purgatory
 from headrace.broker.settings import BrokerSettings
 from headrace.broker.storage.catalog import Catalog, Topic
 from headrace.broker.storage.partition import NO_LEADER, Partition, Refused
@@ -49,20 +52,27 @@ class BrokerCluster:
         nodes: the cluster's nodes.
         settings: how the broker behaves.
         served: lowest and highest version of each API that is offered, by key.
+        new_uuid: makes the ids of cluster, topics and members.
         directory: where data is kept; None keeps it in memory.
+
+    Attributes:
+        deadlines: when time alone changes something here; whoever has the clock runs them.
+        purgatory: requests that wait; whoever serves them looks again at what is due.
     """
 
     def __init__(self, nodes: list[BrokerNode], settings: BrokerSettings, served: Mapping[int, tuple[int, int]],
-                 directory: Path | None = None) -> None:
+                 new_uuid: Callable[[], UUID], directory: Path | None = None) -> None:
         self.served = served
         self.nodes = {node.id: node for node in nodes}
         self.settings = settings
-        self.catalog = Catalog([node.id for node in nodes], directory)
+        self.deadlines = Deadlines()
+        self.purgatory = Purgatory(self.deadlines)
+        self.catalog = Catalog([node.id for node in nodes], self.purgatory, new_uuid, directory)
         self.offsets = OffsetStore(None if directory is None else directory / "offsets.journal")
-        self.groups = Groups(settings)
+        self.groups = Groups(settings, self.deadlines, self.purgatory, new_uuid)
         self.transaction_version = _transaction_version(settings, served)
         self.transactions = TransactionCoordinator(
-            self.catalog, self.offsets, settings, self.transaction_version,
+            self.catalog, self.offsets, settings, self.deadlines, self.transaction_version,
             None if directory is None else directory / "transactions.journal")
         self.faults = Faults()
 
@@ -109,14 +119,14 @@ class BrokerCluster:
         moved.lead(node_id)
         self.catalog.save()
 
-    def node_went(self, node_id: int, *, up: bool) -> None:
+    def node_went(self, node_id: int, now: Now, *, up: bool) -> None:
         """A node started or stopped: lead what it can, or hand over what it led to the next replica that is up."""
         self.nodes[node_id].is_up = up
         for topic in self.catalog.topics.values():
             for partition in topic.partitions:
                 self._elect(partition)
         self.catalog.save()
-        self.transactions.resume()
+        self.transactions.resume(now)
 
     def _elect(self, partition: Partition) -> None:
         if not self.is_up(partition.leader_id):
@@ -128,7 +138,8 @@ class BrokerCluster:
         return node is not None and node.is_up
 
     def close(self) -> None:
-        """Close the files, and stop the clocks of transactions."""
+        """Let members go, do nothing more, and close the files."""
+        self.groups.close()
         self.transactions.close()
         self.catalog.close()
         self.offsets.close()
@@ -142,13 +153,14 @@ def _transaction_version(settings: BrokerSettings, served: Mapping[int, tuple[in
 
 @dataclass(slots=True)
 class ApiCall:
-    """One request's circumstances: which node it came to, in which version, from whom."""
+    """One request's circumstances: which node it came to, in which version, from whom, and when."""
 
     cluster: BrokerCluster
     node_id: int
     version: int
     client_id: str
     client_host: str
+    now: Now
 
     def topic(self, name: str, topic_id: Uuid, ids_from: int) -> Topic:
         """The topic that a request names, by id from version `ids_from` on, else by name.
@@ -190,8 +202,3 @@ class ApiCall:
         node = self.cluster.coordinator(key)
         if node is None or node.id != self.node_id:
             raise Refused(KafkaError.NOT_COORDINATOR)
-
-    @staticmethod
-    def now_ms() -> int:
-        """Wall clock, milliseconds."""
-        return time.time_ns() // 1_000_000

@@ -12,15 +12,16 @@ import asyncio
 import logging
 import struct
 from collections import deque
-from collections.abc import Awaitable
 from dataclasses import dataclass, field
-from typing import Any
 
 from headrace.broker.apis.session import unsupported_api_versions
+from headrace.broker.clock import BrokerClock
 from headrace.broker.cluster import ApiCall, BrokerCluster
-from headrace.broker.dispatch import SERVICES
+from headrace.broker.deadlines import Now
+from headrace.broker.dispatch import handle
 from headrace.broker.error_replies import refusal_of
 from headrace.broker.faults import Action, Fault
+from headrace.broker.purgatory import DelayedReply
 from headrace.broker.storage.partition import Refused
 from headrace.errors import KafkaException, ProtocolError
 from headrace.wire.frame import RequestFrame, UnsupportedRequest, decode_request, encode_response
@@ -129,15 +130,18 @@ class ClientConnection(asyncio.BufferedProtocol):
     Args:
         cluster: what is served.
         listener: the node that the client connected to.
+        clock: has the time, and looks after requests that wait.
     """
 
-    def __init__(self, cluster: BrokerCluster, listener: Listener) -> None:
+    def __init__(self, cluster: BrokerCluster, listener: Listener, clock: BrokerClock) -> None:
         self._cluster = cluster
+        self._clock = clock
         self._listener = listener
         self._node_id = listener.node_id
         self._receiver = FrameReceiver(cluster.settings.max_request_bytes)
         self._frames: deque[bytearray] = deque()
-        self._working: asyncio.Task[None] | None = None
+        self._waiting: DelayedReply | None = None
+        self._delay: asyncio.TimerHandle | None = None
         self._is_full = False
         self._is_silent = False
         self._reading_paused = False
@@ -157,8 +161,10 @@ class ClientConnection(asyncio.BufferedProtocol):
         """asyncio: the connection ended; what waits for it stops."""
         self._listener.connections.discard(self)
         self._frames.clear()
-        if self._working is not None:
-            self._working.cancel()
+        if self._waiting is not None:
+            self._cluster.purgatory.remove(self._waiting)
+        if self._delay is not None:
+            self._delay.cancel()
 
     def get_buffer(self, sizehint: int) -> memoryview:
         """asyncio: where to put the next bytes."""
@@ -187,9 +193,15 @@ class ClientConnection(asyncio.BufferedProtocol):
         self._transport.abort()
 
     def _work(self) -> None:
-        while self._frames and self._working is None and not self._is_full and not self._is_silent:
+        while self._frames and not self._is_busy and not self._is_full and not self._is_silent:
             self._serve(self._frames.popleft())
+        self._clock.settle()
         self._pace()
+
+    @property
+    def _is_busy(self) -> bool:
+        """Whether a request waits, and those behind it with it."""
+        return self._waiting is not None or self._delay is not None
 
     def _pace(self) -> None:
         """Stop reading from a client that is far ahead."""
@@ -222,37 +234,42 @@ class ClientConnection(asyncio.BufferedProtocol):
             self._misbehave(fault, received)
 
     def _answer(self, received: RequestFrame, fault: Fault | None = None) -> None:
-        """Carry a request out; where it must wait, in a task that the connection waits for."""
+        """Carry a request out, and reply; where it must wait, when that is over."""
+        call = ApiCall(self._cluster, self._node_id, received.version, received.client_id or "", self._peer,
+                       self._clock.now)
         try:
-            result = self._carry_out(received)
-            if result is None or isinstance(result, Response):
-                self._reply(received, result, fault)
+            result = handle(call, received.request)
+            if isinstance(result, DelayedReply):
+                self._wait(result, received, fault)
             else:
-                self._start(self._answer_later(received, result, fault))
+                self._reply(received, result, fault)
         except Refused as refused:
             self._hang_up(refused.reason)
         except Exception:
             self._fail(received)
 
-    def _carry_out(self, received: RequestFrame) -> Any:
-        call = ApiCall(self._cluster, self._node_id, received.version, received.client_id or "", self._peer)
-        return SERVICES[type(received.request)](call, received.request)
+    def _wait(self, delayed: DelayedReply, received: RequestFrame, fault: Fault | None) -> None:
+        """Look again when it is time, and serve nothing else on this connection until then."""
+        def look_again(now: Now) -> None:
+            try:
+                result = delayed.look_again(now)
+                if isinstance(result, DelayedReply):
+                    return
+                self._reply(received, result, fault)
+            except Exception:
+                self._fail(received)
+            self._cluster.purgatory.remove(delayed)
+            self._waiting = None
+            self._go_on()
 
-    async def _answer_later(
-        self, received: RequestFrame, result: Awaitable[Response | None], fault: Fault | None
-    ) -> None:
-        try:
-            self._reply(received, await result, fault)
-        except Exception:
-            self._fail(received)
+        delayed.deliver = look_again
+        self._waiting = delayed
+        self._cluster.purgatory.put(delayed)
 
-    def _start(self, work: Any) -> None:
-        self._working = asyncio.get_running_loop().create_task(work)
-        self._working.add_done_callback(self._finished)
-
-    def _finished(self, task: asyncio.Task[None]) -> None:
-        self._working = None
-        if not task.cancelled() and not self._transport.is_closing():
+    def _go_on(self) -> None:
+        if self._transport.is_closing():
+            self._clock.settle()
+        else:
             self._work()
 
     def _reply(self, received: RequestFrame, response: Response | None, fault: Fault | None) -> None:
@@ -295,23 +312,16 @@ class ClientConnection(asyncio.BufferedProtocol):
         elif fault.action is Action.SILENCE:
             self._is_silent = True
         elif fault.action is Action.DELAY:
-            self._start(self._delayed(fault.delay_s, received))
+            self._delay = asyncio.get_running_loop().call_later(fault.delay_s, self._answer_late, received)
         elif fault.action is Action.ERROR:
             self._reply(received, refusal_of(received.request, fault.error_code), None)
         else:
             self._answer(received, fault)
 
-    async def _delayed(self, seconds: float, received: RequestFrame) -> None:
-        await asyncio.sleep(seconds)
-        try:
-            result = self._carry_out(received)
-            if result is not None and not isinstance(result, Response):
-                result = await result
-            self._reply(received, result, None)
-        except Refused as refused:
-            self._hang_up(refused.reason)
-        except Exception:
-            self._fail(received)
+    def _answer_late(self, received: RequestFrame) -> None:
+        self._delay = None
+        self._answer(received)
+        self._go_on()
 
     def _fail(self, received: RequestFrame) -> None:
         """A handler broke: a defect of the broker. Say so, and let the other connections live."""

@@ -123,7 +123,7 @@ class EmbeddedBroker:
             What it returned.
         """
         async def run() -> Result:
-            return action(self._broker.cluster)
+            return self._broker.apply(action)
 
         return self._await(run())
 

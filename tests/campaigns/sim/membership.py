@@ -38,11 +38,11 @@ from headrace.machines.producer.transactions import ConsumerGroupMetadata
 from headrace.net import timers
 from headrace.records import Message
 from headrace.records.batch_writer import write_batch
+from headrace.testing.memory_network import Connect, MemoryNetwork
+from headrace.testing.simulated_clock import DeadlockError, LivelockError, SimulatedLoop
 from headrace.types.records import TopicPartition
 
 from .campaign import Violation, run_campaign
-from .memory_network import Connect, Network
-from .simulated_loop import DeadlockError, LivelockError, SimulatedLoop
 
 TOPIC, GROUP = "t", "g"
 STRATEGIES = ("range", "roundrobin", "cooperative-sticky")
@@ -274,7 +274,7 @@ class Membership:
             raise self._violation
 
     async def _run(self) -> None:
-        self.network = Network(self.chance.choice([1, 2]), self.chance, BrokerSettings())
+        self.network = MemoryNetwork(self.chance.choice([1, 2]), self.chance, BrokerSettings(), lambda: uuid.uuid4())
         self.network.slowness_s = self.chance.choice([0.001, 0.02, 0.1])
         self._watch(self.network.cluster.offsets)
         self.network.cluster.catalog.create(TOPIC, _PARTITIONS, len(self.network.cluster.nodes))
@@ -296,8 +296,7 @@ class Membership:
             partition, count = self.chance.randrange(_PARTITIONS), self.chance.choice([1, 3, 10])
             first = self._sent[partition]
             batch = write_batch([(first + i, 0, None, b"%d" % (first + i), ()) for i in range(count)])
-            topic = self.network.cluster.catalog.topics[TOPIC]
-            topic.partitions[partition].append(memoryview(batch), topic.configs, 0)
+            self.network.append(TOPIC, partition, batch)
             self._sent[partition] += count
             await asyncio.sleep(self.chance.uniform(0, 1.2))
 

@@ -17,16 +17,16 @@ from headrace.machines.producer.reactions import REACTIONS, Reaction
 
 _WINDOW = 5
 _TOO_LARGE = (K.MSG_SIZE_TOO_LARGE, K.RECORD_LIST_TOO_LARGE)
-_AFTER_APPEND = (K.REQUEST_TIMED_OUT, K.NOT_ENOUGH_REPLICAS_AFTER_APPEND, K.NOT_LEADER_FOR_PARTITION)
+AFTER_APPEND = (K.REQUEST_TIMED_OUT, K.NOT_ENOUGH_REPLICAS_AFTER_APPEND, K.NOT_LEADER_FOR_PARTITION)
 
 
 def _codes(*reactions: Reaction) -> list[int]:
     return [code for code, reaction in REACTIONS.items() if reaction in reactions]
 
 
-_BEFORE_APPEND = 3 * _codes(Reaction.REJECTED) + _codes(Reaction.RETRY, Reaction.MOVED)
-_REFUSALS = _codes(Reaction.FAIL)
-_FATAL = _codes(Reaction.FATAL)
+BEFORE_APPEND = 3 * _codes(Reaction.REJECTED) + _codes(Reaction.RETRY, Reaction.MOVED)
+REFUSALS = _codes(Reaction.FAIL)
+FATAL = _codes(Reaction.FATAL)
 
 
 @dataclass
@@ -128,6 +128,12 @@ class ModelCluster:
         if self.topic_id is None:
             self._make(len(self.leaders))
 
+    def stop(self, node: int) -> None:
+        self.down.add(node)
+
+    def start(self, node: int) -> None:
+        self.down.discard(node)
+
     def heal(self) -> None:
         self.down.clear()
         self.refusal = 0
@@ -148,7 +154,7 @@ class ModelCluster:
             return self.refusal, -1
         if faulty and self._random.random() < 0.5:
             self._counts["errors before the append"] += 1
-            return self._random.choice(_BEFORE_APPEND), -1
+            return self._random.choice(BEFORE_APPEND), -1
         producer_id, epoch, sequence, records = data
         if len(records) > self.largest:
             self._counts["batches too large"] += 1
@@ -159,7 +165,7 @@ class ModelCluster:
         code, offset = self._append(partition, producer_id, epoch, sequence, records)
         if code == 0 and faulty:
             self._counts["errors after the append"] += 1
-            return self._random.choice(_AFTER_APPEND), -1
+            return self._random.choice(AFTER_APPEND), -1
         return code, offset
 
     def _append(self, partition: int, producer_id: int, epoch: int, sequence: int, records: Any) -> tuple[int, int]:
@@ -198,4 +204,4 @@ class ModelCluster:
 
     def refuse(self, fatal: bool) -> None:
         """From now on batches are refused for good."""
-        self.refusal = self._random.choice(_FATAL if fatal else _REFUSALS)
+        self.refusal = self._random.choice(FATAL if fatal else REFUSALS)

@@ -171,6 +171,12 @@ class ModelTransactions:
         self.ids = itertools.count(1000)
         self._starts = itertools.count(1)
 
+    def stop(self, node: int) -> None:
+        self.down.add(node)
+
+    def start(self, node: int) -> None:
+        self.down.discard(node)
+
     def move_coordinator(self) -> None:
         self.coordinator = self._random.choice(self.nodes)
         self.counts["coordinators moved"] += 1

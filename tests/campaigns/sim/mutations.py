@@ -17,10 +17,11 @@ from .membership_mutations import MEMBERSHIP_RULES
 from .mutation import Mutation
 from .produce_mutations import PRODUCE_RULES
 from .transaction_mutations import TRANSACTION_RULES
+from .whole_mutations import WHOLE_RULES
 
 __all__ = ["MUTATIONS", "Mutation", "main"]
 
-MUTATIONS = [*PRODUCE_RULES, *TRANSACTION_RULES, *BROKER_RULES, *MEMBERSHIP_RULES]
+MUTATIONS = [*PRODUCE_RULES, *TRANSACTION_RULES, *BROKER_RULES, *MEMBERSHIP_RULES, *WHOLE_RULES]
 
 
 def _try(asked: tuple[int, int | None]) -> tuple[int, int, str]:

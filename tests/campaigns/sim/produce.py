@@ -11,8 +11,6 @@ healed cluster takes everything).
 
 from __future__ import annotations
 
-import heapq
-import itertools
 import math
 import random
 import sys
@@ -22,10 +20,11 @@ from typing import Any
 from uuid import UUID
 
 from headrace.errors import KafkaError
-from headrace.machines.machine import Send
+from headrace.machines.machine import Machine, Send
 from headrace.machines.producer.batch_queue import Accumulator, ProducerBatch
 from headrace.machines.producer.sender import BatchDone, Limits, ProducerFailed, Sender
 from headrace.machines.producer.sequences import MAX_EPOCH, Sequences
+from headrace.testing.simulated_clock import SimulatedClock
 from headrace.wire.messages.producer.produce import (
     BatchIndexAndErrorMessage,
     InitProducerIdRequest,
@@ -65,7 +64,8 @@ class Simulation:
         self.seed = seed
         self.random = rng = random.Random(seed)
         self.counts: Counter[str] = Counter()
-        self.now = 100.0
+        self.clock = SimulatedClock()
+        self.at = self.clock.after
         self.span_s = rng.choice([0.5, 2.0, 5.0])
         self.silence_s = _SILENCE_S if rng.random() < 0.1 else 0.0  # between two bursts of records
         self.heal_at = self.now + 2 * self.span_s + self.silence_s if self.silence_s else self.now + self.span_s
@@ -79,7 +79,7 @@ class Simulation:
         self.faults = rng.choice([0.1, 0.3] if self.recreated or self.silence_s else [0.02, 0.1, 0.3])
         self.partitions = rng.choice([1, 1, 2, 3])
         poison = {rng.randrange(25)} if rng.random() < 0.15 else set()
-        self.cluster = ModelCluster(rng, rng.choice([1, 2, 3]), self.partitions, poison, self.counts)
+        self.cluster = self._make_cluster(rng.choice([1, 2, 3]), poison)
         self.cluster.forgetful = self.idempotent and rng.random() < 0.1
         self.cluster.by_id = rng.random() < 0.7
         self.cluster.first_epoch = rng.choice([0, 0, 0, MAX_EPOCH, MAX_EPOCH - 1])
@@ -88,17 +88,29 @@ class Simulation:
         self.reports: dict[int, BatchDone] = {}
         self.failed: KafkaError | None = None
         self.closed = False
+        self._under_way = 0  # produce requests that may still arrive
+        self._connections: dict[int, Connection] = {}
+        self._throttled_until: dict[int, float] = {}
+        self.leaders: Any = self._make_leaders()
+        self.sender = self._build()
+        self._machines: list[Machine] = [self.sender]
+
+    @property
+    def now(self) -> float:
+        """Monotonic seconds."""
+        return self.clock.now
+
+    def _make_cluster(self, nodes: int, poison: set[int]) -> Any:
+        return ModelCluster(self.random, nodes, self.partitions, poison, self.counts)
+
+    def _make_leaders(self) -> Any:
+        """What the sender needs of metadata: here the simulation itself, as the model of it."""
         self.known_id = self.cluster.topic_id
         self.known_leaders: list[int | None] = list(self.cluster.leaders)
         self.known_epochs = list(self.cluster.leader_epochs)
         self._refreshing = False
-        self.last_error: KafkaError | None = None  # as of metadata
-        self._events: list[tuple[float, int, Callable[[], None]]] = []
-        self._order = itertools.count()
-        self._under_way = 0  # produce requests that may still arrive
-        self._connections: dict[int, Connection] = {}
-        self._throttled_until: dict[int, float] = {}
-        self.sender = self._build()
+        self.last_error: KafkaError | None = None
+        return self
 
     def _build(self) -> Sender:
         rng = self.random
@@ -108,7 +120,7 @@ class Simulation:
             self.acks, in_flight, rng.choice([700, 5000]), rng.choice([0.2, 1.0]), message_timeout_s=timeout_s)
         self.accumulator = Accumulator({TOPIC: self.buffer}, rng.choice([0.0, 0.005]), timeout_s, self._seal)
         sequences = Sequences(self.idempotent, 1.0, self._backoff)
-        return Sender(self.accumulator, sequences, self, self.limits, self._backoff)
+        return Sender(self.accumulator, sequences, self.leaders, self.limits, self._backoff)
 
     def _backoff(self, attempt: int) -> float:
         return min(0.01 * 2**attempt, 0.2) * (0.8 + 0.4 * self.random.random())
@@ -163,9 +175,6 @@ class Simulation:
 
     # Time
 
-    def at(self, delay_s: float, action: Callable[[], None]) -> None:
-        heapq.heappush(self._events, (self.now + delay_s, next(self._order), action))
-
     @property
     def faulty(self) -> bool:
         return self.now < self.heal_at and self.random.random() < self.faults
@@ -175,7 +184,7 @@ class Simulation:
         moment = self.random.uniform(0, self.span_s)
         if self.silence_s and self.random.random() < 0.5:
             moment += self.span_s + self.silence_s
-        self.at(moment, action)  # type: ignore[arg-type]
+        self.at(moment, action)
 
     def run(self) -> Counter[str]:
         """Run the schedule; returns how often what happened."""
@@ -195,6 +204,7 @@ class Simulation:
         self._trouble()
         self.at(self.heal_at - self.now, cluster.heal)
         self._loop()
+        self.counts["events"] += self.clock.happened
         self._check()
         self.counts["schedules in which nothing may fail"] += self._certain
         return self.counts
@@ -223,34 +233,36 @@ class Simulation:
             self._anytime(self._close)
 
     def _loop(self) -> None:
-        polled_for, events = -1.0, self._events
+        polled_for, clock = -1.0, self.clock
         for _ in range(20_000):
             self._step()
-            if not events and self._all_reported and not self.sender.unresolved():
+            event_at = clock.next()
+            if event_at == math.inf and self._all_reported and not self.sender.unresolved():
                 return
-            deadline = self.sender.deadline()
-            event_at = events[0][0] if events else math.inf
-            if deadline is not None and deadline <= self.now and polled_for == self.now:
+            deadline = self._deadline()
+            if deadline <= self.now and polled_for == self.now:
                 raise Violation(f"seed {self.seed}: the deadline stays in the past, the loop would spin")
-            moment = min(event_at, deadline if deadline is not None else math.inf)
+            moment = min(event_at, deadline)
             if moment == math.inf or moment > self.heal_at + 60:
                 break
             polled_for = self.now
-            self.now = max(self.now, moment)
-            while events and events[0][0] <= self.now:
-                self.counts["events"] += 1
-                heapq.heappop(events)[2]()
+            clock.go_to(moment)
         missing = sorted(set(self.partition_of) - set(self.reports))
         if missing:
             raise Violation(f"seed {self.seed}: no progress, records {missing} were never reported")
+
+    def _deadline(self) -> float:
+        return min((moment for machine in self._machines if (moment := machine.deadline()) is not None),
+                   default=math.inf)
 
     @property
     def _all_reported(self) -> bool:
         return len(self.reports) == len(self.partition_of)
 
     def _step(self) -> None:
-        for send in self.sender.poll(self.now):
-            self._transmit(send)
+        for machine in self._machines:
+            for send in machine.poll(self.now):
+                self._transmit(send)
         for event in self.sender.events():
             if isinstance(event, ProducerFailed):
                 self._hold(self.failed is None, "the producer failed twice")
@@ -306,6 +318,9 @@ class Simulation:
 
     # The network
 
+    def _machine_of(self, send: Send) -> Machine:
+        return self.sender
+
     def _transmit(self, send: Send) -> None:
         node = send.destination if send.destination >= 0 else self.random.choice(self.cluster.nodes)
         if send.context is not None:
@@ -313,7 +328,7 @@ class Simulation:
         if node in self.cluster.down:
             self.counts["connections refused"] += 1
             refused = KafkaError(KafkaError._TRANSPORT, "refused")
-            self.at(0.005, lambda: self.sender.on_error(send, refused, self.now))
+            self.at(0.005, lambda: self._machine_of(send).on_error(send, refused, self.now))
             return
         connection = self._connections.get(node)
         if connection is None or connection.cut:
@@ -426,7 +441,7 @@ class Simulation:
             connection.outstanding.remove(send)
             if isinstance(reply, ProduceResponse) and reply.throttle_time_ms:
                 self._throttled_until[send.destination] = self.now + reply.throttle_time_ms / 1000.0
-            self.sender.on_reply(send, reply, self.now)
+            self._machine_of(send).on_reply(send, reply, self.now)
 
     def _time_out(self, connection: Connection, send: Send) -> None:
         if not connection.cut and send in connection.outstanding:
@@ -439,8 +454,9 @@ class Simulation:
         self.counts["connections cut"] += 1
         connection.cut = True
         sends, connection.outstanding = connection.outstanding, []
+        error = error or KafkaError(KafkaError._TRANSPORT, "cut", maybe_applied=True)
         for send in sends:
-            self.sender.on_error(send, error or KafkaError(KafkaError._TRANSPORT, "cut", maybe_applied=True), self.now)
+            self._machine_of(send).on_error(send, error, self.now)
 
     def _cut_any(self) -> None:
         if self._connections:
@@ -451,10 +467,10 @@ class Simulation:
     def _restart_broker(self) -> None:
         self.counts["brokers restarted"] += 1
         node = self.random.choice(self.cluster.nodes)
-        self.cluster.down.add(node)
+        self.cluster.stop(node)
         if node in self._connections:
             self._cut(self._connections[node])
-        self.at(self.random.uniform(0.01, 1.0), lambda: self.cluster.down.discard(node))
+        self.at(self.random.uniform(0.01, 1.0), lambda: self.cluster.start(node))
 
     def _lose_leader(self) -> None:
         partition = self.cluster.lose_leader()
@@ -465,7 +481,7 @@ class Simulation:
         made_in_s = self.random.uniform(0.0, 0.3)
         self.at(made_in_s, self.cluster.make_topic)
         if self.random.random() < 0.5:  # metadata is asked for now and then
-            self.at(made_in_s, lambda: self.refresh(self.now))
+            self.at(made_in_s, lambda: self.leaders.refresh(self.now))
         self.at(made_in_s + self.random.uniform(0.0, 0.3), self._burst)
 
     def _expire_producers(self) -> None:

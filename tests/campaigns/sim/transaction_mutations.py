@@ -128,14 +128,14 @@ def _(patch: pytest.MonkeyPatch) -> None:
 
 @broken("A new epoch goes on from the own one, and takes nothing over (KIP-360)", run_schedule, 12000)
 def _(patch: pytest.MonkeyPatch) -> None:
-    initialise = transactions.Identity.initialise
+    initialise = transactions.TransactionalIdentity.initialise
 
-    def take_over(self: transactions.Identity, timeout_ms: int):
+    def take_over(self: transactions.TransactionalIdentity, timeout_ms: int):
         request = initialise(self, timeout_ms)
         request.producer_id = request.producer_epoch = -1
         return request
 
-    patch.setattr(transactions.Identity, "initialise", take_over)
+    patch.setattr(transactions.TransactionalIdentity, "initialise", take_over)
 
 
 @broken("A commit that may be in the log does not turn into an abort", run_schedule, 20000, "can be read")
@@ -306,8 +306,8 @@ _REPLACED = (KafkaError.ILLEGAL_GENERATION, KafkaError.UNKNOWN_MEMBER_ID, KafkaE
 
 @broken("Offsets say of which member of the group they are (KIP-447)", read_process_write.run_schedule, 100)
 def _(patch: pytest.MonkeyPatch) -> None:
-    commit = transactions.Identity.commit_offsets
-    patch.setattr(transactions.Identity, "commit_offsets", lambda self, member, offsets: commit(
+    commit = transactions.TransactionalIdentity.commit_offsets
+    patch.setattr(transactions.TransactionalIdentity, "commit_offsets", lambda self, member, offsets: commit(
         self, transactions.ConsumerGroupMetadata(member.group_id), offsets))
 
 

@@ -11,7 +11,7 @@ from uuid import UUID
 from headrace.errors import KafkaError as K
 from headrace.machines.cluster.coordinator import GROUP, TRANSACTION, CoordinatorFinder
 from headrace.machines.machine import ErrorEvent, Event, Machine
-from headrace.machines.producer.batch_queue import Accumulator, ProducerBatch
+from headrace.machines.producer.batch_queue import Accumulator
 from headrace.machines.producer.sender import BatchDone, Limits, ProducerFailed, Sender
 from headrace.machines.producer.transactional_sequences import TransactionalSequences
 from headrace.machines.producer.transactions import (
@@ -24,7 +24,7 @@ from headrace.machines.producer.transactions import (
 )
 from headrace.types.records import TopicPartition
 
-from .model_batches import ModelBuffer, ModelSealed
+from .model_batches import ModelBuffer
 
 if TYPE_CHECKING:
     from .model_transactions import Key
@@ -69,11 +69,11 @@ class Producer:
         self._generations = dict(sim.cluster.generations)
         self.buffer = ModelBuffer(sim.partitions, rng.choice([1, 2, 4]) if sim.cluster.largest > 8 else 8)
         self.machine = Transactions(
-            "x", 60_000, self._finder(TRANSACTION, "x"), lambda group: self._finder(GROUP, group), self._features,
-            sim.request_timeout_s, sim.backoff)
+            "x", sim.timeout_ms, self._finder(TRANSACTION, "x"), lambda group: self._finder(GROUP, group),
+            self._features, sim.request_timeout_s, sim.backoff)
         timeout_s = rng.choice([0.5, 2.0]) if sim.bounded else math.inf
         limits = Limits(-1, rng.choice([1, 2, 5]), 5000, sim.request_timeout_s, message_timeout_s=timeout_s)
-        self.accumulator = Accumulator({TOPIC: self.buffer}, rng.choice([0.0, 0.005]), timeout_s, self._seal)
+        self.accumulator = Accumulator({TOPIC: self.buffer}, rng.choice([0.0, 0.005]), timeout_s, sim.seal)
         self.sender = Sender(self.accumulator, TransactionalSequences(self.machine), self, limits,
                              sim.backoff, self.machine)
         self.machine.work = self.sender
@@ -94,10 +94,6 @@ class Producer:
             self.features_seen = self.sim.level
         gone = self.sim.faulty and self._rng.random() < 0.2
         return {"transaction.version": self.features_seen, "metadata.version": 30} if not gone else {}
-
-    def _seal(self, batch: ProducerBatch) -> None:
-        opened: Any = batch.open
-        batch.sealed = ModelSealed(opened.records)
 
     def leader(self, topic: str, partition: int) -> tuple[int | None, int]:
         return self.known[topic, partition]

@@ -12,23 +12,26 @@ offsets; any other not at all; what was reported is true) and progress (the heal
 
 from __future__ import annotations
 
-import heapq
 import itertools
 import math
 import random
 import sys
 from collections import Counter
-from collections.abc import Callable
 from typing import Any
 
 from headrace.errors import KafkaError as K
 from headrace.machines.machine import Machine, Send
+from headrace.machines.producer.batch_queue import ProducerBatch
+from headrace.testing.simulated_clock import SimulatedClock
 from headrace.wire.messages.producer.produce import InitProducerIdRequest, ProduceRequest
 
 from .campaign import Violation, run_campaign
+from .model_batches import ModelSealed
 from .model_transactions import ModelTransactions
 from .transactional_producer import Producer, Txn
 from .transactional_replies import NEWEST, OLDER, answer, ends_well, says_fenced
+
+GROUPS = ("g1", "g2")
 
 
 class Simulation:
@@ -36,13 +39,17 @@ class Simulation:
 
     Attributes:
         counts: how often what happened.
+        timeout_ms: that the producers ask for.
     """
+
+    timeout_ms = 60_000
 
     def __init__(self, seed: int) -> None:
         self.seed = seed
         self.random = rng = random.Random(seed)
         self.counts: Counter[str] = Counter()
-        self.now = 100.0
+        self.clock = SimulatedClock()
+        self.at = self.clock.after
         self.heal_at = 100.0 + rng.choice([0.5, 2.0, 5.0])
         self.faults = rng.choice([0.0, 0.02, 0.1, 0.3])
         self.bounded = rng.random() < 0.1
@@ -52,15 +59,11 @@ class Simulation:
         self.level = rng.choice([0, 2])
         self.newest = NEWEST if self.level or rng.random() < 0.7 else OLDER
         self._refused: tuple[float, float] | None = None  # from when to when
-        self._events: list[tuple[float, int, Callable[[], None]]] = []
-        self._order = itertools.count()
         self._records = itertools.count()
         self._links: dict[tuple[Producer, int], _Link] = {}
         self._slowest_s = rng.choice([0.05, 0.4, 1.5])
         timeout_s = rng.choice([0.7, 60.0, 60.0, 60.0])
-        self.cluster = ModelTransactions(
-            rng, self.at, rng.choice([1, 2, 3]), self.partitions, ("g1", "g2"),
-            rng.choice([4, 32_767, 32_767]), timeout_s)
+        self.cluster = self._make_cluster(rng.choice([1, 2, 3]), rng.choice([4, 32_767, 32_767]), timeout_s)
         self.cluster.counts = self.counts
         self._slow_markers = rng.random() < 0.3
         self.cluster.marker_delay_s = self._marker_delay_s
@@ -69,6 +72,24 @@ class Simulation:
         self._trouble()
         self.producers: list[Producer] = []
         self._start()
+
+    @property
+    def now(self) -> float:
+        """Monotonic seconds."""
+        return self.clock.now
+
+    def _make_cluster(self, nodes: int, max_epoch: int, timeout_s: float) -> Any:
+        return ModelTransactions(self.random, self.at, nodes, self.partitions, GROUPS, max_epoch, timeout_s)
+
+    def seal(self, batch: ProducerBatch) -> None:
+        """Give a batch its bytes, or what stands for them."""
+        opened: Any = batch.open
+        batch.sealed = ModelSealed(opened.records)
+
+    def _answer(self, producer: Producer, node: int, send: Send, late: bool) -> Any:
+        sim = producer.sim
+        sim.cluster.late = late
+        return answer(sim, producer, node, send, late=late)
 
     def _start(self) -> None:
         """The producers: one, and those that take its transactional id over."""
@@ -141,9 +162,6 @@ class Simulation:
 
     # Time
 
-    def at(self, delay_s: float, action: Callable[[], None]) -> None:
-        heapq.heappush(self._events, (self.now + delay_s, next(self._order), action))
-
     @property
     def faulty(self) -> bool:
         return self.now < self.heal_at and self.random.random() < self.faults
@@ -159,6 +177,7 @@ class Simulation:
         for _ in range(rng.choice([0, 0, 1, 2]) if self.newest is NEWEST else 0):
             self.at(rng.uniform(0, span), self._change_level)
         self._loop()
+        self.counts["events"] += self.clock.happened
         self._check()
         return self.counts
 
@@ -167,21 +186,18 @@ class Simulation:
         self.counts["changes of the transactions' version"] += 1
 
     def _loop(self) -> None:
-        polled_for = -1.0
+        polled_for, clock = -1.0, self.clock
         for _ in range(50_000):
             deadline = self._step()
-            if not self._events and all(p.finished for p in self.producers):
+            event_at = clock.next()
+            if event_at == math.inf and all(p.finished for p in self.producers):
                 return
-            event_at = self._events[0][0] if self._events else math.inf
             self.hold(deadline > self.now or polled_for != self.now, "a deadline stays in the past: a loop would spin")
             moment = min(event_at, deadline)
             if moment == math.inf or moment > self.heal_at + 90:
                 break
             polled_for = self.now
-            self.now = max(self.now, moment)
-            while self._events and self._events[0][0] <= self.now:
-                self.counts["events"] += 1
-                heapq.heappop(self._events)[2]()
+            clock.go_to(moment)
         self.hold(all(p.finished for p in self.producers), "no progress: an operation never ended")
 
     def _step(self) -> float:
@@ -251,9 +267,7 @@ class Simulation:
             self.counts["requests lost"] += 1
             return
         self.counts["requests that arrived when nobody waited for them"] += late
-        sim = link.producer.sim
-        sim.cluster.late = late
-        reply = answer(sim, link.producer, node, send, late=late)
+        reply = self._answer(link.producer, node, send, late)
         if late:
             self.counts["replies lost"] += 1
             return
@@ -292,11 +306,11 @@ class Simulation:
     def _restart_broker(self) -> None:
         self.counts["brokers restarted"] += 1
         node = self.random.choice(self.cluster.nodes)
-        self.cluster.down.add(node)
+        self.cluster.stop(node)
         for (_, other), link in self._links.items():
             if other == node:
                 self._cut(link)
-        self.at(self.random.uniform(0.01, 1.0), lambda: self.cluster.down.discard(node))
+        self.at(self.random.uniform(0.01, 1.0), lambda: self.cluster.start(node))
 
     # The properties
 

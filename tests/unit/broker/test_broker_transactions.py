@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
+from headrace.broker.deadlines import Now
 from headrace.broker.faults import Action, Fault
 from headrace.errors import KafkaError
 from headrace.records import Cursor, scan
@@ -77,7 +78,7 @@ def test_a_producer_that_goes_on_after_an_error_gets_the_next_epoch_once(client:
 
 def test_a_used_up_producer_id_is_replaced_by_another(broker: EmbeddedBroker, client: Transactional) -> None:
     def wear_out(epoch: int) -> None:
-        broker.apply(lambda cluster: setattr(cluster.transactions.get("tx"), "epoch", epoch))
+        broker.apply(lambda cluster: setattr(cluster.transactions.get("tx", Now(0.0, 0)), "epoch", epoch))
 
     first = client.who.producer_id
     wear_out(32766)
@@ -95,7 +96,7 @@ def test_a_used_up_producer_id_is_replaced_by_another(broker: EmbeddedBroker, cl
 
 
 def test_the_last_epoch_is_kept_for_fencing(broker: EmbeddedBroker, client: Transactional) -> None:
-    broker.apply(lambda cluster: setattr(cluster.transactions.get("tx"), "epoch", 32766))
+    broker.apply(lambda cluster: setattr(cluster.transactions.get("tx", Now(0.0, 0)), "epoch", 32766))
     old = client.who.producer_id
     client.who = Who(old, 32766)
     client.store(b"open")
@@ -105,11 +106,45 @@ def test_the_last_epoch_is_kept_for_fencing(broker: EmbeddedBroker, client: Tran
     assert (client.who.producer_id != old, client.who.epoch) == (True, 0)
 
 
+def test_a_transaction_of_the_last_epoch_is_ended_and_its_producer_id_replaced(
+    broker: EmbeddedBroker, client: Transactional
+) -> None:
+    broker.apply(lambda cluster: setattr(cluster.transactions.get("tx", Now(0.0, 0)), "epoch", 32766))
+    old = client.who.producer_id
+    client.who = Who(old, 32766)
+    client.store(b"open")
+    with Transactional(broker) as second:
+        assert second.init() == KafkaError.CONCURRENT_TRANSACTIONS  # and is gone: the transaction is aborted
+    assert client.end(False) == 0
+    assert client.who == Who(old, 32767)
+    assert client.store(b"last") == 0
+    assert client.end(True) == 0
+    assert broker.apply(lambda cluster: cluster.catalog.topics["t"].partitions[0].last_stable_offset) == 4
+    assert (client.who.producer_id != old, client.who.epoch) == (True, 0)
+    assert client.end(True, who=Who(old, 32767)) == 0  # the reply was lost
+    assert client.store(b"next") == 0
+
+
+def test_a_producer_waits_for_its_new_id_until_all_markers_are_written() -> None:
+    settings = BrokerSettings(marker_delay_ms=200)
+    with EmbeddedBroker(topics={"t": 1}, settings=settings) as broker, Transactional(broker) as client:
+        client.init()
+        broker.apply(lambda cluster: setattr(cluster.transactions.get("tx", Now(0.0, 0)), "epoch", 32766))
+        client.who = Who(client.who.producer_id, 32766)
+        client.store(b"last")
+        assert client.end(True) == 0
+        assert client.who.epoch == 0
+        assert client.store(b"next") == KafkaError.CONCURRENT_TRANSACTIONS
+        assert client.end(False) == KafkaError.CONCURRENT_TRANSACTIONS
+        assert client.init(had=client.who) == KafkaError.CONCURRENT_TRANSACTIONS
+        until(lambda: client.store(b"next") == 0)
+
+
 def test_a_transactional_id_that_was_not_used_for_long_is_forgotten(
     broker: EmbeddedBroker, client: Transactional
 ) -> None:
     def age() -> None:
-        broker.apply(lambda cluster: setattr(cluster.transactions.get("tx"), "updated_ms", 0))
+        broker.apply(lambda cluster: setattr(cluster.transactions.get("tx", Now(0.0, 0)), "updated_ms", 0))
 
     client.store(b"open")
     age()

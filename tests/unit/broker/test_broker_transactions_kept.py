@@ -13,6 +13,7 @@ import pytest
 from headrace.broker.coordinators import transaction_coordinator
 from headrace.broker.coordinators.committed_offsets import Committed, OffsetStore
 from headrace.broker.coordinators.transactional_ids import ProducerIdAndEpoch
+from headrace.broker.deadlines import Now
 from headrace.broker.storage import journal
 from headrace.broker.storage.journal import Journal
 from headrace.broker.storage.partition import Refused
@@ -267,4 +268,4 @@ def test_transactional_ids_that_expired_are_gone_from_the_journal(tmp_path: Path
         assert client.state().error_code == KafkaError.TRANSACTIONAL_ID_NOT_FOUND
         broker = client.broker  # type: ignore[attr-defined]
         with pytest.raises(Refused):
-            broker.apply(lambda cluster: cluster.transactions.verify("tx", ProducerIdAndEpoch(1, 0)))
+            broker.apply(lambda cluster: cluster.transactions.verify("tx", ProducerIdAndEpoch(1, 0), Now(0.0, 0)))

@@ -16,7 +16,6 @@ from headrace.wire.messages.admin import topics as admin_topics
 from headrace.wire.messages.cluster import metadata, session
 from headrace.wire.messages.consumer import fetch, offsets
 from headrace.wire.messages.groups import classic_groups as groups
-from headrace.wire.messages.groups import consumer_groups as groups_next
 from headrace.wire.messages.producer import produce, transactions
 from headrace.wire.schema import Request
 from tests.support.raw_client import ASK_VERSIONS, RawClient, batch_of, produce_request
@@ -115,7 +114,7 @@ def request_of(kind: type[Request], version: int, broker: EmbeddedBroker) -> Req
         case "ApiVersions":
             return ASK_VERSIONS
         case "OffsetDelete":
-            return groups_next.OffsetDeleteRequest(group_id="g", topics=[])
+            return offsets.OffsetDeleteRequest(group_id="g", topics=[])
         case "DescribeLogDirs":
             return admin_cluster.DescribeLogDirsRequest(topics=None)
         case "ElectLeaders":

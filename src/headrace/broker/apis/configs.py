@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from headrace.broker.apis.served_api import ServedApi
 from headrace.broker.cluster import ApiCall
 from headrace.broker.storage.catalog import Topic, check_name
 from headrace.broker.storage.partition import Refused
@@ -35,7 +36,7 @@ from headrace.wire.messages.admin.configs import (
 )
 from headrace.wire.schema import ZERO_UUID
 
-__all__ = ["alter_configs", "describe_configs", "incremental_alter_configs", "list_config_resources"]
+__all__ = ["SERVES", "alter_configs", "describe_configs", "incremental_alter_configs", "list_config_resources"]
 
 _TOPIC, _BROKER, _METRICS = 2, 4, 16
 _TYPES = (_TOPIC, _BROKER, 8, _METRICS, 32)
@@ -235,3 +236,13 @@ def list_config_resources(call: ApiCall, request: ListConfigResourcesRequest) ->
     found += [ListedConfigResource(resource_name=str(node.id), resource_type=_BROKER) for node in call.cluster.up_nodes
               if _BROKER in wanted]
     return ListConfigResourcesResponse(error_code=0, config_resources=found)
+
+
+SERVES = (
+    ServedApi(DescribeConfigsRequest, describe_configs,
+              "Of a broker, only what this one can be started with. Broker loggers, client metrics and groups have no "
+              "settings."),
+    ServedApi(AlterConfigsRequest, alter_configs, "Topics only."),
+    ServedApi(IncrementalAlterConfigsRequest, incremental_alter_configs, "Topics only."),
+    ServedApi(ListConfigResourcesRequest, list_config_resources, "Topics and brokers only."),
+)

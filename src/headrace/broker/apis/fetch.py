@@ -6,10 +6,10 @@ save bytes between machines, and this broker is seldom on another machine.
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Awaitable
-
+from headrace.broker.apis.served_api import ServedApi
 from headrace.broker.cluster import ApiCall
+from headrace.broker.deadlines import Now
+from headrace.broker.purgatory import DelayedReply
 from headrace.broker.storage.catalog import Topic
 from headrace.broker.storage.log import LogSlice
 from headrace.broker.storage.partition import MAX_CONVERTED_BYTES, Partition, Refused
@@ -27,7 +27,7 @@ from headrace.wire.messages.consumer.fetch import (
     PartitionData,
 )
 
-__all__ = ["fetch"]
+__all__ = ["SERVES", "fetch"]
 
 _COMMITTED = 1
 _NOTHING = LogSlice(b"", 0)
@@ -47,7 +47,7 @@ _LARGEST_CONVERTED_BYTES = 8 << 20
 larger."""
 
 
-def fetch(call: ApiCall, request: FetchRequest) -> FetchResponse | Awaitable[FetchResponse]:
+def fetch(call: ApiCall, request: FetchRequest) -> FetchResponse | DelayedReply:
     """Answer at once when `min_bytes` are there, something is wrong, or the client does not wait; else wait."""
     if request.session_epoch not in (_FIRST_OF_SESSION, _NO_SESSION):
         return FetchResponse(error_code=KafkaError.FETCH_SESSION_ID_NOT_FOUND, responses=[])
@@ -57,30 +57,16 @@ def fetch(call: ApiCall, request: FetchRequest) -> FetchResponse | Awaitable[Fet
     return _wait(call, request)
 
 
-async def _wait(call: ApiCall, request: FetchRequest) -> FetchResponse:
+def _wait(call: ApiCall, request: FetchRequest) -> DelayedReply:
     """Look again at every append to one of the partitions, until `max_wait_ms` are over."""
-    loop = asyncio.get_running_loop()
-    deadline = loop.time() + request.max_wait_ms / 1000
-    watched = _partitions(call, request)
-    while True:
-        waiter: asyncio.Future[None] = loop.create_future()
-        for partition in watched:
-            partition.waiters.add(waiter)
-        timer = loop.call_at(deadline, _finish, waiter)
-        try:
-            await waiter
-        finally:
-            timer.cancel()
-            for partition in watched:
-                partition.waiters.discard(waiter)
+    until = call.now.s + request.max_wait_ms / 1000
+
+    def look_again(now: Now) -> FetchResponse | DelayedReply:
         reply, count = _read(call, request)
-        if count >= request.min_bytes or loop.time() >= deadline or _has_error(reply):
-            return reply
+        return reply if count >= request.min_bytes or now.s >= until or _has_error(reply) else delayed
 
-
-def _finish(waiter: asyncio.Future[None]) -> None:
-    if not waiter.done():
-        waiter.set_result(None)
+    delayed = DelayedReply(_partitions(call, request), until, look_again)
+    return delayed
 
 
 def _partitions(call: ApiCall, request: FetchRequest) -> list[Partition]:
@@ -187,3 +173,11 @@ def _refusal(topic: Topic | None, part: FetchPartition, refused: Refused) -> Par
         if refused.code in (KafkaError.NOT_LEADER_FOR_PARTITION, KafkaError.FENCED_LEADER_EPOCH):
             data.current_leader = LeaderIdAndEpoch(leader_id=partition.leader_id, leader_epoch=partition.leader_epoch)
     return data
+
+
+SERVES = (
+    ServedApi(FetchRequest, fetch,
+              "Every fetch is answered in full: no sessions are kept (KIP-227 leaves that to the broker). Versions 0 "
+              "and 1 get messages of format 0, versions 2 and 3 of format 1, at most 8 MiB of batches in one reply; "
+              "zstd batches are refused there, as are zstd topics before version 10."),
+)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Iterator
+from collections.abc import Iterator
 
+from headrace.broker.apis.served_api import ServedApi
 from headrace.broker.cluster import GROUP_OPERATIONS, ApiCall, BrokerNode
 from headrace.broker.coordinators.classic_groups import Group, GroupState, join_refusal
 from headrace.broker.coordinators.committed_offsets import Committed
+from headrace.broker.purgatory import DelayedReply
 from headrace.broker.storage.partition import Refused
 from headrace.errors import KafkaError
 from headrace.wire.messages.consumer.offsets import (
@@ -56,8 +58,8 @@ from headrace.wire.messages.groups.classic_groups import (
 )
 from headrace.wire.schema import ZERO_UUID
 
-__all__ = ["MAX_METADATA_BYTES", "delete_groups", "describe_groups", "find_coordinator", "heartbeat", "join_group",
-           "leave_group", "list_groups", "offset_commit", "offset_delete", "offset_fetch", "sync_group"]
+__all__ = ["MAX_METADATA_BYTES", "SERVES", "delete_groups", "describe_groups", "find_coordinator", "heartbeat",
+           "join_group", "leave_group", "list_groups", "offset_commit", "offset_delete", "offset_fetch", "sync_group"]
 
 _BATCHED_KEYS_FROM = 4
 _PROTOCOL_FROM = 5
@@ -110,7 +112,7 @@ def _present_group(call: ApiCall, group_id: str) -> Group:
     return group
 
 
-def join_group(call: ApiCall, request: JoinGroupRequest) -> JoinGroupResponse | Awaitable[JoinGroupResponse]:
+def join_group(call: ApiCall, request: JoinGroupRequest) -> JoinGroupResponse | DelayedReply:
     """Become a member of the next generation."""
     settings = call.cluster.settings
     try:
@@ -118,17 +120,17 @@ def join_group(call: ApiCall, request: JoinGroupRequest) -> JoinGroupResponse | 
         if not settings.min_session_timeout_ms <= request.session_timeout_ms <= settings.max_session_timeout_ms:
             raise Refused(KafkaError.INVALID_SESSION_TIMEOUT)
         group = call.cluster.groups.get_or_make(request.group_id)
-        return group.join(request, call.version, (call.client_id, call.client_host))
+        return group.join(request, call.version, (call.client_id, call.client_host), call.now)
     except Refused as refused:
         return join_refusal(refused.code, request.member_id, call.version)
 
 
-def sync_group(call: ApiCall, request: SyncGroupRequest) -> SyncGroupResponse | Awaitable[SyncGroupResponse]:
+def sync_group(call: ApiCall, request: SyncGroupRequest) -> SyncGroupResponse | DelayedReply:
     """Bring the assignments, or ask for one's own."""
     try:
         if call.version >= _PROTOCOL_FROM and None in (request.protocol_type, request.protocol_name):
             raise Refused(KafkaError.INCONSISTENT_GROUP_PROTOCOL)
-        return _present_group(call, request.group_id).sync(request)
+        return _present_group(call, request.group_id).sync(request, call.now)
     except Refused as refused:
         return SyncGroupResponse(error_code=refused.code, assignment=b"")
 
@@ -137,7 +139,7 @@ def heartbeat(call: ApiCall, request: HeartbeatRequest) -> HeartbeatResponse:
     """Stay a member."""
     try:
         _present_group(call, request.group_id).heartbeat(request.member_id, request.group_instance_id,
-                                                         request.generation_id)
+                                                         request.generation_id, call.now)
     except Refused as refused:
         return HeartbeatResponse(error_code=refused.code)
     return HeartbeatResponse(error_code=0)
@@ -160,7 +162,7 @@ def leave_group(call: ApiCall, request: LeaveGroupRequest) -> LeaveGroupResponse
 
 def _leave(call: ApiCall, group_id: str, leaving: MemberIdentity) -> int:
     try:
-        _present_group(call, group_id).leave(leaving.member_id, leaving.group_instance_id)
+        _present_group(call, group_id).leave(leaving.member_id, leaving.group_instance_id, call.now)
     except Refused as refused:
         return refused.code
     return 0
@@ -184,7 +186,7 @@ def _check_commit(call: ApiCall, request: OffsetCommitRequest) -> None:
     call.check_coordinator(request.group_id)
     group, generation = call.cluster.groups.get(request.group_id), request.generation_id_or_member_epoch
     if group is not None:
-        group.check_commit(request.member_id, request.group_instance_id, generation)
+        group.check_commit(request.member_id, request.group_instance_id, generation, call.now)
     elif generation >= 0:
         is_known = call.cluster.offsets.knows(request.group_id)
         raise Refused(KafkaError.UNKNOWN_MEMBER_ID if is_known else KafkaError.ILLEGAL_GENERATION)
@@ -387,3 +389,20 @@ def _delete(call: ApiCall, group_id: str) -> int:
     cluster.groups.remove(group_id)
     cluster.offsets.forget_group(group_id)
     return 0
+
+
+SERVES = (
+    ServedApi(FindCoordinatorRequest, find_coordinator),
+    ServedApi(JoinGroupRequest, join_group,
+              "Sessions may be as short as 100 ms, unless the broker's settings say otherwise."),
+    ServedApi(SyncGroupRequest, sync_group),
+    ServedApi(HeartbeatRequest, heartbeat),
+    ServedApi(LeaveGroupRequest, leave_group),
+    ServedApi(OffsetCommitRequest, offset_commit,
+              "Version 0 commits to the group, not to ZooKeeper. Commits never expire."),
+    ServedApi(OffsetFetchRequest, offset_fetch),
+    ServedApi(DescribeGroupsRequest, describe_groups),
+    ServedApi(ListGroupsRequest, list_groups),
+    ServedApi(DeleteGroupsRequest, delete_groups),
+    ServedApi(OffsetDeleteRequest, offset_delete),
+)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
+from headrace.broker.apis.served_api import ServedApi
 from headrace.broker.cluster import ApiCall
 from headrace.broker.storage.log import Log
 from headrace.broker.storage.partition import Partition, Refused
@@ -28,7 +29,7 @@ from headrace.wire.messages.consumer.offsets import (
 )
 from headrace.wire.schema import ZERO_UUID
 
-__all__ = ["list_offsets", "offset_for_leader_epoch"]
+__all__ = ["SERVES", "list_offsets", "offset_for_leader_epoch"]
 
 _EPOCH_FROM = 4
 _COMMITTED = 1
@@ -84,9 +85,9 @@ def _segment_offsets(call: ApiCall, log: Log, wanted: ListOffsetsPartition) -> l
 
     Source: `UnifiedLog.legacyFetchOffsetsBefore`.
     """
-    starts = log.segment_starts() or [(log.start_offset, call.now_ms())]
+    starts = log.segment_starts() or [(log.start_offset, call.now.ms)]
     if log.segment_starts():
-        starts.append((log.end_offset, call.now_ms()))
+        starts.append((log.end_offset, call.now.ms))
     if wanted.timestamp == EARLIEST:
         starts = starts[:1]
     elif wanted.timestamp != LATEST:
@@ -151,3 +152,9 @@ def _epoch_end(call: ApiCall, name: str, wanted: OffsetForLeaderPartition) -> Ep
     except Refused as refused:
         reply.error_code = refused.code
     return reply
+
+
+SERVES = (
+    ServedApi(ListOffsetsRequest, list_offsets, "Nothing is ever in remote storage."),
+    ServedApi(OffsetForLeaderEpochRequest, offset_for_leader_epoch),
+)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from headrace.broker.apis.served_api import ServedApi
 from headrace.broker.cluster import CLUSTER_OPERATIONS, TOPIC_OPERATIONS, ApiCall
 from headrace.broker.storage.catalog import Topic, check_name
 from headrace.broker.storage.partition import NO_LEADER, Refused
@@ -24,7 +25,7 @@ from headrace.wire.messages.cluster.metadata import (
 )
 from headrace.wire.schema import ZERO_UUID
 
-__all__ = ["describe_cluster", "describe_topic_partitions", "metadata"]
+__all__ = ["SERVES", "describe_cluster", "describe_topic_partitions", "metadata"]
 
 _IDS_FROM = 12
 _BROKERS, _CONTROLLERS = 1, 2
@@ -153,3 +154,10 @@ def _page(call: ApiCall, topic: Topic, first: int, room: int) -> DescribeTopicPa
             offline_replicas=[node for node in each.replicas if not call.cluster.is_up(node)],
         ) for each in topic.partitions[first:first + room]
     ])
+
+
+SERVES = (
+    ServedApi(MetadataRequest, metadata, "A topic that is made because it was asked for is there in the first reply."),
+    ServedApi(DescribeClusterRequest, describe_cluster),
+    ServedApi(DescribeTopicPartitionsRequest, describe_topic_partitions),
+)

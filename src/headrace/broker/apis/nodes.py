@@ -4,6 +4,7 @@ this broker does not have.
 
 from __future__ import annotations
 
+from headrace.broker.apis.served_api import ServedApi
 from headrace.broker.cluster import ApiCall
 from headrace.broker.storage.catalog import Topic
 from headrace.broker.storage.partition import NO_LEADER, Partition, Refused
@@ -43,8 +44,8 @@ from headrace.wire.messages.producer.transactions import (
 )
 from headrace.wire.schema import ZERO_UUID
 
-__all__ = ["create_acls", "delete_acls", "describe_acls", "describe_log_dirs", "describe_producers", "elect_leaders",
-           "list_partition_reassignments"]
+__all__ = ["SERVES", "create_acls", "delete_acls", "describe_acls", "describe_log_dirs", "describe_producers",
+           "elect_leaders", "list_partition_reassignments"]
 
 _NO_IDS = 1 << 15
 _PREFERRED, _ANY = 0, 1
@@ -156,3 +157,14 @@ def delete_acls(call: ApiCall, request: DeleteAclsRequest) -> DeleteAclsResponse
     """There are no access rules."""
     return DeleteAclsResponse(filter_results=[DeleteAclsFilterResult(
         error_code=KafkaError.SECURITY_DISABLED, error_message=_NO_RULES, matching_acls=[]) for _ in request.filters])
+
+
+SERVES = (
+    ServedApi(DescribeProducersRequest, describe_producers, "Producers never expire."),
+    ServedApi(DescribeLogDirsRequest, describe_log_dirs, "One directory, or `memory`."),
+    ServedApi(ElectLeadersRequest, elect_leaders, "No election is unclean: all replicas are in sync."),
+    ServedApi(ListPartitionReassignmentsRequest, list_partition_reassignments, "Always empty."),
+    ServedApi(DescribeAclsRequest, describe_acls, "Always SECURITY_DISABLED, as in Kafka without an authorizer."),
+    ServedApi(CreateAclsRequest, create_acls, "Always SECURITY_DISABLED."),
+    ServedApi(DeleteAclsRequest, delete_acls, "Always SECURITY_DISABLED."),
+)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from headrace.broker.apis.served_api import ServedApi
 from headrace.broker.apis.transactions import verification_code
 from headrace.broker.cluster import ApiCall
 from headrace.broker.coordinators.transactional_ids import ProducerIdAndEpoch
@@ -20,7 +21,7 @@ from headrace.wire.messages.producer.produce import (
     TopicProduceResponse,
 )
 
-__all__ = ["produce"]
+__all__ = ["SERVES", "produce"]
 
 _BATCHES_FROM = 3
 _IDS_FROM = 13
@@ -93,9 +94,9 @@ class _Gate:
         transactions, who = self._call.cluster.transactions, ProducerIdAndEpoch(producer_id, epoch)
         try:
             if self.own_epochs:
-                transactions.add(self._id, who, [self._place], [], 2)
+                transactions.add(self._id, who, [self._place], [], 2, self._call.now)
             else:
-                transactions.verify(self._id, who).check_has(self._place)
+                transactions.verify(self._id, who, self._call.now).check_has(self._place)
         except Refused as refused:
             code = verification_code(refused, knows_abortable=self._call.version >= _ABORTABLE_FROM)
             if code == KafkaError.CONCURRENT_TRANSACTIONS and not self.own_epochs:
@@ -144,14 +145,14 @@ def _append(call: ApiCall, topic: Topic, data: PartitionProduceData, gate: _Gate
     batch = memoryview(data.records)
     if call.version < _ZSTD_FROM and len(batch) > _ATTRIBUTES_AT and batch[_ATTRIBUTES_AT] & 7 == _ZSTD:
         raise Refused(KafkaError.UNSUPPORTED_COMPRESSION_TYPE)
-    return topic.partitions[data.index].append(batch, topic.configs, call.now_ms(), gate)
+    return topic.partitions[data.index].append(batch, topic.configs, call.now.ms, gate)
 
 
 def _append_message_set(call: ApiCall, topic: Topic, data: PartitionProduceData) -> Appended:
     """Store what a client from before Kafka 0.11 sends; as there, nothing is no error."""
     if not data.records:
         return Appended(-1, -1)
-    now_ms = call.now_ms()
+    now_ms = call.now.ms
     by_broker = topic.configs["message.timestamp.type"] == "LogAppendTime"
     try:
         batch = bytearray(upgrade(data.records, now_ms=now_ms, log_append_time=by_broker,
@@ -174,3 +175,8 @@ def _led_elsewhere(topic: Topic, part: PartitionProduceResponse) -> PartitionPro
             leader_id=partition.leader_id, leader_epoch=partition.leader_epoch
         )
     return part
+
+
+SERVES = (
+    ServedApi(ProduceRequest, produce, "Versions 0-2 carry message sets; each becomes one batch of format 2."),
+)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
+from headrace.broker.apis.served_api import ServedApi
 from headrace.broker.cluster import ApiCall
 from headrace.errors import KafkaError
 from headrace.wire.messages.cluster.session import (
@@ -15,7 +16,7 @@ from headrace.wire.messages.cluster.session import (
     SupportedFeatureKey,
 )
 
-__all__ = ["api_versions", "unsupported_api_versions"]
+__all__ = ["SERVES", "api_versions", "unsupported_api_versions"]
 
 _PRODUCE = 0
 _LOWEST_PRODUCE_OF_KAFKA_4 = 3
@@ -67,3 +68,10 @@ def _ranges(served: Ranges) -> list[ApiVersion]:
     return [ApiVersion(api_key=key, min_version=0 if (key, low) == (_PRODUCE, _LOWEST_PRODUCE_OF_KAFKA_4) else low,
                        max_version=high)
             for key, (low, high) in sorted(served.items())]
+
+
+SERVES = (
+    ServedApi(ApiVersionsRequest, api_versions,
+              "`transaction.version` is the only feature that is named. Cluster and node ids are checked as in "
+              "KIP-1242."),
+)

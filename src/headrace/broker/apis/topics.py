@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
+from headrace.broker.apis.served_api import ServedApi
 from headrace.broker.cluster import ApiCall
 from headrace.broker.storage.catalog import Topic
 from headrace.broker.storage.partition import Refused
@@ -31,7 +32,7 @@ from headrace.wire.messages.admin.topics import (
 )
 from headrace.wire.schema import ZERO_UUID
 
-__all__ = ["create_partitions", "create_topics", "delete_records", "delete_topics"]
+__all__ = ["SERVES", "create_partitions", "create_topics", "delete_records", "delete_topics"]
 
 _IDS_FROM = 6
 _NEVER = 1 << 15
@@ -163,3 +164,11 @@ def _delete_records(call: ApiCall, name: str, wanted: DeleteRecordsPartition) ->
     partition.advance_start(offset)
     return DeleteRecordsPartitionResult(partition_index=wanted.partition_index, low_watermark=log.start_offset,
                                         error_code=0)
+
+
+SERVES = (
+    ServedApi(CreateTopicsRequest, create_topics, "At most 10,000 partitions."),
+    ServedApi(DeleteTopicsRequest, delete_topics),
+    ServedApi(CreatePartitionsRequest, create_partitions),
+    ServedApi(DeleteRecordsRequest, delete_records),
+)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from headrace.broker.apis.groups import MAX_METADATA_BYTES
+from headrace.broker.apis.served_api import ServedApi
 from headrace.broker.cluster import ApiCall
 from headrace.broker.coordinators.committed_offsets import Committed
 from headrace.broker.coordinators.transactional_ids import (
@@ -50,8 +51,8 @@ from headrace.wire.messages.producer.transactions import (
 )
 from headrace.wire.schema import ZERO_UUID, Request
 
-__all__ = ["add_offsets_to_txn", "add_partitions_to_txn", "describe_transactions", "end_txn", "init_producer_id",
-           "list_transactions", "txn_offset_commit", "verification_code", "write_txn_markers"]
+__all__ = ["SERVES", "add_offsets_to_txn", "add_partitions_to_txn", "describe_transactions", "end_txn",
+           "init_producer_id", "list_transactions", "txn_offset_commit", "verification_code", "write_txn_markers"]
 
 _FENCED_FROM = {InitProducerIdRequest: 4, AddPartitionsToTxnRequest: 2, AddOffsetsToTxnRequest: 2, EndTxnRequest: 2}
 """Versions from which on PRODUCER_FENCED is known (KIP-588)."""
@@ -80,7 +81,8 @@ def _init(call: ApiCall, request: InitProducerIdRequest) -> ProducerIdAndEpoch:
     if request.transactional_id:
         call.check_coordinator(request.transactional_id)
     expected = ProducerIdAndEpoch(request.producer_id, request.producer_epoch) if request.producer_id != NO_ID else None
-    return call.cluster.transactions.initialise(request.transactional_id, request.transaction_timeout_ms, expected)
+    return call.cluster.transactions.initialise(request.transactional_id, request.transaction_timeout_ms, expected,
+                                                call.now)
 
 
 def _code(call: ApiCall, request: Request, refused: Refused) -> int:
@@ -141,9 +143,9 @@ def _add(
     if name:
         call.check_coordinator(name)
     if not wanted.verify_only:
-        transactions.add(name, who, places, [], 2 if call.version >= _BATCHED_FROM else 0)
+        transactions.add(name, who, places, [], 2 if call.version >= _BATCHED_FROM else 0, call.now)
         return {}
-    found = transactions.verify(name, who)
+    found = transactions.verify(name, who, call.now)
     return {each: KafkaError.TRANSACTION_ABORTABLE for each in places if each not in found.partitions}
 
 
@@ -163,6 +165,7 @@ def add_offsets_to_txn(call: ApiCall, request: AddOffsetsToTxnRequest) -> AddOff
             [],
             [request.group_id],
             0,
+            call.now,
         )
     except Refused as refused:
         return AddOffsetsToTxnResponse(error_code=_code(call, request, refused))
@@ -216,9 +219,9 @@ def _check_commit(call: ApiCall, request: TxnOffsetCommitRequest) -> None:
     transactions, who = call.cluster.transactions, ProducerIdAndEpoch(request.producer_id, request.producer_epoch)
     try:
         if call.version >= _OWN_EPOCHS_FROM:
-            transactions.add(request.transactional_id, who, [], [request.group_id], 2)
+            transactions.add(request.transactional_id, who, [], [request.group_id], 2, call.now)
         else:
-            transactions.verify(request.transactional_id, who).check_has(group=request.group_id)
+            transactions.verify(request.transactional_id, who, call.now).check_has(group=request.group_id)
     except Refused as refused:
         raise Refused(verification_code(refused, knows_abortable=call.version >= _ABORTABLE_FROM)) from None
     group, generation = call.cluster.groups.get(request.group_id), request.generation_id_or_member_epoch
@@ -240,6 +243,7 @@ def end_txn(call: ApiCall, request: EndTxnRequest) -> EndTxnResponse:
             ProducerIdAndEpoch(request.producer_id, request.producer_epoch),
             request.committed,
             2 if call.version >= _OWN_EPOCHS_FROM else 0,
+            call.now,
         )
     except Refused as refused:
         return EndTxnResponse(error_code=_code(call, request, refused), producer_id=-1, producer_epoch=-1)
@@ -262,7 +266,7 @@ def _marked(call: ApiCall, wanted: WritableTxnMarker, name: str, index: int) -> 
         partition = call.led_partition(call.topic(name, ZERO_UUID, _NO_IDS), index)
         if marker.producer_id < 0 or marker.epoch < 0:
             raise Refused(KafkaError.UNKNOWN)
-        partition.end_transaction(marker, call.now_ms())
+        partition.end_transaction(marker, call.now.ms)
     except Refused as refused:
         return refused.code
     return 0
@@ -282,7 +286,7 @@ def _described(call: ApiCall, name: str) -> DescribedTransaction:
         if not name:
             raise Refused(KafkaError.INVALID_REQUEST)
         call.check_coordinator(name)
-        found = call.cluster.transactions.get(name)
+        found = call.cluster.transactions.get(name, call.now)
         if found is None:
             raise Refused(KafkaError.TRANSACTIONAL_ID_NOT_FOUND)
     except Refused as refused:
@@ -324,10 +328,10 @@ def list_transactions(call: ApiCall, request: ListTransactionsRequest) -> ListTr
         return reply
     reply.transaction_states = [
         ListedTransaction(transactional_id=each.id, producer_id=each.producer_id, transaction_state=each.state.value)
-        for each in call.cluster.transactions.all()
+        for each in call.cluster.transactions.all(call.now)
         if _is_here(call, each.id) and (not states or each.state.value in states)
         and (not request.producer_id_filters or each.producer_id in request.producer_id_filters)
-        and _is_open_for(each, request.duration_filter, call.now_ms())
+        and _is_open_for(each, request.duration_filter, call.now.ms)
         and (pattern is None or pattern.matches(each.id))]
     return reply
 
@@ -339,3 +343,20 @@ def _is_here(call: ApiCall, name: str) -> bool:
 
 def _is_open_for(transaction: OngoingTransaction, at_least_ms: int, now_ms: int) -> bool:
     return at_least_ms < 0 or now_ms - transaction.started_ms > at_least_ms
+
+
+SERVES = (
+    ServedApi(InitProducerIdRequest, init_producer_id),
+    ServedApi(AddPartitionsToTxnRequest, add_partitions_to_txn),
+    ServedApi(AddOffsetsToTxnRequest, add_offsets_to_txn),
+    ServedApi(TxnOffsetCommitRequest, txn_offset_commit),
+    ServedApi(EndTxnRequest, end_txn,
+              "Markers are written before the reply, unless the broker's settings say otherwise or a partition has no "
+              "leader: then they are written when it has one."),
+    ServedApi(WriteTxnMarkersRequest, write_txn_markers,
+              "Into topics only: offsets of groups have no partition of their own."),
+    ServedApi(DescribeTransactionsRequest, describe_transactions,
+              "Offsets of groups are shown as partitions of `__consumer_offsets`, which is no topic here."),
+    ServedApi(ListTransactionsRequest, list_transactions,
+              "Patterns are RE2's, without flags, word boundaries and Unicode classes."),
+)

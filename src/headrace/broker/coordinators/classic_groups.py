@@ -1,24 +1,25 @@
 """Classic consumer groups: who is a member, which generation it is, what each member was assigned.
 
 A group goes round: EMPTY -> PREPARING (members join) -> COMPLETING (the leader assigns) -> STABLE, and back to
-PREPARING whenever a member comes, goes or changes. Members that wait are futures; members that do not answer in time
-are taken out. What the members' metadata and assignments mean is not looked at.
+PREPARING whenever a member comes, goes or changes. Members that wait are delayed replies; members that do not answer in
+time are taken out. What the members' metadata and assignments mean is not looked at.
 
-It knows no sockets and no topics. Read next: `broker.apis.groups`.
+It knows no sockets, no topics and no clock. Read next: `broker.apis.groups`.
 Source: KIP-62, KIP-345 (static members), KIP-394 (member ids first), Java's `ClassicGroup`.
 """
 
 from __future__ import annotations
 
-import asyncio
 import struct
-import uuid
 from collections import Counter
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
-from typing import TypeVar
+from functools import partial
+from uuid import UUID
 
+from headrace.broker.deadlines import Deadline, Deadlines, Now
+from headrace.broker.purgatory import DelayedReply, Purgatory
 from headrace.broker.settings import BrokerSettings
 from headrace.broker.storage.partition import Refused
 from headrace.errors import KafkaError
@@ -32,7 +33,6 @@ from headrace.wire.messages.groups.classic_groups import (
 
 __all__ = ["Group", "Groups", "Member", "GroupState", "join_refusal"]
 
-Reply = TypeVar("Reply", JoinGroupResponse, SyncGroupResponse)
 _MEMBER_ID_FROM = 4
 _NO_NAME_FROM = 7
 _SKIP_ASSIGNMENT_FROM = 9
@@ -56,7 +56,7 @@ class Member:
         version: of the JoinGroup request that it sent last.
         joining: set while it waits for the next generation.
         syncing: set while it waits for its assignment.
-        expires_at: loop time at which it is given up, unless it is heard before.
+        expires_at: when it is given up, unless it is heard before; monotonic seconds.
     """
 
     id: str
@@ -68,26 +68,30 @@ class Member:
     protocols: dict[str, bytes]
     version: int = 0
     assignment: bytes = b""
-    joining: asyncio.Future[JoinGroupResponse] | None = None
-    syncing: asyncio.Future[SyncGroupResponse] | None = None
+    joining: DelayedReply | None = None
+    syncing: DelayedReply | None = None
     expires_at: float = 0.0
-    timer: asyncio.TimerHandle | None = None
+    expiry: Deadline | None = None
 
     @property
     def is_waiting(self) -> bool:
         """Whether a request of it lies here, which is a sign of life."""
-        return any(each is not None and not each.done() for each in (self.joining, self.syncing))
+        return any(each is not None and not each.is_settled for each in (self.joining, self.syncing))
 
 
 class Group:
-    """One group. All methods run on the broker's loop.
+    """One group.
 
     Args:
         group_id: its name.
         settings: the broker's limits.
+        deadlines: where it notes when time alone changes it.
+        purgatory: where the members' requests wait.
+        new_uuid: makes what is unique in a member id.
     """
 
-    def __init__(self, group_id: str, settings: BrokerSettings) -> None:
+    def __init__(self, group_id: str, settings: BrokerSettings, deadlines: Deadlines, purgatory: Purgatory,
+                 new_uuid: Callable[[], UUID]) -> None:
         self.id = group_id
         self.state = GroupState.EMPTY
         self.generation = 0
@@ -96,24 +100,29 @@ class Group:
         self.leader: str | None = None
         self.members: dict[str, Member] = {}
         self._instances: dict[str, str] = {}
-        self._pending: dict[str, asyncio.TimerHandle] = {}
+        self._pending: dict[str, Deadline] = {}
         """Member ids that were given out and did not join yet."""
         self._settings = settings
-        self._timer: asyncio.TimerHandle | None = None
+        self._deadlines = deadlines
+        self._purgatory = purgatory
+        self._new_uuid = new_uuid
+        self._next_step: Deadline | None = None
         self._is_gathering = False
 
     # -- joining
 
-    def join(self, request: JoinGroupRequest, version: int, client: tuple[str, str]) -> Awaitable[JoinGroupResponse]:
+    def join(self, request: JoinGroupRequest, version: int, client: tuple[str, str],
+             now: Now) -> JoinGroupResponse | DelayedReply:
         """A member joins, or joins again.
 
         Args:
             request: what it sent.
             version: of the request.
             client: client id and host.
+            now: what the clocks say.
 
         Returns:
-            The reply, once every member of the generation is there.
+            The reply, if need be delayed until every member of the generation is there.
 
         Raises:
             Refused: the member is unknown or fenced, or its protocols do not fit the others'.
@@ -121,77 +130,78 @@ class Group:
         protocols = {each.name: bytes(each.metadata) for each in request.protocols}
         self._check_protocols(request, protocols)
         if request.member_id == "":
-            return self._join_new(request, version, client, protocols)
-        if (timer := self._pending.pop(request.member_id, None)) is not None:
-            timer.cancel()
-            return self._rebalance_with(self._add(request.member_id, request, version, client, protocols))
+            return self._join_new(request, version, client, protocols, now)
+        if (expiry := self._pending.pop(request.member_id, None)) is not None:
+            expiry.cancel()
+            return self._rebalance_with(self._add(request.member_id, request, version, client, protocols, now), now)
         member = self.member(request.member_id, request.group_instance_id)
-        return self._join_again(member, request, version, protocols)
+        return self._join_again(member, request, version, protocols, now)
 
     def _join_new(
-        self, request: JoinGroupRequest, version: int, client: tuple[str, str], protocols: dict[str, bytes]
-    ) -> Awaitable[JoinGroupResponse]:
+        self, request: JoinGroupRequest, version: int, client: tuple[str, str], protocols: dict[str, bytes], now: Now
+    ) -> JoinGroupResponse | DelayedReply:
         instance = request.group_instance_id
-        member_id = f"{instance or client[0]}-{uuid.uuid4()}"
+        member_id = f"{instance or client[0]}-{self._new_uuid()}"
         if instance is not None and instance in self._instances:
-            return self._replace(self.members[self._instances[instance]], member_id, request, version, protocols)
+            return self._replace(self.members[self._instances[instance]], member_id, request, version, protocols, now)
         if instance is None and version >= _MEMBER_ID_FROM:
-            loop = asyncio.get_running_loop()
-            self._pending[member_id] = loop.call_later(request.session_timeout_ms / 1000, self._forget_pending,
-                                                       member_id)
-            return _ready(loop, join_refusal(KafkaError.MEMBER_ID_REQUIRED, member_id, version))
-        return self._rebalance_with(self._add(member_id, request, version, client, protocols))
+            self._pending[member_id] = self._deadlines.at(now.s + request.session_timeout_ms / 1000,
+                                                          lambda now: self._forget_pending(member_id, now))
+            return join_refusal(KafkaError.MEMBER_ID_REQUIRED, member_id, version)
+        return self._rebalance_with(self._add(member_id, request, version, client, protocols, now), now)
 
     def _join_again(
-        self, member: Member, request: JoinGroupRequest, version: int, protocols: dict[str, bytes]
-    ) -> Awaitable[JoinGroupResponse]:
+        self, member: Member, request: JoinGroupRequest, version: int, protocols: dict[str, bytes], now: Now
+    ) -> JoinGroupResponse | DelayedReply:
         is_same = protocols == member.protocols
-        self._update(member, request, version, protocols)
+        self._update(member, request, version, protocols, now)
         if is_same and (self.state is GroupState.COMPLETING
                         or (self.state is GroupState.STABLE and member.id != self.leader)):
-            return _ready(asyncio.get_running_loop(), self._joined(member))
-        return self._rebalance_with(member)
+            return self._joined(member)
+        return self._rebalance_with(member, now)
 
     def _replace(
-        self, member: Member, member_id: str, request: JoinGroupRequest, version: int, protocols: dict[str, bytes]
-    ) -> Awaitable[JoinGroupResponse]:
+        self, member: Member, member_id: str, request: JoinGroupRequest, version: int, protocols: dict[str, bytes],
+        now: Now
+    ) -> JoinGroupResponse | DelayedReply:
         """A static member is back under a new member id: the old one is fenced; nothing moves if nothing changed."""
         old_id, was_leader = member.id, member.id == self.leader
-        _fail(member, KafkaError.FENCED_INSTANCE_ID)
+        self._fail(member, KafkaError.FENCED_INSTANCE_ID)
         self.members = {member_id if key == old_id else key: each for key, each in self.members.items()}
         member.id = member_id
         self._instances[str(member.instance_id)] = member_id
         if was_leader:
             self.leader = member_id
-        self._update(member, request, version, protocols)
+        self._update(member, request, version, protocols, now)
         # As in Kafka only another assignor counts: a member that comes back no longer knows what it owned.
         if self.state is not GroupState.STABLE or self._vote() != self.protocol_name:
-            return self._rebalance_with(member)
+            return self._rebalance_with(member, now)
         reply = self._joined(member)
         if was_leader and version >= _SKIP_ASSIGNMENT_FROM:
             reply.skip_assignment = True
         elif was_leader:
             reply.leader, reply.members = old_id, []  # so that it does not assign anew (KIP-814)
-        return _ready(asyncio.get_running_loop(), reply)
+        return reply
 
     def _add(
         self, member_id: str, request: JoinGroupRequest, version: int, client: tuple[str, str],
-        protocols: dict[str, bytes]
+        protocols: dict[str, bytes], now: Now
     ) -> Member:
         member = Member(member_id, request.group_instance_id, *client, session_s=0, rebalance_s=0, protocols=protocols)
         self.members[member_id] = member
         if member.instance_id is not None:
             self._instances[member.instance_id] = member_id
         self.protocol_type = request.protocol_type
-        self._update(member, request, version, protocols)
+        self._update(member, request, version, protocols, now)
         return member
 
-    def _update(self, member: Member, request: JoinGroupRequest, version: int, protocols: dict[str, bytes]) -> None:
+    def _update(self, member: Member, request: JoinGroupRequest, version: int, protocols: dict[str, bytes],
+                now: Now) -> None:
         member.protocols, member.version = protocols, version
         member.session_s = request.session_timeout_ms / 1000
         timeout_ms = request.rebalance_timeout_ms
         member.rebalance_s = (timeout_ms if timeout_ms >= 0 else request.session_timeout_ms) / 1000
-        self.touch(member)
+        self.touch(member, now)
 
     def _check_protocols(self, request: JoinGroupRequest, protocols: dict[str, bytes]) -> None:
         others = [member for member in self.members.values() if member.id != request.member_id]
@@ -203,52 +213,48 @@ class Group:
 
     # -- rebalancing
 
-    def _rebalance_with(self, member: Member) -> Awaitable[JoinGroupResponse]:
+    def _rebalance_with(self, member: Member, now: Now) -> DelayedReply:
         """The member waits for the next generation, which is begun unless it has begun."""
-        loop = asyncio.get_running_loop()
-        if member.joining is not None and not member.joining.done():
-            member.joining.cancel()  # the member asks again: it has given the first request up
-        member.joining = waiting = loop.create_future()
+        if member.joining is not None:
+            self._purgatory.answer(member.joining, None)  # the member asks again: it has given the first request up
+        member.joining = waiting = DelayedReply()
         if self.state is not GroupState.PREPARING:
-            self._prepare()
-        self._complete_join_if_all_are_here()
+            self._prepare(now)
+        self._complete_join_if_all_are_here(now)
         return waiting
 
-    def _prepare(self) -> None:
+    def _prepare(self, now: Now) -> None:
         """Begin a rebalance: those that wait for an assignment are told to join again."""
         was_empty = self.state is GroupState.EMPTY
         self.state = GroupState.PREPARING
         for member in self.members.values():
-            if member.syncing is not None and not member.syncing.done():
-                reply = SyncGroupResponse(error_code=KafkaError.REBALANCE_IN_PROGRESS, assignment=b"")
-                member.syncing.set_result(reply)
-            member.syncing = None
+            self._answer_sync(member, SyncGroupResponse(error_code=KafkaError.REBALANCE_IN_PROGRESS, assignment=b""))
         delay_s = self._settings.initial_rebalance_delay_ms / 1000
         self._is_gathering = was_empty and delay_s > 0
-        self._after(delay_s if self._is_gathering else self._rebalance_s(), self._join_time_is_up)
+        self._after(delay_s if self._is_gathering else self._rebalance_s(), self._join_time_is_up, now)
 
-    def _complete_join_if_all_are_here(self) -> None:
+    def _complete_join_if_all_are_here(self, now: Now) -> None:
         if (self.state is GroupState.PREPARING and not self._pending and not self._is_gathering
                 and all(member.joining is not None for member in self.members.values())):
-            self._complete_join()
+            self._complete_join(now)
 
-    def _join_time_is_up(self) -> None:
+    def _join_time_is_up(self, now: Now) -> None:
         if self._is_gathering:
             self._is_gathering = False
-            self._after(self._rebalance_s(), self._join_time_is_up)
-            self._complete_join_if_all_are_here()
+            self._after(self._rebalance_s(), self._join_time_is_up, now)
+            self._complete_join_if_all_are_here(now)
             return
         for member in list(self.members.values()):
             if member.joining is None and member.instance_id is None:
                 self._drop(member)
         if self.members and all(member.joining is None for member in self.members.values()):
-            self._after(self._rebalance_s(), self._join_time_is_up)  # static members only, all away: wait on
+            self._after(self._rebalance_s(), self._join_time_is_up, now)  # static members only, all away: wait on
             return
-        self._complete_join()
+        self._complete_join(now)
 
-    def _complete_join(self) -> None:
+    def _complete_join(self, now: Now) -> None:
         """All are here: a new generation begins, and the leader is asked to assign."""
-        self._stop_timer()
+        self._stop_waiting()
         self.generation += 1
         if not self.members:
             self.state, self.leader, self.protocol_name = GroupState.EMPTY, None, None
@@ -260,10 +266,10 @@ class Group:
             self.leader = joined[0].id
         for member in joined:
             waiting, member.joining = member.joining, None
-            if waiting is not None and not waiting.done():
-                waiting.set_result(self._joined(member))
-            self.touch(member)
-        self._after(self._rebalance_s(), self._sync_time_is_up)
+            if waiting is not None:
+                self._purgatory.answer(waiting, self._joined(member))
+            self.touch(member, now)
+        self._after(self._rebalance_s(), self._sync_time_is_up, now)
 
     def _vote(self) -> str:
         """The assignor that all can use and most like best."""
@@ -282,11 +288,11 @@ class Group:
 
     # -- assigning
 
-    def sync(self, request: SyncGroupRequest) -> Awaitable[SyncGroupResponse]:
+    def sync(self, request: SyncGroupRequest, now: Now) -> SyncGroupResponse | DelayedReply:
         """A member asks for its assignment; the leader brings everyone's.
 
         Returns:
-            The reply, once the leader has assigned.
+            The reply, if need be delayed until the leader has assigned.
 
         Raises:
             Refused: the member or its generation is not the present one, or a rebalance is on.
@@ -298,37 +304,40 @@ class Group:
             raise Refused(KafkaError.INCONSISTENT_GROUP_PROTOCOL)
         if self.state is GroupState.PREPARING:
             raise Refused(KafkaError.REBALANCE_IN_PROGRESS)
-        self.touch(member)
-        loop = asyncio.get_running_loop()
+        self.touch(member, now)
         if self.state is GroupState.STABLE:
             member.syncing = None
-            return _ready(loop, self._assigned(member))
-        member.syncing = waiting = loop.create_future()
+            return self._assigned(member)
+        member.syncing = waiting = DelayedReply()
         if member.id == self.leader:
-            self._assign({each.member_id: bytes(each.assignment) for each in request.assignments})
+            self._assign({each.member_id: bytes(each.assignment) for each in request.assignments}, now)
         return waiting
 
-    def _assign(self, assignments: dict[str, bytes]) -> None:
+    def _assign(self, assignments: dict[str, bytes], now: Now) -> None:
         self.state = GroupState.STABLE
-        self._stop_timer()
+        self._stop_waiting()
         for member in self.members.values():
             member.assignment = assignments.get(member.id, b"")
-            if member.syncing is not None and not member.syncing.done():
-                member.syncing.set_result(self._assigned(member))
-            member.syncing = None
-            self.touch(member)
+            self._answer_sync(member, self._assigned(member))
+            self.touch(member, now)
 
     def _assigned(self, member: Member) -> SyncGroupResponse:
         return SyncGroupResponse(error_code=0, protocol_type=self.protocol_type, protocol_name=self.protocol_name,
                                  assignment=member.assignment)
 
-    def _sync_time_is_up(self) -> None:
+    def _answer_sync(self, member: Member, reply: SyncGroupResponse) -> None:
+        """Answer a member that waits for its assignment."""
+        waiting, member.syncing = member.syncing, None
+        if waiting is not None:
+            self._purgatory.answer(waiting, reply)
+
+    def _sync_time_is_up(self, now: Now) -> None:
         """The leader did not assign in time: whoever did not ask for an assignment is out."""
         for member in list(self.members.values()):
             if member.syncing is None:
                 self._drop(member)
-        self._prepare()
-        self._complete_join_if_all_are_here()
+        self._prepare(now)
+        self._complete_join_if_all_are_here(now)
 
     def subscribed_topics(self) -> set[str]:
         """The topics that the members read, as far as their metadata tells."""
@@ -357,7 +366,7 @@ class Group:
         if generation != self.generation:
             raise Refused(KafkaError.ILLEGAL_GENERATION)
 
-    def heartbeat(self, member_id: str, instance_id: str | None, generation: int) -> None:
+    def heartbeat(self, member_id: str, instance_id: str | None, generation: int, now: Now) -> None:
         """A sign of life.
 
         Raises:
@@ -365,7 +374,7 @@ class Group:
         """
         member = self.member(member_id, instance_id)
         self.check_generation(generation)
-        self.touch(member)
+        self.touch(member, now)
         if self.state is GroupState.PREPARING:
             raise Refused(KafkaError.REBALANCE_IN_PROGRESS)
 
@@ -381,7 +390,7 @@ class Group:
             self.member(member_id, instance_id)
             self.check_generation(generation)
 
-    def check_commit(self, member_id: str, instance_id: str | None, generation: int) -> None:
+    def check_commit(self, member_id: str, instance_id: str | None, generation: int, now: Now) -> None:
         """Whether offsets may be committed: by a present member, or, without members, by anyone outside of a group.
 
         Raises:
@@ -391,84 +400,92 @@ class Group:
             return
         member = self.member(member_id, instance_id)
         self.check_generation(generation)
-        self.touch(member)
+        self.touch(member, now)
         if self.state is GroupState.COMPLETING:
             raise Refused(KafkaError.REBALANCE_IN_PROGRESS)
 
-    def leave(self, member_id: str, instance_id: str | None) -> None:
+    def leave(self, member_id: str, instance_id: str | None, now: Now) -> None:
         """A member goes; with an instance id alone, whoever holds it.
 
         Raises:
             Refused: there is no such member.
         """
-        if (timer := self._pending.pop(member_id, None)) is not None:
-            timer.cancel()
+        if (expiry := self._pending.pop(member_id, None)) is not None:
+            expiry.cancel()
         else:
             if instance_id is not None and not member_id:
                 member_id = self._instances.get(instance_id, "")
             self._drop(self.member(member_id, instance_id))
-        self._after_departure()
+        self._after_departure(now)
 
-    def touch(self, member: Member) -> None:
+    def touch(self, member: Member, now: Now) -> None:
         """Note that the member is alive."""
-        loop = asyncio.get_running_loop()
-        member.expires_at = loop.time() + member.session_s
-        if member.timer is None or member.timer.when() > member.expires_at:
-            if member.timer is not None:
-                member.timer.cancel()
-            member.timer = loop.call_at(member.expires_at, self._session_ends, member)
+        member.expires_at = now.s + member.session_s
+        if member.expiry is None or member.expiry.when > member.expires_at:
+            if member.expiry is not None:
+                member.expiry.cancel()
+            self._watch(member)
 
-    def _session_ends(self, member: Member) -> None:
-        """The timer is set once and not at every heartbeat; it looks whether the time is really up."""
-        loop = asyncio.get_running_loop()
+    def _watch(self, member: Member) -> None:
+        member.expiry = self._deadlines.at(member.expires_at, lambda now: self._session_ends(member, now))
+
+    def _session_ends(self, member: Member, now: Now) -> None:
+        """The deadline is set once and not at every heartbeat: now it is seen whether the time is really up."""
         if member.is_waiting:
-            member.expires_at = loop.time() + member.session_s
-        if member.expires_at > loop.time():
-            member.timer = loop.call_at(member.expires_at, self._session_ends, member)
+            member.expires_at = now.s + member.session_s
+        if member.expires_at > now.s:
+            self._watch(member)
         else:
             self._drop(member)
-            self._after_departure()
+            self._after_departure(now)
 
     def _drop(self, member: Member) -> None:
         del self.members[member.id]
         if member.instance_id is not None:
             self._instances.pop(member.instance_id, None)
-        if member.timer is not None:
-            member.timer.cancel()
+        if member.expiry is not None:
+            member.expiry.cancel()
         if member.id == self.leader:
             self.leader = None
-        _fail(member, KafkaError.UNKNOWN_MEMBER_ID)
+        self._fail(member, KafkaError.UNKNOWN_MEMBER_ID)
 
-    def _after_departure(self) -> None:
+    def _fail(self, member: Member, code: int) -> None:
+        """Answer what a member waits for with an error."""
+        joining, member.joining = member.joining, None
+        if joining is not None:
+            self._purgatory.answer(joining, join_refusal(code, member.id, member.version))
+        self._answer_sync(member, SyncGroupResponse(error_code=code, assignment=b""))
+
+    def _after_departure(self, now: Now) -> None:
         if self.state in (GroupState.COMPLETING, GroupState.STABLE):
-            self._prepare()
+            self._prepare(now)
         if not self.members and not self._pending:
             self._is_gathering = False
-        self._complete_join_if_all_are_here()
+        self._complete_join_if_all_are_here(now)
 
-    def _forget_pending(self, member_id: str) -> None:
+    def _forget_pending(self, member_id: str, now: Now) -> None:
         if self._pending.pop(member_id, None) is not None:
-            self._complete_join_if_all_are_here()
+            self._complete_join_if_all_are_here(now)
 
     def close(self) -> None:
-        """Stop all timers."""
-        self._stop_timer()
-        for timer in self._pending.values():
-            timer.cancel()
+        """Let all members go, and do nothing more."""
+        self._stop_waiting()
+        for expiry in self._pending.values():
+            expiry.cancel()
         for member in list(self.members.values()):
             self._drop(member)
 
     def _rebalance_s(self) -> float:
         return max((member.rebalance_s for member in self.members.values()), default=0.0)
 
-    def _after(self, seconds: float, action: Callable[[], None]) -> None:
-        self._stop_timer()
-        self._timer = asyncio.get_running_loop().call_later(seconds, action)
+    def _after(self, seconds: float, action: Callable[[Now], None], now: Now) -> None:
+        self._stop_waiting()
+        self._next_step = self._deadlines.at(now.s + seconds, action)
 
-    def _stop_timer(self) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
+    def _stop_waiting(self) -> None:
+        if self._next_step is not None:
+            self._next_step.cancel()
+            self._next_step = None
 
 
 class Groups:
@@ -476,10 +493,14 @@ class Groups:
 
     Args:
         settings: the broker's limits.
+        deadlines: where they note when time alone changes them.
+        purgatory: where the members' requests wait.
+        new_uuid: makes what is unique in a member id.
     """
 
-    def __init__(self, settings: BrokerSettings) -> None:
-        self._settings = settings
+    def __init__(self, settings: BrokerSettings, deadlines: Deadlines, purgatory: Purgatory,
+                 new_uuid: Callable[[], UUID]) -> None:
+        self._make = partial(Group, settings=settings, deadlines=deadlines, purgatory=purgatory, new_uuid=new_uuid)
         self._groups: dict[str, Group] = {}
 
     def get(self, group_id: str) -> Group | None:
@@ -488,7 +509,7 @@ class Groups:
 
     def get_or_make(self, group_id: str) -> Group:
         """The group; a new, empty one where there is none."""
-        return self._groups.setdefault(group_id, Group(group_id, self._settings))
+        return self._groups.get(group_id) or self._groups.setdefault(group_id, self._make(group_id))
 
     def remove(self, group_id: str) -> None:
         """Forget a group."""
@@ -499,7 +520,7 @@ class Groups:
         return list(self._groups.values())
 
     def close(self) -> None:
-        """Stop the timers of all groups."""
+        """Let the members of all groups go."""
         for group in self._groups.values():
             group.close()
         self._groups.clear()
@@ -524,18 +545,3 @@ def _topics_of(subscription: bytes) -> list[str]:
     except (struct.error, UnicodeDecodeError):
         return []
     return topics
-
-
-def _fail(member: Member, code: int) -> None:
-    """Answer what a member waits for with an error."""
-    if member.joining is not None and not member.joining.done():
-        member.joining.set_result(join_refusal(code, member.id, member.version))
-    if member.syncing is not None and not member.syncing.done():
-        member.syncing.set_result(SyncGroupResponse(error_code=code, assignment=b""))
-    member.joining = member.syncing = None
-
-
-def _ready(loop: asyncio.AbstractEventLoop, reply: Reply) -> asyncio.Future[Reply]:
-    future: asyncio.Future[Reply] = loop.create_future()
-    future.set_result(reply)
-    return future

@@ -110,16 +110,23 @@ class OngoingTransaction:
         """Refuse a producer that names an id which is not, or no longer, this one's."""
         if expected is None or self.epoch == NO_EPOCH or expected.producer_id == self.producer_id:
             return
+        self._check_successor(expected)
         if expected.producer_id != self.previous_id or expected.epoch < _LAST_EPOCH - 1:
             raise Refused(KafkaError.PRODUCER_FENCED)
 
     def check(self, who: ProducerIdAndEpoch) -> None:
         """Refuse all but the present producer, and everybody while its last transaction is being ended."""
+        self._check_successor(who)
         if who.producer_id != self.producer_id:
             raise Refused(KafkaError.INVALID_PRODUCER_ID_MAPPING)
         if who.epoch != self.epoch:
             raise Refused(KafkaError.PRODUCER_FENCED)
         if self.state in _ENDING:
+            raise Refused(KafkaError.CONCURRENT_TRANSACTIONS)
+
+    def _check_successor(self, who: ProducerIdAndEpoch) -> None:
+        """Let a producer wait that goes on already, with the id that is its own once all markers are written."""
+        if self.is_ending and who.producer_id == self.next_id:
             raise Refused(KafkaError.CONCURRENT_TRANSACTIONS)
 
     def check_has(self, partition: tuple[str, int] | None = None, group: str | None = None) -> None:
@@ -174,7 +181,8 @@ class OngoingTransaction:
     def _end_with_own_epoch(
         self, who: ProducerIdAndEpoch, commit: bool, version: int, new_producer_id: Callable[[], int], now_ms: int
     ) -> bool:
-        is_rotated = (who.producer_id == self.previous_id and who.epoch == _LAST_EPOCH - 1 and self.epoch == 0)
+        self._check_successor(who)
+        is_rotated = who.producer_id == self.previous_id and who.epoch >= _LAST_EPOCH - 1 and self.epoch == 0
         if who.producer_id != self.producer_id and not is_rotated:
             raise Refused(KafkaError.INVALID_PRODUCER_ID_MAPPING)
         comes_again = self.state not in (TransactionState.EMPTY, TransactionState.ONGOING) and (
@@ -202,8 +210,10 @@ class OngoingTransaction:
         self._prepare(False, version, now_ms)
 
     def _prepare(self, commit: bool, version: int, now_ms: int) -> None:
-        if version >= _OWN_EPOCHS_FROM:
-            self.last_epoch, self.epoch = self.epoch, min(self.epoch + 1, _LAST_EPOCH)
+        if self.epoch == _LAST_EPOCH:
+            version = 0  # the markers can have no higher epoch than the records
+        elif version >= _OWN_EPOCHS_FROM:
+            self.last_epoch, self.epoch = self.epoch, self.epoch + 1
         self.state = TransactionState.PREPARE_COMMIT if commit else TransactionState.PREPARE_ABORT
         self.version, self.updated_ms = version, now_ms
 

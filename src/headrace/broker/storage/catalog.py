@@ -12,11 +12,13 @@ import json
 import os
 import re
 import shutil
-import uuid
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
+from headrace.broker.purgatory import Purgatory
 from headrace.broker.storage.log import Log
 from headrace.broker.storage.partition import Partition, Refused
 from headrace.broker.storage.topic_configs import default_configs, invalid_config
@@ -39,7 +41,7 @@ class Topic:
     """
 
     name: str
-    id: uuid.UUID
+    id: UUID
     partitions: list[Partition] = field(default_factory=list)
     overrides: dict[str, str] = field(default_factory=dict)
     configs: dict[str, str] = field(default_factory=default_configs)
@@ -55,13 +57,18 @@ class Catalog:
 
     Args:
         node_ids: the cluster's nodes, for placing partitions.
+        purgatory: where fetches wait for partitions.
+        new_uuid: makes the ids of the cluster and of topics.
         directory: where everything is kept; None keeps it in memory.
     """
 
-    def __init__(self, node_ids: list[int], directory: Path | None = None) -> None:
-        self.cluster_id = "headrace-" + uuid.uuid4().hex[:13]
+    def __init__(self, node_ids: list[int], purgatory: Purgatory, new_uuid: Callable[[], UUID],
+                 directory: Path | None = None) -> None:
+        self._purgatory = purgatory
+        self._new_uuid = new_uuid
+        self.cluster_id = "headrace-" + new_uuid().hex[:13]
         self.topics: dict[str, Topic] = {}
-        self.by_id: dict[uuid.UUID, Topic] = {}
+        self.by_id: dict[UUID, Topic] = {}
         self._node_ids = node_ids
         self._directory = directory
         self._next_producer_id = 0
@@ -90,14 +97,15 @@ class Catalog:
         overrides = overrides or {}
         self._check_new(name, overrides)
         placed = self._placed(partition_count, replication_factor, assignment)
-        topic = Topic(name, uuid.uuid4())
+        topic = Topic(name, self._new_uuid())
         topic.configure(dict(overrides))
         if not validate_only:
             self._add(topic)
             topic.partitions = [self._new_partition(name, index, nodes) for index, nodes in enumerate(placed)]
             self.save()
         else:
-            topic.partitions = [Partition(index, Log(), nodes, nodes[0]) for index, nodes in enumerate(placed)]
+            topic.partitions = [Partition(index, Log(), nodes, nodes[0], self._purgatory)
+                                for index, nodes in enumerate(placed)]
         return topic
 
     def delete(self, topic: Topic) -> None:
@@ -166,7 +174,7 @@ class Catalog:
         self.cluster_id = state["cluster_id"]
         self._next_producer_id = self._producer_ids_end = state["next_producer_id"]
         for entry in state["topics"]:
-            topic = Topic(entry["name"], uuid.UUID(entry["id"]))
+            topic = Topic(entry["name"], UUID(entry["id"]))
             topic.configure(entry["configs"])
             self._add(topic)
             topic.partitions = [self._restored(topic.name, index, each)
@@ -192,7 +200,7 @@ class Catalog:
         return self._partition(name, index, replicas)
 
     def _partition(self, name: str, index: int, replicas: list[int]) -> Partition:
-        return Partition(index, Log(self._folder(name, index)), replicas, replicas[0])
+        return Partition(index, Log(self._folder(name, index)), replicas, replicas[0], self._purgatory)
 
     def _folder(self, name: str, index: int) -> Path | None:
         return None if self._directory is None else self._directory / "topics" / f"{name}-{index}"

@@ -11,7 +11,6 @@ The log knows no topics, leaders or clients. Read next: `broker.storage.partitio
 from __future__ import annotations
 
 import struct
-import time
 from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
@@ -41,14 +40,14 @@ class _Indexed:
 
     __slots__ = ("base_offset", "base_offsets", "max_timestamps", "modified_ms", "positions", "segment")
 
-    def __init__(self, base_offset: int, segment: Segment) -> None:
+    def __init__(self, base_offset: int, segment: Segment, modified_ms: int) -> None:
         self.base_offset = base_offset
         self.segment = segment
         self.base_offsets = array("q")
         self.positions = array("q", [0])
         """Start of each batch, and at the end that of the next."""
         self.max_timestamps = array("q")
-        self.modified_ms = time.time_ns() // 1_000_000
+        self.modified_ms = modified_ms
         """When something was last written into it."""
 
     def note(self, base_offset: int, max_timestamp_ms: int, end: int) -> None:
@@ -78,21 +77,22 @@ class Log:
         if directory is not None:
             directory.mkdir(parents=True, exist_ok=True)
 
-    def append(self, batch: memoryview, last_offset: int, max_timestamp_ms: int) -> None:
+    def append(self, batch: memoryview, last_offset: int, max_timestamp_ms: int, now_ms: int) -> None:
         """Store one batch, whose base offset is the log's end offset.
 
         Args:
             batch: all bytes of the batch.
             last_offset: offset of its last record.
             max_timestamp_ms: highest timestamp in it, milliseconds.
+            now_ms: wall clock, milliseconds.
 
         Raises:
             OSError: the disk refused; nothing was stored.
         """
-        indexed = self._segment_for(len(batch))
+        indexed = self._segment_for(len(batch), now_ms)
         indexed.segment.append(batch)
         indexed.note(self.end_offset, max_timestamp_ms, indexed.segment.size)
-        indexed.modified_ms = time.time_ns() // 1_000_000
+        indexed.modified_ms = now_ms
         self.end_offset = last_offset + 1
         self.size_bytes += len(batch)
 
@@ -154,8 +154,8 @@ class Log:
         self.start_offset = start_offset
         paths = sorted(self._directory.glob("*.log"))
         for number, path in enumerate(paths):
-            indexed = _Indexed(int(path.stem), FileSegment(path, self._segment_bytes))
-            indexed.modified_ms = path.stat().st_mtime_ns // 1_000_000
+            indexed = _Indexed(int(path.stem), FileSegment(path, self._segment_bytes),
+                               path.stat().st_mtime_ns // 1_000_000)
             self._segments.append(indexed)
             yield from self._recover_segment(indexed)
             self.size_bytes += indexed.positions[-1]
@@ -191,10 +191,10 @@ class Log:
         found = bisect_right(self._segments, offset, key=lambda indexed: indexed.base_offset) - 1
         return self._segments[max(found, 0)]
 
-    def _segment_for(self, count: int) -> _Indexed:
+    def _segment_for(self, count: int, now_ms: int) -> _Indexed:
         current = self._segments[-1] if self._segments else None
         if current is None or not current.segment.has_room(count):
-            current = _Indexed(self.end_offset, self._new_segment(count))
+            current = _Indexed(self.end_offset, self._new_segment(count), now_ms)
             self._segments.append(current)
         return current
 

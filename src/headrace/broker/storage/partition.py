@@ -9,12 +9,12 @@ It knows no sockets and no requests. Read next: `broker.apis.produce`.
 
 from __future__ import annotations
 
-import asyncio
 from bisect import bisect_right
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
+from headrace.broker.purgatory import Purgatory
 from headrace.broker.storage.log import Log
 from headrace.broker.storage.producer_state import Marker, ProducerStates
 from headrace.errors import CorruptRecordError, KafkaError
@@ -79,17 +79,17 @@ class Partition:
         leader_id: the node that serves it, or `NO_LEADER`.
         leader_epoch: grows by one whenever the leader changes (KIP-320).
         epochs: the epochs in which something was written, oldest first.
-        waiters: futures of fetches that wait for more; done at the next append.
+        purgatory: where fetches wait for more; they look again at the next append.
     """
 
     index: int
     log: Log
     replicas: list[int]
     leader_id: int
+    purgatory: Purgatory
     leader_epoch: int = 0
     epochs: list[EpochStart] = field(default_factory=list)
     producers: ProducerStates = field(default_factory=ProducerStates)
-    waiters: set[asyncio.Future[None]] = field(default_factory=set)
 
     def append(self, batch: memoryview, configs: Mapping[str, str], now_ms: int,
                gate: TransactionGate | None = None) -> Appended:
@@ -116,7 +116,7 @@ class Partition:
         if by_broker:
             set_log_append_time(batch, now_ms)
             info = info._replace(max_timestamp=now_ms)
-        return Appended(self._store(batch, info), now_ms if by_broker else -1)
+        return Appended(self._store(batch, info, now_ms), now_ms if by_broker else -1)
 
     def _enter(self, info: BatchInfo, gate: TransactionGate | None) -> bool:
         """Let the first batch of a transaction in; whether it has an epoch of its own."""
@@ -137,7 +137,7 @@ class Partition:
             raise Refused(code)
         batch = memoryview(write_end_marker(marker.commit, marker.producer_id, marker.epoch, marker.coordinator_epoch,
                                             now_ms))
-        self._store(batch, scan(batch)[0])
+        self._store(batch, scan(batch)[0], now_ms)
 
     @property
     def last_stable_offset(self) -> int:
@@ -177,15 +177,13 @@ class Partition:
 
     def wake(self) -> None:
         """Let every waiting fetch look again."""
-        for waiter in self.waiters:
-            if not waiter.done():
-                waiter.set_result(None)
+        self.purgatory.wake(self)
 
-    def _store(self, batch: memoryview, info: BatchInfo) -> int:
+    def _store(self, batch: memoryview, info: BatchInfo, now_ms: int) -> int:
         base_offset = self.log.end_offset
         set_base_offset(batch, base_offset, self.leader_epoch)
         try:
-            self.log.append(batch, base_offset + info.last_offset - info.base_offset, info.max_timestamp)
+            self.log.append(batch, base_offset + info.last_offset - info.base_offset, info.max_timestamp, now_ms)
         except OSError as error:
             raise Refused(KafkaError.KAFKA_STORAGE_ERROR, f"The log can not be written: {error}") from error
         self._note(info, base_offset, self.leader_epoch, batch)

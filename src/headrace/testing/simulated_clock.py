@@ -1,14 +1,22 @@
-"""An asyncio loop whose time is a number: when nothing is left to do now, it is the time of the next timer.
+"""Time that is a number: a clock with a list of what happens when, and an asyncio loop on such a clock.
 
-What runs on it must not wait for anything but the loop: no sockets, no threads. Minutes pass in milliseconds, and the
-same code does the same thing each time.
+What runs here must not wait for anything else: no sockets, no threads. Minutes pass in milliseconds, and the same code
+does the same thing each time. `SimulatedClock` drives machines and the broker without asyncio; `SimulatedLoop` runs
+whole clients.
+
+Read next: `testing.memory_network`.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine
+import heapq
+import itertools
+import math
+from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
+
+__all__ = ["DeadlockError", "LivelockError", "SimulatedClock", "SimulatedLoop"]
 
 Result = TypeVar("Result")
 _MOST_TURNS = 300_000
@@ -22,6 +30,42 @@ class DeadlockError(Exception):
 
 class LivelockError(Exception):
     """The same happens again and again."""
+
+
+class SimulatedClock:
+    """A clock, and what happens when.
+
+    Attributes:
+        now: monotonic seconds.
+        happened: how many actions were done.
+    """
+
+    def __init__(self, now: float = 100.0) -> None:
+        self.now = now
+        self.happened = 0
+        self._began = now
+        self._actions: list[tuple[float, int, Callable[[], object]]] = []
+        self._order = itertools.count()
+
+    @property
+    def wall_ms(self) -> int:
+        """The wall clock, milliseconds: a moment in 2023 and what has passed since."""
+        return 1_700_000_000_000 + int((self.now - self._began) * 1000)
+
+    def after(self, delay_s: float, action: Callable[[], object]) -> None:
+        """Do something later; of the same time in the order in which it was asked for."""
+        heapq.heappush(self._actions, (self.now + delay_s, next(self._order), action))
+
+    def next(self) -> float:
+        """When something happens next; infinity when nothing does."""
+        return self._actions[0][0] if self._actions else math.inf
+
+    def go_to(self, moment: float) -> None:
+        """Let it be `moment`, and do what is due by then."""
+        self.now = max(self.now, moment)
+        while self._actions and self._actions[0][0] <= self.now:
+            self.happened += 1
+            heapq.heappop(self._actions)[2]()
 
 
 class _Timers:
@@ -49,7 +93,12 @@ class _Timers:
 
 
 class SimulatedLoop(asyncio.BaseEventLoop):
-    """The loop. `now` is its time, in seconds."""
+    """An asyncio loop: when nothing is left to do now, it is the time of the next timer.
+
+    Attributes:
+        now: its time, in seconds.
+        failures: what asyncio's exception handler was told.
+    """
 
     def __init__(self) -> None:
         super().__init__()
@@ -60,6 +109,7 @@ class SimulatedLoop(asyncio.BaseEventLoop):
         self.set_exception_handler(lambda _, context: self.failures.append(context))
 
     def time(self) -> float:
+        """asyncio: what time it is."""
         return self.now
 
     def _process_events(self, events: list[Any]) -> None:
@@ -73,6 +123,7 @@ class SimulatedLoop(asyncio.BaseEventLoop):
 
         Raises:
             DeadlockError: nothing will ever happen again.
+            LivelockError: it does not come to an end.
         """
         asyncio.set_event_loop(self)
         try:

@@ -1,0 +1,37 @@
+"""Machines and the embedded broker together keep their promises; `tests.campaigns.sim.whole` runs many more."""
+
+from collections import Counter
+
+import pytest
+
+from . import whole
+
+
+@pytest.mark.parametrize("first_seed", range(0, 400, 100))
+@pytest.mark.parametrize("kind", whole.KINDS)
+def test_nothing_is_lost_doubled_torn_or_stuck(kind: str, first_seed: int) -> None:
+    for seed in range(first_seed, first_seed + 100):
+        whole.KINDS[kind](seed)
+
+
+@pytest.mark.parametrize("kind", whole.KINDS)
+def test_everything_that_can_happen_does_happen(kind: str) -> None:
+    counts: Counter[str] = Counter()
+    for seed in range(300):
+        counts.update(whole.KINDS[kind](seed))
+    wanted = {
+        "produce": {"leaders moved", "brokers restarted", "requests repeated", "topics deleted and made anew",
+                    "brokers said OUT_OF_ORDER_SEQUENCE_NUMBER", "brokers said NOT_LEADER_FOR_PARTITION",
+                    "brokers said MSG_SIZE_TOO_LARGE", "producers expired"},
+        "transactions": {"transactions committed", "transactions aborted", "transactions timed out",
+                         "producers that took over", "brokers said CONCURRENT_TRANSACTIONS"},
+        "groups": {"members frozen", "members killed", "members that left", "members that worked too long",
+                   "members fenced by themselves", "partitions lost", "partitions revoked", "commits refused",
+                   "topics that grew", "brokers restarted"},
+    }[kind]
+    assert {what for what in wanted if not counts[what]} == set()
+
+
+def test_a_seed_means_the_same_schedule_each_time() -> None:
+    for seed in range(9):
+        assert whole.run_schedule(seed) == whole.run_schedule(seed)

@@ -1,0 +1,41 @@
+"""Simulations of the clients' machines together with the embedded broker, on one simulated clock and without asyncio.
+
+    python -m tests.campaigns.sim.whole --schedules 100000 --jobs 2
+    python -m tests.campaigns.sim.whole --of groups --first-seed 1000 --schedules 1000
+
+`produce`, `transactions` and `groups` say what each checks. Without `--of` the seeds go round.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+
+from . import whole_groups, whole_produce, whole_transactions
+from .campaign import Schedule, run_campaign
+
+KINDS: dict[str, Schedule] = {
+    "produce": whole_produce.run_schedule,
+    "transactions": whole_transactions.run_schedule,
+    "groups": whole_groups.run_schedule,
+}
+
+
+def run_schedule(seed: int) -> Counter[str]:
+    """Run one schedule of each kind in turn; raises `Violation`."""
+    number, kind = divmod(seed, len(KINDS))
+    return list(KINDS.values())[kind](number)
+
+
+def main(argv: list[str]) -> int:
+    """Run a campaign; `--of` names the kind."""
+    chosen = run_schedule
+    if "--of" in argv:
+        place = argv.index("--of")
+        chosen = KINDS[argv[place + 1]]
+        argv = argv[:place] + argv[place + 2:]
+    return run_campaign(chosen, "Simulate machines and broker together.", argv)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,453 @@
+"""The simulation of classic groups: the members' machines and the embedded broker, without asyncio.
+
+One seed is one schedule. Each member has the machines of a consumer that decide about membership (`Metadata`,
+`CoordinatorFinder`, `ClassicGroup`), and an application that takes its time with rebalances and commits. Members come,
+go, are killed, stand still and work for too long; requests and replies are late and lost; brokers stop, so that
+coordinators move; the topic grows. In the end all is healed.
+
+Checked are safety (no partition is two members' in one generation; the group takes no commit of a generation before)
+and progress (in the healed cluster all members are in one generation, which stays, and every partition is one's).
+
+    python -m tests.campaigns.sim.whole --of groups --schedules 100000 --jobs 2
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import random
+from collections import Counter, deque
+from collections.abc import Callable
+from typing import Any
+
+from headrace.broker.purgatory import DelayedReply
+from headrace.broker.settings import BrokerSettings
+from headrace.config import CONSUMER, Config
+from headrace.errors import KafkaError as K
+from headrace.machines.cluster.coordinator import GROUP, CoordinatorFinder
+from headrace.machines.cluster.metadata import Metadata
+from headrace.machines.consumer.subscription import Subscription
+from headrace.machines.groups.classic import Change, ClassicGroup, JoinState, Rebalance
+from headrace.machines.machine import Machine, Send
+from headrace.testing.simulated_clock import SimulatedClock
+from headrace.wire.frame import RequestFrame
+from headrace.wire.messages.consumer.offsets import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+)
+from headrace.wire.messages.groups.classic_groups import (
+    FindCoordinatorRequest,
+    HeartbeatRequest,
+    JoinGroupRequest,
+    LeaveGroupRequest,
+    SyncGroupRequest,
+)
+from headrace.wire.schema import Request, Response
+
+from .campaign import Violation
+from .pure_brokers import PureBrokers, arrived, refused, told
+
+TOPIC, NAME = "t", "g"
+STRATEGIES = ("range", "roundrobin", "cooperative-sticky")
+_SESSION_S, _MAX_POLL_S, _HEARTBEAT_S = 2.0, 3.0, 0.5
+_LANES: dict[type[Request], int] = {JoinGroupRequest: 1, SyncGroupRequest: 1}
+_NEWEST: dict[type[Request], int] = {OffsetCommitRequest: 9}
+"""Versions in which topics are named."""
+_REFUSED = (FindCoordinatorRequest, JoinGroupRequest, SyncGroupRequest, HeartbeatRequest, LeaveGroupRequest)
+_PASSING = (K.COORDINATOR_LOAD_IN_PROGRESS, K.NOT_COORDINATOR, K.COORDINATOR_NOT_AVAILABLE)
+_CONFIGS = {strategy: Config(CONSUMER, {
+    "bootstrap.servers": "h:1", "group.id": NAME, "partition.assignment.strategy": strategy,
+    "session.timeout.ms": int(_SESSION_S * 1000), "heartbeat.interval.ms": int(_HEARTBEAT_S * 1000),
+    "max.poll.interval.ms": int(_MAX_POLL_S * 1000), "socket.timeout.ms": 1000}) for strategy in STRATEGIES}
+
+
+class Commits:
+    """Stands for the machine that commits: what comes of a commit is seen at the broker."""
+
+    def on_reply(self, send: Send, reply: Any, now: float) -> None:
+        pass
+
+    def on_error(self, send: Send, error: K, now: float) -> None:
+        pass
+
+
+class Member:
+    """A member's machines, and its application.
+
+    Attributes:
+        gone: its process has ended.
+        frozen: neither it nor its connections move.
+    """
+
+    def __init__(self, sim: WholeGroups, number: int, instance_id: str | None = None) -> None:
+        self.sim, self.number = sim, number
+        rng = sim.random
+        self.metadata = Metadata(sim.brokers.bootstrap, refresh_s=1.0, retry_backoff_s=0.02, retry_backoff_max_s=0.2,
+                                 jitter=rng.random)
+        self.finder = CoordinatorFinder(GROUP, NAME, retry_backoff_s=0.02, retry_backoff_max_s=0.2, jitter=rng.random)
+        subscription = Subscription(NAME, "earliest")
+        subscription.subscribe([TOPIC])
+        self.group = ClassicGroup(_CONFIGS[sim.strategy], subscription, self.metadata, self.finder)
+        self.group.instance_id = instance_id or (f"instance-{number}" if rng.random() < sim.static else None)
+        self.machines: tuple[Machine, ...] = (self.metadata, self.finder, self.group)
+        self.gone = self.frozen = False
+        self._commits = Commits()
+        self._commit_later()
+
+    @property
+    def is_at_work(self) -> bool:
+        """Whether it has what the group gave it."""
+        return not self.gone and self.group.state is JoinState.STABLE
+
+    def step(self) -> None:
+        """Let the machines decide, and the application learn of it."""
+        for machine in self.machines:
+            for send in list(machine.poll(self.sim.clock.now)):
+                self.sim.transmit(self, machine, send)
+        for machine in self.machines:
+            for event in machine.events():
+                if isinstance(event, Rebalance):
+                    self._rebalance(event)
+        if self.is_at_work:
+            self.sim.note_owned(self)
+        elif self.group.state is JoinState.FENCED:
+            self.sim.replace(self)
+
+    def deadline(self) -> float:
+        return min((moment for machine in self.machines if (moment := machine.deadline()) is not None),
+                   default=math.inf)
+
+    def _rebalance(self, event: Rebalance) -> None:
+        rng, sim = self.sim.random, self.sim
+        sim.counts[f"partitions {event.change.value}"] += 1
+        takes_s = rng.choice([0.0, 0.0, 0.01, 0.3, _MAX_POLL_S + 0.5 if sim.faulty else 0.0])
+        if event.change is Change.LOSE:
+            takes_s = 0.0
+        self.group.application_at = sim.clock.now
+        sim.clock.after(takes_s, self._called_back)
+
+    def _called_back(self) -> None:
+        if not self.gone:
+            self.group.application_at = math.inf
+            self.group.callback_done(self.sim.clock.now)
+
+    def work_too_long(self) -> None:
+        """The application does not come back from its work in time."""
+        self.group.application_at = self.sim.clock.now
+        self.sim.clock.after(_MAX_POLL_S + 1.0, self._called_back_from_work)
+
+    def _called_back_from_work(self) -> None:
+        self.group.application_at = math.inf
+
+    def _commit_later(self) -> None:
+        self.sim.clock.after(self.sim.random.uniform(0.2, 1.0), self._commit)
+
+    def _commit(self) -> None:
+        """Commit for what one has, as a member of the generation in which one got it."""
+        if self.gone or self.sim.is_over:
+            return
+        group, node = self.group, self.finder.node_id
+        if not self.frozen and self.is_at_work and node is not None and group.owned:
+            request = OffsetCommitRequest(
+                group_id=NAME, generation_id_or_member_epoch=group.generation, member_id=group.member_id,
+                group_instance_id=group.instance_id, topics=[OffsetCommitRequestTopic(name=TOPIC, partitions=[
+                    OffsetCommitRequestPartition(partition_index=partition, committed_offset=group.generation,
+                                                 committed_metadata="") for _, partition in sorted(group.owned)])])
+            self.sim.transmit(self, self._commits, Send(node, request, 1.0))
+        self._commit_later()
+
+
+class Link:
+    """A member's requests to one broker, in order; the broker carries out one at a time."""
+
+    def __init__(self, member: Member, node: int) -> None:
+        self.member, self.node = member, node
+        self.cut = False
+        self.outstanding: dict[Send, Any] = {}
+        self.arrived: deque[tuple[Send, RequestFrame]] = deque()
+        self.waiting: DelayedReply | None = None
+        self.arrives_at = self.answers_at = 0.0
+
+
+class WholeGroups:
+    """One schedule. `run` raises `Violation` if a property does not hold.
+
+    Attributes:
+        counts: how often what happened.
+        is_over: nothing more is done.
+    """
+
+    def __init__(self, seed: int) -> None:
+        self.seed, self.random = seed, random.Random(seed)
+        rng = self.random
+        self.counts: Counter[str] = Counter()
+        self.clock = SimulatedClock()
+        self.heal_at = self.clock.now + rng.choice([1.0, 4.0, 8.0])
+        self.faults = rng.choice([0.0, 0.02, 0.1, 0.2])
+        self.strategy = rng.choice(STRATEGIES)
+        self.static = rng.choice([0.0, 0.0, 0.5])
+        self.partitions = rng.choice([1, 3, 4])
+        self.is_over = False
+        self.brokers = PureBrokers(self.clock, rng, rng.choice([1, 2, 3]), BrokerSettings(
+            auto_create_topics=False, initial_rebalance_delay_ms=rng.choice([0, 0, 300])))
+        self.brokers.cluster.catalog.create(TOPIC, self.partitions, 1)
+        self._owners: dict[tuple[int, tuple[str, int]], int] = {}
+        self._committed: dict[int, int] = {}
+        self._links: dict[tuple[int, int, int], Link] = {}
+        self._numbers = itertools.count(1)
+        self.members = [Member(self, next(self._numbers)) for _ in range(rng.choice([1, 2, 3, 4]))]
+
+    @property
+    def faulty(self) -> bool:
+        return self.clock.now < self.heal_at and self.random.random() < self.faults
+
+    def hold(self, holds: bool, text: str) -> None:
+        if not holds:
+            raise Violation(f"seed {self.seed} ({self.strategy}) at {self.clock.now - 100:.3f} s: {text}")
+
+    def run(self) -> Counter[str]:
+        """Run the schedule; returns how often what happened."""
+        rng, span = self.random, self.heal_at - self.clock.now
+        troubles = (self._kill, self._end, self._join, self._join, self._freeze, self._cut_all, self._restart,
+                    self._overwork, self._grow)
+        for _ in range(rng.choice([0, 2, 5, 8])):
+            self.clock.after(rng.uniform(0, span), rng.choice(troubles))
+        self._run_until(self.heal_at + 0.5)
+        self._settle()
+        self.is_over = True
+        self.counts["events"] += self.clock.happened
+        return self.counts
+
+    def _settle(self) -> None:
+        """The healed group comes to rest, and stays there."""
+        if not self.members:
+            self._join()
+        for _ in range(60):
+            self._run_until(self.clock.now + 0.5)
+            if self._is_settled:
+                before = self._generation
+                self._run_until(self.clock.now + 2 * _SESSION_S)
+                if self._is_settled and self._generation == before:
+                    return
+        states = [(each.number, each.group.state.name, each.group.generation, sorted(each.group.owned))
+                  for each in self.members]
+        self.hold(False, f"no progress: {states}")
+
+    @property
+    def _generation(self) -> int:
+        group = self.brokers.cluster.groups.get(NAME)
+        return group.generation if group is not None else -1
+
+    @property
+    def _is_settled(self) -> bool:
+        owned = sorted(key for each in self.members for key in each.group.owned)
+        return (all(each.is_at_work and each.group.generation == self._generation for each in self.members)
+                and owned == [(TOPIC, partition) for partition in range(self.partitions)])
+
+    def _run_until(self, end: float) -> None:
+        polled_for = -1.0
+        for _ in range(50_000):
+            deadline = self._step()
+            self.hold(deadline > self.clock.now or polled_for != self.clock.now,
+                      "a deadline stays in the past: a loop would spin")
+            polled_for = self.clock.now
+            moment = min(deadline, self.clock.next())
+            if moment > end:
+                self.clock.go_to(end)
+                return
+            self.clock.go_to(moment)
+        self.hold(False, "no progress: the same again and again")
+
+    def _step(self) -> float:
+        deadlines = []
+        for member in list(self.members):
+            if not member.frozen:
+                member.step()
+                deadlines.append(member.deadline())
+        return min(deadlines, default=math.inf)
+
+    # What is checked
+
+    def note_owned(self, member: Member) -> None:
+        """A member is at work."""
+        for key in member.group.owned:
+            owner = self._owners.setdefault((member.group.generation, key), member.number)
+            self.hold(owner == member.number,
+                      f"{key} is of {owner} and of {member.number} in generation {member.group.generation}")
+
+    def _note_commit(self, request: OffsetCommitRequest, reply: Any) -> None:
+        for part in reply.topics[0].partitions:
+            self.counts["commits refused" if part.error_code else "commits"] += 1
+            if not part.error_code:
+                generation, before = request.generation_id_or_member_epoch, self._committed.get(part.partition_index, 0)
+                self.hold(generation >= before, f"{part.partition_index} was committed in generation {before}, and "
+                          f"after that in {generation}")
+                self._committed[part.partition_index] = generation
+
+    # Trouble
+
+    def _victim(self) -> Member | None:
+        return self.random.choice(self.members) if self.members else None
+
+    def _remove(self, member: Member) -> None:
+        member.gone = True
+        self.members.remove(member)
+        for link in [link for link in self._links.values() if link.member is member]:
+            self._cut(link)
+
+    def replace(self, member: Member) -> None:
+        """A static member was fenced by a request of its own that came late (as with Kafka): it starts again."""
+        self.counts["members fenced by themselves"] += 1
+        self._remove(member)
+        self.members.append(Member(self, member.number, member.group.instance_id))
+
+    def _kill(self) -> None:
+        if (victim := self._victim()) is not None:
+            self.counts["members killed"] += 1
+            self._remove(victim)
+
+    def _end(self) -> None:
+        victim = self._victim()
+        if victim is not None and not victim.frozen:
+            self.counts["members that left"] += 1
+            victim.group.leave()
+            self.clock.after(0.3, lambda: victim in self.members and self._remove(victim))
+
+    def _join(self) -> None:
+        if len(self.members) < 5:
+            self.counts["members that joined"] += 1
+            self.members.append(Member(self, next(self._numbers)))
+
+    def _freeze(self) -> None:
+        if (victim := self._victim()) is not None:
+            self.counts["members frozen"] += 1
+            victim.frozen = True
+            self.clock.after(self.random.choice([0.3, _SESSION_S + 0.5]), lambda: setattr(victim, "frozen", False))
+
+    def _overwork(self) -> None:
+        if (victim := self._victim()) is not None and victim.group.application_at == math.inf:
+            self.counts["members that worked too long"] += 1
+            victim.work_too_long()
+
+    def _grow(self) -> None:
+        self.counts["topics that grew"] += 1
+        catalog = self.brokers.cluster.catalog
+        self.partitions += 1
+        catalog.grow(catalog.topics[TOPIC], self.partitions)
+
+    def _cut_all(self) -> None:
+        for link in list(self._links.values()):
+            self._cut(link)
+
+    def _restart(self) -> None:
+        self.counts["brokers restarted"] += 1
+        node = self.random.choice(self.brokers.nodes)
+        if node in self.brokers.down:
+            return
+        self.brokers.stop(node)
+        for link in [link for link in self._links.values() if link.node == node]:
+            self._cut(link)
+        self.clock.after(self.random.uniform(0.01, 1.0), lambda: self.brokers.start(node))
+
+    # The network
+
+    def transmit(self, member: Member, machine: Any, send: Send) -> None:
+        """A request leaves a member."""
+        node = send.destination if send.destination >= 0 else self.random.choice(self.brokers.nodes)
+        if node in self.brokers.down:
+            refused = K(K._TRANSPORT, "refused")
+            self.clock.after(0.005, lambda: machine.on_error(send, refused, self.clock.now))
+            return
+        key = (member.number, node, _LANES.get(type(send.request), 0))
+        link = self._links.get(key)
+        if link is None or link.cut:
+            link = self._links[key] = Link(member, node)
+        link.outstanding[send] = machine
+        link.arrives_at = max(self.clock.now + self._delay_s("requests late"), link.arrives_at)
+        frame = self.brokers.written(send, f"member-{member.number}", _NEWEST.get(type(send.request)))
+        self.clock.after(link.arrives_at - self.clock.now, lambda: self._arrive(link, send, frame))
+        self.clock.after(send.timeout_s, lambda: self._time_out(link, send))
+        if self.faulty:
+            self.clock.after(self.random.uniform(0, 0.05), lambda: self._cut(link))
+
+    def _delay_s(self, what: str) -> float:
+        if not self.faulty:
+            return 0.0005
+        self.counts[what] += 1
+        return self.random.choice([0.02, 0.3, 1.5])
+
+    def _arrive(self, link: Link, send: Send, frame: bytearray) -> None:
+        if link.node in self.brokers.down or (link.cut and self.random.random() < 0.5):
+            self.counts["requests lost"] += 1
+            return
+        self.counts["requests behind a cut connection"] += link.cut
+        link.arrived.append((send, arrived(frame)))
+        self._serve(link)
+
+    def _serve(self, link: Link) -> None:
+        while link.arrived and link.waiting is None:
+            send, received = link.arrived.popleft()
+            if self.faulty and isinstance(received.request, _REFUSED):
+                self.counts["requests refused for a while"] += 1
+                self._reply(link, send, told(received, refused(received, self.random.choice(_PASSING))))
+                continue
+            waiting = self.brokers.ask(link.node, received, self._answering(link, send, received))
+            if waiting is not None and link.cut:
+                self.brokers.cluster.purgatory.remove(waiting)  # whose connection is gone
+            else:
+                link.waiting = waiting
+
+    def _answering(self, link: Link, send: Send, received: RequestFrame) -> Callable[[Response | None], None]:
+        def answer(reply: Response | None) -> None:
+            if isinstance(received.request, OffsetCommitRequest):
+                self._note_commit(received.request, reply)
+            if link.waiting is not None:
+                link.waiting = None
+                self.clock.after(0.0, lambda: self._serve(link))
+            if reply is not None:
+                self._reply(link, send, told(received, reply))
+
+        return answer
+
+    def _reply(self, link: Link, send: Send, reply: Response) -> None:
+        if link.cut:
+            self.counts["replies lost"] += 1
+            return
+        link.answers_at = max(self.clock.now + self._delay_s("replies late"), link.answers_at)
+        self.clock.after(link.answers_at - self.clock.now, lambda: self._deliver(link, send, reply))
+
+    def _deliver(self, link: Link, send: Send, reply: Response) -> None:
+        if not link.cut and send in link.outstanding:
+            if link.member.frozen:
+                self.clock.after(0.05, lambda: self._deliver(link, send, reply))
+                return
+            link.outstanding.pop(send).on_reply(send, reply, self.clock.now)
+
+    def _time_out(self, link: Link, send: Send) -> None:
+        if not link.cut and send in link.outstanding:
+            self.counts["requests timed out"] += 1
+            self._cut(link, K(K._TIMED_OUT, "no answer", maybe_applied=True))
+
+    def _cut(self, link: Link, error: K | None = None) -> None:
+        if link.cut:
+            return
+        self.counts["connections cut"] += 1
+        link.cut = True
+        self.clock.after(self.random.choice([0.0, 0.1]), lambda: self._lose(link))
+        lost, link.outstanding = link.outstanding, {}
+        if not link.member.gone:
+            for send, machine in lost.items():
+                machine.on_error(send, error or K(K._TRANSPORT, "cut", maybe_applied=True), self.clock.now)
+
+    def _lose(self, link: Link) -> None:
+        """The broker learns that the connection is gone."""
+        link.arrived.clear()
+        if link.waiting is not None:
+            self.brokers.cluster.purgatory.remove(link.waiting)
+            link.waiting = None
+
+
+def run_schedule(seed: int) -> Counter[str]:
+    """Run one schedule; raises `Violation`."""
+    return WholeGroups(seed).run()

@@ -1,0 +1,265 @@
+"""Rules of the embedded broker, each broken: the machines that run together with it have to notice."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from headrace.broker.coordinators.classic_groups import Group, GroupState, Member
+from headrace.broker.coordinators.committed_offsets import OffsetStore
+from headrace.broker.coordinators.transaction_coordinator import TransactionCoordinator
+from headrace.broker.coordinators.transactional_ids import OngoingTransaction, ProducerIdAndEpoch, TransactionState
+from headrace.broker.deadlines import Now
+from headrace.broker.purgatory import DelayedReply, Purgatory
+from headrace.broker.storage.partition import Partition
+from headrace.broker.storage.producer_state import Marker, ProducerStates
+from headrace.errors import KafkaError as K
+from headrace.machines.groups.classic import ClassicGroup
+
+from . import produce, transactions, whole_groups, whole_produce, whole_transactions
+from .campaign import Schedule
+from .mutation import Rules
+from .produce_mutations import PRODUCE_RULES
+from .pure_brokers import PureBrokers
+from .transaction_mutations import TRANSACTION_RULES
+
+WHOLE_RULES = Rules()
+broken = WHOLE_RULES.broken
+
+
+def _take(patch: pytest.MonkeyPatch, refusal: int) -> None:
+    """Take batches that would be refused with this error."""
+    check = ProducerStates.check
+
+    def lenient(self: ProducerStates, info: Any, *, own_epochs: bool = False) -> int:
+        code = check(self, info, own_epochs=own_epochs)
+        return 0 if code == refusal else code
+
+    patch.setattr(ProducerStates, "check", lenient)
+
+
+@broken("Embedded log: a repeated batch is recognised", whole_produce.run_schedule, 600)
+def _(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(ProducerStates, "duplicate", lambda self, info: None)
+
+
+@broken("Embedded log: no number may be left out", whole_produce.run_schedule, 600)
+def _(patch: pytest.MonkeyPatch) -> None:
+    _take(patch, K.OUT_OF_ORDER_SEQUENCE_NUMBER)
+
+
+@broken("Embedded log: nothing of an epoch before is taken", whole_transactions.run_schedule, 2000)
+def _(patch: pytest.MonkeyPatch) -> None:
+    _take(patch, K.INVALID_PRODUCER_EPOCH)
+    patch.setattr(TransactionCoordinator, "verify", lambda self, name, who, now: self.get(name, now))
+    patch.setattr(OngoingTransaction, "check_has", lambda self, partition=None, group=None: None)
+
+
+@broken("Embedded log: a batch is stored where the one before ends", whole_produce.run_schedule, 300)
+def _(patch: pytest.MonkeyPatch) -> None:
+    append = Partition.append
+
+    def elsewhere(self: Partition, *given: Any) -> Any:
+        stored = append(self, *given)
+        return stored._replace(base_offset=stored.base_offset + 1)
+
+    patch.setattr(Partition, "append", elsewhere)
+
+
+@broken("Embedded catalogue: a topic made anew has another id", whole_produce.run_schedule, 2000)
+def _(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(PureBrokers, "_new_uuid", lambda self: UUID(int=1))
+
+
+@broken("Embedded log: a marker ends what is open", whole_transactions.run_schedule, 100)
+def _(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Partition, "end_transaction", lambda self, marker, now_ms: None)
+
+
+@broken("Embedded log: readers are told of aborted transactions", whole_transactions.run_schedule, 300)
+def _(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(ProducerStates, "aborted", lambda self, offset, end_offset: iter(()))
+
+
+@broken("Embedded coordinator: whoever takes over gets a new epoch", whole_transactions.run_schedule, 2000)
+def _(patch: pytest.MonkeyPatch) -> None:
+    initialise = OngoingTransaction.initialise
+
+    def same_epoch(self: OngoingTransaction, timeout_ms: int, expected: Any, *rest: Any) -> None:
+        before = self.epoch
+        initialise(self, timeout_ms, expected, *rest)
+        self.epoch = before if expected is None and before >= 0 and self.epoch else self.epoch
+
+    patch.setattr(OngoingTransaction, "initialise", same_epoch)
+
+
+@broken("Embedded coordinator: what is open is aborted when somebody takes over", whole_transactions.run_schedule, 600)
+def _(patch: pytest.MonkeyPatch) -> None:
+    def leave_open(self: TransactionCoordinator, name: str, now: Now) -> None:
+        self._known[name].state = TransactionState.EMPTY
+        self._known[name].partitions = {}
+
+    patch.setattr(TransactionCoordinator, "_abort", leave_open)
+
+
+def _ignore_epoch(patch: pytest.MonkeyPatch, method: str) -> None:
+    original = getattr(OngoingTransaction, method)
+
+    def lenient(self: OngoingTransaction, who: ProducerIdAndEpoch, *rest: Any) -> Any:
+        return original(self, who._replace(epoch=self.epoch), *rest)
+
+    patch.setattr(OngoingTransaction, method, lenient)
+
+
+@broken("Embedded coordinator: EndTxn of an epoch before is refused", whole_transactions.run_schedule, 2000)
+def _(patch: pytest.MonkeyPatch) -> None:
+    _ignore_epoch(patch, "end")
+
+
+@broken("Embedded coordinator: partitions of an epoch before are refused", whole_transactions.run_schedule, 2000)
+def _(patch: pytest.MonkeyPatch) -> None:
+    _ignore_epoch(patch, "check")
+
+
+@broken("Embedded coordinator: a transaction that takes too long is aborted", whole_transactions.run_schedule, 2000)
+def _(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(TransactionCoordinator, "_watch", lambda self, transaction, now: None)
+
+
+@broken("Embedded coordinator: markers of the last epoch are taken", whole_transactions.run_schedule, 600)
+def _(patch: pytest.MonkeyPatch) -> None:
+    marker = OngoingTransaction.marker
+
+    def strict(self: OngoingTransaction, coordinator_epoch: int) -> Marker:
+        return marker(self, coordinator_epoch)._replace(version=2 if self.epoch == (1 << 15) - 1 else self.version)
+
+    patch.setattr(OngoingTransaction, "marker", strict)
+
+
+@broken("Embedded coordinator: who goes on under a new id waits for the markers", whole_transactions.run_schedule, 2000)
+def _(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(OngoingTransaction, "_check_successor", lambda self, who: None)
+
+
+@broken("Embedded offsets: those of an aborted transaction are forgotten", whole_transactions.run_schedule, 600)
+def _(patch: pytest.MonkeyPatch) -> None:
+    settle = OffsetStore._settle
+    patch.setattr(OffsetStore, "_settle", lambda self, producer_id, commit: settle(self, producer_id, True))
+
+
+@broken("Embedded group: a commit of a generation before is refused", whole_groups.run_schedule, 600)
+def _(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Group, "check_generation", lambda self, generation: None)
+    patch.setattr(Group, "check_commit", lambda self, member_id, instance_id, generation, now: None)
+
+
+@broken("Embedded group: a rebalance begins a new generation", whole_groups.run_schedule, 300)
+def _(patch: pytest.MonkeyPatch) -> None:
+    complete = Group._complete_join
+
+    def same_generation(self: Group, now: Now) -> None:
+        before = self.generation
+        complete(self, now)
+        self.generation = max(before, 1)
+
+    patch.setattr(Group, "_complete_join", same_generation)
+
+
+@broken("Embedded group: who is not heard of is dropped", whole_groups.run_schedule, 300, "no progress")
+def _(patch: pytest.MonkeyPatch) -> None:
+    def lives_on(self: Group, member: Member, now: Now) -> None:
+        member.expires_at = now.s + member.session_s
+        self._watch(member)
+
+    patch.setattr(Group, "_session_ends", lives_on)
+    patch.setattr(Group, "_join_time_is_up", lambda self, now: None)
+
+
+@broken("Embedded group: when one leaves the others share anew", whole_groups.run_schedule, 300, "no progress")
+def _(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Group, "_after_departure", lambda self, now: None)
+
+
+@broken("Embedded group: all members are awaited before the next generation", whole_groups.run_schedule, 600)
+def _(patch: pytest.MonkeyPatch) -> None:
+    def hasty(self: Group, now: Now) -> None:
+        if self.state is GroupState.PREPARING and any(each.joining for each in self.members.values()):
+            self._complete_join(now)
+
+    patch.setattr(Group, "_complete_join_if_all_are_here", hasty)
+
+
+@broken("Purgatory: what is answered is looked at", whole_groups.run_schedule, 100, "no progress")
+def _(patch: pytest.MonkeyPatch) -> None:
+    answer = Purgatory.answer
+
+    def forgetful(self: Purgatory, delayed: DelayedReply, reply: Any) -> None:
+        answer(self, delayed, reply)
+        if len(self._due) > 1:
+            self._due.pop()
+
+    patch.setattr(Purgatory, "answer", forgetful)
+
+
+@broken("Member: what the plan took is given up", whole_groups.run_schedule, 300)
+def _(patch: pytest.MonkeyPatch) -> None:
+    on_sync = ClassicGroup._on_sync
+
+    def greedy(self: ClassicGroup, reply: Any, now: float) -> None:
+        owned = self._owned
+        on_sync(self, reply, now)
+        self._target |= owned
+
+    patch.setattr(ClassicGroup, "_on_sync", greedy)
+
+
+@broken("Member: a member of another generation joins again", whole_groups.run_schedule, 300, "no progress")
+def _(patch: pytest.MonkeyPatch) -> None:
+    on_heartbeat = ClassicGroup._on_heartbeat
+
+    def deaf(self: ClassicGroup, code: int, *rest: Any) -> None:
+        on_heartbeat(self, 0 if code == K.REBALANCE_IN_PROGRESS else code, *rest)
+
+    patch.setattr(ClassicGroup, "_on_heartbeat", deaf)
+
+
+_RARE = {
+    "Until the first batch is stored only one is in flight": 400,
+    "Only one is in flight at first also after a long silence": 1500,
+    "No batch goes five places beyond the oldest that is unresolved": 2000,
+    "A refused number is not sent for ever": 2000,
+    "Numbered batches are resolved before numbers begin again": 600,
+    "An error that may come after the append leaves it open too": 1000,
+    "Who is not the leader may have been when it stored the batch": 1500,
+    "A lost answer is such an uncertainty": 2500,
+    "A batch that was given up is one as well": 1000,
+    "No record is sent while a new epoch is awaited": 500,
+    "Offsets that a late request could take back doom the transaction": 1500,
+    "Records that come too late do not keep an abort waiting": 1500,
+    "A batch that is refused for its partition's sake is not reported as stored": 1500,
+}
+"""Rules of the machines that take more than some hundred schedules."""
+_ELSEWHERE = {
+    "Only one is in flight at first also when a topic was made anew",
+    "What may be stored gets no new number",
+    "A producer id whose epochs are used up is replaced",
+    "Who is not the leader is not asked for ever",
+    "A leader that is named for a topic that was made anew meanwhile is not believed",
+    "A new epoch goes on from the own one, and takes nothing over (KIP-360)",
+    "A commit that may be in the log does not turn into an abort",
+    "What can not go on is not asked again and again",
+}
+"""Those that need a broker which forgets producers, or refusals and delays that only the models have."""
+
+
+def _again(rules: Rules, of: Schedule, schedule: Schedule) -> None:
+    """The rules of the machines, broken under the embedded broker as they are under the model."""
+    for rule in rules:
+        if rule.run_schedule is of and rule.rule not in _ELSEWHERE:
+            broken(f"{rule.rule} (embedded broker)", schedule, _RARE.get(rule.rule, 300))(rule.break_it)
+
+
+_again(PRODUCE_RULES, produce.run_schedule, whole_produce.run_schedule)
+_again(TRANSACTION_RULES, transactions.run_schedule, whole_transactions.run_schedule)
