@@ -198,6 +198,8 @@ class Driver:
         if said:
             self._step_aside()  # the rest is bookkeeping: a broker on this machine, which has work now, goes first
         self._tell(machines)
+        if self._heard:
+            self._tell_heard()
         if self._retired:
             self._dismiss()
         self._stepping = False
@@ -229,6 +231,11 @@ class Driver:
                     self._follow(event.cluster.nodes)
                     self._all_stirred = True
                 self._on_event(event)
+
+    def _tell_heard(self) -> None:
+        heard = tuple(self._heard)
+        self._heard.clear()
+        self._tell(heard)
 
     def _follow_up(self, machines: Iterable[Machine], now: float) -> None:
         """See to it that the next step comes, at once where something has changed for machines that were not polled."""
@@ -318,12 +325,10 @@ class Driver:
             self._tell(self._machines)
             self._step()
         else:
-            if self._heard:
-                heard = tuple(self._heard)
-                self._heard.clear()
-                self._tell(heard)
             if self._stirred or self._retired:
                 self._step()
+            elif self._heard:
+                self._tell_heard()
 
     def on_ready(self) -> None:
         """A connection can be used."""
