@@ -7,6 +7,7 @@ import pytest
 from headrace import KafkaError, Producer
 from headrace.broker.faults import Action, Fault
 from headrace.client.consumer.consumer import Consumer
+from headrace.errors import FatalError
 from headrace.testing import BrokerSettings, EmbeddedBroker
 from headrace.types.records import OFFSET_BEGINNING, TopicPartition
 from headrace.wire.messages.producer.produce import ProduceRequest
