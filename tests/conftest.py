@@ -11,7 +11,6 @@ _TOGETHER = ("integration/kafka", "integration/spark", "integration/foreign", "u
 """Folders whose tests share something dear, a cluster or a Spark session: one process has them all."""
 
 
-@pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Keep the tests of a file, or of a folder that shares something dear, in one process (`-n 2 --dist loadgroup`)."""
     for item in items:
