@@ -3,18 +3,35 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 _HERE = Path(__file__).parent
-_TOGETHER = ("integration/kafka", "integration/spark", "integration/foreign", "unit/broker", "unit/decode")
-"""Folders whose tests share something dear, a cluster or a Spark session: one process has them all."""
+_DEAR = ("integration/spark", "integration/kafka", "integration/foreign", "unit/broker", "unit/decode")
+"""Folders whose tests share a cluster or a Spark session: one process has them all. What takes longest comes first."""
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Keep the tests of a file, or of a folder that shares something dear, in one process (`-n 2 --dist loadgroup`)."""
-    for item in items:
-        path = item.path.relative_to(_HERE).as_posix()
-        if item.get_closest_marker("xdist_group") is None:
-            folder = next((folder for folder in _TOGETHER if path.startswith(f"{folder}/")), path)
-            item.add_marker(pytest.mark.xdist_group(folder))
+def _scope(path: str) -> str:
+    """What is not divided between processes: a folder that shares something dear, else a file."""
+    return next((folder for folder in _DEAR if path.startswith(f"{folder}/")), path)
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Begin with what takes longest, so that no process is left alone with it in the end."""
+    if hasattr(config, "workerinput"):
+        order = {folder: place for place, folder in enumerate(_DEAR)}
+        items.sort(key=lambda item: order.get(_scope(item.path.relative_to(_HERE).as_posix()), len(order)))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Share the tests out by what they share."""
+    from xdist.scheduler import LoadScopeScheduling
+
+    class ByWhatTheyShare(LoadScopeScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            return _scope(nodeid.partition("::")[0].removeprefix("tests/"))
+
+    return ByWhatTheyShare(config, log)

@@ -16,7 +16,7 @@ from .ledger import Fate
 from .run import LOADS, Run
 from .site import Site
 
-pytestmark = [pytest.mark.kafka, pytest.mark.xdist_group("kafka")]
+pytestmark = [pytest.mark.kafka]
 
 
 @pytest.fixture(scope="module")

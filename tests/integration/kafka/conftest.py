@@ -28,7 +28,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Mark what lies here: it needs a JVM, and in a parallel run one worker with one cluster is enough.
+    """Mark what lies here: it needs a JVM.
 
     What has nothing to say about the chosen configuration goes.
     """

@@ -36,7 +36,7 @@ CONVERSATIONS = [
 NUMBERS = count()
 each = pytest.mark.parametrize(("kind", "conversation"), CONVERSATIONS,
                                ids=[conversation.__name__ for _, conversation in CONVERSATIONS])
-pytestmark = [pytest.mark.kafka, pytest.mark.xdist_group("kafka-answers")]
+pytestmark = [pytest.mark.kafka]
 
 
 @pytest.fixture(scope="module")

@@ -13,7 +13,7 @@ from headrace.cli.produce import main
 from tools.kafka import KafkaCluster, MissingJavaError, RegistryError
 
 COMMAND = [sys.executable, "-c", "import sys; from headrace.cli import main; sys.exit(main())", "produce"]
-pytestmark = [pytest.mark.kafka, pytest.mark.xdist_group("kafka")]
+pytestmark = [pytest.mark.kafka]
 
 
 @pytest.fixture(scope="module")

@@ -160,7 +160,6 @@ def same(ours, theirs):
 
 
 @pytest.mark.kafka
-@pytest.mark.xdist_group("kafka")
 @pytest.mark.parametrize("topic", ["orders", "stamped"])
 def test_every_batch_and_record_is_as_kafkas_own_tool_says(written, decode, topic):
     paths = sorted((written.data / f"{topic}-0").glob("*.log"))
@@ -183,7 +182,6 @@ def test_every_batch_and_record_is_as_kafkas_own_tool_says(written, decode, topi
 
 
 @pytest.mark.kafka
-@pytest.mark.xdist_group("kafka")
 @pytest.mark.parametrize(("ending", "names"), [
     ("index", {"offset": "offset", "position": "position"}),
     ("timeindex", {"timestamp": "timestamp", "offset": "offset"}),
@@ -220,7 +218,6 @@ def bare(content):
 
 
 @pytest.mark.kafka
-@pytest.mark.xdist_group("kafka")
 @pytest.mark.parametrize(("topic", "option"), [("__consumer_offsets", "--offsets-decoder"),
                                                ("__transaction_state", "--transaction-log-decoder")])
 def test_internal_topics_are_as_kafkas_own_tool_says(written, decode, topic, option):
@@ -239,7 +236,6 @@ def test_internal_topics_are_as_kafkas_own_tool_says(written, decode, topic, opt
 
 
 @pytest.mark.kafka
-@pytest.mark.xdist_group("kafka")
 def test_every_segment_that_a_broker_keeps_is_read(written, decode):
     for path in sorted(written.data.glob("*/*.log")):
         assert decode(path).status == 0, path
@@ -248,7 +244,6 @@ def test_every_segment_that_a_broker_keeps_is_read(written, decode):
 
 
 @pytest.mark.kafka
-@pytest.mark.xdist_group("kafka")
 def test_real_traffic_as_tcpdump_sees_it_is_read_to_the_last_frame(written, decode):
     if not written.capture.exists() or written.capture.stat().st_size < 1000:
         pytest.skip("there is no tcpdump here, or it may not listen")
