@@ -47,7 +47,7 @@ def _(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(ConsumerCore, "_on_rebalance", at_once)
 
 
-@broken("Consumer: a transaction has the identity under which was read", membership.run_schedule, 300)
+@broken("Consumer: a transaction has the identity under which was read", membership.run_schedule, 700)
 def _(patch: pytest.MonkeyPatch) -> None:
     def present(self: ConsumerCore) -> ConsumerGroupMetadata | None:
         group = self.group
