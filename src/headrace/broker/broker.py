@@ -119,7 +119,7 @@ class Broker:
             self._clock.settle()
 
     def _node_went(self, node_id: int, *, up: bool) -> None:
-        self.apply(lambda cluster: cluster.node_went(node_id, self._clock.now, up=up))
+        self.apply(lambda cluster: cluster.node_went(node_id, self._clock.now(), up=up))
 
 
 async def _shut(server: asyncio.Server, listener: Listener) -> None:

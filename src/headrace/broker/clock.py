@@ -20,22 +20,19 @@ from headrace.broker.deadlines import Now
 __all__ = ["BrokerClock"]
 
 
-def _wall_ms() -> int:
-    return time.time_ns() // 1_000_000
-
-
 class BrokerClock:
     """Gives the time to a cluster. All methods run on the broker's loop.
 
     Args:
         cluster: what is looked after.
-        wall_ms: the wall clock, milliseconds.
+        wall_ns: the wall clock, nanoseconds.
     """
 
-    def __init__(self, cluster: BrokerCluster, wall_ms: Callable[[], int] = _wall_ms) -> None:
+    def __init__(self, cluster: BrokerCluster, wall_ns: Callable[[], int] = time.time_ns) -> None:
         self._cluster = cluster
-        self._wall_ms = wall_ms
+        self._wall_ns = wall_ns
         self._loop: asyncio.AbstractEventLoop
+        self._monotonic: Callable[[], float]
         self._timer: asyncio.TimerHandle | None = None
         self._rings_at = math.inf
         self._looks_soon = False
@@ -43,23 +40,22 @@ class BrokerClock:
     def start(self) -> None:
         """Use the loop that runs now; a second call changes nothing."""
         self._loop = asyncio.get_running_loop()
+        self._monotonic = self._loop.time
 
-    @property
     def now(self) -> Now:
         """What the clocks say."""
-        return Now(self._loop.time(), self._wall_ms())
+        return Now(self._monotonic(), self._wall_ns() // 1_000_000)
 
     def settle(self) -> None:
         """Something was done to the cluster: see to what follows from it."""
         cluster = self._cluster
-        if cluster.purgatory.has_due and not self._looks_soon:
+        if cluster.purgatory.due and not self._looks_soon:
             self._looks_soon = True
             self._loop.call_soon(self._look)
-        deadline = cluster.deadlines.next()
-        if deadline is not None and deadline < self._rings_at:
+        if cluster.deadlines.next_at < self._rings_at:
             self._stop_timer()
-            self._rings_at = deadline
-            self._timer = self._loop.call_at(deadline, self._ring)
+            self._rings_at = cluster.deadlines.next_at
+            self._timer = self._loop.call_at(self._rings_at, self._ring)
 
     def close(self) -> None:
         """Do nothing any more when a time has come."""
@@ -68,13 +64,13 @@ class BrokerClock:
 
     def _ring(self) -> None:
         self._rings_at = math.inf
-        self._cluster.deadlines.run(self.now)
+        self._cluster.deadlines.run(self.now())
         self._look()
 
     def _look(self) -> None:
         """Look again at what is due, until nothing is."""
         self._looks_soon = False
-        now = self.now
+        now = self.now()
         for delayed in self._cluster.purgatory.take_due():
             delayed.deliver(now)
         self.settle()

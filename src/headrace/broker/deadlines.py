@@ -1,13 +1,14 @@
 """Time as the broker is given it: what the clocks say, and what is to be done when a time has come.
 
 Nothing in the broker reads a clock or waits, but for its server: a deadline is an entry in a list that says when, and
-whoever has the clock asks `next()` and calls `run()`. So the whole broker runs under a simulated clock.
+whoever has the clock looks at `next_at` and calls `run()`. So the whole broker runs under a simulated clock.
 
 It knows nothing of what is done. Read next: `broker.purgatory`; `broker.clock`, which has the clock.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from heapq import heapify, heappop, heappush
 from typing import NamedTuple
@@ -56,9 +57,14 @@ class Deadline:
 
 
 class Deadlines:
-    """All that is to be done later, the earliest first; of the same time in the order in which it was asked for."""
+    """All that is to be done later, the earliest first; of the same time in the order in which it was asked for.
+
+    Attributes:
+        next_at: when `run` must be called; infinity when nothing is to be done.
+    """
 
     def __init__(self) -> None:
+        self.next_at = math.inf
         self._heap: list[tuple[float, int, Deadline]] = []
         self._order = 0
         self._cancelled = 0
@@ -68,11 +74,8 @@ class Deadlines:
         deadline = Deadline(when, action, self)
         self._order += 1
         heappush(self._heap, (when, self._order, deadline))
+        self.next_at = self._heap[0][0]
         return deadline
-
-    def next(self) -> float | None:
-        """When `run` must be called; None when nothing is to be done."""
-        return self._heap[0][0] if self._heap else None
 
     def run(self, now: Now) -> None:
         """Do what is due."""
@@ -82,6 +85,7 @@ class Deadlines:
                 self._cancelled -= 1
             else:
                 action(now)
+        self.next_at = self._heap[0][0] if self._heap else math.inf
 
     def note_cancelled(self) -> None:
         """One of the deadlines was cancelled: when most are, they are let go."""

@@ -75,22 +75,22 @@ class Fault:
 
 
 class Faults:
-    """The faults that wait for their request."""
+    """The faults that wait for their request: `armed`."""
 
     def __init__(self) -> None:
-        self._waiting: list[Fault] = []
+        self.armed: list[Fault] = []
 
     def add(self, fault: Fault) -> None:
         """Arm a fault."""
-        self._waiting.append(fault)
+        self.armed.append(fault)
 
     def clear(self) -> None:
         """Disarm all."""
-        self._waiting.clear()
+        self.armed.clear()
 
     def take(self, request: Request, node_id: int) -> Fault | None:
         """The fault that acts on this request, if any; counts it."""
-        for fault in self._waiting:
+        for fault in self.armed:
             if fault.matches(request, node_id):
                 if fault.after > 0:
                     fault.after -= 1
@@ -98,6 +98,6 @@ class Faults:
                 if fault.times is not None:
                     fault.times -= 1
                     if fault.times <= 0:
-                        self._waiting.remove(fault)
+                        self.armed.remove(fault)
                 return fault
         return None

@@ -56,17 +56,15 @@ class Purgatory:
 
     Args:
         deadlines: where their times are noted.
+
+    Attributes:
+        due: what must be looked at again.
     """
 
     def __init__(self, deadlines: Deadlines) -> None:
         self._deadlines = deadlines
         self._waiting: dict[Hashable, dict[DelayedReply, None]] = {}
-        self._due: list[DelayedReply] = []
-
-    @property
-    def has_due(self) -> bool:
-        """Whether something must be looked at again."""
-        return bool(self._due)
+        self.due: list[DelayedReply] = []
 
     def put(self, delayed: DelayedReply) -> None:
         """Let a request wait, until it is removed."""
@@ -89,7 +87,7 @@ class Purgatory:
 
     def take_due(self) -> list[DelayedReply]:
         """What must be looked at again, in the order in which it was woken. It waits on unless it is removed."""
-        due, self._due = self._due, []
+        due, self.due = self.due, []
         for delayed in due:
             delayed.is_due = False
         return due
@@ -109,4 +107,4 @@ class Purgatory:
     def _is_due(self, delayed: DelayedReply) -> None:
         if not delayed.is_due and not delayed.is_settled:
             delayed.is_due = True
-            self._due.append(delayed)
+            self.due.append(delayed)

@@ -140,8 +140,8 @@ class ClientConnection(asyncio.BufferedProtocol):
         self._node_id = listener.node_id
         self._receiver = FrameReceiver(cluster.settings.max_request_bytes)
         self._frames: deque[bytearray] = deque()
-        self._waiting: DelayedReply | None = None
-        self._delay: asyncio.TimerHandle | None = None
+        self._waiting: DelayedReply | asyncio.TimerHandle | None = None
+        """A request that waits, and those behind it with it."""
         self._is_full = False
         self._is_silent = False
         self._reading_paused = False
@@ -161,10 +161,10 @@ class ClientConnection(asyncio.BufferedProtocol):
         """asyncio: the connection ended; what waits for it stops."""
         self._listener.connections.discard(self)
         self._frames.clear()
-        if self._waiting is not None:
+        if isinstance(self._waiting, DelayedReply):
             self._cluster.purgatory.remove(self._waiting)
-        if self._delay is not None:
-            self._delay.cancel()
+        elif self._waiting is not None:
+            self._waiting.cancel()
 
     def get_buffer(self, sizehint: int) -> memoryview:
         """asyncio: where to put the next bytes."""
@@ -193,24 +193,19 @@ class ClientConnection(asyncio.BufferedProtocol):
         self._transport.abort()
 
     def _work(self) -> None:
-        while self._frames and not self._is_busy and not self._is_full and not self._is_silent:
+        while self._frames and self._waiting is None and not self._is_full and not self._is_silent:
             self._serve(self._frames.popleft())
         self._clock.settle()
         self._pace()
 
-    @property
-    def _is_busy(self) -> bool:
-        """Whether a request waits, and those behind it with it."""
-        return self._waiting is not None or self._delay is not None
-
     def _pace(self) -> None:
         """Stop reading from a client that is far ahead."""
-        if self._transport.is_closing():
-            return
         ahead = len(self._frames) > _MAX_WAITING_FRAMES
-        if ahead and not self._reading_paused:
+        if ahead is self._reading_paused or self._transport.is_closing():
+            return
+        if ahead:
             self._transport.pause_reading()
-        elif not ahead and self._reading_paused:
+        else:
             self._transport.resume_reading()
         self._reading_paused = ahead
 
@@ -227,7 +222,8 @@ class ClientConnection(asyncio.BufferedProtocol):
         except (ProtocolError, KafkaException) as error:
             self._hang_up(str(error))
             return
-        fault = self._cluster.faults.take(received.request, self._node_id)
+        faults = self._cluster.faults
+        fault = faults.take(received.request, self._node_id) if faults.armed else None
         if fault is None:
             self._answer(received)
         else:
@@ -236,7 +232,7 @@ class ClientConnection(asyncio.BufferedProtocol):
     def _answer(self, received: RequestFrame, fault: Fault | None = None) -> None:
         """Carry a request out, and reply; where it must wait, when that is over."""
         call = ApiCall(self._cluster, self._node_id, received.version, received.client_id or "", self._peer,
-                       self._clock.now)
+                       self._clock.now())
         try:
             result = handle(call, received.request)
             if isinstance(result, DelayedReply):
@@ -312,14 +308,14 @@ class ClientConnection(asyncio.BufferedProtocol):
         elif fault.action is Action.SILENCE:
             self._is_silent = True
         elif fault.action is Action.DELAY:
-            self._delay = asyncio.get_running_loop().call_later(fault.delay_s, self._answer_late, received)
+            self._waiting = asyncio.get_running_loop().call_later(fault.delay_s, self._answer_late, received)
         elif fault.action is Action.ERROR:
             self._reply(received, refusal_of(received.request, fault.error_code), None)
         else:
             self._answer(received, fault)
 
     def _answer_late(self, received: RequestFrame) -> None:
-        self._delay = None
+        self._waiting = None
         self._answer(received)
         self._go_on()
 

@@ -135,7 +135,7 @@ class MemoryNetwork:
                  for number in range(1, nodes + 1)]
         self.cluster = BrokerCluster(known, settings, served_by(settings), new_uuid)
         loop = asyncio.get_running_loop()
-        self._clock = BrokerClock(self.cluster, lambda: int(loop.time() * 1000))
+        self._clock = BrokerClock(self.cluster, lambda: int(loop.time() * 1e9))
         self._clock.start()
         self.slowness_s = 0.001
         self.ends: dict[MemoryTransport, str] = {}
@@ -172,7 +172,7 @@ class MemoryNetwork:
         """Store a batch, as if somebody had produced it."""
         def store(cluster: BrokerCluster) -> None:
             found = cluster.catalog.topics[topic]
-            found.partitions[partition].append(memoryview(batch), found.configs, self._clock.now.ms)
+            found.partitions[partition].append(memoryview(batch), found.configs, self._clock.now().ms)
 
         self.apply(store)
 
@@ -202,13 +202,13 @@ class MemoryNetwork:
 
     def stop_node(self, node_id: int) -> None:
         """A broker is lost: its connections end, others lead and coordinate."""
-        self.apply(lambda cluster: cluster.node_went(node_id, self._clock.now, up=False))
+        self.apply(lambda cluster: cluster.node_went(node_id, self._clock.now(), up=False))
         for end in [end for end in self.ends if end.node_id == node_id]:
             end.abort()
 
     def start_node(self, node_id: int) -> None:
         """It comes back."""
-        self.apply(lambda cluster: cluster.node_went(node_id, self._clock.now, up=True))
+        self.apply(lambda cluster: cluster.node_went(node_id, self._clock.now(), up=True))
 
     def close(self) -> None:
         """End it all."""

@@ -44,7 +44,7 @@ def _(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Rebalances, "on_event", at_once)
 
 
-@broken("Consumer: a transaction has the identity under which was read", membership.run_schedule, 300)
+@broken("Consumer: a transaction has the identity under which was read", membership.run_schedule, 700)
 def _(patch: pytest.MonkeyPatch) -> None:
     def present(self: ConsumerOffsets) -> ConsumerGroupMetadata | None:
         group = self._machines.group

@@ -116,13 +116,12 @@ class PureBrokers:
     def settle(self) -> None:
         """Something was done to the cluster: answer what can be answered, and see to what is due later."""
         cluster = self.cluster
-        while cluster.purgatory.has_due:
+        while cluster.purgatory.due:
             for delayed in cluster.purgatory.take_due():
                 delayed.deliver(self.now)
-        deadline = cluster.deadlines.next()
-        if deadline is not None and deadline < self._rings_at:
-            self._rings_at = deadline
-            self._clock.after(max(deadline - self._clock.now, 0.0), self._ring)
+        if cluster.deadlines.next_at < self._rings_at:
+            self._rings_at = cluster.deadlines.next_at
+            self._clock.after(max(self._rings_at - self._clock.now, 0.0), self._ring)
 
     def _ring(self) -> None:
         self._rings_at = float("inf")

@@ -197,8 +197,8 @@ def _(patch: pytest.MonkeyPatch) -> None:
 
     def forgetful(self: Purgatory, delayed: DelayedReply, reply: Any) -> None:
         answer(self, delayed, reply)
-        if len(self._due) > 1:
-            self._due.pop()
+        if len(self.due) > 1:
+            self.due.pop()
 
     patch.setattr(Purgatory, "answer", forgetful)
 

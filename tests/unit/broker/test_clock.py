@@ -10,8 +10,13 @@ from headrace.broker.cluster import BrokerCluster, BrokerNode
 from headrace.broker.deadlines import Now
 from headrace.broker.dispatch import served_by
 from headrace.broker.purgatory import DelayedReply
+from headrace.broker.server import ClientConnection, Listener
 from headrace.broker.settings import BrokerSettings
 from headrace.testing.simulated_clock import SimulatedLoop
+from headrace.wire.frame import encode_request
+from headrace.wire.messages.consumer.fetch import FetchPartition, FetchRequest, FetchTopic
+from headrace.wire.schema import Request
+from tests.support.raw_client import batch_of, produce_request
 
 
 class Site:
@@ -21,7 +26,7 @@ class Site:
         self.loop = SimulatedLoop()
         self.cluster = BrokerCluster([BrokerNode(1, "h", 1, True)], BrokerSettings(), served_by(BrokerSettings()),
                                      uuid.uuid4)
-        self.clock = BrokerClock(self.cluster, lambda: 77)
+        self.clock = BrokerClock(self.cluster, lambda: 77_000_000)
         self.looked: list[Now] = []
 
     def run(self, work: Coroutine[Any, Any, None]) -> None:
@@ -42,8 +47,8 @@ def test_the_time_is_the_loops_and_the_wall_clocks() -> None:
     async def work() -> None:
         site.clock.start()
         await asyncio.sleep(2.0)
-        assert site.clock.now.ms == 77
-        assert round(site.clock.now.s, 3) == 2.0
+        assert site.clock.now().ms == 77
+        assert round(site.clock.now().s, 3) == 2.0
 
     site.run(work())
 
@@ -84,5 +89,46 @@ def test_a_closed_clock_does_nothing_any_more() -> None:
         site.clock.settle()
         await asyncio.sleep(5.0)
         assert site.looked == []
+
+    site.run(work())
+
+
+class Transport(asyncio.Transport):
+    """Keeps what the broker says."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.said = bytearray()
+
+    def write(self, data: Any) -> None:
+        self.said += data
+
+    def is_closing(self) -> bool:
+        return False
+
+
+def test_a_fetch_misses_no_append_that_comes_in_the_same_turn_of_the_loop() -> None:
+    site = Site()
+
+    def connected() -> tuple[ClientConnection, Transport]:
+        connection, transport = ClientConnection(site.cluster, Listener(1), site.clock), Transport()
+        connection.connection_made(transport)
+        return connection, transport
+
+    def feed(connection: ClientConnection, request: Request, version: int) -> None:
+        frame = b"".join(encode_request(request, version, 1, "c"))
+        connection.get_buffer(len(frame))[:len(frame)] = frame
+        connection.buffer_updated(len(frame))
+
+    async def work() -> None:
+        site.clock.start()
+        site.cluster.catalog.create("t", 1, 1)
+        (reader, heard), (writer, _) = connected(), connected()
+        feed(reader, FetchRequest(max_wait_ms=5000, min_bytes=1, max_bytes=1000, topics=[FetchTopic(
+            topic="t", partitions=[FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=1000)])]), 11)
+        feed(writer, produce_request("t", 0, batch_of([b"a"])), 9)
+        assert not heard.said
+        await asyncio.sleep(0.001)
+        assert heard.said
 
     site.run(work())

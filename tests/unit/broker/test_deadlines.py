@@ -1,5 +1,7 @@
 """What is to be done when a time has come: in order, once, and not when it was cancelled."""
 
+import math
+
 from headrace.broker.deadlines import Deadlines, Now
 
 
@@ -11,10 +13,10 @@ def noting(deadlines: Deadlines, done: list[str], *whats: tuple[float, str]) -> 
 def test_what_is_due_is_done_once_the_earliest_first() -> None:
     deadlines, done = Deadlines(), list[str]()
     noting(deadlines, done, (2.0, "c"), (1.0, "a"), (1.0, "b"), (3.0, "d"))
-    assert deadlines.next() == 1.0
+    assert deadlines.next_at == 1.0
     deadlines.run(Now(2.5, 0))
     assert done == ["a at 2.5", "b at 2.5", "c at 2.5"]
-    assert deadlines.next() == 3.0
+    assert deadlines.next_at == 3.0
     deadlines.run(Now(2.5, 0))
     assert len(done) == 3
 
@@ -28,7 +30,7 @@ def test_what_is_cancelled_is_not_done() -> None:
     deadlines.run(Now(1.0, 0))
     kept.cancel()  # too late, and no harm
     assert done == ["kept"]
-    assert deadlines.next() is None
+    assert deadlines.next_at == math.inf
 
 
 def test_what_is_asked_for_meanwhile_is_done_if_it_is_due() -> None:
@@ -36,7 +38,7 @@ def test_what_is_asked_for_meanwhile_is_done_if_it_is_due() -> None:
     deadlines.at(1.0, lambda now: noting(deadlines, done, (now.s, "at once"), (now.s + 1, "later")))
     deadlines.run(Now(5.0, 0))
     assert done == ["at once at 5"]
-    assert deadlines.next() == 6.0
+    assert deadlines.next_at == 6.0
 
 
 def test_cancelled_ones_are_let_go_so_that_the_list_does_not_grow() -> None:
@@ -45,4 +47,4 @@ def test_cancelled_ones_are_let_go_so_that_the_list_does_not_grow() -> None:
     for _ in range(10_000):
         deadlines.at(100.0, lambda now: None).cancel()
     assert len(deadlines._heap) < 200
-    assert deadlines.next() == kept.when == 50.0
+    assert deadlines.next_at == kept.when == 50.0

@@ -23,12 +23,12 @@ def test_a_change_makes_those_due_that_wait_for_it_once(purgatory: Purgatory) ->
     first, second, other = (DelayedReply(keys) for keys in (["a", "b"], ["b"], ["c"]))
     for each in (first, second, other):
         purgatory.put(each)
-    assert not purgatory.has_due
+    assert not purgatory.due
     purgatory.wake("a")
     purgatory.wake("b")
-    assert purgatory.has_due
+    assert purgatory.due
     assert purgatory.take_due() == [first, second]
-    assert not purgatory.has_due
+    assert not purgatory.due
 
 
 def test_who_waits_on_is_woken_again(purgatory: Purgatory) -> None:
@@ -53,7 +53,7 @@ def test_who_is_removed_is_woken_no_more_and_leaves_nothing_behind(purgatory: Pu
 def test_when_its_time_is_up_it_is_looked_at_again(purgatory: Purgatory, deadlines: Deadlines) -> None:
     waiting = DelayedReply(["a"], until=5.0)
     purgatory.put(waiting)
-    assert deadlines.next() == 5.0
+    assert deadlines.next_at == 5.0
     deadlines.run(Now(5.0, 0))
     assert purgatory.take_due() == [waiting]
 
