@@ -9,7 +9,8 @@ from typing import Any
 
 from headrace.types.records import NodeAddress
 from headrace.wire.api import API
-from headrace.wire.frame import FrameSplitter, RequestFrame, decode_request, encode_response
+from headrace.wire.frame import RequestFrame, decode_request, encode_response
+from headrace.wire.frame_reader import FrameReader
 from headrace.wire.messages.cluster.metadata import MetadataRequest, MetadataResponse, MetadataResponseBroker
 from headrace.wire.messages.cluster.session import ApiVersion, ApiVersionsRequest, ApiVersionsResponse
 from headrace.wire.schema import Response
@@ -80,7 +81,7 @@ class Peer:
 
     def __init__(self, broker: ScriptedBroker, send: Callable[[bytes], None], hang_up: Callable[[], None]) -> None:
         self.broker, self.send, self.hang_up = broker, send, hang_up
-        self.splitter = FrameSplitter(100_000_000)
+        self.splitter = FrameReader(100_000_000)
         broker.open.append(self)
 
     def feed(self, data: bytes) -> None:

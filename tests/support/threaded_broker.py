@@ -14,7 +14,8 @@ from typing import Self
 from uuid import UUID
 
 from headrace.wire.api import API
-from headrace.wire.frame import FrameSplitter, RequestFrame, decode_request, encode_response
+from headrace.wire.frame import RequestFrame, decode_request, encode_response
+from headrace.wire.frame_reader import FrameReader
 from headrace.wire.messages.cluster.metadata import (
     MetadataRequest,
     MetadataResponse,
@@ -105,7 +106,7 @@ class ThreadedBroker:
             stream.close()
 
     def _converse(self, stream: socket.socket) -> None:
-        splitter, read_bytes = FrameSplitter(200_000_000), 0
+        splitter, read_bytes = FrameReader(200_000_000), 0
         while data := stream.recv(self._chunk_bytes):
             for raw in splitter.feed(data):
                 frame = decode_request(raw)

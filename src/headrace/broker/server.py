@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import struct
 from collections import deque
 from dataclasses import dataclass, field
 
@@ -25,88 +24,16 @@ from headrace.broker.purgatory import DelayedReply
 from headrace.broker.storage.partition import Refused
 from headrace.errors import KafkaException, ProtocolError
 from headrace.wire.frame import RequestFrame, UnsupportedRequest, decode_request, encode_response
+from headrace.wire.frame_reader import FrameReader
 from headrace.wire.messages.cluster.session import ApiVersionsRequest
 from headrace.wire.schema import Response
 
-__all__ = ["ClientConnection", "FrameReceiver", "Listener"]
+__all__ = ["ClientConnection", "Listener"]
 
 _log = logging.getLogger("headrace.broker")
-_LENGTH = struct.Struct(">i")
-_SCRATCH_BYTES = 64 << 10
 _FIRST_BYTES = 1 << 20
 _COALESCED_BYTES = 32 << 10
 _MAX_WAITING_FRAMES = 64
-
-
-class FrameReceiver:
-    """Cuts a stream into frames. Small frames are copied out of a scratch buffer; the rest of a large one is received
-    straight into its own bytes, which are writable, so that a log can patch batches in place.
-
-    Args:
-        max_bytes: the largest frame that is accepted.
-    """
-
-    def __init__(self, max_bytes: int) -> None:
-        self._max_bytes = max_bytes
-        self._scratch = bytearray(_SCRATCH_BYTES)
-        self._filled = 0
-        self._large: bytearray | None = None
-        self._large_size = 0
-
-    def buffer(self) -> memoryview:
-        """Where the next bytes belong."""
-        if self._large is None:
-            return memoryview(self._scratch)[self._filled:]
-        if self._filled == len(self._large):
-            # Grown as bytes come, so that a length alone does not make the broker take memory.
-            self._large.extend(bytes(min(self._large_size - self._filled, self._filled)))
-        return memoryview(self._large)[self._filled:]
-
-    def received(self, count: int) -> list[bytearray]:
-        """Take note of `count` new bytes in the buffer.
-
-        Returns:
-            The frames that are whole now, without their lengths.
-
-        Raises:
-            ProtocolError: a length is negative or above the limit.
-        """
-        self._filled += count
-        if self._large is None:
-            return self._cut()
-        if self._filled < self._large_size:
-            return []
-        frame, self._large, self._filled = self._large, None, 0
-        return [frame]
-
-    def _cut(self) -> list[bytearray]:
-        frames: list[bytearray] = []
-        start = 0
-        while self._filled - start >= _LENGTH.size:
-            (size,) = _LENGTH.unpack_from(self._scratch, start)
-            if not 0 <= size <= self._max_bytes:
-                raise ProtocolError(f"a frame of {size} bytes; 0 to {self._max_bytes} are allowed")
-            end = start + _LENGTH.size + size
-            if end > self._filled:
-                break
-            frames.append(self._scratch[start + _LENGTH.size:end])
-            start = end
-        self._keep(start)
-        return frames
-
-    def _keep(self, start: int) -> None:
-        """Move the begun frame to the front, or into bytes of its own where the scratch buffer is too small."""
-        rest = self._scratch[start:self._filled]
-        if len(rest) >= _LENGTH.size:
-            (size,) = _LENGTH.unpack_from(rest)
-            if size > _SCRATCH_BYTES - _LENGTH.size:
-                self._large_size = size
-                self._large = bytearray(min(size, _FIRST_BYTES))
-                self._filled = len(rest) - _LENGTH.size
-                self._large[:self._filled] = rest[_LENGTH.size:]
-                return
-        self._scratch[:len(rest)] = rest
-        self._filled = len(rest)
 
 
 @dataclass(slots=True)
@@ -138,8 +65,8 @@ class ClientConnection(asyncio.BufferedProtocol):
         self._clock = clock
         self._listener = listener
         self._node_id = listener.node_id
-        self._receiver = FrameReceiver(cluster.settings.max_request_bytes)
-        self._frames: deque[bytearray] = deque()
+        self._receiver = FrameReader(cluster.settings.max_request_bytes, writable=True, trusted_bytes=_FIRST_BYTES)
+        self._frames: deque[bytes | bytearray | memoryview] = deque()
         self._waiting: DelayedReply | asyncio.TimerHandle | None = None
         """A request that waits, and those behind it with it."""
         self._is_full = False
@@ -173,7 +100,7 @@ class ClientConnection(asyncio.BufferedProtocol):
     def buffer_updated(self, nbytes: int) -> None:
         """asyncio: bytes came."""
         try:
-            self._frames.extend(self._receiver.received(nbytes))
+            self._frames.extend(self._receiver.advance(nbytes))
         except ProtocolError as error:
             self._hang_up(str(error))
             return
@@ -209,7 +136,7 @@ class ClientConnection(asyncio.BufferedProtocol):
             self._transport.resume_reading()
         self._reading_paused = ahead
 
-    def _serve(self, frame: bytearray) -> None:
+    def _serve(self, frame: bytes | bytearray | memoryview) -> None:
         try:
             received = decode_request(memoryview(frame))
             low, high = self._cluster.served.get(received.api_key, (0, -1))

@@ -18,7 +18,7 @@ from headrace.machines.cluster.in_flight import ClientRequest, InFlightRequests
 from headrace.net.errors import Phase, connection_error, history, is_garbled, no_reply, request_error, setup_timeout
 from headrace.net.settings import ConnectionOwner, ConnectionSettings, ConnectionState
 from headrace.net.setup import Opening
-from headrace.net.stream import Outlet, ReplyReader
+from headrace.net.stream import Outlet, reply_reader
 from headrace.net.timers import Alarms
 from headrace.types.records import NodeAddress
 
@@ -55,7 +55,7 @@ class Connection(asyncio.BufferedProtocol):
         self.pipeline = InFlightRequests(settings.client_id)
         self._opening = Opening(settings, node, FIRST_VERSION, self)
         self._outlet: Outlet | None = None
-        self._reader = ReplyReader(settings.max_reply_bytes)
+        self._reader = reply_reader(settings.max_reply_bytes)
         self._dialling: asyncio.Task[None] | None = None
         self._closing_for: KafkaException | None = None
         self._failing_since = self._used_at = settings.clock()
@@ -135,7 +135,7 @@ class Connection(asyncio.BufferedProtocol):
         self.state, self._closing_for, self._proved = ConnectionState.DIALLING, None, False
         self._used_at = self._settings.clock()
         self._traffic.connects += 1
-        self._reader = ReplyReader(self._settings.max_reply_bytes, known=self._traffic.rx > 0)
+        self._reader = reply_reader(self._settings.max_reply_bytes, known=self._traffic.rx > 0)
         self._opening = Opening(self._settings, self.node, first_version, self)
         self._dialling = self._loop.create_task(self._connect())
         self._alarms.set(self._on_setup_timeout, self._settings.setup_timeout_s)

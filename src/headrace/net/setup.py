@@ -103,7 +103,7 @@ class Opening:
         self._outlet = outlet
         self._say(self.handshake.begin())
 
-    def on_frame(self, frame: bytes | memoryview) -> None:
+    def on_frame(self, frame: bytes | bytearray | memoryview) -> None:
         """Take the answer to what was said last.
 
         Raises:

@@ -126,12 +126,12 @@ class BrokerTraffic:
         name = "SaslAuthenticate" if isinstance(request, bytes) else type(request).__name__.removesuffix("Request")
         self.requests[_OTHER_NAMES.get(name, name)] += 1
 
-    def heard(self, frame: bytes | memoryview) -> None:
+    def heard(self, frame: bytes | bytearray | memoryview) -> None:
         """A frame has come."""
         self.rx += 1
         self.rx_bytes += _LENGTH_BYTES + len(frame)
 
-    def answered(self, call: ClientRequest, reply: Struct, frame: bytes | memoryview, now: float) -> None:
+    def answered(self, call: ClientRequest, reply: Struct, frame: bytes | bytearray | memoryview, now: float) -> None:
         """A reply has come."""
         self.rx += 1
         self.rx_bytes += _LENGTH_BYTES + len(frame)

@@ -1,130 +1,50 @@
-"""Frames out of a byte stream and into it, with as few copies as asyncio allows.
+"""A socket's bytes: what refuses to be a reply, and frames on their way out with as few copies as asyncio allows.
 
-A small reply is copied once out of a common buffer; a large one is received straight into memory of its own. So each
-frame is one object that lives as long as anyone looks into it, and no longer keeps others alive.
-
-This module knows no requests. Read next: `net.connection`.
+This module knows no requests. Read next: `net.connection`; `wire.frame_reader` for the way in.
 """
 
 from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from headrace.errors import KafkaError, KafkaException, ProtocolError
+from headrace.wire.frame_reader import FrameReader
 
-__all__ = ["Outlet", "ReplyReader"]
+__all__ = ["Outlet", "reply_reader"]
 
-_SHARED_BYTES = 65_536
 _JOIN_BYTES = 65_536
 _PIECE_BYTES = 1_024
 _FEW_PARTS = 16  # go out as they are
 _MOST_PARTS = 1_024  # IOV_MAX of Linux
-_PREFIX_BYTES = 4
 _TLS_RECORDS = (b"\x15\x03", b"\x16\x03")  # an alert, a handshake
-_LINE_BYTES = 80
 
 
-class ReplyReader:
-    """Cuts a stream into frames: a length of four bytes, then so many bytes.
-
-    Use it as asyncio's `BufferedProtocol` does: `buffer()` to read into, then all of `advance()`.
+def reply_reader(max_bytes: int, known: bool = False) -> FrameReader:
+    """What cuts a broker's bytes into replies.
 
     Args:
-        max_bytes: longest frame that is accepted.
-        known: the other side has sent frames before, on another stream.
+        max_bytes: longest reply that is accepted.
+        known: this broker has sent replies before, on another connection.
     """
-
-    __slots__ = ("_begun", "_end", "_filled", "_large", "_large_view", "_max_bytes", "_shared", "_start", "_view")
-
-    def __init__(self, max_bytes: int, known: bool = False) -> None:
-        self._max_bytes = max_bytes
-        self._shared = bytearray(_SHARED_BYTES)
-        self._view = memoryview(self._shared)
-        self._start = self._end = 0  # received and not yet handed out: [start, end)
-        self._large: bytearray | None = None
-        self._large_view = self._view
-        self._filled = 0
-        self._begun = known  # a length has come that can be one
-
-    def buffer(self) -> memoryview:
-        """Where the next bytes belong; never empty."""
-        if self._large is not None:
-            return self._large_view[self._filled:]
-        return self._view[self._end:]
-
-    def advance(self, count: int) -> Iterator[bytes | memoryview]:
-        """So many bytes have arrived in `buffer()`. Gives the frames that are now complete.
-
-        Raises:
-            KafkaException: behind them a length is negative or beyond the limit. The stream can be read no further.
-        """
-        if self._large is not None:
-            self._filled += count
-            if self._filled == len(self._large):
-                yield self._take_large()
-            return
-        self._end += count
-        while self._end - self._start >= _PREFIX_BYTES:
-            body = self._start + _PREFIX_BYTES
-            size = int.from_bytes(self._view[self._start:body], "big", signed=True)
-            if not 0 <= size <= self._max_bytes:
-                raise self._bad_size(size)
-            self._begun = True
-            if self._end - body < size:
-                if size > _SHARED_BYTES - _PREFIX_BYTES:
-                    self._begin_large(size, body)
-                break
-            self._start = body + size
-            yield bytes(self._view[body:self._start])
-        if self._start == self._end:
-            self._start = self._end = 0
-        else:
-            self._compact()
-
-    @property
-    def pending(self) -> bool:
-        """A frame has begun and is not whole."""
-        return self._large is not None or self._end > self._start
-
-    def _begin_large(self, size: int, body: int) -> None:
-        self._large = bytearray(size)
-        self._large_view = memoryview(self._large)
-        self._filled = self._end - body
-        self._large_view[:self._filled] = self._view[body:self._end]
-        self._start = self._end = 0
-
-    def _take_large(self) -> memoryview:
-        view = self._large_view.toreadonly()
-        self._large, self._large_view = None, self._view
-        return view
-
-    def _compact(self) -> None:
-        """Move an incomplete frame to the front, so that it always fits."""
-        if self._start:
-            left = self._end - self._start
-            if left:
-                self._view[:left] = bytes(self._view[self._start:self._end])
-            self._start, self._end = 0, left
-
-    def _bad_size(self, size: int) -> KafkaException:
+    def refuse(size: int, first: bytes, begun: bool) -> KafkaException:
         """What is wrong; only a web server's own first line is shown, for other bytes may be anybody's data."""
-        first = bytes(self._view[self._start:min(self._start + _LINE_BYTES, self._end)])
         if first[:2] in _TLS_RECORDS:
             text = ('the port speaks TLS, this client plaintext: set "security.protocol" to "ssl", "sasl_ssl" with '
                     "SASL")
             # Whoever speaks TLS first is no broker for plaintext, though it may be in front of one. Else it is damage.
-            return ProtocolError(text) if self._begun else KafkaException(
-                KafkaError(KafkaError._SSL, text, retriable=True))
+            return ProtocolError(text) if begun else KafkaException(KafkaError(KafkaError._SSL, text, retriable=True))
         if first.startswith(b"HTTP"):
             line = "".join(c if c.isprintable() else " " for c in first.partition(b"\r")[0].decode("ascii", "replace"))
             return ProtocolError(f"this is a web server, not a Kafka broker (it says {line!r}): correct the port, or "
                                  "see to the balancer in front of the brokers")
         if size < 0:
             return ProtocolError(f"a reply of {size} bytes: check that this is the port of a Kafka broker")
-        return ProtocolError(f"a reply of {size} bytes is beyond the limit of {self._max_bytes}: raise "
+        return ProtocolError(f"a reply of {size} bytes is beyond the limit of {max_bytes}: raise "
                              '"receive.message.max.bytes", or check that this is the port of a Kafka broker')
+
+    return FrameReader(max_bytes, refuse=refuse, begun=known)
 
 
 class Outlet:

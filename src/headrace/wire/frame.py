@@ -25,7 +25,7 @@ from headrace.wire.primitives import as_view, read_uvarint
 from headrace.wire.schema import Request, Response
 
 __all__ = [
-    "FrameSplitter", "RequestFrame", "UnsupportedRequest", "decode_answer", "decode_request", "decode_response",
+    "RequestFrame", "UnsupportedRequest", "decode_answer", "decode_request", "decode_response",
     "encode_request", "encode_response", "expect_answer", "peek_correlation_id",
 ]
 
@@ -226,40 +226,3 @@ def _skip_tags(data: memoryview, position: int) -> int:
     except IndexError:
         raise ProtocolError("a header ends within its tagged fields") from None
     return position
-
-
-class FrameSplitter:
-    """Cuts a stream of bytes into frames. Pure: bytes in, frames out.
-
-    Args:
-        max_bytes: longest frame that is accepted.
-    """
-
-    def __init__(self, max_bytes: int) -> None:
-        self._max_bytes = max_bytes
-        self._buffer = bytearray()
-
-    def feed(self, data: bytes | bytearray | memoryview) -> list[bytes]:
-        """Take received bytes and return the frames that they complete, without length prefixes.
-
-        Raises:
-            ProtocolError: a length is negative or above the limit. The stream can not be read any further.
-        """
-        buffer, frames, start = self._buffer, [], 0
-        buffer += data
-        while len(buffer) - start >= _LENGTH.size:
-            (size,) = _LENGTH.unpack_from(buffer, start)
-            if not 0 <= size <= self._max_bytes:
-                raise ProtocolError(f"a frame of {size} bytes; at most {self._max_bytes} are accepted")
-            stop = start + _LENGTH.size + size
-            if stop > len(buffer):
-                break
-            frames.append(bytes(memoryview(buffer)[start + _LENGTH.size:stop]))
-            start = stop
-        del buffer[:start]
-        return frames
-
-    @property
-    def pending_bytes(self) -> int:
-        """Bytes of a frame that is not complete yet."""
-        return len(self._buffer)

@@ -9,15 +9,15 @@ from collections.abc import Callable
 from random import Random
 from typing import Any, NamedTuple
 
-from headrace.broker.server import FrameReceiver
 from headrace.errors import CorruptRecordError, KafkaError, KafkaException, ProtocolError
 from headrace.machines.groups.assignors import read_assignment, read_member
-from headrace.net.stream import ReplyReader
+from headrace.net.stream import reply_reader
 from headrace.records import compression
 from headrace.records.legacy import conversion
 from headrace.wire import codec
 from headrace.wire.api import API
-from headrace.wire.frame import FrameSplitter, decode_request, decode_response
+from headrace.wire.frame import decode_request, decode_response
+from headrace.wire.frame_reader import FrameReader
 from tests.unit.records.conftest import NATIVE, PLAIN
 from tests.unit.records.samples import tabled, taken, told
 
@@ -117,57 +117,55 @@ def read_stream(meter: Meter, data: bytes, chance: Random) -> None:
         size = chance.choice((1, 3, 100, 70_000))
         pieces.append(data[at : at + size])
         at += size
-    stories = [meter.run(name, data, lambda cut=cut: _cut_all(cut(max_bytes), pieces))
-               for name, cut in (("FrameSplitter", _Splitter), ("FrameReceiver", _Receiver), ("ReplyReader", _Replies))]
-    if not isinstance(stories[0], str) and not isinstance(stories[1], str) and stories[0] != stories[1]:
-        raise Finding("FrameSplitter and FrameReceiver cut a stream differently")
+    stories = [meter.run(name, data, lambda cut=cut: _cut_all(cut(max_bytes), pieces)) for name, cut in _CUTTERS]
+    if any(story != stories[0] for story in stories[1:] if not isinstance(story, str)):
+        raise Finding("the plain way and the readers of clients and broker cut a stream differently")
 
 
-class _Splitter:
-    def __init__(self, max_bytes: int) -> None:
-        self._splitter = FrameSplitter(max_bytes)
-
-    def take(self, piece: bytes) -> list[Any]:
-        return self._splitter.feed(piece)
-
-
-class _Receiver:
-    """A reader into whose buffer bytes are received."""
-
-    made: Any = FrameReceiver
-    cut = "received"
+class _Plain:
+    """The plain way: all bytes in one piece, cut from the front."""
 
     def __init__(self, max_bytes: int) -> None:
-        self._reader = self.made(max_bytes)
+        self._max_bytes, self._rest = max_bytes, b""
 
-    def take(self, piece: bytes) -> list[Any]:
-        frames: list[Any] = []
-        while piece:
-            room = self._reader.buffer()
-            if not len(room):
-                raise AssertionError("a reader has no room")
-            count = min(len(room), len(piece))
-            room[:count] = piece[:count]
-            frames += getattr(self._reader, self.cut)(count)
-            piece = piece[count:]
+    def feed(self, piece: bytes) -> list[Any]:
+        self._rest += piece
+        frames = []
+        while len(self._rest) >= 4:
+            size = int.from_bytes(self._rest[:4], "big", signed=True)
+            if not 0 <= size <= self._max_bytes:
+                raise ProtocolError(f"a frame of {size} bytes")
+            if len(self._rest) < 4 + size:
+                break
+            frames.append(self._rest[4:4 + size])
+            self._rest = self._rest[4 + size:]
         return frames
 
 
-class _Replies(_Receiver):
-    made = ReplyReader
-    cut = "advance"
+class _Replies:
+    """As a client reads: a port that speaks TLS is another error there."""
 
-    def take(self, piece: bytes) -> list[Any]:
+    def __init__(self, max_bytes: int) -> None:
+        self._reader = reply_reader(max_bytes)
+
+    def feed(self, piece: bytes) -> list[Any]:
         try:
-            return super().take(piece)
+            return self._reader.feed(piece)
         except KafkaException as error:
             if error.error.code() != KafkaError._SSL:
                 raise
-            raise ProtocolError(error.error.str()) from None  # it says that the port speaks TLS
+            raise ProtocolError(error.error.str()) from None
+
+
+_CUTTERS: tuple[tuple[str, Callable[[int], Any]], ...] = (
+    ("the plain way", _Plain),
+    ("a broker's reader", lambda max_bytes: FrameReader(max_bytes, writable=True, trusted_bytes=1_000)),
+    ("a client's reader", _Replies),
+)
 
 
 def _cut_all(reader: Any, pieces: list[bytes]) -> list[bytes]:
-    return [bytes(frame) for piece in pieces for frame in reader.take(piece)]
+    return [bytes(frame) for piece in pieces for frame in reader.feed(piece)]
 
 
 def read_batches(meter: Meter, data: bytes, chance: Random) -> None:

@@ -12,7 +12,6 @@ from headrace.errors import ProtocolError
 from headrace.wire.api import API, Api
 from headrace.wire.codec import decode_from, encode
 from headrace.wire.frame import (
-    FrameSplitter,
     UnsupportedRequest,
     decode_request,
     decode_response,
@@ -113,21 +112,3 @@ def test_random_frames_give_a_protocol_error_at_worst(frame: bytes) -> None:
 def test_tagged_fields_of_a_response_header_are_stepped_over() -> None:
     body = b"".join(encode_response(MetadataResponse(), 12, 3))[9:]
     assert decode_response(MetadataRequest, 12, b"\0\0\0\x03" + b"\x01\x05\x02xy" + body) == (3, MetadataResponse())
-
-
-@given(st.lists(st.binary(max_size=50), max_size=8), st.lists(st.integers(1, 40), min_size=1))
-def test_a_stream_is_cut_into_its_frames_however_it_arrives(frames: list[bytes], steps: list[int]) -> None:
-    stream = b"".join(len(frame).to_bytes(4, "big") + frame for frame in frames)
-    splitter, found, position, turn = FrameSplitter(1000), [], 0, 0
-    while position < len(stream):
-        step = steps[turn % len(steps)]
-        found += splitter.feed(stream[position:position + step])
-        position, turn = position + step, turn + 1
-    assert found == frames
-    assert splitter.pending_bytes == 0
-
-
-@pytest.mark.parametrize("head", [b"\xff\xff\xff\xff", b"\0\0\x04\0"])
-def test_a_frame_of_a_bad_length_is_refused_at_once(head: bytes) -> None:
-    with pytest.raises(ProtocolError, match="at most 1000 are accepted"):
-        FrameSplitter(1000).feed(head)

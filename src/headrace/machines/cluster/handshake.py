@@ -74,7 +74,7 @@ class Handshake:
         """The first request and the version to write it in."""
         return self._request() if self._sasl is None else self._sasl.begin()
 
-    def on_frame(self, frame: bytes | memoryview) -> Say | Later | None:
+    def on_frame(self, frame: bytes | bytearray | memoryview) -> Say | Later | None:
         """Take the frame that answers the last request.
 
         Returns:
@@ -95,7 +95,7 @@ class Handshake:
         self.ready = following is None
         return following
 
-    def _on_versions(self, frame: bytes | memoryview) -> Say | None:
+    def _on_versions(self, frame: bytes | bytearray | memoryview) -> Say | None:
         expect_answer(frame, ApiVersionsRequest, OPENING_ID)
         refused = _error_code(frame) == KafkaError.UNSUPPORTED_VERSION
         version = 0 if refused else self.version  # a refusal is always written in version 0
@@ -130,6 +130,6 @@ def opening_frame(say: Say, client_id: str) -> list[bytes | memoryview]:
     return encode_request(request, version, OPENING_ID, client_id)
 
 
-def _error_code(frame: bytes | memoryview) -> int:
+def _error_code(frame: bytes | bytearray | memoryview) -> int:
     """The error code stands right behind the correlation id, in every version."""
     return int.from_bytes(frame[4:6], "big", signed=True)

@@ -119,7 +119,7 @@ class InFlightRequests:
         """
         return self.unanswered and bool(self._in_flight) and not self.unheard
 
-    def take(self, frame: bytes | memoryview) -> tuple[ClientRequest, Struct]:
+    def take(self, frame: bytes | bytearray | memoryview) -> tuple[ClientRequest, Struct]:
         """Match a reply with the oldest request in flight.
 
         Raises:

@@ -102,7 +102,7 @@ class SaslExchange:
         """Choose the mechanism."""
         return SaslHandshakeRequest(mechanism=self._mechanism.name), self._choice_version
 
-    def on_frame(self, frame: bytes | memoryview) -> Say | Later | None:
+    def on_frame(self, frame: bytes | bytearray | memoryview) -> Say | Later | None:
         """Take the frame that answers what was said last. A refusal is raised at once, however slow the mechanism is.
 
         Returns:
@@ -134,7 +134,7 @@ class SaslExchange:
     def _say(self, token: bytes) -> Say:
         return (SaslAuthenticateRequest(auth_bytes=token) if self._framed else token), self._token_version
 
-    def _check_choice(self, frame: bytes | memoryview) -> None:
+    def _check_choice(self, frame: bytes | bytearray | memoryview) -> None:
         reply = _answer_to(SaslHandshakeRequest, self._choice_version, frame)
         assert isinstance(reply, SaslHandshakeResponse)
         name, offered = self._mechanism.name, one_line(", ".join(reply.mechanisms))
@@ -147,7 +147,7 @@ class SaslExchange:
         if reply.error_code:
             raise refused(f"the broker refuses SASL mechanism {name}: {KafkaError(reply.error_code).str()}")
 
-    def _token_of(self, frame: bytes | memoryview) -> bytes:
+    def _token_of(self, frame: bytes | bytearray | memoryview) -> bytes:
         if len(frame) > _MOST_TOKEN_BYTES:
             raise ProtocolError(f"a SASL token of {len(frame)} bytes; at most {_MOST_TOKEN_BYTES} are accepted")
         if not self._framed:
@@ -162,6 +162,6 @@ class SaslExchange:
         return bytes(reply.auth_bytes)
 
 
-def _answer_to(request_type: type[Request], version: int, frame: bytes | memoryview) -> Response:
+def _answer_to(request_type: type[Request], version: int, frame: bytes | bytearray | memoryview) -> Response:
     expect_answer(frame, request_type, OPENING_ID)
     return decode_response(request_type, version, frame)[1]
