@@ -18,6 +18,8 @@ PAGE = (Path(__file__).parents[3] / "ARCHITECTURE.md").read_text()
 PACKAGE = f"{os.path.dirname(headrace.__file__)}/"
 QUIET_S = 0.3
 """Longer than what goes on behind a record."""
+ATTEMPTS = 5
+"""Timers of other clients of this process run on the same loop: a trace may have caught one."""
 ASIDE = {"slotted.py"}
 """Compiles a class when it is used first."""
 
@@ -60,6 +62,15 @@ class Trace:
         return next(index for index in range(first, len(self.entered)) if self.entered[index][1] == name)
 
 
+def shown(follow, expected):
+    """The first trace that is as expected, else the last one."""
+    for _ in range(ATTEMPTS):
+        found = follow()
+        if found == expected:
+            break
+    return found
+
+
 def files(entered):
     return [name for name in dict.fromkeys(name for name, _ in entered) if name not in ASIDE]
 
@@ -71,35 +82,44 @@ def servers():
 
 
 def test_the_way_out_and_the_way_of_the_report_are_those_of_the_page(servers):
-    trace, reports = Trace(), []
     with Producer({"bootstrap.servers": servers, "linger.ms": 0}) as producer:
         for _ in range(20):
             producer.produce("t", b"x", partition=0)
             producer.flush()
-        time.sleep(QUIET_S)
-        trace.on_the_loop(True)
-        trace.entered.clear()
-        trace.here(lambda: producer.produce("t", b"x", partition=0, callback=lambda error, _m: reports.append(error)))
-        time.sleep(QUIET_S)
-        trace.here(lambda: producer.poll(0))
-        trace.on_the_loop(False)
-    assert reports == [None]
-    written = trace.at("Outlet.write")
-    assert files(trace.entered[:written + 1]) == told("out")
-    assert files(trace.entered[trace.at("Connection.get_buffer", written):]) == told("report")
+
+        def follow():
+            trace, reports = Trace(), []
+            time.sleep(QUIET_S)
+            trace.on_the_loop(True)
+            trace.entered.clear()
+            trace.here(lambda: producer.produce("t", b"x", partition=0, callback=lambda *told: reports.append(told[0])))
+            time.sleep(QUIET_S)
+            trace.here(lambda: producer.poll(0))
+            trace.on_the_loop(False)
+            assert reports == [None]
+            written = trace.at("Outlet.write")
+            return (files(trace.entered[:written + 1]),
+                    files(trace.entered[trace.at("Connection.get_buffer", written):]))
+
+        expected = told("out"), told("report")
+        assert shown(follow, expected) == expected
 
 
 def test_the_way_back_is_that_of_the_page(servers):
-    trace = Trace()
-    with Producer({"bootstrap.servers": servers, "linger.ms": 0}) as producer:
+    with (
+        Producer({"bootstrap.servers": servers, "linger.ms": 0}) as producer,
+        Consumer({"bootstrap.servers": servers, "group.id": "g", "enable.auto.commit": False,
+                  "fetch.wait.max.ms": 10_000}) as consumer,
+    ):
         for _ in range(20):
             producer.produce("t", b"x", partition=0)
         producer.flush()
-        with Consumer({"bootstrap.servers": servers, "group.id": "g", "enable.auto.commit": False,
-                       "fetch.wait.max.ms": 10_000}) as consumer:
-            consumer.assign([TopicPartition("t", 0, 0)])
-            for _ in range(20):
-                assert consumer.poll(30).error() is None
+        consumer.assign([TopicPartition("t", 0, 0)])
+        for _ in range(20):
+            assert consumer.poll(30).error() is None
+
+        def follow():
+            trace = Trace()
             time.sleep(QUIET_S)
             trace.on_the_loop(True)
             trace.entered.clear()
@@ -108,8 +128,10 @@ def test_the_way_back_is_that_of_the_page(servers):
             time.sleep(QUIET_S)
             assert trace.here(lambda: consumer.poll(30)).value() == b"y"
             trace.on_the_loop(False)
-    asked = trace.at("Fetcher.on_reply")
-    begun = max(index for index in range(asked) if trace.entered[index][1] == "Connection.get_buffer")
-    stepped = next(index for index in range(asked, len(trace.entered)) if trace.entered[index][1] == "Fetcher.deadline")
-    taken = trace.at("Consumer.poll", stepped)
-    assert files((*trace.entered[begun:stepped], *trace.entered[taken:])) == told("back")
+            asked = trace.at("Fetcher.on_reply")
+            begun = max(index for index in range(asked) if trace.entered[index][1] == "Connection.get_buffer")
+            stepped = trace.at("Fetcher.deadline", asked)
+            return files((*trace.entered[begun:stepped], *trace.entered[trace.at("Consumer.poll", stepped):]))
+
+        expected = told("back")
+        assert shown(follow, expected) == expected
