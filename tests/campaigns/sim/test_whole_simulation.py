@@ -26,7 +26,7 @@ def test_everything_that_can_happen_does_happen(kind: str) -> None:
         "transactions": {"transactions committed", "transactions aborted", "transactions timed out",
                          "producers that took over", "brokers said CONCURRENT_TRANSACTIONS"},
         "groups": {"members frozen", "members killed", "members that left", "members that worked too long",
-                   "members fenced by themselves", "partitions lost", "partitions revoked", "commits refused",
+                   "partitions lost", "partitions revoked", "commits refused",
                    "topics that grew", "brokers restarted"},
     }[kind]
     assert {what for what in wanted if not counts[what]} == set()

@@ -187,6 +187,10 @@ class WholeGroups:
         self.faults = rng.choice([0.0, 0.02, 0.1, 0.2])
         self.strategy = rng.choice(STRATEGIES)
         self.static = rng.choice([0.0, 0.0, 0.5])
+        if self.strategy == "cooperative-sticky":
+            # With Kafka, too, a static member that was lost and comes back gets its place without a rebalance: what the
+            # plan took from it was given up by nobody, so nobody gets it before the next rebalance.
+            self.static = 0.0
         self.partitions = rng.choice([1, 3, 4])
         self.is_over = False
         self.brokers = PureBrokers(self.clock, rng, rng.choice([1, 2, 3]), BrokerSettings(
