@@ -223,7 +223,7 @@ class Producer:
             self.accumulator.flushing = False
 
     def _produce(self, txn: Txn) -> None:
-        if self.machine.state is TxnState.OPEN:
+        if self.machine.state is TxnState.IN_TRANSACTION:
             record, partition = self.sim.new_record(), self._rng.randrange(self.sim.partitions)
             txn.records[record] = partition
             self.buffer.append(partition, record, self.sim.now)

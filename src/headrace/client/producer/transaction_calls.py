@@ -22,6 +22,7 @@ from headrace.machines.backoff import backoff_s
 from headrace.machines.cluster.coordinator import GROUP, TRANSACTION, CoordinatorFinder
 from headrace.machines.machine import Event, because
 from headrace.machines.producer.transactions import (
+    TXN_TRANSITIONS,
     ConsumerGroupMetadata,
     Operation,
     OperationDone,
@@ -174,13 +175,14 @@ class TransactionCalls:
             return  # the caller is about to hear of it
         if self.machine.error is not None:
             raise _raised(self.machine.error)
-        if self.machine.state is TxnState.OPEN:
+        if self.machine.state is TxnState.IN_TRANSACTION:
             self._buffers.refuse(KafkaException(_OUTSIDE))
 
     @property
     def can_abort(self) -> bool:
         """True when a transaction is open and not about to be committed. From any thread."""
-        return self.machine.state in (TxnState.OPEN, TxnState.DOOMED) and self._unheard(Operation.COMMIT) is None
+        may_abort = TXN_TRANSITIONS.allows(self.machine.state, Operation.ABORT.value)
+        return may_abort and self._unheard(Operation.COMMIT) is None
 
     async def leave(self) -> None:
         """The producer is about to be closed: abort what is open, so that readers need not wait for it.

@@ -18,7 +18,7 @@ from headrace.config import Config
 from headrace.errors import CorruptRecordError, KafkaError
 from headrace.machines.cluster.metadata import Metadata
 from headrace.machines.consumer.fetch_plan import FetchPlan
-from headrace.machines.consumer.subscription import PartitionState, PositionPhase, Subscription
+from headrace.machines.consumer.subscription import PartitionState, Subscription
 from headrace.machines.machine import Event, Send
 from headrace.records import BatchInfo, Cursor, Message, scan
 from headrace.records.header import scan_to_damage
@@ -182,7 +182,7 @@ class Fetcher:
         if batches:  # else the first one is cut off, or damaged
             self._queue_batches(state, data, records, batches)
         if damage is not None:
-            state.phase = PositionPhase.FAILED  # what lies in front of the damage stays in the queue
+            state.go("damaged")  # what lies in front of the damage stays in the queue
             self._tell(state, _damage(damage))
 
     def _queue_batches(self, state: PartitionState, data: PartitionData, records: memoryview | bytes | bytearray,
@@ -223,7 +223,7 @@ class Fetcher:
             state.replica = -1
             return
         where = f"{state.topic}[{state.partition}]: offset {state.fetch_offset} is out of range"
-        state.phase = PositionPhase.FAILED  # until what was fetched before is handed out
+        state.go("out of range")  # until what was fetched before is handed out
         self._out_of_range.append(_Beyond(state, state.epoch, state.fetch_offset, KafkaError(
             KafkaError._AUTO_OFFSET_RESET, f"{where} and \"auto.offset.reset\" is \"error\": seek() to an offset "
             f"of the log{f', which starts at {data.log_start_offset}' if data.log_start_offset >= 0 else ''}")))
@@ -346,7 +346,7 @@ class Fetcher:
         state = fetched.state
         self._finish(fetched)
         message = Message(topic=state.topic, partition=state.partition, offset=state.position, error=_damage(damage))
-        state.jump(PositionPhase.FAILED, state.position)
+        state.jump("damaged", state.position)
         return message
 
     def _finish(self, fetched: Fetched) -> None:

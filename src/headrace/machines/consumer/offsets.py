@@ -208,7 +208,7 @@ class OffsetLookup:
             if tp.error is None:
                 self._subscription.positioned(state, tp.offset)
             else:
-                state.jump(PositionPhase.FAILED)
+                state.jump("refused")
                 self._events.append(PositionFailed(state.topic, state.partition, tp.error))
 
         return found
@@ -379,7 +379,7 @@ class GroupOffsets:
                 state.committed = tp.offset
                 self._subscription.positioned(state, tp.offset)
             elif tp.error is not None:
-                state.jump(PositionPhase.FAILED)
+                state.jump("refused")
                 self._events.append(PositionFailed(state.topic, state.partition, tp.error))
             elif not self._subscription.reset_by_policy(state):
                 text = (f"{state.topic}[{state.partition}]: group {self._group_id!r} has no committed offset and "

@@ -29,6 +29,7 @@ from headrace.machines.groups.assignors import (
 from headrace.machines.groups.membership import Change, GroupFailed, Left, Rebalance
 from headrace.machines.machine import Event, Send
 from headrace.machines.producer.transaction_requests import ConsumerGroupMetadata
+from headrace.states import Transitions, from_each
 from headrace.types.records import TopicPartition
 from headrace.wire.messages.groups.classic_groups import (
     HeartbeatRequest,
@@ -82,7 +83,7 @@ _ANY_MEMBER = (
     JoinState.STABLE,
 )
 
-TRANSITIONS: dict[tuple[JoinState, str], JoinState] = {
+TRANSITIONS: Final = Transitions("A member of a classic group", JoinState.OUTSIDE, {
     (JoinState.OUTSIDE, "subscribe"): JoinState.PREPARING,
     (JoinState.PREPARING, "prepared"): JoinState.JOINING,
     (JoinState.JOINING, "joined"): JoinState.SYNCING,
@@ -97,14 +98,10 @@ TRANSITIONS: dict[tuple[JoinState, str], JoinState] = {
     (JoinState.LOSING, "stalled"): JoinState.STALLED,
     (JoinState.STALLED, "polled"): JoinState.PREPARING,
     (JoinState.LEAVING, "left"): JoinState.OUTSIDE,
-    **{(state, "lost"): JoinState.LOSING for state in _ANY_MEMBER},
-    **{(state, "fenced"): JoinState.FENCED for state in (*_ANY_MEMBER, JoinState.LOSING)},
-    **{
-        (state, "leave"): JoinState.LEAVING
-        for state in JoinState
-        if state not in (JoinState.OUTSIDE, JoinState.LEAVING)
-    },
-}
+    **from_each(_ANY_MEMBER, "lost", JoinState.LOSING),
+    **from_each((*_ANY_MEMBER, JoinState.LOSING), "fenced", JoinState.FENCED),
+    **from_each((*_ANY_MEMBER, JoinState.LOSING, JoinState.STALLED, JoinState.FENCED), "leave", JoinState.LEAVING),
+})
 """The only ways from one state to another."""
 
 
@@ -125,7 +122,7 @@ class ClassicGroup:
         self.member_id = ""
         self.generation = _NO_GENERATION
         self.instance_id: str | None = config["group.instance.id"] or None
-        self.state = JoinState.OUTSIDE
+        self.state = TRANSITIONS.first
         self.stalled = False
         self.application_at = _NEVER
         self._group_id: str = config["group.id"]
@@ -302,7 +299,7 @@ class ClassicGroup:
                 self._retry(now, KafkaError(error.code()) if error.code() == KafkaError._UNSUPPORTED_FEATURE else None)
 
     def _go(self, trigger: str) -> None:
-        self.state = TRANSITIONS[self.state, trigger]
+        self.state = TRANSITIONS.go(self.state, trigger)
         self.stalled = self.state is JoinState.STALLED
 
     @property

@@ -415,7 +415,7 @@ def test_a_member_that_leaves_while_it_joins_again_does_not_mind_the_answer(kind
 
 
 def test_every_state_can_be_reached_and_left() -> None:
-    reached = set(TRANSITIONS.values())
-    left = {state for state, _ in TRANSITIONS}
+    reached = {after for _, _, after in TRANSITIONS}
+    left = {state for state, _, _ in TRANSITIONS}
     assert reached == set(JoinState)
     assert left == set(JoinState)
