@@ -87,19 +87,19 @@ def _wide(table: Transitions[Any]) -> dict[str, Enum]:
     ways: dict[str, list[Enum]] = {}
     for _, trigger, after in table:
         ways.setdefault(trigger, []).append(after)
-    least = max(4, len(type(table.first)) // 2 + 1)
+    least = max(4, len(table.states) // 2 + 1)
     return {trigger: after[0] for trigger, after in ways.items() if len(after) >= least and len(set(after)) == 1}
 
 
 def _origins(table: Transitions[Any], wanted: str) -> str:
     origins = {state for state, trigger, _ in table if trigger == wanted}
-    others = [state.name for state in type(table.first) if state not in origins]
+    others = [state.name for state in table.states if state not in origins]
     return f"from every state but {', '.join(others)}" if others else "from every state"
 
 
 def _meanings(table: Transitions[Any]) -> list[str]:
     known = {state for way in table for state in (way[0], way[2])}
-    rows = [f"| {state.name} | {state.value} |" for state in type(table.first) if state in known]
+    rows = [f"| {state.name} | {state.value} |" for state in table.states if state in known]
     return ["| state | meaning |", "|---|---|", *rows, ""]
 
 

@@ -22,11 +22,15 @@ class Transitions(Generic[_S]):
         what: what is in these states, for the text of a refusal.
         first: the state in which it begins.
         table: the state that follows, by state and trigger.
+
+    Attributes:
+        states: all there are, in the order of their definition.
     """
 
     def __init__(self, what: str, first: _S, table: Mapping[tuple[_S, str], _S]) -> None:
         self.what = what
         self.first = first
+        self.states = tuple(type(first))
         self._table = table
 
     def go(self, state: _S, trigger: str) -> _S:

@@ -50,5 +50,5 @@ def test_every_state_is_reached_from_the_first_and_left_again(drawn):
     while len(reached) > size:
         size = len(reached)
         reached |= {after for state, _, after in ways if state in reached}
-    assert reached == set(type(drawn.table.first)) - NAMES_ONLY
+    assert reached == set(drawn.table.states) - NAMES_ONLY
     assert {state.name for state in reached - {state for state, _, after in ways if after is not state}} <= LAST

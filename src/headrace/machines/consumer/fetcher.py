@@ -18,6 +18,7 @@ from headrace.config import Config
 from headrace.errors import CorruptRecordError, KafkaError
 from headrace.machines.cluster.metadata import Metadata
 from headrace.machines.consumer.fetch_plan import FetchPlan
+from headrace.machines.consumer.fetch_reactions import FetchReaction, fetch_reaction
 from headrace.machines.consumer.subscription import PartitionState, Subscription
 from headrace.machines.machine import Event, Send
 from headrace.records import BatchInfo, Cursor, Message, scan
@@ -31,7 +32,6 @@ __all__ = ["Fetched", "Fetcher", "RecordsReady"]
 
 _REPLICA_LEASE_S = 300.0
 """How long a preferred replica is used before the leader is asked again (KIP-392)."""
-_REPORTED = frozenset({KafkaError.TOPIC_AUTHORIZATION_FAILED, KafkaError.INVALID_MSG, KafkaError.UNKNOWN})
 
 
 @slotted()
@@ -203,10 +203,11 @@ class Fetcher:
 
     def _on_partition_error(self, state: PartitionState, data: PartitionData, reply: FetchResponse, now: float) -> None:
         code = data.error_code
-        if code == KafkaError.OFFSET_OUT_OF_RANGE:
+        reaction = fetch_reaction(code)
+        if reaction is FetchReaction.OUT_OF_RANGE:
             self._on_out_of_range(state, data)
             return
-        if code in _REPORTED and state.attempts == 0:
+        if reaction is FetchReaction.TELL and state.attempts == 0:
             self._tell(state, KafkaError(code, f"Fetch from {state.topic}[{state.partition}] at offset "
                                          f"{state.fetch_offset} failed: {KafkaError(code)}"))
         state.replica = -1
