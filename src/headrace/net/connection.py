@@ -257,6 +257,8 @@ class Connection(asyncio.BufferedProtocol):
         self._alarms.set(self._on_backoff_over, backoff_s(self.failures, first_s, limit_s, self._settings.jitter()))
 
     def _on_backoff_over(self) -> None:
+        if self.state is not ConnectionState.BACKOFF:  # a dial that was given up made a socket all the same
+            return
         self._go("rested")
         if self._waiting:
             self._dial()

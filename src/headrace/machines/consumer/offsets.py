@@ -50,6 +50,7 @@ _NEVER = float("inf")
 _NO_ID = UUID(int=0)
 _LAST_COMMIT_BY_NAME = 9
 """By id, the offset of a topic that was deleted is not taken for one of another with its name."""
+
 Found = Callable[[TopicPartition], None]
 """Told once per partition asked for: its offset, leader epoch and metadata, or its `error`."""
 
