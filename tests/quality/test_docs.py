@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from tools import broker_page, configuration_page
+from tests.campaigns.sim.mutations import MUTATIONS
+from tools import broker_page, configuration_page, invariants_page, state_diagrams
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", ROOT / "ARCHITECTURE.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -18,6 +19,17 @@ def test_the_configuration_page_is_what_the_table_says() -> None:
 
 def test_the_page_of_the_broker_is_what_its_tables_say() -> None:
     assert broker_page.PAGE.read_text() == broker_page.page(), "run python -m tools.broker_page"
+
+
+def test_the_diagrams_of_states_are_those_of_the_tables() -> None:
+    assert state_diagrams.PAGE.read_text() == state_diagrams.page(), "run python -m tools.state_diagrams"
+
+
+def test_the_page_of_invariants_has_every_rule_that_is_broken_on_purpose() -> None:
+    written = invariants_page.PAGE.read_text()
+    assert written == invariants_page.page(), "run python -m tools.invariants_page"
+    rules = {each.rule.removesuffix(" (embedded broker)") for each in MUTATIONS}
+    assert {rule for rule in rules if f"| {rule} |" not in written} == set()
 
 
 def test_every_test_that_a_page_names_exists() -> None:

@@ -9,7 +9,7 @@ import pytest
 SOURCE = Path(__file__).parents[2] / "src"
 PACKAGE = SOURCE / "headrace"
 
-BASE = {"arguments", "error_codes", "errors", "types", "security", "config", "slotted"}
+BASE = {"arguments", "error_codes", "errors", "types", "security", "config", "slotted", "states"}
 FACES = {"aio", "admin", "opentelemetry", "serialization", "spark", "decode", "cli", "testing"}
 MAY_IMPORT = {
     "wire": BASE,

@@ -16,10 +16,10 @@ from typing import Any
 from headrace.client.cluster_metadata import ClusterMetadata, cluster_metadata
 from headrace.config import Config
 from headrace.errors import ClientClosedError, KafkaError, KafkaException
-from headrace.machines.backoff import backoff_s
-from headrace.machines.cluster.coordinator import coordinator_of, find_coordinator
+from headrace.machines.backoff import RetryPolicy
+from headrace.machines.cluster.coordinator import ELECTING, coordinator_of, find_coordinator
 from headrace.machines.cluster.metadata import Cluster, Metadata, MetadataChanged, MetadataFailed
-from headrace.machines.machine import ANY_NODE, ErrorEvent, Event, Machine
+from headrace.machines.machine import ANY_NODE, LOST, ErrorEvent, Event, Machine
 from headrace.net.driver import Driver
 from headrace.net.settings import Connector
 from headrace.net.timers import Clock, jitter, monotonic
@@ -29,8 +29,6 @@ from headrace.wire.schema import Request, Response
 
 __all__ = ["ClientCore", "metadata_from"]
 
-_PASSING = (KafkaError._TRANSPORT, KafkaError._RESOLVE, KafkaError._UNKNOWN_BROKER)
-_COORDINATOR_MOVES = (KafkaError.COORDINATOR_NOT_AVAILABLE, KafkaError.COORDINATOR_LOAD_IN_PROGRESS)
 _living: weakref.WeakSet[ClientCore] = weakref.WeakSet()
 
 
@@ -166,7 +164,7 @@ class ClientCore:
                 error = failed.error
             failures += 1
             wait_s = self.retry_wait_s(failures)
-            hopeful = error.code() in _PASSING and (repeatable or not error.maybe_applied)
+            hopeful = error.code() in LOST and (repeatable or not error.maybe_applied)
             if not hopeful or self._clock() + wait_s >= end:
                 spent = f"{type(request).__name__} failed after {self._clock() - started:.1f} s"
                 raise KafkaException(KafkaError(error.code(), f"{spent}: {error.str()}", error.fatal(),
@@ -241,7 +239,7 @@ class ClientCore:
             failures += 1
             wait_s = self.retry_wait_s(failures)
             assert error is not None
-            if error.code() not in _COORDINATOR_MOVES or self._clock() + wait_s >= end:
+            if error.code() not in ELECTING or self._clock() + wait_s >= end:
                 raise KafkaException(error)
             await asyncio.sleep(wait_s)
 
@@ -262,8 +260,7 @@ class ClientCore:
 
     def retry_wait_s(self, failures: int) -> float:
         """Seconds to wait after so many failures in a row (retry.backoff.ms, KIP-580)."""
-        return backoff_s(failures, self.config.seconds("retry.backoff.ms"), self.config.seconds("retry.backoff.max.ms"),
-                         jitter())
+        return RetryPolicy.of(self.config, jitter).wait_s(failures)
 
     def _on_event(self, event: Event) -> None:
         if isinstance(event, ErrorEvent):

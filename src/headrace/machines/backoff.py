@@ -5,10 +5,17 @@ Knows no clock and no randomness: the jitter is given. Source: KIP-144, KIP-580 
 
 from __future__ import annotations
 
-__all__ = ["backoff_s"]
+from collections.abc import Callable
+
+from headrace.config import Config
+from headrace.slotted import slotted
+
+__all__ = ["RetryPolicy", "backoff_s"]
 
 _JITTER = 0.2
 _MAX_DOUBLINGS = 30
+_MIDDLE = 0.5
+"""The number that spreads nothing."""
 
 
 def backoff_s(failures: int, first_s: float, limit_s: float, random: float) -> float:
@@ -22,3 +29,27 @@ def backoff_s(failures: int, first_s: float, limit_s: float, random: float) -> f
     """
     wait = min(max(limit_s, first_s), first_s * 2.0 ** min(max(failures - 1, 0), _MAX_DOUBLINGS))
     return wait * (1.0 - _JITTER + 2.0 * _JITTER * random)
+
+
+@slotted(frozen=True)
+class RetryPolicy:
+    """How long a client waits before it asks again; times in seconds.
+
+    Attributes:
+        first_s: wait after the first failure (retry.backoff.ms).
+        limit_s: longest wait before jitter (retry.backoff.max.ms).
+        jitter: gives numbers in [0, 1).
+    """
+
+    first_s: float = 0.1
+    limit_s: float = 1.0
+    jitter: Callable[[], float] = lambda: _MIDDLE
+
+    @classmethod
+    def of(cls, config: Config, jitter: Callable[[], float] = lambda: _MIDDLE) -> RetryPolicy:
+        """What a client's properties say."""
+        return cls(config.seconds("retry.backoff.ms"), config.seconds("retry.backoff.max.ms"), jitter)
+
+    def wait_s(self, failures: int) -> float:
+        """Seconds to wait after so many failures in a row."""
+        return backoff_s(failures, self.first_s, self.limit_s, self.jitter())

@@ -15,12 +15,14 @@ from headrace.errors import KafkaError
 from headrace.slotted import slotted
 from headrace.wire.schema import Request, Struct
 
-__all__ = ["ANY_NODE", "CONTROLLER", "REFUSALS", "ErrorEvent", "Event", "Machine", "Send", "because"]
+__all__ = ["ANY_NODE", "CONTROLLER", "LOST", "REFUSALS", "ErrorEvent", "Event", "Machine", "Send", "because"]
 
 ANY_NODE: Final = -1
 """Destination: any broker, the least loaded one that is connected."""
 CONTROLLER: Final = -2
 """Destination: the broker that the metadata names as controller (any broker forwards in KRaft)."""
+LOST: Final = (KafkaError._TRANSPORT, KafkaError._RESOLVE, KafkaError._UNKNOWN_BROKER)
+"""Errors of the way to a broker: another attempt may get through."""
 REFUSALS: Final = (KafkaError._AUTHENTICATION, KafkaError._SSL)
 """Errors of a broker that does not let this client in. It is dialled again with backoff, but nobody should wait.
 

@@ -16,7 +16,7 @@ from headrace.machines.backoff import backoff_s
 from headrace.machines.cluster.handshake import FIRST_VERSION, HandshakeRestartError
 from headrace.machines.cluster.in_flight import ClientRequest, InFlightRequests
 from headrace.net.errors import Phase, connection_error, history, is_garbled, no_reply, request_error, setup_timeout
-from headrace.net.settings import ConnectionOwner, ConnectionSettings, ConnectionState
+from headrace.net.settings import CONNECTION_TRANSITIONS, ConnectionOwner, ConnectionSettings, ConnectionState
 from headrace.net.setup import Opening
 from headrace.net.stream import Outlet, reply_reader
 from headrace.net.timers import Alarms
@@ -44,7 +44,7 @@ class Connection(asyncio.BufferedProtocol):
     def __init__(self, node: NodeAddress, settings: ConnectionSettings, owner: ConnectionOwner) -> None:
         self.node = node
         self._name = f"{node.host}:{node.port}"
-        self.state = ConnectionState.IDLE
+        self.state = CONNECTION_TRANSITIONS.first
         self.failures = 0
         self.last_error: KafkaError | None = None
         self.features: dict[str, int] = {}
@@ -71,6 +71,9 @@ class Connection(asyncio.BufferedProtocol):
     def load(self) -> int:
         """Requests waiting or in flight."""
         return sum(self.queued)
+
+    def _go(self, trigger: str) -> None:
+        self.state = CONNECTION_TRANSITIONS.go(self.state, trigger)
 
     # Out: from the driver to the socket.
 
@@ -132,7 +135,8 @@ class Connection(asyncio.BufferedProtocol):
     # Opening: dial, then let the handshake speak until it is ready.
 
     def _dial(self, first_version: int = FIRST_VERSION) -> None:
-        self.state, self._closing_for, self._proved = ConnectionState.DIALLING, None, False
+        self._go("dial")
+        self._closing_for, self._proved = None, False
         self._used_at = self._settings.clock()
         self._traffic.connects += 1
         self._reader = reply_reader(self._settings.max_reply_bytes, known=self._traffic.rx > 0)
@@ -151,12 +155,13 @@ class Connection(asyncio.BufferedProtocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """The socket is open (called by asyncio)."""
         assert isinstance(transport, asyncio.Transport)
-        self._outlet, self._paused, self.state = Outlet(transport), False, ConnectionState.OPENING
+        self._go("connected")
+        self._outlet, self._paused = Outlet(transport), False
         self._opening.begin(self._outlet)
 
     def on_open(self) -> None:
         """The broker and we know each other (called by the opening): write what has waited."""
-        self.state = ConnectionState.READY
+        self._go("opened")
         self.features = self._opening.handshake.features
         self._alarms.cancel(self._on_setup_timeout)
         self._on_idle()
@@ -165,7 +170,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def on_pause(self) -> None:
         """SASL is renewed (called by the opening): what is written is still answered, the rest waits."""
-        self.state = ConnectionState.OPENING
+        self._go("renew")
         self._alarms.set(self._on_setup_timeout, self._settings.setup_timeout_s)
 
     # Back: from the socket to the driver.
@@ -212,7 +217,7 @@ class Connection(asyncio.BufferedProtocol):
         self._closing_for = reason
         self._opening.stop()
         if self._outlet is not None:
-            self.state = ConnectionState.CLOSING
+            self._go("close")
             self._outlet.abort()
             return
         if self._dialling is not None:
@@ -224,7 +229,8 @@ class Connection(asyncio.BufferedProtocol):
         quiet = self._opening.handshake.ready and not self.load and not garbled
         self._opening.stop()
         self._alarms.cancel_all()
-        self.state, self._expires_at = ConnectionState.IDLE, float("inf")
+        self._go("lost")
+        self._expires_at = float("inf")
         if isinstance(cause, HandshakeRestartError):
             self._dial(first_version=0)
             return
@@ -247,11 +253,13 @@ class Connection(asyncio.BufferedProtocol):
         if self.failures == 1:
             self._failing_since = self._settings.clock()
         first_s, limit_s = self._settings.backoff_s, self._settings.backoff_max_s
-        self.state = ConnectionState.BACKOFF
+        self._go("fail")
         self._alarms.set(self._on_backoff_over, backoff_s(self.failures, first_s, limit_s, self._settings.jitter()))
 
     def _on_backoff_over(self) -> None:
-        self.state = ConnectionState.IDLE
+        if self.state is not ConnectionState.BACKOFF:  # a dial that was given up made a socket all the same
+            return
+        self._go("rested")
         if self._waiting:
             self._dial()
 

@@ -20,10 +20,12 @@ from headrace.net.auth.mechanisms import MechanismSource, mechanism_source
 from headrace.net.stats import Traffic
 from headrace.net.timers import Clock
 from headrace.slotted import field, slotted
+from headrace.states import Transitions, from_each
 from headrace.types.records import NodeAddress
 from headrace.wire.schema import Struct
 
 __all__ = [
+    "CONNECTION_TRANSITIONS",
     "ConnectionOwner",
     "ConnectionSettings",
     "Connector",
@@ -48,6 +50,21 @@ class ConnectionState(Enum):
     OPENING = "connected, but the broker has not answered yet"
     READY = "ready"
     CLOSING = "closing"
+
+
+_CS = ConnectionState
+CONNECTION_TRANSITIONS = Transitions("A connection", ConnectionState.IDLE, {
+    (_CS.IDLE, "dial"): _CS.DIALLING,
+    # A dial that was given up may still have made a socket; it is lost in the loop's next turn.
+    **from_each((_CS.DIALLING, _CS.IDLE, _CS.BACKOFF), "connected", _CS.OPENING),
+    (_CS.OPENING, "opened"): _CS.READY,
+    (_CS.READY, "renew"): _CS.OPENING,
+    **from_each((_CS.OPENING, _CS.READY), "close", _CS.CLOSING),
+    **from_each(_CS, "lost", _CS.IDLE),
+    (_CS.IDLE, "fail"): _CS.BACKOFF,
+    (_CS.BACKOFF, "rested"): _CS.IDLE,
+})
+"""The only ways from one state to another."""
 
 
 @slotted(frozen=True)

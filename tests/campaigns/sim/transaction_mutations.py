@@ -62,7 +62,7 @@ def _(patch: pytest.MonkeyPatch) -> None:
 def _(patch: pytest.MonkeyPatch) -> None:
     admits = Transactions.admits
     patch.setattr(Transactions, "admits", lambda self, topic, partition: (
-        admits(self, topic, partition) or (self.state is TxnState.OPEN and not self._recovering)))
+        admits(self, topic, partition) or (self.state is TxnState.IN_TRANSACTION and not self._recovering)))
 
 
 @broken("No record is sent while a new epoch is awaited", run_schedule, 600)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from headrace.errors import KafkaError as K
+from headrace.machines.backoff import RetryPolicy
 from headrace.machines.cluster.coordinator import GROUP, TRANSACTION, CoordinatorFinder
 from headrace.machines.machine import ErrorEvent, Event, Machine
 from headrace.machines.producer.batch_queue import Accumulator
@@ -85,7 +86,7 @@ class Producer:
     # What the machines need
 
     def _finder(self, kind: int, key: str) -> CoordinatorFinder:
-        finder = CoordinatorFinder(kind, key, retry_backoff_s=0.01, retry_backoff_max_s=0.1)
+        finder = CoordinatorFinder(kind, key, retries=RetryPolicy(0.01, 0.1))
         self.machines.append(finder)
         return finder
 
@@ -223,7 +224,7 @@ class Producer:
             self.accumulator.flushing = False
 
     def _produce(self, txn: Txn) -> None:
-        if self.machine.state is TxnState.OPEN:
+        if self.machine.state is TxnState.IN_TRANSACTION:
             record, partition = self.sim.new_record(), self._rng.randrange(self.sim.partitions)
             txn.records[record] = partition
             self.buffer.append(partition, record, self.sim.now)

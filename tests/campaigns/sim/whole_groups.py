@@ -24,6 +24,7 @@ from headrace.broker.purgatory import DelayedReply
 from headrace.broker.settings import BrokerSettings
 from headrace.config import CONSUMER, Config
 from headrace.errors import KafkaError as K
+from headrace.machines.backoff import RetryPolicy
 from headrace.machines.cluster.coordinator import GROUP, CoordinatorFinder
 from headrace.machines.cluster.metadata import Metadata
 from headrace.machines.consumer.subscription import Subscription
@@ -85,7 +86,7 @@ class Member:
         rng = sim.random
         self.metadata = Metadata(sim.brokers.bootstrap, refresh_s=1.0, retry_backoff_s=0.02, retry_backoff_max_s=0.2,
                                  jitter=rng.random)
-        self.finder = CoordinatorFinder(GROUP, NAME, retry_backoff_s=0.02, retry_backoff_max_s=0.2, jitter=rng.random)
+        self.finder = CoordinatorFinder(GROUP, NAME, retries=RetryPolicy(0.02, 0.2, rng.random))
         subscription = Subscription(NAME, "earliest")
         subscription.subscribe([TOPIC])
         self.group = ClassicGroup(_CONFIGS[sim.strategy], subscription, self.metadata, self.finder)

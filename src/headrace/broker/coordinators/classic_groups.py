@@ -1,7 +1,7 @@
 """Classic consumer groups: who is a member, which generation it is, what each member was assigned.
 
-A group goes round: EMPTY -> PREPARING (members join) -> COMPLETING (the leader assigns) -> STABLE, and back to
-PREPARING whenever a member comes, goes or changes. Members that wait are delayed replies; members that do not answer in
+A group goes round (`GROUP_TRANSITIONS`): members join, the leader assigns, and all is stable until a member comes, goes
+or changes. Members that wait are delayed replies; members that do not answer in
 time are taken out. What the members' metadata and assignments mean is not looked at.
 
 It knows no sockets, no topics and no clock. Read next: `broker.apis.groups`.
@@ -23,6 +23,7 @@ from headrace.broker.purgatory import DelayedReply, Purgatory
 from headrace.broker.settings import BrokerSettings
 from headrace.broker.storage.partition import Refused
 from headrace.errors import KafkaError
+from headrace.states import Transitions, from_each
 from headrace.wire.messages.groups.classic_groups import (
     JoinGroupRequest,
     JoinGroupResponse,
@@ -31,7 +32,7 @@ from headrace.wire.messages.groups.classic_groups import (
     SyncGroupResponse,
 )
 
-__all__ = ["Group", "Groups", "Member", "GroupState", "join_refusal"]
+__all__ = ["GROUP_TRANSITIONS", "Group", "Groups", "Member", "GroupState", "join_refusal"]
 
 _MEMBER_ID_FROM = 4
 _NO_NAME_FROM = 7
@@ -45,6 +46,15 @@ class GroupState(Enum):
     PREPARING = "PreparingRebalance"
     COMPLETING = "CompletingRebalance"
     STABLE = "Stable"
+
+
+GROUP_TRANSITIONS = Transitions("A classic group", GroupState.EMPTY, {
+    **from_each((GroupState.EMPTY, GroupState.COMPLETING, GroupState.STABLE), "rebalance", GroupState.PREPARING),
+    (GroupState.PREPARING, "all joined"): GroupState.COMPLETING,
+    (GroupState.PREPARING, "all left"): GroupState.EMPTY,
+    (GroupState.COMPLETING, "assigned"): GroupState.STABLE,
+})
+"""The only ways from one state to another."""
 
 
 @dataclass(slots=True, eq=False)
@@ -93,7 +103,7 @@ class Group:
     def __init__(self, group_id: str, settings: BrokerSettings, deadlines: Deadlines, purgatory: Purgatory,
                  new_uuid: Callable[[], UUID]) -> None:
         self.id = group_id
-        self.state = GroupState.EMPTY
+        self.state = GROUP_TRANSITIONS.first
         self.generation = 0
         self.protocol_type = ""
         self.protocol_name: str | None = None
@@ -226,7 +236,7 @@ class Group:
     def _prepare(self, now: Now) -> None:
         """Begin a rebalance: those that wait for an assignment are told to join again."""
         was_empty = self.state is GroupState.EMPTY
-        self.state = GroupState.PREPARING
+        self._go("rebalance")
         for member in self.members.values():
             self._answer_sync(member, SyncGroupResponse(error_code=KafkaError.REBALANCE_IN_PROGRESS, assignment=b""))
         delay_s = self._settings.initial_rebalance_delay_ms / 1000
@@ -257,9 +267,10 @@ class Group:
         self._stop_waiting()
         self.generation += 1
         if not self.members:
-            self.state, self.leader, self.protocol_name = GroupState.EMPTY, None, None
+            self._go("all left")
+            self.leader = self.protocol_name = None
             return
-        self.state = GroupState.COMPLETING
+        self._go("all joined")
         self.protocol_name = self._vote()
         joined = [member for member in self.members.values() if member.joining is not None]
         if self.leader not in {member.id for member in joined}:
@@ -314,7 +325,7 @@ class Group:
         return waiting
 
     def _assign(self, assignments: dict[str, bytes], now: Now) -> None:
-        self.state = GroupState.STABLE
+        self._go("assigned")
         self._stop_waiting()
         for member in self.members.values():
             member.assignment = assignments.get(member.id, b"")
@@ -474,6 +485,9 @@ class Group:
             expiry.cancel()
         for member in list(self.members.values()):
             self._drop(member)
+
+    def _go(self, trigger: str) -> None:
+        self.state = GROUP_TRANSITIONS.go(self.state, trigger)
 
     def _rebalance_s(self) -> float:
         return max((member.rebalance_s for member in self.members.values()), default=0.0)

@@ -15,7 +15,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 from headrace.broker.coordinators.committed_offsets import OffsetStore
-from headrace.broker.coordinators.transactional_ids import OngoingTransaction, ProducerIdAndEpoch, TransactionState
+from headrace.broker.coordinators.transactional_ids import (
+    AT_REST,
+    OngoingTransaction,
+    ProducerIdAndEpoch,
+    TransactionState,
+)
 from headrace.broker.deadlines import Deadline, Deadlines, Now
 from headrace.broker.settings import BrokerSettings
 from headrace.broker.storage.catalog import Catalog
@@ -29,7 +34,6 @@ __all__ = ["TransactionCoordinator"]
 _COORDINATOR_EPOCH = 0
 _AGAIN_AFTER_S = 1.0
 """Until markers are tried again that a disk refused."""
-_AT_REST = (TransactionState.EMPTY, TransactionState.COMPLETE_COMMIT, TransactionState.COMPLETE_ABORT)
 
 
 class TransactionCoordinator:
@@ -139,7 +143,7 @@ class TransactionCoordinator:
         found = self._known.get(transactional_id)
         if found is None or not self._is_expired(found, now):
             return found
-        found.state = TransactionState.DEAD
+        found.go("expire")
         with contextlib.suppress(OSError):  # else it expires once more after the next start
             self._journal.append([found.to_json()])
         del self._known[transactional_id]
@@ -159,7 +163,7 @@ class TransactionCoordinator:
 
     def _is_expired(self, transaction: OngoingTransaction, now: Now) -> bool:
         age_ms = now.ms - transaction.updated_ms
-        return transaction.state in _AT_REST and age_ms > self._settings.transactional_id_expiration_ms
+        return transaction.state in AT_REST and age_ms > self._settings.transactional_id_expiration_ms
 
     # -- what time and nodes do
 

@@ -1,8 +1,5 @@
 """Transactions of one transactional id after the other: what state each is in, and which requests it allows.
 
-    EMPTY -> ONGOING -> PREPARE_COMMIT -> COMPLETE_COMMIT -> ONGOING ...
-                   \\-> PREPARE_ABORT  -> COMPLETE_ABORT  -> ONGOING ...      COMPLETE_* -> EMPTY by InitProducerId
-
 Whoever initialises a transactional id gets a higher epoch, so that all before it are fenced. With version 2 (KIP-890)
 the end of a transaction raises the epoch, too: nothing that comes late can fall into the next one.
 
@@ -20,8 +17,9 @@ from typing import Any, NamedTuple
 from headrace.broker.storage.partition import Refused
 from headrace.broker.storage.producer_state import Marker
 from headrace.errors import KafkaError
+from headrace.states import Transitions, from_each
 
-__all__ = ["ProducerIdAndEpoch", "TransactionState", "OngoingTransaction"]
+__all__ = ["AT_REST", "TRANSACTION_TRANSITIONS", "OngoingTransaction", "ProducerIdAndEpoch", "TransactionState"]
 
 NO_ID, NO_EPOCH = -1, -1
 _LAST_EPOCH = (1 << 15) - 1
@@ -42,6 +40,20 @@ class TransactionState(Enum):
 
 
 _ENDING = (TransactionState.PREPARE_COMMIT, TransactionState.PREPARE_ABORT)
+AT_REST = (TransactionState.EMPTY, TransactionState.COMPLETE_COMMIT, TransactionState.COMPLETE_ABORT)
+"""No transaction is open, and none is being ended."""
+
+TRANSACTION_TRANSITIONS = Transitions("A transactional id", TransactionState.EMPTY, {
+    **from_each(AT_REST, "initialise", TransactionState.EMPTY),
+    **from_each(AT_REST, "open", TransactionState.ONGOING),
+    (TransactionState.ONGOING, "commit"): TransactionState.PREPARE_COMMIT,
+    # With epochs of their own an abort may have nothing in it: it gives the producer a new epoch.
+    **from_each((TransactionState.ONGOING, *AT_REST), "abort", TransactionState.PREPARE_ABORT),
+    (TransactionState.PREPARE_COMMIT, "all marked"): TransactionState.COMPLETE_COMMIT,
+    (TransactionState.PREPARE_ABORT, "all marked"): TransactionState.COMPLETE_ABORT,
+    **from_each(AT_REST, "expire", TransactionState.DEAD),
+})
+"""The only ways from one state to another. This broker needs no PREPARE_EPOCH_FENCE."""
 
 
 class ProducerIdAndEpoch(NamedTuple):
@@ -82,6 +94,10 @@ class OngoingTransaction:
     updated_ms: int = -1
     version: int = 0
 
+    def go(self, trigger: str) -> None:
+        """Another state, by the table."""
+        self.state = TRANSACTION_TRANSITIONS.go(self.state, trigger)
+
     # -- beginning
 
     def initialise(self, timeout_ms: int, expected: ProducerIdAndEpoch | None, new_producer_id: Callable[[], int],
@@ -103,7 +119,8 @@ class OngoingTransaction:
             self.epoch, self.last_epoch, self.previous_id = self.epoch + 1, self.epoch, self.producer_id
         elif expected.epoch != self.last_epoch:
             raise Refused(KafkaError.PRODUCER_FENCED)
-        self.timeout_ms, self.state, self.started_ms, self.updated_ms = timeout_ms, TransactionState.EMPTY, -1, now_ms
+        self.go("initialise")
+        self.timeout_ms, self.started_ms, self.updated_ms = timeout_ms, -1, now_ms
         self.partitions, self.groups = {}, {}
 
     def check_owner(self, expected: ProducerIdAndEpoch | None) -> None:
@@ -146,7 +163,8 @@ class OngoingTransaction:
         if self.state is TransactionState.ONGOING and not new_partitions and not new_groups:
             return False
         if self.state is not TransactionState.ONGOING:
-            self.state, self.started_ms = TransactionState.ONGOING, now_ms
+            self.go("open")
+            self.started_ms = now_ms
         self.partitions = self.partitions | new_partitions
         self.groups = self.groups | new_groups
         self.updated_ms, self.version = now_ms, version
@@ -214,16 +232,12 @@ class OngoingTransaction:
             version = 0  # the markers can have no higher epoch than the records
         elif version >= _OWN_EPOCHS_FROM:
             self.last_epoch, self.epoch = self.epoch, self.epoch + 1
-        self.state = TransactionState.PREPARE_COMMIT if commit else TransactionState.PREPARE_ABORT
+        self.go("commit" if commit else "abort")
         self.version, self.updated_ms = version, now_ms
 
     def complete(self, now_ms: int) -> None:
         """All markers are written."""
-        self.state = (
-            TransactionState.COMPLETE_COMMIT
-            if self.state is TransactionState.PREPARE_COMMIT
-            else TransactionState.COMPLETE_ABORT
-        )
+        self.go("all marked")
         self.previous_id = self.producer_id
         if self.next_id != NO_ID:
             self.producer_id, self.epoch, self.next_id = self.next_id, 0, NO_ID

@@ -16,6 +16,7 @@ from headrace.client.cluster_metadata import BrokerMetadata, GroupMember, GroupM
 from headrace.client.core import ClientCore
 from headrace.errors import KafkaError, KafkaException
 from headrace.machines.admin import requests as admin
+from headrace.machines.admin.admin_reactions import AdminReaction, admin_reaction
 from headrace.machines.cluster.coordinator import GROUP
 from headrace.machines.machine import ANY_NODE, CONTROLLER
 from headrace.types.admin import (
@@ -56,11 +57,6 @@ _K = TypeVar("_K")
 _V = TypeVar("_V")
 _R = TypeVar("_R")
 _LAST_DELETE_BY_NAME = 5
-_MOVING = (KafkaError.NOT_CONTROLLER, KafkaError.NOT_COORDINATOR, KafkaError.COORDINATOR_NOT_AVAILABLE,
-           KafkaError.COORDINATOR_LOAD_IN_PROGRESS, KafkaError.NOT_LEADER_FOR_PARTITION,
-           KafkaError.LEADER_NOT_AVAILABLE, KafkaError.REPLICA_NOT_AVAILABLE, KafkaError.FENCED_LEADER_EPOCH,
-           KafkaError.UNKNOWN_LEADER_EPOCH, KafkaError.OFFSET_NOT_AVAILABLE, KafkaError._UNKNOWN_BROKER,
-           KafkaError._TRANSPORT)
 _CONSUMER = "consumer"
 
 
@@ -323,7 +319,7 @@ class AdminEngine:
                     raise
                 return {**settled, **results}  # there was no time for another answer: what the last one said
             moving = {key: value for key, value in results.items()
-                      if isinstance(value, KafkaError) and value.code() in _MOVING}
+                      if isinstance(value, KafkaError) and admin_reaction(value.code()) is AdminReaction.MOVED}
             settled.update((key, value) for key, value in results.items() if key not in moving)
             failures += 1
             wait_s = self._core.retry_wait_s(failures)

@@ -16,6 +16,7 @@ from headrace.client.core import ClientCore
 from headrace.client.statistics import ConsumerStatistics
 from headrace.config import Config
 from headrace.errors import ClientClosedError, KafkaError, KafkaException
+from headrace.machines.backoff import RetryPolicy
 from headrace.machines.cluster.coordinator import GROUP, CoordinatorFinder
 from headrace.machines.cluster.metadata import Cluster, MetadataChanged, MetadataFailed
 from headrace.machines.consumer.fetcher import Fetcher, RecordsReady
@@ -73,18 +74,19 @@ class ConsumerMachines:
             config, on_event=self._on_event, allow_auto_create=config["allow.auto.create.topics"],
             connector=connector, clock=clock)
         timeout_s, isolation = config.seconds("socket.timeout.ms"), config["isolation.level"]
+        retries = RetryPolicy.of(config)
         group_id: str = config["group.id"]
         self.subscription = Subscription(group_id, config["auto.offset.reset"])
         self.fetcher = Fetcher(self.subscription, client.metadata, config, client.driver.wake_threadsafe)
-        self.lookup = OffsetLookup(self.subscription, client.metadata, isolation, timeout_s)
+        self.lookup = OffsetLookup(self.subscription, client.metadata, isolation, timeout_s, retries)
         client.driver.add(self.lookup)
         self.group: Membership | None = None
         if group_id:
-            finder = CoordinatorFinder(GROUP, group_id)
+            finder = CoordinatorFinder(GROUP, group_id, retries=retries)
             self.group = membership(config, self.subscription, client.metadata, finder)
             self.ownership = Ownership(group_id, self.group.identity.instance_id)
             self.group_offsets = GroupOffsets(
-                group_id, self.subscription, finder, self.ownership, isolation, timeout_s)
+                group_id, self.subscription, finder, self.ownership, isolation, timeout_s, retries)
             for machine in (finder, self.group, self.group_offsets):
                 client.driver.add(machine)
         client.driver.add(self.fetcher)

@@ -16,6 +16,7 @@ from headrace.client.core import ClientCore
 from headrace.client.waits import ThreadWaits, Wait
 from headrace.config import CONSUMER, Config
 from headrace.errors import KafkaError, KafkaException
+from headrace.machines.backoff import RetryPolicy
 from headrace.machines.cluster.metadata import MetadataChanged
 from headrace.machines.consumer.fetcher import Fetched, Fetcher, RecordsReady
 from headrace.machines.consumer.offsets import OffsetLookup
@@ -93,7 +94,8 @@ class PartitionReader:
         subscription.require(topic, partition).stop_offset = end
         fetcher = Fetcher(subscription, core.metadata, self._config, core.driver.wake_threadsafe)
         core.metadata.want_topics([topic])
-        core.driver.add(OffsetLookup(subscription, core.metadata, self._config["isolation.level"], self._timeout_s))
+        core.driver.add(OffsetLookup(subscription, core.metadata, self._config["isolation.level"], self._timeout_s,
+                                     RetryPolicy.of(self._config)))
         core.driver.add(fetcher)
         return core, fetcher
 

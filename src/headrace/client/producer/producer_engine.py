@@ -25,7 +25,7 @@ from headrace.client.producer.transaction_calls import TransactionCalls
 from headrace.client.statistics import ProducerStatistics
 from headrace.config import Config
 from headrace.errors import BufferFullError, ClientClosedError, FatalError, KafkaError
-from headrace.machines.backoff import backoff_s
+from headrace.machines.backoff import RetryPolicy
 from headrace.machines.cluster.metadata import MetadataChanged, MetadataFailed
 from headrace.machines.machine import Event
 from headrace.machines.producer.batch_queue import Accumulator, ProducerBatch
@@ -95,10 +95,10 @@ class ProducerEngine:
 
     def _make_sender(self) -> Sender:
         config = self.config
-        first_s, limit_s = config.seconds("retry.backoff.ms"), config.seconds("retry.backoff.max.ms")
+        retries = RetryPolicy.of(config, jitter)
 
         def backoff(attempt: int) -> float:
-            return backoff_s(attempt + 1, first_s, limit_s, jitter())
+            return retries.wait_s(attempt + 1)
 
         limits = Limits(
             config["acks"], config["max.in.flight.requests.per.connection"], config["message.max.bytes"],

@@ -18,10 +18,11 @@ from headrace.client.core import ClientCore
 from headrace.client.producer.topics import TopicBuffers, producer_closed
 from headrace.config import Config
 from headrace.errors import FatalError, KafkaError, KafkaException
-from headrace.machines.backoff import backoff_s
+from headrace.machines.backoff import RetryPolicy
 from headrace.machines.cluster.coordinator import GROUP, TRANSACTION, CoordinatorFinder
 from headrace.machines.machine import Event, because
 from headrace.machines.producer.transactions import (
+    TXN_TRANSITIONS,
     ConsumerGroupMetadata,
     Operation,
     OperationDone,
@@ -73,12 +74,12 @@ class TransactionCalls:
     def __init__(self, config: Config, client: ClientCore, buffers: TopicBuffers) -> None:
         self._client = client
         self._buffers = buffers
-        self._backoff = (config.seconds("retry.backoff.ms"), config.seconds("retry.backoff.max.ms"))
+        self._retries = RetryPolicy.of(config, jitter)
         self._timeout_s = config.seconds("transaction.timeout.ms")
         self._outcomes: dict[Operation, OperationOutcome] = {}
         self._asked_offsets: object = None
         self._leaving = False
-        finder = CoordinatorFinder(TRANSACTION, config["transactional.id"], jitter=jitter)
+        finder = CoordinatorFinder(TRANSACTION, config["transactional.id"], retries=self._retries)
         client.add(finder)
         self.machine = Transactions(
             config["transactional.id"], config["transaction.timeout.ms"], finder, self._find_group,
@@ -91,10 +92,10 @@ class TransactionCalls:
         self._client.add(self.machine)
 
     def _wait_s(self, attempt: int) -> float:
-        return backoff_s(attempt + 1, *self._backoff, jitter())
+        return self._retries.wait_s(attempt + 1)
 
     def _find_group(self, group_id: str) -> CoordinatorFinder:
-        finder = CoordinatorFinder(GROUP, group_id, jitter=jitter)
+        finder = CoordinatorFinder(GROUP, group_id, retries=self._retries)
         self._client.add(finder)
         return finder
 
@@ -174,13 +175,14 @@ class TransactionCalls:
             return  # the caller is about to hear of it
         if self.machine.error is not None:
             raise _raised(self.machine.error)
-        if self.machine.state is TxnState.OPEN:
+        if self.machine.state is TxnState.IN_TRANSACTION:
             self._buffers.refuse(KafkaException(_OUTSIDE))
 
     @property
     def can_abort(self) -> bool:
         """True when a transaction is open and not about to be committed. From any thread."""
-        return self.machine.state in (TxnState.OPEN, TxnState.DOOMED) and self._unheard(Operation.COMMIT) is None
+        may_abort = TXN_TRANSITIONS.allows(self.machine.state, Operation.ABORT.value)
+        return may_abort and self._unheard(Operation.COMMIT) is None
 
     async def leave(self) -> None:
         """The producer is about to be closed: abort what is open, so that readers need not wait for it.

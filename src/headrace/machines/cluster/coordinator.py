@@ -6,16 +6,16 @@ newer forms of FindCoordinator (Java: `AbstractCoordinator`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Final
 
 from headrace.errors import KafkaError
-from headrace.machines.backoff import backoff_s
+from headrace.machines.backoff import RetryPolicy
 from headrace.machines.machine import ANY_NODE, REFUSALS, ErrorEvent, Event, Send
 from headrace.wire.messages.groups.classic_groups import FindCoordinatorRequest, FindCoordinatorResponse
 from headrace.wire.schema import Struct
 
-__all__ = ["GROUP", "SHARE", "TRANSACTION", "CoordinatorFinder", "coordinator_of", "find_coordinator"]
+__all__ = ["ELECTING", "GROUP", "SHARE", "TRANSACTION", "CoordinatorFinder", "coordinator_of", "find_coordinator"]
 
 GROUP: Final = 0
 TRANSACTION: Final = 1
@@ -23,7 +23,10 @@ SHARE: Final = 2
 
 _LAST_SINGLE_KEY_VERSION = 3
 _REQUEST_TIMEOUT_S = 30.0
-_PASSING = (KafkaError.COORDINATOR_NOT_AVAILABLE, KafkaError.COORDINATOR_LOAD_IN_PROGRESS, KafkaError.NOT_COORDINATOR)
+_WITHOUT_JITTER = RetryPolicy()
+ELECTING: Final = (KafkaError.COORDINATOR_NOT_AVAILABLE, KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
+                   KafkaError.NOT_COORDINATOR)
+"""What FindCoordinator answers while there is no coordinator yet: it passes."""
 
 
 def find_coordinator(kind: int, key: str, timeout_s: float) -> Send:
@@ -47,9 +50,7 @@ class CoordinatorFinder:
     Args:
         kind: `GROUP`, `TRANSACTION` or `SHARE`.
         key: group id or transactional id.
-        retry_backoff_s: first wait before asking again, seconds.
-        retry_backoff_max_s: longest such wait, seconds.
-        jitter: gives numbers in [0, 1).
+        retries: how long to wait before asking again.
 
     Attributes:
         node_id: the coordinator's broker id; None while it is being looked for.
@@ -59,21 +60,12 @@ class CoordinatorFinder:
 
     alone = idle = False  # others read what it decides
 
-    def __init__(
-        self,
-        kind: int,
-        key: str,
-        *,
-        retry_backoff_s: float = 0.1,
-        retry_backoff_max_s: float = 1.0,
-        jitter: Callable[[], float] = lambda: 0.5,
-    ) -> None:
+    def __init__(self, kind: int, key: str, *, retries: RetryPolicy = _WITHOUT_JITTER) -> None:
         self.node_id: int | None = None
         self.error: KafkaError | None = None
         self.last_error: KafkaError | None = None
         self._kind, self._key = kind, key
-        self._backoff = (retry_backoff_s, retry_backoff_max_s)
-        self._jitter = jitter
+        self._retries = retries
         self._due: float | None = float("-inf")
         self._asked_at = float("-inf")
         self._in_flight = False
@@ -84,7 +76,7 @@ class CoordinatorFinder:
         """The broker is not the coordinator any more, or can not be reached: look for it again."""
         self.node_id = None
         if not self._in_flight:
-            self._due = max(now, self._asked_at + self._backoff[0])
+            self._due = max(now, self._asked_at + self._retries.first_s)
 
     def poll(self, now: float) -> Iterable[Send]:
         """Ask any broker when it is time."""
@@ -121,8 +113,8 @@ class CoordinatorFinder:
         self.last_error = error
         if error.code() in REFUSALS and not error.retriable():
             self.error = error  # the connection has reported it
-        elif not error.retriable() and error.code() > 0 and error.code() not in _PASSING and self.error != error:
+        elif not error.retriable() and error.code() > 0 and error.code() not in ELECTING and self.error != error:
             self.error = error
             self._events.append(ErrorEvent(error))
         self._failures += 1
-        self._due = now + backoff_s(self._failures, *self._backoff, self._jitter())
+        self._due = now + self._retries.wait_s(self._failures)

@@ -18,7 +18,8 @@ from headrace.config import Config
 from headrace.errors import CorruptRecordError, KafkaError
 from headrace.machines.cluster.metadata import Metadata
 from headrace.machines.consumer.fetch_plan import FetchPlan
-from headrace.machines.consumer.subscription import PartitionState, PositionPhase, Subscription
+from headrace.machines.consumer.fetch_reactions import FetchReaction, fetch_reaction
+from headrace.machines.consumer.subscription import PartitionState, Subscription
 from headrace.machines.machine import Event, Send
 from headrace.records import BatchInfo, Cursor, Message, scan
 from headrace.records.header import scan_to_damage
@@ -31,7 +32,6 @@ __all__ = ["Fetched", "Fetcher", "RecordsReady"]
 
 _REPLICA_LEASE_S = 300.0
 """How long a preferred replica is used before the leader is asked again (KIP-392)."""
-_REPORTED = frozenset({KafkaError.TOPIC_AUTHORIZATION_FAILED, KafkaError.INVALID_MSG, KafkaError.UNKNOWN})
 
 
 @slotted()
@@ -182,7 +182,7 @@ class Fetcher:
         if batches:  # else the first one is cut off, or damaged
             self._queue_batches(state, data, records, batches)
         if damage is not None:
-            state.phase = PositionPhase.FAILED  # what lies in front of the damage stays in the queue
+            state.go("damaged")  # what lies in front of the damage stays in the queue
             self._tell(state, _damage(damage))
 
     def _queue_batches(self, state: PartitionState, data: PartitionData, records: memoryview | bytes | bytearray,
@@ -203,10 +203,11 @@ class Fetcher:
 
     def _on_partition_error(self, state: PartitionState, data: PartitionData, reply: FetchResponse, now: float) -> None:
         code = data.error_code
-        if code == KafkaError.OFFSET_OUT_OF_RANGE:
+        reaction = fetch_reaction(code)
+        if reaction is FetchReaction.OUT_OF_RANGE:
             self._on_out_of_range(state, data)
             return
-        if code in _REPORTED and state.attempts == 0:
+        if reaction is FetchReaction.TELL and state.attempts == 0:
             self._tell(state, KafkaError(code, f"Fetch from {state.topic}[{state.partition}] at offset "
                                          f"{state.fetch_offset} failed: {KafkaError(code)}"))
         state.replica = -1
@@ -223,7 +224,7 @@ class Fetcher:
             state.replica = -1
             return
         where = f"{state.topic}[{state.partition}]: offset {state.fetch_offset} is out of range"
-        state.phase = PositionPhase.FAILED  # until what was fetched before is handed out
+        state.go("out of range")  # until what was fetched before is handed out
         self._out_of_range.append(_Beyond(state, state.epoch, state.fetch_offset, KafkaError(
             KafkaError._AUTO_OFFSET_RESET, f"{where} and \"auto.offset.reset\" is \"error\": seek() to an offset "
             f"of the log{f', which starts at {data.log_start_offset}' if data.log_start_offset >= 0 else ''}")))
@@ -346,7 +347,7 @@ class Fetcher:
         state = fetched.state
         self._finish(fetched)
         message = Message(topic=state.topic, partition=state.partition, offset=state.position, error=_damage(damage))
-        state.jump(PositionPhase.FAILED, state.position)
+        state.jump("damaged", state.position)
         return message
 
     def _finish(self, fetched: Fetched) -> None:

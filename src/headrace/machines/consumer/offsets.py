@@ -13,8 +13,16 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from uuid import UUID
 
 from headrace.errors import KafkaError
+from headrace.machines.backoff import RetryPolicy
 from headrace.machines.cluster.coordinator import CoordinatorFinder
 from headrace.machines.cluster.metadata import Metadata
+from headrace.machines.consumer.offset_reactions import (
+    OF_CONNECTIONS,
+    OF_COORDINATORS,
+    OF_LEADERS,
+    OffsetReaction,
+    offset_reaction,
+)
 from headrace.machines.consumer.subscription import EARLIEST, Key, PartitionState, PositionPhase, Subscription
 from headrace.machines.groups.ownership import Ownership
 from headrace.machines.machine import Event, Send, because
@@ -38,22 +46,10 @@ from headrace.wire.schema import Struct
 
 __all__ = ["Committed", "Found", "GroupOffsets", "OffsetLookup", "PositionFailed"]
 
-_BACKOFF_S, _BACKOFF_MAX_S = 0.05, 1.0
 _NEVER = float("inf")
 _NO_ID = UUID(int=0)
 _LAST_COMMIT_BY_NAME = 9
 """By id, the offset of a topic that was deleted is not taken for one of another with its name."""
-_STALE_LEADER = frozenset({
-    KafkaError.NOT_LEADER_FOR_PARTITION, KafkaError.FENCED_LEADER_EPOCH, KafkaError.UNKNOWN_LEADER_EPOCH,
-    KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError.LEADER_NOT_AVAILABLE, KafkaError.REPLICA_NOT_AVAILABLE,
-    KafkaError.KAFKA_STORAGE_ERROR, KafkaError.OFFSET_NOT_AVAILABLE,
-})
-_MOVED = frozenset({KafkaError.NOT_COORDINATOR, KafkaError.COORDINATOR_NOT_AVAILABLE})
-_PASSING = frozenset({
-    KafkaError.COORDINATOR_LOAD_IN_PROGRESS, KafkaError.REQUEST_TIMED_OUT, KafkaError.UNKNOWN_TOPIC_OR_PART,
-    KafkaError.UNSTABLE_OFFSET_COMMIT, KafkaError.UNKNOWN_TOPIC_ID,
-})
-_LOST = frozenset({KafkaError._TRANSPORT, KafkaError._TIMED_OUT, KafkaError._RESOLVE, KafkaError._UNKNOWN_BROKER})
 
 Found = Callable[[TopicPartition], None]
 """Told once per partition asked for: its offset, leader epoch and metadata, or its `error`."""
@@ -89,11 +85,11 @@ class _Question:
     def key(self) -> Key:
         return (self.topic, self.partition)
 
-    def back_off(self, now: float, error: KafkaError | None = None) -> None:
+    def back_off(self, now: float, retries: RetryPolicy, error: KafkaError | None = None) -> None:
         self.flying = False
         self.attempts += 1
         self.last_error = error
-        self.not_before = now + min(_BACKOFF_MAX_S, _BACKOFF_S * 2 ** min(self.attempts, 6))
+        self.not_before = now + retries.wait_s(self.attempts)
 
 
 class OffsetLookup:
@@ -104,15 +100,18 @@ class OffsetLookup:
         metadata: who leads which partition.
         isolation_level: 0 or 1; with 1 the last offset is the last stable one.
         timeout_s: seconds for one request.
+        retries: how long to wait before something is asked again.
     """
 
     alone = idle = False  # others read what it decides
 
-    def __init__(self, subscription: Subscription, metadata: Metadata, isolation_level: int, timeout_s: float) -> None:
+    def __init__(self, subscription: Subscription, metadata: Metadata, isolation_level: int, timeout_s: float,
+                 retries: RetryPolicy) -> None:
         self._subscription = subscription
         self._metadata = metadata
         self._isolation_level = isolation_level
         self._timeout_s = timeout_s
+        self._retries = retries
         self._open: list[_Question] = []
         self._seen = -1
         self._deadline: float | None = None
@@ -146,7 +145,7 @@ class OffsetLookup:
             if leader is None:
                 self._metadata.want_topics([question.topic])
                 self._metadata.refresh(now)
-                question.back_off(now)
+                question.back_off(now, self._retries)
             else:
                 question.flying = True
                 in_flight.add(question.key)
@@ -173,22 +172,22 @@ class OffsetLookup:
                 question = waiting.pop((topic.name, data.partition_index), None)
                 if question is None:
                     continue
-                if data.error_code in _STALE_LEADER:
-                    self._metadata.refresh(now)
-                    question.back_off(now)
-                elif data.error_code:
+                if not data.error_code:
+                    self._answer(question, data.offset, data.leader_epoch)
+                elif offset_reaction(OF_LEADERS, data.error_code) is OffsetReaction.FAIL:
                     self._answer(question, error=KafkaError(data.error_code))
                 else:
-                    self._answer(question, data.offset, data.leader_epoch)
+                    self._metadata.refresh(now)
+                    question.back_off(now, self._retries)
         for question in waiting.values():
-            question.back_off(now)
+            question.back_off(now, self._retries)
 
     def on_error(self, send: Send, error: KafkaError, now: float) -> None:
         """Ask again, from whoever leads then, unless the error will not pass."""
         self._metadata.refresh(now)
         for question in send.context:
-            if error.code() in _LOST:
-                question.back_off(now, error)
+            if offset_reaction(OF_CONNECTIONS, error.code()) is OffsetReaction.RETRY:
+                question.back_off(now, self._retries, error)
             else:
                 self._answer(question, error=error)
 
@@ -208,7 +207,7 @@ class OffsetLookup:
             if tp.error is None:
                 self._subscription.positioned(state, tp.offset)
             else:
-                state.jump(PositionPhase.FAILED)
+                state.jump("refused")
                 self._events.append(PositionFailed(state.topic, state.partition, tp.error))
 
         return found
@@ -240,18 +239,20 @@ class GroupOffsets:
         ownership: as which member of the group a partition's offset is committed.
         isolation_level: with 1, offsets of open transactions are waited for (KIP-447).
         timeout_s: seconds for one request.
+        retries: how long to wait before something is asked again.
     """
 
     alone = idle = False  # others read what it decides
 
     def __init__(self, group_id: str, subscription: Subscription, finder: CoordinatorFinder, ownership: Ownership,
-                 isolation_level: int, timeout_s: float) -> None:
+                 isolation_level: int, timeout_s: float, retries: RetryPolicy) -> None:
         self._group_id = group_id
         self._subscription = subscription
         self._finder = finder
         self._ownership = ownership
         self._require_stable = isolation_level == 1
         self._timeout_s = timeout_s
+        self._retries = retries
         self._questions: list[_Question] = []
         self._commits: list[_Commit] = []
         self._seen = -1
@@ -338,14 +339,14 @@ class GroupOffsets:
         """Find the coordinator again and repeat; committing the same offsets twice does no harm."""
         self._finder.invalidate(now)
         if isinstance(send.context, _Commit):
-            if error.code() in _LOST:
-                send.context.back_off(now, error)
+            if offset_reaction(OF_CONNECTIONS, error.code()) is OffsetReaction.RETRY:
+                send.context.back_off(now, self._retries, error)
             else:
                 self._fail(send.context, error)
             return
         for question in send.context:
-            if error.code() in _LOST:
-                question.back_off(now, error)
+            if offset_reaction(OF_CONNECTIONS, error.code()) is OffsetReaction.RETRY:
+                question.back_off(now, self._retries, error)
             else:
                 self._answer(question, error=error)
 
@@ -379,7 +380,7 @@ class GroupOffsets:
                 state.committed = tp.offset
                 self._subscription.positioned(state, tp.offset)
             elif tp.error is not None:
-                state.jump(PositionPhase.FAILED)
+                state.jump("refused")
                 self._events.append(PositionFailed(state.topic, state.partition, tp.error))
             elif not self._subscription.reset_by_policy(state):
                 text = (f"{state.topic}[{state.partition}]: group {self._group_id!r} has no committed offset and "
@@ -406,23 +407,22 @@ class GroupOffsets:
         found = {(t.name, p.partition_index): p for t in reply.topics for p in t.partitions}
         for question in questions:
             data = found.get(question.key)
-            if data is None or data.error_code in _MOVED or data.error_code in _PASSING:
-                self._on_group_error([question], data.error_code if data else 0, now)
-            elif data.error_code:
-                self._answer(question, error=KafkaError(data.error_code))
+            if data is None or data.error_code:
+                self._on_group_error([question], data.error_code if data else KafkaError.NO_ERROR, now)
             elif data.committed_offset < 0:
                 self._answer(question)
             else:
                 self._answer(question, data.committed_offset, data.committed_leader_epoch, data.metadata)
 
     def _on_group_error(self, questions: list[_Question], code: int, now: float) -> None:
-        if code in _MOVED:
+        reaction = offset_reaction(OF_COORDINATORS, code)
+        if reaction is OffsetReaction.MOVED:
             self._finder.invalidate(now)
         for question in questions:
-            if code in _MOVED or code in _PASSING or code == 0:
-                question.back_off(now)
-            else:
+            if reaction is OffsetReaction.FAIL:
                 self._answer(question, error=KafkaError(code))
+            else:
+                question.back_off(now, self._retries)
 
     def _answer(self, question: _Question, offset: int = OFFSET_INVALID, leader_epoch: int = -1,
                 metadata: str | None = None, error: KafkaError | None = None) -> None:
@@ -456,10 +456,11 @@ class GroupOffsets:
         codes = {(t.name or names.get(t.topic_id, ""), p.partition_index): p.error_code
                  for t in reply.topics for p in t.partitions}
         failed = {code for (topic, _), code in codes.items() if code and topic not in commit.forgotten}
-        if failed & (_MOVED | _PASSING) and now < commit.expires_at:
-            if failed & _MOVED:
+        reactions = {offset_reaction(OF_COORDINATORS, code) for code in failed}
+        if reactions - {OffsetReaction.FAIL} and now < commit.expires_at:
+            if OffsetReaction.MOVED in reactions:
                 self._finder.invalidate(now)
-            commit.back_off(now)
+            commit.back_off(now, self._retries)
             return
         for tp in commit.partitions:
             missing = KafkaError.UNKNOWN_TOPIC_OR_PART if tp.topic in commit.forgotten else KafkaError._NO_OFFSET
@@ -502,11 +503,11 @@ class _Commit:
     def is_void(self) -> bool:
         return all(tp.topic in self.forgotten for tp in self.partitions)
 
-    def back_off(self, now: float, error: KafkaError | None = None) -> None:
+    def back_off(self, now: float, retries: RetryPolicy, error: KafkaError | None = None) -> None:
         self.flying = False
         self.attempts += 1
         self.last_error = error
-        self.not_before = now + min(_BACKOFF_MAX_S, _BACKOFF_S * 2 ** min(self.attempts, 6))
+        self.not_before = now + retries.wait_s(self.attempts)
 
 
 def _all_of(count: int, partitions: list[TopicPartition], done: Committed) -> Committed:

@@ -16,6 +16,7 @@ from enum import Enum
 from uuid import UUID
 
 from headrace.errors import KafkaError, KafkaException
+from headrace.states import Transitions, from_each
 from headrace.types.records import (
     OFFSET_BEGINNING,
     OFFSET_END,
@@ -24,7 +25,7 @@ from headrace.types.records import (
     TopicPartition,
 )
 
-__all__ = ["EARLIEST", "LATEST", "Key", "PartitionState", "PositionPhase", "Subscription"]
+__all__ = ["EARLIEST", "LATEST", "POSITION_TRANSITIONS", "Key", "PartitionState", "PositionPhase", "Subscription"]
 
 Key = tuple[str, int]
 """Topic and partition: the dictionary key of everything that belongs to one partition."""
@@ -42,6 +43,22 @@ class PositionPhase(Enum):
     RESET = "waits for the first or last offset of the log"
     FETCH = "has a position and is fetched"
     FAILED = "is not fetched: the application is told, and must seek"
+
+
+_P = PositionPhase
+POSITION_TRANSITIONS = Transitions("The position of a partition", PositionPhase.COMMITTED, {
+    **from_each(_P, "seek", _P.FETCH),
+    **from_each(_P, "ask the group", _P.COMMITTED),
+    **from_each(_P, "reset", _P.RESET),
+    **from_each((_P.COMMITTED, _P.RESET), "found", _P.FETCH),
+    **from_each((_P.COMMITTED, _P.RESET), "refused", _P.FAILED),
+    **from_each((_P.FETCH, _P.FAILED), "damaged", _P.FAILED),
+    **from_each((_P.FETCH, _P.FAILED), "out of range", _P.FAILED),
+    **from_each(_P, "no reset", _P.FAILED),
+    **from_each(_P, "taken away", _P.FAILED),
+    **{(phase, "ask again"): phase for phase in (_P.COMMITTED, _P.RESET, _P.FAILED)},
+})
+"""The only ways from one phase to another. "no reset": `auto.offset.reset` says that it is an error."""
 
 
 class PartitionState:
@@ -76,7 +93,7 @@ class PartitionState:
         self.topic = topic
         self.partition = partition
         self.epoch = 0
-        self.phase = PositionPhase.COMMITTED
+        self.phase = POSITION_TRANSITIONS.first
         self.busy = False
         self.reset_timestamp = LATEST
         self.position = OFFSET_INVALID
@@ -114,10 +131,14 @@ class PartitionState:
         """The same in records, by the batches' own word: those of aborted transactions count as well."""
         return self.received_records - self.released_records
 
-    def jump(self, phase: PositionPhase, offset: int = OFFSET_INVALID) -> None:
-        """Leave the current position; everything fetched for it becomes stale."""
+    def go(self, trigger: str) -> None:
+        """Another phase; the position and what was fetched for it stay."""
+        self.phase = POSITION_TRANSITIONS.go(self.phase, trigger)
+
+    def jump(self, trigger: str, offset: int = OFFSET_INVALID) -> None:
+        """Another phase, and another position; everything fetched for the present one becomes stale."""
         self.epoch += 1
-        self.phase = phase
+        self.phase = POSITION_TRANSITIONS.go(self.phase, trigger)
         self.busy = False
         self.position = self.fetch_offset = offset
         self.eof_offset = self.leader_epoch = -1
@@ -214,7 +235,7 @@ class Subscription:
             self.states = before
             raise
         for state in before.values():
-            state.jump(PositionPhase.FAILED)
+            state.jump("taken away")
 
     def add(self, partitions: Iterable[TopicPartition]) -> None:
         """Assign more partitions; each starts at its `offset`, logical offsets included.
@@ -247,7 +268,7 @@ class Subscription:
         left = dict(self.states)
         for state in gone:
             left.pop(state.key, None)
-            state.jump(PositionPhase.FAILED)
+            state.jump("taken away")
         self.states = left
         self.version += 1
 
@@ -274,12 +295,12 @@ class Subscription:
 
     def _start(self, state: PartitionState, offset: int) -> None:
         if offset >= 0:
-            state.jump(PositionPhase.FETCH, offset)
+            state.jump("seek", offset)
         elif offset in (OFFSET_BEGINNING, OFFSET_END):
             self.reset(state, EARLIEST if offset == OFFSET_BEGINNING else LATEST)
         elif offset in (OFFSET_STORED, OFFSET_INVALID):
             if self._group_id:
-                state.jump(PositionPhase.COMMITTED)
+                state.jump("ask the group")
             else:
                 self.reset_by_policy(state)
         else:
@@ -287,7 +308,7 @@ class Subscription:
 
     def reset(self, state: PartitionState, timestamp: int) -> None:
         """Have the position looked up: `EARLIEST` or `LATEST`."""
-        state.jump(PositionPhase.RESET)
+        state.jump("reset")
         state.reset_timestamp = timestamp
         self.version += 1
 
@@ -295,7 +316,7 @@ class Subscription:
         """Do what `auto.offset.reset` says; False when it says that this is an error."""
         timestamp = _RESETS[self._reset]
         if timestamp is None:
-            state.jump(PositionPhase.FAILED)
+            state.jump("no reset")
             return False
         self.reset(state, timestamp)
         return True
@@ -311,13 +332,13 @@ class Subscription:
         state.high_watermark = state.log_start = state.replica = -1
         if state.phase is PositionPhase.FETCH:
             return self.reset_by_policy(state)
-        state.jump(state.phase)  # what is on its way may be an answer about the old one
+        state.jump("ask again")  # what is on its way may be an answer about the old one
         self.version += 1
         return True
 
     def positioned(self, state: PartitionState, offset: int) -> None:
         """A lookup found where to start."""
-        state.jump(PositionPhase.FETCH, offset)
+        state.jump("found", offset)
         self.version += 1
 
     # Offsets to commit

@@ -16,6 +16,7 @@ from typing import Final
 
 from headrace.config import Config
 from headrace.errors import KafkaError, ProtocolError
+from headrace.machines.backoff import RetryPolicy
 from headrace.machines.cluster.coordinator import CoordinatorFinder
 from headrace.machines.cluster.metadata import Metadata
 from headrace.machines.consumer.subscription import Key, Subscription
@@ -26,9 +27,11 @@ from headrace.machines.groups.assignors import (
     write_assignment,
     write_subscription,
 )
+from headrace.machines.groups.classic_reactions import GroupReaction, group_reaction
 from headrace.machines.groups.membership import Change, GroupFailed, Left, Rebalance
 from headrace.machines.machine import Event, Send
 from headrace.machines.producer.transaction_requests import ConsumerGroupMetadata
+from headrace.states import Transitions, from_each
 from headrace.types.records import TopicPartition
 from headrace.wire.messages.groups.classic_groups import (
     HeartbeatRequest,
@@ -51,8 +54,6 @@ _NO_GENERATION: Final = -1
 _NEVER: Final = float("inf")
 _JOIN_SLACK_S: Final = 5.0
 """The coordinator answers JoinGroup within the rebalance timeout; the request waits a little longer."""
-_BACKOFF_S: Final = 0.1
-_BACKOFF_MAX_S: Final = 1.0
 _REPORT_BACKOFF_S: Final = 5.0
 """Pause after an error that only the user or an administrator can mend."""
 
@@ -82,7 +83,7 @@ _ANY_MEMBER = (
     JoinState.STABLE,
 )
 
-TRANSITIONS: dict[tuple[JoinState, str], JoinState] = {
+TRANSITIONS: Final = Transitions("A member of a classic group", JoinState.OUTSIDE, {
     (JoinState.OUTSIDE, "subscribe"): JoinState.PREPARING,
     (JoinState.PREPARING, "prepared"): JoinState.JOINING,
     (JoinState.JOINING, "joined"): JoinState.SYNCING,
@@ -97,14 +98,10 @@ TRANSITIONS: dict[tuple[JoinState, str], JoinState] = {
     (JoinState.LOSING, "stalled"): JoinState.STALLED,
     (JoinState.STALLED, "polled"): JoinState.PREPARING,
     (JoinState.LEAVING, "left"): JoinState.OUTSIDE,
-    **{(state, "lost"): JoinState.LOSING for state in _ANY_MEMBER},
-    **{(state, "fenced"): JoinState.FENCED for state in (*_ANY_MEMBER, JoinState.LOSING)},
-    **{
-        (state, "leave"): JoinState.LEAVING
-        for state in JoinState
-        if state not in (JoinState.OUTSIDE, JoinState.LEAVING)
-    },
-}
+    **from_each(_ANY_MEMBER, "lost", JoinState.LOSING),
+    **from_each((*_ANY_MEMBER, JoinState.LOSING), "fenced", JoinState.FENCED),
+    **from_each((*_ANY_MEMBER, JoinState.LOSING, JoinState.STALLED, JoinState.FENCED), "leave", JoinState.LEAVING),
+})
 """The only ways from one state to another."""
 
 
@@ -125,7 +122,7 @@ class ClassicGroup:
         self.member_id = ""
         self.generation = _NO_GENERATION
         self.instance_id: str | None = config["group.instance.id"] or None
-        self.state = JoinState.OUTSIDE
+        self.state = TRANSITIONS.first
         self.stalled = False
         self.application_at = _NEVER
         self._group_id: str = config["group.id"]
@@ -137,6 +134,7 @@ class ClassicGroup:
         self._heartbeat_s = config.seconds("heartbeat.interval.ms")
         self._max_poll_s = config.seconds("max.poll.interval.ms")
         self._request_timeout_s = config.seconds("socket.timeout.ms")
+        self._retries = RetryPolicy.of(config)
         self._subscription = subscription
         self._metadata = metadata
         self._finder = finder
@@ -293,7 +291,7 @@ class ClassicGroup:
         self._finder.invalidate(now)
         if isinstance(send.request, HeartbeatRequest):
             self._heartbeat_flying = False
-            self._next_heartbeat = now + _BACKOFF_S
+            self._next_heartbeat = now + self._retries.first_s
         elif isinstance(send.request, LeaveGroupRequest):
             self._on_left()
         elif send.context is self._round:
@@ -302,7 +300,7 @@ class ClassicGroup:
                 self._retry(now, KafkaError(error.code()) if error.code() == KafkaError._UNSUPPORTED_FEATURE else None)
 
     def _go(self, trigger: str) -> None:
-        self.state = TRANSITIONS[self.state, trigger]
+        self.state = TRANSITIONS.go(self.state, trigger)
         self.stalled = self.state is JoinState.STALLED
 
     @property
@@ -498,29 +496,27 @@ class ClassicGroup:
 
     def _on_round_error(self, code: int, now: float) -> None:
         """JoinGroup or SyncGroup was refused."""
-        if code in (KafkaError.UNKNOWN_MEMBER_ID, KafkaError.ILLEGAL_GENERATION):
-            if self._owned:
-                self._lose()
-            else:
-                self._forget_member()
-                self._retry(now, None, at_once=self._attempts == 0)
-        elif code == KafkaError.FENCED_INSTANCE_ID:
+        reaction = group_reaction(code)
+        if reaction is GroupReaction.DROPPED and self._owned:
+            self._lose()
+        elif reaction is GroupReaction.DROPPED:
+            self._forget_member()
+            self._retry(now, None, at_once=self._attempts == 0)
+        elif reaction is GroupReaction.FENCED:
             self._fence()
-        elif code in (KafkaError.NOT_COORDINATOR, KafkaError.COORDINATOR_NOT_AVAILABLE):
+        elif reaction is GroupReaction.MOVED:
             self._finder.invalidate(now)
             self._retry(now, None)
-        elif code == KafkaError.REBALANCE_IN_PROGRESS:
-            self._retry(now, None, at_once=True)
-        elif KafkaError(code).retriable():
-            self._retry(now, None)
+        elif reaction is not GroupReaction.REFUSED:
+            self._retry(now, None, at_once=reaction is GroupReaction.REBALANCE)
         else:
             self._retry(now, KafkaError(code, f"Group {self._group_id!r} refused this member: {KafkaError(code)}"))
 
     def _retry(self, now: float, report: KafkaError | None, at_once: bool = False) -> None:
         self._go("retry")
         self._flying = False
-        pause = min(_BACKOFF_MAX_S, _BACKOFF_S * 2 ** min(self._attempts, 6))
         self._attempts += 1
+        pause = self._retries.wait_s(self._attempts)
         if report is not None:
             pause = _REPORT_BACKOFF_S
             self._events.append(GroupFailed(report))
@@ -548,18 +544,19 @@ class ClassicGroup:
     def _on_heartbeat(self, code: int, send: Send, now: float) -> None:
         if send.context != self.generation or not self._is_member:
             return
-        if code in (KafkaError.NO_ERROR, KafkaError.REBALANCE_IN_PROGRESS):
+        reaction = group_reaction(code) if code else None
+        if reaction in (None, GroupReaction.REBALANCE):
             self._heard_at = now
-            if code and self.state in (JoinState.STABLE, JoinState.ASSIGNING, JoinState.REVOKING):
+            if reaction and self.state in (JoinState.STABLE, JoinState.ASSIGNING, JoinState.REVOKING):
                 self._rejoin_reason = self._rejoin_reason or "the group rebalances"
-        elif code in (KafkaError.NOT_COORDINATOR, KafkaError.COORDINATOR_NOT_AVAILABLE):
+        elif reaction is GroupReaction.MOVED:
             self._finder.invalidate(now)
             self._next_heartbeat = now
-        elif code in (KafkaError.UNKNOWN_MEMBER_ID, KafkaError.ILLEGAL_GENERATION):
+        elif reaction is GroupReaction.DROPPED:
             self._lose()
-        elif code == KafkaError.FENCED_INSTANCE_ID:
+        elif reaction is GroupReaction.FENCED:
             self._fence()
-        elif not KafkaError(code).retriable():
+        elif reaction is GroupReaction.REFUSED:
             self._events.append(GroupFailed(KafkaError(code)))
 
     def _leave(self, coordinator: int | None) -> Iterator[Send]:

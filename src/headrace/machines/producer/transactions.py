@@ -2,10 +2,7 @@
 
 An operation (`INIT`, `OFFSETS`, `COMMIT`, `ABORT`) is begun by the client and ends with one `OperationDone`. One
 request is under way at a time, in this order: a producer id, partitions to add, offsets to add, the end.
-
-    UNINITIALIZED -> INITIALIZING -> READY -> OPEN -> COMMITTING -> READY
-                                               |  \\-> ABORTING ---> READY
-                                               \\-> DOOMED: only abort() helps       any -> FAILED: nothing helps
+`TXN_TRANSITIONS` says what may follow what.
 
 With transactions version 2 (KIP-890) the coordinator learns of partitions by itself, and every transaction has an
 epoch of its own, so that nothing late can fall into the next one. With version 1 the same is reached by asking for a
@@ -36,6 +33,7 @@ from headrace.machines.producer.transaction_requests import (
     offset_keys,
 )
 from headrace.slotted import field, slotted
+from headrace.states import Transitions, from_each
 from headrace.types.records import TopicPartition
 from headrace.wire.messages.producer.produce import InitProducerIdRequest, InitProducerIdResponse
 from headrace.wire.messages.producer.transactions import (
@@ -51,6 +49,7 @@ from headrace.wire.schema import Request, Struct
 
 __all__ = [
     "ANY_VERSION",
+    "TXN_TRANSITIONS",
     "ConsumerGroupMetadata",
     "Operation",
     "OperationDone",
@@ -77,11 +76,24 @@ class TxnState(Enum):
     UNINITIALIZED = "init_transactions() was not called"
     INITIALIZING = "init_transactions() is under way"
     READY = "no transaction is open"
-    OPEN = "a transaction is open"
+    IN_TRANSACTION = "a transaction is open"
     COMMITTING = "commit_transaction() is under way"
     ABORTING = "abort_transaction() is under way"
-    DOOMED = "the transaction must be aborted"
-    FAILED = "the producer can not go on"
+    ABORTABLE_ERROR = "the transaction must be aborted"
+    FATAL_ERROR = "the producer can not go on"
+
+
+_T = TxnState
+TXN_TRANSITIONS: Final = Transitions("A transactional producer", TxnState.UNINITIALIZED, {
+    (_T.UNINITIALIZED, "init_transactions"): _T.INITIALIZING,
+    (_T.READY, "begin_transaction"): _T.IN_TRANSACTION,
+    (_T.IN_TRANSACTION, "commit_transaction"): _T.COMMITTING,
+    **from_each((_T.IN_TRANSACTION, _T.ABORTABLE_ERROR), "abort_transaction", _T.ABORTING),
+    **from_each((_T.INITIALIZING, _T.COMMITTING, _T.ABORTING), "done", _T.READY),
+    **from_each((_T.IN_TRANSACTION, _T.COMMITTING), "abortable error", _T.ABORTABLE_ERROR),
+    **from_each((state for state in _T if state is not _T.FATAL_ERROR), "fatal error", _T.FATAL_ERROR),
+})
+"""The only ways from one state to another."""
 
 
 class Operation(Enum):
@@ -154,7 +166,7 @@ class Transactions:
 
     Attributes:
         state: where the producer is in its life.
-        error: why it is DOOMED or FAILED, None otherwise.
+        error: why it is in an error state, None otherwise.
         version: 1 or 2, of the transaction protocol; settled when a transaction begins.
         work: told by the producer once both exist.
     """
@@ -173,7 +185,7 @@ class Transactions:
         request_timeout_s: float,
         backoff_s: Callable[[int], float],
     ) -> None:
-        self.state = TxnState.UNINITIALIZED
+        self.state = TXN_TRANSITIONS.first
         self.error: KafkaError | None = None
         self._identity = TransactionalIdentity(transactional_id)
         self.version = 1
@@ -200,24 +212,20 @@ class Transactions:
 
     def begin(self, operation: Operation) -> KafkaError | None:
         """Begin `INIT`, `COMMIT` or `ABORT`; an error if this is not the time for it. `OperationDone` follows else."""
-        if self.state is TxnState.FAILED:
+        if self.state is TxnState.FATAL_ERROR:
             return self.error
-        if operation is Operation.INIT:
-            return self._move((TxnState.UNINITIALIZED,), TxnState.INITIALIZING, operation)
-        if operation is Operation.ABORT:
-            refused = self._move((TxnState.OPEN, TxnState.DOOMED), TxnState.ABORTING, operation)
-            if refused is None:
-                self._end_offsets(KafkaError(KafkaError._STATE, "the transaction was aborted meanwhile"))
-            return refused
-        if self.state is TxnState.DOOMED:
+        if operation is Operation.COMMIT and self.state is TxnState.ABORTABLE_ERROR:
             return self.error
-        return self._move((TxnState.OPEN,), TxnState.COMMITTING, operation)
+        refused = self._move(operation.value)
+        if refused is None and operation is Operation.ABORT:
+            self._end_offsets(KafkaError(KafkaError._STATE, "the transaction was aborted meanwhile"))
+        return refused
 
     def open(self) -> KafkaError | None:
         """Open a transaction; an error if this is not the time for it. Takes no request."""
-        if self.state is TxnState.FAILED:
+        if self.state is TxnState.FATAL_ERROR:
             return self.error
-        refused = self._move((TxnState.READY,), TxnState.OPEN, None)
+        refused = self._move("begin_transaction")
         if refused is None:
             self._contents = _Contents()
             fresh = self._recovering or not self._used_by_version_1
@@ -232,9 +240,9 @@ class Transactions:
 
     def add_offsets(self, offsets: Iterable[TopicPartition], member: ConsumerGroupMetadata) -> KafkaError | None:
         """Put a consumer's offsets into the transaction; an error if that can not be begun."""
-        if self.state in (TxnState.DOOMED, TxnState.FAILED):
+        if self.state in (TxnState.ABORTABLE_ERROR, TxnState.FATAL_ERROR):
             return self.error
-        if self.state is not TxnState.OPEN:
+        if self.state is not TxnState.IN_TRANSACTION:
             return self._wrong_state(Operation.OFFSETS.value)
         if self._offsets is not None:
             return KafkaError(
@@ -248,11 +256,15 @@ class Transactions:
         self._offsets = _Offsets(member, wanted)
         return None
 
-    def _move(self, allowed: tuple[TxnState, ...], to: TxnState, operation: Operation | None) -> KafkaError | None:
-        if self.state not in allowed:
-            return self._wrong_state(operation.value if operation else "begin_transaction")
-        self.state, self._due, self._failures = to, -_NEVER, 0
+    def _move(self, call: str) -> KafkaError | None:
+        if not TXN_TRANSITIONS.allows(self.state, call):
+            return self._wrong_state(call)
+        self._go(call)
+        self._due, self._failures = -_NEVER, 0
         return None
+
+    def _go(self, trigger: str) -> None:
+        self.state = TXN_TRANSITIONS.go(self.state, trigger)
 
     def _wrong_state(self, call: str) -> KafkaError:
         busy = self.state in _UNDER_WAY
@@ -283,7 +295,8 @@ class Transactions:
 
     def admits(self, topic: str, partition: int) -> bool:
         """May batches for this partition be sent? With version 1 the coordinator must know of the partition first."""
-        if self.state not in (TxnState.OPEN, TxnState.COMMITTING) or self._recovering or self._contents.ending:
+        may_write = self.state in (TxnState.IN_TRANSACTION, TxnState.COMMITTING)
+        if not may_write or self._recovering or self._contents.ending:
             return False
         key = (topic, partition)
         if self.version >= _VERSION_2:
@@ -329,7 +342,7 @@ class Transactions:
 
     def poll(self, now: float) -> Iterator[Send]:
         """The next request, if one is due."""
-        if self._flying is not None or now < self._due or self.state is TxnState.FAILED:
+        if self._flying is not None or now < self._due or self.state is TxnState.FATAL_ERROR:
             return
         self._due = -_NEVER
         request, finder = self._next()
@@ -348,7 +361,7 @@ class Transactions:
         contents = self._contents
         if self.state is TxnState.INITIALIZING or self._recovering:
             return self._identity.initialise(self._timeout_ms), self._finder
-        if self.state in (TxnState.OPEN, TxnState.COMMITTING):
+        if self.state in (TxnState.IN_TRANSACTION, TxnState.COMMITTING):
             if contents.wanted:
                 contents.started = True
                 return self._identity.add_partitions(contents.wanted), self._finder
@@ -375,7 +388,8 @@ class Transactions:
 
     def deadline(self) -> float | None:
         """When to try again after a failure."""
-        return self._due if self._flying is None and self._due > -_NEVER and self.state is not TxnState.FAILED else None
+        waits = self._flying is None and self._due > -_NEVER and self.state is not TxnState.FATAL_ERROR
+        return self._due if waits else None
 
     def events(self) -> list[Event]:
         """Operations that have ended."""
@@ -387,7 +401,7 @@ class Transactions:
     def on_reply(self, send: Send, reply: Struct | None, now: float) -> None:
         """A coordinator answered."""
         self._flying, self._due, self._last_error = None, -_NEVER, None
-        if self.state is TxnState.FAILED:
+        if self.state is TxnState.FATAL_ERROR:
             return
         if isinstance(reply, InitProducerIdResponse):
             self._can_recover = send.version not in _WITHOUT_RECOVERY
@@ -540,8 +554,8 @@ class Transactions:
                                   "told from the next one's before Kafka 2.5: close this producer and make another"))
 
     def _finish(self, operation: Operation) -> None:
-        self.state, self.error, self._due = TxnState.READY, None, -_NEVER
-        self._failures = 0
+        self._go("done")
+        self.error, self._due, self._failures = None, -_NEVER, 0
         self._events.append(OperationDone(operation))
 
     def _on_lookup_failed(self, finder: CoordinatorFinder, error: KafkaError) -> None:
@@ -553,23 +567,23 @@ class Transactions:
     def _doom(self, error: KafkaError, *, bump: bool) -> None:
         """Only an abort helps; what is under way ends with the error."""
         self._contents.bump |= bump
-        if self.state not in (TxnState.OPEN, TxnState.COMMITTING):
+        if not TXN_TRANSITIONS.allows(self.state, "abortable error"):
             return
         under_way = Operation.COMMIT if self.state is TxnState.COMMITTING else None
-        self.state = TxnState.DOOMED
+        self._go("abortable error")
         self.error = KafkaError(error.code(), error.str(), retriable=False, txn_requires_abort=True,
                                 maybe_applied=error.maybe_applied)
         self._end_with_error(under_way, self.error)
 
     def _fail(self, error: KafkaError) -> None:
         """Nothing helps any more; what is under way ends with the error."""
-        if self.state is TxnState.FAILED:
+        if self.state is TxnState.FATAL_ERROR:
             return
         under_way = _UNDER_WAY.get(self.state)
         fenced = error.code() in (KafkaError.INVALID_PRODUCER_EPOCH, KafkaError.PRODUCER_FENCED)
         code = KafkaError._FENCED if fenced else error.code()
         committed = self.state is TxnState.COMMITTING and self._contents.end_uncertain
-        self.state = TxnState.FAILED
+        self._go("fatal error")
         self.error = KafkaError(code, error.str(), fatal=True, retriable=False,
                                 maybe_applied=error.maybe_applied or committed)
         self._end_with_error(under_way, self.error)

@@ -181,7 +181,7 @@ def test_a_consumer_that_was_thrown_out_does_not_pass_as_one_without_a_group(bro
         consumer.poll(0)
         place = consumer.consumer_group_metadata()
         assert place.member_id == consumer.memberid()
-        group = consumer._core.group
+        group = consumer._engine.group
         assert group is not None
         generation, group.generation = group.generation, -1  # in the background
         consumer.poll(0)

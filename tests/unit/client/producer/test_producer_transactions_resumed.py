@@ -131,7 +131,7 @@ async def failed_unheard(broker: EmbeddedBroker, call: Call, machine: Transactio
     broker.add_fault(Fault(action=Action.ERROR, request=EndTxnRequest, error_code=KafkaError.TRANSACTION_ABORTABLE,
                            effect=lambda cluster: time.sleep(0.3)))
     assert await refused(call, "commit_transaction", 0.1) == KafkaError._TIMED_OUT
-    await until(machine, TxnState.DOOMED)
+    await until(machine, TxnState.ABORTABLE_ERROR)
 
 
 def test_a_commit_that_failed_when_nobody_waited_says_so_before_it_can_be_aborted(broker, through):

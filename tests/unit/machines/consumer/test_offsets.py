@@ -8,6 +8,7 @@ from uuid import UUID
 import pytest
 
 from headrace.errors import KafkaError
+from headrace.machines.backoff import RetryPolicy
 from headrace.machines.cluster.coordinator import CoordinatorFinder
 from headrace.machines.cluster.metadata import Metadata
 from headrace.machines.consumer.offsets import GroupOffsets, OffsetLookup, PositionFailed
@@ -55,10 +56,10 @@ class Bench:
         self.subscription = Subscription(group_id, reset)
         self.finder = CoordinatorFinder(0, "g")
         self.find()
-        self.lookup = OffsetLookup(self.subscription, self.metadata, 1, 30.0)
+        self.lookup = OffsetLookup(self.subscription, self.metadata, 1, 30.0, RetryPolicy())
         self.ownership = Ownership("g", None)
         self.meet(Change.ASSIGN, 3)
-        self.group = GroupOffsets("g", self.subscription, self.finder, self.ownership, 1, 30.0)
+        self.group = GroupOffsets("g", self.subscription, self.finder, self.ownership, 1, 30.0, RetryPolicy())
         self.found: list[TopicPartition] = []
         self.done: list[tuple[list[TopicPartition], KafkaError | None]] = []
 

@@ -265,6 +265,16 @@ def test_a_passing_error_while_joining_is_ridden_out_in_silence(code: int) -> No
     assert bench.events(GroupFailed) == []
 
 
+def test_the_pause_before_it_joins_again_is_what_the_properties_say() -> None:
+    bench = Bench(properties={"retry.backoff.ms": 20, "retry.backoff.max.ms": 40})
+    for wait_s in (0.02, 0.04, 0.04):
+        bench.reply(bench.send(JoinGroupRequest), JoinGroupResponse(
+            error_code=KafkaError.COORDINATOR_LOAD_IN_PROGRESS, member_id="", protocol_name=""))
+        bench.now += wait_s - 0.001
+        bench.silent()
+        bench.now += 0.002
+
+
 def test_a_refusal_that_a_person_must_mend_is_told_and_tried_again_later() -> None:
     bench = Bench()
     bench.reply(bench.send(JoinGroupRequest), JoinGroupResponse(
@@ -415,7 +425,7 @@ def test_a_member_that_leaves_while_it_joins_again_does_not_mind_the_answer(kind
 
 
 def test_every_state_can_be_reached_and_left() -> None:
-    reached = set(TRANSITIONS.values())
-    left = {state for state, _ in TRANSITIONS}
+    reached = {after for _, _, after in TRANSITIONS}
+    left = {state for state, _, _ in TRANSITIONS}
     assert reached == set(JoinState)
     assert left == set(JoinState)

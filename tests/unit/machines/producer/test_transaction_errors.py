@@ -93,7 +93,7 @@ def test_each_class_does_what_it_says(version, request_type, code, kind):
         assert driven.expect(request_type).request == send.request
         return
     fatal = kind in (C.FENCED, C.FATAL) or request_type is InitProducerIdRequest
-    assert driven.machine.state is (TxnState.FAILED if fatal else TxnState.DOOMED)
+    assert driven.machine.state is (TxnState.FATAL_ERROR if fatal else TxnState.ABORTABLE_ERROR)
     error = driven.machine.error
     assert error == (K._FENCED if kind is C.FENCED else code)
     assert (error.fatal(), error.txn_requires_abort()) == (fatal, not fatal)

@@ -60,11 +60,11 @@ RULES = {  # what each call says in each state: None is allowed
     TxnState.UNINITIALIZED: (None, K._STATE, K._STATE, K._STATE, K._STATE),
     TxnState.INITIALIZING: (K._CONFLICT, K._CONFLICT, K._CONFLICT, K._CONFLICT, K._CONFLICT),
     TxnState.READY: (K._STATE, None, K._STATE, K._STATE, K._STATE),
-    TxnState.OPEN: (K._STATE, K._STATE, None, None, None),
+    TxnState.IN_TRANSACTION: (K._STATE, K._STATE, None, None, None),
     TxnState.COMMITTING: (K._CONFLICT, K._CONFLICT, K._CONFLICT, K._CONFLICT, K._CONFLICT),
     TxnState.ABORTING: (K._CONFLICT, K._CONFLICT, K._CONFLICT, K._CONFLICT, K._CONFLICT),
-    TxnState.DOOMED: (K._STATE, K._STATE, ABORT, ABORT, None),
-    TxnState.FAILED: (FATAL, FATAL, FATAL, FATAL, FATAL),
+    TxnState.ABORTABLE_ERROR: (K._STATE, K._STATE, ABORT, ABORT, None),
+    TxnState.FATAL_ERROR: (FATAL, FATAL, FATAL, FATAL, FATAL),
 }
 
 
@@ -82,9 +82,9 @@ def in_state(state: TxnState, version: int) -> Driven:
         driven.writing().ending(Operation.COMMIT)
     elif state is TxnState.ABORTING:
         driven.writing().ending(Operation.ABORT)
-    elif state is TxnState.DOOMED:
+    elif state is TxnState.ABORTABLE_ERROR:
         driven.machine.on_record_failed(K(K._MSG_TIMED_OUT))
-    elif state is TxnState.FAILED:
+    elif state is TxnState.FATAL_ERROR:
         driven.machine.on_fatal(K(K.PRODUCER_FENCED))
     assert driven.machine.state is state
     return driven
@@ -185,7 +185,7 @@ def test_a_record_that_comes_after_the_end_was_asked_for_neither_gets_in_nor_hol
 
 
 @pytest.mark.parametrize(
-    "state", [TxnState.UNINITIALIZED, TxnState.READY, TxnState.ABORTING, TxnState.DOOMED, TxnState.FAILED]
+    "state", [TxnState.UNINITIALIZED, TxnState.READY, TxnState.ABORTING, TxnState.ABORTABLE_ERROR, TxnState.FATAL_ERROR]
 )
 def test_records_are_sent_in_open_transactions_only(state):
     assert not in_state(state, 2).machine.admits("t", 0)
@@ -309,7 +309,7 @@ def test_a_group_that_may_not_be_used_dooms_the_transaction_only(either):
     if either.machine.version == 1:
         either.accept(either.expect(AddOffsetsToTxnRequest))
     assert either.sent() is None
-    assert either.machine.state is TxnState.DOOMED
+    assert either.machine.state is TxnState.ABORTABLE_ERROR
     assert either.done()[Operation.OFFSETS] == K.GROUP_AUTHORIZATION_FAILED
 
 
@@ -509,7 +509,7 @@ def test_version_2_gets_its_epoch_with_the_end_whatever_was_lost(two):
 def test_after_a_batch_that_was_given_up_version_1_needs_a_new_epoch_if_it_had_a_number(one, sent, uncertain, epoch):
     one.opened().writing()
     one.machine.on_batch_failed(K(K._MSG_TIMED_OUT), sent=sent, uncertain=uncertain)
-    assert one.machine.state is TxnState.DOOMED
+    assert one.machine.state is TxnState.ABORTABLE_ERROR
     one.done()
     one.end(Operation.ABORT)
     assert recovered(one) == epoch
@@ -739,7 +739,7 @@ def test_answers_after_the_end_of_all_change_nothing(either):
     either.machine.on_fatal(K(K.PRODUCER_FENCED))
     assert either.done()[Operation.COMMIT] == K._FENCED
     either.accept(send, 7, 1)
-    assert either.machine.state is TxnState.FAILED
+    assert either.machine.state is TxnState.FATAL_ERROR
     assert either.done() == {}
 
 
@@ -757,7 +757,7 @@ def test_the_answer_for_one_partition_that_heals_does_not_hide_that_of_one_that_
     send = one.expect(AddPartitionsToTxnRequest)
     one.machine.on_reply(send, partitions_reply({
         ("t", 0): K.UNKNOWN_TOPIC_OR_PART, ("t", 1): K.TOPIC_AUTHORIZATION_FAILED}), one.now)
-    assert one.machine.state is TxnState.DOOMED
+    assert one.machine.state is TxnState.ABORTABLE_ERROR
     assert one.machine.error == K.TOPIC_AUTHORIZATION_FAILED
 
 

@@ -1,0 +1,43 @@
+"""What an error code means in the answer to an administrator's request.
+
+It must not know requests or time. `client.admin.admin_engine` acts on it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import Enum
+from typing import Final
+
+from headrace.errors import KafkaError
+
+__all__ = ["ADMIN_REACTIONS", "AdminReaction", "admin_reaction"]
+
+
+class AdminReaction(Enum):
+    """What to do about an error code."""
+
+    MOVED = "another broker has to be asked, now or soon: ask again after a pause, with new metadata"
+    ANSWER = "that is the answer: tell it"
+
+
+_K = KafkaError
+ADMIN_REACTIONS: Final[Mapping[int, AdminReaction]] = dict.fromkeys((
+    _K.NOT_CONTROLLER,
+    _K.NOT_COORDINATOR,
+    _K.COORDINATOR_NOT_AVAILABLE,
+    _K.COORDINATOR_LOAD_IN_PROGRESS,
+    _K.NOT_LEADER_FOR_PARTITION,
+    _K.LEADER_NOT_AVAILABLE,
+    _K.REPLICA_NOT_AVAILABLE,
+    _K.FENCED_LEADER_EPOCH,
+    _K.UNKNOWN_LEADER_EPOCH,
+    _K.OFFSET_NOT_AVAILABLE,
+    KafkaError._UNKNOWN_BROKER,
+    KafkaError._TRANSPORT,
+), AdminReaction.MOVED)
+
+
+def admin_reaction(code: int) -> AdminReaction:
+    """What to do about an error code."""
+    return ADMIN_REACTIONS.get(code, AdminReaction.ANSWER)

@@ -1,0 +1,61 @@
+"""What an error code means when offsets are asked for or committed: one table for leaders, one for coordinators.
+
+It must not know questions or time. `machines.consumer.offsets` acts on it.
+Source: Java's `OffsetFetcherUtils` and `ConsumerCoordinator`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import Enum
+from typing import Final
+
+from headrace.errors import KafkaError
+from headrace.machines.machine import LOST
+
+__all__ = ["OF_CONNECTIONS", "OF_COORDINATORS", "OF_LEADERS", "OffsetReaction", "offset_reaction"]
+
+
+class OffsetReaction(Enum):
+    """What to do about an error code."""
+
+    MOVED = "another broker leads or coordinates: look for it, and ask again after a pause"
+    RETRY = "a passing state: ask again after a pause"
+    FAIL = "asking again can not help: tell whoever asked"
+
+
+_K, _R = KafkaError, OffsetReaction
+OF_LEADERS: Final[Mapping[int, OffsetReaction]] = {
+    _K.NOT_LEADER_FOR_PARTITION: _R.MOVED,
+    _K.FENCED_LEADER_EPOCH: _R.MOVED,
+    _K.UNKNOWN_LEADER_EPOCH: _R.MOVED,
+    _K.UNKNOWN_TOPIC_OR_PART: _R.MOVED,  # a leader that is new does not know of it yet
+    _K.LEADER_NOT_AVAILABLE: _R.MOVED,
+    _K.REPLICA_NOT_AVAILABLE: _R.MOVED,
+    _K.KAFKA_STORAGE_ERROR: _R.MOVED,
+    _K.OFFSET_NOT_AVAILABLE: _R.MOVED,  # the leader is new and has not heard from its followers (KIP-207)
+}
+"""Answers to ListOffsets."""
+
+OF_COORDINATORS: Final[Mapping[int, OffsetReaction]] = {
+    _K.NO_ERROR: _R.RETRY,  # an answer that leaves out what was asked
+    _K.NOT_COORDINATOR: _R.MOVED,
+    _K.COORDINATOR_NOT_AVAILABLE: _R.MOVED,
+    _K.COORDINATOR_LOAD_IN_PROGRESS: _R.RETRY,
+    _K.REQUEST_TIMED_OUT: _R.RETRY,
+    _K.UNKNOWN_TOPIC_OR_PART: _R.RETRY,
+    _K.UNKNOWN_TOPIC_ID: _R.RETRY,
+    _K.UNSTABLE_OFFSET_COMMIT: _R.RETRY,  # a transaction with this offset is open (KIP-447)
+}
+"""Answers to OffsetFetch and OffsetCommit."""
+
+OF_CONNECTIONS: Final[Mapping[int, OffsetReaction]] = {
+    **dict.fromkeys(LOST, _R.RETRY),
+    KafkaError._TIMED_OUT: _R.RETRY,
+}
+"""Requests that were not answered. Offsets may be committed twice: it does no harm."""
+
+
+def offset_reaction(table: Mapping[int, OffsetReaction], code: int) -> OffsetReaction:
+    """What to do about an error code: what a table does not list is told to whoever asked."""
+    return table.get(code, OffsetReaction.FAIL)
