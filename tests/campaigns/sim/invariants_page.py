@@ -24,8 +24,8 @@ _ON_WHOLE = " (embedded broker)"
 _HEAD = """# Invariants
 
 Made from the mutations of the simulations by `python -m tests.campaigns.sim.invariants_page`. These are the rules that
-keep records whole, once and in order. Each is broken on purpose in `tests/campaigns/sim`: what the second column names is replaced,
-and the simulations of the third must find something wrong within so many schedules.
+keep records whole, once and in order. Each is broken on purpose in `tests/campaigns/sim`: what the second column names
+is replaced, and the simulations of the third must find something wrong within so many schedules.
 `python -m tests.campaigns.sim.mutations` breaks them all and prints what was found.
 
 """
