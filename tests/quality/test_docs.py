@@ -5,8 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.campaigns.sim import invariants_page
 from tests.campaigns.sim.mutations import MUTATIONS
-from tools import broker_page, configuration_page, invariants_page, state_diagrams
+from tools import broker_page, configuration_page, state_diagrams
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", ROOT / "ARCHITECTURE.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -27,7 +28,7 @@ def test_the_diagrams_of_states_are_those_of_the_tables() -> None:
 
 def test_the_page_of_invariants_has_every_rule_that_is_broken_on_purpose() -> None:
     written = invariants_page.PAGE.read_text()
-    assert written == invariants_page.page(), "run python -m tools.invariants_page"
+    assert written == invariants_page.page(), "run python -m tests.campaigns.sim.invariants_page"
     rules = {each.rule.removesuffix(" (embedded broker)") for each in MUTATIONS}
     assert {rule for rule in rules if f"| {rule} |" not in written} == set()
 

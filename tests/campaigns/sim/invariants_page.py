@@ -1,4 +1,7 @@
-"""Write `docs/internals/invariants.md` from the mutations of the simulations: `python -m tools.invariants_page`."""
+"""Write `docs/internals/invariants.md` from the mutations of the simulations.
+
+    python -m tests.campaigns.sim.invariants_page
+"""
 
 from __future__ import annotations
 
@@ -7,22 +10,22 @@ from typing import Any, NamedTuple, cast
 
 import pytest
 
-from tests.campaigns.sim.broker_mutations import BROKER_RULES
-from tests.campaigns.sim.membership_mutations import MEMBERSHIP_RULES
-from tests.campaigns.sim.mutation import Mutation
-from tests.campaigns.sim.mutations import MUTATIONS
-from tests.campaigns.sim.produce_mutations import PRODUCE_RULES
-from tests.campaigns.sim.transaction_mutations import TRANSACTION_RULES
-from tests.campaigns.sim.whole_mutations import WHOLE_RULES
+from .broker_mutations import BROKER_RULES
+from .membership_mutations import MEMBERSHIP_RULES
+from .mutation import Mutation
+from .mutations import MUTATIONS
+from .produce_mutations import PRODUCE_RULES
+from .transaction_mutations import TRANSACTION_RULES
+from .whole_mutations import WHOLE_RULES
 
-_ROOT = Path(__file__).parents[1]
+_ROOT = Path(__file__).parents[3]
 PAGE = _ROOT / "docs/internals/invariants.md"
 _ON_WHOLE = " (embedded broker)"
 _HEAD = """# Invariants
 
-Made from the mutations of the simulations by `python -m tools.invariants_page`. These are the rules that keep records
-whole, once and in order. Each is broken on purpose in `tests/campaigns/sim`: what the second column names is replaced,
-and the simulations of the third must find something wrong within so many schedules.
+Made from the mutations of the simulations by `python -m tests.campaigns.sim.invariants_page`. These are the rules that
+keep records whole, once and in order. Each is broken on purpose in `tests/campaigns/sim`: what the second column names
+is replaced, and the simulations of the third must find something wrong within so many schedules.
 `python -m tests.campaigns.sim.mutations` breaks them all and prints what was found.
 
 """
