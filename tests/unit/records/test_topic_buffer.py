@@ -367,7 +367,7 @@ def test_delivery_reports_tell_what_was_sent_and_where_it_is(twin: Any, codec: i
     assert length_hint(left) == 0
     assert [callback for callback, _ in reports] == [1, 3, 5]
     assert fields(reports[1][1])[:8] == ("topic", 1, 53, b"k", b"v3", [("h", b"x")], (1, 103), None)
-    assert 1 <= reports[0][1].latency() < 5
+    assert 0.9 <= reports[0][1].latency() < 5  # two clocks are read, and a thread may have to wait in between
 
 
 def test_delivery_reports_of_failed_batches_have_the_error_and_no_offset(twin: Any) -> None:
