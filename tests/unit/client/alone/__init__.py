@@ -1,0 +1,1 @@
+"""Tests that need a process to themselves: other clients would be seen on the loop that all share."""
