@@ -1,7 +1,7 @@
 """What a record costs in Python calls where each is a request of its own.
 
-The tests lie in `alone/calls_per_record.py` and run in a process to themselves: clients that other tests have left share
-the loop.
+The tests lie in `alone/calls_per_record.py` and run in a process to themselves: clients that other tests have left
+share the loop.
 """
 
 import subprocess

@@ -1,7 +1,7 @@
 """The three routes of ARCHITECTURE.md are those that a record takes.
 
-The tests lie in `alone/routes.py` and run in a process to themselves: clients that other tests have left share
-the loop.
+The tests lie in `alone/routes.py` and run in a process to themselves: clients that other tests have left
+share the loop.
 """
 
 import subprocess
