@@ -20,7 +20,7 @@ import struct
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -85,7 +85,7 @@ def produce_aiokafka(request: dict[str, Any]) -> dict[str, float]:
         await producer.start()
         value, latencies, clock = b"v" * request["size"], Latencies(), time.perf_counter
 
-        async def one(number: int, begin: float) -> None:
+        async def one() -> None:
             sent = clock()
             await producer.send_and_wait(TOPIC, value, partition=0)
             latencies.all.append(clock() - sent)
@@ -96,16 +96,13 @@ def produce_aiokafka(request: dict[str, Any]) -> dict[str, float]:
                 due = begin + number / request["rate"]
                 if (wait := due - clock()) > 0:
                     await asyncio.sleep(wait)
-                tasks.add(task := asyncio.create_task(one(number, begin)))
+                tasks.add(task := asyncio.create_task(one()))
                 task.add_done_callback(tasks.discard)
             await asyncio.gather(*tasks)
 
-        await send(WARM_UP)
-        latencies.all.clear()
-        with Stopwatch() as watch:
-            await send(_records(request))
+        found = await _measured_awaiting(send, latencies, request)
         await producer.stop()
-        return {"cpu_ms": watch.cpu_s / _records(request) * 1e6, **latencies.cuts()}
+        return found
 
     return asyncio.run(run())
 
@@ -149,12 +146,9 @@ def consume_aiokafka(request: dict[str, Any]) -> dict[str, float]:
                 latencies.all.append(time.time() - struct.unpack_from("d", message.value)[0])
 
         with _feeder(request):
-            await read(WARM_UP)
-            latencies.all.clear()
-            with Stopwatch() as watch:
-                await read(_records(request))
+            found = await _measured_awaiting(read, latencies, request)
         await consumer.stop()
-        return {"cpu_ms": watch.cpu_s / _records(request) * 1e6, **latencies.cuts()}
+        return found
 
     return asyncio.run(run())
 
@@ -187,6 +181,16 @@ def _measured(move: Callable[[int], None], latencies: Latencies, request: dict[s
     latencies.all.clear()
     with Stopwatch() as watch:
         move(_records(request))
+    return {"cpu_ms": watch.cpu_s / _records(request) * 1e6, **latencies.cuts()}
+
+
+async def _measured_awaiting(
+    move: Callable[[int], Awaitable[None]], latencies: Latencies, request: dict[str, Any]
+) -> dict[str, float]:
+    await move(WARM_UP)
+    latencies.all.clear()
+    with Stopwatch() as watch:
+        await move(_records(request))
     return {"cpu_ms": watch.cpu_s / _records(request) * 1e6, **latencies.cuts()}
 
 

@@ -10,21 +10,18 @@ from __future__ import annotations
 
 import asyncio
 import math
-import os
 import threading
 import time
 from collections.abc import Callable, Coroutine, Generator
 from typing import Any, TypeVar
 
-from headrace.net.thread import LoopThread
+from headrace.net.thread import SLICE_S, LoopThread
 from headrace.records import Watch
 from headrace.slotted import slotted
 
-__all__ = ["TURN", "LoopWaits", "Meanwhile", "Steps", "ThreadWaits", "Wait", "deadline"]
+__all__ = ["TURN", "LoopWaits", "Meanwhile", "Steps", "ThreadWaits", "Wait", "deadline", "seconds"]
 
 T = TypeVar("T")
-_SLICE_S = 0.05 if os.name == "nt" else 3600.0
-"""The longest that a wait lasts in one piece: on Windows, Python delivers Ctrl-C only between two of them."""
 _MEANWHILE_S = 0.05
 
 Meanwhile = Callable[[], object]
@@ -52,9 +49,14 @@ TURN = Wait(lambda: True)
 """No wait at all; on a loop, everybody else has a turn."""
 
 
+def seconds(timeout: float | None) -> float:
+    """What a call's `timeout` means: None and negative ones never end."""
+    return math.inf if timeout is None or timeout < 0 else timeout
+
+
 def deadline(timeout: float | None) -> float:
-    """When a call's `timeout` is over, in monotonic seconds; None and negative ones never end."""
-    return math.inf if timeout is None or timeout < 0 else time.monotonic() + timeout
+    """When a call's `timeout` is over, in monotonic seconds."""
+    return time.monotonic() + seconds(timeout)
 
 
 class _Sleeper:
@@ -153,7 +155,7 @@ class ThreadWaits:
         self._sleepers.append(sleeper)
         try:
             while not happened() and (left_s := until - time.monotonic()) > 0:
-                sleeper.sleep(min(left_s, _SLICE_S if meanwhile is None else _MEANWHILE_S))
+                sleeper.sleep(min(left_s, SLICE_S if meanwhile is None else _MEANWHILE_S))
                 if meanwhile is not None:
                     meanwhile()
         finally:

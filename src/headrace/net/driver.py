@@ -155,7 +155,7 @@ class Driver:
         """
         caller = OneShot(self._loop)
         call = ClientRequest(caller, Send(destination, request, timeout_s, max_version),
-                    self._clock() + timeout_s + _SLACK_S, self._reply_grace_s)
+                             self._clock() + timeout_s + _SLACK_S, self._reply_grace_s)
         connection = self._dispatch(call)
         try:
             async with asyncio.timeout(timeout_s):
@@ -209,6 +209,7 @@ class Driver:
         """Those that were stirred or are due; with one of them that others share something with, all."""
         stirred = self._stirred
         if self._wakes_at <= now:
+            self._wakes_at = _NEVER
             stirred.update([machine for machine, due in self._due.items() if due <= now])
         chosen: Sequence[Machine] = self._machines if self._concerns_all() else tuple(stirred)
         self._all_stirred = False
@@ -246,17 +247,15 @@ class Driver:
                 if not machine.alone and machines is not self._machines:
                     self._all_stirred = True
         when = min(self._due.values())
-        if when <= now or self._all_stirred or self._stirred or self._metadata.stirred:
-            self._stirred.update([machine for machine, due in self._due.items() if due <= now])
-            self._schedule()
-        elif when < self._wakes_at:
+        if when < self._wakes_at:
             self._wakes_at = when
-            self._alarms.set(self._on_timer, when - now)
+            if when > now:
+                self._alarms.set(self._on_timer, when - now)
+        if when <= now or self._all_stirred or self._stirred or self._metadata.stirred:
+            self._schedule()
 
     def _on_timer(self) -> None:
-        self._wakes_at = _NEVER
-        now = self._clock()
-        self._stirred.update([machine for machine, due in self._due.items() if due <= now])
+        self._wakes_at = -_NEVER  # also if the loop was a moment early, as it may be
         self._step()
 
     def _dispatch(self, call: ClientRequest) -> Connection | None:
@@ -324,11 +323,10 @@ class Driver:
         elif self._concerns_all():
             self._tell(self._machines)
             self._step()
-        else:
-            if self._stirred or self._retired:
-                self._step()
-            elif self._heard:
-                self._tell_heard()
+        elif self._stirred or self._retired:
+            self._step()
+        elif self._heard:
+            self._tell_heard()
 
     def on_ready(self) -> None:
         """A connection can be used."""

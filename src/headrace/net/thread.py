@@ -15,10 +15,10 @@ from collections.abc import Callable, Coroutine
 from concurrent.futures import Future
 from typing import Any, TypeVar
 
-__all__ = ["LoopThread", "loop_thread", "stepping_aside", "waking"]
+__all__ = ["SLICE_S", "LoopThread", "loop_thread", "stepping_aside", "waking"]
 
 _T = TypeVar("_T")
-_SLICE_S = 0.05 if os.name == "nt" else 3600.0
+SLICE_S = 0.05 if os.name == "nt" else 3600.0
 """The longest that a wait lasts in one piece: on Windows, Python delivers Ctrl-C only between two of them."""
 
 
@@ -91,7 +91,7 @@ class LoopThread:
         try:
             while True:
                 try:
-                    return future.result(min(_SLICE_S, max(end - time.monotonic(), 0.0)))
+                    return future.result(min(SLICE_S, max(end - time.monotonic(), 0.0)))
                 except TimeoutError:
                     if future.done():  # the work has ended meanwhile, or the error is its own
                         return future.result()

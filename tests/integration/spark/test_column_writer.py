@@ -27,7 +27,7 @@ AT_ONCE_S = 0.8
 def _long_slices(monkeypatch):
     """No wait relies on the slice after which it would look again by itself."""
     for module in (waits, thread):
-        monkeypatch.setattr(module, "_SLICE_S", 30.0)
+        monkeypatch.setattr(module, "SLICE_S", 30.0)
 
 
 @pytest.fixture(autouse=True)

@@ -1,19 +1,7 @@
-"""What a record costs in Python calls where each is a request of its own.
+"""What a record costs in Python calls where each is a request of its own: `alone/calls_per_record.py`."""
 
-The tests lie in `alone/calls_per_record.py` and run in a process to themselves: clients that other tests have left
-share the loop.
-"""
-
-import subprocess
-import sys
-from pathlib import Path
-
-ROOT = Path(__file__).parents[3]
+from tests.support.by_itself import passes_by_itself
 
 
 def test_a_record_alone_costs_few_calls():
-    file = Path(__file__).parent / "alone" / "calls_per_record.py"
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:randomly", "-p", "no:cacheprovider", str(file)]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=110)
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert "2 passed" in done.stdout or "2 skipped" in done.stdout
+    passes_by_itself("tests/unit/client/alone/calls_per_record.py")

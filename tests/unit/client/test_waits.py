@@ -28,7 +28,7 @@ RECORD = ProducerRecord("one", b"v")
 @pytest.fixture(autouse=True)
 def _long_slices(monkeypatch):
     for module in (waits, thread):
-        monkeypatch.setattr(module, "_SLICE_S", SLICE_S)
+        monkeypatch.setattr(module, "SLICE_S", SLICE_S)
 
 
 @pytest.fixture(scope="module")

@@ -269,7 +269,7 @@ def test_ctrl_c_is_raised_in_the_rule_which_cleans_up(threaded, wait):
 
 @pytest.mark.usefixtures("alarm")
 def test_ctrl_c_is_heard_in_slices_where_python_delivers_it_between_two_of_them(threaded, monkeypatch):
-    monkeypatch.setattr(waits, "_SLICE_S", 0.05)
+    monkeypatch.setattr(waits, "SLICE_S", 0.05)
     with pytest.raises(KeyboardInterrupt):
         threaded.wait(Wait(nothing))
 

@@ -22,7 +22,7 @@ from headrace.client.consumer.consumer_machines import ConsumerMachines
 from headrace.client.consumer.consumer_offsets import ConsumerOffsets, Partitions
 from headrace.client.consumer.rebalance import RebalanceCallback, Rebalances
 from headrace.client.statistics import Metrics
-from headrace.client.waits import Steps, Wait
+from headrace.client.waits import Steps, Wait, seconds
 from headrace.config import CONSUMER, Config
 from headrace.errors import KafkaError, KafkaException
 from headrace.machines.consumer.subscription import Key
@@ -101,7 +101,7 @@ class ConsumerEngine:
         Runs callbacks. A rebalance ends it with what was read before, so that no call hands out records of two
         assignments, or of a partition that was given up meanwhile; without any, the application meets it at once.
         """
-        give_up_at = _FOREVER if timeout is None or timeout < 0 else self._clock() + timeout
+        give_up_at = self._clock() + seconds(timeout)
         self._enter(num_messages)
         machines = self.machines
         try:
@@ -246,7 +246,7 @@ class ConsumerEngine:
     async def list_topics(self, topic: str | None, timeout: float | None) -> ClusterMetadata:
         """Brokers, topics and partitions as the cluster knows them."""
         self.machines.check_open()
-        return await self._client.list_topics(topic, _FOREVER if timeout is None or timeout < 0 else timeout)
+        return await self._client.list_topics(topic, seconds(timeout))
 
     # Ending
 

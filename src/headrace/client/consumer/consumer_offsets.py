@@ -14,6 +14,7 @@ from typing import Any
 
 from headrace.arguments import instance_of, list_of
 from headrace.client.consumer.consumer_machines import ConsumerMachines
+from headrace.client.waits import seconds
 from headrace.errors import KafkaError, KafkaException
 from headrace.machines.consumer.subscription import EARLIEST, LATEST
 from headrace.machines.producer.transactions import ConsumerGroupMetadata
@@ -24,7 +25,6 @@ __all__ = ["ConsumerOffsets", "Partitions"]
 
 Partitions = list[TopicPartition]
 
-_FOREVER = float("inf")
 _LAST_COMMIT_TIMEOUT_S = 5.0
 _COMMIT_TIMEOUT_S = 60.0
 _NOTHING_TO_COMMIT = KafkaError(KafkaError._NO_OFFSET, "Commit failed: no new offset is stored")
@@ -200,7 +200,7 @@ class ConsumerOffsets:
         self, partitions: Partitions, timeout: float | None,
         ask: Callable[[TopicPartition, float, Callable[[TopicPartition], None]], None],
     ) -> Partitions:
-        expires_at = _FOREVER if timeout is None or timeout < 0 else self._machines.clock() + timeout
+        expires_at = self._machines.clock() + seconds(timeout)
         answers = []
         for tp in partitions:
             answer: asyncio.Future[TopicPartition] = self._machines.client.future()

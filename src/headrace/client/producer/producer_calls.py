@@ -33,8 +33,8 @@ from headrace.client.producer.interception import (
 )
 from headrace.client.producer.interceptors import InterceptorChain
 from headrace.client.producer.producer_engine import ProducerEngine
-from headrace.client.producer.transaction_calls import TransactionCalls, not_configured, seconds
-from headrace.client.waits import TURN, LoopWaits, Steps, ThreadWaits, Wait, deadline
+from headrace.client.producer.transaction_calls import TransactionCalls, not_configured
+from headrace.client.waits import TURN, LoopWaits, Steps, ThreadWaits, Wait, deadline, seconds
 from headrace.errors import BufferFullError, ClientClosedError, KafkaError, KafkaException
 from headrace.machines.producer.transactions import ConsumerGroupMetadata, Operation
 from headrace.records import Budget

@@ -34,7 +34,7 @@ from headrace.machines.producer.transactions import (
 from headrace.net.timers import jitter
 from headrace.types.records import TopicPartition
 
-__all__ = ["TransactionCalls", "not_configured", "seconds"]
+__all__ = ["TransactionCalls", "not_configured"]
 
 _OUTSIDE = KafkaError(KafkaError._STATE, "a transactional producer takes records between begin_transaction() and "
                       "commit_transaction() or abort_transaction() only")
@@ -278,11 +278,6 @@ class TransactionCalls:
         """The producer is gone: what is under way ends with the error."""
         for operation in list(self._outcomes):
             self.on_event(OperationDone(operation, error))
-
-
-def seconds(timeout: float | None) -> float:
-    """What a call's `timeout` means: None and negative ones never end."""
-    return math.inf if timeout is None or timeout < 0 else timeout
 
 
 def not_configured(call: str) -> KafkaError:

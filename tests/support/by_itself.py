@@ -1,0 +1,17 @@
+"""Runs tests in a process to themselves: clients that other tests have left share one loop."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+_ROOT = Path(__file__).parents[2]
+
+
+def passes_by_itself(file: str) -> None:
+    """Run the two tests of a file, named from the root."""
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:randomly", "-p", "no:cacheprovider", file]
+    done = subprocess.run(command, cwd=_ROOT, capture_output=True, text=True, check=False, timeout=110)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "2 passed" in done.stdout or "2 skipped" in done.stdout
