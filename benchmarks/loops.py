@@ -29,9 +29,9 @@ class Case:
 
     Attributes:
         name: what is done.
-        actions: who does it, and how; whoever can not is left out.
+        actions: who does it, and how; whoever cannot is left out.
         per: items that one call handles; costs are those of one item.
-        notes: why somebody can not.
+        notes: why somebody cannot.
         rounds_ns: what was measured: CPU nanoseconds per item of every round, by implementation.
     """
 
@@ -42,12 +42,12 @@ class Case:
     rounds_ns: dict[str, list[float]] = field(default_factory=dict)
 
     def best_ns(self, who: str) -> float | None:
-        """CPU nanoseconds per item of the best round; None for somebody who can not do it."""
+        """CPU nanoseconds per item of the best round; None for somebody who cannot do it."""
         rounds = self.rounds_ns.get(who)
         return min(rounds) if rounds else None
 
     def median_ns(self, who: str) -> float | None:
-        """CPU nanoseconds per item of the median round; None for somebody who can not do it."""
+        """CPU nanoseconds per item of the median round; None for somebody who cannot do it."""
         rounds = self.rounds_ns.get(who)
         return statistics.median(rounds) if rounds else None
 

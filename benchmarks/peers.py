@@ -48,7 +48,7 @@ SLOW_CONSUMER = {"group_id": None, "enable_auto_commit": False, "auto_offset_res
 
 
 def values(count: int, size: int) -> Iterator[bytes]:
-    """Values of `size` bytes; a thousand different ones in turn, which a codec can not take for one."""
+    """Values of `size` bytes; a thousand different ones in turn, which a codec cannot take for one."""
     source = random.Random(7)
     return itertools.islice(itertools.cycle([source.randbytes(size) for _ in range(1_000)]), count)
 

@@ -41,7 +41,7 @@ READERS = {"kafka-python": "kafka.record.memory_records", "aiokafka": "aiokafka.
 class Plain:
     """The plain twin's names in one place, as the native module has them."""
 
-    Budget, TopicBuffer, Cursor = topic_buffer.Budget, topic_buffer.TopicBuffer, batch.Cursor
+    BufferPool, RecordAccumulator, Cursor = topic_buffer.BufferPool, topic_buffer.RecordAccumulator, batch.Cursor
     BatchBuilder = builder.BatchBuilder
     crc32c = staticmethod(hashing.crc32c)
 
@@ -138,7 +138,8 @@ def _check(peer: str, content: Content, made: bytes, data: bytes) -> None:
 
 
 def _buffer(twin: Any) -> Any:
-    return twin.TopicBuffer("topic", 1, twin.Budget(1 << 40, 1 << 50), batch_bytes=1 << 30, batch_count=1 << 30)
+    pool = twin.BufferPool(1 << 40, 1 << 50)
+    return twin.RecordAccumulator("topic", 1, pool, batch_bytes=1 << 30, batch_count=1 << 30)
 
 
 def _appending(twin: Any, content: Content, codec: int | None, headers: Any = None, callback: Any = None) -> Action:

@@ -1,4 +1,4 @@
-"""Write `docs/reference/produce-errors.md` from the table in `headrace.machines.producer.reactions`:
+"""Write `docs/reference/produce-errors.md` from the table in `headrace.machines.producer.error_actions`:
 `python -m tools.produce_errors_page`.
 """
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 from headrace.error_codes import CODES
 from headrace.errors import KafkaError
-from headrace.machines.producer.reactions import REACTIONS, Reaction
+from headrace.machines.producer.error_actions import ERROR_ACTIONS, ErrorAction
 
 __all__ = ["PAGE", "codes_of", "page", "row_of"]
 
@@ -17,7 +17,7 @@ PAGE = Path(__file__).parents[1] / "docs/reference/produce-errors.md"
 _FILE = "tests/unit/client/producer/test_producer_error_codes.py"
 _HEAD = """# What the producer does about each error code
 
-Made from the table in `headrace/machines/producer/reactions.py` by `python -m tools.produce_errors_page`. The code
+Made from the table in `headrace/machines/producer/error_actions.py` by `python -m tools.produce_errors_page`. The code
 comes in a partition's part of a produce response. Codes that are not listed are sent again when the table of error
 codes calls them retriable, and reported otherwise. A batch that is sent again keeps its place and its number; when
 `message.timeout.ms` or `retries` is over, its records fail with an error that names the last answer, and whose
@@ -35,7 +35,7 @@ Halves of a batch that is too large carry its numbers on the same records, so no
 broker names records (KIP-467), these are reported and the rest is a new batch: with idempotence it gets numbers of the
 partition's next epoch, because those behind the missing records would be refused. The rest fails with them where
 sending it could do harm or no good: an earlier attempt of the batch may have been stored (`maybe_applied`), or it
-belongs to a transaction, which can not be committed any more. `headrace/machines/producer/splitting.py` tells why this
+belongs to a transaction, which cannot be committed any more. `headrace/machines/producer/split.py` tells why this
 is safe, and `python -m tests.campaigns.sim.divided` tries it on as many schedules as you like.
 
 ## Without acknowledgements
@@ -64,18 +64,18 @@ _OLD = (
 )
 _K = KafkaError
 _OUTCOMES = {
-    Reaction.STORED: ("records are delivered; their offset is not known",
+    ErrorAction.STORED: ("records are delivered; their offset is not known",
                       "test_a_repeated_batch_counts_as_delivered"),
-    Reaction.RETRY: ("nothing: records are delivered later", "test_a_passing_state_of_the_broker_is_waited_out"),
-    Reaction.REJECTED: ("nothing: records are delivered later", "test_a_passing_state_of_the_broker_is_waited_out"),
-    Reaction.MOVED: ("nothing: records are delivered later",
+    ErrorAction.RETRY: ("nothing: records are delivered later", "test_a_passing_state_of_the_broker_is_waited_out"),
+    ErrorAction.REJECTED: ("nothing: records are delivered later", "test_a_passing_state_of_the_broker_is_waited_out"),
+    ErrorAction.MOVED: ("nothing: records are delivered later",
                      "test_after_new_metadata_the_batch_is_sent_again"),
-    Reaction.NUMBER: ("nothing, or a failure with `maybe_applied` when an earlier attempt may have been stored; "
+    ErrorAction.NUMBER: ("nothing, or a failure with `maybe_applied` when an earlier attempt may have been stored; "
                       "in a transaction it has to be aborted",
                       "test_a_refused_number_is_followed_by_one_of_the_next_epoch"),
-    Reaction.FAIL: ("the records of the batch fail with this error, the next ones are stored",
+    ErrorAction.FAIL: ("the records of the batch fail with this error, the next ones are stored",
                     "test_what_no_retry_cures_is_reported_and_the_next_record_is_stored"),
-    Reaction.FATAL: ("every record fails; the producer can only be closed",
+    ErrorAction.FATAL: ("every record fails; the producer can only be closed",
                      "test_a_producer_that_may_not_write_fails_as_a_whole"),
 }
 _TOO_LARGE = ("nothing; a single record that is too large fails alone", "test_a_batch_that_is_too_large_goes_in_halves")
@@ -100,18 +100,18 @@ _OWN = {
 
 def row_of(code: int) -> tuple[str, str]:
     """What the application sees of a code, and the test that shows it."""
-    return _OWN.get(code) or _OUTCOMES[REACTIONS[code]]
+    return _OWN.get(code) or _OUTCOMES[ERROR_ACTIONS[code]]
 
 
 def codes_of(test: str) -> list[int]:
     """The codes that a test is there for."""
-    return [code for code in REACTIONS if code and row_of(code)[1] == test]
+    return [code for code in ERROR_ACTIONS if code and row_of(code)[1] == test]
 
 
 def page() -> str:
     """The page as it must be."""
-    rows = [(str(code), CODES[code].kafka_name, REACTIONS[code].value, *row_of(code))
-            for code in sorted(REACTIONS) if code]
+    rows = [(str(code), CODES[code].kafka_name, ERROR_ACTIONS[code].value, *row_of(code))
+            for code in sorted(ERROR_ACTIONS) if code]
     return _HEAD + _table(_FILE, rows) + _TAIL + _table(_OLD_FILE, _OLD)
 
 

@@ -59,7 +59,7 @@ class KafkaError(ErrorCodes, KafkaException):
     Args:
         error: error code, a key of `headrace.error_codes.CODES`.
         reason: one line that says what, where and what to do; the code's documented meaning when None.
-        fatal: the client can not go on and must be closed.
+        fatal: the client cannot go on and must be closed.
         retriable: the same call may succeed when it is tried again; None takes the documented answer of the code,
             which is no if the error is fatal or asks for an abort.
         txn_requires_abort: the current transaction must be aborted.
@@ -102,7 +102,7 @@ class KafkaError(ErrorCodes, KafkaException):
         return self._reason
 
     def fatal(self) -> bool:
-        """True when the client instance can not continue and must be closed."""
+        """True when the client instance cannot continue and must be closed."""
         return self._fatal
 
     def retriable(self) -> bool:
@@ -198,7 +198,7 @@ class RetriableError(_Classed):
 
 
 class FatalError(_Classed):
-    """The client can not go on: fenced, not authorised, or its guarantees are broken. Close it."""
+    """The client cannot go on: fenced, not authorised, or its guarantees are broken. Close it."""
 
     code = KafkaError._FATAL
 
@@ -220,7 +220,7 @@ class DependencyError(ImportError):
 
 
 class SerializationError(KafkaException):
-    """Raised by serializers and deserializers: this object, or these bytes, can not be converted."""
+    """Raised by serializers and deserializers: this object, or these bytes, cannot be converted."""
 
 
 class _ClientError(KafkaException):
@@ -259,39 +259,39 @@ def _rebuild_client_error(cls: type[_ClientError], args: tuple[Any, ...], state:
 
 
 class ConsumeError(_ClientError):
-    """A message can not be read; `kafka_message` has its bytes."""
+    """A message cannot be read; `kafka_message` has its bytes."""
 
 
 class KeyDeserializationError(ConsumeError, SerializationError):
-    """A key can not be deserialized."""
+    """A key cannot be deserialized."""
 
     def __init__(self, exception: Exception | None = None, kafka_message: Any = None) -> None:
         super().__init__(KafkaError(KafkaError._KEY_DESERIALIZATION, str(exception)), exception, kafka_message)
 
 
 class ValueDeserializationError(ConsumeError, SerializationError):
-    """A value can not be deserialized."""
+    """A value cannot be deserialized."""
 
     def __init__(self, exception: Exception | None = None, kafka_message: Any = None) -> None:
         super().__init__(KafkaError(KafkaError._VALUE_DESERIALIZATION, str(exception)), exception, kafka_message)
 
 
 class ProduceError(_ClientError):
-    """A message can not be sent."""
+    """A message cannot be sent."""
 
     def __init__(self, kafka_error: KafkaError, exception: Exception | None = None) -> None:
         super().__init__(kafka_error, exception)
 
 
 class KeySerializationError(ProduceError, SerializationError):
-    """A key can not be serialized."""
+    """A key cannot be serialized."""
 
     def __init__(self, exception: Exception | None = None) -> None:
         super().__init__(KafkaError(KafkaError._KEY_SERIALIZATION, str(exception)), exception)
 
 
 class ValueSerializationError(ProduceError, SerializationError):
-    """A value can not be serialized."""
+    """A value cannot be serialized."""
 
     def __init__(self, exception: Exception | None = None) -> None:
         super().__init__(KafkaError(KafkaError._VALUE_SERIALIZATION, str(exception)), exception)

@@ -38,7 +38,7 @@ _MEANINGS = {
 
 
 def settle_security(given: Mapping[str, Any], values: dict[str, Any]) -> None:
-    """Fill in what ``sasl.jaas.config`` and other properties imply, and refuse what can not work.
+    """Fill in what ``sasl.jaas.config`` and other properties imply, and refuse what cannot work.
 
     Args:
         given: what the user gave.
@@ -101,7 +101,7 @@ def _read_jaas(values: dict[str, Any]) -> None:
     """Take the JAAS line's options over into the properties that they mean."""
     found = _JAAS.fullmatch(values["sasl.jaas.config"])
     if found is None:
-        raise ConfigError('"sasl.jaas.config" can not be read: expected one entry such as org.apache.kafka.common.'
+        raise ConfigError('"sasl.jaas.config" cannot be read: expected one entry such as org.apache.kafka.common.'
                           'security.plain.PlainLoginModule required username="..." password="...";')
     mechanism = values["sasl.mechanism"]
     if found[1] is not None:  # the module's name; some guides leave it out

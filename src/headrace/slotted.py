@@ -33,7 +33,7 @@ def slotted(*, frozen: bool = False, eq: bool = True) -> Callable[[type[_T]], ty
     """Turn the annotations of a class into its slots and the arguments of its `__init__`.
 
     Args:
-        frozen: fields can not be assigned to; with `eq` the values can be keys.
+        frozen: fields cannot be assigned to; with `eq` the values can be keys.
         eq: values are equal when their fields are; else only to themselves.
     """
     def define(cls: type[_T]) -> type[_T]:
@@ -113,7 +113,7 @@ def _reduce(self: Any) -> tuple[Any, ...]:
 
 
 def _refuse(self: Any, name: str, *_: Any) -> None:
-    raise AttributeError(f"{type(self).__name__} is frozen: {name} can not be set; make another one with replace()")
+    raise AttributeError(f"{type(self).__name__} is frozen: {name} cannot be set; make another one with replace()")
 
 
 _INSTANCE = {"__dict__", "__weakref__"}

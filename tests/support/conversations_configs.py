@@ -130,13 +130,13 @@ def access_rules_are_off(talk: Talk) -> None:
                                  host_filter=None, operation=1, permission_type=1))
 
 
-def access_rules_can_not_be_made(talk: Talk) -> None:
+def access_rules_cannot_be_made(talk: Talk) -> None:
     one = AclCreation(resource_type=2, resource_name="t", principal="User:a", host="*", operation=3, permission_type=3)
     for count in (1, 2, 0):
         talk.ask(CreateAclsRequest(creations=[one] * count))
 
 
-def access_rules_can_not_be_deleted(talk: Talk) -> None:
+def access_rules_cannot_be_deleted(talk: Talk) -> None:
     one = DeleteAclsFilter(resource_type_filter=2, resource_name_filter="t", principal_filter=None, host_filter=None,
                            operation=1, permission_type=1)
     for count in (1, 2, 0):
@@ -161,7 +161,7 @@ CONVERSATIONS: dict[type[Request], list[Conversation]] = {
     AlterConfigsRequest: [configs_are_replaced],
     IncrementalAlterConfigsRequest: [configs_are_changed],
     DescribeAclsRequest: [access_rules_are_off],
-    CreateAclsRequest: [access_rules_can_not_be_made],
-    DeleteAclsRequest: [access_rules_can_not_be_deleted],
+    CreateAclsRequest: [access_rules_cannot_be_made],
+    DeleteAclsRequest: [access_rules_cannot_be_deleted],
     ListConfigResourcesRequest: [resources_with_configs_are_listed],
 }

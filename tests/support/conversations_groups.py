@@ -89,7 +89,7 @@ def join_for_the_first_time_and_again(talk: Talk) -> None:
     talk.ask(join(talk, reply.member_id, names=("range", "roundrobin")))
 
 
-def join_what_can_not_be_joined(talk: Talk) -> None:
+def join_what_cannot_be_joined(talk: Talk) -> None:
     talk.ask(join(talk, group=""))
     talk.ask(join(talk, session_ms=1))
     talk.ask(join(talk, session_ms=1 << 30))
@@ -398,7 +398,7 @@ def coordinators_are_found(talk: Talk) -> None:
 
 
 CONVERSATIONS: dict[type[Request], list[Conversation]] = {
-    JoinGroupRequest: [join_for_the_first_time_and_again, join_what_can_not_be_joined, join_as_the_second,
+    JoinGroupRequest: [join_for_the_first_time_and_again, join_what_cannot_be_joined, join_as_the_second,
                        join_under_a_name],
     SyncGroupRequest: [sync_in_every_state],
     HeartbeatRequest: [heartbeats_of_members_and_others],

@@ -66,7 +66,7 @@ def topics_are_created(talk: Talk) -> None:
     talk.ask(create())
 
 
-def topics_that_can_not_be(talk: Talk) -> None:
+def topics_that_cannot_be(talk: Talk) -> None:
     name = talk.name
     for topic in (
             new(""), new("."), new(".."), new("a b"), new("é"), new("x" * 250), new("a/b"),
@@ -170,7 +170,7 @@ def metadata_of_topics(talk: Talk) -> None:
         talk.ask(MetadataRequest(topics=[MetadataRequestTopic(name=other, topic_id=talk.id_of(name))]))
 
 
-def names_that_can_not_be_made(talk: Talk) -> None:
+def names_that_cannot_be_made(talk: Talk) -> None:
     for name in ("a b", "x" * 250, ".", ""):
         talk.ask(MetadataRequest(topics=[MetadataRequestTopic(name=name)]))
 
@@ -231,7 +231,7 @@ def reassignments_are_listed(talk: Talk) -> None:
             ListPartitionReassignmentsTopics(name=topic, partition_indexes=partitions)]))
 
 
-def versions_with_names_that_can_not_be(talk: Talk) -> None:
+def versions_with_names_that_cannot_be(talk: Talk) -> None:
     if talk.version >= 3:
         for name, version in (("", ""), ("a b", "1"), ("fine", "1.0"), ("-x", "1"), ("x", "1-"), ("x_y", "1")):
             reply = talk.call(ApiVersionsRequest(client_software_name=name, client_software_version=version),
@@ -241,14 +241,14 @@ def versions_with_names_that_can_not_be(talk: Talk) -> None:
 
 
 CONVERSATIONS: dict[type[Request], list[Conversation]] = {
-    CreateTopicsRequest: [topics_are_created, topics_that_can_not_be],
+    CreateTopicsRequest: [topics_are_created, topics_that_cannot_be],
     DeleteTopicsRequest: [topics_are_deleted, topics_are_deleted_twice_at_once],
     CreatePartitionsRequest: [partitions_are_added],
-    MetadataRequest: [metadata_of_topics, names_that_can_not_be_made],
+    MetadataRequest: [metadata_of_topics, names_that_cannot_be_made],
     DescribeTopicPartitionsRequest: [topics_page_by_page],
     DescribeClusterRequest: [the_cluster_is_described],
     DescribeLogDirsRequest: [directories_are_described],
     ElectLeadersRequest: [leaders_are_elected],
     ListPartitionReassignmentsRequest: [reassignments_are_listed],
-    ApiVersionsRequest: [versions_with_names_that_can_not_be],
+    ApiVersionsRequest: [versions_with_names_that_cannot_be],
 }

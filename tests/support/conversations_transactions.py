@@ -57,7 +57,7 @@ def ids_are_taken_over(talk: Talk) -> None:
     talk.ask(init(talk))
 
 
-def ids_that_can_not_be(talk: Talk) -> None:
+def ids_that_cannot_be(talk: Talk) -> None:
     talk.ask(init(talk, ""))
     for timeout_ms in (0, -1, 900_000, 900_001, (1 << 31) - 1):
         talk.ask(init(talk, f"{talk.name}{timeout_ms}", timeout_ms=timeout_ms))
@@ -155,7 +155,7 @@ def over(talk: Talk, who: Producer, commit: bool) -> Producer:
     return reply.producer_id, reply.producer_epoch
 
 
-def offsets_that_can_not_be(talk: Talk) -> None:
+def offsets_that_cannot_be(talk: Talk) -> None:
     talk.topic()
     who = producer(talk)
     if talk.version < 5:
@@ -234,7 +234,7 @@ def transactions_are_ended(talk: Talk) -> None:
             who = reply.producer_id, reply.producer_epoch
 
 
-def ends_that_can_not_be(talk: Talk) -> None:
+def ends_that_cannot_be(talk: Talk) -> None:
     talk.topic()
     who = producer(talk)
     old_add(talk, who, [0])
@@ -271,10 +271,10 @@ def transactions_with_epochs_of_their_own(talk: Talk) -> None:
 
 
 CONVERSATIONS: dict[type[Request], list[Conversation]] = {
-    InitProducerIdRequest: [ids_are_taken_over, ids_that_can_not_be, ids_of_an_open_transaction],
+    InitProducerIdRequest: [ids_are_taken_over, ids_that_cannot_be, ids_of_an_open_transaction],
     AddPartitionsToTxnRequest: [partitions_are_added, partitions_are_verified],
     AddOffsetsToTxnRequest: [groups_are_added],
-    TxnOffsetCommitRequest: [offsets_wait_for_the_end, offsets_that_can_not_be, offsets_of_members,
+    TxnOffsetCommitRequest: [offsets_wait_for_the_end, offsets_that_cannot_be, offsets_of_members,
                              groups_that_only_a_transaction_knows],
-    EndTxnRequest: [transactions_are_ended, ends_that_can_not_be, transactions_with_epochs_of_their_own],
+    EndTxnRequest: [transactions_are_ended, ends_that_cannot_be, transactions_with_epochs_of_their_own],
 }

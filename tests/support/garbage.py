@@ -39,7 +39,7 @@ GARBAGE: Final[Mapping[str, Callable[[bytes], bytes]]] = {
     "an answer with more behind it": lambda answer: _framed(answer[_PREFIX:] + b"\0\0\0"),
     "an answer to another request": _of_another,
     "numbers that do not end": lambda answer: _framed(answer[_PREFIX:_HEAD] + b"\xff" * 1021),
-    "counts that can not be": lambda answer: _framed(answer[_PREFIX:_HEAD] + b"\0" + b"\x7f\xff\xff\xff" * 255),
+    "counts that cannot be": lambda answer: _framed(answer[_PREFIX:_HEAD] + b"\0" + b"\x7f\xff\xff\xff" * 255),
 }
 """Made of an answer with its length in front. Whoever sends one need not close the connection."""
 

@@ -221,7 +221,7 @@ def only(release: str = "", *, since: int = 0) -> Callable[[Conversation], Conve
 
     Args:
         release: where Kafka's releases differ, the one that ours is held against.
-        since: first version; real brokers can not serve the earlier ones as they were meant.
+        since: first version; real brokers cannot serve the earlier ones as they were meant.
     """
     def mark(conversation: Conversation) -> Conversation:
         LIMITS[conversation] = release, since

@@ -77,9 +77,9 @@ def test_without_eq_each_is_its_own() -> None:
     assert len({token, Token("a")}) == 2
 
 
-def test_frozen_values_can_not_change_and_are_keys() -> None:
+def test_frozen_values_cannot_change_and_are_keys() -> None:
     point = Point(1)
-    with pytest.raises(AttributeError, match="Point is frozen: x can not be set"):
+    with pytest.raises(AttributeError, match="Point is frozen: x cannot be set"):
         point.x = 2  # type: ignore[misc]
     with pytest.raises(AttributeError):
         del point.x

@@ -15,7 +15,7 @@ LAST = {"FATAL_ERROR", "DEAD"}
 
 class Door(Enum):
     OPEN = "one can go through"
-    SHUT = "one can not"
+    SHUT = "one cannot"
     GONE = "there is none"
 
 

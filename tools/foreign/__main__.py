@@ -10,7 +10,7 @@ from tools.foreign.install import CLIENTS, MissingClientError, program
 
 
 def main() -> int:
-    """Install, one after the other; exit status 1 when one can not be had."""
+    """Install, one after the other; exit status 1 when one cannot be had."""
     parser = argparse.ArgumentParser(prog="python -m tools.foreign", description="Install other projects' clients.")
     parser.add_argument("clients", nargs="*", metavar="CLIENT", help=f"out of {', '.join(CLIENTS)}; all by default")
     names = parser.parse_args().clients or list(CLIENTS)

@@ -28,7 +28,7 @@ _SHOWN_LINES: Final = 5
 
 
 class MissingClientError(RuntimeError):
-    """A client can not be had on this machine: its language is missing, or its registry. The text says which."""
+    """A client cannot be had on this machine: its language is missing, or its registry. The text says which."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,7 +32,7 @@ _DOWNLOAD_TIMEOUT_S: Final = 60
 
 
 class RegistryError(RuntimeError):
-    """The jars can not be had: no network, no such artifact, or a wrong checksum. The text says which."""
+    """The jars cannot be had: no network, no such artifact, or a wrong checksum. The text says which."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +65,7 @@ def class_path(version: str) -> str:
 
     Raises:
         ValueError: the version is not pinned.
-        RegistryError: a jar can not be had.
+        RegistryError: a jar cannot be had.
     """
     if version not in VERSIONS:
         raise ValueError(f"Apache Kafka {version} is not pinned here; there are {', '.join(VERSIONS)}")
@@ -84,7 +84,7 @@ def jars(lock_name: str) -> list[Path]:
         lock_name: name of a lock file without its suffix.
 
     Raises:
-        RegistryError: a jar can not be had.
+        RegistryError: a jar cannot be had.
     """
     wanted = _read_lock(lock_name)
     store = cache_directory() / "jars"
@@ -128,7 +128,7 @@ def _check(artifact: Artifact, path: Path) -> None:
 
 
 def _fetch_with_maven(maven: str, missing: Sequence[Artifact], target: Path) -> str:
-    """Let Maven copy exactly these jars; the reason as text when it can not."""
+    """Let Maven copy exactly these jars; the reason as text when it cannot."""
     pom = target / "pom.xml"
     pom.write_text(_pom(missing), encoding="utf-8")
     command = [maven, "-q", "-B", "-f", str(pom), "dependency:copy-dependencies", f"-DoutputDirectory={target}"]
@@ -173,6 +173,6 @@ def _download_all(missing: Sequence[Artifact], target: Path, before: str) -> Non
             except (OSError, urllib.error.URLError) as error:
                 pool.shutdown(cancel_futures=True)
                 raise RegistryError(
-                    f"can not fetch {tasks[task].file_name} from {base} ({error}); before that, {before}. Install "
+                    f"cannot fetch {tasks[task].file_name} from {base} ({error}); before that, {before}. Install "
                     "Maven, or set HEADRACE_MAVEN_URL to a mirror of Maven Central"
                 ) from error

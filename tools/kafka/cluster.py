@@ -150,7 +150,7 @@ class KafkaCluster:
 
         Raises:
             MissingJavaError: no Java.
-            RegistryError: the jars can not be had.
+            RegistryError: the jars cannot be had.
             KafkaStartError: a broker does not come up; the text shows why.
         """
         find_java()

@@ -109,7 +109,7 @@ def java_tool(
 
     Raises:
         MissingJavaError: no Java.
-        RegistryError: the jars can not be had.
+        RegistryError: the jars cannot be had.
         subprocess.TimeoutExpired: it ran for too long.
     """
     command = java_command(PROGRAMS.get(program, program), *arguments,

@@ -80,7 +80,7 @@ class Node:
         return None
 
     def cpu_s(self) -> float:
-        """CPU seconds that the running broker has used since it was started; 0 when it can not be told."""
+        """CPU seconds that the running broker has used since it was started; 0 when it cannot be told."""
         with contextlib.suppress(OSError, IndexError):
             fields = Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()
             return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
@@ -97,7 +97,7 @@ class Node:
         done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120,
                               env={**os.environ, "LC_ALL": "C.UTF-8"})
         if done.returncode:
-            raise KafkaStartError(f"node {self.node_id} can not be formatted: {done.stdout}{done.stderr}")
+            raise KafkaStartError(f"node {self.node_id} cannot be formatted: {done.stdout}{done.stderr}")
 
     def start(self, *, outlive: bool = False) -> None:
         """Start the process; it is not ready yet when this returns.

@@ -21,7 +21,7 @@ from headrace.broker.faults import Faults
 from headrace.broker.purgatory import Purgatory
 from headrace.broker.settings import BrokerSettings
 from headrace.broker.storage.catalog import Catalog, Topic
-from headrace.broker.storage.partition import NO_LEADER, Partition, Refused
+from headrace.broker.storage.partition import NO_LEADER, ApiError, Partition
 from headrace.errors import KafkaError
 from headrace.wire.messages.producer.produce import ProduceRequest
 from headrace.wire.messages.producer.transactions import EndTxnRequest, TxnOffsetCommitRequest
@@ -95,7 +95,7 @@ class BrokerCluster:
         """Make a topic with the broker's default numbers.
 
         Raises:
-            Refused: the name is not legal.
+            ApiError: the name is not legal.
         """
         return self.catalog.create(name, self.settings.default_partitions, self.default_replication_factor)
 
@@ -166,13 +166,13 @@ class ApiCall:
         """The topic that a request names, by id from version `ids_from` on, else by name.
 
         Raises:
-            Refused: there is none.
+            ApiError: there is none.
         """
         catalog = self.cluster.catalog
         by_id = self.version >= ids_from
         found = catalog.by_id.get(topic_id) if by_id else catalog.topics.get(name)
         if found is None:
-            raise Refused(KafkaError.UNKNOWN_TOPIC_ID if by_id else KafkaError.UNKNOWN_TOPIC_OR_PART)
+            raise ApiError(KafkaError.UNKNOWN_TOPIC_ID if by_id else KafkaError.UNKNOWN_TOPIC_OR_PART)
         return found
 
     def led_partition(self, topic: Topic, index: int, leader_epoch: int = -1) -> Partition:
@@ -184,21 +184,21 @@ class ApiCall:
             leader_epoch: the epoch that the client knows; -1 when it does not say.
 
         Raises:
-            Refused: it does not exist, is led elsewhere, or the epochs differ.
+            ApiError: it does not exist, is led elsewhere, or the epochs differ.
         """
         if not 0 <= index < len(topic.partitions):
-            raise Refused(KafkaError.UNKNOWN_TOPIC_OR_PART)
+            raise ApiError(KafkaError.UNKNOWN_TOPIC_OR_PART)
         partition = topic.partitions[index]
         if partition.leader_id != self.node_id:
-            raise Refused(KafkaError.NOT_LEADER_FOR_PARTITION)
+            raise ApiError(KafkaError.NOT_LEADER_FOR_PARTITION)
         if 0 <= leader_epoch < partition.leader_epoch:
-            raise Refused(KafkaError.FENCED_LEADER_EPOCH)
+            raise ApiError(KafkaError.FENCED_LEADER_EPOCH)
         if leader_epoch > partition.leader_epoch:
-            raise Refused(KafkaError.UNKNOWN_LEADER_EPOCH)
+            raise ApiError(KafkaError.UNKNOWN_LEADER_EPOCH)
         return partition
 
     def check_coordinator(self, key: str) -> None:
         """Refuse what is for another node: a group or a transactional id that this one does not coordinate."""
         node = self.cluster.coordinator(key)
         if node is None or node.id != self.node_id:
-            raise Refused(KafkaError.NOT_COORDINATOR)
+            raise ApiError(KafkaError.NOT_COORDINATOR)

@@ -68,7 +68,7 @@ def handle(call: ApiCall, request: Request) -> Response | DelayedReply | None:
         purgatory, and looks again when it is due.
 
     Raises:
-        Refused: nothing but closing the connection can tell the client.
+        ApiError: nothing but closing the connection can tell the client.
     """
     return SERVICES[type(request)](call, request)
 

@@ -35,7 +35,7 @@ _NAMED: dict[str, Test] = {
 
 
 class PatternError(ValueError):
-    """The pattern can not be read, or would take too many steps."""
+    """The pattern cannot be read, or would take too many steps."""
 
 
 class _Step:

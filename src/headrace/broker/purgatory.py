@@ -1,4 +1,4 @@
-"""Requests that can not be answered yet, and what each of them waits for.
+"""Requests that cannot be answered yet, and what each of them waits for.
 
 A handler that must wait returns a `DelayedReply`: the keys of what it waits for, until when, and how to look again. The
 name is Kafka's (`DelayedOperationPurgatory`). Whoever serves the request puts it here; what changes says `wake(key)`;

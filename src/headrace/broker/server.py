@@ -21,7 +21,7 @@ from headrace.broker.dispatch import handle
 from headrace.broker.error_replies import refusal_of
 from headrace.broker.faults import Action, Fault
 from headrace.broker.purgatory import DelayedReply
-from headrace.broker.storage.partition import Refused
+from headrace.broker.storage.partition import ApiError
 from headrace.errors import KafkaException, ProtocolError
 from headrace.wire.frame import RequestFrame, UnsupportedRequest, decode_request, encode_response
 from headrace.wire.frame_reader import FrameReader
@@ -166,7 +166,7 @@ class ClientConnection(asyncio.BufferedProtocol):
                 self._wait(result, received, fault)
             else:
                 self._reply(received, result, fault)
-        except Refused as refused:
+        except ApiError as refused:
             self._hang_up(refused.reason)
         except Exception:
             self._fail(received)

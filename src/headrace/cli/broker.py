@@ -29,7 +29,7 @@ def main(argv: list[str]) -> int:
         argv: arguments after the command's name.
 
     Returns:
-        0 after a clean stop, 1 when it can not listen or can not use its data directory.
+        0 after a clean stop, 1 when it cannot listen or cannot use its data directory.
     """
     parser = _parser()
     options = parser.parse_args(argv)

@@ -54,7 +54,7 @@ examples:
   xxd reply.bin | headrace decode --api Fetch --version 13 -
 
 Passwords, SASL bytes, delegation tokens and SCRAM secrets are never shown. Exit status: 0 all was read, 1 something is
-damaged or can not be read (what could be read is shown), 2 wrong usage.
+damaged or cannot be read (what could be read is shown), 2 wrong usage.
 """
 
 
@@ -82,7 +82,7 @@ def main(argv: list[str]) -> int:
         argv: arguments after the command's name.
 
     Returns:
-        0, or 1 when an input can not be read or is damaged; argparse leaves with 2 when the usage is wrong.
+        0, or 1 when an input cannot be read or is damaged; argparse leaves with 2 when the usage is wrong.
     """
     parser = _parser()
     given = parser.parse_args(argv)
@@ -138,7 +138,7 @@ class _Session:
         self._view = MessageView(self._topics, records)
 
     def decode(self, name: str) -> bool:
-        """Show one input; False when it can not be read."""
+        """Show one input; False when it cannot be read."""
         try:
             source = open_input(name)
         except OSError as error:

@@ -300,7 +300,7 @@ def _total(options: ProduceOptions) -> tuple[int | None, bool]:
     """Bytes or rows of all inputs, None when that is not known; and whether somebody types.
 
     Raises:
-        ConfigError: an input can not be opened: then nothing is sent.
+        ConfigError: an input cannot be opened: then nothing is sent.
     """
     from headrace.cli.producing.inputs import open_input
 

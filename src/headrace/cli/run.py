@@ -95,7 +95,7 @@ def run_job(job: Job) -> int:
         Exit status, as of `main`.
 
     Raises:
-        ConfigError: the pipeline can not start as it is written.
+        ConfigError: the pipeline cannot start as it is written.
         MissingJavaError: there is no Java for Spark.
     """
     from headrace.spark.pipeline import report

@@ -49,7 +49,7 @@ class PartitionMetadata:
 
 @slotted()
 class TopicMetadata:
-    """A topic and its partitions by number; `error` when it can not be used."""
+    """A topic and its partitions by number; `error` when it cannot be used."""
 
     topic: str | None = None
     partitions: dict[int, PartitionMetadata] = field(default_factory=dict)

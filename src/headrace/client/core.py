@@ -82,7 +82,7 @@ class ClientCore:
         for name, why in config.without_effect.items():
             self.log.debug('CONF "%s" has no effect: %s', name, why)
         if not config["bootstrap.servers"]:
-            self.log.warning('"bootstrap.servers" is missing: this client can not reach any broker')
+            self.log.warning('"bootstrap.servers" is missing: this client cannot reach any broker')
         self.metadata = metadata_from(config, allow_auto_create=allow_auto_create)
         self._allow_auto_create = allow_auto_create
         self._clock = clock
@@ -100,7 +100,7 @@ class ClientCore:
         return self._unusable is not None
 
     def check_open(self) -> None:
-        """Raise when the client can not be used any more.
+        """Raise when the client cannot be used any more.
 
         Raises:
             ClientClosedError: after `close()` or in a forked child.
@@ -133,7 +133,7 @@ class ClientCore:
         max_version: int | None = None,
         repeatable: bool = True,
     ) -> Response:
-        """Send one request and wait for the reply; try again while the brokers can not be reached.
+        """Send one request and wait for the reply; try again while the brokers cannot be reached.
 
         Args:
             destination: broker id, `ANY_NODE` or `CONTROLLER`.

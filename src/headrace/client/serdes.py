@@ -87,7 +87,7 @@ class Serializer(_Serde):
             ctx: where it goes to.
 
         Raises:
-            SerializationError: it can not be converted.
+            SerializationError: it cannot be converted.
         """
         raise NotImplementedError
 
@@ -105,7 +105,7 @@ class Deserializer(_Serde):
             ctx: where it comes from.
 
         Raises:
-            SerializationError: it can not be converted.
+            SerializationError: it cannot be converted.
         """
         raise NotImplementedError
 

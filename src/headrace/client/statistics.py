@@ -17,12 +17,12 @@ from typing import TYPE_CHECKING, Any, TypedDict
 
 from headrace.config import Config
 from headrace.machines.cluster.metadata import Metadata
-from headrace.machines.producer.batch_queue import Accumulator, ProducerBatch
+from headrace.machines.producer.batch_queue import BatchQueues, ProducerBatch
 from headrace.machines.producer.sender import BatchDone
 from headrace.net.driver import Driver
 from headrace.net.settings import ConnectionState
-from headrace.net.stats import BrokerTraffic, Window, WindowMetrics
-from headrace.records import Budget
+from headrace.net.stats import BrokerStats, Window, WindowMetrics
+from headrace.records import BufferPool
 from headrace.types.records import ThrottleEvent
 
 if TYPE_CHECKING:
@@ -239,7 +239,7 @@ class Statistics:
             rx_bytes=sum(b["rxbytes"] for b in brokers.values()),
             metadata_cache_cnt=len(self._metadata.cluster.topics), brokers=brokers)
 
-    def _broker(self, counts: BrokerTraffic) -> BrokerMetrics:
+    def _broker(self, counts: BrokerStats) -> BrokerMetrics:
         node = counts.node
         queued = [connection.queued for connection in counts.connections]
         state = min((_STATES[c.state] for c in counts.connections), key=_BEST_STATE.index, default="DOWN")
@@ -312,7 +312,7 @@ class ProducerStatistics(Statistics):
 
     def __init__(
         self, config: Config, metadata: Metadata, driver: Driver, notify: Notify, waiting: Callable[[], int], *,
-        budget: Budget, accumulator: Accumulator,
+        budget: BufferPool, accumulator: BatchQueues,
     ) -> None:
         super().__init__(config, metadata, driver, notify, waiting)
         self._budget = budget

@@ -16,7 +16,7 @@ from collections.abc import Callable, Coroutine, Generator
 from typing import Any, TypeVar
 
 from headrace.net.thread import SLICE_S, LoopThread
-from headrace.records import Watch
+from headrace.records import SpinWait
 from headrace.slotted import slotted
 
 __all__ = ["TURN", "LoopWaits", "Meanwhile", "Steps", "ThreadWaits", "Wait", "deadline", "seconds"]
@@ -94,7 +94,7 @@ class ThreadWaits:
     def __init__(self, thread: LoopThread) -> None:
         self.thread = thread
         self._sleepers: list[_Sleeper] = []
-        self._watch = Watch()
+        self._watch = SpinWait()
 
     def may_wait(self) -> bool:
         """False on the loop's own thread, which would wait for itself."""

@@ -63,7 +63,7 @@ def convert(row: Property, name: str, value: Any) -> Any:
         value: what was given.
 
     Raises:
-        ConfigError: it is malformed, out of range, or one that can not have the effect that it should.
+        ConfigError: it is malformed, out of range, or one that cannot have the effect that it should.
     """
     if row.kind == "callable" and not callable(value):
         raise CallbackTypeError(f'"{name}" must be callable, not {type(value).__name__}')

@@ -39,7 +39,7 @@ _ROWS = (
     _row("api.version.request.timeout.ms", "int", "socket.connection.setup.timeout.ms covers the question", low=1,
          high=300_000),
     _row("auto.include.jmx.reporter", "bool", _NO_JVM),
-    _row("bootstrap.resolve.timeout.ms", "int", "a name that can not be resolved is asked for again with each dial",
+    _row("bootstrap.resolve.timeout.ms", "int", "a name that cannot be resolved is asked for again with each dial",
          low=0),
     _row("broker.address.ttl", "int", "each dial asks the resolver anew", low=0, high=86_400_000),
     _row("broker.version.fallback", "str", "brokers always say which versions they speak"),
@@ -72,7 +72,7 @@ _ROWS = (
     _row("group.remote.assignor", "str", 'it belongs to "group.protocol": "consumer"'),
     _row("internal.termination.signal", "int", "the loop's thread ends without a signal", low=0, high=128),
     _row("internal.throw.on.fetch.stable.offset.unsupported", "bool", "brokers of Kafka 2.5 and later give stable "
-         "offsets, older ones can not", only=(False,)),
+         "offsets, older ones cannot", only=(False,)),
     _row("log.connection.close", "bool", "a connection that closes while it is not used is not reported"),
     _row("log.queue", "bool", f"{_PYTHONS_LOGGING}takes messages at once"),
     _row("log.thread.name", "bool", f"{_PYTHONS_LOGGING}knows the thread"),
@@ -100,7 +100,7 @@ _ROWS = (
     _row("sasl.kerberos.min.time.before.relogin", "int", _TICKETS, low=0, high=86_400_000),
     _row("sasl.kerberos.ticket.renew.jitter", "float", _TICKETS, low=0),
     _row("sasl.kerberos.ticket.renew.window.factor", "float", _TICKETS, low=0),
-    _row("sasl.login.callback.handler.class", "str", "Java's classes can not be loaded: tokens come from "
+    _row("sasl.login.callback.handler.class", "str", "Java's classes cannot be loaded: tokens come from "
          "sasl.oauthbearer.token.endpoint.url, or give oauth_cb",
          only=tuple(f"{package}OAuthBearerLoginCallbackHandler" for package in _PACKAGES_OF_HANDLER)),
     _row("sasl.login.refresh.buffer.seconds", "int", _RENEWED, low=0, high=3_600),
@@ -118,9 +118,9 @@ _ROWS = (
     _row("sasl.oauthbearer.jwks.endpoint.refresh.ms", "int", _CHECKED_BY_BROKERS, low=0),
     _row("sasl.oauthbearer.jwks.endpoint.retry.backoff.max.ms", "int", _CHECKED_BY_BROKERS, low=0),
     _row("sasl.oauthbearer.jwks.endpoint.retry.backoff.ms", "int", _CHECKED_BY_BROKERS, low=0),
-    _row("sasl.oauthbearer.jwt.retriever.class", "str", f"Java's classes can not be loaded; {_OTHER_TOKENS}",
+    _row("sasl.oauthbearer.jwt.retriever.class", "str", f"Java's classes cannot be loaded; {_OTHER_TOKENS}",
          only=(f"{_OAUTH}DefaultJwtRetriever", f"{_OAUTH}ClientCredentialsJwtRetriever")),
-    _row("sasl.oauthbearer.jwt.validator.class", "str", f"Java's classes can not be loaded; {_CHECKED_BY_BROKERS}",
+    _row("sasl.oauthbearer.jwt.validator.class", "str", f"Java's classes cannot be loaded; {_CHECKED_BY_BROKERS}",
          only=(f"{_OAUTH}DefaultJwtValidator", f"{_OAUTH}ClientJwtValidator")),
     _row("sasl.oauthbearer.metadata.authentication.type", "enum", _OTHER_TOKENS,
          choices=("none", "azure_imds", "aws_iam"), only=("none",)),
@@ -153,7 +153,7 @@ WITHOUT_EFFECT: dict[str, Property] = {row.name: row for row in _ROWS}
 which values are accepted if another one should have an effect."""
 
 NOT_SUPPORTED: dict[str, str] = {
-    # Names of librdkafka and Java that can not mean anything here, and what to use instead.
+    # Names of librdkafka and Java that cannot mean anything here, and what to use instead.
     "background_event_cb": "callbacks run in `poll()`: call it from a thread of your own",
     "bootstrap.controllers": "controllers are reached through brokers: give brokers as bootstrap.servers",
     "closesocket_cb": _ASYNCIO_HAS_SOCKETS,
@@ -173,12 +173,12 @@ NOT_SUPPORTED: dict[str, str] = {
     "open_cb": "files are opened by Python",
     "partitioner_callback": "give the function as partitioner, called as (topic, key, value, partition_count)",
     "partitioner_cb": "give the function as partitioner, called as (topic, key, value, partition_count)",
-    "plugin.library.paths": "native plugins can not be loaded: use interceptor.classes",
+    "plugin.library.paths": "native plugins cannot be loaded: use interceptor.classes",
     "rebalance_cb": "give on_assign, on_revoke and on_lost to `subscribe()`",
     "resolve_cb": "names are resolved by asyncio",
-    "sasl.client.callback.handler.class": "Java's classes can not be loaded: give sasl.username and sasl.password, or "
+    "sasl.client.callback.handler.class": "Java's classes cannot be loaded: give sasl.username and sasl.password, or "
         "oauth_cb",
-    "sasl.login.class": "Java's classes can not be loaded: give sasl.username and sasl.password, or oauth_cb",
+    "sasl.login.class": "Java's classes cannot be loaded: give sasl.username and sasl.password, or oauth_cb",
     **dict.fromkeys((
         "sasl.oauthbearer.assertion.claim.aud", "sasl.oauthbearer.assertion.claim.iss",
         "sasl.oauthbearer.assertion.claim.sub", "sasl.oauthbearer.assertion.file",
@@ -191,7 +191,7 @@ NOT_SUPPORTED: dict[str, str] = {
     "security.providers": f"{_NO_JVM}: OpenSSL's own configuration file chooses its providers",
     "socket_cb": _ASYNCIO_HAS_SOCKETS,
     "ssl.certificate.verify_cb": "give the certificates to trust as ssl.ca.location or ssl.ca.pem",
-    "ssl.engine.factory.class": "Java's classes can not be loaded: give certificates and key as ssl.*.location or "
+    "ssl.engine.factory.class": "Java's classes cannot be loaded: give certificates and key as ssl.*.location or "
         "ssl.*.pem",
     "ssl.engine.location": "OpenSSL's own configuration file chooses engines and providers",
     "ssl.provider": f"{_NO_JVM}: OpenSSL's own configuration file chooses its providers",

@@ -17,9 +17,9 @@ from headrace.machines.cluster.handshake import FIRST_VERSION, HandshakeRestartE
 from headrace.machines.cluster.in_flight import ClientRequest, InFlightRequests
 from headrace.net.errors import Phase, connection_error, history, is_garbled, no_reply, request_error, setup_timeout
 from headrace.net.settings import CONNECTION_TRANSITIONS, ConnectionOwner, ConnectionSettings, ConnectionState
-from headrace.net.setup import Opening
-from headrace.net.stream import Outlet, reply_reader
-from headrace.net.timers import Alarms
+from headrace.net.setup import ConnectionSetup
+from headrace.net.stream import FrameWriter, reply_reader
+from headrace.net.timers import Timers
 from headrace.types.records import NodeAddress
 
 __all__ = ["Connection"]
@@ -53,13 +53,13 @@ class Connection(asyncio.BufferedProtocol):
         self._loop = asyncio.get_running_loop()
         self._waiting: deque[ClientRequest] = deque()
         self.pipeline = InFlightRequests(settings.client_id)
-        self._opening = Opening(settings, node, FIRST_VERSION, self)
-        self._outlet: Outlet | None = None
+        self._opening = ConnectionSetup(settings, node, FIRST_VERSION, self)
+        self._outlet: FrameWriter | None = None
         self._reader = reply_reader(settings.max_reply_bytes)
         self._dialling: asyncio.Task[None] | None = None
         self._closing_for: KafkaException | None = None
         self._failing_since = self._used_at = settings.clock()
-        self._alarms, self._expires_at = Alarms(self._loop), float("inf")
+        self._alarms, self._expires_at = Timers(self._loop), float("inf")
         self._proved = self._paused = False  # on the present socket a request was answered; the kernel has no room
 
     @property
@@ -140,7 +140,7 @@ class Connection(asyncio.BufferedProtocol):
         self._used_at = self._settings.clock()
         self._traffic.connects += 1
         self._reader = reply_reader(self._settings.max_reply_bytes, known=self._traffic.rx > 0)
-        self._opening = Opening(self._settings, self.node, first_version, self)
+        self._opening = ConnectionSetup(self._settings, self.node, first_version, self)
         self._dialling = self._loop.create_task(self._connect())
         self._alarms.set(self._on_setup_timeout, self._settings.setup_timeout_s)
 
@@ -156,7 +156,7 @@ class Connection(asyncio.BufferedProtocol):
         """The socket is open (called by asyncio)."""
         assert isinstance(transport, asyncio.Transport)
         self._go("connected")
-        self._outlet, self._paused = Outlet(transport), False
+        self._outlet, self._paused = FrameWriter(transport), False
         self._opening.begin(self._outlet)
 
     def on_open(self) -> None:

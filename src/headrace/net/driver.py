@@ -21,11 +21,11 @@ from headrace.machines.cluster.metadata import Metadata, MetadataChanged
 from headrace.machines.machine import ANY_NODE, CONTROLLER, ErrorEvent, Event, Machine, Send
 from headrace.net.closing import last_replies
 from headrace.net.connection import Connection
-from headrace.net.errors import Outages
-from headrace.net.one_shot import OneShot
+from headrace.net.errors import ErrorDeduplicator
+from headrace.net.pending_reply import PendingReply
 from headrace.net.settings import ConnectionState, Connector, connection_settings
 from headrace.net.thread import stepping_aside, waking
-from headrace.net.timers import Alarms, Clock, jitter, monotonic
+from headrace.net.timers import Clock, Timers, jitter, monotonic
 from headrace.types.records import NodeAddress
 from headrace.wire.messages.consumer.fetch import FetchRequest
 from headrace.wire.messages.groups.classic_groups import JoinGroupRequest, SyncGroupRequest
@@ -80,7 +80,7 @@ class Driver:
         self._due: dict[Machine, float] = {metadata: _NEVER}
         self._connections: dict[tuple[int, int], Connection] = {}
         self._retired: set[Connection] = set()
-        self._alarms, self._outages = Alarms(self._loop), Outages()
+        self._alarms, self._deduplicator = Timers(self._loop), ErrorDeduplicator()
         self._wakes_at = _NEVER
         self._scheduled = self._stepping = self._closed = False
         self.wake_threadsafe = self.waker(None)
@@ -153,7 +153,7 @@ class Driver:
         Raises:
             KafkaException: no reply within `timeout_s` seconds, or none possible.
         """
-        caller = OneShot(self._loop)
+        caller = PendingReply(self._loop)
         call = ClientRequest(caller, Send(destination, request, timeout_s, max_version),
                              self._clock() + timeout_s + _SLACK_S, self._reply_grace_s)
         connection = self._dispatch(call)
@@ -305,7 +305,7 @@ class Driver:
             self._schedule()
 
     def on_error(self, call: ClientRequest, error: KafkaError) -> None:
-        """A connection can not deliver a request or its reply: tell whoever asked."""
+        """A connection cannot deliver a request or its reply: tell whoever asked."""
         self.traffic.failed(call, error)
         try:
             call.caller.on_error(call.send, error, self._clock())
@@ -330,13 +330,13 @@ class Driver:
 
     def on_ready(self) -> None:
         """A connection can be used."""
-        self._outages.over()
+        self._deduplicator.over()
 
     def on_lost(self, node: NodeAddress, error: KafkaError) -> None:
         """A connection could not be opened, or broke."""
         nodes = self._metadata.cluster.nodes
         if not self._closed and (node.id in nodes or error == KafkaError._BAD_MSG):
-            for news in self._outages.lost(node, error, len(nodes), all(map(self._is_down, nodes))):
+            for news in self._deduplicator.lost(node, error, len(nodes), all(map(self._is_down, nodes))):
                 self._on_event(ErrorEvent(news))
 
     def on_hung_up(self) -> None:

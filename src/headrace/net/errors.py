@@ -20,7 +20,7 @@ from headrace.machines.machine import REFUSALS
 from headrace.types.records import NodeAddress
 
 __all__ = [
-    "Outages",
+    "ErrorDeduplicator",
     "Phase",
     "connection_error",
     "history",
@@ -79,7 +79,7 @@ def connection_error(
 
 
 def is_garbled(cause: BaseException | None) -> bool:
-    """Whether it was bytes that can not be understood: they prove nothing, and the next ones may be like them."""
+    """Whether it was bytes that cannot be understood: they prove nothing, and the next ones may be like them."""
     return isinstance(cause, ProtocolError) or (_is_tls_failure(cause) and not _is_tls_verdict(cause))
 
 
@@ -115,7 +115,7 @@ def history(failures: int, elapsed_s: float) -> str:
     return f" ({failures} attempts in {elapsed_s:.1f} s)" if failures > 1 else ""
 
 
-class Outages:
+class ErrorDeduplicator:
     """Reports each broken connection once, and once that no broker is left, until one can be used again."""
 
     __slots__ = ("_all_down", "_told")
@@ -139,7 +139,7 @@ class Outages:
         if all_down and not self._all_down:
             self._all_down = True
             who = "the only known broker" if node_count == 1 else f"none of {node_count} known brokers"
-            can = "can not" if node_count == 1 else "can"
+            can = "cannot" if node_count == 1 else "can"
             news.append(KafkaError(KafkaError._ALL_BROKERS_DOWN,
                                    f"{who} {can} be reached, still trying; the last error was {error.str()}"))
         return news
@@ -156,7 +156,7 @@ def _is_tls_verdict(cause: BaseException | None) -> bool:
 
 def _describe(error: BaseException | None, phase: Phase, protocol: str) -> str:
     if isinstance(error, socket.gaierror):
-        return 'the host name can not be resolved: correct it in "bootstrap.servers" or in the broker\'s ' \
+        return 'the host name cannot be resolved: correct it in "bootstrap.servers" or in the broker\'s ' \
                "advertised.listeners"
     if isinstance(error, ssl.SSLCertVerificationError):
         if error.verify_code in _OTHER_NAME:

@@ -17,7 +17,7 @@ from typing import Any, Protocol
 from headrace.errors import KafkaError
 from headrace.machines.cluster.in_flight import ClientRequest
 from headrace.net.auth.mechanisms import MechanismSource, mechanism_source
-from headrace.net.stats import Traffic
+from headrace.net.stats import ClientStats
 from headrace.net.timers import Clock
 from headrace.slotted import field, slotted
 from headrace.states import Transitions, from_each
@@ -83,7 +83,7 @@ class ConnectionSettings:
     max_reply_bytes: int
     protocol: str
     mechanism: MechanismSource | None = None
-    traffic: Traffic = field(default_factory=Traffic)
+    traffic: ClientStats = field(default_factory=ClientStats)
 
 
 class ConnectionOwner(Protocol):

@@ -17,12 +17,12 @@ from headrace.machines.cluster.sasl.exchange import Later
 from headrace.machines.machine import Send
 from headrace.net.errors import Phase
 from headrace.net.settings import ConnectionSettings
-from headrace.net.stream import Outlet
+from headrace.net.stream import FrameWriter
 from headrace.types.records import NodeAddress
 from headrace.wire.api import negotiate
 from headrace.wire.schema import Request
 
-__all__ = ["Opening", "OpeningOwner"]
+__all__ = ["ConnectionSetup", "ConnectionSetupOwner"]
 
 _EARLIEST, _SPREAD = 0.85, 0.1
 """A session is renewed after 85 to 95 % of its life, so that connections do not all do it at once (as Java does)."""
@@ -30,7 +30,7 @@ _LEAST_S = 1.05
 """Kafka refuses a renewal less than a second after the one before (`KafkaChannel`, KIP-368)."""
 
 
-class OpeningOwner(Protocol):
+class ConnectionSetupOwner(Protocol):
     """Who learns how it goes: the connection."""
 
     def on_open(self) -> None:
@@ -40,10 +40,10 @@ class OpeningOwner(Protocol):
         """No more requests may be written until `on_open`."""
 
     def close(self, reason: KafkaException) -> None:
-        """The broker can not be spoken to."""
+        """The broker cannot be spoken to."""
 
 
-class Opening:
+class ConnectionSetup:
     """What one socket needs besides requests. Made anew for each.
 
     Args:
@@ -57,11 +57,11 @@ class Opening:
     """
 
     def __init__(
-        self, settings: ConnectionSettings, node: NodeAddress, first_version: int, owner: OpeningOwner
+        self, settings: ConnectionSettings, node: NodeAddress, first_version: int, owner: ConnectionSetupOwner
     ) -> None:
         self._settings, self._node, self._owner = settings, node, owner
         self._loop = asyncio.get_running_loop()
-        self._outlet: Outlet | None = None
+        self._outlet: FrameWriter | None = None
         self._renewal: asyncio.TimerHandle | None = None
         self._thinking: asyncio.Task[None] | None = None
         self._wait_s = 0.0  # least time until the next renewal
@@ -91,14 +91,14 @@ class Opening:
         """Get what the first words need: with OAUTHBEARER that is a token.
 
         Raises:
-            KafkaException: it can not be had.
+            KafkaException: it cannot be had.
         """
         if self._settings.mechanism is not None:
             version = self.handshake.version
             self.handshake = Handshake(
                 self._settings.software_version, version, await self._settings.mechanism(self._node))
 
-    def begin(self, outlet: Outlet) -> None:
+    def begin(self, outlet: FrameWriter) -> None:
         """The socket is open: say the first words."""
         self._outlet = outlet
         self._say(self.handshake.begin())

@@ -1,6 +1,6 @@
 """Counts what goes to brokers and comes back: per request, never per record.
 
-One `Traffic` belongs to one client; its connections, and the driver for failures, count into it, all on the loop.
+One `ClientStats` belongs to one client; its connections, and the driver for failures, count into it, all on the loop.
 It must not know what requests mean. Read next: `client.statistics`, which reads it.
 """
 
@@ -17,7 +17,7 @@ from headrace.machines.cluster.in_flight import ClientRequest
 from headrace.types.records import NodeAddress, ThrottleEvent
 from headrace.wire.schema import Struct
 
-__all__ = ["BrokerTraffic", "Counted", "Traffic", "Window", "WindowMetrics"]
+__all__ = ["BrokerStats", "Counted", "ClientStats", "Window", "WindowMetrics"]
 
 _SAMPLES = 1_000
 _LENGTH_BYTES = 4
@@ -82,7 +82,7 @@ class Counted(Protocol):
         ...
 
 
-class BrokerTraffic:
+class BrokerStats:
     """What one broker was sent and has answered, over all connections to it.
 
     Attributes:
@@ -103,7 +103,7 @@ class BrokerTraffic:
         "rx_errors", "throttle_ms", "timeouts", "tx", "tx_bytes", "tx_errors",
     )
 
-    def __init__(self, client: Traffic, node: NodeAddress) -> None:
+    def __init__(self, client: ClientStats, node: NodeAddress) -> None:
         self._client = client
         self.node = node
         self.connections: WeakSet[Counted] = WeakSet()
@@ -151,7 +151,7 @@ class BrokerTraffic:
             self.rx_errors += 1
 
 
-class Traffic:
+class ClientStats:
     """All brokers of one client.
 
     Attributes:
@@ -160,14 +160,14 @@ class Traffic:
     """
 
     def __init__(self) -> None:
-        self.brokers: dict[int, BrokerTraffic] = {}
+        self.brokers: dict[int, BrokerStats] = {}
         self.on_throttle: Callable[[ThrottleEvent], None] | None = None
 
-    def of(self, node: NodeAddress) -> BrokerTraffic:
+    def of(self, node: NodeAddress) -> BrokerStats:
         """The counts of a broker; they go on when it moves to another address."""
         counts = self.brokers.get(node.id)
         if counts is None:
-            counts = self.brokers[node.id] = BrokerTraffic(self, node)
+            counts = self.brokers[node.id] = BrokerStats(self, node)
         counts.node = node
         return counts
 

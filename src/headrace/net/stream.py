@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from headrace.errors import KafkaError, KafkaException, ProtocolError
 from headrace.wire.frame_reader import FrameReader
 
-__all__ = ["Outlet", "reply_reader"]
+__all__ = ["FrameWriter", "reply_reader"]
 
 _JOIN_BYTES = 65_536
 _PIECE_BYTES = 1_024
@@ -47,10 +47,10 @@ def reply_reader(max_bytes: int, known: bool = False) -> FrameReader:
     return FrameReader(max_bytes, refuse=refuse, begun=known)
 
 
-class Outlet:
+class FrameWriter:
     """The way out of one socket. What the kernel has no room for waits here, uncopied.
 
-    asyncio before Python 3.12 copies what it can not send at once; later ones do not say that `writelines()` has left
+    asyncio before Python 3.12 copies what it cannot send at once; later ones do not say that `writelines()` has left
     something, and trip over a connection that is gone. So without TLS the parts of a frame go to the kernel from here,
     in one call, and asyncio gets a small first piece of what is left: when that is gone, it says so.
 

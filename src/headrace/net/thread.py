@@ -22,7 +22,7 @@ SLICE_S = 0.05 if os.name == "nt" else 3600.0
 """The longest that a wait lasts in one piece: on Windows, Python delivers Ctrl-C only between two of them."""
 
 
-class Doorbell:
+class LoopWakeup:
     """Calls functions on a loop from other threads: `call_soon_threadsafe` with half of its system calls.
 
     Args:
@@ -59,7 +59,7 @@ class LoopThread:
     def __init__(self) -> None:
         self._loop = asyncio.new_event_loop()
         self.wake: Callable[[Callable[[], object]], object] = (
-            Doorbell(self._loop).ring if hasattr(os, "eventfd") else self._loop.call_soon_threadsafe)
+            LoopWakeup(self._loop).ring if hasattr(os, "eventfd") else self._loop.call_soon_threadsafe)
         self._thread = threading.Thread(target=self._run, name="headrace", daemon=True)
         self._thread.start()
 
@@ -143,7 +143,7 @@ def _ours(loop: asyncio.AbstractEventLoop) -> LoopThread | None:
 
 
 def _nothing() -> None:
-    """Where nobody is let go first: on other loops, and on systems that can not say it."""
+    """Where nobody is let go first: on other loops, and on systems that cannot say it."""
 
 
 def _forget_after_fork() -> None:

@@ -10,7 +10,7 @@ import random
 import time
 from collections.abc import Callable
 
-__all__ = ["Alarms", "Clock", "jitter", "monotonic"]
+__all__ = ["Timers", "Clock", "jitter", "monotonic"]
 
 Clock = Callable[[], float]
 """Gives seconds that never run backwards; the zero point has no meaning."""
@@ -24,7 +24,7 @@ jitter: Callable[[], float] = random.Random().random
 _FOREVER = float("inf")
 
 
-class Alarms:
+class Timers:
     """Calls functions later; each function has at most one alarm, and setting it again moves it.
 
     Args:

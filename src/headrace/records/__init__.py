@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from headrace.records.batch import MAX_DECOMPRESSED_BYTES
 from headrace.records.compression import CODEC_NAMES, GZIP, LZ4, NONE, SNAPPY, ZSTD, compress, decompress
-from headrace.records.delivery import Fate
+from headrace.records.delivery import ProduceResult
 from headrace.records.header import BatchInfo
 from headrace.records.topic_buffer import CALLBACK_BYTES, OVERHEAD_BYTES, WAKE
 
@@ -23,24 +23,24 @@ if TYPE_CHECKING or _PLAIN:
     from headrace.records.batch import Cursor
     from headrace.records.builder import Batch, BatchBuilder, set_base_offset, set_log_append_time
     from headrace.records.columns.columns import append_columns, read_columns
-    from headrace.records.delivery import AIOIntake, Delivery, Watch
+    from headrace.records.delivery import AIOProduceFastPath, DeliveryFuture, SpinWait
     from headrace.records.hashing import crc32c, fnv1a, murmur2
     from headrace.records.header import scan, verify
     from headrace.records.message import Message
-    from headrace.records.topic_buffer import Budget, Intake, OpenBatch, TopicBuffer
+    from headrace.records.topic_buffer import BufferPool, ClosedBatch, ProduceFastPath, RecordAccumulator
 else:
     from headrace.records._native import (
-        AIOIntake,
+        AIOProduceFastPath,
         Batch,
         BatchBuilder,
-        Budget,
+        BufferPool,
+        ClosedBatch,
         Cursor,
-        Delivery,
-        Intake,
+        DeliveryFuture,
         Message,
-        OpenBatch,
-        TopicBuffer,
-        Watch,
+        ProduceFastPath,
+        RecordAccumulator,
+        SpinWait,
         append_columns,
         crc32c,
         fnv1a,
@@ -63,19 +63,19 @@ __all__ = [
     "SNAPPY",
     "WAKE",
     "ZSTD",
-    "AIOIntake",
+    "AIOProduceFastPath",
     "Batch",
     "BatchBuilder",
     "BatchInfo",
-    "Budget",
+    "BufferPool",
     "Cursor",
-    "Delivery",
-    "Fate",
-    "Intake",
+    "DeliveryFuture",
+    "ProduceResult",
+    "ProduceFastPath",
     "Message",
-    "OpenBatch",
-    "TopicBuffer",
-    "Watch",
+    "ClosedBatch",
+    "RecordAccumulator",
+    "SpinWait",
     "append_columns",
     "compress",
     "crc32c",

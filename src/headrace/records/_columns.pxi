@@ -319,7 +319,7 @@ cdef int header_cells(const Source *sources, int64_t row, Block block, Fields *f
         for part in range(1, 3):
             cell(&sources[part], at, &data, &length)
             if part == 1 and length < 0:
-                length = 0  # a name can not be null
+                length = 0  # a name cannot be null
             block.reserve(SLACK + max(length, 0))
             p = write_bytes(block.start + block.used, data, length)
             block.used = p - block.start
@@ -330,11 +330,11 @@ cdef int header_cells(const Source *sources, int64_t row, Block block, Fields *f
     return 0
 
 
-cdef int put_values(TopicBuffer buffer, const Source *values, int64_t *row, int64_t stop, int64_t now_ns,
+cdef int put_values(RecordAccumulator buffer, const Source *values, int64_t *row, int64_t stop, int64_t now_ns,
                     teller) except -1:
     # Append rows of values alone from `row` on, as long as they only follow the one before: same turn, same batch, and
-    # room for more. Any other row is left to `TopicBuffer.put`, which sees to the rest: they must agree.
-    cdef Budget budget = buffer._budget
+    # room for more. Any other row is left to `RecordAccumulator.put`, which sees to the rest: they must agree.
+    cdef BufferPool budget = buffer._budget
     cdef const uint8_t *data = NULL
     cdef int64_t size = 0, cost, total = 0
     if buffer._by_lot == NEVER or buffer.sticky < 0 or (
@@ -343,7 +343,7 @@ cdef int put_values(TopicBuffer buffer, const Source *values, int64_t *row, int6
     slot = <object> PyList_GET_ITEM(buffer._slots, buffer.sticky)
     if slot is None:
         return 0
-    cdef OpenBatch batch = <OpenBatch> slot
+    cdef ClosedBatch batch = <ClosedBatch> slot
     cdef BatchBuilder builder = batch._builder
     if batch._teller is not teller or not builder.count:
         return 0
@@ -379,7 +379,7 @@ cdef int put_values(TopicBuffer buffer, const Source *values, int64_t *row, int6
     return 0
 
 
-def append_columns(TopicBuffer buffer not None, int64_t start, int64_t stop, key, value, partitions, timestamps,
+def append_columns(RecordAccumulator buffer not None, int64_t start, int64_t stop, key, value, partitions, timestamps,
                    headers, teller=None):
     """Append rows of Arrow arrays to a topic's buffer, as many as the budget allows; returns how many."""
     cdef Source key_source, value_source
@@ -406,7 +406,7 @@ def append_columns(TopicBuffer buffer not None, int64_t start, int64_t stop, key
         if timestamp_view.size // 8 < stop:
             raise IndexError("the column of timestamps is too short")
     memset(&fields, 0, sizeof(Fields))
-    cdef Budget budget = buffer._budget
+    cdef BufferPool budget = buffer._budget
     cdef bint values_only = key is None and partitions is None and timestamps is None and headers is None
     row = start
     try:

@@ -1,19 +1,19 @@
 # What becomes of a record, for asyncio and for whoever waits for it. See the plain twin in `headrace.records.delivery`.
 
-cdef class OpenBatch
+cdef class ClosedBatch
 
 
 @cython.final
 @cython.no_gc
 @cython.freelist(8192)
-cdef class Delivery:
+cdef class DeliveryFuture:
     """What becomes of one record; see the plain twin.
 
     The garbage collector does not look into deliveries, which would cost as much again. So they must not refer to the
     loop or the producer before somebody looks.
     """
 
-    cdef OpenBatch _batch
+    cdef ClosedBatch _batch
     cdef Py_ssize_t _index
     cdef double _appended_at
     cdef object _future, _make_future
@@ -97,7 +97,7 @@ cdef class Delivery:
 cdef class Accepted:
     """A coroutine that has done its work when it is made; see the plain twin."""
 
-    cdef Delivery _delivery  # None once it was awaited
+    cdef DeliveryFuture _delivery  # None once it was awaited
 
     def __await__(self):
         return self
@@ -118,7 +118,7 @@ cdef class Accepted:
     def close(self):
         self._delivery = None
 
-    cdef Delivery take(self):
+    cdef DeliveryFuture take(self):
         delivery = self._delivery
         if delivery is None:
             raise RuntimeError("cannot reuse already awaited coroutine")
@@ -137,18 +137,18 @@ cdef int send_accepted(PyObject *accepted, PyObject *_, PyObject **result) excep
 
 cdef int send_delivery(PyObject *delivery, PyObject *_, PyObject **result) except SEND_ERROR:
     result[0] = NULL
-    message = (<Delivery> delivery).result()
+    message = (<DeliveryFuture> delivery).result()
     Py_INCREF(message)
     result[0] = <PyObject *> message
     return SEND_RETURN
 
 
 headrace_set_send(Accepted, send_accepted)
-headrace_set_send(Delivery, send_delivery)
+headrace_set_send(DeliveryFuture, send_delivery)
 
 
 @cython.final
-cdef class AIOIntake:
+cdef class AIOProduceFastPath:
     """`AIOProducer.produce` with what it needs at hand; anything unusual is left to `otherwise`."""
 
     cdef dict _open
@@ -165,15 +165,15 @@ cdef class AIOIntake:
                 headers=None):
         """Put a record on its way; see `headrace.aio.AIOProducer.produce`."""
         cdef Accepted accepted
-        cdef Delivery delivery
-        cdef TopicBuffer buffer
+        cdef DeliveryFuture delivery
+        cdef RecordAccumulator buffer
         cdef int woken = -1
         if on_delivery is None:
             try:
                 found = self._open.get(topic)
                 if found is not None:
-                    buffer = <TopicBuffer> found
-                    delivery = Delivery.__new__(Delivery)
+                    buffer = <RecordAccumulator> found
+                    delivery = DeliveryFuture.__new__(DeliveryFuture)
                     delivery._make_future = self._make_future
                     woken = buffer.add(value, key, partition, timestamp, headers, delivery)
             except Exception:
@@ -201,7 +201,7 @@ cdef enum:
 
 
 @cython.final
-cdef class Watch:
+cdef class SpinWait:
     """Lets a thread see at once what another has done; see the plain twin."""
 
     cdef int _state

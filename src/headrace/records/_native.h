@@ -1,4 +1,4 @@
-/* What Cython can not say: checksums with the processor's own instruction, hashes, the clock.
+/* What Cython cannot say: checksums with the processor's own instruction, hashes, the clock.
  *
  * CRC-32C: three streams at a time hide the latency of the crc32 instruction; their sums are joined by shifting one
  * over the length of the next with tables. The tables are made once, by headrace_setup(), from the polynomial.
@@ -250,7 +250,7 @@ static inline void headrace_unmap(void *p, size_t size) {
 #endif
 }
 
-/* Give a type with `__await__` what `await` calls first; Cython can not say it. */
+/* Give a type with `__await__` what `await` calls first; Cython cannot say it. */
 static inline void headrace_set_send(PyObject *type, int (*send)(PyObject *, PyObject *, PyObject **)) {
     ((PyTypeObject *)type)->tp_as_async->am_send = (sendfunc)(void (*)(void))send;
 }

@@ -7,9 +7,9 @@ from headrace.records.builder import set_base_offset as set_base_offset
 from headrace.records.builder import set_log_append_time as set_log_append_time
 from headrace.records.columns.columns import append_columns as append_columns
 from headrace.records.columns.columns import read_columns as read_columns
-from headrace.records.delivery import AIOIntake as AIOIntake
-from headrace.records.delivery import Delivery as Delivery
-from headrace.records.delivery import Watch as Watch
+from headrace.records.delivery import AIOProduceFastPath as AIOProduceFastPath
+from headrace.records.delivery import DeliveryFuture as DeliveryFuture
+from headrace.records.delivery import SpinWait as SpinWait
 from headrace.records.hashing import crc32 as crc32
 from headrace.records.hashing import crc32c as crc32c
 from headrace.records.hashing import fnv1a as fnv1a
@@ -20,8 +20,8 @@ from headrace.records.message import Message as Message
 from headrace.records.topic_buffer import CALLBACK_BYTES as CALLBACK_BYTES
 from headrace.records.topic_buffer import OVERHEAD_BYTES as OVERHEAD_BYTES
 from headrace.records.topic_buffer import WAKE as WAKE
-from headrace.records.topic_buffer import Budget as Budget
-from headrace.records.topic_buffer import Intake as Intake
-from headrace.records.topic_buffer import OpenBatch as OpenBatch
-from headrace.records.topic_buffer import TopicBuffer as TopicBuffer
+from headrace.records.topic_buffer import BufferPool as BufferPool
+from headrace.records.topic_buffer import ClosedBatch as ClosedBatch
+from headrace.records.topic_buffer import ProduceFastPath as ProduceFastPath
+from headrace.records.topic_buffer import RecordAccumulator as RecordAccumulator
 

@@ -20,7 +20,7 @@ cdef dict BY_LOT = {"never": NEVER, "null": NULL_KEYS, "empty": EMPTY_KEYS, "alw
 
 
 @cython.final
-cdef class Budget:
+cdef class BufferPool:
     """How many records, and bytes of them, may wait in a producer at one time."""
 
     cdef readonly int64_t max_messages, max_bytes, messages, bytes, ahead_bytes
@@ -63,8 +63,8 @@ cdef class Budget:
 
 
 @cython.final
-cdef class OpenBatch:
-    """A batch that was taken out of a `TopicBuffer`: it takes no more records and is not sealed yet."""
+cdef class ClosedBatch:
+    """A batch that was taken out of a `RecordAccumulator`: it takes no more records and is not sealed yet."""
 
     cdef BatchBuilder _builder
     cdef double *_appended_at  # of each record in `reports`
@@ -105,10 +105,10 @@ cdef class OpenBatch:
     def seal(self, int codec=0, int level=-1):
         return self._builder.seal(codec, level)
 
-    def divide(self, parts):
+    def split(self, parts):
         cdef list made = [self.sibling() for _ in range(count_parts(parts, self._builder.count))]
         cdef BatchBuilder builder = self._builder
-        cdef OpenBatch batch
+        cdef ClosedBatch batch
         cdef Record record
         cdef Fields fields
         cdef int64_t size
@@ -122,7 +122,7 @@ cdef class OpenBatch:
         for part in parts:
             if read_record(&p, end, builder.count, builder._base_timestamp, &record):
                 raise SystemError("a batch in memory was overwritten")
-            batch = <OpenBatch> made[part]
+            batch = <ClosedBatch> made[part]
             fields = Fields(record.key, record.key_size, record.value, record.value_size,
                             record.headers, record.end - record.headers, record.header_count)
             batch._builder.add(record.timestamp, &fields)
@@ -141,18 +141,18 @@ cdef class OpenBatch:
             index += 1
         if self.has_deliveries:
             self._moved = moved
-            batch = <OpenBatch> made[0]  # which records have one is not known: only the sum has to be right
+            batch = <ClosedBatch> made[0]  # which records have one is not known: only the sum has to be right
             batch._deliveries = self._deliveries
             batch.cost_bytes += CALLBACK * self._deliveries
             for delivery in self._watching or ():
-                (<Delivery> delivery).is_settled()  # finds its new place
-                (<Delivery> delivery)._batch.watch(delivery)
+                (<DeliveryFuture> delivery).is_settled()  # finds its new place
+                (<DeliveryFuture> delivery)._batch.watch(delivery)
             self._watching = None
         return made
 
-    cdef OpenBatch sibling(self):
+    cdef ClosedBatch sibling(self):
         # An empty batch of any size beside this one.
-        cdef OpenBatch batch = OpenBatch.__new__(OpenBatch, INT32_MAX, INT32_MAX)
+        cdef ClosedBatch batch = ClosedBatch.__new__(ClosedBatch, INT32_MAX, INT32_MAX)
         batch.topic = self.topic
         batch.partition = self.partition
         batch.opened_at = self.opened_at
@@ -177,7 +177,7 @@ cdef class OpenBatch:
         reports.append(callback)
         return 0
 
-    cdef int deliver_to(self, Delivery delivery, double appended_at) except -1:
+    cdef int deliver_to(self, DeliveryFuture delivery, double appended_at) except -1:
         # The delivery is about the last record. It knows the batch, so that the batch need not know it.
         delivery._batch = self
         delivery._index = self._builder.count - 1
@@ -234,7 +234,7 @@ cdef class OpenBatch:
         self._settled_at = fate.at_s
         self._watching = None
         for delivery in watching or ():
-            (<Delivery> delivery).resolve()
+            (<DeliveryFuture> delivery).resolve()
 
     cdef Message message_at(self, Py_ssize_t index, double appended_at):
         # The delivered record at `index`; raises why it was not.
@@ -282,7 +282,7 @@ cdef class Reports:
     """The delivery reports of a batch that are left. Each is made when it is its turn: thousands at one time would keep
     the garbage collector busy."""
 
-    cdef OpenBatch batch
+    cdef ClosedBatch batch
     cdef list callbacks
     cdef Origin origin
     cdef const uint8_t *p
@@ -296,7 +296,7 @@ cdef class Reports:
         return self
 
     def __next__(self):
-        cdef OpenBatch batch = self.batch
+        cdef ClosedBatch batch = self.batch
         cdef Record record
         cdef Message message
         cdef Py_ssize_t index
@@ -339,12 +339,12 @@ cdef int64_t headers_bytes(const Record *record) noexcept:
 
 
 @cython.final
-cdef class TopicBuffer:
+cdef class RecordAccumulator:
     """The open batches of one topic: where `produce()` puts records."""
 
     cdef readonly object topic
     cdef readonly Py_ssize_t partition_count
-    cdef Budget _budget
+    cdef BufferPool _budget
     cdef int _hash, _by_lot
     cdef Py_ssize_t _batch_bytes, _batch_count, _message_bytes
     cdef readonly Py_ssize_t sticky
@@ -358,7 +358,7 @@ cdef class TopicBuffer:
     cdef bint _timed  # whoever takes batches out comes by itself before a batch that is opened now has lingered
     cdef Block _scratch  # the headers of the record that is appended
 
-    def __init__(self, topic, Py_ssize_t partition_count, Budget budget not None, *,
+    def __init__(self, topic, Py_ssize_t partition_count, BufferPool budget not None, *,
                  partitioner="consistent_random", Py_ssize_t batch_bytes=1_000_000, Py_ssize_t batch_count=10_000,
                  Py_ssize_t message_bytes=1_000_000, int64_t turn_ms=900_000, seed=None):
         self.topic = topic
@@ -388,7 +388,7 @@ cdef class TopicBuffer:
         # As `append`, but -1 when the budget is used up.
         cdef Fields fields
         cdef int64_t size
-        cdef Budget budget = self._budget
+        cdef BufferPool budget = self._budget
         with cython.critical_section(self, budget):
             raw_key = point_at(key, "key", &fields.key, &fields.key_size)
             raw_value = point_at(value, "value", &fields.value, &fields.value_size)
@@ -422,7 +422,7 @@ cdef class TopicBuffer:
     cdef int put(self, Py_ssize_t partition, int64_t timestamp_ms, int64_t now_ns, const Fields *fields, int64_t size,
                  callback, teller) except -2:
         # Append a record; WAKE or 0, -1 when the budget is used up. The clock is read once for each: it is not cheap.
-        cdef OpenBatch batch
+        cdef ClosedBatch batch
         cdef int woken = 0
         cdef bint by_lot = False
         cdef Py_ssize_t used = 0
@@ -440,7 +440,7 @@ cdef class TopicBuffer:
             partition = self.sticky if by_lot else self.place(fields)
         slot = <object> PyList_GET_ITEM(self._slots, partition)
         if slot is not None:
-            batch = <OpenBatch> slot
+            batch = <ClosedBatch> slot
             used = batch._builder._used
             if not batch._builder.add(timestamp_ms, fields):
                 self.close(batch)
@@ -458,8 +458,8 @@ cdef class TopicBuffer:
         self._budget.ahead_bytes += OVERHEAD + size
         if callback is not None:
             appended_at = batch.opened_at + 1e-9 * (now_ns - batch._opened_ns)
-            if type(callback) is Delivery:
-                batch.deliver_to(<Delivery> callback, appended_at)
+            if type(callback) is DeliveryFuture:
+                batch.deliver_to(<DeliveryFuture> callback, appended_at)
             else:
                 batch.report_to(callback, appended_at)
         if teller is not batch._teller:
@@ -469,8 +469,8 @@ cdef class TopicBuffer:
             woken = WOKEN
         return woken
 
-    cdef OpenBatch open(self, Py_ssize_t partition, int64_t now_ns):
-        cdef OpenBatch batch = OpenBatch.__new__(OpenBatch, self._batch_bytes, self._batch_count)
+    cdef ClosedBatch open(self, Py_ssize_t partition, int64_t now_ns):
+        cdef ClosedBatch batch = ClosedBatch.__new__(ClosedBatch, self._batch_bytes, self._batch_count)
         batch._builder._pool = self._budget.pool
         batch.topic = self.topic
         batch.partition = partition
@@ -480,7 +480,7 @@ cdef class TopicBuffer:
         self._open[partition] = batch
         return batch
 
-    cdef int close(self, OpenBatch batch) except -1:
+    cdef int close(self, ClosedBatch batch) except -1:
         self._slots[batch.partition] = None
         del self._open[batch.partition]
         self._full.append(batch)
@@ -501,7 +501,7 @@ cdef class TopicBuffer:
         cdef int woken = 0
         if self.sticky >= 0:
             slot = self._slots[self.sticky]
-            if slot is not None and (<OpenBatch> slot)._builder._used + size + NUMBERS > self._batch_bytes:
+            if slot is not None and (<ClosedBatch> slot)._builder._used + size + NUMBERS > self._batch_bytes:
                 self.close(slot)
                 woken = WOKEN
         self.sticky = self.draw()
@@ -558,9 +558,9 @@ cdef class TopicBuffer:
         if opened_before is not None and self._open:
             limit = opened_before
             for batch in list(self._open.values()):
-                if (<OpenBatch> batch).opened_at > limit:
+                if (<ClosedBatch> batch).opened_at > limit:
                     break
-                if not held or (<OpenBatch> batch).partition not in held:
+                if not held or (<ClosedBatch> batch).partition not in held:
                     self.close(batch)
         full = self._full
         self._full = []
@@ -572,8 +572,8 @@ cdef class TopicBuffer:
         if self._full:
             return -INFINITY
         for batch in self._open.values():
-            if not held or (<OpenBatch> batch).partition not in held:
-                return (<OpenBatch> batch).opened_at + linger_s
+            if not held or (<ClosedBatch> batch).partition not in held:
+                return (<ClosedBatch> batch).opened_at + linger_s
         self._timed = False
         return None
 
@@ -585,7 +585,7 @@ cdef class TopicBuffer:
 
 
 @cython.final
-cdef class Intake:
+cdef class ProduceFastPath:
     """`Producer.produce` with what it needs at hand; anything unusual is left to `otherwise`."""
 
     cdef dict _open
@@ -605,7 +605,7 @@ cdef class Intake:
         cdef int woken = -1
         buffer = self._open.get(topic)
         if buffer is not None:
-            woken = (<TopicBuffer> buffer).add(value, key, partition, timestamp, headers, callback)
+            woken = (<RecordAccumulator> buffer).add(value, key, partition, timestamp, headers, callback)
         if woken < 0:
             self._otherwise(topic, value, key, partition, timestamp, headers, callback)
         elif woken:

@@ -75,7 +75,7 @@ def write_batch(
         base_offset = offset if base_offset is None else base_offset
         first_time = timestamp if first_time is None else first_time
         if offset <= last or not 0 <= offset - base_offset <= _MAX_DELTA:
-            raise ValueError(f"offset {offset} can not follow {last} in a batch from {base_offset} on")
+            raise ValueError(f"offset {offset} cannot follow {last} in a batch from {base_offset} on")
         body += encode_record(wrapped(timestamp - first_time), offset - base_offset, key, value, headers)
         last, max_timestamp, count = offset, max(max_timestamp, timestamp), count + 1
     last = last if last_offset is None else last_offset

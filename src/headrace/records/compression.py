@@ -60,7 +60,7 @@ def decompress(codec: int, data: bytes | bytearray | memoryview, limit: int) -> 
     except (CorruptRecordError, DependencyError):
         raise
     except Exception as error:  # each library has its own class, some only Exception
-        raise CorruptRecordError(f"can not decompress {CODEC_NAMES[codec]} data: {error}") from None
+        raise CorruptRecordError(f"cannot decompress {CODEC_NAMES[codec]} data: {error}") from None
     if len(plain) > limit:
         raise _too_large(limit)
     return plain
@@ -151,7 +151,7 @@ def _lz4(data: Any, level: int) -> bytes:
 
 def _unlz4(data: Any, limit: int) -> bytes:
     lz4 = _cramjam().lz4
-    if len(data) * 255 <= limit:  # lz4 can not do better than 1 : 255
+    if len(data) * 255 <= limit:  # lz4 cannot do better than 1 : 255
         return bytes(lz4.decompress(data))
     return _into(lz4, data, limit)
 

@@ -1,7 +1,7 @@
 """What becomes of a record, for asyncio: futures that are made only when somebody looks. And how to wait for it.
 
-A batch says once what became of it (`Fate`); each of its records has a small `Delivery` that looks it up. The native
-twin has the same names. It must not know event loops: it is given what makes a future.
+A batch says once what became of it (`ProduceResult`); each of its records has a small `DeliveryFuture` that looks it
+up. The native twin has the same names. It must not know event loops: it is given what makes a future.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from typing import Any, Protocol
 from headrace.errors import KafkaError, KafkaException
 from headrace.records.message import Message
 
-__all__ = ["AIOIntake", "Delivery", "DoneCallback", "Fate", "Watch"]
+__all__ = ["AIOProduceFastPath", "DeliveryFuture", "DoneCallback", "ProduceResult", "SpinWait"]
 
 
-class Fate:
+class ProduceResult:
     """What became of a batch.
 
     Args:
@@ -51,11 +51,11 @@ class Fate:
 
 
 class DoneCallback:
-    """Tells a callback of a `Delivery` that it is done. Equal to others of the same callback, to be found again."""
+    """Calls the callback of a `DeliveryFuture` that is done. Equal to others of the same callback."""
 
     __slots__ = ("_callback", "_delivery")
 
-    def __init__(self, callback: Callable[[Any], object], delivery: Delivery) -> None:
+    def __init__(self, callback: Callable[[Any], object], delivery: DeliveryFuture) -> None:
         self._callback = callback
         self._delivery = delivery
 
@@ -70,7 +70,7 @@ class DoneCallback:
 
 
 class SettledBatch(Protocol):
-    """What a `Delivery` needs of the `OpenBatch` that its record is in."""
+    """What a `DeliveryFuture` needs of the `ClosedBatch` that its record is in."""
 
     @property
     def settled(self) -> bool:
@@ -85,12 +85,12 @@ class SettledBatch(Protocol):
         """The delivered record at `index`, or what was raised instead of it."""
         ...
 
-    def watch(self, delivery: Delivery) -> None:
+    def watch(self, delivery: DeliveryFuture) -> None:
         """Tell a delivery when the batch is settled."""
         ...
 
 
-class Delivery:
+class DeliveryFuture:
     """What becomes of one record: `await` gives the delivered `Message`, or raises `KafkaException`.
 
     It has the methods of an `asyncio.Future`, and goes where asyncio takes one: `gather()`, `wait()`, `wait_for()`.
@@ -204,13 +204,13 @@ class Delivery:
         return self._batch.message_at(self._index, self._appended_at)
 
 
-class Accepted(Coroutine[Any, Any, Delivery]):
+class Accepted(Coroutine[Any, Any, DeliveryFuture]):
     """A coroutine that has done its work when it is made: all that is left is to return the delivery."""
 
     __slots__ = ("_delivery",)
 
-    def __init__(self, delivery: Delivery) -> None:
-        self._delivery: Delivery | None = delivery
+    def __init__(self, delivery: DeliveryFuture) -> None:
+        self._delivery: DeliveryFuture | None = delivery
 
     def __await__(self) -> Accepted:
         return self
@@ -238,7 +238,7 @@ class Accepted(Coroutine[Any, Any, Delivery]):
         self._delivery = None
 
 
-class AIOIntake:
+class AIOProduceFastPath:
     """`AIOProducer.produce` with what it needs at hand; anything unusual is left to `otherwise`.
 
     Args:
@@ -274,7 +274,7 @@ class AIOIntake:
 
         Where there is nothing to wait for it is done before this returns; `await` raises what went wrong.
         """
-        woken, delivery = -1, Delivery(self._make_future)
+        woken, delivery = -1, DeliveryFuture(self._make_future)
         with suppress(Exception):  # what refuses it once refuses it twice
             buffer: Any = self._open.get(topic) if on_delivery is None else None
             if buffer is not None:
@@ -288,12 +288,12 @@ class AIOIntake:
         return Accepted(delivery)
 
 
-async def _eased(ease: Callable[[], Awaitable[None]], delivery: Delivery) -> Delivery:
+async def _eased(ease: Callable[[], Awaitable[None]], delivery: DeliveryFuture) -> DeliveryFuture:
     await ease()
     return delivery
 
 
-class Watch:
+class SpinWait:
     """Lets a thread see at once what another has done, for waits that are hardly longer than it takes to wake up.
 
     The native twin watches without the GIL, and is given it as soon as something has happened; this one sleeps.

@@ -78,7 +78,7 @@ def read_info(view: memoryview, position: int, topic: str = "", partition: int =
     """The batch at a position; None at the end, also where only the head of a batch is left.
 
     Raises:
-        CorruptRecordError: the header can not be true.
+        CorruptRecordError: the header cannot be true.
     """
     if len(view) - position < 17:
         return None
@@ -102,7 +102,7 @@ def read_info(view: memoryview, position: int, topic: str = "", partition: int =
 
 
 def scan(data: Any, topic: str = "", partition: int = -1) -> list[BatchInfo]:
-    """The headers of all whole batches; raises `CorruptRecordError` where one can not be true."""
+    """The headers of all whole batches; raises `CorruptRecordError` where one cannot be true."""
     view, found, position = memoryview(data), [], 0
     while (info := read_info(view, position, topic, partition)) is not None:
         found.append(info)
@@ -111,7 +111,7 @@ def scan(data: Any, topic: str = "", partition: int = -1) -> list[BatchInfo]:
 
 
 def scan_to_damage(data: Any) -> list[BatchInfo]:
-    """The headers of the whole batches in front of one that can not be true; of all when there is none."""
+    """The headers of the whole batches in front of one that cannot be true; of all when there is none."""
     view, found, position = memoryview(data), [], 0
     try:
         while (info := read_info(view, position)) is not None:

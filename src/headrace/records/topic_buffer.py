@@ -1,4 +1,4 @@
-"""`TopicBuffer`: the open batches of one topic, where `produce()` puts records. The plain twin of the native one.
+"""`RecordAccumulator`: the open batches of one topic, where `produce()` puts records. The plain twin of the native one.
 
 It must not know brokers, retries or sequence numbers: whoever takes batches out of it keeps their order per partition.
 Read next on the way out: `headrace.machines.producer.batch_queue`.
@@ -18,20 +18,22 @@ from typing import Any
 
 from headrace.errors import BufferFullError, KafkaError, KafkaException
 from headrace.records.builder import Batch, BatchBuilder
-from headrace.records.delivery import Delivery, Fate
+from headrace.records.delivery import DeliveryFuture, ProduceResult
 from headrace.records.hashing import PARTITIONERS
 from headrace.records.message import Message, encode_headers, encode_text
 
-__all__ = ["CALLBACK_BYTES", "OVERHEAD_BYTES", "WAKE", "Budget", "Intake", "OpenBatch", "TopicBuffer"]
+__all__ = [
+    "CALLBACK_BYTES", "OVERHEAD_BYTES", "WAKE", "BufferPool", "ClosedBatch", "ProduceFastPath", "RecordAccumulator",
+]
 
 WAKE = 1
-"""Flag of `TopicBuffer.append`: a batch is full; or one was opened, and `next_deadline` said last that none was."""
+"""Flag of `RecordAccumulator.append`: a batch is full, or one was opened and `next_deadline` said that none was."""
 
 AHEAD_BYTES = 16 << 20
 """What keeps brokers busy until more comes; memory that comes back from them is cheaper than new."""
 
 OVERHEAD_BYTES = 16
-"""What a record costs of a `Budget` beyond its key, value and headers."""
+"""What a record costs of a `BufferPool` beyond its key, value and headers."""
 CALLBACK_BYTES = 512
 """What its callback costs: a function that knows its record takes about 370 bytes, our note of it up to 25."""
 
@@ -42,7 +44,7 @@ _MASK = (1 << 64) - 1
 _ANY_SIZE = sys.maxsize
 
 
-class Budget:
+class BufferPool:
     """How many records, and bytes of them, may wait in a producer at one time.
 
     Args:
@@ -96,17 +98,17 @@ class Budget:
             self.ahead_bytes -= data_bytes
 
 
-class OpenBatch:
-    """A batch that was taken out of a `TopicBuffer`: it takes no more records and is not sealed yet.
+class ClosedBatch:
+    """A batch that was taken out of a `RecordAccumulator`: it takes no more records and is not sealed yet.
 
     Attributes:
         topic: topic name.
         partition: partition number.
         opened_at: monotonic seconds of the first record.
-        cost_bytes: what its records cost of the `Budget`.
+        cost_bytes: what its records cost of the `BufferPool`.
         data_bytes: the same without their callbacks.
         reports: the callback of each record, None where it has none; None if no record has one.
-        has_deliveries: some records have a `Delivery`.
+        has_deliveries: some records have a `DeliveryFuture`.
         runs: where records of other calls of `append_columns` begin: (index, teller of that call), with None where
             records without a teller begin again; None if no record has one.
     """
@@ -126,11 +128,11 @@ class OpenBatch:
         self._teller: Any = None
         self._appended_at: list[float] = []
         self._builder = builder
-        self._fate: Fate | None = None
+        self._fate: ProduceResult | None = None
         self.has_deliveries = False
         self._deliveries = 0  # of which the cost is counted here
-        self._watching: list[Delivery] = []  # those that somebody looks at
-        self._moved: list[tuple[OpenBatch, int]] | None = None  # where each record is since the batch was divided
+        self._watching: list[DeliveryFuture] = []  # those that somebody looks at
+        self._moved: list[tuple[ClosedBatch, int]] | None = None  # where each record is since the batch was divided
         self._records: list[Message] = []  # once one was asked for
 
     @property
@@ -174,8 +176,8 @@ class OpenBatch:
                                            stamp, max(now_s - since, 0.0))))
         return iter(made)
 
-    def settle(self, fate: Fate) -> None:
-        """Say what became of the batch to those who look at a `Delivery` of it, now or later."""
+    def settle(self, fate: ProduceResult) -> None:
+        """Say what became of the batch to those who look at a `DeliveryFuture` of it, now or later."""
         self._fate = fate
         watching, self._watching = self._watching, []
         for delivery in watching:
@@ -186,11 +188,11 @@ class OpenBatch:
         """Whether it is known what became of the batch."""
         return self._fate is not None
 
-    def place_of(self, index: int) -> tuple[OpenBatch, int] | None:
+    def place_of(self, index: int) -> tuple[ClosedBatch, int] | None:
         """Where the record at `index` is since the batch was divided; None while it was not."""
         return self._moved[index] if self._moved is not None else None
 
-    def watch(self, delivery: Delivery) -> None:
+    def watch(self, delivery: DeliveryFuture) -> None:
         """Tell a delivery when the batch is settled."""
         self._watching.append(delivery)
 
@@ -213,7 +215,7 @@ class OpenBatch:
         return Message(self.topic, self.partition, offset, m.key(), m.value(), m.headers(), None, stamp,
                        max(fate.at_s - appended_at, 0.0))
 
-    def divide(self, parts: Sequence[int]) -> list[OpenBatch]:
+    def split(self, parts: Sequence[int]) -> list[ClosedBatch]:
         """The records in new batches, with their callbacks, tellers, times and costs; in each they keep their order.
 
         Args:
@@ -222,11 +224,11 @@ class OpenBatch:
         Raises:
             ValueError: there is not one number for each record, or a new batch would be empty.
         """
-        made = [OpenBatch(self.topic, self.partition, self.opened_at, BatchBuilder(_ANY_SIZE, _ANY_SIZE))
+        made = [ClosedBatch(self.topic, self.partition, self.opened_at, BatchBuilder(_ANY_SIZE, _ANY_SIZE))
                 for _ in range(count_parts(parts, self.count))]
         records = self._builder.read_back(self.topic, self.partition)
         runs, teller = dict(self.runs or ()), None
-        moved: list[tuple[OpenBatch, int]] = []
+        moved: list[tuple[ClosedBatch, int]] = []
         for index, (part, m) in enumerate(zip(parts, records, strict=True)):
             batch, headers = made[part], encode_headers(m.headers())
             batch._builder.append(m.timestamp()[1], m.key(), m.value(), headers)
@@ -259,7 +261,7 @@ class OpenBatch:
         self.reports += [None] * without + [callback]
         self._appended_at += [0.0] * without + [appended_at]
 
-    def _deliver_to(self, delivery: Delivery, appended_at: float) -> None:
+    def _deliver_to(self, delivery: DeliveryFuture, appended_at: float) -> None:
         """The delivery is about the last record. It knows the batch, so that the batch need not know it."""
         delivery.place(self, self.count - 1, appended_at)
         self.has_deliveries = True
@@ -273,7 +275,7 @@ class OpenBatch:
         self._teller = teller
 
 
-class TopicBuffer:
+class RecordAccumulator:
     """The open batches of one topic.
 
     Records of one partition leave in the order of `append()`. Those that the partitioner leaves to chance take turns:
@@ -298,7 +300,7 @@ class TopicBuffer:
         self,
         topic: str,
         partition_count: int,
-        budget: Budget,
+        budget: BufferPool,
         *,
         partitioner: str = "consistent_random",
         batch_bytes: int = 1_000_000,
@@ -319,8 +321,8 @@ class TopicBuffer:
         self._turn_began_ms = self._turn_bytes = self._turn_count = 0
         self._sums: list[int] | None = None
         self.sticky = -1
-        self._open: dict[int, OpenBatch] = {}
-        self._full: list[OpenBatch] = []
+        self._open: dict[int, ClosedBatch] = {}
+        self._full: list[ClosedBatch] = []
         self._timed = False  # whoever takes batches out comes by itself before one that is opened now has lingered
         self._lock = threading.Lock()
 
@@ -384,7 +386,7 @@ class TopicBuffer:
             batch.cost_bytes += cost
             batch.data_bytes += size
             self._budget.ahead_bytes += size
-            if isinstance(callback, Delivery):
+            if isinstance(callback, DeliveryFuture):
                 batch._deliver_to(callback, time.monotonic())
             elif callback is not None:
                 batch._report_to(callback, time.monotonic())
@@ -404,14 +406,14 @@ class TopicBuffer:
             raise ValueError(f"timestamp must not be negative: {timestamp_ms}")
 
     def _put(self, partition: int, timestamp_ms: int, key: bytes | None, value: bytes | None,
-             headers: list[tuple[bytes, bytes | None]], by_lot: bool) -> tuple[OpenBatch, int]:
+             headers: list[tuple[bytes, bytes | None]], by_lot: bool) -> tuple[ClosedBatch, int]:
         batch, woken = self._open.get(partition), 0
         used = batch.size_bytes if batch is not None else 0
         if batch is None or not batch._builder.append(timestamp_ms, key, value, headers):
             if batch is not None:
                 self._close(batch)
             builder = BatchBuilder(self._batch_bytes, self._batch_count)
-            batch = self._open[partition] = OpenBatch(self.topic, partition, time.monotonic(), builder)
+            batch = self._open[partition] = ClosedBatch(self.topic, partition, time.monotonic(), builder)
             builder.append(timestamp_ms, key, value, headers)
             used, woken = 0, 0 if self._timed else WAKE
         if by_lot:
@@ -455,7 +457,7 @@ class TopicBuffer:
             return x % self.partition_count
         return bisect_right(self._sums, x % self._sums[-1])
 
-    def _close(self, batch: OpenBatch) -> None:
+    def _close(self, batch: ClosedBatch) -> None:
         del self._open[batch.partition]
         self._full.append(batch)
 
@@ -473,13 +475,13 @@ class TopicBuffer:
             if weights is not None and self.sticky >= 0 and not any(weights[self.sticky:self.sticky + 1]):
                 self.sticky = -1
 
-    def ready(self, opened_before: float | None = None, held: Collection[int] = ()) -> list[OpenBatch]:
+    def ready(self, opened_before: float | None = None, held: Collection[int] = ()) -> list[ClosedBatch]:
         """Take out the batches that are due, in order per partition.
 
         Args:
             opened_before: monotonic seconds; open batches whose first record came at or before it are taken as well,
                 all with `math.inf`, none with None.
-            held: partitions whose open batch stays, because earlier ones can not be sent yet and it may still grow.
+            held: partitions whose open batch stays, because earlier ones cannot be sent yet and it may still grow.
         """
         with self._lock:
             if opened_before is not None:
@@ -511,7 +513,7 @@ class TopicBuffer:
             self.partition_count = max(self.partition_count, partition_count)
 
 
-class Intake:
+class ProduceFastPath:
     """`Producer.produce` with what it needs at hand; anything unusual is left to `otherwise`.
 
     Args:
@@ -525,7 +527,7 @@ class Intake:
     __slots__ = ("_default", "_open", "_otherwise", "_wake")
 
     def __init__(
-        self, open: dict[str, TopicBuffer], otherwise: Callable[..., object], wake: Callable[[], object],
+        self, open: dict[str, RecordAccumulator], otherwise: Callable[..., object], wake: Callable[[], object],
         default: Callable[..., object] | None = None,
     ) -> None:
         self._open = open
@@ -567,7 +569,7 @@ def sums_of(weights: Sequence[int], partition_count: int) -> list[int]:
     """The sum of the weights up to each partition.
 
     Raises:
-        ValueError: see `TopicBuffer.weigh`.
+        ValueError: see `RecordAccumulator.weigh`.
     """
     sums = list(itertools.accumulate(weights))
     if len(sums) > partition_count or min(weights, default=-1) < 0 or not 0 < sums[-1] <= _MOST_WEIGHT:
@@ -577,7 +579,7 @@ def sums_of(weights: Sequence[int], partition_count: int) -> list[int]:
 
 
 def count_parts(parts: Sequence[int], count: int) -> int:
-    """How many batches `OpenBatch.divide` is to make.
+    """How many batches `ClosedBatch.split` is to make.
 
     Raises:
         ValueError: see there.
@@ -588,7 +590,7 @@ def count_parts(parts: Sequence[int], count: int) -> int:
     return len(numbers)
 
 
-def queue_full(budget: Budget) -> BufferFullError:
+def queue_full(budget: BufferPool) -> BufferFullError:
     """The error of a used-up budget."""
     return BufferFullError(
         f"Local: Queue full: {budget.messages} messages ({budget.bytes} bytes) wait for delivery; call poll() and try "

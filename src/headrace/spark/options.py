@@ -116,7 +116,7 @@ class SourceOptions:
                 raise ConfigError(f"option {name} belongs to a {'batch' if streaming else 'streaming'} read only")
         starting, ending = _starting(options, streaming), _ending(options)
         if not streaming and starting.logical == LATEST and not starting.offsets and starting.timestamp_ms is None:
-            raise ConfigError("startingOffsets can not be latest in a batch read: there would be nothing to read")
+            raise ConfigError("startingOffsets cannot be latest in a batch read: there would be nothing to read")
         return cls(
             client=_client(options, CONSUMER),
             subscription=_subscription(options),
@@ -266,7 +266,7 @@ def _ending(options: _Options) -> Position:
         return Position(timestamp_ms=timestamp_ms, else_latest=True)
     ending = _position(options, "endingOffsets", LATEST)
     if EARLIEST in ending.offsets.values() or (ending.logical == EARLIEST and not ending.offsets):
-        raise ConfigError("option endingOffsets can not be earliest (-2): there would be nothing to read")
+        raise ConfigError("option endingOffsets cannot be earliest (-2): there would be nothing to read")
     return ending
 
 

@@ -87,7 +87,7 @@ def append_rows(out: ColumnWriter, batch: pyarrow.RecordBatch, options: SinkOpti
 
 
 def check_columns(options: SinkOptions, schema: StructType) -> None:
-    """Refuse a frame that can not be written.
+    """Refuse a frame that cannot be written.
 
     Raises:
         ConfigError: a column is missing, unknown or of a wrong type; the text says what to do.
@@ -99,7 +99,7 @@ def check_columns(options: SinkOptions, schema: StructType) -> None:
         raise ConfigError("name the topic: with option topic, or with a column named topic")
     for name, kind in kinds.items():
         if name not in _KINDS:
-            raise ConfigError(f"column {name} can not be written to a topic: there are {', '.join(_KINDS)}. "
+            raise ConfigError(f"column {name} cannot be written to a topic: there are {', '.join(_KINDS)}. "
                               "Put it into value, for example as to_json(struct(*)) AS value")
         if kind not in _KINDS[name]:
             raise ConfigError(f"column {name} must be {' or '.join(_KINDS[name])}, not {kind}: cast it")

@@ -91,7 +91,7 @@ class HeadraceSource(DataSource):
     def writer(self, schema: StructType, overwrite: bool) -> BatchWriter:
         """The writer of a batch query; a topic can only be appended to."""
         if overwrite:
-            raise ConfigError('a topic can not be overwritten: write with mode("append")')
+            raise ConfigError('a topic cannot be overwritten: write with mode("append")')
         return BatchWriter(SinkOptions.parse(self.options), schema)
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> StreamWriter:  # noqa: N802 - Spark's name
@@ -104,7 +104,7 @@ def _checked_columns(schema: StructType) -> list[str]:
     known = {**_COLUMNS, "headers": _HEADERS}
     for each in schema.fields:
         if each.name not in known:
-            raise ConfigError(f"column {each.name} can not be read from a topic: there are {', '.join(known)}")
+            raise ConfigError(f"column {each.name} cannot be read from a topic: there are {', '.join(known)}")
         found = each.dataType.simpleString()
         if found != known[each.name] or not each.nullable:
             raise ConfigError(f"column {each.name} must be {known[each.name]} and nullable, not {found}")

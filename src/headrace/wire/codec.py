@@ -1,7 +1,7 @@
 """Messages to bytes and back. The codec of a message and version is compiled on first use and kept.
 
 Every failure to read is a `ProtocolError`; every failure to write is one too when a value is wrong, and a
-`KafkaException` (unsupported feature) when the version can not carry a field that is set.
+`KafkaException` (unsupported feature) when the version cannot carry a field that is set.
 
 This module knows no headers and no frames: read next `wire.frame`. The generated source is made by `wire.writing` and
 `wire.reading`.
@@ -66,7 +66,7 @@ def encode_into(out: bytearray, message: ApiMessage, version: int) -> Cuts:
         text = f"{cls.__name__} v{version}: {error.args[0]}; the broker is too old for this, or leave it out"
         raise KafkaException(KafkaError(KafkaError._UNSUPPORTED_FEATURE, text)) from None
     except (StructError, TypeError, ValueError, AttributeError) as error:
-        raise ProtocolError(f"{cls.__name__} v{version} can not be written: {error}") from error
+        raise ProtocolError(f"{cls.__name__} v{version} cannot be written: {error}") from error
     return cuts
 
 
@@ -104,9 +104,9 @@ def decode_from(
         view = memoryview(data) if type(data) is bytes else as_view(data)
         message, position = reader(data if type(data) is bytes else view, view, start)
     except ProtocolError as error:
-        raise ProtocolError(f"{cls.__name__} v{version} can not be read: {error.error.str()}") from None
+        raise ProtocolError(f"{cls.__name__} v{version} cannot be read: {error.error.str()}") from None
     except (StructError, IndexError, ValueError, TypeError) as error:
-        raise ProtocolError(f"{cls.__name__} v{version} can not be read: {error}") from None
+        raise ProtocolError(f"{cls.__name__} v{version} cannot be read: {error}") from None
     if to_the_end and position != len(view):
         raise ProtocolError(f"{cls.__name__} v{version} ends at byte {position}, but {len(view)} bytes were received")
     return message  # type: ignore[no-any-return]

@@ -124,7 +124,7 @@ def decode_request(frame: bytes | bytearray | memoryview) -> RequestFrame:
             raise ValueError(f"the client id ends at byte {position}, the frame at byte {len(data)}")
         client_id = None if size < 0 else str(data[_KEY_VERSION_ID_CLIENT.size:position], "utf-8")
     except (StructError, ValueError) as error:
-        raise ProtocolError(f"a request header can not be read: {error}") from None
+        raise ProtocolError(f"a request header cannot be read: {error}") from None
     api = API.get(key)
     if api is None or not api.min_version <= version <= api.max_version:
         raise UnsupportedRequest(key, version, correlation_id, client_id)

@@ -61,7 +61,7 @@ def read_uvarint(data: bytes | memoryview, position: int) -> tuple[int, int]:
 
 
 def write_text_length(above: int) -> bytes:
-    """Length of a string plus one, as a varint. Java refuses strings that an int16 can not measure, here too.
+    """Length of a string plus one, as a varint. Java refuses strings that an int16 cannot measure, here too.
 
     Raises:
         ValueError: the string is too long.
@@ -103,7 +103,7 @@ def write_tags(
     if unknown:
         for tag in unknown:
             if tag in reserved or not 0 <= tag <= _MAX_LENGTH:
-                raise ValueError(f"{tag} can not be the number of an unknown tagged field")
+                raise ValueError(f"{tag} cannot be the number of an unknown tagged field")
         tags = sorted([*known, *unknown.items()], key=itemgetter(0))
     out += write_uvarint(len(tags))
     for tag, data in tags:

@@ -2,7 +2,7 @@
 
 Positions only grow. Fixed-size runs go through `unpack_from`, single bytes through indexing: both raise by themselves
 at the end of the data. Slices do not, so every length is compared with the end first; a count of elements is compared
-with the bytes that are left, so that a mutated count can not fill the memory. `wire.codec` turns every exception into
+with the bytes that are left, so that a mutated count cannot fill the memory. `wire.codec` turns every exception into
 a `ProtocolError`.
 
 Read next: `wire.codec`, which compiles and keeps these functions.

@@ -58,7 +58,7 @@ def _packed(source: Source, out: str, *further: tuple[str, str]) -> str:
 
 
 def _refuse_unsendable(source: Source, cls: type[Any], column: FieldColumn, here: str) -> None:
-    """A value that this version can not carry is an error, unless Kafka calls the field ignorable."""
+    """A value that this version cannot carry is an error, unless Kafka calls the field ignorable."""
     if not column.ignorable:
         arguments = f"{cls.__name__!r}, {column.name!r}, {str(column.versions)!r}"
         source.add(f"if {_differs(source, column, here)}: lacks({arguments})")

@@ -22,7 +22,7 @@ from headrace import Producer
 
 from .faults import Injector
 from .ledger import value_of
-from .progress import Pace, listed
+from .progress import Backpressure, listed
 from .reader import read_again
 from .site import Site
 
@@ -127,7 +127,7 @@ class Pipeline:
     # The feeder and the workers
 
     def _feed(self) -> None:
-        pace = Pace(self._rate)
+        pace = Backpressure(self._rate)
         with Producer({**self._way_in, "enable.idempotence": True, "linger.ms": 5}) as producer:
             while not self._end.wait(0.02):
                 for _ in range(pace.due()):

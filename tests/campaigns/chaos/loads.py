@@ -12,7 +12,7 @@ from headrace import KafkaError, KafkaException, Message, Producer, TopicPartiti
 from headrace.machines.producer.transactions import ConsumerGroupMetadata
 
 from .ledger import Fate, Ledger, Outcome, Stream, Transaction, value_of
-from .progress import Pace, Progress
+from .progress import Backpressure, Progress
 from .site import PARTITIONS
 
 IDEMPOTENT: Final[dict[str, dict[str, Any]]] = {
@@ -105,7 +105,7 @@ class IdempotentWriter(Writer):
         self.progress.moved()
 
     def _write(self) -> None:
-        pace = Pace(self._rate)
+        pace = Backpressure(self._rate)
         with Producer(self._config) as producer:
             self.producer = producer
             while not self._end.is_set():
@@ -126,7 +126,7 @@ class TransactionalWriter(Writer):
     _consumed = 0
 
     def _write(self) -> None:
-        pace, wanted = Pace(self._rate), 0
+        pace, wanted = Backpressure(self._rate), 0
         self.producer = self._make()
         while not self._end.is_set():
             wanted += pace.due()
@@ -209,7 +209,7 @@ class TransactionalWriter(Writer):
         self.producer = self._make()
 
     def _replace(self, transaction: Transaction) -> None:
-        """Another producer takes over while a transaction is open: the first one can not commit it any more."""
+        """Another producer takes over while a transaction is open: the first one cannot commit it any more."""
         old = self.producer
         assert old is not None
         transaction.outcome = Outcome.ABORTED

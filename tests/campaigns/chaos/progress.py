@@ -34,7 +34,7 @@ def listed(counts: Counter[str]) -> str:
     return ", ".join(f"{count} {name}" for name, count in sorted(counts.items())) or "none"
 
 
-class Pace:
+class Backpressure:
     """So many records a second, at most a second's worth at once."""
 
     def __init__(self, rate: float) -> None:

@@ -124,7 +124,7 @@ def read_again(servers: str, topic: str) -> Log:
     """All committed records, by confluent_kafka.
 
     Raises:
-        TimeoutError: a transaction stays open, or a partition can not be read.
+        TimeoutError: a transaction stays open, or a partition cannot be read.
     """
     log: Log = {partition: [] for partition in range(PARTITIONS)}
     ends = _ends(servers, topic)

@@ -20,7 +20,7 @@ _BITS = {"b": 8, "h": 16, "i": 32, "q": 64}
 _TEXT = "abcXYZ-._ äß€漢😀"
 _LONG = (126, 127, 128, 129, 16_382, 16_383, 16_384, 20_000, 32_767)
 _MANY = (127, 128, 300)
-_LAST_TAG = 2**31 - 2  # Java reads one more, but can not write it
+_LAST_TAG = 2**31 - 2  # Java reads one more, but cannot write it
 
 
 def all_messages() -> list[type[ApiMessage]]:

@@ -77,7 +77,7 @@ def fuzz(workshop: Workshop, target: str, seconds: int) -> Outcome:
     kept = CORPUS / target
     kept.mkdir(parents=True, exist_ok=True)
     log = place / "log"
-    # A finding ends libFuzzer's process; `-fork=1` would go on, but can not with a runtime loaded in front of Python.
+    # A finding ends libFuzzer's process; `-fork=1` would go on, but cannot with a runtime loaded in front of Python.
     status = _harness(
         workshop, target, f"-max_total_time={seconds}", f"-max_len={MAX_BYTES}", "-print_final_stats=1",
         f"-artifact_prefix={place}/findings/", str(place / "work"), str(kept), str(place / "seeds"), log=log)

@@ -153,8 +153,8 @@ def _buffer(twin: Any, taker: Taker) -> Any:
     names = ("random", "consistent", "consistent_random", "murmur2", "murmur2_random", "fnv1a", "fnv1a_random",
              "uniform_sticky")
     kind = taker.byte()
-    return twin.TopicBuffer(
-        "t", (1, 4, 0, 3)[kind >> 3 & 3], twin.Budget(30, 10_000), partitioner=names[kind & 7],
+    return twin.RecordAccumulator(
+        "t", (1, 4, 0, 3)[kind >> 3 & 3], twin.BufferPool(30, 10_000), partitioner=names[kind & 7],
         batch_bytes=(61, 100, 1_000, 1 << 20)[kind >> 5 & 3], batch_count=(1, 2, 10_000, 10_000)[kind >> 6],
         message_bytes=2_000, seed=9)
 

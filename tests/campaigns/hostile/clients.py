@@ -22,7 +22,7 @@ _CONFIG = Config(ADMIN, {"bootstrap.servers": "broker:1", "reconnect.backoff.ms"
                          "error_cb": lambda error: None})
 _TIME_S = 5.0
 _TALK = (ApiVersionsRequest, MetadataRequest)
-"""What a client asks by itself: these can not be the request that is tried."""
+"""What a client asks by itself: these cannot be the request that is tried."""
 
 
 def can_be_asked(source: Frame) -> bool:

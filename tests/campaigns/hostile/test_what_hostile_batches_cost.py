@@ -149,7 +149,7 @@ for name, codec, packed in bombs.payloads():
 @pytest.mark.parametrize(("start", "stop"), [
     (-5, 0), (0, 1 << 62), (-(1 << 62), 1 << 62), (0, 3), (3, 1), (3632716049429893909, -6815635086069656811)])
 def test_rows_outside_of_columns_are_refused(twin: Any, start: int, stop: int) -> None:
-    buffer = twin.TopicBuffer("t", 2, twin.Budget(100, 10_000))
+    buffer = twin.RecordAccumulator("t", 2, twin.BufferPool(100, 10_000))
     with pytest.raises(Exception) as raised:
         twin.append_columns(buffer, start, stop, None, None, b"\0" * 8, b"\0" * 16, None)
     assert not isinstance(raised.value, (MemoryError, SystemError))
@@ -168,9 +168,9 @@ def test_rows_outside_of_columns_are_refused(twin: Any, start: int, stop: int) -
     (None, b"\0" * 8 + b"\xff" * 7 + b"\x7f", b"abc", 0, True),
     (None, b"\0\0\0\0\x01\0\0\0", None, 0, False),  # no data
 ])
-def test_arrow_buffers_that_can_not_be_true_are_refused(native: Any, column: Any) -> None:
+def test_arrow_buffers_that_cannot_be_true_are_refused(native: Any, column: Any) -> None:
     for key, value in ((column, None), (None, column)):
-        buffer = native.TopicBuffer("t", 2, native.Budget(100, 10_000))
+        buffer = native.RecordAccumulator("t", 2, native.BufferPool(100, 10_000))
         with pytest.raises(IndexError):
             native.append_columns(buffer, 0, 1, key, value, None, None, None)
     fine = (None, b"\0\0\0\0\x01\0\0\0", b"a", 0, False)
@@ -178,7 +178,7 @@ def test_arrow_buffers_that_can_not_be_true_are_refused(native: Any, column: Any
         if lists[0] is column and column[2] in (b"abc", None) and column[1].startswith(b"\0\0\0\0\x01") and column[
                 3] == 0 and column[0] is None:
             continue  # as a list of one header it is sound
-        buffer = native.TopicBuffer("t", 2, native.Budget(100, 10_000))
+        buffer = native.RecordAccumulator("t", 2, native.BufferPool(100, 10_000))
         with pytest.raises(IndexError):
             native.append_columns(buffer, 0, 1, None, None, None, None, lists)
 
@@ -186,7 +186,7 @@ def test_arrow_buffers_that_can_not_be_true_are_refused(native: Any, column: Any
 @both
 def test_a_topic_without_partitions_takes_nothing(twin: Any) -> None:
     for count in (0, -5):
-        buffer = twin.TopicBuffer("t", count, twin.Budget(100, 10_000))
+        buffer = twin.RecordAccumulator("t", count, twin.BufferPool(100, 10_000))
         for partition in (-6, -1, 0):
             with pytest.raises(KafkaException, match="no partition"):
                 buffer.append(b"x", partition=partition)
@@ -202,28 +202,29 @@ def test_what_is_shorter_than_a_batch_is_not_written_to(twin: Any) -> None:
 
 
 @pytest.mark.parametrize("code", [
-    "OpenBatch().count, OpenBatch().size_bytes, OpenBatch().messages(0, 1, 0, None, 0.0), OpenBatch().seal().data",
+    "b = ClosedBatch(); b.count, b.size_bytes, b.messages(0, 1, 0, None, 0.0), ClosedBatch().seal().data",
     "raises(lambda: Batch().stamp(1, 1, 1)); raises(lambda: Batch().data)",
     "Cursor.__new__(Cursor).take(1); repr(Message.__new__(Message)); Message.__new__(Message).set_topic('t')",
     "b = filled(); s = b.seal(); d = s.data; raises(lambda: d.__delitem__(0)); del b; del s; bytes(d)",
     "b = filled(); s = b.seal(); s.data[61:] = bytes([255]) * (len(s.data) - 61); raises(lambda: list(report(b)))",
     "b = filled(); b.reports.extend([print] * 9999); raises(lambda: list(report(b)))",
     "b = filled(); r = report(b); b.reports.clear(); del b; list(r), r.__length_hint__()",
-    "b = filled(); d = Delivery(None); b.reports.append(d); b.settle(fate()); raises(d.result); d.done()",
-    "d = Delivery(None); raises(d.result); raises(lambda: d.__await__().send(None)); d.done(), d.cancelled()",
-    "t = TopicBuffer('t', 1, Budget(0, 99)); d = Delivery(None); t.append(b'v', callback=d); b = t.ready(math.inf)[0]; "
-    "b.settle(fate()); del b, t; d.result().value(), d.done()",
-    "t = TopicBuffer('t', 4, Budget(0, 9)); raises(lambda: t.__init__('', 1 << 60, Budget(0, 9))); t.append('', '', 3)",
+    "b = filled(); d = DeliveryFuture(None); b.reports.append(d); b.settle(fate()); raises(d.result); d.done()",
+    "d = DeliveryFuture(None); raises(d.result); raises(lambda: d.__await__().send(None)); d.done(), d.cancelled()",
+    "t = RecordAccumulator('t', 1, BufferPool(0, 99)); d = DeliveryFuture(None); t.append(b'v', callback=d); "
+    "b = t.ready(math.inf)[0]; b.settle(fate()); del b, t; d.result().value(), d.done()",
+    "t = RecordAccumulator('t', 4, BufferPool(0, 9)); raises(lambda: t.__init__('', 1 << 60, BufferPool(0, 9))); "
+    "t.append('', '', 3)",
 ])
 def test_objects_used_as_they_are_not_meant_to_raise_and_do_not_crash(native: Any, code: str) -> None:
     assert native
     before = """
 import math
-from headrace.records import Fate
+from headrace.records import ProduceResult
 from headrace.records._native import *
 
 def filled():
-    buffer = TopicBuffer("t", 4, Budget(0, 99999))
+    buffer = RecordAccumulator("t", 4, BufferPool(0, 99999))
     buffer.append(b"x" * 900, callback=print)
     return buffer.ready(math.inf)[0]
 
@@ -231,7 +232,7 @@ def report(batch):
     return batch.messages(0, 1, 0, None, 1.0)
 
 def fate():
-    return Fate(0, 1, -1, None, 0.0, print)
+    return ProduceResult(0, 1, -1, None, 0.0, print)
 
 def raises(action):
     try:

@@ -1,4 +1,4 @@
-"""Memory of a producer behind a broker that takes records and never answers, and of a consumer that can not keep up.
+"""Memory of a producer behind a broker that takes records and never answers, and of a consumer that cannot keep up.
 
     python -m tests.campaigns.memory --records 10000000
 
@@ -41,7 +41,7 @@ CASES: dict[str, dict[str, Any]] = {
                          "properties": {"buffer.memory": 64 * MIB, "partitioner": "murmur2"}},
     "lz4": {"way": "produce", "value_bytes": 100,
             "properties": {"buffer.memory": 64 * MIB, "compression.type": "lz4"}},
-    "lz4 of what it can not compress": {
+    "lz4 of what it cannot compress": {
         "way": "produce", "value_bytes": 10_000, "random": True,
         "properties": {"buffer.memory": 64 * MIB, "compression.type": "lz4"}},
     "no acknowledgements": {"way": "produce", "value_bytes": 100, "deaf": True,

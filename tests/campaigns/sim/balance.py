@@ -19,8 +19,8 @@ import pytest
 from headrace.errors import KafkaError
 from headrace.machines.cluster.metadata import Cluster, PartitionInfo, TopicInfo
 from headrace.machines.machine import Send
-from headrace.machines.producer.batch_queue import Accumulator, ProducerBatch
-from headrace.machines.producer.partitioner import Balance
+from headrace.machines.producer.batch_queue import BatchQueues, ProducerBatch
+from headrace.machines.producer.partitioner import PartitionLoadStats
 from headrace.machines.producer.sender import BatchDone, Limits, Sender
 from headrace.machines.producer.sequences import Sequences
 from headrace.records import topic_buffer
@@ -84,7 +84,7 @@ class Simulation:
         seconds: by broker, what one request takes.
         seed: for the lots.
         batch_bytes, linger_s, turn_ms: of the producer.
-        how: further arguments of `Balance`.
+        how: further arguments of `PartitionLoadStats`.
     """
 
     def __init__(
@@ -101,14 +101,14 @@ class Simulation:
         self.expected: list[tuple[int, int]] = [(-1, 0)] * count
         self.placed = [0] * count
         self.reports: dict[int, KafkaError | None] = {}
-        budget = topic_buffer.Budget(0, 1 << 40)
-        self.buffer = topic_buffer.TopicBuffer(
+        budget = topic_buffer.BufferPool(0, 1 << 40)
+        self.buffer = topic_buffer.RecordAccumulator(
             TOPIC, count, budget, seed=seed, batch_bytes=batch_bytes, turn_ms=turn_ms)
         buffers: dict[str, Any] = {TOPIC: self.buffer}
-        accumulator = Accumulator(buffers, linger_s, math.inf, self._seal)
+        accumulator = BatchQueues(buffers, linger_s, math.inf, self._seal)
         self.sender = Sender(accumulator, Sequences(True, 1.0, lambda attempt: 0.05), self.picture,
                              _LIMITS, lambda attempt: 0.05)
-        self.balance = Balance(buffers, accumulator, self.picture, **how)
+        self.balance = PartitionLoadStats(buffers, accumulator, self.picture, **how)
         self._produced = itertools.count()
         self._order = itertools.count()
         self._events: list[tuple[float, int, Callable[[], None]]] = []

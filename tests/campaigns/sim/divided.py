@@ -1,6 +1,6 @@
 """The simulation of the produce path where batches are refused for their size, or for records that the broker names.
 
-Besides what `tests.campaigns.sim.produce` checks: a record that can not be stored fails, and no record fails with it
+Besides what `tests.campaigns.sim.produce` checks: a record that cannot be stored fails, and no record fails with it
 for certain; as long as only sizes are refused, and batches were never larger, nothing fails and no new numbers are
 begun.
 

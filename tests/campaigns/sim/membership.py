@@ -29,7 +29,7 @@ from typing import Any
 from headrace.aio import AIOConsumer
 from headrace.broker.coordinators.committed_offsets import Committed, OffsetStore
 from headrace.broker.settings import BrokerSettings
-from headrace.broker.storage.partition import Refused
+from headrace.broker.storage.partition import ApiError
 from headrace.client.application_callbacks import ApplicationCallbacks
 from headrace.client.consumer.consumer_engine import ConsumerEngine
 from headrace.client.waits import LoopWaits, Wait
@@ -361,7 +361,7 @@ class Membership:
         assert group is not None
         try:
             group.check_transactional_commit(member.member_id, member.instance_id, member.generation)
-        except Refused:
+        except ApiError:
             self.counts["transactions aborted"] += 1
             return False
         self.counts["transactions committed"] += 1

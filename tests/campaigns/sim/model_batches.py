@@ -40,7 +40,7 @@ class ModelOpen:
     def size_bytes(self) -> int:
         return 100 * len(self.records)
 
-    def divide(self, parts: list[int]) -> list[ModelOpen]:
+    def split(self, parts: list[int]) -> list[ModelOpen]:
         made = [ModelOpen(self.partition, self.opened_at) for _ in set(parts)]
         for part, record in zip(parts, self.records, strict=True):
             made[part].records.append(record)

@@ -13,20 +13,20 @@ from typing import Any
 from uuid import UUID
 
 from headrace.errors import KafkaError as K
-from headrace.machines.producer.reactions import REACTIONS, Reaction
+from headrace.machines.producer.error_actions import ERROR_ACTIONS, ErrorAction
 
 _WINDOW = 5
 _TOO_LARGE = (K.MSG_SIZE_TOO_LARGE, K.RECORD_LIST_TOO_LARGE)
 AFTER_APPEND = (K.REQUEST_TIMED_OUT, K.NOT_ENOUGH_REPLICAS_AFTER_APPEND, K.NOT_LEADER_FOR_PARTITION)
 
 
-def _codes(*reactions: Reaction) -> list[int]:
-    return [code for code, reaction in REACTIONS.items() if reaction in reactions]
+def _codes(*actions: ErrorAction) -> list[int]:
+    return [code for code, action in ERROR_ACTIONS.items() if action in actions]
 
 
-BEFORE_APPEND = 3 * _codes(Reaction.REJECTED) + _codes(Reaction.RETRY, Reaction.MOVED)
-REFUSALS = _codes(Reaction.FAIL)
-FATAL = _codes(Reaction.FATAL)
+BEFORE_APPEND = 3 * _codes(ErrorAction.REJECTED) + _codes(ErrorAction.RETRY, ErrorAction.MOVED)
+REFUSALS = _codes(ErrorAction.FAIL)
+FATAL = _codes(ErrorAction.FATAL)
 
 
 @dataclass

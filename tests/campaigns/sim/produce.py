@@ -21,7 +21,7 @@ from uuid import UUID
 
 from headrace.errors import KafkaError
 from headrace.machines.machine import Machine, Send
-from headrace.machines.producer.batch_queue import Accumulator, ProducerBatch
+from headrace.machines.producer.batch_queue import BatchQueues, ProducerBatch
 from headrace.machines.producer.sender import BatchDone, Limits, ProducerFailed, Sender
 from headrace.machines.producer.sequences import MAX_EPOCH, Sequences
 from headrace.testing.simulated_clock import SimulatedClock
@@ -118,7 +118,7 @@ class Simulation:
         in_flight = rng.choice([1, 2, 5, 5]) if self.idempotent else 1
         self.limits = Limits(
             self.acks, in_flight, rng.choice([700, 5000]), rng.choice([0.2, 1.0]), message_timeout_s=timeout_s)
-        self.accumulator = Accumulator({TOPIC: self.buffer}, rng.choice([0.0, 0.005]), timeout_s, self._seal)
+        self.accumulator = BatchQueues({TOPIC: self.buffer}, rng.choice([0.0, 0.005]), timeout_s, self._seal)
         sequences = Sequences(self.idempotent, 1.0, self._backoff)
         return Sender(self.accumulator, sequences, self.leaders, self.limits, self._backoff)
 
@@ -516,7 +516,7 @@ class Simulation:
 
     @property
     def _mistaken(self) -> bool:
-        """Before Kafka 4.0 requests name a topic and can not tell it from the one before: a number that is meant for
+        """Before Kafka 4.0 requests name a topic and cannot tell it from the one before: a number that is meant for
         the old one is taken by the new one, that knows nothing of those before.
         """
         return self.recreated and not self.cluster.by_id

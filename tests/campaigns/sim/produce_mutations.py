@@ -10,9 +10,9 @@ import pytest
 
 from headrace.errors import KafkaError
 from headrace.machines.machine import Send
-from headrace.machines.producer import sender, sequences, splitting
-from headrace.machines.producer.batch_queue import Accumulator, PartitionQueue, ProducerBatch
-from headrace.machines.producer.reactions import Reaction
+from headrace.machines.producer import sender, sequences, split
+from headrace.machines.producer.batch_queue import BatchQueues, PartitionQueue, ProducerBatch
+from headrace.machines.producer.error_actions import ErrorAction
 from headrace.machines.producer.sender import BatchDone, Limits, Sender
 from headrace.machines.producer.sequences import Sequences
 from headrace.wire.messages.producer.produce import PartitionProduceResponse, ProduceResponse
@@ -47,7 +47,7 @@ def _(patch: pytest.MonkeyPatch) -> None:
 
 @broken("A batch is sent again after a passing error", produce.run_schedule, 300, "no progress")
 def _(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Accumulator, "requeue", lambda self, batch, retry_at: None)
+    patch.setattr(BatchQueues, "requeue", lambda self, batch, retry_at: None)
 
 
 @broken("A retry waits until nothing of its partition is in flight", produce.run_schedule, 300, "others' way")
@@ -159,13 +159,13 @@ def _(patch: pytest.MonkeyPatch) -> None:
 
 @broken("An error that may come after the append leaves it open too", produce.run_schedule, 600)
 def _(patch: pytest.MonkeyPatch) -> None:
-    reaction_to = sender.reaction_to
+    error_action = sender.error_action
 
-    def sure(code: int) -> Reaction:
-        reaction = reaction_to(code)
-        return Reaction.REJECTED if reaction is Reaction.RETRY else reaction
+    def sure(code: int) -> ErrorAction:
+        action = error_action(code)
+        return ErrorAction.REJECTED if action is ErrorAction.RETRY else action
 
-    patch.setattr(sender, "reaction_to", sure)
+    patch.setattr(sender, "error_action", sure)
 
 
 @broken("Who is not the leader may have been when it stored the batch", produce.run_schedule, 1500)
@@ -246,7 +246,7 @@ def _(patch: pytest.MonkeyPatch) -> None:
 
 # Parts of batches
 
-put_in_place = splitting._put_in_place
+put_in_place = split._put_in_place
 
 
 def _changed(patch: pytest.MonkeyPatch, change: Callable[[ProducerBatch, list[ProducerBatch]], None]) -> None:
@@ -257,7 +257,7 @@ def _changed(patch: pytest.MonkeyPatch, change: Callable[[ProducerBatch, list[Pr
         change(batch, made)
         return made
 
-    patch.setattr(splitting, "_put_in_place", mutated)
+    patch.setattr(split, "_put_in_place", mutated)
 
 
 @broken("Halves keep the numbers of their records", divided.run_schedule, 600)
@@ -288,12 +288,12 @@ def _(patch: pytest.MonkeyPatch) -> None:
     _changed(patch, stay)
 
 
-set_aside = splitting.set_aside
+set_aside = split.set_aside
 
 
 @broken("Records that the broker does not name are stored", divided.run_schedule, 600, "failed with others")
 def _(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(splitting, "set_aside", lambda *args, keep_rest: set_aside(*args, keep_rest=False))
+    patch.setattr(split, "set_aside", lambda *args, keep_rest: set_aside(*args, keep_rest=False))
 
 
 @broken("A rest that may be stored is not sent again", divided.run_schedule, 600)
@@ -302,4 +302,4 @@ def _(patch: pytest.MonkeyPatch) -> None:
         batch.uncertain = False
         return set_aside(batch, *args, **kwargs)
 
-    patch.setattr(splitting, "set_aside", sent_again)
+    patch.setattr(split, "set_aside", sent_again)

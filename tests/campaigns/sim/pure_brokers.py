@@ -85,7 +85,7 @@ class PureBrokers:
         """Carry a request out; `answer` is called with the reply, now or later. What still waits is returned.
 
         Raises:
-            Refused: nothing but closing the connection can tell the client.
+            ApiError: nothing but closing the connection can tell the client.
         """
         call = ApiCall(self.cluster, node, received.version, received.client_id or "", "host", self.now)
         result = handle(call, received.request)

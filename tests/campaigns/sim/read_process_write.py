@@ -1,8 +1,8 @@
 """Seeded simulation of exactly-once processing: workers of one group read, write and commit their offsets (KIP-447).
 
 One seed is one schedule: workers with a transactional id each, one partition to read that goes from one to another
-while the one before may not know it yet, and all the trouble of `tests.campaigns.sim.transactions`. A worker that can
-not go on is started again. Checked are safety (every input is written once and in order, the offset tells how many) and
+while the one before may not know it yet, and all the trouble of `tests.campaigns.sim.transactions`. A worker that
+cannot go on is started again. Checked are safety (every input is written once and in order) and
 progress (in the healed cluster all inputs are written).
 
     python -m tests.campaigns.sim.read_process_write --schedules 100000 --jobs 2
@@ -63,7 +63,7 @@ class Worker(Producer):
             yield self._pause()
 
     def _process(self, position: int, generation: int) -> Generator[Any, None, bool]:
-        """One transaction; False if the producer can not go on. What comes of it, the committed offset tells."""
+        """One transaction; False if the producer cannot go on. What comes of it, the committed offset tells."""
         if self.machine.open() is not None:
             return False
         txn = Txn()

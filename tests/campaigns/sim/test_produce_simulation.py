@@ -5,7 +5,7 @@ from collections import Counter
 import pytest
 
 from headrace.errors import KafkaError
-from headrace.machines.producer import splitting
+from headrace.machines.producer import split
 
 from . import divided, produce
 from .campaign import run_campaign
@@ -33,13 +33,13 @@ def test_everything_that_can_happen_does_happen():
 
 
 def test_batches_are_halved_and_parted_from_their_bad_records_in_many_schedules(monkeypatch):
-    put_in_place, codes = splitting._put_in_place, []
+    put_in_place, codes = split._put_in_place, []
 
     def counted(batch, parts, error):
         codes.append(error.code())
         return put_in_place(batch, parts, error)
 
-    monkeypatch.setattr(splitting, "_put_in_place", counted)
+    monkeypatch.setattr(split, "_put_in_place", counted)
     for seed in range(200):
         divided.run_schedule(seed)
     assert codes.count(KafkaError.INVALID_RECORD) > 10

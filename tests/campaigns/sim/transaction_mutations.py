@@ -249,7 +249,7 @@ def _(patch: pytest.MonkeyPatch) -> None:
 
 
 @broken("Version 2: an abort that comes too early is not taken for a fenced producer",
-        run_schedule, 6000, "can not be written to")
+        run_schedule, 6000, "cannot be written to")
 def _(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(transactions, "_EARLY_TRIES", 0)
 
@@ -323,13 +323,13 @@ def _(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(read_process_write.ReadProcessWrite, "committed_offset", lambda self: committed(self, False))
 
 
-@broken("What can not go on is not asked again and again", run_schedule, 600)
+@broken("What cannot go on is not asked again and again", run_schedule, 600)
 def _(patch: pytest.MonkeyPatch) -> None:
     reclassify(patch, lambda request, kind: ErrorClass.RETRY if kind is ErrorClass.ABORT else kind)
 
 
 @broken("A batch that is refused for its partition's sake is not reported as stored", run_schedule, 2000)
 def _(patch: pytest.MonkeyPatch) -> None:
-    reaction_to = sender.reaction_to
-    patch.setattr(sender, "reaction_to", lambda code: (
-        sender.Reaction.STORED if code == KafkaError.TRANSACTION_ABORTABLE else reaction_to(code)))
+    error_action = sender.error_action
+    patch.setattr(sender, "error_action", lambda code: (
+        sender.ErrorAction.STORED if code == KafkaError.TRANSACTION_ABORTABLE else error_action(code)))

@@ -12,7 +12,7 @@ from headrace.errors import KafkaError as K
 from headrace.machines.backoff import RetryPolicy
 from headrace.machines.cluster.coordinator import GROUP, TRANSACTION, CoordinatorFinder
 from headrace.machines.machine import ErrorEvent, Event, Machine
-from headrace.machines.producer.batch_queue import Accumulator
+from headrace.machines.producer.batch_queue import BatchQueues
 from headrace.machines.producer.sender import BatchDone, Limits, ProducerFailed, Sender
 from headrace.machines.producer.transactional_sequences import TransactionalSequences
 from headrace.machines.producer.transactions import (
@@ -39,7 +39,7 @@ Step = Generator[float | Callable[[], bool], None, None]
 
 @dataclass
 class Txn:
-    """One transaction as the application knows it. `outcome` stays None when it can not know."""
+    """One transaction as the application knows it. `outcome` stays None when it cannot know."""
 
     records: dict[int, int] = field(default_factory=dict)
     offsets: dict[str, int] = field(default_factory=dict)
@@ -74,7 +74,7 @@ class Producer:
             self._features, sim.request_timeout_s, sim.backoff)
         timeout_s = rng.choice([0.5, 2.0]) if sim.bounded else math.inf
         limits = Limits(-1, rng.choice([1, 2, 5]), 5000, sim.request_timeout_s, message_timeout_s=timeout_s)
-        self.accumulator = Accumulator({TOPIC: self.buffer}, rng.choice([0.0, 0.005]), timeout_s, sim.seal)
+        self.accumulator = BatchQueues({TOPIC: self.buffer}, rng.choice([0.0, 0.005]), timeout_s, sim.seal)
         self.sender = Sender(self.accumulator, TransactionalSequences(self.machine), self, limits,
                              sim.backoff, self.machine)
         self.machine.work = self.sender
@@ -177,7 +177,7 @@ class Producer:
         return self.results.pop(operation)
 
     def _transaction(self, txn: Txn, final: bool = False) -> Generator[Any, None, bool]:
-        """Write, then commit or abort; False if the producer can not go on."""
+        """Write, then commit or abort; False if the producer cannot go on."""
         if self.machine.open() is not None:
             return False
         self.txns.append(txn)

@@ -342,7 +342,7 @@ class Simulation:
     def _check_end(self, producer: Producer) -> None:
         error = producer.machine.error
         if error is not None and producer is self.owner and not self.cluster.fences:
-            raise Violation(f"seed {self.seed}: no progress, the healed cluster can not be written to: {error!r}")
+            raise Violation(f"seed {self.seed}: no progress, the healed cluster cannot be written to: {error!r}")
         # With a first attempt of unknown fate a producer that was forgotten has to abort once.
         uncommitted = sum(txn.outcome != "committed" for txn in producer.final)
         self.hold(error is not None or uncommitted <= self.forgetful or bool(self.cluster.fences),

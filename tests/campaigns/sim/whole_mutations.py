@@ -249,7 +249,7 @@ _ELSEWHERE = {
     "A leader that is named for a topic that was made anew meanwhile is not believed",
     "A new epoch goes on from the own one, and takes nothing over (KIP-360)",
     "A commit that may be in the log does not turn into an abort",
-    "What can not go on is not asked again and again",
+    "What cannot go on is not asked again and again",
 }
 """Those that need a broker which forgets producers, or refusals and delays that only the models have."""
 

@@ -15,7 +15,7 @@ from typing import Any
 
 from headrace.broker.settings import BrokerSettings
 from headrace.broker.storage.catalog import Topic
-from headrace.broker.storage.partition import NO_LEADER, Partition, Refused
+from headrace.broker.storage.partition import NO_LEADER, ApiError, Partition
 from headrace.broker.storage.producer_state import ProducerStates
 from headrace.errors import KafkaError as K
 from headrace.machines.cluster.metadata import Metadata
@@ -219,7 +219,7 @@ class WholeProduce(Simulation):
         if taken:
             try:
                 reply = self.cluster.answer_of(node, received) or reply
-            except Refused as why:
+            except ApiError as why:
                 reply = refused(received, why.code)
             answers += [self._changed(each) for each in reply.responses[0].partition_responses]
         if request.acks and self.faulty:

@@ -37,7 +37,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def unavailable(reason: str) -> None:
-    """Skip a test that this machine can not run; in CI it is a failure."""
+    """Skip a test that this machine cannot run; in CI it is a failure."""
     (pytest.fail if os.environ.get("CI") == "true" else pytest.skip)(reason)
 
 

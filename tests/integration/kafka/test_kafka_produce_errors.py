@@ -265,7 +265,7 @@ def test_a_producer_that_may_not_be_idempotent_fails_as_a_whole(strict: KafkaClu
         producer.produce(topic, b"v", on_delivery=lambda error, message: found.append(error))
         assert producer.flush(10) == 0
         assert found == [KafkaError.CLUSTER_AUTHORIZATION_FAILED]
-        with pytest.raises(FatalError, match="can not go on"):
+        with pytest.raises(FatalError, match="cannot go on"):
             producer.produce(topic, b"v")
 
 

@@ -129,7 +129,7 @@ def sockets_to(port: int) -> set[str]:
 
 
 def wrong(cluster: KafkaCluster, case: str) -> tuple[dict[str, Any], int, str]:
-    """Properties that can not work, and the code and text of the error that must come."""
+    """Properties that cannot work, and the code and text of the error that must come."""
     scram, plain = cluster.client_properties("SASL_SSL"), cluster.client_properties("SASL_PLAINTEXT", "PLAIN")
     authentication, tls = KafkaError._AUTHENTICATION, KafkaError._SSL
     strict = {"sasl.mechanism": "PLAIN", "sasl.username": "u", "sasl.password": "p"}

@@ -45,7 +45,7 @@ def test_a_wrong_way_to_connect_is_one_clear_line(kafka: KafkaCluster, case: str
         properties["bootstrap.servers"] = kafka.bootstrap_servers
     errors: list[KafkaError] = []
     producer = Producer({**properties, "error_cb": errors.append, "message.timeout.ms": 2_000})
-    with contextlib.suppress(KafkaException):  # some of these can not pass, and the producer then refuses to go on
+    with contextlib.suppress(KafkaException):  # some of these cannot pass, and the producer then refuses to go on
         producer.produce("t", b"v")
     deadline = time.monotonic() + 10
     with contextlib.suppress(KafkaException):

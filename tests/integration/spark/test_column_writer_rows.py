@@ -119,6 +119,6 @@ def test_a_write_takes_interceptors_by_option_and_a_read_says_why_not():
         SourceOptions.parse({**options, "subscribe": "t"}, streaming=False)
 
 
-def test_an_interceptor_that_the_executor_can_not_import_is_named(broker):
+def test_an_interceptor_that_the_executor_cannot_import_is_named(broker):
     with pytest.raises(ConfigError, match=r"nowhere\.Audit.*interceptor\.classes"):
         ColumnWriter(conf(broker, **{"interceptor.classes": "nowhere.Audit"}))

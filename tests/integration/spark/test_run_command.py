@@ -63,7 +63,7 @@ def test_a_missing_file_is_one_line_and_status_2(capsys, tmp_path):
     pytest.importorskip("pyspark")
     assert main([str(tmp_path / "none.toml")]) == 2
     complaint = capsys.readouterr().err
-    assert complaint.startswith("headrace run: can not read the pipeline file")
+    assert complaint.startswith("headrace run: cannot read the pipeline file")
     assert complaint.count("\n") == 1
 
 

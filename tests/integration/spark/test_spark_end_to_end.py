@@ -139,7 +139,7 @@ def test_a_wrong_option_is_one_clear_line(read, filled):
         read(filled, startingOfsets="earliest").load().count()
 
 
-def test_a_column_that_a_topic_can_not_take_is_named(spark, brokers, filled):
+def test_a_column_that_a_topic_cannot_take_is_named(spark, brokers, filled):
     writer = spark.range(3).write.format("headrace").option("kafka.bootstrap.servers", brokers).option("topic", filled)
     with pytest.raises(Exception, match="a topic takes a column named value"):
         writer.mode("append").save()

@@ -186,7 +186,7 @@ def test_a_schema_may_leave_columns_out_but_not_change_them():
     assert source.streamReader(schema_of("offset bigint, value binary")).columns == ["offset", "value"]
     with pytest.raises(ConfigError, match="column value must be binary and nullable, not string"):
         source.reader(schema_of("value string"))
-    with pytest.raises(ConfigError, match="column payload can not be read"):
+    with pytest.raises(ConfigError, match="column payload cannot be read"):
         source.reader(schema_of("payload binary"))
 
 
@@ -200,12 +200,12 @@ def test_headers_are_a_column_when_asked_for():
     [
         ("key string", "takes a column named value"),
         ("value int", "column value must be binary or string, not int: cast it"),
-        ("value string, extra int", "column extra can not be written"),
+        ("value string, extra int", "column extra cannot be written"),
         ("value string, partition bigint", "column partition must be int, not bigint"),
     ],
 )
 @pytest.mark.parametrize("writer", [BatchWriter, StreamWriter])
-def test_columns_that_a_topic_can_not_take_are_named(ddl, said, writer):
+def test_columns_that_a_topic_cannot_take_are_named(ddl, said, writer):
     source = HeadraceSource({"kafka.bootstrap.servers": "localhost:1", "topic": "t"})
     make = source.streamWriter if writer is StreamWriter else source.writer
     with pytest.raises(ConfigError, match=said):
@@ -221,5 +221,5 @@ def test_rows_need_a_topic_from_somewhere():
 
 def test_a_topic_is_never_overwritten():
     source = HeadraceSource({"kafka.bootstrap.servers": "localhost:1", "topic": "t"})
-    with pytest.raises(ConfigError, match="can not be overwritten"):
+    with pytest.raises(ConfigError, match="cannot be overwritten"):
         source.writer(schema_of("value string"), True)

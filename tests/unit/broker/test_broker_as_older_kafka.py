@@ -129,7 +129,7 @@ def test_kafka_python_writes_and_reads_in_a_group(release: str) -> None:
     with like(release) as broker:
         settings = {"bootstrap_servers": broker.bootstrap_servers}
         if release == "0.9":
-            settings["api_version"] = (0, 9)  # what it can not ask for
+            settings["api_version"] = (0, 9)  # what it cannot ask for
         with closing(kafka.KafkaProducer(enable_idempotence=False, compression_type="gzip", **settings)) as producer:
             sent = [producer.send("t", value, key) for key, value in pairs("a")]
             producer.flush(10)

@@ -16,7 +16,7 @@ from headrace.broker.coordinators.transactional_ids import ProducerIdAndEpoch
 from headrace.broker.deadlines import Now
 from headrace.broker.storage import journal
 from headrace.broker.storage.journal import Journal
-from headrace.broker.storage.partition import Refused
+from headrace.broker.storage.partition import ApiError
 from headrace.errors import KafkaError
 from headrace.records import Cursor, scan
 from headrace.testing import BrokerSettings, EmbeddedBroker
@@ -123,7 +123,7 @@ def test_sequences_of_a_transaction_are_known_after_a_restart(tmp_path: Path) ->
         assert client.store(b"x", sequence=9, who=who) == KafkaError.OUT_OF_ORDER_SEQUENCE_NUMBER
 
 
-def test_a_journal_that_can_not_be_written_changes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_journal_that_cannot_be_written_changes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with running(tmp_path) as client:
         client.init()
         client.store(b"a")
@@ -267,5 +267,5 @@ def test_transactional_ids_that_expired_are_gone_from_the_journal(tmp_path: Path
     with running(tmp_path) as client:
         assert client.state().error_code == KafkaError.TRANSACTIONAL_ID_NOT_FOUND
         broker = client.broker  # type: ignore[attr-defined]
-        with pytest.raises(Refused):
+        with pytest.raises(ApiError):
             broker.apply(lambda cluster: cluster.transactions.verify("tx", ProducerIdAndEpoch(1, 0), Now(0.0, 0)))

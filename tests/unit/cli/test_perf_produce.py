@@ -106,7 +106,7 @@ def test_records_that_are_missing_in_the_topic_are_failures(broker, capsys, monk
     assert (row[1], row[-1]) == ("4,993", "7")
 
 
-def test_a_client_that_can_not_send_is_left_out_and_says_why(broker, capsys):
+def test_a_client_that_cannot_send_is_left_out_and_says_why(broker, capsys):
     broker.add_fault(Fault(action=Action.ERROR, request=ProduceRequest, error_code=87, times=None))  # INVALID_RECORD
     try:
         status = main(["produce", "-b", broker.bootstrap_servers, "--num-records", "5000", "--topic", "mine"])

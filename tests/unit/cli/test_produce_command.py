@@ -393,7 +393,7 @@ def test_a_topic_that_does_not_turn_up_is_told(capsys, tmp_path):
 
 @pytest.mark.parametrize(("arguments", "complaint"), [
     ([], "the following arguments are required: TOPIC"), (["t"], "no brokers are named"),
-    (["t", "-b", "x:1", "--values"], "--values is for JSON lines"), (["t", "-b", "x:1", "-D", ""], "can not be empty"),
+    (["t", "-b", "x:1", "--values"], "--values is for JSON lines"), (["t", "-b", "x:1", "-D", ""], "cannot be empty"),
     (["t", "-b", "x:1", "--key", "k", "-K", ":"], "--key is one key"), (["t", "-b", "x:1", "-p", "-2"], "-2"),
     (["t", "-b", "x:1", "a.parquet", "--tee"], "--tee is for lines"), (["t", "-b", "x:1", "--rate", "0"], "rate"),
     (["t", "-b", "x:1", "--format", "parquet"], "Parquet is read from files"),
@@ -424,7 +424,7 @@ def test_files_of_properties_the_environment_and_secrets(broker, topic, tmp_path
     assert "geheim\n" not in told + capsys.readouterr().err
 
 
-def test_an_input_that_can_not_be_opened_is_told_before_anything_is_sent(broker, topic, tmp_path, capsys):
+def test_an_input_that_cannot_be_opened_is_told_before_anything_is_sent(broker, topic, tmp_path, capsys):
     path = tmp_path / "lines"
     path.write_bytes(b"x\n")
     assert main([topic, str(path), str(tmp_path / "none"), "-b", broker.bootstrap_servers]) == 2

@@ -207,7 +207,7 @@ def test_the_asyncio_producers_transactions_go_on_as_well(versions: EmbeddedBrok
 
 
 class Balancer:
-    """Speaks for a broker that it can not reach yet, with the same words to everyone; later it forwards.
+    """Speaks for a broker that it cannot reach yet, with the same words to everyone; later it forwards.
 
     Attributes:
         attempts: when clients came while it did not forward, monotonic seconds.

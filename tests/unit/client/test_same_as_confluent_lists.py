@@ -127,7 +127,7 @@ CONSUMER: dict[str, tuple[Call, Differences]] = {
     "resume": (lambda c, given: c.resume(given), dict.fromkeys(PARTITIONS, ("passes", STATE))),
     "position": (lambda c, given: c.position(given), {}),
     "committed": (lambda c, given: c.committed(given, 5), {}),
-    # What can not be found is an error of that partition; the peer raises when none can be found. Whether there are
+    # What cannot be found is an error of that partition; the peer raises when none can be found. Whether there are
     # times below 0 is the broker's to say, and the peer asks in an older version.
     "offsets_for_times": (lambda c, given: c.offsets_for_times(given, 1), {
         "[partition]": (UNSUPPORTED, [("t", 0, -1001, 35)]),

@@ -59,7 +59,7 @@ def test_serializers(case):
     "text out of its codec": lambda s: s.StringSerializer("ascii")("é"),
     "no UTF-8": lambda s: s.StringDeserializer()(b"\xff"),
 })
-def test_what_can_not_be_converted_is_a_serialization_error(case):
+def test_what_cannot_be_converted_is_a_serialization_error(case):
     def told(kafka):
         return error_of(kafka, lambda: case(kafka.serialization))
 
@@ -220,7 +220,7 @@ def test_under_asyncio_a_record_is_a_future_of_its_message(broker):
     same(lambda kafka: asyncio.run(sent(kafka)))
 
 
-def test_under_asyncio_a_record_that_can_not_be_sent_is_a_future_that_fails_and_hurts_no_other(broker):
+def test_under_asyncio_a_record_that_cannot_be_sent_is_a_future_that_fails_and_hurts_no_other(broker):
     async def sent(kafka):
         async with kafka.aio.AIOProducer({"bootstrap.servers": broker.bootstrap_servers, "logger": QUIET,
                                           "message.max.bytes": 2000}, max_workers=2, buffer_timeout=0) as producer:
@@ -237,7 +237,7 @@ def test_under_asyncio_a_record_that_can_not_be_sent_is_a_future_that_fails_and_
 
 
 @pytest.mark.parametrize("properties", [{}, {"delivery.report.only.error": True}, {"interceptor.classes": []}])
-def test_under_asyncio_the_callback_of_a_record_that_can_not_be_sent_is_called_as_well(broker, properties):
+def test_under_asyncio_the_callback_of_a_record_that_cannot_be_sent_is_called_as_well(broker, properties):
     async def main():
         told = []
         async with headrace.aio.AIOProducer(

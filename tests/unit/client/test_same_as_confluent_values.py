@@ -59,7 +59,7 @@ def test_every_code_has_its_name_as_an_attribute():
 
 
 def test_an_error_may_be_raised_and_caught():
-    with pytest.raises(headrace.KafkaException) as caught:  # documented; confluent_kafka 2.16 can not be caught
+    with pytest.raises(headrace.KafkaException) as caught:  # documented; confluent_kafka 2.16 cannot be caught
         raise headrace.KafkaError(12345)
     assert caught.value.args[0].code() == 12345
 
@@ -142,7 +142,7 @@ def test_every_attribute_of_a_topic_partition_may_be_set(name, value):
     ("leader_epoch", "4", TypeError), ("leader_epoch", 2**31, OverflowError), ("error", 3, TypeError),
     ("error", ValueError("x"), TypeError),
 ])
-def test_an_attribute_of_a_topic_partition_can_not_be_set_to_what_it_is_not(name, value, kind):
+def test_an_attribute_of_a_topic_partition_cannot_be_set_to_what_it_is_not(name, value, kind):
     made = headrace.TopicPartition("a", 1, 2, "m", 4)
     with pytest.raises(kind, match=f"^{name} "):
         setattr(made, name, value)

@@ -193,7 +193,7 @@ def test_the_asyncio_clients_have_the_same(props) -> None:
     asyncio.run(work())
 
 
-def test_a_broker_that_can_not_be_reached_is_down_and_its_dials_are_counted() -> None:
+def test_a_broker_that_cannot_be_reached_is_down_and_its_dials_are_counted() -> None:
     nobody = {"bootstrap.servers": "127.0.0.1:1", "reconnect.backoff.ms": 1, "error_cb": lambda error: None}
     with Producer(nobody) as producer:
         poll_until(producer, lambda: producer.metrics()["brokers"]["127.0.0.1:1/bootstrap"]["connects"] >= 2)

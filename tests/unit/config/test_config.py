@@ -113,7 +113,7 @@ def test_a_name_is_either_read_or_without_effect_or_not_supported() -> None:
 
 
 @pytest.mark.parametrize("name", NOT_SUPPORTED)
-def test_a_property_that_can_not_mean_anything_is_refused_with_what_to_use_instead(name: str) -> None:
+def test_a_property_that_cannot_mean_anything_is_refused_with_what_to_use_instead(name: str) -> None:
     with pytest.raises(ConfigError) as info:
         Config(PRODUCER, {**SERVERS, name: "1"})
     assert f'"{name}" is not supported: {NOT_SUPPORTED[name]}' in str(info.value)

@@ -239,9 +239,9 @@ def test_fragments_tls_and_foreign_connections_are_named_and_not_read(decode):
     told = decode(pcap([*opened(1, hello), *opened(2, b"GET / HTTP/1.1\r\nHost: x\r\n\r\n"), fragment]), "--json")
     notes = [o["note"] for o in told.objects()]
     assert told.status == 1  # of the fragment
-    assert notes == ["this connection is encrypted with TLS and can not be read",
+    assert notes == ["this connection is encrypted with TLS and cannot be read",
                      "1 fragments of IP packets, which are not put together",
-                     "1 connection encrypted with TLS, which can not be read", "1 connection that are not Kafka's"]
+                     "1 connection encrypted with TLS, which cannot be read", "1 connection that are not Kafka's"]
 
 
 def test_raw_sasl_tokens_are_told_by_their_size_only(decode):
@@ -329,7 +329,7 @@ def test_a_frame_longer_than_any_broker_takes_is_damage_and_the_next_is_found():
     broken = Said(True, b"\x7f\xff\xff\xff" + b"z" * 20)
     events = frames_of(talk([said[0], said[1], broken, *said[2:]], step=1 << 16))
     assert [e.name for e in events if isinstance(e, Frame)] == NAMES
-    assert any("a frame of 2147483647 bytes can not be" in e.text for e in events if not isinstance(e, Frame))
+    assert any("a frame of 2147483647 bytes cannot be" in e.text for e in events if not isinstance(e, Frame))
 
 
 def test_a_push_flag_or_none_makes_no_difference():

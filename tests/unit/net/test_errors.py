@@ -64,7 +64,7 @@ async def failure_of(port: int, timeout_s: float, **properties: Any) -> KafkaErr
 def test_a_wrong_host_is_named_with_what_to_do() -> None:
     error = asyncio.run(failure_of(9092, 1.0, host="no-such-host.invalid"))
     assert error == KafkaError._RESOLVE
-    assert "no-such-host.invalid:9092: the host name can not be resolved" in error.str()
+    assert "no-such-host.invalid:9092: the host name cannot be resolved" in error.str()
 
 
 def test_a_port_that_says_nothing_times_out_and_says_what_it_waited_for(mute_port: int) -> None:
@@ -115,7 +115,7 @@ def test_each_failure_is_reported_once_and_so_is_the_end_of_all_brokers(closed_p
 
     errors = asyncio.run(run())
     assert [error.code() for error in errors] == [KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN]
-    assert "the only known broker can not be reached, still trying" in errors[1].str()
+    assert "the only known broker cannot be reached, still trying" in errors[1].str()
 
 
 def test_the_second_bootstrap_server_is_used_when_the_first_is_dead(closed_port: int) -> None:

@@ -189,7 +189,7 @@ def test_one_request_that_is_always_garbled_does_not_make_others_wait_for_long()
         broker = scripted()
         core = client(broker, **{"reconnect.backoff.ms": 10, "reconnect.backoff.max.ms": 100})
         await known(core)
-        broker.on(HeartbeatRequest, garbled(lambda frame: HeartbeatResponse(), "counts that can not be"))
+        broker.on(HeartbeatRequest, garbled(lambda frame: HeartbeatResponse(), "counts that cannot be"))
         for _ in range(5):
             with pytest.raises(KafkaException):
                 await core.driver.request(1, HEARTBEAT, 1)

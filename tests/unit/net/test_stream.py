@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from headrace.net.stream import Outlet
+from headrace.net.stream import FrameWriter
 
 
 class Sender(asyncio.Protocol):
@@ -24,7 +24,7 @@ class Sender(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)
-        self.outlet = Outlet(transport)
+        self.outlet = FrameWriter(transport)
 
     def pause_writing(self) -> None:
         self.pauses += 1

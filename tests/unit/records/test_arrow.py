@@ -58,12 +58,12 @@ def test_reading_and_writing_columns_does_not_import_pandas() -> None:
     data = batch([(1_700_000_000_123, b"k", b"v", [(b"h", b"x")])])
     code = f"""
 import sys
-from headrace.records import Budget, TopicBuffer
+from headrace.records import BufferPool, RecordAccumulator
 from headrace.records.columns import arrow
 table, _ = arrow.to_arrow({bytes(data)!r}, "topic", 3, 0, headers=True)
 assert table.num_rows == 1
 rows = arrow.Rows(*(table[name] for name in ("key", "value", "partition", "timestamp", "headers")))
-rows.append_to(TopicBuffer("topic", 4, Budget(10, 10_000)))
+rows.append_to(RecordAccumulator("topic", 4, BufferPool(10, 10_000)))
 sys.exit("pandas" in sys.modules)
 """
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
@@ -138,7 +138,7 @@ def test_columns_come_back_as_they_went_in(twin: Any, kind: str, first: int) -> 
     partitions = pa.array([n % 2 for n in range(40)], pa.int64())
     times = pa.array([1_000_000 * (n + 1) for n in range(40)], pa.timestamp("us", "UTC"))
     columns = [column.slice(first) for column in (values, values, partitions, times, headers)]
-    buffer = twin.TopicBuffer("topic", 2, twin.Budget(10**6, 10**9))
+    buffer = twin.RecordAccumulator("topic", 2, twin.BufferPool(10**6, 10**9))
     assert arrow.append_columns(buffer, *columns) == 40 - first
     rows = []
     for opened in buffer.ready(math.inf):
@@ -153,7 +153,7 @@ def test_columns_come_back_as_they_went_in(twin: Any, kind: str, first: int) -> 
 
 
 def test_missing_partitions_and_times_are_left_to_the_buffer(twin: Any) -> None:
-    buffer = twin.TopicBuffer("topic", 9, twin.Budget(10**6, 10**9), seed=1)
+    buffer = twin.RecordAccumulator("topic", 9, twin.BufferPool(10**6, 10**9), seed=1)
     arrow.append_columns(buffer, None, pa.array([b"a", b"b"]), pa.array([None, 5], pa.int32()),
                          pa.array([None, 77], pa.int64()))
     found = [(b.partition, *twin.Cursor(b.seal().data, "t", 0, 0).take(1)) for b in buffer.ready(math.inf)]
@@ -163,7 +163,7 @@ def test_missing_partitions_and_times_are_left_to_the_buffer(twin: Any) -> None:
 
 
 def test_as_many_rows_are_appended_as_the_budget_allows(twin: Any) -> None:
-    buffer = twin.TopicBuffer("topic", 1, twin.Budget(7, 10**9))
+    buffer = twin.RecordAccumulator("topic", 1, twin.BufferPool(7, 10**9))
     values = pa.array([b"%d" % n for n in range(10)])
     assert arrow.append_columns(buffer, None, values) == 7
     assert arrow.append_columns(buffer, None, values.slice(7)) == 0
@@ -171,8 +171,8 @@ def test_as_many_rows_are_appended_as_the_budget_allows(twin: Any) -> None:
         buffer.append(b"x")
 
 
-def test_a_row_that_can_not_be_sent_is_an_error_behind_the_rows_before_it(twin: Any) -> None:
-    buffer = twin.TopicBuffer("topic", 2, twin.Budget(100, 10**9), message_bytes=10)
+def test_a_row_that_cannot_be_sent_is_an_error_behind_the_rows_before_it(twin: Any) -> None:
+    buffer = twin.RecordAccumulator("topic", 2, twin.BufferPool(100, 10**9), message_bytes=10)
     with pytest.raises(KafkaException, match="larger"):
         arrow.append_columns(buffer, None, pa.array([b"a", b"b" * 11, b"c"]))
     with pytest.raises(KafkaException, match="no partition 2"):
@@ -186,13 +186,13 @@ def test_a_row_that_can_not_be_sent_is_an_error_behind_the_rows_before_it(twin: 
     (pa.array([b"a", b"b"]), pa.array([b"x"])), (None, None),
 ])
 def test_columns_of_a_wrong_type_or_length_are_refused(twin: Any, columns: Any) -> None:
-    buffer = twin.TopicBuffer("topic", 2, twin.Budget(100, 10**9))
+    buffer = twin.RecordAccumulator("topic", 2, twin.BufferPool(100, 10**9))
     with pytest.raises(TypeError):
         arrow.append_columns(buffer, *columns)
     assert buffer.ready(math.inf) == []
 
 
 def test_chunked_columns_and_no_rows_are_taken(twin: Any) -> None:
-    buffer = twin.TopicBuffer("topic", 2, twin.Budget(100, 10**9))
+    buffer = twin.RecordAccumulator("topic", 2, twin.BufferPool(100, 10**9))
     assert arrow.append_columns(buffer, None, pa.chunked_array([[b"a"], [b"b", b"c"]])) == 3
     assert arrow.append_columns(buffer, pa.array([], pa.string()), pa.array([], pa.binary())) == 0

@@ -71,7 +71,7 @@ def header_array(rows: list[Any], outer: str, name: Any, value: Any) -> Any:
 
 def went_through(twin: Any, columns: list[Any], codec: int) -> list[Any]:
     """The rows of batches that were made of columns, by partition and in order."""
-    buffer = twin.TopicBuffer("topic", 3, twin.Budget(10**6, 10**9), batch_bytes=300)
+    buffer = twin.RecordAccumulator("topic", 3, twin.BufferPool(10**6, 10**9), batch_bytes=300)
     count = len(columns[1])
     assert arrow.append_columns(buffer, *columns) == count
     found: list[list[Any]] = [[], [], []]

@@ -68,7 +68,7 @@ def test_scan_tells_what_the_headers_say_and_leaves_out_a_part_at_the_end(twin: 
         assert twin.scan(first[:size]) == []
 
 
-def test_a_header_that_can_not_be_true_is_damage(twin: Any) -> None:
+def test_a_header_that_cannot_be_true_is_damage(twin: Any) -> None:
     whole = simple([b"a", b"b"])
     for at, kind, number in ((0, ">q", -1), (8, ">i", 20), (8, ">i", -1), (23, ">i", -1), (57, ">i", -5),
                              (57, ">i", 3), (16, ">b", 3), (16, ">b", -1)):

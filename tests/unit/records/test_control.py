@@ -142,7 +142,7 @@ def test_timestamps_count_on_behind_the_largest_as_in_java(twin: Any) -> None:
     assert [m.timestamp() for m in twin.Cursor(data, "t", 0, 0).take(9)] == [(1, -1), (1, largest), (1, 0)]
 
 
-def test_offsets_that_a_batch_can_not_have_are_refused() -> None:
+def test_offsets_that_a_batch_cannot_have_are_refused() -> None:
     row = (5, 1, None, None, [])
     far = (1 << 40, 1, None, None, [])
     for rows, how in (([row, row], {}), ([row], {"base_offset": 6}), ([far], {"base_offset": 0}), ([], {}),

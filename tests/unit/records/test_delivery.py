@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from headrace.errors import KafkaError, KafkaException
-from headrace.records import Fate
+from headrace.records import ProduceResult
 
 LOST = KafkaError(KafkaError._MSG_TIMED_OUT)
 
@@ -26,8 +26,8 @@ class Sent:
     """A batch whose records have deliveries."""
 
     def __init__(self, twin: Any, count: int = 4) -> None:
-        self.deliveries = [twin.Delivery(new_future) for _ in range(count)]
-        buffer = twin.TopicBuffer("topic", 2, twin.Budget(0, 10**9))
+        self.deliveries = [twin.DeliveryFuture(new_future) for _ in range(count)]
+        buffer = twin.RecordAccumulator("topic", 2, twin.BufferPool(0, 10**9))
         for number, delivery in enumerate(self.deliveries):
             buffer.append(b"v%d" % number, b"k" * number or None, 1, 100 + number, [("h", b"x")], delivery)
         self.opened = buffer.ready(math.inf)[0]
@@ -35,7 +35,7 @@ class Sent:
         self.unheard: list[KafkaError] = []
 
     def settle(self, error: KafkaError | None = None, base_offset: int = 50, stamp: tuple[int, int] = (1, -1)) -> None:
-        fate = Fate(base_offset, *stamp, error, time.monotonic() + 1, self.unheard.append)
+        fate = ProduceResult(base_offset, *stamp, error, time.monotonic() + 1, self.unheard.append)
         self.opened.settle(fate)
 
     def forget(self) -> None:
@@ -164,13 +164,13 @@ def test_deliveries_have_the_brokers_time_and_no_offset_where_it_is_not_known(tw
 
 def test_other_callbacks_of_a_batch_are_left_where_they_are(twin: Any) -> None:
     async def body() -> None:
-        buffer = twin.TopicBuffer("topic", 1, twin.Budget(0, 10**9))
-        delivery = twin.Delivery(new_future)
+        buffer = twin.RecordAccumulator("topic", 1, twin.BufferPool(0, 10**9))
+        delivery = twin.DeliveryFuture(new_future)
         for callback in (None, delivery, "theirs"):
             buffer.append(b"x", callback=callback)
         opened = buffer.ready(math.inf)[0]
         assert (opened.has_deliveries, opened.reports) == (True, [None, None, "theirs"])
-        opened.settle(Fate(5, 1, -1, None, 0.0, print))
+        opened.settle(ProduceResult(5, 1, -1, None, 0.0, print))
         assert [(callback, message.offset()) for callback, message in opened.messages(5, 1, -1, None, 0.0)] == [
             ("theirs", 7)]
         assert (await delivery).offset() == 6
@@ -180,9 +180,9 @@ def test_other_callbacks_of_a_batch_are_left_where_they_are(twin: Any) -> None:
 def test_a_delivery_follows_its_record_into_a_part_of_its_batch(twin: Any) -> None:
     async def body() -> None:
         sent = Sent(twin)
-        parts = sent.opened.divide([0, 1, 0, 1])
+        parts = sent.opened.split([0, 1, 0, 1])
         for offset, part in zip((10, 20), parts, strict=True):
-            part.settle(Fate(offset, 1, -1, None, time.monotonic(), print))
+            part.settle(ProduceResult(offset, 1, -1, None, time.monotonic(), print))
         assert [(await delivery).offset() for delivery in sent.deliveries] == [10, 20, 11, 21]
         assert [(await delivery).value() for delivery in sent.deliveries] == [b"v0", b"v1", b"v2", b"v3"]
     run(body)
@@ -193,12 +193,13 @@ def test_who_waits_for_a_delivery_is_told_also_when_its_batch_is_divided_twice(t
         sent = Sent(twin)
         cost = sent.opened.cost_bytes
         waiting = [asyncio.ensure_future(delivery) for delivery in sent.deliveries[:3]]
-        left, right = sent.opened.divide([0, 0, 1, 0])
-        parts = [*left.divide([1, 0, 0]), right]
+        left, right = sent.opened.split([0, 0, 1, 0])
+        parts = [*left.split([1, 0, 0]), right]
         assert sum(part.cost_bytes for part in parts) == cost
         assert not any(future.done() for future in waiting)
         for offset, part in zip((10, 20, 30), parts, strict=True):
-            part.settle(Fate(offset, 1, -1, None if offset < 30 else LOST, time.monotonic(), sent.unheard.append))
+            error = None if offset < 30 else LOST
+            part.settle(ProduceResult(offset, 1, -1, error, time.monotonic(), sent.unheard.append))
         assert [(await future).offset() for future in waiting[:2]] == [20, 10]
         with pytest.raises(KafkaException):
             await waiting[2]
@@ -211,26 +212,26 @@ def test_who_waits_for_a_delivery_is_told_also_when_its_batch_is_divided_twice(t
 
 def test_a_delivery_that_nobody_keeps_is_gone_at_once_and_its_batch_is_settled_all_the_same(twin: Any) -> None:
     async def body() -> None:
-        buffer = twin.TopicBuffer("topic", 1, twin.Budget(0, 10**9))
-        kept = twin.Delivery(new_future)
-        for callback in (twin.Delivery(new_future), kept):
+        buffer = twin.RecordAccumulator("topic", 1, twin.BufferPool(0, 10**9))
+        kept = twin.DeliveryFuture(new_future)
+        for callback in (twin.DeliveryFuture(new_future), kept):
             buffer.append(b"x", callback=callback)
         del callback
         opened = buffer.ready(math.inf)[0]
-        opened.settle(Fate(5, 1, -1, None, 0.0, print))
+        opened.settle(ProduceResult(5, 1, -1, None, 0.0, print))
         assert (await kept).offset() == 6
     run(body)
 
 
-class Intake:
-    """An `AIOIntake` and what it was seen to do."""
+class ProduceFastPath:
+    """An `AIOProduceFastPath` and what it was seen to do."""
 
     def __init__(self, twin: Any, **how: Any) -> None:
-        self.budget = twin.Budget(how.pop("messages", 0), 10**9)
-        self.buffer = twin.TopicBuffer("topic", 1, self.budget, **how)
+        self.budget = twin.BufferPool(how.pop("messages", 0), 10**9)
+        self.buffer = twin.RecordAccumulator("topic", 1, self.budget, **how)
         self.wakes = 0
         self.others: list[tuple[Any, ...]] = []
-        self.produce = twin.AIOIntake({"topic": self.buffer}, self._otherwise, self._wake, new_future,
+        self.produce = twin.AIOProduceFastPath({"topic": self.buffer}, self._otherwise, self._wake, new_future,
                                        lambda: asyncio.sleep(0)).produce
 
     def _wake(self) -> None:
@@ -243,7 +244,7 @@ class Intake:
 
 def test_produce_leaves_to_the_other_way_what_is_unusual(twin: Any) -> None:
     async def body() -> None:
-        intake = Intake(twin, messages=2)
+        intake = ProduceFastPath(twin, messages=2)
         assert not isinstance(await intake.produce("topic", b"v", key=b"k"), str)
         assert intake.wakes == 1
         assert await intake.produce("unknown", b"v") == "other"
@@ -260,7 +261,7 @@ def test_produce_leaves_to_the_other_way_what_is_unusual(twin: Any) -> None:
 
 def test_the_loop_has_a_turn_when_a_batch_is_full_and_none_before(twin: Any) -> None:
     async def body() -> None:
-        intake, turns = Intake(twin, batch_count=3), []
+        intake, turns = ProduceFastPath(twin, batch_count=3), []
         asyncio.get_running_loop().call_soon(turns.append, "turn")
         for _ in range(2):
             await intake.produce("topic", b"v")
@@ -273,29 +274,29 @@ def test_the_loop_has_a_turn_when_a_batch_is_full_and_none_before(twin: Any) -> 
 
 def test_produce_can_be_made_a_task(twin: Any) -> None:
     async def body() -> None:
-        intake = Intake(twin)
+        intake = ProduceFastPath(twin)
         deliveries = await asyncio.gather(*[asyncio.create_task(intake.produce("topic", b"v")) for _ in range(3)])
         opened = intake.buffer.ready(math.inf)[0]
-        opened.settle(Fate(0, 1, -1, None, 0.0, print))
+        opened.settle(ProduceResult(0, 1, -1, None, 0.0, print))
         assert [delivery.result().offset() for delivery in deliveries] == [0, 1, 2]
     run(body)
 
 
 def test_what_produce_gives_is_a_coroutine_that_is_awaited_once(twin: Any) -> None:
     async def body() -> None:
-        intake = Intake(twin)
+        intake = ProduceFastPath(twin)
         accepted = intake.produce("topic", b"v")
         assert asyncio.iscoroutine(accepted)
         assert len(intake.buffer.ready(math.inf)) == 1  # it was appended by the call
-        assert isinstance(await accepted, twin.Delivery)
+        assert isinstance(await accepted, twin.DeliveryFuture)
         with pytest.raises(RuntimeError, match="cannot reuse already awaited coroutine"):
             await accepted
         with pytest.raises(StopIteration) as returned:
             intake.produce("topic", b"v").send(None)
-        assert isinstance(returned.value.value, twin.Delivery)
+        assert isinstance(returned.value.value, twin.DeliveryFuture)
         with pytest.raises(StopIteration) as returned:
             next(iter(intake.produce("topic", b"v").__await__()))
-        assert isinstance(returned.value.value, twin.Delivery)
+        assert isinstance(returned.value.value, twin.DeliveryFuture)
         thrown = intake.produce("topic", b"v")
         with pytest.raises(KeyError):
             thrown.throw(KeyError("k"))
@@ -307,7 +308,7 @@ def test_what_produce_gives_is_a_coroutine_that_is_awaited_once(twin: Any) -> No
 
 def test_a_record_that_is_refused_is_left_to_the_other_way_and_the_others_are_taken(twin: Any) -> None:
     async def body() -> None:
-        intake = Intake(twin, message_bytes=10)
+        intake = ProduceFastPath(twin, message_bytes=10)
         calls = [intake.produce("topic", value) for value in (b"v", b"v" * 100, 5.5, b"v")]
         assert (await asyncio.gather(*calls))[1:3] == ["other", "other"]
         assert intake.others == [("topic", value, None, -1, None, 0, None) for value in (b"v" * 100, 5.5)]
@@ -317,7 +318,7 @@ def test_a_record_that_is_refused_is_left_to_the_other_way_and_the_others_are_ta
 
 def test_a_task_that_awaits_an_accepted_record_can_be_cancelled(twin: Any) -> None:
     async def body() -> None:
-        task = asyncio.create_task(Intake(twin).produce("topic", b"v"))
+        task = asyncio.create_task(ProduceFastPath(twin).produce("topic", b"v"))
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
@@ -327,7 +328,7 @@ def test_a_task_that_awaits_an_accepted_record_can_be_cancelled(twin: Any) -> No
 # A wait that is hardly longer than it takes to wake up
 
 def test_a_watch_ends_when_it_is_told(twin: Any) -> None:
-    watch, happened = twin.Watch(), threading.Event()
+    watch, happened = twin.SpinWait(), threading.Event()
 
     def tell() -> None:
         time.sleep(0.05)
@@ -344,7 +345,7 @@ def test_a_watch_ends_when_it_is_told(twin: Any) -> None:
 
 
 def test_a_watch_ends_in_time_when_nothing_happens(twin: Any) -> None:
-    watch = twin.Watch()
+    watch = twin.SpinWait()
     began = time.monotonic()
     watch.wait(lambda: False, 0.03)
     assert 0.02 < time.monotonic() - began < 5
@@ -353,12 +354,12 @@ def test_a_watch_ends_in_time_when_nothing_happens(twin: Any) -> None:
 
 def test_a_watch_does_not_begin_when_it_has_happened(twin: Any) -> None:
     began = time.monotonic()
-    twin.Watch().wait(lambda: True, 10)
+    twin.SpinWait().wait(lambda: True, 10)
     assert time.monotonic() - began < 5
 
 
 def test_other_threads_run_while_one_watches(twin: Any) -> None:
-    watch, counted = twin.Watch(), 0
+    watch, counted = twin.SpinWait(), 0
     watcher = threading.Thread(target=watch.wait, args=(lambda: False, 0.2))
     watcher.start()
     while watcher.is_alive():
@@ -367,7 +368,7 @@ def test_other_threads_run_while_one_watches(twin: Any) -> None:
 
 
 def test_what_the_question_of_a_watch_raises_ends_it(twin: Any) -> None:
-    watch = twin.Watch()
+    watch = twin.SpinWait()
     with pytest.raises(ZeroDivisionError):
         watch.wait(lambda: 1 // 0, 10)
     began = time.monotonic()

@@ -58,7 +58,7 @@ def test_hashes_agree_with_librdkafkas(twin: Any) -> None:
 @pytest.mark.parametrize("partitioner", PARTITIONERS)
 @pytest.mark.parametrize("key", [b"key", "schlüssel", b"k" * 100])
 def test_records_with_a_key_go_where_the_partitioner_says(twin: Any, partitioner: str, key: Any) -> None:
-    buffer = twin.TopicBuffer("topic", 1000, twin.Budget(10**6, 10**9), partitioner=partitioner)
+    buffer = twin.RecordAccumulator("topic", 1000, twin.BufferPool(10**6, 10**9), partitioner=partitioner)
     for _ in range(20):
         buffer.append(b"value", key)
     partitions = {opened.partition for opened in buffer.ready(float("inf"))}

@@ -52,7 +52,7 @@ for data, old in bombs:
             act()
         except CorruptRecordError as error:
             refused += "more than" in str(error)
-        except Exception as error:  # zstd can not be converted down
+        except Exception as error:  # zstd cannot be converted down
             refused += type(error).__name__ == "KafkaException"
 print(refused, peak() - before)
 """

@@ -43,7 +43,7 @@ def test_every_kind_of_batch_is_what_java_makes(java: tuple[JavaBatches, bool]) 
     assert compare(java[0], len(kinds()), 0, java[1])["built: batches"] > len(kinds())
 
 
-def test_what_java_can_not_read_is_told(java: tuple[JavaBatches, bool]) -> None:
+def test_what_java_cannot_read_is_told(java: tuple[JavaBatches, bool]) -> None:
     damaged = bytearray(simple([b"value"]))
     damaged[-2] ^= 1
     with pytest.raises(Difference, match="corrupt"):

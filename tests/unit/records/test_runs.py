@@ -1,4 +1,4 @@
-"""Which rows of a batch came from which call: `OpenBatch.runs`, by both twins."""
+"""Which rows of a batch came from which call: `ClosedBatch.runs`, by both twins."""
 
 import math
 from types import ModuleType
@@ -25,7 +25,7 @@ def cells(*values: bytes) -> BinaryInput:
 
 @pytest.mark.parametrize(("twin", "columns"), TWINS)
 def test_each_call_has_its_runs_and_records_of_their_own_have_none(twin: ModuleType, columns: ModuleType) -> None:
-    buffer = twin.TopicBuffer("t", 1, twin.Budget(100, 10_000), batch_count=7)
+    buffer = twin.RecordAccumulator("t", 1, twin.BufferPool(100, 10_000), batch_count=7)
     values = cells(b"a", b"b", b"c")
     assert columns.append_columns(buffer, 0, 2, None, values, None, None, None, "one") == 2
     buffer.append(b"alone")
@@ -38,7 +38,7 @@ def test_each_call_has_its_runs_and_records_of_their_own_have_none(twin: ModuleT
     buffer.append(b"alone")
     columns.append_columns(buffer, 0, 3, None, values, None, None, None, "two")
     (batch,) = buffer.ready(math.inf)
-    assert [(part.count, part.runs) for part in batch.divide([0, 1, 0, 1, 0, 1])] == [
+    assert [(part.count, part.runs) for part in batch.split([0, 1, 0, 1, 0, 1])] == [
         (3, [(0, "one"), (1, None), (2, "two")]), (3, [(0, "one"), (1, "two")])]
     buffer.append(b"alone")
     assert [b.runs for b in buffer.ready(math.inf)] == [None]
@@ -46,7 +46,7 @@ def test_each_call_has_its_runs_and_records_of_their_own_have_none(twin: ModuleT
 
 @pytest.mark.parametrize(("twin", "columns"), TWINS)
 def test_an_error_says_how_many_rows_came_before_it(twin: ModuleType, columns: ModuleType) -> None:
-    buffer = twin.TopicBuffer("t", 1, twin.Budget(100, 10_000), message_bytes=5)
+    buffer = twin.RecordAccumulator("t", 1, twin.BufferPool(100, 10_000), message_bytes=5)
     with pytest.raises(KafkaException) as refused:
         columns.append_columns(buffer, 1, 4, None, cells(b"a", b"b", b"c", b"too large"), None, None, None)
     assert refused.value.appended == 2  # type: ignore[attr-defined]

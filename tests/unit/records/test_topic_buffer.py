@@ -15,8 +15,8 @@ from .samples import fields
 
 
 def make(twin: Any, partitions: int = 4, messages: int = 10**6, size: int = 10**9, **how: Any) -> tuple[Any, Any]:
-    budget = twin.Budget(messages, size)
-    return twin.TopicBuffer("topic", partitions, budget, **how), budget
+    budget = twin.BufferPool(messages, size)
+    return twin.RecordAccumulator("topic", partitions, budget, **how), budget
 
 
 def read(twin: Any, opened: Any) -> list[Any]:
@@ -259,8 +259,8 @@ def test_a_used_up_budget_refuses_and_takes_again_after_release(twin: Any) -> No
 
 
 def test_a_budget_is_shared_and_one_record_alone_always_fits(twin: Any) -> None:
-    budget = twin.Budget(0, 50)
-    one, two = twin.TopicBuffer("one", 1, budget), twin.TopicBuffer("two", 1, budget)
+    budget = twin.BufferPool(0, 50)
+    one, two = twin.RecordAccumulator("one", 1, budget), twin.RecordAccumulator("two", 1, budget)
     one.append(bytes(100))
     with pytest.raises(BufferFullError):
         two.append(b"")
@@ -276,7 +276,7 @@ def test_who_is_far_ahead_of_the_brokers_is_told_so_and_callbacks_do_not_count(t
     assert budget.is_far_ahead
     batches = buffer.ready(math.inf)
     assert budget.ahead_bytes == sum(opened.data_bytes for opened in batches) == (16 << 20) // size * size + size + 1
-    for part in batches[0].divide([number % 2 for number in range(batches[0].count)]):
+    for part in batches[0].split([number % 2 for number in range(batches[0].count)]):
         budget.answer(part.data_bytes)
     assert not budget.is_far_ahead
     for opened in batches[1:]:
@@ -401,7 +401,7 @@ def divided(twin: Any, parts: list[int], codec: int = 0) -> tuple[Any, list[Any]
     opened, = buffer.ready(math.inf)
     opened.seal(codec)
     assert opened.cost_bytes == budget.bytes
-    return opened, opened.divide(parts)
+    return opened, opened.split(parts)
 
 
 @pytest.mark.parametrize("codec", [0, 4])

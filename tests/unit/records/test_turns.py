@@ -73,7 +73,7 @@ def test_while_columns_are_appended(native: Any, turns: Turns) -> None:
                          bytes(50 * rows), 0, False)
 
     def append() -> None:
-        buffer = native.TopicBuffer("t", 1, native.Budget(rows, 1 << 40))
+        buffer = native.RecordAccumulator("t", 1, native.BufferPool(rows, 1 << 40))
         assert native.append_columns(buffer, 0, rows, None, values, None, None, None) == rows
 
     assert had_some(turns, append)

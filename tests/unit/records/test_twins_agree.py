@@ -107,8 +107,8 @@ def test_on_where_produced_records_go(
 ) -> None:
     stories = []
     for twin in (native, plain):
-        budget = twin.Budget(30, 4000)
-        buffer = twin.TopicBuffer("topic", 4, budget, partitioner=partitioner, batch_bytes=batch_bytes,
+        budget = twin.BufferPool(30, 4000)
+        buffer = twin.RecordAccumulator("topic", 4, budget, partitioner=partitioner, batch_bytes=batch_bytes,
                                   batch_count=batch_count, message_bytes=120, seed=seed)
         buffer.weigh(weights)
         story: list[Any] = []
@@ -140,7 +140,7 @@ def test_on_columns_in(native: Any, plain: Any, rows: list[Any]) -> None:
     headers = pa.array([[{"key": n.decode(), "value": v} for n, v in row[2]] or None for row in rows], pa.list_(entry))
     stories = []
     for twin in (native, plain):
-        buffer = twin.TopicBuffer("topic", 3, twin.Budget(15, 2000), seed=9)
+        buffer = twin.RecordAccumulator("topic", 3, twin.BufferPool(15, 2000), seed=9)
         inputs = (_binary_input(keys, "key"), _binary_input(values, "value"), None,
                   b"".join((t + 1).to_bytes(8, "little") for t in range(len(rows))), _header_input(headers))
         half = len(rows) // 2
@@ -170,8 +170,8 @@ def test_on_columns_of_values_alone(
     first = min(first, len(lengths))
     stories = []
     for twin, keys in ((native, None), (native, no_keys), (plain, None)):
-        limits = twin.Budget(*budget)
-        buffer = twin.TopicBuffer("topic", 3, limits, partitioner=partitioner, batch_bytes=batch_bytes,
+        limits = twin.BufferPool(*budget)
+        buffer = twin.RecordAccumulator("topic", 3, limits, partitioner=partitioner, batch_bytes=batch_bytes,
                                   batch_count=batch_count, message_bytes=message_bytes, seed=seed)
         story: list[Any] = []
         for start, stop, teller in ((0, first, "one"), (first, len(lengths), "one"), (0, first, "two")):

@@ -33,7 +33,7 @@ def test_offsets_of_spark_s_own_connector_are_understood():
     assert batch_start({"a": {"0": 4}}, {"a": {"0": 9}}) == ({A: 4}, {A: 9})
 
 
-def test_a_topic_s_name_can_not_hide_the_start():
+def test_a_topic_s_name_cannot_hide_the_start():
     offsets = {("_from", 0): 3, ("v", 1): 4}
     assert batch_start({}, batch_offsets(offsets, offsets)) == (offsets, offsets)
 

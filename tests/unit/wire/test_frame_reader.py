@@ -50,7 +50,7 @@ def test_a_length_alone_takes_no_more_memory_than_is_trusted() -> None:
     assert reader.pending
 
 
-def test_writable_frames_can_be_written_to_and_others_can_not() -> None:
+def test_writable_frames_can_be_written_to_and_others_cannot() -> None:
     stream = (2).to_bytes(4, "big") + b"ab" + (70_000).to_bytes(4, "big") + bytes(70_000)
     for frame in FrameReader(100_000, writable=True).feed(stream):
         memoryview(frame)[0] = 1

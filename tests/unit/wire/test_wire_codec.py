@@ -193,8 +193,8 @@ def test_a_version_without_tagged_fields_refuses_unknown_ones() -> None:
 
 
 @pytest.mark.parametrize("tag", [1, -1, 2**31])
-def test_an_unknown_tagged_field_can_not_have_the_number_of_a_known_one_or_none_at_all(tag: int) -> None:
-    with pytest.raises(ProtocolError, match=f"{tag} can not be the number of an unknown tagged field"):
+def test_an_unknown_tagged_field_cannot_have_the_number_of_a_known_one_or_none_at_all(tag: int) -> None:
+    with pytest.raises(ProtocolError, match=f"{tag} cannot be the number of an unknown tagged field"):
         encode(ApiVersionsResponse(unknown_tags={tag: b""}), 3)
 
 
@@ -205,11 +205,11 @@ def test_a_tagged_field_that_lies_about_its_size_is_refused() -> None:
 
 
 def test_a_value_that_does_not_fit_its_field_is_a_protocol_error() -> None:
-    with pytest.raises(ProtocolError, match="ProduceRequest v3 can not be written"):
+    with pytest.raises(ProtocolError, match="ProduceRequest v3 cannot be written"):
         encode(ProduceRequest(acks=40_000), 3)
-    with pytest.raises(ProtocolError, match="MetadataRequest v1 can not be written"):
+    with pytest.raises(ProtocolError, match="MetadataRequest v1 cannot be written"):
         encode(MetadataRequest(topics=[MetadataRequestTopic(name="x" * 40_000)]), 1)
-    with pytest.raises(ProtocolError, match="can not be written"):
+    with pytest.raises(ProtocolError, match="cannot be written"):
         encode(HeartbeatRequest(group_id=7), 0)  # type: ignore[arg-type]
 
 

@@ -11,7 +11,7 @@ from typing import Any
 from headrace.broker.apis.served_api import ServedApi
 from headrace.broker.cluster import ApiCall
 from headrace.broker.storage.catalog import Topic, check_name
-from headrace.broker.storage.partition import Refused
+from headrace.broker.storage.partition import ApiError
 from headrace.broker.storage.topic_configs import BOOLEAN, INT, LIST, TOPIC_CONFIGS, invalid_config
 from headrace.errors import KafkaError
 from headrace.wire.messages.admin.configs import (
@@ -61,7 +61,7 @@ def _describe(
                                    resource_name=resource.resource_name, configs=[])
     try:
         found = _entries(call, resource)
-    except Refused as refused:
+    except ApiError as refused:
         result.error_code, result.error_message = refused.code, refused.reason
         return result
     wanted = resource.configuration_keys
@@ -86,9 +86,9 @@ def _entries(call: ApiCall, resource: DescribeConfigsResource) -> list[DescribeC
         if name == "":
             return []  # what was set for all brokers while they run, which here is nothing
         if name != str(call.node_id):
-            raise Refused(KafkaError.INVALID_REQUEST, f"Node {call.node_id} answers for itself, not for {name!r}")
+            raise ApiError(KafkaError.INVALID_REQUEST, f"Node {call.node_id} answers for itself, not for {name!r}")
         return [_broker_entry(*row) for row in _broker_configs(call)]
-    raise Refused(KafkaError.INVALID_REQUEST, f"Resources of type {resource.resource_type} have no settings here")
+    raise ApiError(KafkaError.INVALID_REQUEST, f"Resources of type {resource.resource_type} have no settings here")
 
 
 def _topic_entry(topic: Topic, name: str) -> DescribeConfigsResourceResult:
@@ -165,25 +165,25 @@ def _alter_all(
     for each in resources:
         try:
             if counts[each.resource_type, each.resource_name] > 1:
-                raise Refused(KafkaError.INVALID_REQUEST, "The resource stands more than once in the request")
+                raise ApiError(KafkaError.INVALID_REQUEST, "The resource stands more than once in the request")
             _alter(call, each, values_of, validate_only=validate_only)
             done.append((each, 0, None))
-        except Refused as refused:
+        except ApiError as refused:
             done.append((each, refused.code, refused.reason))
     return done
 
 
 def _alter(call: ApiCall, resource: Resource, values_of: ValuesOf, *, validate_only: bool) -> None:
     if resource.resource_type != _TOPIC:
-        raise Refused(KafkaError.INVALID_REQUEST, "Only settings of topics can be changed here")
+        raise ApiError(KafkaError.INVALID_REQUEST, "Only settings of topics can be changed here")
     names = [entry.name for entry in resource.configs]
     if len(set(names)) < len(names):
-        raise Refused(KafkaError.INVALID_REQUEST, "A setting stands more than once in the request")
+        raise ApiError(KafkaError.INVALID_REQUEST, "A setting stands more than once in the request")
     check_name(resource.resource_name)
     topic = call.topic(resource.resource_name, ZERO_UUID, _NO_IDS)
     values = values_of(topic, resource)
     if wrong := invalid_config(values):
-        raise Refused(KafkaError.INVALID_CONFIG, wrong)
+        raise ApiError(KafkaError.INVALID_CONFIG, wrong)
     if not validate_only:
         topic.configure(values)
         call.cluster.catalog.save()
@@ -195,7 +195,7 @@ def _replaced(_: Topic, resource: AlterConfigsResource) -> dict[str, str]:
 
 def _given(name: str, value: str | None) -> str:
     if value is None:
-        raise Refused(KafkaError.INVALID_REQUEST, f"No value is given for {name}")
+        raise ApiError(KafkaError.INVALID_REQUEST, f"No value is given for {name}")
     return value
 
 
@@ -215,9 +215,9 @@ def _set(entry: IncrementalAlterableConfig, values: Mapping[str, str]) -> str:
         return given
     row = TOPIC_CONFIGS.get(entry.name)
     if entry.config_operation not in (_APPEND, _SUBTRACT):
-        raise Refused(KafkaError.INVALID_REQUEST, f"Operation {entry.config_operation} on {entry.name} is not known")
+        raise ApiError(KafkaError.INVALID_REQUEST, f"Operation {entry.config_operation} on {entry.name} is not known")
     if row is None or row.type != LIST:
-        raise Refused(KafkaError.INVALID_CONFIG, f"{entry.name} is no list that can be added to or taken from")
+        raise ApiError(KafkaError.INVALID_CONFIG, f"{entry.name} is no list that can be added to or taken from")
     present = [part for part in values.get(entry.name, row.default).split(",") if part]
     parts = given.split(",")
     if entry.config_operation == _APPEND:

@@ -12,7 +12,7 @@ from headrace.broker.deadlines import Now
 from headrace.broker.purgatory import DelayedReply
 from headrace.broker.storage.catalog import Topic
 from headrace.broker.storage.log import LogSlice
-from headrace.broker.storage.partition import MAX_CONVERTED_BYTES, Partition, Refused
+from headrace.broker.storage.partition import MAX_CONVERTED_BYTES, ApiError, Partition
 from headrace.errors import CorruptRecordError, KafkaError, KafkaException
 from headrace.records.legacy.conversion import downgrade
 from headrace.wire.messages.consumer.fetch import (
@@ -108,12 +108,12 @@ def _read_partition(
         partition = call.led_partition(topic, part.partition, part.current_leader_epoch)
         log = partition.log
         if not log.start_offset <= part.fetch_offset <= log.end_offset:
-            raise Refused(KafkaError.OFFSET_OUT_OF_RANGE)
+            raise ApiError(KafkaError.OFFSET_OUT_OF_RANGE)
         stable = partition.last_stable_offset
         found = _batches(call, topic, partition, part, room, stable if is_committed else log.end_offset,
                          whole_first=whole_first)
         records = found.data if call.version >= _BATCHES_FROM else _message_set(call, found.data, part)
-    except Refused as refused:
+    except ApiError as refused:
         return _refusal(topic if call.version >= _LEADERS_FROM else None, part, refused), 0
     data = PartitionData(
         partition_index=part.partition, error_code=0, high_watermark=log.end_offset,
@@ -144,7 +144,7 @@ def _batches(
     """Batches from the asked offset on, as they lie in the log, up to those that begin at `before`."""
     limit = min(part.partition_max_bytes, room)
     if call.version < _ZSTD_FROM and topic.configs["compression.type"] == "zstd":
-        raise Refused(KafkaError.UNSUPPORTED_COMPRESSION_TYPE)
+        raise ApiError(KafkaError.UNSUPPORTED_COMPRESSION_TYPE)
     if limit <= 0 and not whole_first:
         return _NOTHING
     found = partition.log.read(part.fetch_offset, limit, before)
@@ -159,13 +159,13 @@ def _message_set(call: ApiCall, batches: bytes | memoryview, part: FetchPartitio
         messages = downgrade(batches, 0 if call.version < _FORMAT_1_FROM else 1, first_offset=part.fetch_offset,
                              max_decompressed_bytes=MAX_CONVERTED_BYTES)
     except CorruptRecordError as error:
-        raise Refused(KafkaError.INVALID_MSG, str(error)) from None
+        raise ApiError(KafkaError.INVALID_MSG, str(error)) from None
     except KafkaException as error:
-        raise Refused(error.args[0].code(), error.args[0].str()) from None
+        raise ApiError(error.args[0].code(), error.args[0].str()) from None
     return messages[:max(part.partition_max_bytes, 0)] if call.version < _WHOLE_FIRST_FROM else messages
 
 
-def _refusal(topic: Topic | None, part: FetchPartition, refused: Refused) -> PartitionData:
+def _refusal(topic: Topic | None, part: FetchPartition, refused: ApiError) -> PartitionData:
     data = PartitionData(partition_index=part.partition, error_code=refused.code, high_watermark=-1,
                          aborted_transactions=None if refused.code in _OF_LOG else [], records=b"")
     if topic is not None and 0 <= part.partition < len(topic.partitions):

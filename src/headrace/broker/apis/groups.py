@@ -9,7 +9,7 @@ from headrace.broker.cluster import GROUP_OPERATIONS, ApiCall, BrokerNode
 from headrace.broker.coordinators.classic_groups import Group, GroupState, join_refusal
 from headrace.broker.coordinators.committed_offsets import Committed
 from headrace.broker.purgatory import DelayedReply
-from headrace.broker.storage.partition import Refused
+from headrace.broker.storage.partition import ApiError
 from headrace.errors import KafkaError
 from headrace.wire.messages.consumer.offsets import (
     OffsetCommitRequest,
@@ -100,7 +100,7 @@ def _coordinator(call: ApiCall, key: str, key_type: int) -> Coordinator:
 
 def _check_name(call: ApiCall, group_id: str) -> None:
     if not group_id:
-        raise Refused(KafkaError.INVALID_GROUP_ID)
+        raise ApiError(KafkaError.INVALID_GROUP_ID)
     call.check_coordinator(group_id)
 
 
@@ -108,7 +108,7 @@ def _present_group(call: ApiCall, group_id: str) -> Group:
     _check_name(call, group_id)
     group = call.cluster.groups.get(group_id)
     if group is None:
-        raise Refused(KafkaError.UNKNOWN_MEMBER_ID)
+        raise ApiError(KafkaError.UNKNOWN_MEMBER_ID)
     return group
 
 
@@ -118,10 +118,10 @@ def join_group(call: ApiCall, request: JoinGroupRequest) -> JoinGroupResponse | 
     try:
         _check_name(call, request.group_id)
         if not settings.min_session_timeout_ms <= request.session_timeout_ms <= settings.max_session_timeout_ms:
-            raise Refused(KafkaError.INVALID_SESSION_TIMEOUT)
+            raise ApiError(KafkaError.INVALID_SESSION_TIMEOUT)
         group = call.cluster.groups.get_or_make(request.group_id)
         return group.join(request, call.version, (call.client_id, call.client_host), call.now)
-    except Refused as refused:
+    except ApiError as refused:
         return join_refusal(refused.code, request.member_id, call.version)
 
 
@@ -129,9 +129,9 @@ def sync_group(call: ApiCall, request: SyncGroupRequest) -> SyncGroupResponse | 
     """Bring the assignments, or ask for one's own."""
     try:
         if call.version >= _PROTOCOL_FROM and None in (request.protocol_type, request.protocol_name):
-            raise Refused(KafkaError.INCONSISTENT_GROUP_PROTOCOL)
+            raise ApiError(KafkaError.INCONSISTENT_GROUP_PROTOCOL)
         return _present_group(call, request.group_id).sync(request, call.now)
-    except Refused as refused:
+    except ApiError as refused:
         return SyncGroupResponse(error_code=refused.code, assignment=b"")
 
 
@@ -140,7 +140,7 @@ def heartbeat(call: ApiCall, request: HeartbeatRequest) -> HeartbeatResponse:
     try:
         _present_group(call, request.group_id).heartbeat(request.member_id, request.group_instance_id,
                                                          request.generation_id, call.now)
-    except Refused as refused:
+    except ApiError as refused:
         return HeartbeatResponse(error_code=refused.code)
     return HeartbeatResponse(error_code=0)
 
@@ -151,7 +151,7 @@ def leave_group(call: ApiCall, request: LeaveGroupRequest) -> LeaveGroupResponse
     leaving = request.members if is_batched else [MemberIdentity(member_id=request.member_id)]
     try:
         _check_name(call, request.group_id)
-    except Refused as refused:
+    except ApiError as refused:
         return LeaveGroupResponse(error_code=refused.code, members=[])
     members = [MemberResponse(member_id=each.member_id, group_instance_id=each.group_instance_id,
                               error_code=_leave(call, request.group_id, each)) for each in leaving]
@@ -163,7 +163,7 @@ def leave_group(call: ApiCall, request: LeaveGroupRequest) -> LeaveGroupResponse
 def _leave(call: ApiCall, group_id: str, leaving: MemberIdentity) -> int:
     try:
         _present_group(call, group_id).leave(leaving.member_id, leaving.group_instance_id, call.now)
-    except Refused as refused:
+    except ApiError as refused:
         return refused.code
     return 0
 
@@ -173,7 +173,7 @@ def offset_commit(call: ApiCall, request: OffsetCommitRequest) -> OffsetCommitRe
     code = 0
     try:
         _check_commit(call, request)
-    except Refused as refused:
+    except ApiError as refused:
         code = refused.code
     entries: list[tuple[tuple[str, int], Committed]] = []
     reply = OffsetCommitResponse(topics=[_commit_topic(call, topic, code, entries) for topic in request.topics])
@@ -189,7 +189,7 @@ def _check_commit(call: ApiCall, request: OffsetCommitRequest) -> None:
         group.check_commit(request.member_id, request.group_instance_id, generation, call.now)
     elif generation >= 0:
         is_known = call.cluster.offsets.knows(request.group_id)
-        raise Refused(KafkaError.UNKNOWN_MEMBER_ID if is_known else KafkaError.ILLEGAL_GENERATION)
+        raise ApiError(KafkaError.UNKNOWN_MEMBER_ID if is_known else KafkaError.ILLEGAL_GENERATION)
 
 
 def _commit_topic(
@@ -199,7 +199,7 @@ def _commit_topic(
     try:
         topic = call.topic(data.name, data.topic_id, _IDS_FROM)
         count, name = len(topic.partitions), topic.name
-    except Refused as refused:
+    except ApiError as refused:
         missing = refused.code
     parts = []
     for part in data.partitions:
@@ -243,7 +243,7 @@ def _fetch_group(call: ApiCall, wanted: OffsetFetchRequestGroup, require_stable:
     code = 0
     try:
         call.check_coordinator(wanted.group_id)
-    except Refused as refused:
+    except ApiError as refused:
         code = refused.code
     offsets = call.cluster.offsets.fetch(wanted.group_id) if not code else {}
     unstable = call.cluster.offsets.unstable(wanted.group_id) if require_stable and not code else set()
@@ -267,7 +267,7 @@ def _fetch_topic(
     if call.version >= _IDS_FROM:
         try:
             name = call.topic(wanted.name, wanted.topic_id, _IDS_FROM).name
-        except Refused as refused:
+        except ApiError as refused:
             code = refused.code
     found = [(index, _NONE if (name, index) in unstable else offsets.get((name, index), _NONE))
              for index in wanted.partition_indexes]
@@ -286,10 +286,10 @@ def offset_delete(call: ApiCall, request: OffsetDeleteRequest) -> OffsetDeleteRe
     try:
         _check_name(call, request.group_id)
         if group is None and not cluster.offsets.knows(request.group_id):
-            raise Refused(KafkaError.GROUP_ID_NOT_FOUND)
+            raise ApiError(KafkaError.GROUP_ID_NOT_FOUND)
         if group is not None and group.members and group.protocol_type != _CONSUMERS:
-            raise Refused(KafkaError.NON_EMPTY_GROUP)
-    except Refused as refused:
+            raise ApiError(KafkaError.NON_EMPTY_GROUP)
+    except ApiError as refused:
         return OffsetDeleteResponse(error_code=refused.code, topics=[])
     in_use = group.subscribed_topics() if group is not None else set()
     reply = OffsetDeleteResponse(error_code=0, topics=[])
@@ -324,7 +324,7 @@ def _described(call: ApiCall, group_id: str) -> DescribedGroup:
                            members=[])
     try:
         call.check_coordinator(group_id)
-    except Refused as refused:
+    except ApiError as refused:
         blank.error_code = refused.code
         return blank
     group = call.cluster.groups.get(group_id)
@@ -379,7 +379,7 @@ def _delete(call: ApiCall, group_id: str) -> int:
     cluster = call.cluster
     try:
         call.check_coordinator(group_id)
-    except Refused as refused:
+    except ApiError as refused:
         return refused.code
     group = cluster.groups.get(group_id)
     if group is not None and group.members:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from headrace.broker.apis.served_api import ServedApi
 from headrace.broker.cluster import ApiCall
 from headrace.broker.storage.log import Log
-from headrace.broker.storage.partition import Partition, Refused
+from headrace.broker.storage.partition import ApiError, Partition
 from headrace.errors import CorruptRecordError, KafkaError
 from headrace.records import Cursor
 from headrace.records.control import control_records
@@ -66,7 +66,7 @@ def _listed(
         topic = call.topic(name, ZERO_UUID, _NEVER)
         partition = call.led_partition(topic, wanted.partition_index, wanted.current_leader_epoch)
         if call.version < _SPECIAL_FROM.get(wanted.timestamp, 0 if wanted.timestamp >= 0 else _NEVER):
-            raise Refused(KafkaError.UNSUPPORTED_VERSION)
+            raise ApiError(KafkaError.UNSUPPORTED_VERSION)
         if call.version == 0:
             reply.old_style_offsets = _segment_offsets(call, partition.log, wanted)
             return reply
@@ -74,7 +74,7 @@ def _listed(
         reply.offset, reply.timestamp = _offset_at(partition, wanted.timestamp, end)
         if call.version >= _EPOCH_FROM and reply.offset >= 0:
             reply.leader_epoch = partition.leader_epoch
-    except Refused as refused:
+    except ApiError as refused:
         reply.error_code = refused.code
     return reply
 
@@ -122,7 +122,7 @@ def _first_at(log: Log, timestamp_ms: int) -> tuple[int, int]:
                 if stamp >= timestamp_ms:
                     return offset, stamp
         except CorruptRecordError as error:
-            raise Refused(KafkaError.INVALID_MSG, str(error)) from None
+            raise ApiError(KafkaError.INVALID_MSG, str(error)) from None
     return -1, -1
 
 
@@ -149,7 +149,7 @@ def _epoch_end(call: ApiCall, name: str, wanted: OffsetForLeaderPartition) -> Ep
         topic = call.topic(name, ZERO_UUID, _NEVER)
         partition = call.led_partition(topic, wanted.partition, wanted.current_leader_epoch)
         reply.leader_epoch, reply.end_offset = partition.epoch_end(wanted.leader_epoch)
-    except Refused as refused:
+    except ApiError as refused:
         reply.error_code = refused.code
     return reply
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from headrace.broker.apis.served_api import ServedApi
 from headrace.broker.cluster import CLUSTER_OPERATIONS, TOPIC_OPERATIONS, ApiCall
 from headrace.broker.storage.catalog import Topic, check_name
-from headrace.broker.storage.partition import NO_LEADER, Refused
+from headrace.broker.storage.partition import NO_LEADER, ApiError
 from headrace.errors import KafkaError
 from headrace.wire.messages.cluster.metadata import (
     DescribeClusterBroker,
@@ -65,10 +65,10 @@ def _asked_for(call: ApiCall, wanted: MetadataRequestTopic, may_create: bool) ->
         if found is None and may_create and call.cluster.settings.auto_create_topics:
             found = call.cluster.create_topic(wanted.name)
         if found is None:
-            raise Refused(KafkaError.UNKNOWN_TOPIC_OR_PART)
+            raise ApiError(KafkaError.UNKNOWN_TOPIC_OR_PART)
         return _described(call, found)
-    except Refused as refused:
-        # Before version 12 the name can not be null.
+    except ApiError as refused:
+        # Before version 12 the name cannot be null.
         name = wanted.name if wanted.name is not None or call.version >= 12 else ""
         return MetadataResponseTopic(error_code=refused.code, name=name, topic_id=wanted.topic_id, partitions=[])
 
@@ -130,13 +130,13 @@ def describe_topic_partitions(
 
 
 def _no_page(name: str, topic: Topic | None) -> DescribeTopicPartitionsResponseTopic:
-    """What is said of a topic that is not there, can not be there, or is to be read from before its beginning."""
+    """What is said of a topic that is not there, cannot be there, or is to be read from before its beginning."""
     code, operations = KafkaError.UNKNOWN_TOPIC_OR_PART, TOPIC_OPERATIONS
     if topic is not None:
         code, operations = KafkaError.INVALID_REQUEST, _NOT_ASKED
     try:
         check_name(name)
-    except Refused as refused:
+    except ApiError as refused:
         code = refused.code
     return DescribeTopicPartitionsResponseTopic(error_code=code, name=name, topic_id=ZERO_UUID, partitions=[],
                                                 topic_authorized_operations=operations)

@@ -7,7 +7,7 @@ from __future__ import annotations
 from headrace.broker.apis.served_api import ServedApi
 from headrace.broker.cluster import ApiCall
 from headrace.broker.storage.catalog import Topic
-from headrace.broker.storage.partition import NO_LEADER, Partition, Refused
+from headrace.broker.storage.partition import NO_LEADER, ApiError, Partition
 from headrace.errors import KafkaError
 from headrace.wire.messages.admin.replicas import (
     DescribableLogDirTopic,
@@ -94,23 +94,23 @@ def _elect(call: ApiCall, name: str, index: int, kind: int) -> ElectionPartition
     result = ElectionPartitionResult(partition_id=index, error_code=0, error_message=None)
     try:
         if kind not in (_PREFERRED, _ANY):
-            raise Refused(KafkaError.INVALID_REQUEST, f"Election type {kind} is not known")
+            raise ApiError(KafkaError.INVALID_REQUEST, f"Election type {kind} is not known")
         partition = _partition(call.topic(name, ZERO_UUID, _NO_IDS), index)
         preferred = partition.replicas[0]
         if partition.leader_id == preferred or (kind == _ANY and partition.leader_id != NO_LEADER):
-            raise Refused(KafkaError.ELECTION_NOT_NEEDED)
+            raise ApiError(KafkaError.ELECTION_NOT_NEEDED)
         if not call.cluster.is_up(preferred):
-            raise Refused(KafkaError.PREFERRED_LEADER_NOT_AVAILABLE if kind == _PREFERRED
+            raise ApiError(KafkaError.PREFERRED_LEADER_NOT_AVAILABLE if kind == _PREFERRED
                           else KafkaError.ELIGIBLE_LEADERS_NOT_AVAILABLE)
         partition.lead(preferred)
-    except Refused as refused:
+    except ApiError as refused:
         result.error_code, result.error_message = refused.code, refused.reason
     return result
 
 
 def _partition(topic: Topic, index: int) -> Partition:
     if not 0 <= index < len(topic.partitions):
-        raise Refused(KafkaError.UNKNOWN_TOPIC_OR_PART)
+        raise ApiError(KafkaError.UNKNOWN_TOPIC_OR_PART)
     return topic.partitions[index]
 
 
@@ -131,7 +131,7 @@ def _producers(call: ApiCall, wanted: ProducersTopicRequest, index: int) -> Prod
     reply = ProducersPartitionResponse(partition_index=index, error_code=0, active_producers=[])
     try:
         partition = call.led_partition(call.topic(wanted.name, ZERO_UUID, _NO_IDS), index)
-    except Refused as refused:
+    except ApiError as refused:
         reply.error_code, reply.error_message = refused.code, refused.reason
         return reply
     reply.active_producers = [

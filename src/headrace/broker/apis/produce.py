@@ -7,7 +7,7 @@ from headrace.broker.apis.transactions import verification_code
 from headrace.broker.cluster import ApiCall
 from headrace.broker.coordinators.transactional_ids import ProducerIdAndEpoch
 from headrace.broker.storage.catalog import Topic
-from headrace.broker.storage.partition import MAX_CONVERTED_BYTES, Appended, Refused
+from headrace.broker.storage.partition import MAX_CONVERTED_BYTES, ApiError, Appended
 from headrace.errors import CorruptRecordError, KafkaError
 from headrace.records.legacy.conversion import upgrade
 from headrace.wire.messages.producer.produce import (
@@ -46,14 +46,14 @@ def produce(call: ApiCall, request: ProduceRequest) -> ProduceResponse | None:
         The reply; None for acks=0, which gets none.
 
     Raises:
-        Refused: a batch of an acks=0 request was refused, which only closing the connection can tell.
+        ApiError: a batch of an acks=0 request was refused, which only closing the connection can tell.
     """
     refused = _transactional_refusal(call, request)
     reply = ProduceResponse(responses=[_produce_topic(call, request, data, refused) for data in request.topic_data])
     errors = [part for topic in reply.responses for part in topic.partition_responses if part.error_code]
     if request.acks == 0:
         if errors:
-            raise Refused(errors[0].error_code)
+            raise ApiError(errors[0].error_code)
         return None
     if call.version >= _LEADERS_FROM and any(part.error_code == KafkaError.NOT_LEADER_FOR_PARTITION for part in errors):
         reply.node_endpoints = [ProduceNodeEndpoint(node_id=node.id, host=node.host, port=node.port)
@@ -61,7 +61,7 @@ def produce(call: ApiCall, request: ProduceRequest) -> ProduceResponse | None:
     return reply
 
 
-def _transactional_refusal(call: ApiCall, request: ProduceRequest) -> Refused | None:
+def _transactional_refusal(call: ApiCall, request: ProduceRequest) -> ApiError | None:
     """Why a request with batches of transactions is refused as a whole."""
     if call.version < _BATCHES_FROM:
         return None
@@ -69,13 +69,13 @@ def _transactional_refusal(call: ApiCall, request: ProduceRequest) -> Refused | 
                  if part.records and len(part.records) > _ATTRIBUTES_AT
                  and part.records[_ATTRIBUTES_AT] & _TRANSACTIONAL}
     if producers and request.transactional_id is None:
-        return Refused(KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, "Batches of a transaction need its name")
+        return ApiError(KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, "Batches of a transaction need its name")
     if len(producers - {_NO_PRODUCER}) > 1:
-        return Refused(KafkaError.INVALID_PRODUCER_ID_MAPPING, "A request can have one producer's transaction only")
+        return ApiError(KafkaError.INVALID_PRODUCER_ID_MAPPING, "A request can have one producer's transaction only")
     return None
 
 
-class _NotAdmittedError(Refused):
+class _NotAdmittedError(ApiError):
     """The coordinator refused; the log was not looked at."""
 
 
@@ -97,7 +97,7 @@ class _Gate:
                 transactions.add(self._id, who, [self._place], [], 2, self._call.now)
             else:
                 transactions.verify(self._id, who, self._call.now).check_has(self._place)
-        except Refused as refused:
+        except ApiError as refused:
             code = verification_code(refused, knows_abortable=self._call.version >= _ABORTABLE_FROM)
             if code == KafkaError.CONCURRENT_TRANSACTIONS and not self.own_epochs:
                 code = KafkaError.NOT_ENOUGH_REPLICAS  # which clients of that time send again
@@ -105,15 +105,15 @@ class _Gate:
 
 
 def _produce_topic(
-    call: ApiCall, request: ProduceRequest, data: TopicProduceData, refused: Refused | None
+    call: ApiCall, request: ProduceRequest, data: TopicProduceData, refused: ApiError | None
 ) -> TopicProduceResponse:
     try:
         if refused is not None:
             raise refused
         topic = call.topic(data.name, data.topic_id, _IDS_FROM)
         if request.acks not in (-1, 0, 1):
-            raise Refused(KafkaError.INVALID_REQUIRED_ACKS)
-    except Refused as refused:
+            raise ApiError(KafkaError.INVALID_REQUIRED_ACKS)
+    except ApiError as refused:
         parts = [_refusal(part.index, refused) for part in data.partition_data]
     else:
         parts = [_produce_partition(call, request, topic, part) for part in data.partition_data]
@@ -127,7 +127,7 @@ def _produce_partition(
         partition = call.led_partition(topic, data.index)
         name = request.transactional_id
         stored = _append(call, topic, data, None if name is None else _Gate(call, name, topic.name, data.index))
-    except Refused as refused:
+    except ApiError as refused:
         refusal = _refusal(data.index, refused)
         if refused.code in _OF_SEQUENCE and not isinstance(refused, _NotAdmittedError):
             refusal.log_start_offset = topic.partitions[data.index].log.start_offset
@@ -141,10 +141,10 @@ def _append(call: ApiCall, topic: Topic, data: PartitionProduceData, gate: _Gate
     if call.version < _BATCHES_FROM:
         return _append_message_set(call, topic, data)
     if not data.records:
-        raise Refused(KafkaError.INVALID_RECORD, "A partition without records")
+        raise ApiError(KafkaError.INVALID_RECORD, "A partition without records")
     batch = memoryview(data.records)
     if call.version < _ZSTD_FROM and len(batch) > _ATTRIBUTES_AT and batch[_ATTRIBUTES_AT] & 7 == _ZSTD:
-        raise Refused(KafkaError.UNSUPPORTED_COMPRESSION_TYPE)
+        raise ApiError(KafkaError.UNSUPPORTED_COMPRESSION_TYPE)
     return topic.partitions[data.index].append(batch, topic.configs, call.now.ms, gate)
 
 
@@ -158,11 +158,11 @@ def _append_message_set(call: ApiCall, topic: Topic, data: PartitionProduceData)
         batch = bytearray(upgrade(data.records, now_ms=now_ms, log_append_time=by_broker,
                                   max_decompressed_bytes=MAX_CONVERTED_BYTES))
     except CorruptRecordError as error:
-        raise Refused(KafkaError.INVALID_MSG, str(error)) from None
+        raise ApiError(KafkaError.INVALID_MSG, str(error)) from None
     return topic.partitions[data.index].append(memoryview(batch), topic.configs, now_ms)
 
 
-def _refusal(index: int, refused: Refused) -> PartitionProduceResponse:
+def _refusal(index: int, refused: ApiError) -> PartitionProduceResponse:
     return PartitionProduceResponse(index=index, error_code=refused.code, base_offset=-1, record_errors=[],
                                     error_message=refused.reason)
 

@@ -7,7 +7,7 @@ from collections import Counter
 from headrace.broker.apis.served_api import ServedApi
 from headrace.broker.cluster import ApiCall
 from headrace.broker.storage.catalog import Topic
-from headrace.broker.storage.partition import Refused
+from headrace.broker.storage.partition import ApiError
 from headrace.broker.storage.topic_configs import TOPIC_CONFIGS
 from headrace.errors import KafkaError
 from headrace.wire.messages.admin.topics import (
@@ -49,10 +49,10 @@ def create_topics(call: ApiCall, request: CreateTopicsRequest) -> CreateTopicsRe
     for wanted in request.topics:
         try:
             if names.count(wanted.name) > 1:
-                raise Refused(KafkaError.INVALID_REQUEST, f"Topic '{wanted.name}' stands more than once in the request")
+                raise ApiError(KafkaError.INVALID_REQUEST, f"Topic '{wanted.name}' is in the request more than once")
             topic = _create(call, wanted, request.validate_only)
             replies[wanted.name] = _created(topic)
-        except Refused as refused:
+        except ApiError as refused:
             replies[wanted.name] = CreatableTopicResult(
                 name=wanted.name, topic_id=ZERO_UUID, error_code=refused.code, error_message=refused.reason, configs=[])
     return CreateTopicsResponse(topics=list(replies.values()))
@@ -66,7 +66,7 @@ def _create(call: ApiCall, wanted: CreatableTopic, validate_only: bool) -> Topic
               else wanted.replication_factor)
     overrides = {each.name: each.value for each in wanted.configs}
     if missing := [name for name, value in overrides.items() if value is None]:
-        raise Refused(KafkaError.INVALID_CONFIG, f"No value is given for {', '.join(missing)}")
+        raise ApiError(KafkaError.INVALID_CONFIG, f"No value is given for {', '.join(missing)}")
     return cluster.catalog.create(
         wanted.name, count, factor, {name: str(value) for name, value in overrides.items()}, assignment,
         validate_only=validate_only)
@@ -76,10 +76,10 @@ def _assignment(wanted: CreatableTopic) -> list[list[int]] | None:
     if not wanted.assignments:
         return None
     if wanted.num_partitions != _DEFAULT or wanted.replication_factor != _DEFAULT:
-        raise Refused(KafkaError.INVALID_REQUEST, "With an assignment, partitions and replication factor must be -1")
+        raise ApiError(KafkaError.INVALID_REQUEST, "With an assignment, partitions and replication factor must be -1")
     placed = {each.partition_index: each.broker_ids for each in wanted.assignments}
     if sorted(each.partition_index for each in wanted.assignments) != list(range(len(placed))):
-        raise Refused(KafkaError.INVALID_REPLICA_ASSIGNMENT, "Partitions must be numbered from 0 on, each once")
+        raise ApiError(KafkaError.INVALID_REPLICA_ASSIGNMENT, "Partitions must be numbered from 0 on, each once")
     return [placed[index] for index in range(len(placed))]
 
 
@@ -105,9 +105,9 @@ def delete_topics(call: ApiCall, request: DeleteTopicsRequest) -> DeleteTopicsRe
 def _delete(call: ApiCall, wanted: DeleteTopicState, *, is_repeated: bool) -> DeletableTopicResult:
     try:
         if is_repeated or (wanted.name is None) == (wanted.topic_id == ZERO_UUID):
-            raise Refused(KafkaError.INVALID_REQUEST, "A topic is named once, either by name or by id")
+            raise ApiError(KafkaError.INVALID_REQUEST, "A topic is named once, either by name or by id")
         topic = call.topic(wanted.name or "", wanted.topic_id, _IDS_FROM if wanted.name is None else _NEVER)
-    except Refused as refused:
+    except ApiError as refused:
         return DeletableTopicResult(name=wanted.name, topic_id=wanted.topic_id, error_code=refused.code,
                                     error_message=refused.reason)
     call.cluster.catalog.delete(topic)
@@ -129,10 +129,10 @@ def _grow(
     assignment = None if wanted.assignments is None else [each.broker_ids for each in wanted.assignments]
     try:
         if is_repeated:
-            raise Refused(KafkaError.INVALID_REQUEST, "The topic stands more than once in the request")
+            raise ApiError(KafkaError.INVALID_REQUEST, "The topic stands more than once in the request")
         topic = call.topic(wanted.name, ZERO_UUID, _NEVER)
         call.cluster.catalog.grow(topic, wanted.count, assignment, validate_only=validate_only)
-    except Refused as refused:
+    except ApiError as refused:
         return CreatePartitionsTopicResult(name=wanted.name, error_code=refused.code, error_message=refused.reason)
     return CreatePartitionsTopicResult(name=wanted.name, error_code=0)
 
@@ -154,11 +154,11 @@ def _delete_records(call: ApiCall, name: str, wanted: DeleteRecordsPartition) ->
         partition = call.led_partition(topic, wanted.partition_index)
         log = partition.log
         if "delete" not in topic.configs["cleanup.policy"]:
-            raise Refused(KafkaError.POLICY_VIOLATION)
+            raise ApiError(KafkaError.POLICY_VIOLATION)
         offset = log.end_offset if wanted.offset == _HIGH_WATERMARK else wanted.offset
         if not 0 <= offset <= log.end_offset:
-            raise Refused(KafkaError.OFFSET_OUT_OF_RANGE)
-    except Refused as refused:
+            raise ApiError(KafkaError.OFFSET_OUT_OF_RANGE)
+    except ApiError as refused:
         return DeleteRecordsPartitionResult(partition_index=wanted.partition_index, low_watermark=-1,
                                             error_code=refused.code)
     partition.advance_start(offset)

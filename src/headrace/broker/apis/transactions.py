@@ -14,7 +14,7 @@ from headrace.broker.coordinators.transactional_ids import (
     TransactionState,
 )
 from headrace.broker.pattern_re2 import Pattern, PatternError
-from headrace.broker.storage.partition import Refused
+from headrace.broker.storage.partition import ApiError
 from headrace.broker.storage.producer_state import Marker
 from headrace.errors import KafkaError
 from headrace.wire.messages.producer.produce import InitProducerIdRequest, InitProducerIdResponse
@@ -68,14 +68,14 @@ def init_producer_id(call: ApiCall, request: InitProducerIdRequest) -> InitProdu
     """A new producer id; with a transactional id, that one's, with a higher epoch."""
     try:
         found = _init(call, request)
-    except Refused as refused:
+    except ApiError as refused:
         return InitProducerIdResponse(error_code=_code(call, request, refused), producer_id=-1, producer_epoch=-1)
     return InitProducerIdResponse(error_code=0, producer_id=found.producer_id, producer_epoch=found.epoch)
 
 
 def _init(call: ApiCall, request: InitProducerIdRequest) -> ProducerIdAndEpoch:
     if (request.producer_id == NO_ID) != (request.producer_epoch == NO_EPOCH):
-        raise Refused(KafkaError.INVALID_REQUEST)
+        raise ApiError(KafkaError.INVALID_REQUEST)
     if request.transactional_id is None:
         return ProducerIdAndEpoch(call.cluster.catalog.new_producer_id(), 0)
     if request.transactional_id:
@@ -85,14 +85,14 @@ def _init(call: ApiCall, request: InitProducerIdRequest) -> ProducerIdAndEpoch:
                                                 call.now)
 
 
-def _code(call: ApiCall, request: Request, refused: Refused) -> int:
+def _code(call: ApiCall, request: Request, refused: ApiError) -> int:
     """What old clients are told when they are fenced."""
     if refused.code == KafkaError.PRODUCER_FENCED and call.version < _FENCED_FROM[type(request)]:
         return KafkaError.INVALID_PRODUCER_EPOCH
     return refused.code
 
 
-def verification_code(refused: Refused, *, knows_abortable: bool) -> int:
+def verification_code(refused: ApiError, *, knows_abortable: bool) -> int:
     """What a producer is told when its transaction was not found to be open; the codes are those of old brokers."""
     if refused.code == KafkaError.PRODUCER_FENCED:
         return KafkaError.INVALID_PRODUCER_EPOCH
@@ -127,7 +127,7 @@ def _added(
             codes |= dict.fromkeys(missing, KafkaError.UNKNOWN_TOPIC_OR_PART)
         else:
             codes |= _add(call, wanted, places)
-    except Refused as refused:
+    except ApiError as refused:
         codes = dict.fromkeys(places, _code(call, request, refused))
     return [AddPartitionsToTxnTopicResult(name=topic.name, results_by_partition=[
         AddPartitionsToTxnPartitionResult(partition_index=index, partition_error_code=codes[topic.name, index])
@@ -167,7 +167,7 @@ def add_offsets_to_txn(call: ApiCall, request: AddOffsetsToTxnRequest) -> AddOff
             0,
             call.now,
         )
-    except Refused as refused:
+    except ApiError as refused:
         return AddOffsetsToTxnResponse(error_code=_code(call, request, refused))
     return AddOffsetsToTxnResponse(error_code=0)
 
@@ -186,7 +186,7 @@ def txn_offset_commit(call: ApiCall, request: TxnOffsetCommitRequest) -> TxnOffs
     try:
         _check_commit(call, request)
         call.cluster.offsets.stage(request.producer_id, request.group_id, entries)
-    except Refused as refused:
+    except ApiError as refused:
         for part in stored:
             part.error_code = refused.code
     return reply
@@ -206,7 +206,7 @@ def _staged(
         else:
             entries.append(((topic.name, part.partition_index),
                             Committed(part.committed_offset, part.committed_leader_epoch, metadata)))
-    except Refused as refused:
+    except ApiError as refused:
         code = refused.code
     return TxnOffsetCommitResponsePartition(partition_index=part.partition_index, error_code=code)
 
@@ -214,7 +214,7 @@ def _staged(
 def _check_commit(call: ApiCall, request: TxnOffsetCommitRequest) -> None:
     """Refuse offsets that are not the transaction's, or not the group's."""
     if not request.group_id:
-        raise Refused(KafkaError.INVALID_GROUP_ID)
+        raise ApiError(KafkaError.INVALID_GROUP_ID)
     call.check_coordinator(request.group_id)
     transactions, who = call.cluster.transactions, ProducerIdAndEpoch(request.producer_id, request.producer_epoch)
     try:
@@ -222,15 +222,15 @@ def _check_commit(call: ApiCall, request: TxnOffsetCommitRequest) -> None:
             transactions.add(request.transactional_id, who, [], [request.group_id], 2, call.now)
         else:
             transactions.verify(request.transactional_id, who, call.now).check_has(group=request.group_id)
-    except Refused as refused:
-        raise Refused(verification_code(refused, knows_abortable=call.version >= _ABORTABLE_FROM)) from None
+    except ApiError as refused:
+        raise ApiError(verification_code(refused, knows_abortable=call.version >= _ABORTABLE_FROM)) from None
     group, generation = call.cluster.groups.get(request.group_id), request.generation_id_or_member_epoch
     if group is not None:
         group.check_transactional_commit(request.member_id, request.group_instance_id, generation)
     elif generation >= 0 and call.cluster.offsets.knows(request.group_id):
-        raise Refused(KafkaError.UNKNOWN_MEMBER_ID)
+        raise ApiError(KafkaError.UNKNOWN_MEMBER_ID)
     elif generation >= 0:
-        raise Refused(KafkaError.GROUP_ID_NOT_FOUND if call.version >= _IDS_FROM else KafkaError.ILLEGAL_GENERATION)
+        raise ApiError(KafkaError.GROUP_ID_NOT_FOUND if call.version >= _IDS_FROM else KafkaError.ILLEGAL_GENERATION)
 
 
 def end_txn(call: ApiCall, request: EndTxnRequest) -> EndTxnResponse:
@@ -245,7 +245,7 @@ def end_txn(call: ApiCall, request: EndTxnRequest) -> EndTxnResponse:
             2 if call.version >= _OWN_EPOCHS_FROM else 0,
             call.now,
         )
-    except Refused as refused:
+    except ApiError as refused:
         return EndTxnResponse(error_code=_code(call, request, refused), producer_id=-1, producer_epoch=-1)
     return EndTxnResponse(error_code=0, producer_id=after.producer_id, producer_epoch=after.epoch)
 
@@ -265,9 +265,9 @@ def _marked(call: ApiCall, wanted: WritableTxnMarker, name: str, index: int) -> 
     try:
         partition = call.led_partition(call.topic(name, ZERO_UUID, _NO_IDS), index)
         if marker.producer_id < 0 or marker.epoch < 0:
-            raise Refused(KafkaError.UNKNOWN)
+            raise ApiError(KafkaError.UNKNOWN)
         partition.end_transaction(marker, call.now.ms)
-    except Refused as refused:
+    except ApiError as refused:
         return refused.code
     return 0
 
@@ -284,12 +284,12 @@ def _described(call: ApiCall, name: str) -> DescribedTransaction:
         transaction_start_time_ms=0, producer_id=0, producer_epoch=0, topics=[])
     try:
         if not name:
-            raise Refused(KafkaError.INVALID_REQUEST)
+            raise ApiError(KafkaError.INVALID_REQUEST)
         call.check_coordinator(name)
         found = call.cluster.transactions.get(name, call.now)
         if found is None:
-            raise Refused(KafkaError.TRANSACTIONAL_ID_NOT_FOUND)
-    except Refused as refused:
+            raise ApiError(KafkaError.TRANSACTIONAL_ID_NOT_FOUND)
+    except ApiError as refused:
         reply.error_code = refused.code
         return reply
     topics: dict[str, list[int]] = {}

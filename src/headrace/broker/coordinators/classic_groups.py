@@ -21,7 +21,7 @@ from uuid import UUID
 from headrace.broker.deadlines import Deadline, Deadlines, Now
 from headrace.broker.purgatory import DelayedReply, Purgatory
 from headrace.broker.settings import BrokerSettings
-from headrace.broker.storage.partition import Refused
+from headrace.broker.storage.partition import ApiError
 from headrace.errors import KafkaError
 from headrace.states import Transitions, from_each
 from headrace.wire.messages.groups.classic_groups import (
@@ -135,7 +135,7 @@ class Group:
             The reply, if need be delayed until every member of the generation is there.
 
         Raises:
-            Refused: the member is unknown or fenced, or its protocols do not fit the others'.
+            ApiError: the member is unknown or fenced, or its protocols do not fit the others'.
         """
         protocols = {each.name: bytes(each.metadata) for each in request.protocols}
         self._check_protocols(request, protocols)
@@ -216,10 +216,10 @@ class Group:
     def _check_protocols(self, request: JoinGroupRequest, protocols: dict[str, bytes]) -> None:
         others = [member for member in self.members.values() if member.id != request.member_id]
         if not protocols or not request.protocol_type:
-            raise Refused(KafkaError.INCONSISTENT_GROUP_PROTOCOL)
+            raise ApiError(KafkaError.INCONSISTENT_GROUP_PROTOCOL)
         if others and (request.protocol_type != self.protocol_type
                        or not set(protocols).intersection(*(each.protocols for each in others))):
-            raise Refused(KafkaError.INCONSISTENT_GROUP_PROTOCOL)
+            raise ApiError(KafkaError.INCONSISTENT_GROUP_PROTOCOL)
 
     # -- rebalancing
 
@@ -306,15 +306,15 @@ class Group:
             The reply, if need be delayed until the leader has assigned.
 
         Raises:
-            Refused: the member or its generation is not the present one, or a rebalance is on.
+            ApiError: the member or its generation is not the present one, or a rebalance is on.
         """
         member = self.member(request.member_id, request.group_instance_id)
         self.check_generation(request.generation_id)
         if (request.protocol_type not in (None, self.protocol_type)
                 or request.protocol_name not in (None, self.protocol_name)):
-            raise Refused(KafkaError.INCONSISTENT_GROUP_PROTOCOL)
+            raise ApiError(KafkaError.INCONSISTENT_GROUP_PROTOCOL)
         if self.state is GroupState.PREPARING:
-            raise Refused(KafkaError.REBALANCE_IN_PROGRESS)
+            raise ApiError(KafkaError.REBALANCE_IN_PROGRESS)
         self.touch(member, now)
         if self.state is GroupState.STABLE:
             member.syncing = None
@@ -361,40 +361,40 @@ class Group:
         """The member that a request comes from.
 
         Raises:
-            Refused: there is none of this id, or its place was taken by another of the same instance id.
+            ApiError: there is none of this id, or its place was taken by another of the same instance id.
         """
         if instance_id is not None:
             if instance_id not in self._instances:
-                raise Refused(KafkaError.UNKNOWN_MEMBER_ID)
+                raise ApiError(KafkaError.UNKNOWN_MEMBER_ID)
             if self._instances[instance_id] != member_id:
-                raise Refused(KafkaError.FENCED_INSTANCE_ID)
+                raise ApiError(KafkaError.FENCED_INSTANCE_ID)
         if member_id not in self.members:
-            raise Refused(KafkaError.UNKNOWN_MEMBER_ID)
+            raise ApiError(KafkaError.UNKNOWN_MEMBER_ID)
         return self.members[member_id]
 
     def check_generation(self, generation: int) -> None:
         """Refuse a member of an earlier generation."""
         if generation != self.generation:
-            raise Refused(KafkaError.ILLEGAL_GENERATION)
+            raise ApiError(KafkaError.ILLEGAL_GENERATION)
 
     def heartbeat(self, member_id: str, instance_id: str | None, generation: int, now: Now) -> None:
         """A sign of life.
 
         Raises:
-            Refused: the member is not of this generation, or must join again.
+            ApiError: the member is not of this generation, or must join again.
         """
         member = self.member(member_id, instance_id)
         self.check_generation(generation)
         self.touch(member, now)
         if self.state is GroupState.PREPARING:
-            raise Refused(KafkaError.REBALANCE_IN_PROGRESS)
+            raise ApiError(KafkaError.REBALANCE_IN_PROGRESS)
 
     def check_transactional_commit(self, member_id: str, instance_id: str | None, generation: int) -> None:
         """Whether offsets may be committed in a transaction: by a present member, or by who names none, as old clients
         do (KIP-447).
 
         Raises:
-            Refused: the member is not, or no longer, one.
+            ApiError: the member is not, or no longer, one.
         """
         is_member = bool(generation >= 0 or member_id or instance_id is not None)
         if is_member and (generation >= 0 or self.members):
@@ -405,7 +405,7 @@ class Group:
         """Whether offsets may be committed: by a present member, or, without members, by anyone outside of a group.
 
         Raises:
-            Refused: neither is so.
+            ApiError: neither is so.
         """
         if generation < 0 and not self.members:
             return
@@ -413,13 +413,13 @@ class Group:
         self.check_generation(generation)
         self.touch(member, now)
         if self.state is GroupState.COMPLETING:
-            raise Refused(KafkaError.REBALANCE_IN_PROGRESS)
+            raise ApiError(KafkaError.REBALANCE_IN_PROGRESS)
 
     def leave(self, member_id: str, instance_id: str | None, now: Now) -> None:
         """A member goes; with an instance id alone, whoever holds it.
 
         Raises:
-            Refused: there is no such member.
+            ApiError: there is no such member.
         """
         if (expiry := self._pending.pop(member_id, None)) is not None:
             expiry.cancel()

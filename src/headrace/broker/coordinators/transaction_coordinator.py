@@ -25,7 +25,7 @@ from headrace.broker.deadlines import Deadline, Deadlines, Now
 from headrace.broker.settings import BrokerSettings
 from headrace.broker.storage.catalog import Catalog
 from headrace.broker.storage.journal import Journal
-from headrace.broker.storage.partition import NO_LEADER, Partition, Refused
+from headrace.broker.storage.partition import NO_LEADER, ApiError, Partition
 from headrace.broker.storage.producer_state import Marker
 from headrace.errors import KafkaError
 
@@ -78,12 +78,12 @@ class TransactionCoordinator:
             now: what the clocks say.
 
         Raises:
-            Refused: it was fenced itself, or the last transaction must be ended first.
+            ApiError: it was fenced itself, or the last transaction must be ended first.
         """
         if not transactional_id:
-            raise Refused(KafkaError.INVALID_REQUEST, "A transactional id has at least one character")
+            raise ApiError(KafkaError.INVALID_REQUEST, "A transactional id has at least one character")
         if not 0 < timeout_ms <= self._settings.max_transaction_timeout_ms:
-            raise Refused(KafkaError.INVALID_TRANSACTION_TIMEOUT)
+            raise ApiError(KafkaError.INVALID_TRANSACTION_TIMEOUT)
         found = self.get(transactional_id, now)
         if found is None:
             changed = OngoingTransaction(transactional_id, self._catalog.new_producer_id())
@@ -92,7 +92,7 @@ class TransactionCoordinator:
             if changed.state is TransactionState.ONGOING:
                 changed.check_owner(expected)
                 self._abort(transactional_id, now)
-                raise Refused(KafkaError.CONCURRENT_TRANSACTIONS)
+                raise ApiError(KafkaError.CONCURRENT_TRANSACTIONS)
         changed.initialise(timeout_ms, expected, self._catalog.new_producer_id, now.ms)
         self._save(changed, now)
         return ProducerIdAndEpoch(changed.producer_id, changed.epoch)
@@ -102,7 +102,7 @@ class TransactionCoordinator:
         """Take partitions and groups into the producer's transaction.
 
         Raises:
-            Refused: it is not this producer's, or the last one is still being ended.
+            ApiError: it is not this producer's, or the last one is still being ended.
         """
         found = self._of(transactional_id, now)
         found.check(who)
@@ -114,7 +114,7 @@ class TransactionCoordinator:
         """The producer's transaction, to look into.
 
         Raises:
-            Refused: it is not this producer's, or is being ended.
+            ApiError: it is not this producer's, or is being ended.
         """
         found = self._of(transactional_id, now)
         found.check(who)
@@ -128,7 +128,7 @@ class TransactionCoordinator:
             The identity with which the producer goes on.
 
         Raises:
-            Refused: it is not this producer's, or there is nothing to end in this way.
+            ApiError: it is not this producer's, or there is nothing to end in this way.
         """
         found = self._of(transactional_id, now)
         changed = copy.copy(found)
@@ -155,10 +155,10 @@ class TransactionCoordinator:
 
     def _of(self, transactional_id: str, now: Now) -> OngoingTransaction:
         if not transactional_id:
-            raise Refused(KafkaError.INVALID_REQUEST, "A transactional id has at least one character")
+            raise ApiError(KafkaError.INVALID_REQUEST, "A transactional id has at least one character")
         found = self.get(transactional_id, now)
         if found is None:
-            raise Refused(KafkaError.INVALID_PRODUCER_ID_MAPPING)
+            raise ApiError(KafkaError.INVALID_PRODUCER_ID_MAPPING)
         return found
 
     def _is_expired(self, transaction: OngoingTransaction, now: Now) -> bool:
@@ -199,7 +199,7 @@ class TransactionCoordinator:
         def act(then: Now) -> None:
             try:
                 action(transactional_id, then)
-            except Refused:
+            except ApiError:
                 self._later(transactional_id, _AGAIN_AFTER_S, action, then)
 
         self._drop_next_step(transactional_id)
@@ -231,7 +231,7 @@ class TransactionCoordinator:
                 self._save(changed, now)
                 self._recovered.discard(transactional_id)
                 return
-        except (OSError, Refused):
+        except (OSError, ApiError):
             pass  # the disk may have room later
         self._later(transactional_id, _AGAIN_AFTER_S, self._finish, now)
 
@@ -244,7 +244,7 @@ class TransactionCoordinator:
             return False
         try:
             partition.end_transaction(marker, now.ms)
-        except Refused as refused:
+        except ApiError as refused:
             return refused.code != KafkaError.KAFKA_STORAGE_ERROR  # else an administrator has ended it
         return True
 
@@ -259,7 +259,7 @@ class TransactionCoordinator:
         try:
             self._journal.append(each.to_json() for each in (changed,))
         except OSError as error:
-            raise Refused(KafkaError.COORDINATOR_NOT_AVAILABLE, f"The journal can not be written: {error}") from error
+            raise ApiError(KafkaError.COORDINATOR_NOT_AVAILABLE, f"The journal cannot be written: {error}") from error
         before = self._known.get(changed.id)
         self._put(changed)
         if (

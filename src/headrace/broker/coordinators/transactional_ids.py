@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, NamedTuple
 
-from headrace.broker.storage.partition import Refused
+from headrace.broker.storage.partition import ApiError
 from headrace.broker.storage.producer_state import Marker
 from headrace.errors import KafkaError
 from headrace.states import Transitions, from_each
@@ -105,11 +105,11 @@ class OngoingTransaction:
         """Give the next epoch to whoever asks; if it says which one it had, only if nobody came between.
 
         Raises:
-            Refused: PRODUCER_FENCED, or CONCURRENT_TRANSACTIONS while the last transaction is being ended.
+            ApiError: PRODUCER_FENCED, or CONCURRENT_TRANSACTIONS while the last transaction is being ended.
         """
         self.check_owner(expected)
         if self.state in _ENDING:
-            raise Refused(KafkaError.CONCURRENT_TRANSACTIONS)
+            raise ApiError(KafkaError.CONCURRENT_TRANSACTIONS)
         if self._is_exhausted and (expected is None or expected.epoch == self.epoch):
             self.previous_id, self.producer_id = self.producer_id, new_producer_id()
             self.last_epoch, self.epoch = self.epoch if expected else NO_EPOCH, 0
@@ -118,7 +118,7 @@ class OngoingTransaction:
         elif expected.epoch == self.epoch or self.epoch == NO_EPOCH:
             self.epoch, self.last_epoch, self.previous_id = self.epoch + 1, self.epoch, self.producer_id
         elif expected.epoch != self.last_epoch:
-            raise Refused(KafkaError.PRODUCER_FENCED)
+            raise ApiError(KafkaError.PRODUCER_FENCED)
         self.go("initialise")
         self.timeout_ms, self.started_ms, self.updated_ms = timeout_ms, -1, now_ms
         self.partitions, self.groups = {}, {}
@@ -129,28 +129,28 @@ class OngoingTransaction:
             return
         self._check_successor(expected)
         if expected.producer_id != self.previous_id or expected.epoch < _LAST_EPOCH - 1:
-            raise Refused(KafkaError.PRODUCER_FENCED)
+            raise ApiError(KafkaError.PRODUCER_FENCED)
 
     def check(self, who: ProducerIdAndEpoch) -> None:
         """Refuse all but the present producer, and everybody while its last transaction is being ended."""
         self._check_successor(who)
         if who.producer_id != self.producer_id:
-            raise Refused(KafkaError.INVALID_PRODUCER_ID_MAPPING)
+            raise ApiError(KafkaError.INVALID_PRODUCER_ID_MAPPING)
         if who.epoch != self.epoch:
-            raise Refused(KafkaError.PRODUCER_FENCED)
+            raise ApiError(KafkaError.PRODUCER_FENCED)
         if self.state in _ENDING:
-            raise Refused(KafkaError.CONCURRENT_TRANSACTIONS)
+            raise ApiError(KafkaError.CONCURRENT_TRANSACTIONS)
 
     def _check_successor(self, who: ProducerIdAndEpoch) -> None:
         """Let a producer wait that goes on already, with the id that is its own once all markers are written."""
         if self.is_ending and who.producer_id == self.next_id:
-            raise Refused(KafkaError.CONCURRENT_TRANSACTIONS)
+            raise ApiError(KafkaError.CONCURRENT_TRANSACTIONS)
 
     def check_has(self, partition: tuple[str, int] | None = None, group: str | None = None) -> None:
         """Refuse what was not added: the transaction can only be aborted then."""
         if (partition is not None and partition not in self.partitions) or (
                 group is not None and group not in self.groups):
-            raise Refused(KafkaError.TRANSACTION_ABORTABLE)
+            raise ApiError(KafkaError.TRANSACTION_ABORTABLE)
 
     def add(self, partitions: list[tuple[str, int]], groups: list[str], version: int, now_ms: int) -> bool:
         """Take partitions and groups in; the first ones open the transaction.
@@ -181,14 +181,14 @@ class OngoingTransaction:
             Whether there is something to end: not when the request comes again.
 
         Raises:
-            Refused: it is not this producer's, or not the time for it.
+            ApiError: it is not this producer's, or not the time for it.
         """
         if version >= _OWN_EPOCHS_FROM:
             return self._end_with_own_epoch(who, commit, version, new_producer_id, now_ms)
         if who.producer_id != self.producer_id:
-            raise Refused(KafkaError.INVALID_PRODUCER_ID_MAPPING)
+            raise ApiError(KafkaError.INVALID_PRODUCER_ID_MAPPING)
         if who.epoch != self.epoch:
-            raise Refused(KafkaError.PRODUCER_FENCED)
+            raise ApiError(KafkaError.PRODUCER_FENCED)
         if self._is_completed(commit):
             return False
         if self.state is not TransactionState.ONGOING:
@@ -202,18 +202,18 @@ class OngoingTransaction:
         self._check_successor(who)
         is_rotated = who.producer_id == self.previous_id and who.epoch >= _LAST_EPOCH - 1 and self.epoch == 0
         if who.producer_id != self.producer_id and not is_rotated:
-            raise Refused(KafkaError.INVALID_PRODUCER_ID_MAPPING)
+            raise ApiError(KafkaError.INVALID_PRODUCER_ID_MAPPING)
         comes_again = self.state not in (TransactionState.EMPTY, TransactionState.ONGOING) and (
             is_rotated or who.epoch == self.epoch - 1
         )
         if not comes_again and (who.epoch != self.epoch or self.state in _ENDING):
-            raise Refused(KafkaError.PRODUCER_FENCED)
+            raise ApiError(KafkaError.PRODUCER_FENCED)
         if comes_again:
             if self._is_completed(commit):
                 return False
             raise self._refusal_to_end(commit)
         if commit and self.state is not TransactionState.ONGOING:
-            raise Refused(KafkaError.INVALID_TXN_STATE)
+            raise ApiError(KafkaError.INVALID_TXN_STATE)
         if self.state is not TransactionState.ONGOING:
             self.started_ms = now_ms  # an abort with nothing in it, which gives the producer a new epoch
         if self._is_exhausted:
@@ -222,7 +222,7 @@ class OngoingTransaction:
         return True
 
     def fence(self, version: int, now_ms: int) -> None:
-        """Abort the open transaction without its producer, which can not go on after it."""
+        """Abort the open transaction without its producer, which cannot go on after it."""
         if version < _OWN_EPOCHS_FROM:
             self.epoch, self.last_epoch = min(self.epoch + 1, _LAST_EPOCH), NO_EPOCH
         self._prepare(False, version, now_ms)
@@ -271,9 +271,9 @@ class OngoingTransaction:
     def _is_completed(self, commit: bool) -> bool:
         return self.state is (TransactionState.COMPLETE_COMMIT if commit else TransactionState.COMPLETE_ABORT)
 
-    def _refusal_to_end(self, commit: bool) -> Refused:
+    def _refusal_to_end(self, commit: bool) -> ApiError:
         wanted = TransactionState.PREPARE_COMMIT if commit else TransactionState.PREPARE_ABORT
-        return Refused(KafkaError.CONCURRENT_TRANSACTIONS if self.state is wanted else KafkaError.INVALID_TXN_STATE)
+        return ApiError(KafkaError.CONCURRENT_TRANSACTIONS if self.state is wanted else KafkaError.INVALID_TXN_STATE)
 
     # -- keeping
 

@@ -20,7 +20,7 @@ from uuid import UUID
 
 from headrace.broker.purgatory import Purgatory
 from headrace.broker.storage.log import Log
-from headrace.broker.storage.partition import Partition, Refused
+from headrace.broker.storage.partition import ApiError, Partition
 from headrace.broker.storage.topic_configs import default_configs, invalid_config
 from headrace.errors import KafkaError
 
@@ -92,7 +92,7 @@ class Catalog:
             validate_only: check, and make nothing.
 
         Raises:
-            Refused: the name, a number or a setting is not allowed, or the topic exists.
+            ApiError: the name, a number or a setting is not allowed, or the topic exists.
         """
         overrides = overrides or {}
         self._check_new(name, overrides)
@@ -121,14 +121,14 @@ class Catalog:
         """Give a topic more partitions.
 
         Raises:
-            Refused: there would not be more than now, or the assignment does not fit.
+            ApiError: there would not be more than now, or the assignment does not fit.
         """
         present = len(topic.partitions)
         if count <= present:
-            raise Refused(KafkaError.INVALID_PARTITIONS, f"{count} partition(s) would be no more than the {present} "
+            raise ApiError(KafkaError.INVALID_PARTITIONS, f"{count} partition(s) would be no more than the {present} "
                           "that there are")
         if assignment is not None and len(assignment) != count - present:
-            raise Refused(KafkaError.INVALID_REPLICA_ASSIGNMENT, f"{count - present} partition(s) more need as many "
+            raise ApiError(KafkaError.INVALID_REPLICA_ASSIGNMENT, f"{count - present} partition(s) more need as many "
                           f"assignments; {len(assignment)} are given")
         factor = len(topic.partitions[0].replicas)
         placed = self._placed(count - present, factor, assignment, first=present)
@@ -220,18 +220,18 @@ class Catalog:
     def _check_new(self, name: str, overrides: dict[str, str]) -> None:
         check_name(name)
         if name in self.topics:
-            raise Refused(KafkaError.TOPIC_ALREADY_EXISTS, f"There is a topic '{name}' already")
+            raise ApiError(KafkaError.TOPIC_ALREADY_EXISTS, f"There is a topic '{name}' already")
         if wrong := invalid_config(overrides):
-            raise Refused(KafkaError.INVALID_CONFIG, wrong)
+            raise ApiError(KafkaError.INVALID_CONFIG, wrong)
 
     def _placed(self, count: int, factor: int, assignment: list[list[int]] | None, first: int = 0) -> list[list[int]]:
         if assignment is not None:
             return self._assigned(assignment)
         if not 1 <= count <= _MAX_PARTITIONS:
-            raise Refused(KafkaError.INVALID_PARTITIONS, f"Number of partitions was {count}; 1 to {_MAX_PARTITIONS} "
+            raise ApiError(KafkaError.INVALID_PARTITIONS, f"Number of partitions was {count}; 1 to {_MAX_PARTITIONS} "
                           "are possible")
         if not 1 <= factor <= len(self._node_ids):
-            raise Refused(KafkaError.INVALID_REPLICATION_FACTOR, f"Replication factor {factor} is not possible with "
+            raise ApiError(KafkaError.INVALID_REPLICATION_FACTOR, f"Replication factor {factor} is not possible with "
                           f"{len(self._node_ids)} node(s)")
         return [self._place(index, factor) for index in range(first, first + count)]
 
@@ -239,10 +239,10 @@ class Catalog:
         known, sizes = set(self._node_ids), {len(nodes) for nodes in assignment}
         if not assignment or any(not nodes or not set(nodes) <= known or len(set(nodes)) < len(nodes)
                                  for nodes in assignment):
-            raise Refused(KafkaError.INVALID_REPLICA_ASSIGNMENT, "The assignment names no, unknown or repeated nodes")
+            raise ApiError(KafkaError.INVALID_REPLICA_ASSIGNMENT, "The assignment names no, unknown or repeated nodes")
         if len(sizes) > 1:
-            raise Refused(KafkaError.INVALID_REPLICA_ASSIGNMENT, f"Partitions would have {sorted(sizes)} replicas; all "
-                          "must have the same number")
+            raise ApiError(KafkaError.INVALID_REPLICA_ASSIGNMENT, f"Partitions would have {sorted(sizes)} replicas; "
+                           "all must have the same number")
         return assignment
 
     def _place(self, index: int, factor: int) -> list[int]:
@@ -251,9 +251,9 @@ class Catalog:
 
 
 def check_name(name: str) -> None:
-    """Refuse what can not be a topic's name."""
+    """Refuse what cannot be a topic's name."""
     if not _LEGAL_NAME.fullmatch(name) or name in (".", ".."):
-        raise Refused(KafkaError.TOPIC_EXCEPTION, f"Topic name {name[:260]!r} is illegal: 1 to 249 letters, digits, "
+        raise ApiError(KafkaError.TOPIC_EXCEPTION, f"Topic name {name[:260]!r} is illegal: 1 to 249 letters, digits, "
                       "'.', '_' and '-' are allowed, and not '.' or '..'")
 
 

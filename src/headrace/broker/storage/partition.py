@@ -22,14 +22,14 @@ from headrace.records import BatchInfo, scan, set_base_offset, set_log_append_ti
 from headrace.records.batch_writer import write_end_marker
 from headrace.records.control import ABORT, COMMIT, control_records
 
-__all__ = ["MAX_CONVERTED_BYTES", "NO_LEADER", "Appended", "EpochStart", "Partition", "Refused", "TransactionGate"]
+__all__ = ["MAX_CONVERTED_BYTES", "NO_LEADER", "Appended", "EpochStart", "Partition", "ApiError", "TransactionGate"]
 
 NO_LEADER = -1
 MAX_CONVERTED_BYTES = 64 << 20
 """Most bytes that a message set or batch may have, uncompressed, that is converted to another format."""
 
 
-class Refused(Exception):
+class ApiError(Exception):
     """A request, or a part of it, that the broker says no to: the code and the line that go into the reply."""
 
     def __init__(self, code: int, reason: str = "") -> None:
@@ -65,7 +65,7 @@ class TransactionGate(Protocol):
         """Let a transaction in.
 
         Raises:
-            Refused: the producer has none open, or not with this partition in it.
+            ApiError: the producer has none open, or not with this partition in it.
         """
 
 
@@ -102,7 +102,7 @@ class Partition:
             gate: lets transactions in that are not open here yet.
 
         Raises:
-            Refused: the batch is damaged, too large, out of order, or not of a kind that clients may send.
+            ApiError: the batch is damaged, too large, out of order, or not of a kind that clients may send.
         """
         info = check_batch(batch, int(configs["max.message.bytes"]))
         if info.producer_id >= 0:
@@ -111,7 +111,7 @@ class Partition:
             if repeated is not None:
                 return Appended(repeated.base_offset, repeated.timestamp_ms)  # the time, too, as Kafka does
             if code := self.producers.check(info, own_epochs=own_epochs):
-                raise Refused(code)
+                raise ApiError(code)
         by_broker = configs["message.timestamp.type"] == "LogAppendTime"
         if by_broker:
             set_log_append_time(batch, now_ms)
@@ -123,7 +123,7 @@ class Partition:
         if not info.is_transactional or self.producers.is_open(info.producer_id, info.epoch):
             return False
         if gate is None:
-            raise Refused(KafkaError.INVALID_TXN_STATE, "The transaction is not known")
+            raise ApiError(KafkaError.INVALID_TXN_STATE, "The transaction is not known")
         gate.admit(info.producer_id, info.epoch)
         return gate.own_epochs
 
@@ -131,10 +131,10 @@ class Partition:
         """Write the marker that ends a producer's transaction, whether or not one is open here.
 
         Raises:
-            Refused: the marker comes too late, or the log can not be written.
+            ApiError: the marker comes too late, or the log cannot be written.
         """
         if code := self.producers.check_marker(marker):
-            raise Refused(code)
+            raise ApiError(code)
         batch = memoryview(write_end_marker(marker.commit, marker.producer_id, marker.epoch, marker.coordinator_epoch,
                                             now_ms))
         self._store(batch, scan(batch)[0], now_ms)
@@ -185,7 +185,7 @@ class Partition:
         try:
             self.log.append(batch, base_offset + info.last_offset - info.base_offset, info.max_timestamp, now_ms)
         except OSError as error:
-            raise Refused(KafkaError.KAFKA_STORAGE_ERROR, f"The log can not be written: {error}") from error
+            raise ApiError(KafkaError.KAFKA_STORAGE_ERROR, f"The log cannot be written: {error}") from error
         self._note(info, base_offset, self.leader_epoch, batch)
         self.wake()
         return base_offset
@@ -207,21 +207,21 @@ def check_batch(batch: memoryview, max_bytes: int) -> BatchInfo:
     """The header of a producer's batch, once it is known to be sound.
 
     Raises:
-        Refused: it is not one whole batch of format 2 with a true checksum, or is not for clients to send.
+        ApiError: it is not one whole batch of format 2 with a true checksum, or is not for clients to send.
     """
     if len(batch) > max_bytes:
-        raise Refused(KafkaError.MSG_SIZE_TOO_LARGE, f"The batch has {len(batch)} bytes; max.message.bytes allows "
+        raise ApiError(KafkaError.MSG_SIZE_TOO_LARGE, f"The batch has {len(batch)} bytes; max.message.bytes allows "
                       f"{max_bytes}")
     try:
         infos = scan(batch)
         if len(infos) != 1 or infos[0].size != len(batch) or infos[0].magic != 2:
-            raise Refused(KafkaError.INVALID_RECORD, "Exactly one record batch of format 2 is expected per partition")
+            raise ApiError(KafkaError.INVALID_RECORD, "Exactly one record batch of format 2 is expected per partition")
         verify(batch)
     except CorruptRecordError as error:
-        raise Refused(KafkaError.INVALID_MSG, str(error)) from None
+        raise ApiError(KafkaError.INVALID_MSG, str(error)) from None
     info = infos[0]
     if info.count < 1 or info.count != info.last_offset - info.base_offset + 1 or info.codec > 4 or info.is_control:
-        raise Refused(KafkaError.INVALID_RECORD, "The batch's count, codec or kind is not one a client may send")
+        raise ApiError(KafkaError.INVALID_RECORD, "The batch's count, codec or kind is not one a client may send")
     if info.producer_id >= 0 and (info.epoch < 0 or info.base_sequence < 0):
-        raise Refused(KafkaError.INVALID_RECORD, "An idempotent batch needs an epoch and a sequence number")
+        raise ApiError(KafkaError.INVALID_RECORD, "An idempotent batch needs an epoch and a sequence number")
     return info

@@ -40,7 +40,7 @@ class Marker(NamedTuple):
     """The end of a producer's transaction.
 
     Attributes:
-        version: 2 when every transaction has an epoch of its own (KIP-890), so that an epoch that has ended can not
+        version: 2 when every transaction has an epoch of its own (KIP-890), so that an epoch that has ended cannot
             end again.
     """
 

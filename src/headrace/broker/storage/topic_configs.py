@@ -47,7 +47,7 @@ _FOREVER = "9223372036854775807"
 
 TOPIC_CONFIGS: dict[str, ConfigRow] = {
     "cleanup.policy": ConfigRow(LIST, "delete", "log.cleanup.policy", ("delete", "compact"),
-                                about="Without `delete`, records can not be deleted by offset. Nothing is compacted."),
+                                about="Without `delete`, records cannot be deleted by offset. Nothing is compacted."),
     "compression.gzip.level": ConfigRow(INT, "-1", "compression.gzip.level", lowest=-1, highest=9),
     "compression.lz4.level": ConfigRow(INT, "9", "compression.lz4.level", lowest=1, highest=17),
     "compression.type": ConfigRow(STRING, "producer", "compression.type",
@@ -105,7 +105,7 @@ def invalid_config(configs: Mapping[str, str | None] | Iterable[tuple[str, str |
         if row is None:
             return f"Topics have no setting {name!r}"
         if value is not None and (wrong := _wrong(row, value.strip())):
-            return f"{name} can not be {value!r}: {wrong}"
+            return f"{name} cannot be {value!r}: {wrong}"
     return None
 
 

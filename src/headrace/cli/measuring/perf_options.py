@@ -83,7 +83,7 @@ def read_options(argv: list[str]) -> PerfOptions:
     """Read the command line; argparse leaves with status 2 when it is wrong.
 
     Raises:
-        ConfigError: a file of properties can not be read.
+        ConfigError: a file of properties cannot be read.
     """
     parser = _parser()
     given = parser.parse_args(argv)
@@ -153,7 +153,7 @@ def _delimiter(text: str) -> str:
     except ValueError as error:
         raise argparse.ArgumentTypeError(f"{text!r} has a wrong escape: {error}") from None
     if not found:
-        raise argparse.ArgumentTypeError("a delimiter can not be empty")
+        raise argparse.ArgumentTypeError("a delimiter cannot be empty")
     return bytes(found).decode("latin-1")
 
 

@@ -30,7 +30,7 @@ def draw(path: Path, outcomes: dict[str, LoadOutcome], title: str) -> None:
     """Draw the last run of each client into a file; its ending says the format.
 
     Raises:
-        OSError: it can not be written.
+        OSError: it cannot be written.
         ValueError: the ending is no format.
     """
     from matplotlib.figure import Figure

@@ -114,7 +114,7 @@ def _say(line: dict[str, Any]) -> None:
 
 
 def _payloads(request: dict[str, Any]) -> list[bytes]:
-    """Random values, a thousand different ones, which a codec can not take for one; or the lines of a file."""
+    """Random values, a thousand different ones, which a codec cannot take for one; or the lines of a file."""
     if request["payload_file"]:
         lines = Path(request["payload_file"]).read_bytes().split(request["payload_delimiter"].encode("latin-1"))
         return [line for line in lines if line]

@@ -103,7 +103,7 @@ def _rows(feed: _Feed, malformed: Malformed, form: CsvForm) -> Iterator[tuple[in
             return
         except csv.Error as error:
             # Where the next row begins is not known any more, so that this is not passed over.
-            malformed(number, f"not CSV: {error}; what follows can not be read")
+            malformed(number, f"not CSV: {error}; what follows cannot be read")
             return
         if row:
             yield number, row
@@ -177,7 +177,7 @@ class _Columns:
         try:
             return self._decode(text.encode())
         except ValueError as error:
-            raise ValueError(f"the {role} can not be decoded: {error}") from None
+            raise ValueError(f"the {role} cannot be decoded: {error}") from None
 
 
 def _partition(text: str) -> int:

@@ -49,7 +49,7 @@ class ProduceInput:
             idle: called again and again while there is nothing; what it raises ends the reading.
 
         Raises:
-            OSError: it can not be read.
+            OSError: it cannot be read.
         """
         if self._is_file:
             while chunk := os.read(self._descriptor, _CHUNK_BYTES):
@@ -87,7 +87,7 @@ def open_input(name: str) -> ProduceInput:
     """Open a file, or standard input for ``-``.
 
     Raises:
-        OSError: it can not be opened.
+        OSError: it cannot be opened.
     """
     if name == "-":
         if sys.stdin is None:

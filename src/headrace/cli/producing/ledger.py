@@ -122,7 +122,7 @@ class Ledger:
 
 
 class RowsHeard:
-    """Hears what became of rows that were appended as columns (`client.producer.reports.Teller`).
+    """Hears what became of rows that were appended as columns (`client.producer.reports.ReportListener`).
 
     Args:
         ledger: counts.

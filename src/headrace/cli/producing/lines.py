@@ -67,7 +67,7 @@ def line_slices(
     Args:
         lines: what `split_lines` gives.
         places: is told how far lines have been numbered.
-        malformed: told of lines without a key, or that can not be decoded.
+        malformed: told of lines without a key, or that cannot be decoded.
         key_delimiter: what stands between key and value; None when lines are values.
         encoding: "text", or a key of `DECODERS`.
         raw: keep the lines for --tee.

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from headrace.cli.producing.sink import Constants, RecordSink
 from headrace.cli.producing.slices import Headers, Places, Slice
-from headrace.client.producer.column_feed import Roles, records_of
+from headrace.client.producer.column_feed import ColumnMapping, records_of
 from headrace.errors import ConfigError
 from headrace.records.columns.arrow import Rows
 
@@ -36,7 +36,7 @@ def parquet_rows(names: list[str]) -> int:
 
     Raises:
         ConfigError: pyarrow is missing, or a file is no Parquet file.
-        OSError: a file can not be read.
+        OSError: a file cannot be read.
     """
     total = 0
     for name in names:
@@ -67,7 +67,7 @@ def send_parquet(name: str, roles: dict[str, str], constants: Constants, places:
         base = places.begin(name)
         places.reached(base + file.metadata.num_rows)
         try:
-            indexes = Roles(**roles).resolve(file.schema_arrow)
+            indexes = ColumnMapping(**roles).resolve(file.schema_arrow)
         except (TypeError, ValueError) as error:
             raise ConfigError(f"{name}: {_as_options(str(error))}") from None
         wanted = {role: file.schema_arrow.names[index] for role, index in indexes.items()}

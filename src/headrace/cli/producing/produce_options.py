@@ -94,7 +94,7 @@ def read_options(argv: list[str]) -> ProduceOptions:
     """Read the command line; argparse leaves with status 2 when it is wrong.
 
     Raises:
-        ConfigError: a file of properties can not be read.
+        ConfigError: a file of properties cannot be read.
     """
     parser = _parser()
     given = parser.parse_intermixed_args(argv)
@@ -218,7 +218,7 @@ def _delimiter(text: str) -> bytes:
     except ValueError as error:
         raise argparse.ArgumentTypeError(f"{text!r} has a wrong escape: {error}") from None
     if not found:
-        raise argparse.ArgumentTypeError("a delimiter can not be empty")
+        raise argparse.ArgumentTypeError("a delimiter cannot be empty")
     return bytes(found)
 
 

@@ -21,7 +21,7 @@ from headrace.cli.producing.slices import Headers, Slice
 from headrace.client.producer.producer import calls_of
 from headrace.client.waits import Steps
 from headrace.errors import KafkaError, KafkaException
-from headrace.records import TopicBuffer, append_columns
+from headrace.records import RecordAccumulator, append_columns
 from headrace.records.columns.columns import BinaryInput
 
 __all__ = ["ArrowRows", "Constants", "Enough", "RecordSink", "Stopped"]
@@ -46,7 +46,7 @@ class ArrowRows(Protocol):
 
     def __len__(self) -> int: ...
 
-    def append_to(self, topic_buffer: TopicBuffer, start: int = 0, teller: object = None) -> int:
+    def append_to(self, topic_buffer: RecordAccumulator, start: int = 0, teller: object = None) -> int:
         """Append rows from `start` on, as many as there is room for."""
         ...
 
@@ -339,7 +339,7 @@ class _Columns:
     def __len__(self) -> int:
         return self._count
 
-    def append_to(self, topic_buffer: TopicBuffer, start: int = 0, teller: object = None) -> int:
+    def append_to(self, topic_buffer: RecordAccumulator, start: int = 0, teller: object = None) -> int:
         """Append rows from `start` on, as many as there is room for."""
         return append_columns(topic_buffer, start, self._count, *self._inputs, teller)
 

@@ -54,7 +54,7 @@ def properties_of(given: argparse.Namespace, own: Mapping[str, str | None] | Non
         Names and values; `bootstrap.servers` is missing when nobody named brokers.
 
     Raises:
-        ConfigError: a file can not be read or has a line that is no property.
+        ConfigError: a file cannot be read or has a line that is no property.
     """
     found: dict[str, str] = {}
     if os.environ.get(BOOTSTRAP_VARIABLE):
@@ -75,7 +75,7 @@ def read_properties(path: Path) -> dict[str, str]:
     """The properties of a file.
 
     Raises:
-        ConfigError: it can not be read, or a line is no NAME=VALUE. The line itself is not told.
+        ConfigError: it cannot be read, or a line is no NAME=VALUE. The line itself is not told.
     """
     try:
         lines = path.read_text(encoding="utf-8").splitlines()

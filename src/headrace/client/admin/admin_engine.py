@@ -16,7 +16,7 @@ from headrace.client.cluster_metadata import BrokerMetadata, GroupMember, GroupM
 from headrace.client.core import ClientCore
 from headrace.errors import KafkaError, KafkaException
 from headrace.machines.admin import requests as admin
-from headrace.machines.admin.admin_reactions import AdminReaction, admin_reaction
+from headrace.machines.admin.admin_error_actions import AdminErrorAction, admin_error_action
 from headrace.machines.cluster.coordinator import GROUP
 from headrace.machines.machine import ANY_NODE, CONTROLLER
 from headrace.types.admin import (
@@ -319,7 +319,7 @@ class AdminEngine:
                     raise
                 return {**settled, **results}  # there was no time for another answer: what the last one said
             moving = {key: value for key, value in results.items()
-                      if isinstance(value, KafkaError) and admin_reaction(value.code()) is AdminReaction.MOVED}
+                      if isinstance(value, KafkaError) and admin_error_action(value.code()) is AdminErrorAction.MOVED}
             settled.update((key, value) for key, value in results.items() if key not in moving)
             failures += 1
             wait_s = self._core.retry_wait_s(failures)

@@ -195,7 +195,7 @@ class ConsumerMachines:
         self.notify(self.config["error_cb"], error)
 
     def _report_topics(self, event: MetadataChanged) -> None:
-        """Tell once about each topic that is asked for and can not be read."""
+        """Tell once about each topic that is asked for and cannot be read."""
         for name in self.subscription.names | self.subscription.topics():
             info = event.cluster.topics.get(name)
             if info is None or info.error is None:

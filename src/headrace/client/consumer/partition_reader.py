@@ -18,7 +18,7 @@ from headrace.config import CONSUMER, Config
 from headrace.errors import KafkaError, KafkaException
 from headrace.machines.backoff import RetryPolicy
 from headrace.machines.cluster.metadata import MetadataChanged
-from headrace.machines.consumer.fetcher import Fetched, Fetcher, RecordsReady
+from headrace.machines.consumer.fetcher import CompletedFetch, Fetcher, RecordsReady
 from headrace.machines.consumer.offsets import OffsetLookup
 from headrace.machines.consumer.recreation import follow
 from headrace.machines.consumer.subscription import Subscription
@@ -125,7 +125,7 @@ class PartitionReader:
             yield FetchedRange(fetched.data, fetched.offset, at, fetched.aborted, state.high_watermark,
                                state.log_start)
 
-    def _next(self, at: int) -> Fetched:
+    def _next(self, at: int) -> CompletedFetch:
         """The next piece of the queue; waits for it."""
         give_up_at = time.monotonic() + self._timeout_s
         while True:

@@ -13,7 +13,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from headrace.client.coroutine_callbacks import started, with_started
-from headrace.client.producer.column_feed import ColumnRole, Roles, RowsReport
+from headrace.client.producer.column_feed import ColumnMapping, ColumnRole, RowsResult
 from headrace.client.producer.interception import Callback, Deliver, resolve
 from headrace.client.producer.interceptors import InterceptorChain
 from headrace.client.producer.producer_calls import ProducerCalls
@@ -24,7 +24,7 @@ from headrace.client.waits import LoopWaits, Wait, deadline
 from headrace.config import PRODUCER, Config
 from headrace.errors import KafkaError, KafkaException
 from headrace.machines.producer.transactions import ConsumerGroupMetadata
-from headrace.records import AIOIntake, Message
+from headrace.records import AIOProduceFastPath, Message
 from headrace.types.records import Headers, ProducerRecord, RecordMetadata, TopicPartition
 
 __all__ = ["AIOProducer", "AIOTransaction"]
@@ -72,7 +72,7 @@ class AIOProducer:
             engine.deliveries.unheard = functools.partial(_on_unheard, asyncio.get_running_loop())
             calls = self._calls_if_started = ProducerCalls(engine, self._chain, self._waits, serves=lambda: False)
             if type(self).produce is AIOProducer.produce and self._config["on_delivery"] is None:
-                intake = AIOIntake(calls.entrance.open, self._produce_one, engine.wake, _new_future,
+                intake = AIOProduceFastPath(calls.entrance.open, self._produce_one, engine.wake, _new_future,
                                    lambda: self._run(calls.ease()))
                 self.__dict__["produce"] = intake.produce  # saves Python's frames and a future for each record
         return self._calls_if_started
@@ -191,8 +191,8 @@ class AIOProducer:
     ) -> asyncio.Future[int]:
         """The same for the rows of many tables, or of a stream of record batches, one after the other."""
         stored: asyncio.Future[int] = asyncio.get_running_loop().create_future()
-        roles = Roles(value, key, headers, timestamp, partition)
-        report = RowsReport(topic, functools.partial(resolve, stored))
+        roles = ColumnMapping(value, key, headers, timestamp, partition)
+        report = RowsResult(topic, functools.partial(resolve, stored))
         await self._run(self._calls.produce_batches(topic, tables, roles, report))
         return stored
 

@@ -1,6 +1,6 @@
 """Columns into a topic: anything with the Arrow PyCapsule protocol, without a Python object for each row.
 
-`ColumnFeed` turns tables into runs of `Rows`; `RowsReport` counts what became of them. Interceptors, and partitioners
+`ColumnFeed` turns tables into runs of `Rows`; `RowsResult` counts what became of them. Interceptors, and partitioners
 written in Python, must see records: with them rows become `ProducerRecord`s one by one, at the cost of the columns'
 speed. It must not wait: `client.producer.producer_calls` does. pyarrow is imported inside the functions only.
 Read next: `records.columns.arrow.Rows`.
@@ -16,11 +16,11 @@ from contextlib import contextmanager
 from types import EllipsisType
 from typing import TYPE_CHECKING, Any, Final
 
-from headrace.client.producer.interception import Entrance, MetadataReport, check_topic
-from headrace.client.producer.reports import AtOnce
-from headrace.client.producer.topics import TopicBuffers
+from headrace.client.producer.interception import InterceptedSend, MetadataReport, check_topic
+from headrace.client.producer.reports import IoThreadCallback
+from headrace.client.producer.topics import TopicAccumulators
 from headrace.errors import ConfigError, KafkaError, KafkaException
-from headrace.records import TopicBuffer
+from headrace.records import RecordAccumulator
 from headrace.records.columns.arrow import Rows
 from headrace.slotted import slotted
 from headrace.types.records import ProducerRecord, RecordMetadata
@@ -28,7 +28,9 @@ from headrace.types.records import ProducerRecord, RecordMetadata
 if TYPE_CHECKING:
     import pyarrow
 
-__all__ = ["ColumnFeed", "ColumnRole", "RowRange", "Roles", "RowReport", "RowsReport", "StoredRows", "records_of"]
+__all__ = [
+    "ColumnFeed", "ColumnMapping", "ColumnRole", "RowRange", "RowReport", "RowsResult", "StoredRows", "records_of",
+]
 
 ColumnRole = str | EllipsisType | None
 """A column's name; `...` for the column that is called like the role, if there is one; None for none."""
@@ -40,7 +42,7 @@ _log = logging.getLogger("headrace")
 
 
 @slotted(frozen=True)
-class Roles:
+class ColumnMapping:
     """Which column is what."""
 
     value: str = "value"
@@ -53,7 +55,7 @@ class Roles:
         """Index of the column of each role that has one.
 
         Raises:
-            TypeError: a column has a type that its role can not take, or a name is no string.
+            TypeError: a column has a type that its role cannot take, or a name is no string.
             ValueError: there is no such column, or more than one of its name.
         """
         found = {}
@@ -91,7 +93,7 @@ def _check(role: str, name: str, kind: pyarrow.DataType) -> None:
     else:
         fits, wanted = _is_headers(plain), "a list of structs (key: string, value: binary), or a map of these"
     if not fits:
-        raise TypeError(f"column {name!r} can not be the {role}: it is {kind}, and must be {wanted}, or name another "
+        raise TypeError(f"column {name!r} cannot be the {role}: it is {kind}, and must be {wanted}, or name another "
                         f"column with {role}=...{'' if role == 'value' else f', or none with {role}=None'}")
 
 
@@ -122,7 +124,7 @@ def _never(_kind: object) -> bool:
     return False
 
 
-class RowsReport:
+class RowsResult:
     """What became of the rows of one call; resolves once all are stored or given up.
 
     Args:
@@ -190,7 +192,7 @@ class StoredRows(Future[int]):
         super().__init__()
         self._topic = topic
         self._asked = False
-        self.set_running_or_notify_cancel()  # what was sent can not be taken back
+        self.set_running_or_notify_cancel()  # what was sent cannot be taken back
 
     def resolve(self, rows: int, error: KafkaException | None) -> None:
         """All rows are stored or given up."""
@@ -222,12 +224,12 @@ class StoredRows(Future[int]):
             _log.error("nobody asked what became of the rows: %s", error)
 
 
-class RowReport(MetadataReport, AtOnce):
+class RowReport(MetadataReport, IoThreadCallback):
     """One row that went as a record."""
 
     __slots__ = ("_rows",)
 
-    def __init__(self, entrance: Entrance, record: ProducerRecord, rows: RowsReport) -> None:
+    def __init__(self, entrance: InterceptedSend, record: ProducerRecord, rows: RowsResult) -> None:
         super().__init__(entrance.chain, record, None)
         self._rows = rows
 
@@ -249,7 +251,7 @@ class RowRange:
         """Rows that are still to be appended."""
         return len(self._rows) - self.done
 
-    def append_to(self, buffer: TopicBuffer, teller: object = None) -> int:
+    def append_to(self, buffer: RecordAccumulator, teller: object = None) -> int:
         """Append what there is room for, after what came before; returns how many rows."""
         try:
             appended = self._rows.append_to(buffer, self.done, teller)
@@ -300,7 +302,7 @@ class ColumnFeed:
         accepted: rows that are on their way.
     """
 
-    def __init__(self, topic: str, roles: Roles, report: RowsReport) -> None:
+    def __init__(self, topic: str, roles: ColumnMapping, report: RowsResult) -> None:
         check_topic(topic)
         self.topic = topic
         self.report = report
@@ -333,11 +335,11 @@ class ColumnFeed:
                     part = batch.slice(first, _PART_ROWS)
                     yield {role: part.column(index) for role, index in found.items()}
 
-    def append(self, part: RowRange, buffers: TopicBuffers) -> int:
+    def append(self, part: RowRange, buffers: TopicAccumulators) -> int:
         """Append what there is room for; returns how many rows.
 
         Raises:
-            KafkaException: a row can not be stored, or no records are taken: the producer was closed.
+            KafkaException: a row cannot be stored, or no records are taken: the producer was closed.
             ValueError: a timestamp is negative.
         """
         before = part.done

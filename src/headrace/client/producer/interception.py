@@ -1,7 +1,7 @@
 """`ProducerRecord` in, `RecordMetadata` out: what the faces of the producer share beyond `produce()`.
 
-`Entrance` is where records come in: interceptors first, then the engine. Reports turn what became of a record into the
-call or the future that its sender waits for. It must not wait. Read next: `client.producer.producer_calls`.
+`InterceptedSend` is where records come in: interceptors first, then the engine. Reports turn what became of a record
+into the call or the future that its sender waits for. It must not wait. Read next: `client.producer.producer_calls`.
 """
 
 from __future__ import annotations
@@ -15,14 +15,15 @@ from typing import Any
 
 from headrace.client.producer.interceptors import InterceptorChain
 from headrace.client.producer.producer_engine import ProducerEngine
-from headrace.client.producer.reports import AtOnce
+from headrace.client.producer.reports import IoThreadCallback
 from headrace.errors import BufferFullError, KafkaError, KafkaException
-from headrace.records import Budget, Message
+from headrace.records import BufferPool, Message
 from headrace.records.message import encode_headers, encode_text
 from headrace.types.records import PARTITION_UA, ProducerRecord, RecordMetadata
 
 __all__ = [
-    "Arguments", "Callback", "Deliver", "Entrance", "FutureReport", "LoopFutureReport", "MetadataReport", "TopicWatch",
+    "Arguments", "Callback", "Deliver", "FutureReport", "InterceptedSend", "LoopFutureReport", "MetadataReport",
+    "TopicWatch",
     "arguments_of", "batch_arguments", "check_record", "check_topic", "metadata_of", "refused_message", "resolve",
     "still_full", "unknown_topic",
 ]
@@ -106,7 +107,7 @@ def refused_message(record: ProducerRecord, error: KafkaError) -> Message:
     return Message(record.topic, partition, None, key, value, headers or None, error, None, 0.0)
 
 
-class Entrance:
+class InterceptedSend:
     """Where records come into a producer.
 
     Args:
@@ -223,7 +224,7 @@ class _Acknowledged:
         self._callback(error, message)
 
 
-class _AcknowledgedAtOnce(AtOnce):
+class _AcknowledgedAtOnce(IoThreadCallback):
     """Interceptors of a record without a callback of its own, or with one for errors only (`tell`)."""
 
     __slots__ = ("_chain", "_record_id", "_tell")
@@ -272,7 +273,7 @@ class MetadataReport:
         """Everybody was told, also if the callback raised."""
 
 
-class FutureReport(MetadataReport, AtOnce):
+class FutureReport(MetadataReport, IoThreadCallback):
     """The same, called by the loop itself; then a future is resolved. What the callback raises is logged.
 
     Args:
@@ -283,7 +284,7 @@ class FutureReport(MetadataReport, AtOnce):
     __slots__ = ("_budget", "future")
 
     def __init__(self, chain: InterceptorChain | None, record: ProducerRecord, callback: Callback | None,
-                 budget: Budget) -> None:
+                 budget: BufferPool) -> None:
         super().__init__(chain, record, None if callback is None else _logged(callback))
         self._budget = budget
         self.future: Future[RecordMetadata] = Future()
@@ -350,7 +351,7 @@ def _look_at(future: Any) -> None:
         future.exception()
 
 
-class TopicWatch(AtOnce):
+class TopicWatch(IoThreadCallback):
     """Hears when a topic is known, or that it cannot be used.
 
     Args:

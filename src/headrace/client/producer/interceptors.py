@@ -79,7 +79,7 @@ class InterceptorChain:
         """The chain that `interceptor.classes` asks for, None if it asks for none.
 
         Raises:
-            ConfigError: an entry can not be imported or is no interceptor, or it refused its configuration.
+            ConfigError: an entry cannot be imported or is no interceptor, or it refused its configuration.
         """
         entries = config["interceptor.classes"]
         if not entries:
@@ -146,7 +146,7 @@ def _make(entry: Any) -> ProducerInterceptor:
         try:
             made = made()
         except Exception as failed:
-            raise ConfigError(f'{made.__qualname__} of "interceptor.classes" can not be made without arguments: '
+            raise ConfigError(f'{made.__qualname__} of "interceptor.classes" cannot be made without arguments: '
                               f"{type(failed).__name__}: {failed}; give an object instead") from failed
     if not isinstance(made, ProducerInterceptor):
         raise ConfigError(f'Invalid value {entry!r} in "interceptor.classes": expected a class derived from '

@@ -13,10 +13,10 @@ from concurrent.futures import Future
 from typing import Any
 
 from headrace.client.cluster_metadata import ClusterMetadata
-from headrace.client.producer.column_feed import ColumnRole, Roles, RowsReport, StoredRows
+from headrace.client.producer.column_feed import ColumnMapping, ColumnRole, RowsResult, StoredRows
 from headrace.client.producer.interception import Callback
 from headrace.client.producer.interceptors import InterceptorChain
-from headrace.client.producer.producer_calls import Pace, ProducerCalls
+from headrace.client.producer.producer_calls import Backpressure, ProducerCalls
 from headrace.client.producer.producer_engine import ProducerEngine
 from headrace.client.producer.topics import producer_closed
 from headrace.client.statistics import Metrics
@@ -25,7 +25,7 @@ from headrace.config import PRODUCER, Config
 from headrace.errors import BufferFullError, KafkaError
 from headrace.machines.producer.transactions import ConsumerGroupMetadata
 from headrace.net.thread import loop_thread
-from headrace.records import Intake, Message
+from headrace.records import Message, ProduceFastPath
 from headrace.types.records import Headers, ProducerRecord, RecordMetadata, TopicPartition
 
 __all__ = ["Producer", "Transaction", "calls_of"]
@@ -73,8 +73,8 @@ class Producer:
         self._calls = ProducerCalls(engine, chain, waits, serves=lambda: True)
         self._polled_for = 0  # records under way at the last `poll(0)` that had nothing to call
         self._full_at: tuple[int, int] | None = None  # what waited when `produce()` found no room
-        wake = Pace(engine.wake, engine.budget, waits.thread.is_here).wake
-        intake = Intake(self._calls.entrance.open, self._produce_unusual, wake, checked["on_delivery"])
+        wake = Backpressure(engine.wake, engine.budget, waits.thread.is_here).wake
+        intake = ProduceFastPath(self._calls.entrance.open, self._produce_unusual, wake, checked["on_delivery"])
         self._produce = intake.produce
         if type(self).produce is Producer.produce:
             self.__dict__["produce"] = intake.produce  # saves a Python frame for each record
@@ -232,8 +232,8 @@ class Producer:
     ) -> Future[int]:
         """The same for the rows of many tables, or of a stream of record batches, one after the other."""
         stored = StoredRows(topic)
-        roles = Roles(value, key, headers, timestamp, partition)
-        self._run(self._usable.produce_batches(topic, tables, roles, RowsReport(topic, stored.resolve)))
+        roles = ColumnMapping(value, key, headers, timestamp, partition)
+        self._run(self._usable.produce_batches(topic, tables, roles, RowsResult(topic, stored.resolve)))
         return stored
 
     def poll(self, timeout: float = -1) -> int:

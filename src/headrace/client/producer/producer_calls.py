@@ -14,13 +14,13 @@ from concurrent.futures import Future
 from typing import Any, Generic, TypeVar
 
 from headrace.client.cluster_metadata import ClusterMetadata
-from headrace.client.producer.column_feed import ColumnFeed, Roles, RowRange, RowReport, RowsReport, records_of
+from headrace.client.producer.column_feed import ColumnFeed, ColumnMapping, RowRange, RowReport, RowsResult, records_of
 from headrace.client.producer.interception import (
     Arguments,
     Callback,
     Deliver,
-    Entrance,
     FutureReport,
+    InterceptedSend,
     LoopFutureReport,
     MetadataReport,
     TopicWatch,
@@ -37,11 +37,11 @@ from headrace.client.producer.transaction_calls import TransactionCalls, not_con
 from headrace.client.waits import TURN, LoopWaits, Steps, ThreadWaits, Wait, deadline, seconds
 from headrace.errors import BufferFullError, ClientClosedError, KafkaError, KafkaException
 from headrace.machines.producer.transactions import ConsumerGroupMetadata, Operation
-from headrace.records import Budget
+from headrace.records import BufferPool
 from headrace.slotted import replace
 from headrace.types.records import ProducerRecord, RecordMetadata, TopicPartition
 
-__all__ = ["Pace", "ProducerCalls"]
+__all__ = ["Backpressure", "ProducerCalls"]
 
 W = TypeVar("W", ThreadWaits, LoopWaits)
 _FOREVER_S = 1e8
@@ -75,7 +75,7 @@ class ProducerCalls(Generic[W]):
         self.waits: W = waits
         self.serves = serves
         self.serve_last: Callable[[], object] = self._serve
-        self.entrance = Entrance(engine, chain)
+        self.entrance = InterceptedSend(engine, chain)
         self.record_ids: Iterator[int] | None = None
 
     def load(self) -> tuple[int, int]:
@@ -336,7 +336,8 @@ class ProducerCalls(Generic[W]):
 
     # Columns
 
-    def produce_batches(self, topic: str, tables: Iterable[Any], roles: Roles, report: RowsReport) -> Steps[None]:
+    def produce_batches(self, topic: str, tables: Iterable[Any], roles: ColumnMapping,
+                        report: RowsResult) -> Steps[None]:
         """Append the rows of tables, one after the other; the report counts what becomes of them."""
         if not self.waits.may_wait():
             raise RuntimeError("columns wait for room: do not send them from callbacks that must not wait")
@@ -482,7 +483,7 @@ class ProducerCalls(Generic[W]):
             raise
 
 
-class Pace:
+class Backpressure:
     """Wakes the loop. Who is far ahead of the brokers rests meanwhile: up to `_REST_S`, and four fifths of the time.
 
     Memory that comes back from the brokers costs less than new memory does, and two threads less than one and a half.
@@ -493,7 +494,7 @@ class Pace:
         on_loop: true on the loop's own thread, which never rests.
     """
 
-    def __init__(self, wake: Callable[[], None], budget: Budget, on_loop: Callable[[], bool]) -> None:
+    def __init__(self, wake: Callable[[], None], budget: BufferPool, on_loop: Callable[[], bool]) -> None:
         self._wake, self._budget, self._on_loop = wake, budget, on_loop
         self._rested_at = 0.0
 

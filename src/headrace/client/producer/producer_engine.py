@@ -19,8 +19,8 @@ from typing import Any
 
 from headrace.client.core import ClientCore
 from headrace.client.producer.partitioning import balance_of
-from headrace.client.producer.reports import Deliveries
-from headrace.client.producer.topics import FailedRecord, TopicBuffers, nowhere, producer_closed
+from headrace.client.producer.reports import DeliveryReportQueue
+from headrace.client.producer.topics import FailedRecord, TopicAccumulators, nowhere, producer_closed
 from headrace.client.producer.transaction_calls import TransactionCalls
 from headrace.client.statistics import ProducerStatistics
 from headrace.config import Config
@@ -28,13 +28,13 @@ from headrace.errors import BufferFullError, ClientClosedError, FatalError, Kafk
 from headrace.machines.backoff import RetryPolicy
 from headrace.machines.cluster.metadata import MetadataChanged, MetadataFailed
 from headrace.machines.machine import Event
-from headrace.machines.producer.batch_queue import Accumulator, ProducerBatch
+from headrace.machines.producer.batch_queue import BatchQueues, ProducerBatch
 from headrace.machines.producer.sender import BatchDone, Limits, ProducerFailed, Sender
 from headrace.machines.producer.sequences import Sequences
 from headrace.machines.producer.transactional_sequences import TransactionalSequences
 from headrace.machines.producer.transactions import TransactionFailed
 from headrace.net.timers import jitter
-from headrace.records import CODEC_NAMES, Budget, compress
+from headrace.records import CODEC_NAMES, BufferPool, compress
 
 __all__ = ["ProducerEngine"]
 
@@ -62,9 +62,9 @@ class ProducerEngine:
 
     def __init__(self, config: Config, on_change: Callable[[], None], *, same_thread: bool = False) -> None:
         self.config = config
-        self.budget = Budget(config["queue.buffering.max.messages"], config["queue.buffering.max.kbytes"] * 1024)
-        self.deliveries = Deliveries(self.budget, config["delivery.report.only.error"], on_change)
-        self.buffers = TopicBuffers(config, self.budget, self._want_topic)
+        self.budget = BufferPool(config["queue.buffering.max.messages"], config["queue.buffering.max.kbytes"] * 1024)
+        self.deliveries = DeliveryReportQueue(self.budget, config["delivery.report.only.error"], on_change)
+        self.buffers = TopicAccumulators(config, self.budget, self._want_topic)
         self.closed = self.forked = False
         self._flushes: list[None] = []
         self._codec = CODEC_NAMES.index(config["compression.type"])
@@ -77,7 +77,7 @@ class ProducerEngine:
         self._driver = self.client.driver
         self._loop = asyncio.get_running_loop()
         self._topic_timer: asyncio.TimerHandle | None = None
-        self._accumulator = Accumulator(
+        self._accumulator = BatchQueues(
             self.buffers.all, config.seconds("linger.ms"), config.seconds("message.timeout.ms") or math.inf, self._seal)
         self._accumulator.flushing = self._flushes
         self.transactions = (
@@ -122,7 +122,7 @@ class ProducerEngine:
         Raises:
             BufferFullError: too much waits already.
             ClientClosedError: the producer is closed.
-            KafkaException: the record can not be stored anywhere.
+            KafkaException: the record cannot be stored anywhere.
         """
         buffer = self.buffers.open.get(topic)
         try:

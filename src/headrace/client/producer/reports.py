@@ -1,6 +1,6 @@
 """Delivery reports on their way back: queued per batch by the loop, expanded and called where the caller serves them.
 
-Callbacks that are `AtOnce` do not wait for that: the loop calls them when their batch is done.
+Callbacks that are `IoThreadCallback` do not wait for that: the loop calls them when their batch is done.
 
 A record counts against the budget until its report is served, or, without a callback, until its batch is done. It must
 not know sockets or asyncio. Read next: `client.producer.producer`, which serves them in `poll()`.
@@ -19,15 +19,15 @@ from typing import Any, Protocol
 from headrace.client.producer.topics import FailedRecord
 from headrace.errors import KafkaError
 from headrace.machines.producer.sender import BatchDone
-from headrace.records import Budget, Fate, Message
+from headrace.records import BufferPool, Message, ProduceResult
 from headrace.slotted import slotted
 
-__all__ = ["AtOnce", "Deliveries", "Teller"]
+__all__ = ["IoThreadCallback", "DeliveryReportQueue", "ReportListener"]
 
 Callback = Callable[[KafkaError | None, Message], Any]
 
 
-class AtOnce:
+class IoThreadCallback:
     """Base class of callbacks that the loop calls by itself, whatever `delivery.report.only.error` says.
 
     They must not wait and must not raise.
@@ -40,14 +40,14 @@ class AtOnce:
         raise NotImplementedError
 
 
-class Teller(Protocol):
+class ReportListener(Protocol):
     """Hears what became of rows of columns, batch by batch; on the loop. It must not wait and must not raise."""
 
     def told(self, error: KafkaError | None, rows: int) -> None:
         """So many rows are stored, or given up."""
 
 
-class Deliveries:
+class DeliveryReportQueue:
     """The queue of reports of one producer.
 
     Args:
@@ -57,13 +57,13 @@ class Deliveries:
 
     Attributes:
         only_errors: drop the reports of delivered records.
-        has_at_once: some callbacks are `AtOnce`; to be set before the first such record is appended.
+        has_at_once: some callbacks are `IoThreadCallback`; to be set before the first such record is appended.
         lost: why records without a callback were not delivered, the first time that it happened; None so far.
-        unheard: told of errors that no `Delivery` was asked for; None while there are no such reports.
+        unheard: told of errors that no `DeliveryFuture` was asked for; None while there are no such reports.
         on_served: called, on the thread that serves, when that made room, and when its last callback has returned.
     """
 
-    def __init__(self, budget: Budget, only_errors: bool, on_change: Callable[[], None]) -> None:
+    def __init__(self, budget: BufferPool, only_errors: bool, on_change: Callable[[], None]) -> None:
         self._budget = budget
         self.only_errors = only_errors
         self.has_at_once = False
@@ -110,7 +110,8 @@ class Deliveries:
         if opened.runs is not None:
             _tell(opened, done.error)
         if opened.has_deliveries and self.unheard is not None:
-            opened.settle(Fate(done.base_offset, done.timestamp_type, done.timestamp_ms, done.error, now, self.unheard))
+            opened.settle(ProduceResult(done.base_offset, done.timestamp_type, done.timestamp_ms, done.error, now,
+                                        self.unheard))
         waits = opened.reports is not None and not (self.only_errors and done.error is None)
         if opened.reports is None:
             self.lost = self.lost or done.error
@@ -127,17 +128,17 @@ class Deliveries:
         """Call what must not wait; True if other callbacks are left."""
         opened: Any = done.batch.open
         callbacks = opened.reports
-        if not any(isinstance(callback, AtOnce) for callback in callbacks):
+        if not any(isinstance(callback, IoThreadCallback) for callback in callbacks):
             return True
         with self._calling():
             for callback, message in _reports(done, now):
-                if isinstance(callback, AtOnce):
+                if isinstance(callback, IoThreadCallback):
                     callback(done.error, message)
-        return any(callback is not None and not isinstance(callback, AtOnce) for callback in callbacks)
+        return any(callback is not None and not isinstance(callback, IoThreadCallback) for callback in callbacks)
 
     def add_failed(self, failed: FailedRecord) -> None:
         """A record never got into a batch. Called on the loop."""
-        if isinstance(failed.callback, AtOnce):
+        if isinstance(failed.callback, IoThreadCallback):
             failed.callback(failed.message.error(), failed.message)
         elif failed.callback is not None:
             self._batches.append((failed, 0.0))
@@ -218,7 +219,7 @@ class Deliveries:
         opened: Any = done.batch.open
         reports = _reports(done, at_s)
         if self.has_at_once:
-            reports = iter([report for report in reports if not isinstance(report[0], AtOnce)])
+            reports = iter([report for report in reports if not isinstance(report[0], IoThreadCallback)])
         self._runs.append(_Run(done.error, reports))
         self._budget.release(opened.count, opened.cost_bytes)
         self.on_served()

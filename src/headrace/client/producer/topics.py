@@ -21,13 +21,13 @@ from headrace.config import Config
 from headrace.errors import BufferFullError, ClientClosedError, KafkaError, KafkaException
 from headrace.machines.cluster.metadata import Cluster, TopicInfo
 from headrace.machines.machine import because
-from headrace.records import CALLBACK_BYTES, Budget, Message, TopicBuffer
+from headrace.records import CALLBACK_BYTES, BufferPool, Message, RecordAccumulator
 from headrace.records.message import encode_headers, encode_text
 from headrace.records.topic_buffer import no_partition
 from headrace.slotted import slotted
 from headrace.types.records import PARTITION_UA, TIMESTAMP_CREATE_TIME
 
-__all__ = ["FailedRecord", "TopicBuffers", "nowhere", "producer_closed"]
+__all__ = ["FailedRecord", "TopicAccumulators", "nowhere", "producer_closed"]
 
 _INT32, _INT64 = 1 << 31, 1 << 63
 _WAITING_BYTES = 512
@@ -40,7 +40,7 @@ def nowhere() -> bool:
 
 
 def producer_closed() -> ClientClosedError:
-    """To be raised by what a closed producer can not do."""
+    """To be raised by what a closed producer cannot do."""
     return ClientClosedError("Producer has been closed: make a new one")
 
 
@@ -62,7 +62,7 @@ class FailedRecord:
 
 @slotted()
 class _Waiting:
-    """A record of a topic that is not known yet; the arguments of `TopicBuffer.append`, copied.
+    """A record of a topic that is not known yet; the arguments of `RecordAccumulator.append`, copied.
 
     Or, without a cost, no record at all: only its callback waits for the topic.
     """
@@ -82,7 +82,7 @@ class _Waiting:
         return FailedRecord(self.callback, message, self.cost_bytes)
 
 
-class TopicBuffers:
+class TopicAccumulators:
     """The buffers of one producer.
 
     Args:
@@ -97,9 +97,9 @@ class TopicBuffers:
         by_function: a Python function chooses the partitions; it must see each record.
     """
 
-    def __init__(self, config: Config, budget: Budget, want_topic: Callable[[str], None]) -> None:
-        self.open: dict[str, TopicBuffer] = {}
-        self.all: dict[str, TopicBuffer] = {}
+    def __init__(self, config: Config, budget: BufferPool, want_topic: Callable[[str], None]) -> None:
+        self.open: dict[str, RecordAccumulator] = {}
+        self.all: dict[str, RecordAccumulator] = {}
         self._config = config
         self._budget = budget
         self._want_topic = want_topic
@@ -119,7 +119,7 @@ class TopicBuffers:
         """Add a record, whatever is known of its topic. `produce()` comes here when `open` does not have it.
 
         Returns:
-            As `TopicBuffer.append`: not 0 when the loop has something to do.
+            As `RecordAccumulator.append`: not 0 when the loop has something to do.
         """
         if not isinstance(topic, str):
             raise TypeError(f"topic must be str, not {type(topic).__name__}")
@@ -134,7 +134,7 @@ class TopicBuffers:
         return buffer.append(value, key, partition, timestamp_ms, headers, callback)
 
     def await_topic(self, topic: str, callback: Callable[[KafkaError | None, Message | None], Any]) -> bool:
-        """Have something called, on the loop, as soon as a topic is known, or can not be used.
+        """Have something called, on the loop, as soon as a topic is known, or cannot be used.
 
         Returns:
             False if the topic is known already; nothing is called then.
@@ -146,7 +146,7 @@ class TopicBuffers:
             self._wait(topic, _Waiting(None, None, -1, 0, None, callback, None, time.monotonic()))
             return True
 
-    def buffer_of(self, topic: str) -> TopicBuffer:
+    def buffer_of(self, topic: str) -> RecordAccumulator:
         """The buffer of a topic that is known, for those that append to it by themselves.
 
         Raises:
@@ -170,7 +170,7 @@ class TopicBuffers:
     def _accept(
         self, topic: str, value: Any, key: Any, partition: int, timestamp_ms: int, headers: Any, callback: Any
     ) -> _Waiting:
-        """Check a record as `TopicBuffer.append` would, and count it."""
+        """Check a record as `RecordAccumulator.append` would, and count it."""
         if timestamp_ms < 0:
             raise ValueError(f"timestamp must not be negative: {timestamp_ms}")
         if not PARTITION_UA <= operator.index(partition) < _INT32:
@@ -195,7 +195,7 @@ class TopicBuffers:
         return _Waiting(raw_value, raw_key, partition, stamp, copied, callback, cost, time.monotonic())
 
     def on_cluster(self, cluster: Cluster) -> list[FailedRecord]:
-        """New metadata came: give known topics their buffers. Returns the records that can not be stored."""
+        """New metadata came: give known topics their buffers. Returns the records that cannot be stored."""
         for name, buffer in self.all.items():
             info = cluster.topics.get(name)
             if info is not None and len(info.partitions) > buffer.partition_count:
@@ -221,7 +221,7 @@ class TopicBuffers:
         return None if end == math.inf else end
 
     def _end(self, topic: str, record: _Waiting) -> float:
-        """Brokers that can not be asked may have the topic: only once they say that they do not, it must turn up."""
+        """Brokers that cannot be asked may have the topic: only once they say that they do not, it must turn up."""
         missed_at = self._missed.get(topic)
         unknown_at = math.inf if missed_at is None else max(missed_at, record.since) + self._propagation_s
         return min(record.since + self._timeout_s, unknown_at)
@@ -288,7 +288,7 @@ class TopicBuffers:
 
     def _open(self, info: TopicInfo) -> list[FailedRecord]:
         """Move waiting records into a new buffer, then publish it: nobody may overtake them."""
-        buffer = TopicBuffer(
+        buffer = RecordAccumulator(
             info.name,
             len(info.partitions),
             self._budget,
@@ -321,7 +321,7 @@ class TopicBuffers:
             watcher(None, None)
         return failed
 
-    def _append(self, buffer: TopicBuffer, record: _Waiting) -> None:
+    def _append(self, buffer: RecordAccumulator, record: _Waiting) -> None:
         partition = record.partition
         if partition == PARTITION_UA and self._choose is not None:
             partition = self._choose(buffer.topic, record.key, record.value, buffer.partition_count)

@@ -15,7 +15,7 @@ from contextlib import suppress
 
 from headrace.arguments import list_of
 from headrace.client.core import ClientCore
-from headrace.client.producer.topics import TopicBuffers, producer_closed
+from headrace.client.producer.topics import TopicAccumulators, producer_closed
 from headrace.config import Config
 from headrace.errors import FatalError, KafkaError, KafkaException
 from headrace.machines.backoff import RetryPolicy
@@ -71,7 +71,7 @@ class TransactionCalls:
 
     _purge: Callable[[bool, bool], None]
 
-    def __init__(self, config: Config, client: ClientCore, buffers: TopicBuffers) -> None:
+    def __init__(self, config: Config, client: ClientCore, buffers: TopicAccumulators) -> None:
         self._client = client
         self._buffers = buffers
         self._retries = RetryPolicy.of(config, jitter)
@@ -169,7 +169,7 @@ class TransactionCalls:
         """The transaction is about to be committed: no more records. From any thread.
 
         Raises:
-            KafkaException: it can not be committed any more.
+            KafkaException: it cannot be committed any more.
         """
         if self._unheard(Operation.COMMIT) is not None:
             return  # the caller is about to hear of it
@@ -256,7 +256,7 @@ class TransactionCalls:
             outcome = self._unheard(other)
             if other is not operation and outcome is not None:
                 now = "has ended meanwhile: call it again to hear how" if outcome.done() else "is under way"
-                return KafkaError(KafkaError._CONFLICT, f"{operation.value}() can not be called now: {other.value}() "
+                return KafkaError(KafkaError._CONFLICT, f"{operation.value}() cannot be called now: {other.value}() "
                                   f"{now}", retriable=True)
         return None
 

@@ -71,7 +71,7 @@ class CaptureReader:
         """Take bytes and give the packets that they complete.
 
         Raises:
-            Damage: they can not be a capture's; nothing behind this place can be read.
+            Damage: they cannot be a capture's; nothing behind this place can be read.
         """
         self._buffer += data
         at = 0

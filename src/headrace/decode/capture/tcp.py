@@ -1,7 +1,7 @@
 """One direction of a TCP connection, put together: segments in any order in, bytes and gaps in order out.
 
 What was sent again is left out, overlaps are cut (the first copy counts), and segments that came too early wait. A gap
-is declared when it can not be filled any more: the receiver has acknowledged what lies behind it and a second has
+is declared when it cannot be filled any more: the receiver has acknowledged what lies behind it and a second has
 passed, too much is waiting, or the capture ends.
 
 Read next: `framing`.

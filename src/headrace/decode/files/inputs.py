@@ -133,7 +133,7 @@ def open_input(name: str) -> DecodeInput:
     """Open a file, standard input ("-"), or hex that was given in place of a file.
 
     Raises:
-        OSError: the file can not be read.
+        OSError: the file cannot be read.
     """
     if name == "-":
         return DecodeInput(sys.stdin.buffer, None)

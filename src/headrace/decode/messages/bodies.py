@@ -114,7 +114,7 @@ def read_request(frame: bytes, missing: int = 0) -> Body:
         has_none = size < 0 or (key, version) == (_CONTROLLED_SHUTDOWN, 0)
         client_id = None if has_none else frame[_HEAD.size:_HEAD.size + size].decode()
     except (struct.error, UnicodeDecodeError):
-        return Body(None, None, None, None, None, "its header can not be read")
+        return Body(None, None, None, None, None, "its header cannot be read")
     head = (key, version, correlation_id, client_id)
     api = API.get(key)
     if api is None or not api.min_version <= version <= api.max_version:
@@ -146,7 +146,7 @@ def read_reply(key: int, version: int, frame: bytes, missing: int = 0) -> Body:
         missing: bytes behind it that are not there.
     """
     if len(frame) < 4:
-        return Body(key, version, None, None, None, "its header can not be read")
+        return Body(key, version, None, None, None, "its header cannot be read")
     correlation_id = int.from_bytes(frame[:4], "big", signed=True)
     api = API.get(key)
     if key == _API_VERSIONS and int.from_bytes(frame[4:6], "big") == _UNSUPPORTED_VERSION:

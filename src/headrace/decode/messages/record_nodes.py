@@ -56,7 +56,7 @@ def read_head(batch: memoryview) -> BatchHead:
     """Read the header of one whole batch and sum its bytes.
 
     Raises:
-        CorruptRecordError: the header can not be true.
+        CorruptRecordError: the header cannot be true.
     """
     found = scan(batch)
     if not found:
@@ -220,7 +220,7 @@ def _batches(data: memoryview, limit: int | None, topic: str, show: MessageNodes
         size = int.from_bytes(data[at + 8:at + 12], "big", signed=True) + _LENGTH_FROM if at + 12 <= len(data) else 0
         left = len(data) - at
         if at + 12 <= len(data) and size < 26:
-            yield damage(f"a batch of {size} bytes can not be (at byte {at} of the records)")
+            yield damage(f"a batch of {size} bytes cannot be (at byte {at} of the records)")
             return
         if size > left or at + 12 > len(data):
             yield value("rest", left, f"the first {left} bytes of a batch" + (f" of {size}" if size else ""))

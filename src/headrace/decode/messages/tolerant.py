@@ -179,7 +179,7 @@ class _Reader:
         try:
             number, self.position = read_uvarint(self._data, self.position)
         except (IndexError, ProtocolError):
-            raise _Stop("a length can not be read") from None
+            raise _Stop("a length cannot be read") from None
         return number
 
     def _fixed(self, letter: str) -> Any:

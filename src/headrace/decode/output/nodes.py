@@ -23,7 +23,7 @@ _DAY_NS = 86_400 * 10**9
 
 
 class Damage(ProtocolError):
-    """Input that can not be true, and where.
+    """Input that cannot be true, and where.
 
     Args:
         text: what is wrong.
@@ -55,7 +55,7 @@ class Form(Enum):
     STRUCT = "named parts, one a line"
     LIST = "parts without names"
     ROW = "named parts; the plain ones share a line"
-    DAMAGE = "a sentence about bytes that can not be read"
+    DAMAGE = "a sentence about bytes that cannot be read"
 
 
 class Node(NamedTuple):
@@ -121,7 +121,7 @@ def row(name: str, parts: Iterable[Node]) -> Node:
 
 
 def damage(text: str) -> Node:
-    """A sentence about bytes that can not be read."""
+    """A sentence about bytes that cannot be read."""
     return Node("damage", text, text, form=Form.DAMAGE)
 
 

@@ -191,8 +191,8 @@ class _Connection:
         own = [piece.data for source, piece in self._early if source == self._client]
         is_whole = self._client in self._opened and None not in own
         if len(head) >= 3 and head[0] == _TLS_HANDSHAKE and head[1] == _TLS_MAJOR:
-            self.foreign = "encrypted with TLS, which can not be read"
-            yield self._trouble("this connection is encrypted with TLS and can not be read")
+            self.foreign = "encrypted with TLS, which cannot be read"
+            yield self._trouble("this connection is encrypted with TLS and cannot be read")
         elif looks_like_request(head) or (self._is_forced and len(head) >= _HEAD_BYTES) or (
                 not is_whole and _holds_request(b"".join(data or b"" for data in own)[-_LOOKED_THROUGH:])):
             yield from self._begin()

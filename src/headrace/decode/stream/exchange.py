@@ -1,6 +1,6 @@
 """The requests and replies of one connection, each reply with the request that it answers.
 
-Nothing of a frame that can not be read is ever shown: it could be a password. Frames of the raw exchange that follows
+Nothing of a frame that cannot be read is ever shown: it could be a password. Frames of the raw exchange that follows
 SaslHandshake version 0 have no header at all; they are told by their size only.
 
 Read next: `connections`, which finds the connections in a capture.
@@ -72,7 +72,7 @@ class Trouble:
     """Something about a connection that is no frame.
 
     Attributes:
-        is_damage: bytes are missing or can not be read.
+        is_damage: bytes are missing or cannot be read.
     """
 
     text: str

@@ -109,7 +109,7 @@ class Framer:
                 found += self._told()
             size = int.from_bytes(buffer[at:at + _PREFIX], "big", signed=True)
             if not 0 <= size <= MAX_FRAME_BYTES:
-                found.append(Lost(f"a frame of {size} bytes can not be: looking for the next", self._stamp, True))
+                found.append(Lost(f"a frame of {size} bytes cannot be: looking for the next", self._stamp, True))
                 self._in_step = False
                 at += 1
                 self._passed += 1

@@ -73,7 +73,7 @@ class CoordinatorFinder:
         self._events: list[Event] = []
 
     def invalidate(self, now: float) -> None:
-        """The broker is not the coordinator any more, or can not be reached: look for it again."""
+        """The broker is not the coordinator any more, or cannot be reached: look for it again."""
         self.node_id = None
         if not self._in_flight:
             self._due = max(now, self._asked_at + self._retries.first_s)

@@ -1,7 +1,7 @@
 """What a new connection says first: ApiVersions, then SASL if there is to be any, before any other request may be sent.
 
 The broker's answer gives the version range of every API. A broker that does not know our version of ApiVersions says
-so in version 0 and is asked again; one whose answer can not be read at all is dialled again and, for that connection,
+so in version 0 and is asked again; one whose answer cannot be read at all is dialled again and, for that connection,
 asked in version 0 (librdkafka's mock broker is such a one). Source: KIP-35, KIP-511 (Java:
 `NetworkClient.handleApiVersionsResponse`).
 
@@ -25,7 +25,7 @@ _LENGTH_BYTES = 4
 
 
 class HandshakeRestartError(ProtocolError):
-    """The answer can not be read: dial again and begin with version 0."""
+    """The answer cannot be read: dial again and begin with version 0."""
 
 
 class Handshake:
@@ -82,7 +82,7 @@ class Handshake:
             that gives one of these, to be called off the event loop; the result goes to `settle()`.
 
         Raises:
-            HandshakeRestartError: the answer can not be read; version 0 may do better.
+            HandshakeRestartError: the answer cannot be read; version 0 may do better.
             KafkaException: the broker refuses the connection.
         """
         following = self._on_versions(frame) if self._sasl is None else self._sasl.on_frame(frame)

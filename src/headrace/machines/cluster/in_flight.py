@@ -94,7 +94,7 @@ class InFlightRequests:
             The parts of the frame, in order; large ones are views of the caller's own bytes.
 
         Raises:
-            KafkaException: the request can not be written in its version. Nothing is in flight then.
+            KafkaException: the request cannot be written in its version. Nothing is in flight then.
         """
         send = call.send
         request = send.request if send.for_version is None else send.for_version(send.request, send.version)
@@ -123,7 +123,7 @@ class InFlightRequests:
         """Match a reply with the oldest request in flight.
 
         Raises:
-            ProtocolError: nothing is awaited, it answers another request, or it can not be decoded. The call stays in
+            ProtocolError: nothing is awaited, it answers another request, or it cannot be decoded. The call stays in
                 flight, so that it fails with the connection.
         """
         if not self._in_flight:

@@ -43,7 +43,7 @@ class PartitionInfo:
 
 @slotted(frozen=True)
 class TopicInfo:
-    """One topic. `error` says why it can not be used: unknown, not authorised, no leader yet."""
+    """One topic. `error` says why it cannot be used: unknown, not authorised, no leader yet."""
 
     name: str
     topic_id: UUID = _NO_UUID
@@ -77,7 +77,7 @@ class MetadataChanged(Event):
 
 @slotted()
 class MetadataFailed(Event):
-    """A broker refuses to speak to this client: it can not authenticate, or TLS fails. It is asked again all the same.
+    """A broker refuses to speak to this client: it cannot authenticate, or TLS fails. It is asked again all the same.
 
     Whoever waits for metadata should wait no longer.
     """

@@ -14,13 +14,13 @@ from uuid import UUID
 from headrace.config import Config
 from headrace.machines.backoff import backoff_s
 from headrace.machines.cluster.metadata import Metadata
-from headrace.machines.consumer.fetch_session import Asked, FetchSession
+from headrace.machines.consumer.fetch_session import FetchSession, SessionPartition
 from headrace.machines.consumer.subscription import Key, PartitionState, PositionPhase, Subscription
 from headrace.machines.machine import Send
 from headrace.slotted import field, slotted
 from headrace.wire.messages.consumer.fetch import FetchRequest
 
-__all__ = ["FetchPlan", "Flight"]
+__all__ = ["FetchPlan", "FetchInFlight"]
 
 _STARVED_WAIT_MS = 20
 """A broker's longest wait while one of its partitions is left out because its queue is full: the queue may drain."""
@@ -35,7 +35,7 @@ _Part = tuple[PartitionState, UUID, int]
 
 
 @slotted(eq=False)
-class Flight:
+class FetchInFlight:
     """A request on the wire: the session it belongs to and each partition's state and epoch when it was sent."""
 
     session: FetchSession
@@ -90,11 +90,11 @@ class FetchPlan:
         self.starved = bool(starved)
         return [self._send(node, parts, is_starved=node in starved) for node, parts in wanted.items()]
 
-    def landed(self, send: Send) -> Flight:
+    def landed(self, send: Send) -> FetchInFlight:
         """The request was answered or lost: its broker may be asked again."""
         self._in_flight.discard(send.destination)
         self._touched = True
-        flight: Flight = send.context
+        flight: FetchInFlight = send.context
         return flight
 
     def back_off(self, state: PartitionState, now: float) -> None:
@@ -148,8 +148,8 @@ class FetchPlan:
         session = self._sessions.get(node)
         if session is None:
             session = self._sessions[node] = FetchSession()
-        flight = Flight(session)
-        wanted: dict[Key, Asked] = {}
+        flight = FetchInFlight(session)
+        wanted: dict[Key, SessionPartition] = {}
         for state, topic_id, leader_epoch in parts:
             key = (state.topic, state.partition)
             wanted[key] = session.asked(key, topic_id, state.fetch_offset, leader_epoch, self._partition_bytes)

@@ -22,7 +22,7 @@ from headrace.wire.messages.consumer.fetch import (
     ForgottenTopic,
 )
 
-__all__ = ["Asked", "FetchSession"]
+__all__ = ["SessionPartition", "FetchSession"]
 
 _INITIAL_EPOCH, _MAX_EPOCH = 0, 2**31 - 1
 _SESSION_LOST = (
@@ -34,7 +34,7 @@ _SESSION_LOST = (
 
 
 @slotted(eq=False)
-class Asked:
+class SessionPartition:
     """What is asked for one partition: what was asked already is not sent again."""
 
     topic_id: UUID
@@ -42,7 +42,7 @@ class Asked:
     leader_epoch: int
     max_bytes: int
 
-    def is_as(self, other: Asked) -> bool:
+    def is_as(self, other: SessionPartition) -> bool:
         """True when both ask the same."""
         return (self.fetch_offset == other.fetch_offset and self.leader_epoch == other.leader_epoch
                 and self.max_bytes == other.max_bytes and self.topic_id == other.topic_id)
@@ -54,20 +54,20 @@ class FetchSession:
     def __init__(self) -> None:
         self._id = 0
         self._epoch = _INITIAL_EPOCH
-        self._known: dict[Key, Asked] = {}
+        self._known: dict[Key, SessionPartition] = {}
         self._uses_ids = False
         self.names: dict[int, str] = {}
         """Topic names by the number of the id, for replies that carry ids only."""
 
-    def asked(self, key: Key, topic_id: UUID, fetch_offset: int, leader_epoch: int, max_bytes: int) -> Asked:
+    def asked(self, key: Key, topic_id: UUID, fetch_offset: int, leader_epoch: int, max_bytes: int) -> SessionPartition:
         """What to ask for a partition: the same object as last time if it is the same, so that it is not sent again."""
         before = self._known.get(key)
         if (before is not None and before.fetch_offset == fetch_offset and before.topic_id is topic_id
                 and before.leader_epoch == leader_epoch and before.max_bytes == max_bytes):
             return before
-        return Asked(topic_id, fetch_offset, leader_epoch, max_bytes)
+        return SessionPartition(topic_id, fetch_offset, leader_epoch, max_bytes)
 
-    def fill(self, request: FetchRequest, wanted: Mapping[Key, Asked]) -> int | None:
+    def fill(self, request: FetchRequest, wanted: Mapping[Key, SessionPartition]) -> int | None:
         """Write the session, the partitions to send and those to forget into `request`.
 
         Returns:
@@ -86,11 +86,13 @@ class FetchSession:
         request.topics, request.forgotten_topics_data = _topics(changed), _forgotten(forgotten) if forgotten else []
         return None if uses_ids else 12
 
-    def _change(self, wanted: Mapping[Key, Asked]) -> tuple[list[tuple[Key, Asked]], dict[Key, Asked]]:
+    def _change(
+        self, wanted: Mapping[Key, SessionPartition],
+    ) -> tuple[list[tuple[Key, SessionPartition]], dict[Key, SessionPartition]]:
         """Make `wanted` what is known; gives what is new to the broker, and what it is to forget."""
         known, count = self._known, 0
-        changed: list[tuple[Key, Asked]] = []
-        forgotten: dict[Key, Asked] = {}
+        changed: list[tuple[Key, SessionPartition]] = []
+        forgotten: dict[Key, SessionPartition] = {}
         for key, asked in wanted.items():
             before = known.get(key)
             count += before is not None
@@ -135,7 +137,7 @@ class FetchSession:
         self._known = {}
 
 
-def _topics(partitions: Sequence[tuple[Key, Asked]]) -> list[FetchTopic]:
+def _topics(partitions: Sequence[tuple[Key, SessionPartition]]) -> list[FetchTopic]:
     topics: dict[str, FetchTopic] = {}
     for (topic, partition), asked in partitions:
         entry = topics.get(topic)
@@ -150,7 +152,7 @@ def _topics(partitions: Sequence[tuple[Key, Asked]]) -> list[FetchTopic]:
     return list(topics.values())
 
 
-def _forgotten(partitions: Mapping[Key, Asked]) -> list[ForgottenTopic]:
+def _forgotten(partitions: Mapping[Key, SessionPartition]) -> list[ForgottenTopic]:
     topics: dict[tuple[str, UUID], ForgottenTopic] = {}
     for (topic, partition), asked in partitions.items():
         entry = topics.setdefault(

@@ -17,8 +17,8 @@ from collections.abc import Callable, Sequence
 from headrace.config import Config
 from headrace.errors import CorruptRecordError, KafkaError
 from headrace.machines.cluster.metadata import Metadata
+from headrace.machines.consumer.fetch_error_actions import FetchErrorAction, fetch_error_action
 from headrace.machines.consumer.fetch_plan import FetchPlan
-from headrace.machines.consumer.fetch_reactions import FetchReaction, fetch_reaction
 from headrace.machines.consumer.subscription import PartitionState, Subscription
 from headrace.machines.machine import Event, Send
 from headrace.records import BatchInfo, Cursor, Message, scan
@@ -28,7 +28,7 @@ from headrace.types.records import NodeAddress
 from headrace.wire.messages.consumer.fetch import FetchResponse, PartitionData
 from headrace.wire.schema import Struct
 
-__all__ = ["Fetched", "Fetcher", "RecordsReady"]
+__all__ = ["CompletedFetch", "Fetcher", "RecordsReady"]
 
 _REPLICA_LEASE_S = 300.0
 """How long a preferred replica is used before the leader is asked again (KIP-392)."""
@@ -40,7 +40,7 @@ class RecordsReady(Event):
 
 
 @slotted(eq=False)
-class Fetched:
+class CompletedFetch:
     """What one reply held for one partition: record batches, or a message that tells an error or the end.
 
     Attributes:
@@ -100,8 +100,8 @@ class Fetcher:
         self._max_decompressed: int = config["receive.message.max.bytes"]
         self._auto_store: bool = config["enable.auto.offset.store"]
         self._tells_eof: bool = config["enable.partition.eof"]
-        self._queue: deque[Fetched] = deque()
-        self._set_aside: list[Fetched] = []
+        self._queue: deque[CompletedFetch] = deque()
+        self._set_aside: list[CompletedFetch] = []
         self._out_of_range: list[_Beyond] = []
         self._received_bytes = 0  # written by the loop's thread only
         self._released_bytes = 0  # written by the application's thread only
@@ -193,8 +193,8 @@ class Fetcher:
         if self._read_committed and data.aborted_transactions:
             aborted = [(a.producer_id, a.first_offset) for a in data.aborted_transactions]
         last = batches[-1]
-        fetched = Fetched(state, state.epoch, state.fetch_offset, last.last_offset + 1, last.leader_epoch, records,
-                          aborted, count)
+        fetched = CompletedFetch(state, state.epoch, state.fetch_offset, last.last_offset + 1, last.leader_epoch,
+                                 records, aborted, count)
         state.received_bytes += len(records)
         state.received_records += count
         self._received_bytes += len(records)
@@ -203,11 +203,11 @@ class Fetcher:
 
     def _on_partition_error(self, state: PartitionState, data: PartitionData, reply: FetchResponse, now: float) -> None:
         code = data.error_code
-        reaction = fetch_reaction(code)
-        if reaction is FetchReaction.OUT_OF_RANGE:
+        action = fetch_error_action(code)
+        if action is FetchErrorAction.OUT_OF_RANGE:
             self._on_out_of_range(state, data)
             return
-        if reaction is FetchReaction.TELL and state.attempts == 0:
+        if action is FetchErrorAction.TELL and state.attempts == 0:
             self._tell(state, KafkaError(code, f"Fetch from {state.topic}[{state.partition}] at offset "
                                          f"{state.fetch_offset} failed: {KafkaError(code)}"))
         state.replica = -1
@@ -254,9 +254,9 @@ class Fetcher:
     def _tell(self, state: PartitionState, error: KafkaError, offset: int | None = None) -> None:
         at = state.fetch_offset if offset is None else offset
         message = Message(topic=state.topic or None, partition=state.partition, offset=at, error=error)
-        self._put(Fetched(state, state.epoch, state.fetch_offset, notice=message))
+        self._put(CompletedFetch(state, state.epoch, state.fetch_offset, notice=message))
 
-    def _put(self, fetched: Fetched) -> None:
+    def _put(self, fetched: CompletedFetch) -> None:
         self._queue.append(fetched)
         if not self._events:
             self._events.append(RecordsReady())
@@ -298,7 +298,7 @@ class Fetcher:
             state.stored = cursor.position
         return message
 
-    def take_fetched(self) -> Fetched | None:
+    def take_fetched(self) -> CompletedFetch | None:
         """The next piece of the queue, not decoded; its partition moves behind it."""
         fetched = self._front()
         if fetched is not None:
@@ -307,7 +307,7 @@ class Fetcher:
                 fetched.state.position = fetched.next_offset
         return fetched
 
-    def _front(self) -> Fetched | None:
+    def _front(self) -> CompletedFetch | None:
         """The first piece that may be handed out; drops stale ones and sets aside those of paused partitions."""
         queue = self._queue
         while queue:
@@ -320,7 +320,7 @@ class Fetcher:
                 return fetched
         return None
 
-    def _decode(self, fetched: Fetched, count: int) -> list[Message]:
+    def _decode(self, fetched: CompletedFetch, count: int) -> list[Message]:
         state, cursor = fetched.state, fetched.cursor
         try:
             if cursor is None:
@@ -333,7 +333,7 @@ class Fetcher:
         self._moved(fetched, cursor)
         return messages
 
-    def _moved(self, fetched: Fetched, cursor: Cursor) -> None:
+    def _moved(self, fetched: CompletedFetch, cursor: Cursor) -> None:
         state = fetched.state
         state.position = position = cursor.position
         if self._auto_store:
@@ -342,7 +342,7 @@ class Fetcher:
             state.leader_epoch = fetched.leader_epoch
             self._finish(fetched)
 
-    def _corrupt(self, fetched: Fetched, damage: CorruptRecordError) -> Message:
+    def _corrupt(self, fetched: CompletedFetch, damage: CorruptRecordError) -> Message:
         """Tell the application and stop there: going on would lose records in silence."""
         state = fetched.state
         self._finish(fetched)
@@ -350,7 +350,7 @@ class Fetcher:
         state.jump("damaged", state.position)
         return message
 
-    def _finish(self, fetched: Fetched) -> None:
+    def _finish(self, fetched: CompletedFetch) -> None:
         self._queue.popleft()
         size = len(fetched.data)
         self._released_bytes += size

@@ -16,12 +16,12 @@ from headrace.errors import KafkaError
 from headrace.machines.backoff import RetryPolicy
 from headrace.machines.cluster.coordinator import CoordinatorFinder
 from headrace.machines.cluster.metadata import Metadata
-from headrace.machines.consumer.offset_reactions import (
+from headrace.machines.consumer.offset_error_actions import (
     OF_CONNECTIONS,
     OF_COORDINATORS,
     OF_LEADERS,
-    OffsetReaction,
-    offset_reaction,
+    OffsetErrorAction,
+    offset_error_action,
 )
 from headrace.machines.consumer.subscription import EARLIEST, Key, PartitionState, PositionPhase, Subscription
 from headrace.machines.groups.ownership import Ownership
@@ -174,7 +174,7 @@ class OffsetLookup:
                     continue
                 if not data.error_code:
                     self._answer(question, data.offset, data.leader_epoch)
-                elif offset_reaction(OF_LEADERS, data.error_code) is OffsetReaction.FAIL:
+                elif offset_error_action(OF_LEADERS, data.error_code) is OffsetErrorAction.FAIL:
                     self._answer(question, error=KafkaError(data.error_code))
                 else:
                     self._metadata.refresh(now)
@@ -186,7 +186,7 @@ class OffsetLookup:
         """Ask again, from whoever leads then, unless the error will not pass."""
         self._metadata.refresh(now)
         for question in send.context:
-            if offset_reaction(OF_CONNECTIONS, error.code()) is OffsetReaction.RETRY:
+            if offset_error_action(OF_CONNECTIONS, error.code()) is OffsetErrorAction.RETRY:
                 question.back_off(now, self._retries, error)
             else:
                 self._answer(question, error=error)
@@ -339,13 +339,13 @@ class GroupOffsets:
         """Find the coordinator again and repeat; committing the same offsets twice does no harm."""
         self._finder.invalidate(now)
         if isinstance(send.context, _Commit):
-            if offset_reaction(OF_CONNECTIONS, error.code()) is OffsetReaction.RETRY:
+            if offset_error_action(OF_CONNECTIONS, error.code()) is OffsetErrorAction.RETRY:
                 send.context.back_off(now, self._retries, error)
             else:
                 self._fail(send.context, error)
             return
         for question in send.context:
-            if offset_reaction(OF_CONNECTIONS, error.code()) is OffsetReaction.RETRY:
+            if offset_error_action(OF_CONNECTIONS, error.code()) is OffsetErrorAction.RETRY:
                 question.back_off(now, self._retries, error)
             else:
                 self._answer(question, error=error)
@@ -415,11 +415,11 @@ class GroupOffsets:
                 self._answer(question, data.committed_offset, data.committed_leader_epoch, data.metadata)
 
     def _on_group_error(self, questions: list[_Question], code: int, now: float) -> None:
-        reaction = offset_reaction(OF_COORDINATORS, code)
-        if reaction is OffsetReaction.MOVED:
+        action = offset_error_action(OF_COORDINATORS, code)
+        if action is OffsetErrorAction.MOVED:
             self._finder.invalidate(now)
         for question in questions:
-            if reaction is OffsetReaction.FAIL:
+            if action is OffsetErrorAction.FAIL:
                 self._answer(question, error=KafkaError(code))
             else:
                 question.back_off(now, self._retries)
@@ -456,9 +456,9 @@ class GroupOffsets:
         codes = {(t.name or names.get(t.topic_id, ""), p.partition_index): p.error_code
                  for t in reply.topics for p in t.partitions}
         failed = {code for (topic, _), code in codes.items() if code and topic not in commit.forgotten}
-        reactions = {offset_reaction(OF_COORDINATORS, code) for code in failed}
-        if reactions - {OffsetReaction.FAIL} and now < commit.expires_at:
-            if OffsetReaction.MOVED in reactions:
+        actions = {offset_error_action(OF_COORDINATORS, code) for code in failed}
+        if actions - {OffsetErrorAction.FAIL} and now < commit.expires_at:
+            if OffsetErrorAction.MOVED in actions:
                 self._finder.invalidate(now)
             commit.back_off(now, self._retries)
             return

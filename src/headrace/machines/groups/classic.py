@@ -27,7 +27,7 @@ from headrace.machines.groups.assignors import (
     write_assignment,
     write_subscription,
 )
-from headrace.machines.groups.classic_reactions import GroupReaction, group_reaction
+from headrace.machines.groups.classic_error_actions import GroupErrorAction, group_error_action
 from headrace.machines.groups.membership import Change, GroupFailed, Left, Rebalance
 from headrace.machines.machine import Event, Send
 from headrace.machines.producer.transaction_requests import ConsumerGroupMetadata
@@ -496,19 +496,19 @@ class ClassicGroup:
 
     def _on_round_error(self, code: int, now: float) -> None:
         """JoinGroup or SyncGroup was refused."""
-        reaction = group_reaction(code)
-        if reaction is GroupReaction.DROPPED and self._owned:
+        action = group_error_action(code)
+        if action is GroupErrorAction.DROPPED and self._owned:
             self._lose()
-        elif reaction is GroupReaction.DROPPED:
+        elif action is GroupErrorAction.DROPPED:
             self._forget_member()
             self._retry(now, None, at_once=self._attempts == 0)
-        elif reaction is GroupReaction.FENCED:
+        elif action is GroupErrorAction.FENCED:
             self._fence()
-        elif reaction is GroupReaction.MOVED:
+        elif action is GroupErrorAction.MOVED:
             self._finder.invalidate(now)
             self._retry(now, None)
-        elif reaction is not GroupReaction.REFUSED:
-            self._retry(now, None, at_once=reaction is GroupReaction.REBALANCE)
+        elif action is not GroupErrorAction.REFUSED:
+            self._retry(now, None, at_once=action is GroupErrorAction.REBALANCE)
         else:
             self._retry(now, KafkaError(code, f"Group {self._group_id!r} refused this member: {KafkaError(code)}"))
 
@@ -544,19 +544,19 @@ class ClassicGroup:
     def _on_heartbeat(self, code: int, send: Send, now: float) -> None:
         if send.context != self.generation or not self._is_member:
             return
-        reaction = group_reaction(code) if code else None
-        if reaction in (None, GroupReaction.REBALANCE):
+        action = group_error_action(code) if code else None
+        if action in (None, GroupErrorAction.REBALANCE):
             self._heard_at = now
-            if reaction and self.state in (JoinState.STABLE, JoinState.ASSIGNING, JoinState.REVOKING):
+            if action and self.state in (JoinState.STABLE, JoinState.ASSIGNING, JoinState.REVOKING):
                 self._rejoin_reason = self._rejoin_reason or "the group rebalances"
-        elif reaction is GroupReaction.MOVED:
+        elif action is GroupErrorAction.MOVED:
             self._finder.invalidate(now)
             self._next_heartbeat = now
-        elif reaction is GroupReaction.DROPPED:
+        elif action is GroupErrorAction.DROPPED:
             self._lose()
-        elif reaction is GroupReaction.FENCED:
+        elif action is GroupErrorAction.FENCED:
             self._fence()
-        elif reaction is GroupReaction.REFUSED:
+        elif action is GroupErrorAction.REFUSED:
             self._events.append(GroupFailed(KafkaError(code)))
 
     def _leave(self, coordinator: int | None) -> Iterator[Send]:

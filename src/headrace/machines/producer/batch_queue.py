@@ -1,7 +1,7 @@
 """The accumulator: batches on their way from `produce()` to the sender, one queue per partition, in order.
 
-`produce()` appends to a `TopicBuffer` in the caller's thread; here, on the loop's thread, batches that are full or have
-lingered are queued. A queue keeps the order of `produce()` whatever is retried: everything else leans on that.
+`produce()` appends to a `RecordAccumulator` in the caller's thread; here, on the loop's thread, batches that are full
+or have lingered are queued. A queue keeps the order of `produce()` whatever is retried: everything else leans on that.
 
 It must not know the wire, leaders or producer ids. Read next: `machines.producer.sender`.
 """
@@ -17,7 +17,7 @@ from uuid import UUID
 
 from headrace.errors import KafkaError
 
-__all__ = ["Accumulator", "Buffer", "UnsealedBatch", "PartitionQueue", "ProducerBatch", "SealedBatch"]
+__all__ = ["BatchQueues", "Buffer", "UnsealedBatch", "PartitionQueue", "ProducerBatch", "SealedBatch"]
 
 
 class SealedBatch(Protocol):
@@ -39,7 +39,7 @@ class SealedBatch(Protocol):
 
 
 class UnsealedBatch(Protocol):
-    """What the producer needs of `records.OpenBatch`: a batch that takes no more records and is not sealed yet."""
+    """What the producer needs of `records.ClosedBatch`: a batch that takes no more records and is not sealed yet."""
 
     partition: int
     opened_at: float
@@ -48,7 +48,7 @@ class UnsealedBatch(Protocol):
 
 
 class Buffer(Protocol):
-    """What the accumulator needs of `records.TopicBuffer`."""
+    """What the accumulator needs of `records.RecordAccumulator`."""
 
     def ready(self, opened_before: float | None, held: Collection[int] = ()) -> list[Any]:
         """Take out full batches, and open ones of partitions not held whose first record came by `opened_before`."""
@@ -71,7 +71,7 @@ class ProducerBatch:
         sequence: number of its first record, -1 while it has none. It keeps its number through retries.
         stamped: the wire bytes have that number.
         uncertain: an earlier attempt may have been stored although no acknowledgement came.
-        void: its number follows one that was never stored, so it can not have been stored either.
+        void: its number follows one that was never stored, so it cannot have been stored either.
         reported: its delivery report was made; nothing more may be said about it.
     """
 
@@ -169,7 +169,7 @@ class PartitionQueue:
         return not any(b.ordinal < batch.ordinal for b in (*self.in_flight, *self.waiting))
 
 
-class Accumulator:
+class BatchQueues:
     """All queues of a producer.
 
     Args:

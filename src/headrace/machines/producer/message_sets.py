@@ -1,7 +1,7 @@
 """What brokers older than the batch format take: message sets instead of batches, and no compression that came later.
 
 The version of a request is only known where it is written, so `Send.for_version` calls this there. What an old format
-can not say is an error and never left out silently: headers (the records that have them fail alone), the numbers of
+cannot say is an error and never left out silently: headers (the records that have them fail alone), the numbers of
 idempotence, zstd.
 
 It must not know queues. Source: KIP-32, KIP-98, KIP-110. Read next: `records.legacy.conversion`.
@@ -70,7 +70,7 @@ def _check(topic: str, batch: Any, version: int) -> None:
         return
     if batch[_PRODUCER_ID] != _NO_PRODUCER:
         raise KafkaException(KafkaError(
-            KafkaError._UNSUPPORTED_FEATURE, f"{topic}: its leader is older than Kafka 0.11 and can not recognise "
+            KafkaError._UNSUPPORTED_FEATURE, f"{topic}: its leader is older than Kafka 0.11 and cannot recognise "
             "repeated records: set enable.idempotence to false"))
     if places_with_headers(batch):
         raise KafkaException(KafkaError(KafkaError.UNSUPPORTED_FOR_MESSAGE_FORMAT, f"{topic}: {NO_HEADERS}"))

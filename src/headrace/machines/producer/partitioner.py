@@ -2,7 +2,7 @@
 
 A topic's buffer draws a partition for each turn. This machine looks at the queues behind the buffers, after the sender
 has taken what can be sent, and gives the buffers the partitions' weights: the longer a queue, the less its partition
-weighs. What can not be reached weighs nothing, nor, if so wished, what is led elsewhere than in the client's rack.
+weighs. What cannot be reached weighs nothing, nor, if so wished, what is led elsewhere than in the client's rack.
 
 It sends nothing, and moves no record that has a partition: order and sequence numbers know nothing of it. It must not
 know keys. Came from: `machines.producer.batch_queue`. Read next: `records.topic_buffer`, which draws.
@@ -18,10 +18,10 @@ from typing import Protocol
 from headrace.errors import KafkaError
 from headrace.machines.cluster.metadata import Cluster
 from headrace.machines.machine import Event, Send
-from headrace.machines.producer.batch_queue import Accumulator, PartitionQueue
+from headrace.machines.producer.batch_queue import BatchQueues, PartitionQueue
 from headrace.wire.schema import Struct
 
-__all__ = ["Balance"]
+__all__ = ["PartitionLoadStats"]
 
 _PAUSE_S = 0.005
 """At most so often the queues are looked at."""
@@ -30,7 +30,7 @@ _MOST_WEIGHT = 1_000
 
 
 class Drawing(Protocol):
-    """What the balance needs of `records.TopicBuffer`."""
+    """What the balance needs of `records.RecordAccumulator`."""
 
     sticky: int
     partition_count: int
@@ -47,7 +47,7 @@ class Picture(Protocol):
     updates: int
 
 
-class Balance:
+class PartitionLoadStats:
     """The machine that weighs partitions.
 
     Args:
@@ -63,7 +63,7 @@ class Balance:
     alone, idle = True, False  # no other machine asks for the weights
 
     def __init__(
-        self, buffers: Mapping[str, Drawing], accumulator: Accumulator, metadata: Picture, *, adaptive: bool = True,
+        self, buffers: Mapping[str, Drawing], accumulator: BatchQueues, metadata: Picture, *, adaptive: bool = True,
         patience_s: float = 0.0, rack: str = "",
     ) -> None:
         self._buffers = buffers

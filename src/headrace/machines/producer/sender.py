@@ -1,7 +1,7 @@
 """The sender: turns queued batches into produce requests, and answers into delivery reports or retries.
 
 Each poll drains the partitions whose leader has room: one batch per partition and request, as many requests in flight
-per broker as allowed. `reactions` is the table of what each answer means, `sequences` numbers the batches.
+per broker as allowed. `error_actions` is the table of what each answer means, `sequences` numbers the batches.
 
 It must not know sockets or callers. Read next: `net.driver`, which sends what `poll` returns.
 """
@@ -16,19 +16,19 @@ from uuid import UUID
 
 from headrace.errors import KafkaError
 from headrace.machines.machine import REFUSALS, Event, Send
-from headrace.machines.producer.batch_queue import Accumulator, PartitionQueue, ProducerBatch
-from headrace.machines.producer.message_sets import produce_for_version
-from headrace.machines.producer.produce_request import produce_request
-from headrace.machines.producer.reactions import (
+from headrace.machines.producer.batch_queue import BatchQueues, PartitionQueue, ProducerBatch
+from headrace.machines.producer.error_actions import (
     HOPELESS,
-    Reaction,
+    ErrorAction,
     answer_error,
     answers_by_partition,
+    error_action,
     forgotten,
-    reaction_to,
 )
+from headrace.machines.producer.message_sets import produce_for_version
+from headrace.machines.producer.produce_request import produce_request
 from headrace.machines.producer.sequences import Sequences
-from headrace.machines.producer.splitting import divide, without_headers
+from headrace.machines.producer.split import split, without_headers
 from headrace.machines.producer.transactions import Transactions
 from headrace.slotted import slotted
 from headrace.types.records import TIMESTAMP_CREATE_TIME, TIMESTAMP_LOG_APPEND_TIME, NodeAddress
@@ -118,7 +118,7 @@ class Sender:
 
     def __init__(
         self,
-        accumulator: Accumulator,
+        accumulator: BatchQueues,
         sequences: Sequences,
         leaders: Leaders,
         limits: Limits,
@@ -276,26 +276,26 @@ class Sender:
     def _react(
         self, batch: ProducerBatch, answer: PartitionProduceResponse, endpoints: list[NodeAddress], now: float
     ) -> None:
-        reaction = reaction_to(answer.error_code)
-        if reaction is Reaction.STORED:
+        action = error_action(answer.error_code)
+        if action is ErrorAction.STORED:
             self._stored(batch, _done(batch, answer))
             return
         self._accumulator.settle(batch)
         error = answer_error(_name(batch), answer)
         hinted = False
-        if reaction is Reaction.MOVED:
+        if action is ErrorAction.MOVED:
             hinted = self._follow_leader(batch.queue, answer, endpoints, now)
-        if reaction is Reaction.FATAL:
+        if action is ErrorAction.FATAL:
             self._give_up(batch, error)
             self.fail_on(error)
-        elif reaction is Reaction.DIVIDE and not batch.reported:
-            for part, why in divide(batch, answer, error, self._accumulator, now, self._sequences.transactional):
+        elif action is ErrorAction.DIVIDE and not batch.reported:
+            for part, why in split(batch, answer, error, self._accumulator, now, self._sequences.transactional):
                 self._give_up(part, why)
-        elif reaction in (Reaction.FAIL, Reaction.DIVIDE) or (reaction is Reaction.NUMBER and not
+        elif action in (ErrorAction.FAIL, ErrorAction.DIVIDE) or (action is ErrorAction.NUMBER and not
                 self._sequences.on_refused(batch, forgotten(answer, batch.queue.last_offset))):
             self._give_up(batch, error)
         else:
-            uncertain = reaction in (Reaction.RETRY, Reaction.MOVED)
+            uncertain = action in (ErrorAction.RETRY, ErrorAction.MOVED)
             self._retry(batch, error, now, uncertain=uncertain, at_once=hinted)
 
     def _follow_leader(
@@ -366,7 +366,7 @@ class Sender:
         return bool(self._accumulator.waiting() or self._accumulator.in_flight())
 
     def fail(self, batch: ProducerBatch, error: KafkaError) -> None:
-        """A waiting batch can not be sent at all."""
+        """A waiting batch cannot be sent at all."""
         if not batch.reported:
             self._accumulator.drop(batch)
             self._give_up(batch, error)
@@ -375,7 +375,7 @@ class Sender:
         """Stop for good; nothing happens without an error, or when it has stopped."""
         if error is None or self.failed is not None:
             return
-        self.failed = KafkaError(error.code(), f"The producer can not go on: {error.str()}", fatal=True)
+        self.failed = KafkaError(error.code(), f"The producer cannot go on: {error.str()}", fatal=True)
         if self._transactions is not None:
             self._transactions.on_fatal(self.failed)
         self._events.insert(0, ProducerFailed(self.failed))  # who hears of a record must not be able to send another

@@ -1,7 +1,7 @@
 """Numbers that make retries safe: a producer id for the client, an epoch and sequences for each partition (KIP-98).
 
 A broker stores a batch only if its number follows the last one, and recognises the last five; so a batch keeps its
-number through all retries, and what may have been stored is never sent under a new number. When numbers can not go
+number through all retries, and what may have been stored is never sent under a new number. When numbers cannot go
 on (a batch was given up), the partition *closes*: numbered batches are resolved first, then it starts again at zero in
 the next epoch (KIP-360). Epochs are per partition here: brokers compare them per partition, and so one partition's
 trouble does not stop the others.
@@ -22,7 +22,7 @@ from headrace.machines.machine import ANY_NODE, REFUSALS, Send
 from headrace.machines.producer.batch_queue import PartitionQueue, ProducerBatch
 from headrace.wire.messages.producer.produce import InitProducerIdRequest, InitProducerIdResponse
 
-__all__ = ["MAX_EPOCH", "Sequences", "number_behind", "restart"]
+__all__ = ["MAX_EPOCH", "Sequences", "increment_sequence", "restart"]
 
 MAX_EPOCH: Final = 32_767
 _SEQUENCE_MASK: Final = 0x7FFFFFFF  # after 2^31 - 1 comes 0
@@ -89,7 +89,7 @@ class Sequences:
     def on_error(self, error: KafkaError, now: float) -> KafkaError | None:
         """No producer id came: ask again later, or return the error when that is useless."""
         if error.code() == KafkaError._UNSUPPORTED_FEATURE:
-            error = KafkaError(error.code(), "the brokers are older than Kafka 0.11 and can not tell repeated records: "
+            error = KafkaError(error.code(), "the brokers are older than Kafka 0.11 and cannot tell repeated records: "
                                "set enable.idempotence to false, and some may be stored twice")
         self._asking, self._last_error = False, error
         self.asks = self.enabled and self._producer_id < 0
@@ -144,7 +144,7 @@ class Sequences:
             return
         if batch.sequence < 0:
             batch.sequence = queue.next_sequence
-            queue.next_sequence = number_behind(batch.sequence, batch.count)
+            queue.next_sequence = increment_sequence(batch.sequence, batch.count)
         batch.stamped = True
         if batch.sealed is not None:
             batch.sealed.stamp(queue.producer_id, queue.epoch, batch.sequence, self.transactional)
@@ -196,7 +196,7 @@ class Sequences:
         return True
 
 
-def number_behind(sequence: int, count: int) -> int:
+def increment_sequence(sequence: int, count: int) -> int:
     """The number that follows those of `count` records."""
     return (sequence + count) & _SEQUENCE_MASK
 

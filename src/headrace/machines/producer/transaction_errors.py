@@ -28,7 +28,7 @@ class ErrorClass(Enum):
 
     RETRY = "a passing state: ask again after a backoff"
     MOVED = "another broker is the coordinator: look for it, then ask again"
-    ABORT = "this transaction can not be committed"
+    ABORT = "this transaction cannot be committed"
     ABORT_AND_BUMP = "nor can its numbers be used any more"
     FENCED = "another producer has this transactional id now, or the coordinator gave up the transaction"
     FATAL = "this producer can never write"

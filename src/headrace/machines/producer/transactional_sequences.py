@@ -78,5 +78,5 @@ class TransactionalSequences(Sequences):
         return queue.closing
 
     def on_given_up(self, batch: ProducerBatch, error: KafkaError) -> None:
-        """A batch is reported as failed: the transaction can not be committed."""
+        """A batch is reported as failed: the transaction cannot be committed."""
         self._transactions.on_batch_failed(error, sent=batch.sequence >= 0, uncertain=batch.uncertain)

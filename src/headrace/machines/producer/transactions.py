@@ -80,7 +80,7 @@ class TxnState(Enum):
     COMMITTING = "commit_transaction() is under way"
     ABORTING = "abort_transaction() is under way"
     ABORTABLE_ERROR = "the transaction must be aborted"
-    FATAL_ERROR = "the producer can not go on"
+    FATAL_ERROR = "the producer cannot go on"
 
 
 _T = TxnState
@@ -147,7 +147,7 @@ class _Contents:
     started: bool = False  # the coordinator may know of it
     confirmed: bool = False  # something of it is stored, so the transaction before is over
     uncertain: bool = False  # a request of it may still arrive somewhere
-    bump: bool = False  # its numbers can not be used any more
+    bump: bool = False  # its numbers cannot be used any more
     ending: bool = False  # the coordinator was asked to end it: nothing more can get in
     end_uncertain: bool = False  # it may have done so
 
@@ -239,7 +239,7 @@ class Transactions:
         return self._known_version
 
     def add_offsets(self, offsets: Iterable[TopicPartition], member: ConsumerGroupMetadata) -> KafkaError | None:
-        """Put a consumer's offsets into the transaction; an error if that can not be begun."""
+        """Put a consumer's offsets into the transaction; an error if that cannot be begun."""
         if self.state in (TxnState.ABORTABLE_ERROR, TxnState.FATAL_ERROR):
             return self.error
         if self.state is not TxnState.IN_TRANSACTION:
@@ -269,7 +269,7 @@ class Transactions:
     def _wrong_state(self, call: str) -> KafkaError:
         busy = self.state in _UNDER_WAY
         return KafkaError(KafkaError._CONFLICT if busy else KafkaError._STATE,
-                          f"{call}() can not be called now: {self.state.value}", retriable=busy)
+                          f"{call}() cannot be called now: {self.state.value}", retriable=busy)
 
     @property
     def last_error(self) -> KafkaError | None:
@@ -330,7 +330,7 @@ class Transactions:
         self._contents.confirmed = True
 
     def on_record_failed(self, error: KafkaError) -> None:
-        """A record was reported as failed: what it belongs to can not be committed."""
+        """A record was reported as failed: what it belongs to cannot be committed."""
         if not self._contents.ending:  # else it came too late, and belongs to no transaction
             self._doom(error, bump=False)
 

@@ -30,7 +30,7 @@ def mechanism_source(config: Mapping[str, Any], clock: Clock, jitter: Callable[[
         jitter: gives numbers in [0, 1).
 
     Raises:
-        ConfigError: a property can not be used.
+        ConfigError: a property cannot be used.
         DependencyError: the mechanism needs a package that is not installed.
     """
     if not config["security.protocol"].startswith("sasl"):
@@ -64,7 +64,7 @@ def _oauth(config: Mapping[str, Any], clock: Clock, jitter: Callable[[], float])
     from headrace.net.auth.tokens import TokenSource, from_callback, parse_extensions, unsecured
 
     extensions = parse_extensions(config["sasl.oauthbearer.extensions"])
-    OAuthBearer("t", extensions)  # what can not be sent shows now
+    OAuthBearer("t", extensions)  # what cannot be sent shows now
     if config["sasl.oauthbearer.method"] == "oidc":
         from headrace.net.auth.oidc import token_endpoint
 

@@ -30,7 +30,7 @@ def token_endpoint(config: Mapping[str, Any], extensions: Mapping[str, str]) -> 
     """What gets one token from the endpoint that the properties name.
 
     Raises:
-        ConfigError: the CA certificates can not be loaded.
+        ConfigError: the CA certificates cannot be loaded.
     """
     url = urlsplit(config["sasl.oauthbearer.token.endpoint.url"])
     context = None

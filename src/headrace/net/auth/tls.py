@@ -32,7 +32,7 @@ def tls_context(config: Mapping[str, Any]) -> ssl.SSLContext | None:
     """The TLS settings of a client; None when it speaks plaintext.
 
     Raises:
-        ConfigError: a certificate or key can not be read, or they do not fit together.
+        ConfigError: a certificate or key cannot be read, or they do not fit together.
         DependencyError: a PKCS#12 file is given and the package cryptography is not installed.
     """
     if "ssl" not in config["security.protocol"]:
@@ -56,7 +56,7 @@ def load_authorities(
     """Trust the certificates that two properties name, a file and PEM text, besides those that are trusted already.
 
     Raises:
-        ConfigError: they can not be loaded.
+        ConfigError: they cannot be loaded.
     """
     path, pem = config[path_name], config[pem_name]
     if not path and not pem:
@@ -71,7 +71,7 @@ def load_authorities(
         raise
     except (OSError, ValueError) as error:  # ssl.SSLError is an OSError
         name = f'"{path_name}" ({config[path_name]})' if path else f'"{pem_name}"'
-        raise ConfigError(f"{name} can not be loaded ({_reason(error)}): expected CA certificates in PEM") from None
+        raise ConfigError(f"{name} cannot be loaded ({_reason(error)}): expected CA certificates in PEM") from None
 
 
 def _versions(config: Mapping[str, Any]) -> tuple[ssl.TLSVersion, ssl.TLSVersion]:
@@ -92,7 +92,7 @@ def _load_revocations(context: ssl.SSLContext, path: str) -> None:
     try:
         context.load_verify_locations(path)
     except (OSError, ValueError) as error:
-        raise ConfigError(f'"ssl.crl.location" ({path}) can not be loaded ({_reason(error)}): expected certificate '
+        raise ConfigError(f'"ssl.crl.location" ({path}) cannot be loaded ({_reason(error)}): expected certificate '
                           "revocation lists in PEM") from None
     context.verify_flags |= ssl.VERIFY_CRL_CHECK_LEAF
 
@@ -161,7 +161,7 @@ def _load_identity(context: ssl.SSLContext, config: Mapping[str, Any]) -> None:
     except ConfigError:
         raise
     except (OSError, ValueError) as error:
-        raise ConfigError(f"{used[0]} ({shown or 'hidden'}) can not be loaded ({_reason(error)}): expected PEM that "
+        raise ConfigError(f"{used[0]} ({shown or 'hidden'}) cannot be loaded ({_reason(error)}): expected PEM that "
                           'belongs together, and the right "ssl.key.password"') from None
 
 
@@ -215,7 +215,7 @@ def _store(name: str, path: str, password: str) -> tuple[Any, list[Any]]:
     try:
         found = pkcs12.load_pkcs12(data, password.encode() or None)
     except ValueError as error:
-        raise ConfigError(f'"{name}" ({path}) can not be loaded ({error}): expected PKCS#12 or PEM, and the right '
+        raise ConfigError(f'"{name}" ({path}) cannot be loaded ({error}): expected PKCS#12 or PEM, and the right '
                           f'"{_PASSWORDS[name]}"') from None
     certificates = [found.cert, *found.additional_certs] if found.cert is not None else found.additional_certs
     return found.key, [entry.certificate for entry in certificates]

@@ -120,7 +120,7 @@ def parse_extensions(text: str) -> dict[str, str]:
     """
     pairs = [part.partition("=") for part in text.split(",") if part.strip()]
     if not all(name.strip() and sign for name, sign, _ in pairs):
-        raise ConfigError('"sasl.oauthbearer.extensions" can not be read: expected name=value,name=value')
+        raise ConfigError('"sasl.oauthbearer.extensions" cannot be read: expected name=value,name=value')
     return {name.strip(): value.strip() for name, _, value in pairs}
 
 
@@ -156,7 +156,7 @@ def unsecured(config: str, extensions: Mapping[str, str]) -> Callable[[], Awaita
     """What makes one unsigned token after the other.
 
     Raises:
-        ConfigError: `config` can not be read.
+        ConfigError: `config` cannot be read.
     """
     unsecured_token(config, extensions, 0.0)  # what is wrong with it shows now
 
@@ -175,9 +175,9 @@ def unsecured_token(config: str, extensions: Mapping[str, str], now: float) -> T
         now: seconds since the epoch.
 
     Raises:
-        ConfigError: it can not be read, or names no principal.
+        ConfigError: it cannot be read, or names no principal.
     """
-    bad = ConfigError('"sasl.oauthbearer.config" can not be read: expected principal=NAME, and possibly scope=A,B '
+    bad = ConfigError('"sasl.oauthbearer.config" cannot be read: expected principal=NAME, and possibly scope=A,B '
                       "life=SECONDS principalClaimName=NAME scopeClaimName=NAME extension_NAME=VALUE")
     known = {"principal": "", "scope": "", "life": str(_UNSECURED_LIFE_S), "principalClaimName": "sub",
              "scopeClaimName": "scope"}

@@ -56,7 +56,7 @@ def to_arrow(
     columns: Collection[str] | None = None,
     max_rows: int | None = None,
 ) -> tuple[pyarrow.RecordBatch, int]:
-    """Fetched bytes as a record batch.
+    """CompletedFetch bytes as a record batch.
 
     Args:
         data: whole Kafka batches; a part of one at the end is left out.
@@ -184,13 +184,13 @@ class Rows:
     def __len__(self) -> int:
         return self._count
 
-    def append_to(self, topic_buffer: records.TopicBuffer, start: int = 0, teller: object = None) -> int:
+    def append_to(self, topic_buffer: records.RecordAccumulator, start: int = 0, teller: object = None) -> int:
         """Append the rows from `start` on, as many as the producer's budget allows.
 
         Args:
             topic_buffer: where to.
             start: the first row.
-            teller: what `OpenBatch.runs` is to name for these rows.
+            teller: what `ClosedBatch.runs` is to name for these rows.
 
         Returns:
             Rows appended; fewer than there are when the budget is used up.
@@ -204,7 +204,7 @@ class Rows:
 
 
 def append_columns(
-    topic_buffer: records.TopicBuffer,
+    topic_buffer: records.RecordAccumulator,
     key: pyarrow.Array | None,
     value: pyarrow.Array | None,
     partition: pyarrow.Array | None = None,

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from headrace.errors import BufferFullError
 from headrace.records.batch import MAX_DECOMPRESSED_BYTES, Cursor
 from headrace.records.message import Message
-from headrace.records.topic_buffer import TopicBuffer
+from headrace.records.topic_buffer import RecordAccumulator
 
 __all__ = ["MAX_COLUMN_BYTES", "BinaryColumn", "BinaryInput", "Columns", "HeaderColumn", "append_columns",
            "read_columns"]
@@ -161,7 +161,7 @@ def _headers(rows: list[list[tuple[str, bytes | None]] | None]) -> HeaderColumn:
 
 
 def append_columns(
-    buffer: TopicBuffer,
+    buffer: RecordAccumulator,
     start: int,
     stop: int,
     key: BinaryInput | None,
@@ -182,7 +182,7 @@ def append_columns(
         partitions: 32-bit partition numbers by row, -1 for the partitioner.
         timestamps: 64-bit milliseconds by row, 0 for now.
         headers: the lists, the names and the values.
-        teller: kept once for the rows that come together in a batch, in `OpenBatch.runs`.
+        teller: kept once for the rows that come together in a batch, in `ClosedBatch.runs`.
 
     Returns:
         Rows appended.

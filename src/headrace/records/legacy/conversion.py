@@ -50,7 +50,7 @@ def upgrade(
         found = legacy.read_set(view, info.position, left, check_crcs=True, stored=False)
         if info.codec:
             if codec not in (0, info.codec):
-                raise CorruptRecordError("message sets of different codecs can not become one batch")
+                raise CorruptRecordError("message sets of different codecs cannot become one batch")
             codec = info.codec
             left -= found.size
         for _, key, value, (kind, timestamp) in found.records:

@@ -83,7 +83,7 @@ def read_info(make: Callable[[tuple[int, ...]], _Info], view: memoryview, positi
         stored: it comes from a log; before that its offset may be anything (a client's).
 
     Raises:
-        CorruptRecordError: its header can not be true.
+        CorruptRecordError: its header cannot be true.
     """
     if len(view) - position < 18:
         return None

@@ -76,7 +76,7 @@ def write_message_set(
 
 
 def refuse_zstd(codec: int, magic: int) -> None:
-    """Raise UNSUPPORTED_COMPRESSION_TYPE for the codec that message sets can not have (KIP-110)."""
+    """Raise UNSUPPORTED_COMPRESSION_TYPE for the codec that message sets cannot have (KIP-110)."""
     if codec == ZSTD:
         raise KafkaException(KafkaError(
             KafkaError.UNSUPPORTED_COMPRESSION_TYPE, f"zstd is not allowed in message format {magic}; formats 0 and 1 "

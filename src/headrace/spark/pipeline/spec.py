@@ -137,7 +137,7 @@ def load_pipeline(path: Path) -> PipelineSpec:
     try:
         text = path.read_text(encoding="utf-8")
     except OSError as error:
-        raise ConfigError(f"can not read the pipeline file {path}: {error.strerror}") from None
+        raise ConfigError(f"cannot read the pipeline file {path}: {error.strerror}") from None
     return parse_pipeline(text, str(path))
 
 

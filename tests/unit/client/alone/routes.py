@@ -97,7 +97,7 @@ def test_the_way_out_and_the_way_of_the_report_are_those_of_the_page(servers):
             trace.here(lambda: producer.poll(0))
             trace.on_the_loop(False)
             assert reports == [None]
-            written = trace.at("Outlet.write")
+            written = trace.at("FrameWriter.write")
             return (files(trace.entered[:written + 1]),
                     files(trace.entered[trace.at("Connection.get_buffer", written):]))
 

@@ -119,7 +119,7 @@ def test_questions_are_answered_together(broker: EmbeddedBroker) -> None:
     asyncio.run(main())
 
 
-def test_an_offset_that_can_not_be_found_in_time_says_so(broker: EmbeddedBroker) -> None:
+def test_an_offset_that_cannot_be_found_in_time_says_so(broker: EmbeddedBroker) -> None:
     async def main() -> KafkaError | None:
         async with AIOConsumer(properties(broker)) as reader:
             [found] = await reader.offsets_for_times([TopicPartition("nowhere", 0, 1)], timeout=0.3)

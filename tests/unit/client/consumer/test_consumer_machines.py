@@ -27,7 +27,7 @@ def broker() -> Iterator[EmbeddedBroker]:
         yield broker
 
 
-class Asked:
+class SessionPartition:
     """The topics of the metadata requests that reached a broker, None for all topics."""
 
     def __init__(self, broker: EmbeddedBroker) -> None:
@@ -64,15 +64,15 @@ def reader(broker: EmbeddedBroker) -> Iterator[Consumer]:
 
 
 @pytest.fixture
-def asked(broker: EmbeddedBroker) -> Asked:
-    return Asked(broker)
+def asked(broker: EmbeddedBroker) -> SessionPartition:
+    return SessionPartition(broker)
 
 
 def topics(reader: Consumer) -> set[str]:
     return {tp.topic for tp in reader.assignment()}
 
 
-def test_a_consumer_asks_for_all_topics_only_while_it_has_a_pattern(asked: Asked, reader: Consumer) -> None:
+def test_a_consumer_asks_for_all_topics_only_while_it_has_a_pattern(asked: SessionPartition, reader: Consumer) -> None:
     assert asked.settle(reader) == []
     reader.subscribe(["^log-"])
     poll_until(reader, lambda: topics(reader) == {"log-1", "log-2"})
@@ -87,7 +87,7 @@ def test_a_consumer_asks_for_all_topics_only_while_it_has_a_pattern(asked: Asked
     assert asked.settle(reader) == []
 
 
-def test_a_consumer_forgets_topics_that_it_does_not_read_any_more(asked: Asked, reader: Consumer) -> None:
+def test_a_consumer_forgets_topics_that_it_does_not_read_any_more(asked: SessionPartition, reader: Consumer) -> None:
     reader.assign([TopicPartition("log-1", 0, OFFSET_BEGINNING)])
     assert asked.settle(reader) == ["log-1"]
     reader.incremental_assign([TopicPartition("other", 0, 0)])
@@ -101,7 +101,7 @@ def test_a_consumer_forgets_topics_that_it_does_not_read_any_more(asked: Asked, 
 
 
 def test_a_leader_asks_for_what_other_members_read_as_well(
-    broker: EmbeddedBroker, asked: Asked, reader: Consumer
+    broker: EmbeddedBroker, asked: SessionPartition, reader: Consumer
 ) -> None:
     """For it must notice when their partitions change."""
     reader.subscribe(["log-1"])

@@ -1,4 +1,4 @@
-"""Interceptors see every record and what became of it, and can not hurt the producer or each other (KIP-42)."""
+"""Interceptors see every record and what became of it, and cannot hurt the producer or each other (KIP-42)."""
 
 import asyncio
 import contextlib
@@ -503,7 +503,7 @@ class Asynchronous(ProducerInterceptor):
     ("Plain", "package.module.Class"),
     (object, "expected a class derived from headrace.ProducerInterceptor"),
     ([5], "expected a class derived from"),
-    (NeedsArguments, "can not be made without arguments.*give an object"),
+    (NeedsArguments, "cannot be made without arguments.*give an object"),
     (Asynchronous, "on_send of .*Asynchronous.* must be a plain function"),
 ])
 def test_what_is_no_interceptor_is_refused_with_the_property_and_the_remedy(broker, entry, text):

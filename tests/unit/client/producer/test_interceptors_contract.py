@@ -71,7 +71,7 @@ def test_they_share_the_names_of_properties_but_none_can_change_what_the_next_on
     assert seen == [7, 7]
 
 
-def test_a_property_of_theirs_can_not_take_the_name_of_one_of_the_producers(broker):
+def test_a_property_of_theirs_cannot_take_the_name_of_one_of_the_producers(broker):
     with pytest.raises(ConfigError, match=r'"linger\.ms"'):
         making(broker, interceptor(), **{"linger.ms": "as the interceptor likes"})
 
@@ -166,7 +166,7 @@ def test_behind_a_first_one_that_raises_the_next_gets_the_record_of_the_client(b
 
 
 def test_one_that_depends_on_the_change_of_another_meets_records_without_it(broker, caplog):
-    """Why Java advises against such pipelines: the second can not know that the first has failed."""
+    """Why Java advises against such pipelines: the second cannot know that the first has failed."""
     calls = []
 
     def number(record):

@@ -8,7 +8,7 @@ import pytest
 from headrace.client.producer.producer_calls import ProducerCalls
 from headrace.client.waits import Wait
 from headrace.errors import BufferFullError, ClientClosedError, KafkaError, KafkaException
-from headrace.records import Budget
+from headrace.records import BufferPool
 
 UNKNOWN = KafkaError(KafkaError._UNKNOWN_TOPIC, "denied")
 RECORD = ("t", b"v", None, -1, 0, None)
@@ -29,7 +29,7 @@ class Buffers:
         return topic not in self.all
 
 
-class Deliveries:
+class DeliveryReportQueue:
     def __init__(self):
         self.has_at_once = self.pending = False
         self.callers, self.served, self.here = 0, 0, False
@@ -50,7 +50,7 @@ class Engine:
 
     def __init__(self, room=0):
         self.config = Config({"max.block.ms": 60_000})
-        self.budget, self.buffers, self.deliveries = Budget(0, 1 << 20), Buffers(), Deliveries()
+        self.budget, self.buffers, self.deliveries = BufferPool(0, 1 << 20), Buffers(), DeliveryReportQueue()
         self.closed, self.transactions = False, None
         self.room, self.appended, self.noted = room, [], []
 

@@ -151,7 +151,7 @@ def test_a_child_that_is_forked_while_a_thread_closes_waits_for_nobody(conf):
     assert closing.answer() is True
 
 
-def test_a_callback_of_send_can_not_wait_for_what_only_its_own_thread_can_bring(conf):
+def test_a_callback_of_send_cannot_wait_for_what_only_its_own_thread_can_bring(conf):
     with Producer(conf) as producer:
         refused = []
 

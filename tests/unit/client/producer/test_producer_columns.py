@@ -170,7 +170,7 @@ def test_rows_without_a_timestamp_are_of_now_and_those_without_a_partition_follo
 
 def test_none_takes_no_column_and_other_names_others(broker, topic, producer):
     table = pa.table({"value": ["v"], "key": [1.5], "partition": ["north"], "other": [b"o"]})
-    with pytest.raises(TypeError, match=r"column 'key' can not be the key: it is double, .*key=None"):
+    with pytest.raises(TypeError, match=r"column 'key' cannot be the key: it is double, .*key=None"):
         producer.produce_arrow(topic, table)
     producer.produce_arrow(topic, table, value="other", key=None, partition=None).result(10)
     (message,) = read(broker, topic, 1)
@@ -180,7 +180,7 @@ def test_none_takes_no_column_and_other_names_others(broker, topic, producer):
 @pytest.mark.parametrize(("table", "roles", "error", "text"), [
     ({"v": ["x"]}, {}, ValueError, "there is no column 'value' for value.*the columns are v$"),
     ({"value": ["x"]}, {"key": "Key"}, ValueError, "there is no column 'Key' for key.*the columns are value$"),
-    ({"value": [1]}, {}, TypeError, "column 'value' can not be the value: it is int64, and must be binary or string"),
+    ({"value": [1]}, {}, TypeError, "column 'value' cannot be the value: it is int64, and must be binary or string"),
     ({"value": ["x"], "partition": [1.0]}, {}, TypeError, "column 'partition' .* it is double, .* partition=None"),
     ({"value": ["x"], "timestamp": ["y"]}, {}, TypeError, "column 'timestamp' .* it is string, and must be a time"),
     ({"value": ["x"], "headers": [["y"]]}, {}, TypeError, "column 'headers' .* must be a list of structs"),
@@ -188,7 +188,7 @@ def test_none_takes_no_column_and_other_names_others(broker, topic, producer):
     ({"value": ["x"]}, {"value": None}, TypeError, "value takes the name of a column, not None"),
     ({"value": ["x"], "partition": [1 << 40]}, {}, TypeError, "column partition must be integers"),
 ], ids=str)
-def test_what_can_not_be_sent_is_named_with_a_remedy(topic, producer, table, roles, error, text):
+def test_what_cannot_be_sent_is_named_with_a_remedy(topic, producer, table, roles, error, text):
     with pytest.raises(error, match=text):
         producer.produce_arrow(topic, pa.table(table), **roles)
 

@@ -4,21 +4,21 @@ import math
 
 import pytest
 
-from headrace.client.producer.reports import Deliveries
+from headrace.client.producer.reports import DeliveryReportQueue
 from headrace.errors import KafkaError
 from headrace.machines.producer.batch_queue import PartitionQueue, ProducerBatch
 from headrace.machines.producer.sender import BatchDone
-from headrace.records import Budget, TopicBuffer
+from headrace.records import BufferPool, RecordAccumulator
 
 
 class Producer:
-    """The parts round a `Deliveries`: a buffer, a budget and a count of changes."""
+    """The parts round a `DeliveryReportQueue`: a buffer, a budget and a count of changes."""
 
     def __init__(self, only_errors=False):
-        self.budget = Budget(100, 1_000_000)
-        self.buffer = TopicBuffer("t", 1, self.budget)
+        self.budget = BufferPool(100, 1_000_000)
+        self.buffer = RecordAccumulator("t", 1, self.budget)
         self.changes = 0
-        self.deliveries = Deliveries(self.budget, only_errors, self.on_change)
+        self.deliveries = DeliveryReportQueue(self.budget, only_errors, self.on_change)
 
     def on_change(self):
         self.changes += 1

@@ -14,7 +14,7 @@ from headrace.broker import server
 from headrace.broker.storage.producer_state import ProducerStates
 from headrace.error_codes import CODES
 from headrace.errors import FatalError
-from headrace.machines.producer.reactions import REACTIONS, Reaction
+from headrace.machines.producer.error_actions import ERROR_ACTIONS, ErrorAction
 from headrace.records import scan
 from headrace.testing import Action, EmbeddedBroker, Fault
 from headrace.wire.messages.cluster.metadata import MetadataRequest
@@ -100,22 +100,22 @@ def test_after_new_metadata_the_batch_is_sent_again(broker, producer, code):
     assert asked
 
 
-def codes_with(*reactions):
-    found = [code for code, reaction in REACTIONS.items() if reaction in reactions]
+def codes_with(*actions):
+    found = [code for code, action in ERROR_ACTIONS.items() if action in actions]
     return pytest.mark.parametrize("code", found, ids=[KafkaError(code).name() for code in found])
 
 
-@codes_with(Reaction.REJECTED, Reaction.RETRY, Reaction.MOVED)
+@codes_with(ErrorAction.REJECTED, ErrorAction.RETRY, ErrorAction.MOVED)
 def test_when_retries_are_over_the_error_says_whether_the_record_may_be_stored(broker, code):
     given = answer(broker, code, times=2)
     with Producer({"bootstrap.servers": broker.bootstrap_servers, "retry.backoff.ms": 10, "retries": 1,
                    "enable.idempotence": False}) as producer:
         ((_, error, _),) = send(producer, b"v")
-    assert (error.code(), error.maybe_applied) == (code, REACTIONS[code] is not Reaction.REJECTED)
+    assert (error.code(), error.maybe_applied) == (code, ERROR_ACTIONS[code] is not ErrorAction.REJECTED)
     assert len(given) == 2
 
 
-@codes_with(Reaction.NUMBER)
+@codes_with(ErrorAction.NUMBER)
 def test_a_refused_number_of_what_may_be_stored_is_reported_as_such(broker, producer, code):
     assert send(producer, b"first") == [(b"first", None, 0)]
     answer(broker, KafkaError.REQUEST_TIMED_OUT)
@@ -125,7 +125,7 @@ def test_a_refused_number_of_what_may_be_stored_is_reported_as_such(broker, prod
     assert send(producer, b"next") == [(b"next", None, 1)]
 
 
-@codes_with(Reaction.NUMBER)
+@codes_with(ErrorAction.NUMBER)
 def test_a_refused_number_dooms_a_transaction(broker, transactional, code):
     answer(broker, code)
     ((_, error, _),) = send(transactional, b"v")
@@ -177,7 +177,7 @@ def test_a_producer_that_may_not_write_fails_as_a_whole(broker, producer, code):
     answer(broker, code)
     ((_, error, _),) = send(producer, b"v")
     assert error.code() == code
-    with pytest.raises(FatalError, match="can not go on"):
+    with pytest.raises(FatalError, match="cannot go on"):
         producer.produce("t", b"next")
     assert broker.end_offsets("t") == [0]
 
@@ -326,12 +326,12 @@ def test_the_brokers_time_is_reported_where_it_sets_the_timestamps(broker, produ
     assert abs(stamp - time.time() * 1000) < 60_000
 
 
-def test_every_documented_code_has_a_reaction_and_a_test_that_is_run_with_it():
-    listed = {CODES[code].kafka_name for code in REACTIONS}
+def test_every_documented_code_has_an_action_and_a_test_that_is_run_with_it():
+    listed = {CODES[code].kafka_name for code in ERROR_ACTIONS}
     assert set(DOCUMENTED.split()) <= listed
     made = [node for node in ast.parse(Path(__file__).read_text()).body if isinstance(node, ast.FunctionDef)]
     with_codes = {node.name for node in made if any(ast.unparse(each) == "codes" for each in node.decorator_list)}
-    for code in REACTIONS:
+    for code in ERROR_ACTIONS:
         if code:
             outcome, test = produce_errors_page.row_of(code)
             assert outcome

@@ -1,4 +1,4 @@
-"""The producer at brokers from before record batches: it writes message sets, and says what these can not hold."""
+"""The producer at brokers from before record batches: it writes message sets, and says what these cannot hold."""
 
 from __future__ import annotations
 

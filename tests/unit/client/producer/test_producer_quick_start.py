@@ -121,7 +121,7 @@ def test_the_manual_program_erases_what_was_delivered(broker, props, topic):
             del to_be_sent[metadata.record_id]
 
     with KafkaAsyncProducer(props, MANUAL) as producer:
-        for number, (key, value) in to_be_sent.items():  # it can not change meanwhile: callbacks wait for poll_events
+        for number, (key, value) in to_be_sent.items():  # it cannot change meanwhile: callbacks wait for poll_events
             producer.send(ProducerRecord(topic, value, key, 0, record_id=number), acknowledged)
         assert len(to_be_sent) == 20
         while to_be_sent:
@@ -214,7 +214,7 @@ def test_a_record_borrows_its_memory_until_send_has_copied_it(broker, props, top
         (b"value1", b"key0", [("h", b"head1")]), (b"value2", b"key0", [("h", b"head2")])]
 
 
-def test_the_report_of_a_record_that_can_not_be_sent_has_memory_of_its_own(props):
+def test_the_report_of_a_record_that_cannot_be_sent_has_memory_of_its_own(props):
     told, value, header = [], bytearray(b"value"), bytearray(b"head")
     with KafkaAsyncProducer(props, MANUAL) as producer:
         producer.send(ProducerRecord("a b", value, "kéy", 3, {"h": header}), lambda *report: told.append(report))
@@ -403,7 +403,7 @@ def test_callbacks_run_while_the_sending_thread_goes_on(props):
 
 
 @pytest.mark.parametrize("partition", [-2, 2**31, 2**70])
-def test_a_partition_that_can_not_exist_is_unknown_everywhere(props, partition):
+def test_a_partition_that_cannot_exist_is_unknown_everywhere(props, partition):
     told, record = [], ProducerRecord("one", b"v", partition=partition)
     with KafkaAsyncProducer(props) as producer:
         producer.send(record, lambda metadata, error: told.append((metadata.record_id, error)))

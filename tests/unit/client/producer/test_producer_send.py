@@ -136,7 +136,7 @@ def test_only_failed_records_are_reported_to_callbacks_if_so_configured_but_futu
     assert polled == []
 
 
-def test_a_future_can_not_be_cancelled_for_a_record_can_not_be_taken_back(producer):
+def test_a_future_cannot_be_cancelled_for_a_record_cannot_be_taken_back(producer):
     future = producer.send(ProducerRecord("one", b"v"))
     assert not future.cancel()
     assert future.result(10).has_offset()

@@ -135,7 +135,7 @@ def test_a_failure_that_the_callback_was_told_need_not_be_asked_for(run):
     (ProducerRecord("one", b"v", partition=7), KafkaError._UNKNOWN_PARTITION),
     (ProducerRecord("one", b"x" * 1_000_001), KafkaError.MSG_SIZE_TOO_LARGE),
 ])
-def test_what_can_not_be_stored_is_refused_at_once(run, record, code):
+def test_what_cannot_be_stored_is_refused_at_once(run, record, code):
     async def work(producer):
         with pytest.raises(KafkaException) as caught:
             await producer.send(record)

@@ -369,7 +369,7 @@ def test_a_callback_may_send_flush_and_close(broker, props):
     assert not callers()
 
 
-def test_a_callback_can_not_wait_for_room(props):
+def test_a_callback_cannot_wait_for_room(props):
     told, done = [], threading.Event()
 
     def callback(metadata, error):
@@ -416,7 +416,7 @@ def test_producers_that_come_and_go_leave_no_thread(props):
 
 
 @pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
-def test_a_forked_child_can_not_use_its_parents_producer_but_can_make_its_own(props):
+def test_a_forked_child_cannot_use_its_parents_producer_but_can_make_its_own(props):
     told = []
     producer = KafkaAsyncProducer(props)
     producer.send(ProducerRecord("one", b"v"), lambda metadata, error: told.append(error))

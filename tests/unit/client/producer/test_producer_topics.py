@@ -5,18 +5,18 @@ from types import SimpleNamespace
 
 import pytest
 
-from headrace.client.producer.topics import TopicBuffers
+from headrace.client.producer.topics import TopicAccumulators
 from headrace.config import PRODUCER, Config
 from headrace.errors import ClientClosedError, KafkaError, KafkaException
 from headrace.machines.cluster.metadata import Cluster, PartitionInfo, TopicInfo
-from headrace.records import Budget
+from headrace.records import BufferPool
 
 
 def topics(max_messages=100, **properties):
     config = Config(PRODUCER, {"bootstrap.servers": "localhost:1", **{k.replace("_", "."): v
                                                                       for k, v in properties.items()}})
-    budget, wanted = Budget(max_messages, 1_000_000), []
-    return SimpleNamespace(made=TopicBuffers(config, budget, wanted.append), budget=budget, wanted=wanted)
+    budget, wanted = BufferPool(max_messages, 1_000_000), []
+    return SimpleNamespace(made=TopicAccumulators(config, budget, wanted.append), budget=budget, wanted=wanted)
 
 
 def cluster(partitions=2, error=None):

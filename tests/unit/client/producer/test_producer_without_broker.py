@@ -13,9 +13,9 @@ import pytest
 
 from headrace.client.producer.aio_producer import AIOProducer
 from headrace.client.producer.producer import Producer
-from headrace.client.producer.producer_calls import Pace
+from headrace.client.producer.producer_calls import Backpressure
 from headrace.errors import BufferFullError, ClientClosedError, ConfigError, KafkaError, KafkaException
-from headrace.records import Budget
+from headrace.records import BufferPool
 
 
 @pytest.fixture
@@ -64,8 +64,8 @@ def test_poll_returns_when_its_time_is_over(producer):
 
 
 def test_who_is_far_ahead_of_the_brokers_rests_for_four_fifths_of_the_time_at_most():
-    budget, woken, here, moment = Budget(0, 1 << 40), [], [], [100.0]
-    pace = Pace(lambda: woken.append(1), budget, lambda: bool(here))
+    budget, woken, here, moment = BufferPool(0, 1 << 40), [], [], [100.0]
+    pace = Backpressure(lambda: woken.append(1), budget, lambda: bool(here))
 
     def naps(calls, work_s):
         slept = []
@@ -190,7 +190,7 @@ def test_ctrl_c_interrupts_a_wait(nobody, call):
 
 
 @pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
-def test_a_forked_child_can_not_use_its_parents_producer(producer):
+def test_a_forked_child_cannot_use_its_parents_producer(producer):
     producer.produce("t", b"1")
     child = os.fork()
     if child == 0:

@@ -151,7 +151,7 @@ def test_a_partition_that_is_none_is_refused_once_the_topic_is_known(partition, 
 
 
 @pytest.mark.parametrize("topic", ["", "a b", "a" * 300])
-def test_a_topic_that_can_not_be_is_reported(topic, of):
+def test_a_topic_that_cannot_be_is_reported(topic, of):
     same(lambda kafka: delivered(of(kafka, message_timeout_ms=5000), b"v", topic=topic))
 
 
@@ -247,7 +247,7 @@ def test_a_topic_that_is_not_there_has_its_error_and_one_that_may_be_made_is_mad
         assert same(made)
 
 
-def test_brokers_that_can_not_be_reached_have_no_topics(nowhere):
+def test_brokers_that_cannot_be_reached_have_no_topics(nowhere):
     assert same(lambda kafka: nowhere(kafka).list_topics(timeout=0.4))[:2] == ("KafkaException", -195)
 
 

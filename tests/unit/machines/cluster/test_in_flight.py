@@ -61,7 +61,7 @@ def test_a_reply_that_nobody_asked_for_is_refused() -> None:
         InFlightRequests("me").take(b"\0\0\0\0\0\0")
 
 
-def test_a_reply_that_can_not_be_read_leaves_its_request_in_flight() -> None:
+def test_a_reply_that_cannot_be_read_leaves_its_request_in_flight() -> None:
     pipeline = InFlightRequests("me")
     sent = call()
     pipeline.push(sent)
@@ -112,7 +112,7 @@ def test_a_request_without_reply_that_the_kernel_never_takes_is_overdue_and_lost
     assert len(pipeline) == 0
 
 
-def test_a_request_that_can_not_be_written_is_not_in_flight() -> None:
+def test_a_request_that_cannot_be_written_is_not_in_flight() -> None:
     pipeline = InFlightRequests("me")
     send = Send(1, MetadataRequest(topics=[], include_topic_authorized_operations=True), 5.0)
     send.version = 1

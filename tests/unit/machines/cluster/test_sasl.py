@@ -96,7 +96,7 @@ def test_a_malformed_challenge_is_a_protocol_error(first: bytes) -> None:
 
 
 @pytest.mark.parametrize("final", ["v=" + base64.b64encode(bytes(32)).decode(), "v=", "x=y", "e=invalid-proof"])
-def test_a_broker_that_can_not_prove_that_it_knows_the_password_is_refused(final: str) -> None:
+def test_a_broker_that_cannot_prove_that_it_knows_the_password_is_refused(final: str) -> None:
     mechanism = scram()
     mechanism.step(SERVER_FIRST.encode())
     with pytest.raises(KafkaException) as failed:
@@ -130,14 +130,14 @@ def test_a_complaint_about_the_token_is_answered_so_that_the_broker_can_say_no()
 
 
 @pytest.mark.parametrize("token", ["", "q w", "q\x01w", "ä"])
-def test_a_token_that_can_not_be_sent_is_refused_and_not_shown(token: str) -> None:
+def test_a_token_that_cannot_be_sent_is_refused_and_not_shown(token: str) -> None:
     with pytest.raises(KafkaException) as failed:
         OAuthBearer(token, {})
     assert not token or token not in failed.value.error.str()
 
 
 @pytest.mark.parametrize("extensions", [{"auth": "x"}, {"a1": "x"}, {"": "x"}, {"a": "\x01"}, {"a": ""}])
-def test_an_extension_that_can_not_be_sent_is_refused(extensions: dict[str, str]) -> None:
+def test_an_extension_that_cannot_be_sent_is_refused(extensions: dict[str, str]) -> None:
     with pytest.raises(ConfigError, match="SASL extension"):
         OAuthBearer("t", extensions)
 

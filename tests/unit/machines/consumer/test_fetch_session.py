@@ -7,18 +7,18 @@ from uuid import UUID
 import pytest
 
 from headrace.errors import KafkaError
-from headrace.machines.consumer.fetch_session import Asked, FetchSession
+from headrace.machines.consumer.fetch_session import FetchSession, SessionPartition
 from headrace.machines.consumer.subscription import Key
 from headrace.wire.messages.consumer.fetch import FetchRequest, FetchResponse
 
 T, U = UUID(int=1), UUID(int=2)
 
 
-def asked(offset: int, topic_id: UUID = T) -> Asked:
-    return Asked(topic_id, offset, 5, 1000)
+def asked(offset: int, topic_id: UUID = T) -> SessionPartition:
+    return SessionPartition(topic_id, offset, 5, 1000)
 
 
-def fill(session: FetchSession, wanted: dict[Key, Asked]) -> FetchRequest:
+def fill(session: FetchSession, wanted: dict[Key, SessionPartition]) -> FetchRequest:
     request = FetchRequest(max_wait_ms=500, min_bytes=1)
     session.fill(request, wanted)
     return request
@@ -32,7 +32,7 @@ def forgotten(request: FetchRequest) -> list[tuple[str, int]]:
     return [(t.topic, p) for t in request.forgotten_topics_data for p in t.partitions]
 
 
-def opened(wanted: dict[Key, Asked]) -> FetchSession:
+def opened(wanted: dict[Key, SessionPartition]) -> FetchSession:
     session = FetchSession()
     fill(session, wanted)
     assert session.on_reply(FetchResponse(session_id=77))

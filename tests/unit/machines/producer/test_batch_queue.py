@@ -3,7 +3,7 @@
 import math
 from types import SimpleNamespace
 
-from headrace.machines.producer.batch_queue import Accumulator, PartitionQueue, ProducerBatch
+from headrace.machines.producer.batch_queue import BatchQueues, PartitionQueue, ProducerBatch
 
 
 class Buffer:
@@ -31,7 +31,7 @@ def seal(batch: ProducerBatch) -> None:
 
 
 def accumulator(buffer, linger_s=0.02, message_timeout_s=10.0):
-    return Accumulator({"t": buffer}, linger_s, message_timeout_s, seal)
+    return BatchQueues({"t": buffer}, linger_s, message_timeout_s, seal)
 
 
 def three_in_flight(queue: PartitionQueue) -> list[ProducerBatch]:

@@ -4,8 +4,8 @@ import math
 from types import SimpleNamespace
 
 from headrace.machines.cluster.metadata import Cluster, PartitionInfo, TopicInfo
-from headrace.machines.producer.batch_queue import Accumulator
-from headrace.machines.producer.partitioner import Balance
+from headrace.machines.producer.batch_queue import BatchQueues
+from headrace.machines.producer.partitioner import PartitionLoadStats
 
 
 class Buffer:
@@ -31,10 +31,10 @@ class Setting:
     def __init__(self, leaders=(1, 2, 3), **how):
         self.buffer = Buffer(len(leaders))
         self.buffers = {"t": self.buffer}
-        self.accumulator = Accumulator({}, 0.0, math.inf, seal)
+        self.accumulator = BatchQueues({}, 0.0, math.inf, seal)
         self.metadata = SimpleNamespace(cluster=None, updates=0)
         self.lead(*leaders)
-        self.balance = Balance(self.buffers, self.accumulator, self.metadata, **how)
+        self.balance = PartitionLoadStats(self.buffers, self.accumulator, self.metadata, **how)
         self.now = 0.0
 
     def lead(self, *leaders):

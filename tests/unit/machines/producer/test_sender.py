@@ -7,8 +7,8 @@ from uuid import UUID
 import pytest
 
 from headrace.errors import KafkaError
-from headrace.machines.producer.batch_queue import Accumulator
-from headrace.machines.producer.reactions import REACTIONS, Reaction, reaction_to
+from headrace.machines.producer.batch_queue import BatchQueues
+from headrace.machines.producer.error_actions import ERROR_ACTIONS, ErrorAction, error_action
 from headrace.machines.producer.sender import BatchDone, Limits, ProducerFailed, Sender
 from headrace.machines.producer.sequences import Sequences
 from headrace.wire.messages.producer.produce import (
@@ -45,7 +45,7 @@ class Cluster:
         self.opened = []
         self.now = 10.0
         timeout_s = limits.get("message_timeout_s", 300.0)
-        self.accumulator = Accumulator({"t": self}, 0.0, timeout_s, self.seal)
+        self.accumulator = BatchQueues({"t": self}, 0.0, timeout_s, self.seal)
         sequences = Sequences(idempotent, 30.0, lambda attempt: 0.1)
         limits = Limits(**{"max_in_flight": 5, **limits})
         self.sender = Sender(self.accumulator, sequences, self, limits, lambda attempt: 0.1)
@@ -184,7 +184,8 @@ def test_without_acknowledgements_a_written_request_is_success():
     assert (done.error, done.base_offset) == (None, -1)
 
 
-@pytest.mark.parametrize("code", [c for c, r in REACTIONS.items() if r in (Reaction.RETRY, Reaction.REJECTED)])
+@pytest.mark.parametrize("code", [c for c, action in ERROR_ACTIONS.items()
+                                  if action in (ErrorAction.RETRY, ErrorAction.REJECTED)])
 def test_a_passing_error_is_retried_after_the_backoff(code):
     cluster = Cluster()
     cluster.add()
@@ -194,10 +195,10 @@ def test_a_passing_error_is_retried_after_the_backoff(code):
     assert cluster.poll() == []
     cluster.now += 0.1
     assert len(cluster.poll()) == 1
-    assert send.context[0].uncertain == (REACTIONS[code] is Reaction.RETRY)
+    assert send.context[0].uncertain == (ERROR_ACTIONS[code] is ErrorAction.RETRY)
 
 
-@pytest.mark.parametrize("code", [code for code, reaction in REACTIONS.items() if reaction is Reaction.MOVED])
+@pytest.mark.parametrize("code", [code for code, action in ERROR_ACTIONS.items() if action is ErrorAction.MOVED])
 def test_a_moved_leader_is_looked_up_before_the_retry(code):
     cluster = Cluster()
     cluster.add()
@@ -431,8 +432,8 @@ def test_an_answer_that_leaves_a_batch_out_is_retried():
 
 
 def test_every_code_that_the_error_table_calls_retriable_is_retried():
-    assert reaction_to(KafkaError.COORDINATOR_LOAD_IN_PROGRESS) is Reaction.RETRY
-    assert reaction_to(KafkaError.TOPIC_EXCEPTION) is Reaction.FAIL
+    assert error_action(KafkaError.COORDINATOR_LOAD_IN_PROGRESS) is ErrorAction.RETRY
+    assert error_action(KafkaError.TOPIC_EXCEPTION) is ErrorAction.FAIL
 
 
 def test_an_endless_message_timeout_leaves_the_request_timeout():

@@ -1,4 +1,4 @@
-"""A batch that can not be stored as one is sent in parts: which records, in which order, under which numbers."""
+"""A batch that cannot be stored as one is sent in parts: which records, in which order, under which numbers."""
 
 import math
 from uuid import UUID
@@ -6,10 +6,10 @@ from uuid import UUID
 import pytest
 
 from headrace.errors import KafkaError
-from headrace.machines.producer.batch_queue import Accumulator
+from headrace.machines.producer.batch_queue import BatchQueues
 from headrace.machines.producer.sender import BatchDone, Limits, Sender
 from headrace.machines.producer.sequences import Sequences
-from headrace.records import Budget, Cursor, TopicBuffer, scan
+from headrace.records import BufferPool, Cursor, RecordAccumulator, scan
 from headrace.wire.messages.producer.produce import (
     BatchIndexAndErrorMessage,
     InitProducerIdRequest,
@@ -27,9 +27,9 @@ class Leader:
 
     def __init__(self, idempotent=True, **limits):
         self.now = 1e9  # every record has lingered
-        self.budget = Budget(1000, 1 << 20)
-        self.buffer = TopicBuffer("t", 1, self.budget)
-        self.accumulator = Accumulator({"t": self.buffer}, 0.0, math.inf, self.seal)
+        self.budget = BufferPool(1000, 1 << 20)
+        self.buffer = RecordAccumulator("t", 1, self.budget)
+        self.accumulator = BatchQueues({"t": self.buffer}, 0.0, math.inf, self.seal)
         sequences = Sequences(idempotent, 30.0, lambda attempt: 0.1)
         self.sender = Sender(self.accumulator, sequences, self, Limits(**limits), lambda n: 0.1)
 

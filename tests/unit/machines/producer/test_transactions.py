@@ -410,7 +410,7 @@ def test_the_transaction_before_is_waited_for_with_short_waits_at_first(one):
 
 
 @pytest.mark.parametrize("code", [K._UNSUPPORTED_FEATURE, K._AUTHENTICATION, K._SSL])
-def test_a_failure_that_asking_again_can_not_cure_is_fatal(either, code):
+def test_a_failure_that_asking_again_cannot_cure_is_fatal(either, code):
     either.opened().writing()
     either.lose(either.ending(Operation.COMMIT), K(code))
     error = either.done()[Operation.COMMIT]
@@ -437,7 +437,7 @@ def test_why_an_operation_takes_long_is_known(either):
     assert either.machine.last_error == K.CONCURRENT_TRANSACTIONS
 
 
-# A new epoch after anything uncertain (version 1), or after numbers that can not be used any more
+# A new epoch after anything uncertain (version 1), or after numbers that cannot be used any more
 
 
 def recovered(driven: Driven) -> int:
@@ -554,7 +554,7 @@ def test_a_producer_that_was_replaced_while_it_waited_for_its_epoch_is_told_at_t
 
 
 @pytest.mark.parametrize("version", [0, 1, 2])
-def test_brokers_before_kafka_2_5_can_not_go_on_after_an_uncertain_end(version):
+def test_brokers_before_kafka_2_5_cannot_go_on_after_an_uncertain_end(version):
     driven = Driven(1)
     driven.machine.begin(Operation.INIT)
     send = driven.expect(InitProducerIdRequest)

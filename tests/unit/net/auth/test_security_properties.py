@@ -74,7 +74,7 @@ def test_the_options_of_each_of_java_s_modules_are_taken_over() -> None:
     ({**SASL, "sasl.mechanism": "OAUTHBEARER", "sasl.oauthbearer.token.endpoint.url": "https://h"}, "client.id"),
     ({**SASL, "sasl.mechanism": "OAUTHBEARER", "sasl.oauthbearer.token.endpoint.url": "h/t",
       "sasl.oauthbearer.client.id": "i", "sasl.oauthbearer.client.secret": "s"}, "expected https://host/path"),
-    ({**PLAIN, "sasl.jaas.config": "username=hunter2"}, "can not be read"),
+    ({**PLAIN, "sasl.jaas.config": "username=hunter2"}, "cannot be read"),
     ({**PLAIN, "sasl.jaas.config": 'a.ScramLoginModule required username="u" password="p";'}, "does not go with"),
     ({**PLAIN, "sasl.jaas.config": "a.LdapLoginModule required;"}, "not known"),
     ({**PLAIN, "sasl.username": "v", "sasl.jaas.config": 'required username="u" password="p";'}, "different values"),
@@ -175,7 +175,7 @@ def shake_hands(client: ssl.SSLContext, server: ssl.SSLContext) -> Any:
     ({"ssl.enabled.protocols": "TLSv1.1"}, "ssl.enabled.protocols"),
     ({"ssl.enabled.protocols": "TLSv1.3", "ssl.protocol": "TLSv1.2"}, "ssl.protocol"),
 ])
-def test_what_can_not_be_used_is_refused_and_named(given: dict[str, str], text: str, files: dict[str, str]) -> None:
+def test_what_cannot_be_used_is_refused_and_named(given: dict[str, str], text: str, files: dict[str, str]) -> None:
     with pytest.raises(ConfigError) as refused:
         context(**{name: files.get(value, value) for name, value in given.items()})
     assert text in str(refused.value)

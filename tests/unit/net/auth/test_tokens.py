@@ -130,7 +130,7 @@ def test_an_unsecured_token_says_what_its_description_says() -> None:
 
 @pytest.mark.parametrize("config", ["", "scope=x", "principal=a life=soon", "principal=a life=0", "principal=a x=y",
                                     "principal='a"])
-def test_a_description_that_can_not_be_read_is_refused(config: str) -> None:
+def test_a_description_that_cannot_be_read_is_refused(config: str) -> None:
     with pytest.raises(ConfigError, match=r"sasl\.oauthbearer\.config"):
         unsecured_token(config, {}, 0.0)
 

@@ -132,7 +132,7 @@ def test_a_run_that_takes_what_there_is_and_stops_reads_a_table_once():
 
 
 def test_a_missing_file_is_named(tmp_path):
-    with pytest.raises(ConfigError, match=r"can not read the pipeline file .*nothing\.toml: No such file"):
+    with pytest.raises(ConfigError, match=r"cannot read the pipeline file .*nothing\.toml: No such file"):
         load_pipeline(tmp_path / "nothing.toml")
 
 

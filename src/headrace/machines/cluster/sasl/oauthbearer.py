@@ -25,8 +25,8 @@ class OAuthBearer:
         extensions: further names and values for the broker.
 
     Raises:
-        ConfigError: an extension has a name or value that can not be sent.
-        KafkaException: the token has characters that can not be sent.
+        ConfigError: an extension has a name or value that cannot be sent.
+        KafkaException: the token has characters that cannot be sent.
     """
 
     name = "OAUTHBEARER"
@@ -38,7 +38,7 @@ class OAuthBearer:
             raise refused("the OAuth token is empty or has characters that a bearer token must not have")
         for name, value in extensions.items():
             if not _NAME.fullmatch(name) or name == "auth" or not _VALUE.fullmatch(value):
-                raise ConfigError(f'the SASL extension "{name}" can not be sent: its name must be letters, and not '
+                raise ConfigError(f'the SASL extension "{name}" cannot be sent: its name must be letters, and not '
                                   '"auth"; its value printable ASCII')
         parts = [f"auth=Bearer {token}", *(f"{name}={value}" for name, value in extensions.items())]
         self._token = ("n,,\x01" + "\x01".join(parts) + "\x01\x01").encode()

@@ -1,7 +1,7 @@
 """SCRAM-SHA-256 and SCRAM-SHA-512: both sides prove that they know the password, and neither says it.
 
 Name and password are taken as UTF-8 as they are. RFC 5802 would have them prepared by SASLprep; Kafka's broker and
-tools store credentials without it, so that a client which prepares a password can not log in where SASLprep changes it.
+tools store credentials without it, so that a client which prepares a password cannot log in where SASLprep changes it.
 Source: RFC 5802, RFC 7677, KIP-84, KIP-48 (Java: `ScramSaslClient`, `ScramFormatter`).
 """
 

@@ -58,7 +58,7 @@ class DescribeConfigsResourceResult(Struct):
     value: String | None = field()
     """Value of the entry; null when it is a secret."""
     read_only: Bool = field()
-    """The entry can not be changed."""
+    """The entry cannot be changed."""
     is_default: Bool = field("0")
     """Nobody has set the value."""
     config_source: Int8 = field("1+", default=-1, ignorable=True)

@@ -73,7 +73,7 @@ class CreatableTopicConfigs(Struct):
     value: String | None = field("5+")
     """Value of the entry; null when it is a secret."""
     read_only: Bool = field("5+")
-    """The entry can not be changed."""
+    """The entry cannot be changed."""
     config_source: Int8 = field("5+", default=-1, ignorable=True)
     """Where the value is set: 1 topic, 2 broker, 3 cluster default, 4 static, 5 default, 6 broker logger, 7 client
     metrics, 8 group.

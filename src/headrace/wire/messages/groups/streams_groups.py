@@ -437,7 +437,7 @@ class DescribedStreamsGroup(Struct):
     assignment_epoch: Int32 = field()
     """Group epoch that the plan was made for."""
     topology: DescribedTopology | None = field(default=None)
-    """DescribedTopology of the application; null when the group can not be described."""
+    """DescribedTopology of the application; null when the group cannot be described."""
     members: Array[DescribedStreamsMember] = field()
     """Members of the group."""
     authorized_operations: Int32 = field(default=-(2**31))

@@ -57,7 +57,7 @@ class ProduceRequest(Request, key=0, versions="0-13", flexible="9+"):
     acks: Int16 = field()
     """Who must have the records before the answer: 0 nobody, 1 the leader, -1 all replicas that are in sync.
 
-    There is no answer to 0, not even an error: when a partition can not take its records the broker closes the
+    There is no answer to 0, not even an error: when a partition cannot take its records the broker closes the
     connection, so that the client asks for metadata anew.
     """
     timeout_ms: Int32 = field()

@@ -13,19 +13,19 @@ from typing import Final
 from headrace.errors import KafkaError
 from headrace.machines.machine import LOST
 
-__all__ = ["OF_CONNECTIONS", "OF_COORDINATORS", "OF_LEADERS", "OffsetReaction", "offset_reaction"]
+__all__ = ["OF_CONNECTIONS", "OF_COORDINATORS", "OF_LEADERS", "OffsetErrorAction", "offset_error_action"]
 
 
-class OffsetReaction(Enum):
+class OffsetErrorAction(Enum):
     """What to do about an error code."""
 
     MOVED = "another broker leads or coordinates: look for it, and ask again after a pause"
     RETRY = "a passing state: ask again after a pause"
-    FAIL = "asking again can not help: tell whoever asked"
+    FAIL = "asking again cannot help: tell whoever asked"
 
 
-_K, _R = KafkaError, OffsetReaction
-OF_LEADERS: Final[Mapping[int, OffsetReaction]] = {
+_K, _R = KafkaError, OffsetErrorAction
+OF_LEADERS: Final[Mapping[int, OffsetErrorAction]] = {
     _K.NOT_LEADER_FOR_PARTITION: _R.MOVED,
     _K.FENCED_LEADER_EPOCH: _R.MOVED,
     _K.UNKNOWN_LEADER_EPOCH: _R.MOVED,
@@ -37,7 +37,7 @@ OF_LEADERS: Final[Mapping[int, OffsetReaction]] = {
 }
 """Answers to ListOffsets."""
 
-OF_COORDINATORS: Final[Mapping[int, OffsetReaction]] = {
+OF_COORDINATORS: Final[Mapping[int, OffsetErrorAction]] = {
     _K.NO_ERROR: _R.RETRY,  # an answer that leaves out what was asked
     _K.NOT_COORDINATOR: _R.MOVED,
     _K.COORDINATOR_NOT_AVAILABLE: _R.MOVED,
@@ -49,13 +49,13 @@ OF_COORDINATORS: Final[Mapping[int, OffsetReaction]] = {
 }
 """Answers to OffsetFetch and OffsetCommit."""
 
-OF_CONNECTIONS: Final[Mapping[int, OffsetReaction]] = {
+OF_CONNECTIONS: Final[Mapping[int, OffsetErrorAction]] = {
     **dict.fromkeys(LOST, _R.RETRY),
     KafkaError._TIMED_OUT: _R.RETRY,
 }
 """Requests that were not answered. Offsets may be committed twice: it does no harm."""
 
 
-def offset_reaction(table: Mapping[int, OffsetReaction], code: int) -> OffsetReaction:
+def offset_error_action(table: Mapping[int, OffsetErrorAction], code: int) -> OffsetErrorAction:
     """What to do about an error code: what a table does not list is told to whoever asked."""
-    return table.get(code, OffsetReaction.FAIL)
+    return table.get(code, OffsetErrorAction.FAIL)

@@ -8,7 +8,7 @@ records, s to s+n-1 in two pieces, so what follows keeps its number, and if an e
 after all, the broker refuses both halves as out of order and they are reported as of unknown fate. A rest has fewer
 records than the batch had numbers, and a gap would stand before what follows. But as the batch was not stored, nothing
 behind it was, and `machines.producer.sequences` begins a new epoch for the rest and all that follows. Where an earlier
-attempt may have been stored, or a transaction can not be committed any more, the rest is not sent but fails as well.
+attempt may have been stored, or a transaction cannot be committed any more, the rest is not sent but fails as well.
 
 It must not know requests or time. Read next: `machines.producer.sequences`.
 """
@@ -19,19 +19,19 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from headrace.errors import KafkaError
-from headrace.machines.producer.batch_queue import Accumulator, ProducerBatch, UnsealedBatch
+from headrace.machines.producer.batch_queue import BatchQueues, ProducerBatch, UnsealedBatch
 from headrace.machines.producer.message_sets import NO_HEADERS, places_with_headers
-from headrace.machines.producer.sequences import number_behind
+from headrace.machines.producer.sequences import increment_sequence
 from headrace.wire.messages.producer.produce import PartitionProduceResponse
 
-__all__ = ["TOO_LARGE", "divide", "set_aside", "without_headers"]
+__all__ = ["TOO_LARGE", "split", "set_aside", "without_headers"]
 
 TOO_LARGE: Final = (KafkaError.MSG_SIZE_TOO_LARGE, KafkaError.RECORD_LIST_TOO_LARGE)
 """Codes of a batch that is more than the broker's `max.message.bytes` or `segment.bytes`."""
 
 
-def divide(
-    batch: ProducerBatch, answer: PartitionProduceResponse, error: KafkaError, accumulator: Accumulator, now: float,
+def split(
+    batch: ProducerBatch, answer: PartitionProduceResponse, error: KafkaError, accumulator: BatchQueues, now: float,
     transactional: bool,
 ) -> list[tuple[ProducerBatch, KafkaError]]:
     """Queue what can be stored of a settled batch.
@@ -57,10 +57,10 @@ def divide(
 
 
 def set_aside(
-    batch: ProducerBatch, reasons: Mapping[int, str], error: KafkaError, accumulator: Accumulator, now: float, *,
+    batch: ProducerBatch, reasons: Mapping[int, str], error: KafkaError, accumulator: BatchQueues, now: float, *,
     keep_rest: bool = True,
 ) -> list[tuple[ProducerBatch, KafkaError]]:
-    """Part a settled batch from records that can not be stored, and queue the rest.
+    """Part a settled batch from records that cannot be stored, and queue the rest.
 
     Args:
         batch: its last attempt stored nothing.
@@ -91,12 +91,12 @@ def set_aside(
 
 
 def without_headers(
-    batch: ProducerBatch, error: KafkaError, accumulator: Accumulator, now: float
+    batch: ProducerBatch, error: KafkaError, accumulator: BatchQueues, now: float
 ) -> list[tuple[ProducerBatch, KafkaError]]:
     """Queue what can be stored of a settled batch whose request could not be written for an older broker.
 
     Returns:
-        What is to be given up, and why, as `divide`: records with headers if these are what the broker does not take.
+        What is to be given up, and why, as `split`: records with headers if these are what the broker does not take.
     """
     if error.code() != KafkaError.UNSUPPORTED_FOR_MESSAGE_FORMAT or batch.sealed is None or batch.reported:
         return [(batch, error)]
@@ -107,7 +107,7 @@ def without_headers(
     return []
 
 
-def _halve(batch: ProducerBatch, error: KafkaError, accumulator: Accumulator, now: float) -> bool:
+def _halve(batch: ProducerBatch, error: KafkaError, accumulator: BatchQueues, now: float) -> bool:
     """False if the batch is one record and has no halves."""
     if batch.count < 2:
         return False
@@ -126,7 +126,7 @@ def _because(batch: ProducerBatch, reason: str | None, error: KafkaError) -> Kaf
 def _put_in_place(batch: ProducerBatch, parts: Sequence[int], error: KafkaError) -> list[ProducerBatch]:
     """Divide a settled batch. The parts are not queued, but there is a place for each."""
     opened: Any = batch.open
-    made: list[UnsealedBatch] = opened.divide(parts)
+    made: list[UnsealedBatch] = opened.split(parts)
     queue, sequence = batch.queue, batch.sequence
     for follower in queue.followers(batch):
         follower.ordinal += len(made) - 1
@@ -139,11 +139,11 @@ def _put_in_place(batch: ProducerBatch, parts: Sequence[int], error: KafkaError)
         successor.uncertain, successor.void = batch.uncertain, batch.void
         successor.sequence = sequence
         if sequence >= 0:
-            sequence = number_behind(sequence, part.count)
+            sequence = increment_sequence(sequence, part.count)
         batches.append(successor)
     return batches
 
 
-def _send_again(part: ProducerBatch, accumulator: Accumulator, now: float) -> None:
+def _send_again(part: ProducerBatch, accumulator: BatchQueues, now: float) -> None:
     accumulator.requeue(part, now)
     accumulator.seal(part)

@@ -3,8 +3,8 @@
 import pytest
 
 from headrace.errors import KafkaError, KafkaException
+from headrace.machines.producer.error_actions import ERROR_ACTIONS, ErrorAction, error_action, forgotten
 from headrace.machines.producer.message_sets import places_with_headers, produce_for_version
-from headrace.machines.producer.reactions import REACTIONS, Reaction, forgotten, reaction_to
 from headrace.records import GZIP, NONE, ZSTD, BatchBuilder, scan
 from headrace.wire.messages.producer.produce import (
     PartitionProduceData,
@@ -30,9 +30,9 @@ def magic_of(request):
 
 
 def test_a_code_that_is_not_listed_is_sent_again_only_where_the_table_of_codes_calls_it_retriable():
-    unlisted = [code for code in range(1, 130) if code not in REACTIONS]
-    assert {reaction_to(code) for code in unlisted} == {Reaction.RETRY, Reaction.FAIL}
-    assert all((reaction_to(code) is Reaction.RETRY) is KafkaError(code).retriable() for code in unlisted)
+    unlisted = [code for code in range(1, 130) if code not in ERROR_ACTIONS]
+    assert {error_action(code) for code in unlisted} == {ErrorAction.RETRY, ErrorAction.FAIL}
+    assert all((error_action(code) is ErrorAction.RETRY) is KafkaError(code).retriable() for code in unlisted)
 
 
 @pytest.mark.parametrize(("code", "log_start_offset", "last_offset", "told"), [
@@ -70,7 +70,7 @@ def test_a_request_of_an_old_version_carries_message_sets(version, magic):
     (2, request_of(headers=[(b"h", b"x")]), KafkaError.UNSUPPORTED_FOR_MESSAGE_FORMAT),
     (2, request_of(producer_id=7), KafkaError._UNSUPPORTED_FEATURE),
 ])
-def test_what_an_old_broker_can_not_store_is_an_error(version, request_, code):
+def test_what_an_old_broker_cannot_store_is_an_error(version, request_, code):
     with pytest.raises(KafkaException) as caught:
         produce_for_version(request_, version)
     assert caught.value.error == code

@@ -11,10 +11,10 @@ from headrace.errors import KafkaError, KafkaException
 from headrace.machines.machine import Send
 from headrace.wire.schema import Response, Struct
 
-__all__ = ["OneShot"]
+__all__ = ["PendingReply"]
 
 
-class OneShot:
+class PendingReply:
     """The caller of a single request. One that has given up is not told.
 
     Args:

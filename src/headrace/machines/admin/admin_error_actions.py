@@ -11,10 +11,10 @@ from typing import Final
 
 from headrace.errors import KafkaError
 
-__all__ = ["ADMIN_REACTIONS", "AdminReaction", "admin_reaction"]
+__all__ = ["ADMIN_REACTIONS", "AdminErrorAction", "admin_error_action"]
 
 
-class AdminReaction(Enum):
+class AdminErrorAction(Enum):
     """What to do about an error code."""
 
     MOVED = "another broker has to be asked, now or soon: ask again after a pause, with new metadata"
@@ -22,7 +22,7 @@ class AdminReaction(Enum):
 
 
 _K = KafkaError
-ADMIN_REACTIONS: Final[Mapping[int, AdminReaction]] = dict.fromkeys((
+ADMIN_REACTIONS: Final[Mapping[int, AdminErrorAction]] = dict.fromkeys((
     _K.NOT_CONTROLLER,
     _K.NOT_COORDINATOR,
     _K.COORDINATOR_NOT_AVAILABLE,
@@ -35,9 +35,9 @@ ADMIN_REACTIONS: Final[Mapping[int, AdminReaction]] = dict.fromkeys((
     _K.OFFSET_NOT_AVAILABLE,
     KafkaError._UNKNOWN_BROKER,
     KafkaError._TRANSPORT,
-), AdminReaction.MOVED)
+), AdminErrorAction.MOVED)
 
 
-def admin_reaction(code: int) -> AdminReaction:
+def admin_error_action(code: int) -> AdminErrorAction:
     """What to do about an error code."""
-    return ADMIN_REACTIONS.get(code, AdminReaction.ANSWER)
+    return ADMIN_REACTIONS.get(code, AdminErrorAction.ANSWER)

@@ -11,10 +11,10 @@ from typing import Final
 
 from headrace.errors import KafkaError
 
-__all__ = ["GROUP_REACTIONS", "GroupReaction", "group_reaction"]
+__all__ = ["GROUP_REACTIONS", "GroupErrorAction", "group_error_action"]
 
 
-class GroupReaction(Enum):
+class GroupErrorAction(Enum):
     """What to do about an error code."""
 
     DROPPED = "the coordinator does not know this member, or its generation, any more: its partitions are lost"
@@ -25,20 +25,20 @@ class GroupReaction(Enum):
     REFUSED = "only the user or an administrator can mend it: tell the application"
 
 
-GROUP_REACTIONS: Final[Mapping[int, GroupReaction]] = {
-    KafkaError.UNKNOWN_MEMBER_ID: GroupReaction.DROPPED,
-    KafkaError.ILLEGAL_GENERATION: GroupReaction.DROPPED,
-    KafkaError.FENCED_INSTANCE_ID: GroupReaction.FENCED,
-    KafkaError.NOT_COORDINATOR: GroupReaction.MOVED,
-    KafkaError.COORDINATOR_NOT_AVAILABLE: GroupReaction.MOVED,
-    KafkaError.REBALANCE_IN_PROGRESS: GroupReaction.REBALANCE,
+GROUP_REACTIONS: Final[Mapping[int, GroupErrorAction]] = {
+    KafkaError.UNKNOWN_MEMBER_ID: GroupErrorAction.DROPPED,
+    KafkaError.ILLEGAL_GENERATION: GroupErrorAction.DROPPED,
+    KafkaError.FENCED_INSTANCE_ID: GroupErrorAction.FENCED,
+    KafkaError.NOT_COORDINATOR: GroupErrorAction.MOVED,
+    KafkaError.COORDINATOR_NOT_AVAILABLE: GroupErrorAction.MOVED,
+    KafkaError.REBALANCE_IN_PROGRESS: GroupErrorAction.REBALANCE,
 }
 """Codes that are not listed are retried when the table of error codes calls them retriable, and reported otherwise."""
 
 
-def group_reaction(code: int) -> GroupReaction:
+def group_error_action(code: int) -> GroupErrorAction:
     """What to do about an error code."""
     listed = GROUP_REACTIONS.get(code)
     if listed is not None:
         return listed
-    return GroupReaction.RETRY if KafkaError(code).retriable() else GroupReaction.REFUSED
+    return GroupErrorAction.RETRY if KafkaError(code).retriable() else GroupErrorAction.REFUSED

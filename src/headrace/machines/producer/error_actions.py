@@ -13,10 +13,12 @@ from uuid import UUID
 from headrace.errors import KafkaError
 from headrace.wire.messages.producer.produce import PartitionProduceResponse, ProduceLeaderIdAndEpoch, ProduceResponse
 
-__all__ = ["HOPELESS", "REACTIONS", "Reaction", "answer_error", "answers_by_partition", "forgotten", "reaction_to"]
+__all__ = [
+    "ERROR_ACTIONS", "HOPELESS", "ErrorAction", "answer_error", "answers_by_partition", "error_action", "forgotten",
+]
 
 
-class Reaction(enum.Enum):
+class ErrorAction(enum.Enum):
     """What an error code in a produce response means for its batch."""
 
     STORED = "the broker has it"
@@ -24,51 +26,51 @@ class Reaction(enum.Enum):
     REJECTED = "not stored, for a passing reason: send again after a backoff"
     MOVED = "ask for metadata, then send to the new leader; it may have been stored"
     NUMBER = "the sequence number was refused: `machines.producer.sequences` decides"
-    DIVIDE = "not stored as one: `splitting` sends it in parts, and reports what can not be stored at all"
+    DIVIDE = "not stored as one: `split` sends it in parts, and reports what cannot be stored at all"
     FAIL = "no retry can help: report it"
     FATAL = "no record of this producer can be stored: report all and stop"
 
 
-REACTIONS: Final[Mapping[int, Reaction]] = {
-    KafkaError.NO_ERROR: Reaction.STORED,
-    KafkaError.DUPLICATE_SEQUENCE_NUMBER: Reaction.STORED,  # a retry of what is stored already; the offset is lost
-    KafkaError.INVALID_MSG: Reaction.REJECTED,  # damaged on the way
-    KafkaError.NOT_ENOUGH_REPLICAS: Reaction.REJECTED,
-    KafkaError.THROTTLING_QUOTA_EXCEEDED: Reaction.REJECTED,
-    KafkaError.NOT_ENOUGH_REPLICAS_AFTER_APPEND: Reaction.RETRY,
-    KafkaError.REQUEST_TIMED_OUT: Reaction.RETRY,
-    KafkaError.UNKNOWN_TOPIC_OR_PART: Reaction.MOVED,
-    KafkaError.LEADER_NOT_AVAILABLE: Reaction.MOVED,
-    KafkaError.NOT_LEADER_FOR_PARTITION: Reaction.MOVED,  # also told when leadership is lost after the append
-    KafkaError.BROKER_NOT_AVAILABLE: Reaction.MOVED,
-    KafkaError.REPLICA_NOT_AVAILABLE: Reaction.MOVED,
-    KafkaError.KAFKA_STORAGE_ERROR: Reaction.MOVED,
-    KafkaError.FENCED_LEADER_EPOCH: Reaction.MOVED,
-    KafkaError.UNKNOWN_LEADER_EPOCH: Reaction.MOVED,
-    KafkaError.UNKNOWN_TOPIC_ID: Reaction.MOVED,
-    KafkaError.INCONSISTENT_TOPIC_ID: Reaction.MOVED,
-    KafkaError.OUT_OF_ORDER_SEQUENCE_NUMBER: Reaction.NUMBER,
-    KafkaError.UNKNOWN_PRODUCER_ID: Reaction.NUMBER,  # as unsafe as out of order (KIP-360)
-    KafkaError.INVALID_PRODUCER_EPOCH: Reaction.NUMBER,
-    KafkaError.CONCURRENT_TRANSACTIONS: Reaction.REJECTED,  # the markers of the transaction before are being written
-    KafkaError.MSG_SIZE_TOO_LARGE: Reaction.DIVIDE,
-    KafkaError.RECORD_LIST_TOO_LARGE: Reaction.DIVIDE,
-    KafkaError.INVALID_RECORD: Reaction.DIVIDE,
-    KafkaError.INVALID_TIMESTAMP: Reaction.DIVIDE,
-    KafkaError.TOPIC_AUTHORIZATION_FAILED: Reaction.FAIL,
-    KafkaError.INVALID_REQUIRED_ACKS: Reaction.FAIL,
-    KafkaError.UNSUPPORTED_FOR_MESSAGE_FORMAT: Reaction.FAIL,
-    KafkaError.UNSUPPORTED_COMPRESSION_TYPE: Reaction.FAIL,
-    KafkaError.POLICY_VIOLATION: Reaction.FAIL,
-    KafkaError.TOPIC_EXCEPTION: Reaction.FAIL,
-    KafkaError.INVALID_REQUEST: Reaction.FAIL,
-    KafkaError.UNSUPPORTED_VERSION: Reaction.FAIL,
-    KafkaError.TRANSACTION_ABORTABLE: Reaction.FAIL,  # and with it the transaction (KIP-890, KIP-1050)
-    KafkaError.INVALID_TXN_STATE: Reaction.FAIL,
-    KafkaError.INVALID_PRODUCER_ID_MAPPING: Reaction.FAIL,
-    KafkaError.CLUSTER_AUTHORIZATION_FAILED: Reaction.FATAL,
-    KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED: Reaction.FATAL,
-    KafkaError.PRODUCER_FENCED: Reaction.FATAL,
+ERROR_ACTIONS: Final[Mapping[int, ErrorAction]] = {
+    KafkaError.NO_ERROR: ErrorAction.STORED,
+    KafkaError.DUPLICATE_SEQUENCE_NUMBER: ErrorAction.STORED,  # a retry of what is stored already; the offset is lost
+    KafkaError.INVALID_MSG: ErrorAction.REJECTED,  # damaged on the way
+    KafkaError.NOT_ENOUGH_REPLICAS: ErrorAction.REJECTED,
+    KafkaError.THROTTLING_QUOTA_EXCEEDED: ErrorAction.REJECTED,
+    KafkaError.NOT_ENOUGH_REPLICAS_AFTER_APPEND: ErrorAction.RETRY,
+    KafkaError.REQUEST_TIMED_OUT: ErrorAction.RETRY,
+    KafkaError.UNKNOWN_TOPIC_OR_PART: ErrorAction.MOVED,
+    KafkaError.LEADER_NOT_AVAILABLE: ErrorAction.MOVED,
+    KafkaError.NOT_LEADER_FOR_PARTITION: ErrorAction.MOVED,  # also told when leadership is lost after the append
+    KafkaError.BROKER_NOT_AVAILABLE: ErrorAction.MOVED,
+    KafkaError.REPLICA_NOT_AVAILABLE: ErrorAction.MOVED,
+    KafkaError.KAFKA_STORAGE_ERROR: ErrorAction.MOVED,
+    KafkaError.FENCED_LEADER_EPOCH: ErrorAction.MOVED,
+    KafkaError.UNKNOWN_LEADER_EPOCH: ErrorAction.MOVED,
+    KafkaError.UNKNOWN_TOPIC_ID: ErrorAction.MOVED,
+    KafkaError.INCONSISTENT_TOPIC_ID: ErrorAction.MOVED,
+    KafkaError.OUT_OF_ORDER_SEQUENCE_NUMBER: ErrorAction.NUMBER,
+    KafkaError.UNKNOWN_PRODUCER_ID: ErrorAction.NUMBER,  # as unsafe as out of order (KIP-360)
+    KafkaError.INVALID_PRODUCER_EPOCH: ErrorAction.NUMBER,
+    KafkaError.CONCURRENT_TRANSACTIONS: ErrorAction.REJECTED,  # the markers of the transaction before are being written
+    KafkaError.MSG_SIZE_TOO_LARGE: ErrorAction.DIVIDE,
+    KafkaError.RECORD_LIST_TOO_LARGE: ErrorAction.DIVIDE,
+    KafkaError.INVALID_RECORD: ErrorAction.DIVIDE,
+    KafkaError.INVALID_TIMESTAMP: ErrorAction.DIVIDE,
+    KafkaError.TOPIC_AUTHORIZATION_FAILED: ErrorAction.FAIL,
+    KafkaError.INVALID_REQUIRED_ACKS: ErrorAction.FAIL,
+    KafkaError.UNSUPPORTED_FOR_MESSAGE_FORMAT: ErrorAction.FAIL,
+    KafkaError.UNSUPPORTED_COMPRESSION_TYPE: ErrorAction.FAIL,
+    KafkaError.POLICY_VIOLATION: ErrorAction.FAIL,
+    KafkaError.TOPIC_EXCEPTION: ErrorAction.FAIL,
+    KafkaError.INVALID_REQUEST: ErrorAction.FAIL,
+    KafkaError.UNSUPPORTED_VERSION: ErrorAction.FAIL,
+    KafkaError.TRANSACTION_ABORTABLE: ErrorAction.FAIL,  # and with it the transaction (KIP-890, KIP-1050)
+    KafkaError.INVALID_TXN_STATE: ErrorAction.FAIL,
+    KafkaError.INVALID_PRODUCER_ID_MAPPING: ErrorAction.FAIL,
+    KafkaError.CLUSTER_AUTHORIZATION_FAILED: ErrorAction.FATAL,
+    KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED: ErrorAction.FATAL,
+    KafkaError.PRODUCER_FENCED: ErrorAction.FATAL,
 }
 """Codes that are not listed are retried when the table of error codes calls them retriable, and fail otherwise."""
 
@@ -76,15 +78,15 @@ HOPELESS: Final = (
     KafkaError._UNSUPPORTED_FEATURE, KafkaError._AUTHENTICATION, KafkaError._SSL,
     KafkaError.UNSUPPORTED_FOR_MESSAGE_FORMAT, KafkaError.UNSUPPORTED_COMPRESSION_TYPE,
 )
-"""Failures of a request, not answers to it, that sending again can not cure."""
+"""Failures of a request, not answers to it, that sending again cannot cure."""
 
 
-def reaction_to(code: int) -> Reaction:
+def error_action(code: int) -> ErrorAction:
     """What to do about an error code of a produce response."""
-    listed = REACTIONS.get(code)
+    listed = ERROR_ACTIONS.get(code)
     if listed is not None:
         return listed
-    return Reaction.RETRY if KafkaError(code).retriable() else Reaction.FAIL
+    return ErrorAction.RETRY if KafkaError(code).retriable() else ErrorAction.FAIL
 
 
 def forgotten(answer: PartitionProduceResponse, last_offset: int) -> bool:
