@@ -1,7 +1,7 @@
 """A log segment as a stream: its batches one by one, with the byte at which each begins. Never the whole file.
 
 After damage the next batch is looked for whose checksum is right. Zeros at the end are what a broker set aside
-(`log.preallocate`) and no damage. Read next: `records`.
+(`log.preallocate`) and no damage. Read next: `record_nodes`.
 """
 
 from __future__ import annotations
