@@ -39,7 +39,7 @@ class ColumnWriter:
         properties = {**_DEFAULTS, **client}
         self._producer = _PRODUCERS.take(properties)
         self._calls = calls_of(self._producer)
-        # Interceptors are told when their task is over.
+        # Interceptors are closed when their task is over.
         self._may_be_kept = "interceptor.classes" not in properties
         self._finished = False
         self._stored: list[Future[int]] = []
