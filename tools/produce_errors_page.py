@@ -35,7 +35,7 @@ Halves of a batch that is too large carry its numbers on the same records, so no
 broker names records (KIP-467), these are reported and the rest is a new batch: with idempotence it gets numbers of the
 partition's next epoch, because those behind the missing records would be refused. The rest fails with them where
 sending it could do harm or no good: an earlier attempt of the batch may have been stored (`maybe_applied`), or it
-belongs to a transaction, which cannot be committed any more. `headrace/machines/producer/split.py` tells why this
+belongs to a transaction, which cannot be committed any more. `headrace/machines/producer/split.py` shows why this
 is safe, and `python -m tests.campaigns.sim.divided` tries it on as many schedules as you like.
 
 ## Without acknowledgements
