@@ -29,7 +29,7 @@ class Case:
 
     Attributes:
         name: what is done.
-        actions: who does it, and how; whoever cannot is left out.
+        actions: what to run, by client; clients that cannot do it are left out.
         per: items that one call handles; costs are those of one item.
         notes: why somebody cannot.
         rounds_ns: what was measured: CPU nanoseconds per item of every round, by implementation.

@@ -1,4 +1,4 @@
-"""OpenTelemetry: a span for each record that is sent, and its context for whoever reads the record.
+"""OpenTelemetry: a span for each record that is sent, and its context for the reader of the record.
 
 Needs `pip install headrace[otel]`, the API alone; what becomes of spans is up to the SDK that the application sets up.
 A span is made and ended in Python for each record: where a producer sends hundreds of thousands of them a second, let

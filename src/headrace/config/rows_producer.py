@@ -17,8 +17,8 @@ PRODUCER_ROWS = (
              choices={"all": -1, "-1": -1, "0": 0, "1": 1}),
     Property("enable.idempotence", "bool", True, "Write each record exactly once and in order, whatever is retried. "
              "Needs acks=all and at most 5 requests in flight.", roles=_P, kip="KIP-98"),
-    Property("transactional.id", "str", "", "Name under which this producer writes transactions; whoever initialises "
-             "it last is the only one that may write. Needs enable.idempotence.", roles=_P, kip="KIP-98"),
+    Property("transactional.id", "str", "", "Name under which this producer writes transactions; the last one that "
+             "initialises it is the only one that may write. Needs enable.idempotence.", roles=_P, kip="KIP-98"),
     Property("transaction.timeout.ms", "int", 60_000, "The coordinator aborts a transaction that stays open longer.",
              roles=_P, unit="ms", low=1_000, high=INT32, kip="KIP-98"),
     Property("max.in.flight.requests.per.connection", "int", 5, "Produce requests that may await an answer from one "

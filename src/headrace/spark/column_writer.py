@@ -83,7 +83,7 @@ class ColumnWriter:
         else:
             _PRODUCERS.discard(self._producer)
         for stored in self._stored:
-            stored.exception()  # whoever failed knows why, and need not read it once more in the log
+            stored.exception()  # the task that failed knows why; the log need not repeat it
 
     def __enter__(self) -> ColumnWriter:
         return self

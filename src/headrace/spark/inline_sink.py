@@ -24,7 +24,7 @@ __all__ = ["written"]
 
 
 def written(frame: DataFrame, given: dict[str, str]) -> DataFrame:
-    """The rows of a frame, which are written to a topic by whoever computes them.
+    """The rows of a frame, which are written to a topic by the tasks that compute them.
 
     Args:
         frame: columns as the sink takes them.

@@ -45,7 +45,7 @@ def _(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(ProducerStates, "duplicate", lambda self, info: None)
 
 
-@broken("Embedded log: no number may be left out", whole_produce.run_schedule, 600)
+@broken("Embedded log: no sequence may be left out", whole_produce.run_schedule, 600)
 def _(patch: pytest.MonkeyPatch) -> None:
     _take(patch, K.OUT_OF_ORDER_SEQUENCE_NUMBER)
 

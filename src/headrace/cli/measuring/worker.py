@@ -264,7 +264,7 @@ def main() -> None:
             _kafka_python(request, meter)
         else:
             _confluent(request, meter)
-    except BrokenPipeError:  # whoever asked is gone
+    except BrokenPipeError:  # the process that asked is gone
         os._exit(1)
     except Exception as error:
         _print({"trouble": f"{type(error).__name__}: {error}"})

@@ -71,7 +71,7 @@ class Framer:
         return len(self._buffer)
 
     def push(self, piece: Piece) -> list[RawFrame | Lost]:
-        """Take the next bytes, or the news that some are missing."""
+        """Take the next bytes, or learn that some are missing."""
         self._stamp = piece.stamp
         if piece.data is None:
             return self._gap(piece.size)
