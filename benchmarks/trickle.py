@@ -38,7 +38,7 @@ CONSUMER = {"group.id": "trickle", "enable.auto.commit": False, "auto.offset.res
 TOPIC = "trickle"
 WARM_UP = 300
 BARS = {("produce", "cpu_ms"): 1.5, ("produce", "p50_ms"): 1.3, ("consume", "cpu_ms"): 1.8}
-"""At most so many times what confluent-kafka takes."""
+"""Upper bound of our time, in multiples of confluent-kafka's."""
 
 
 class Latencies:
