@@ -1,10 +1,12 @@
 """The exchange that carries a SASL mechanism: what is said, in which order, and what a refusal says."""
 
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from headrace.errors import KafkaError, KafkaException, ProtocolError
 from headrace.machines.cluster.handshake import opening_frame
-from headrace.machines.cluster.sasl.exchange import Mechanism, SaslExchange, refused
+from headrace.machines.cluster.sasl.exchange import Mechanism, SaslExchange, one_line, refused
 from headrace.machines.cluster.sasl.plain import Plain
 from headrace.machines.cluster.sasl.scram import Scram
 from headrace.wire.frame import encode_response
@@ -143,6 +145,18 @@ def test_a_lifetime_below_zero_is_none() -> None:
     exchange = chosen(Plain("u", "p"))
     exchange.on_frame(frame(SaslAuthenticateResponse(error_message=None, auth_bytes=b"", session_lifetime_ms=-5), 2))
     assert exchange.session_s == 0
+
+
+@given(st.text(max_size=400))
+@example("no\u2028such\u2029user")
+@example("user \u202e.fdp")
+def test_a_brokers_text_is_one_printable_line_of_bearable_length(text: str) -> None:
+    line = one_line(text)
+    assert len(line) <= 300
+    assert len(line.splitlines()) <= 1
+    assert set(line) <= {*text, " "}
+    assert not {*line} & {*"\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"}, "it turns directions"
+    assert not any(ord(sign) < 0x20 or 0x7f <= ord(sign) < 0xa0 for sign in line)
 
 
 def test_a_refusal_is_not_worth_another_attempt() -> None:
