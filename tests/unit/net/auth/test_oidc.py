@@ -16,8 +16,10 @@ import pytest
 import trustme
 
 from headrace.config import ADMIN, Config
-from headrace.errors import KafkaError, KafkaException
+from headrace.errors import ConfigError, KafkaError, KafkaException
 from headrace.net.auth.mechanisms import mechanism_source
+from headrace.net.auth.oidc import token_endpoint
+from headrace.net.auth.tokens import Token
 from headrace.types.records import NodeAddress
 
 NODE = NodeAddress(1, "broker", 9092)
@@ -152,3 +154,48 @@ def test_an_endpoint_that_is_not_there_is_a_passing_error() -> None:
     with pytest.raises(KafkaException, match=r"no OAuth token from 127\.0\.0\.1:1/realms/r/token") as failed:
         first_words(1)
     assert failed.value.error == KafkaError._TRANSPORT
+
+
+def token_from(port: int, authority: trustme.CA, **properties: Any) -> Token:
+    made = Config(ADMIN, {
+        "bootstrap.servers": "broker:9092", "security.protocol": "sasl_ssl", "sasl.mechanism": "OAUTHBEARER",
+        "sasl.oauthbearer.token.endpoint.url": f"https://127.0.0.1:{port}/token", "https.ca.pem": pem(authority),
+        "sasl.oauthbearer.client.id": "me", "sasl.oauthbearer.client.secret": "hunter2", **properties})
+
+    async def run() -> Token:
+        return await token_endpoint(made, {"traceId": "7"})()
+
+    return asyncio.run(run())
+
+
+@pytest.mark.parametrize(("reply", "life_s"), [
+    ({"access_token": jwt(exp=9e9), "expires_in": 60}, None),
+    ({"access_token": "opaque", "expires_in": 60}, 60.0),
+    ({"access_token": "opaque", "expires_in": 1.5}, 1.5),
+    ({"access_token": "opaque"}, 1.0),
+    ({"access_token": "opaque", "expires_in": "soon"}, 1.0),
+    ({"access_token": "opaque", "expires_in": -5}, 1.0),
+], ids=["its own word", "the endpoint's word", "a fraction", "nobody's word", "no number", "below zero"])
+def test_a_token_lives_as_long_as_it_says_else_as_the_endpoint_says_else_for_one_use(
+    endpoint: int, authority: trustme.CA, reply: dict[str, Any], life_s: float | None
+) -> None:
+    Endpoint.body = json.dumps(reply).encode()
+    before = time.time()
+    token = token_from(endpoint, authority)
+    assert (token.value, token.extensions) == (reply["access_token"], {"traceId": "7"})
+    if life_s is None:
+        assert token.expires_at == 9e9
+    else:
+        assert before + life_s <= token.expires_at <= time.time() + life_s
+
+
+def test_nothing_is_asked_for_that_the_properties_do_not_name(endpoint: int, authority: trustme.CA) -> None:
+    Endpoint.body = json.dumps({"access_token": "opaque"}).encode()
+    token_from(endpoint, authority)
+    [(path, _, form)] = Endpoint.seen
+    assert (path, form) == ("/token", {"grant_type": ["client_credentials"]})
+
+
+def test_authorities_that_cannot_be_loaded_are_named_when_the_client_is_made() -> None:
+    with pytest.raises(ConfigError, match=r"https\.ca\.pem"):
+        first_words(1, **{"https.ca.pem": "no certificate"})

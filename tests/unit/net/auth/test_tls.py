@@ -13,7 +13,7 @@ from cryptography.hazmat.primitives.serialization import pkcs12
 
 from headrace.config import ADMIN, Config
 from headrace.errors import ConfigError, DependencyError
-from headrace.net.auth.tls import tls_context
+from headrace.net.auth.tls import load_authorities, tls_context
 
 
 def config(**properties: Any) -> Config:
@@ -228,3 +228,32 @@ def test_several_groups_need_a_newer_python(monkeypatch: pytest.MonkeyPatch) -> 
 def test_versions_of_tls_can_be_chosen(given: dict[str, str], versions: tuple[Any, Any]) -> None:
     made = context(**given)
     assert (made.minimum_version, made.maximum_version) == versions
+
+
+@pytest.mark.parametrize(("protocol", "spoken"), [
+    ("plaintext", False), ("ssl", True), ("sasl_plaintext", False), ("sasl_ssl", True)])
+def test_tls_is_spoken_where_the_protocol_says_so(protocol: str, spoken: bool) -> None:
+    sasl = {"sasl.mechanism": "PLAIN", "sasl.username": "u", "sasl.password": "p"} if "sasl" in protocol else {}
+    assert (tls_context(config(**{"security.protocol": protocol, **sasl})) is not None) is spoken
+
+
+@pytest.mark.parametrize(("given", "checks_certificate", "checks_name"), [
+    ({}, True, True),
+    ({"ssl.endpoint.identification.algorithm": "none"}, True, False),
+    ({"enable.ssl.certificate.verification": False}, False, False),
+])
+def test_certificates_and_names_are_checked_unless_that_is_switched_off(
+    given: dict[str, Any], checks_certificate: bool, checks_name: bool
+) -> None:
+    made = context(**given)
+    assert made.verify_mode is (ssl.CERT_REQUIRED if checks_certificate else ssl.CERT_NONE)
+    assert made.check_hostname is checks_name
+
+
+def test_more_authorities_may_be_trusted_besides_those_that_are_already(files: dict[str, str]) -> None:
+    made = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    for given in ({}, {"https.ca.location": files["ca"]}, {"https.ca.pem": Path(files["ca"]).read_text()}):
+        before = len(made.get_ca_certs())
+        load_authorities(made, {"https.ca.location": "", "https.ca.pem": "", **given}, "https.ca.location",
+                         "https.ca.pem")
+        assert len(made.get_ca_certs()) == max(before, bool(given))
