@@ -6,7 +6,7 @@ from typing import Any
 from uuid import UUID
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headrace.config import CONSUMER, Config
@@ -78,6 +78,7 @@ def request_of(send: Send) -> FetchRequest:
 
 @given(st.dictionaries(st.integers(0, 30), st.integers(1, 3), max_size=12), st.sets(st.integers(0, 30)),
        st.sets(st.integers(0, 30)))
+@settings(deadline=None)
 def test_each_leader_is_asked_once_for_exactly_its_partitions_that_are_wanted(
     leaders: dict[int, int], paused: set[int], waiting: set[int]
 ) -> None:
@@ -222,6 +223,7 @@ def test_nothing_is_asked_while_all_partitions_together_have_used_the_budget() -
 
 
 @given(st.integers(1, 50), st.integers(1, 100_000), st.integers(1, 200))
+@settings(deadline=None)
 def test_a_partition_may_always_hold_one_reply_and_never_more_than_eight_of_full_size(
     count: int, partition_bytes: int, budget_kb: int
 ) -> None:
