@@ -1,98 +1,12 @@
 """A batch that cannot be stored as one is sent in parts: which records, in which order, under which numbers."""
 
-import math
-from uuid import UUID
-
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from headrace.errors import KafkaError
-from headrace.machines.producer.batch_queue import BatchQueues
-from headrace.machines.producer.sender import BatchDone, Limits, Sender
-from headrace.machines.producer.sequences import Sequences
-from headrace.records import BufferPool, Cursor, RecordAccumulator, scan
-from headrace.wire.messages.producer.produce import (
-    BatchIndexAndErrorMessage,
-    InitProducerIdRequest,
-    InitProducerIdResponse,
-    PartitionProduceResponse,
-    ProduceResponse,
-    TopicProduceResponse,
-)
-
-TOPIC_ID = UUID(int=5)
-
-
-class Leader:
-    """The only leader of one partition, and a sender with real records for it."""
-
-    def __init__(self, idempotent=True, **limits):
-        self.now = 1e9  # every record has lingered
-        self.budget = BufferPool(1000, 1 << 20)
-        self.buffer = RecordAccumulator("t", 1, self.budget)
-        self.accumulator = BatchQueues({"t": self.buffer}, 0.0, math.inf, self.seal)
-        sequences = Sequences(idempotent, 30.0, lambda attempt: 0.1)
-        self.sender = Sender(self.accumulator, sequences, self, Limits(**limits), lambda n: 0.1)
-
-    def seal(self, batch):
-        batch.sealed = batch.open.seal()
-
-    def leader(self, topic, partition):
-        return 1, 0
-
-    def topic_id(self, topic):
-        return TOPIC_ID
-
-    def refresh(self, now):
-        pass
-
-    def add(self, *values):
-        for value in values:
-            self.buffer.append(value, callback=print)
-
-    def poll(self):
-        sends = list(self.sender.poll(self.now))
-        for send in [send for send in sends if isinstance(send.request, InitProducerIdRequest)]:
-            sends.remove(send)
-            self.sender.on_reply(send, InitProducerIdResponse(producer_id=9, producer_epoch=0), self.now)
-            sends += self.sender.poll(self.now)
-        return sends
-
-    def answer(self, send, code=0, named=None, **fields):
-        errors = [BatchIndexAndErrorMessage(batch_index=place, batch_index_error_message=text)
-                  for place, text in (named or {}).items()]
-        part = PartitionProduceResponse(index=0, error_code=code, record_errors=errors, **fields)
-        topics = [TopicProduceResponse(name="t", topic_id=TOPIC_ID, partition_responses=[part])]
-        self.sender.on_reply(send, ProduceResponse(responses=topics), self.now)
-
-    def store_all(self):
-        """Store whatever comes; returns what came."""
-        stored = []
-        while sends := self.poll():
-            for send in sends:
-                stored.append(content(send))
-                self.answer(send, base_offset=100 + len(stored))
-        return stored
-
-    def reports(self):
-        """Values and error of each report."""
-        return [(values(event), event.error) for event in self.sender.events() if isinstance(event, BatchDone)]
-
-
-def content(send):
-    """Epoch, first number and values of the batch in a request."""
-    data = send.request.topic_data[0].partition_data[0].records
-    info = scan(bytes(data))[0]
-    return info.epoch, info.base_sequence, [m.value() for m in Cursor(bytes(data), "t", 0, 0).take(1000)]
-
-
-def values(done):
-    return [message.value() for _, message in done.batch.open.messages(-1, 0, -1, done.error, 0.0)]
-
-
-def first_of(leader, *records):
-    leader.add(*records)
-    (send,) = leader.poll()
-    return send
+from headrace.machines.producer.sender import BatchDone
+from tests.support.driven_sender import Leader, content, first_of
 
 
 @pytest.mark.parametrize("code", [KafkaError.MSG_SIZE_TOO_LARGE, KafkaError.RECORD_LIST_TOO_LARGE])
@@ -227,3 +141,55 @@ def test_a_purged_batch_is_not_parted_from_its_records_with_headers():
     leader.sender.on_error(send, KafkaError(KafkaError.UNSUPPORTED_FOR_MESSAGE_FORMAT), leader.now)
     assert leader.poll() == []
     assert [found for found, _ in leader.reports()] == [[b"1", b"2"]]
+
+
+class Picky:
+    """A leader that stores batches of few records, none of them large and none of them wrong, and checks numbers."""
+
+    def __init__(self, leader, most_records, checks_numbers):
+        self.leader, self.most_records, self.checks_numbers = leader, most_records, checks_numbers
+        self.next = (0, 0)
+        self.stored = []
+
+    def answer(self, send):
+        epoch, first, found = content(send)
+        wrong = {place: "wrong" for place, value in enumerate(found) if value.startswith(b"wrong")}
+        in_order = (epoch, first) == self.next or (epoch > self.next[0] and first == 0)
+        if self.checks_numbers and not in_order:
+            self.leader.answer(send, KafkaError.OUT_OF_ORDER_SEQUENCE_NUMBER)
+        elif len(found) > self.most_records or any(value.startswith(b"large") for value in found):
+            self.leader.answer(send, KafkaError.MSG_SIZE_TOO_LARGE)
+        elif wrong:
+            self.leader.answer(send, KafkaError.INVALID_RECORD, wrong)
+        else:
+            self.next = (epoch, first + len(found))
+            self.stored += found
+            self.leader.answer(send, base_offset=len(self.stored))
+
+
+@given(st.lists(st.lists(st.sampled_from(["fine", "fine", "wrong", "large"]), min_size=1, max_size=9), max_size=6),
+       st.integers(1, 5), st.booleans())
+@settings(deadline=None)
+def test_what_can_be_stored_is_stored_once_in_order_and_each_record_is_reported_once(batches, most_records, idempotent):
+    leader = Leader(idempotent, max_in_flight=5 if idempotent else 1)
+    broker = Picky(leader, most_records, idempotent)
+    names = [[b"%s %d %d" % (kind.encode(), which, place) for place, kind in enumerate(kinds)]
+             for which, kinds in enumerate(batches)]
+    sends = []
+    for records in names:
+        leader.add(*records)
+        sends += leader.poll()
+    for _ in range(500):
+        if not sends:
+            break
+        broker.answer(sends.pop(0))
+        leader.now += 0.1
+        sends += leader.poll()
+    assert not leader.sender.unresolved()
+    every = [name for records in names for name in records]
+    assert broker.stored == [name for name in every if name.startswith(b"fine")]
+    if all(name.startswith(b"fine") for name in every):
+        assert broker.next[0] <= 0, "nothing failed: there was no need for a new epoch"
+    codes = {b"fine": None, b"wrong": KafkaError.INVALID_RECORD, b"large": KafkaError.MSG_SIZE_TOO_LARGE}
+    told = [(value, error and error.code()) for found, error in leader.reports() for value in found]
+    assert sorted(told) == sorted((name, codes[name.split()[0]]) for name in every)
