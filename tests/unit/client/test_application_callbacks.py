@@ -94,7 +94,7 @@ def test_of_properties_only_functions_that_a_client_calls_are_lent() -> None:
         return arguments
 
     face = Face()
-    given = {"error_cb": function, "client.id": "c", "on_commit": function, "stats_cb": None}
+    given = {"error_cb": function, "client.id": "c", "on_commit": function, "stats_cb": None, "partitioner": function}
     made = face.callbacks.lend_properties(given)
     assert {name for name in given if made[name] is not given[name]} == {"error_cb", "on_commit"}
     assert made["error_cb"](1) == (1,)

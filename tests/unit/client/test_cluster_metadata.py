@@ -63,6 +63,7 @@ def test_what_users_change_is_not_what_was_read() -> None:
 
 @pytest.mark.parametrize(("answered_by", "number", "name"), [
     (None, -1, None), (NodeAddress(2, "two", 9093), 2, "two:9093/2"),
+    (NodeAddress(0, "zero", 9091), 0, "zero:9091/0"),
     (NodeAddress(-7, "boot", 9092), -1, "boot:9092/bootstrap"),
 ])
 def test_who_answered_is_named(answered_by: NodeAddress | None, number: int, name: str | None) -> None:

@@ -122,3 +122,21 @@ def test_each_flag_has_a_bit_of_its_own() -> None:
         assert [flag for flag in flags if getattr(info, flag)] == [name]
     (info,) = scan(write_end_marker(True, 1, 0, 0, 5))
     assert [flag for flag in flags if getattr(info, flag)] == ["is_transactional", "is_control"]
+
+
+def test_a_header_alone_is_a_whole_batch_that_compaction_emptied() -> None:
+    empty = memoryview(write_batch([], base_offset=3, last_offset=5))
+    assert len(empty) == HEADER_BYTES
+    (info,) = scan(empty)
+    assert (info.base_offset, info.last_offset, info.count, info.size) == (3, 5, 0, HEADER_BYTES)
+
+
+@pytest.mark.parametrize(("base", "whole"), [(2**63 - 2, True), (2**63 - 1, False)])
+def test_the_last_offset_of_all_is_no_records_because_none_could_be_behind_it(base: int, whole: bool) -> None:
+    data = bytearray(simple([b"a"]))
+    struct.pack_into(">q", data, 0, base)
+    if whole:
+        assert scan(data)[0].last_offset == base
+    else:
+        with pytest.raises(CorruptRecordError, match="bad header"):
+            scan(data)
