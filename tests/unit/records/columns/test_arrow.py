@@ -11,8 +11,7 @@ import pytest
 from headrace import records
 from headrace.errors import BufferFullError, CorruptRecordError, KafkaException
 from headrace.records.columns import arrow
-
-from .samples import batch, simple
+from tests.unit.records.samples import batch, simple
 
 pa = pytest.importorskip("pyarrow")
 
@@ -99,13 +98,6 @@ def test_no_rows_are_a_batch_of_no_rows() -> None:
 def test_only_wanted_columns_are_made() -> None:
     table, _ = arrow.to_arrow(simple([b"a"]), "t", 0, 0, columns=["offset", "value"], headers=True)
     assert table.to_pylist() == [{"value": b"a", "offset": 0}]
-
-
-def test_a_column_stops_before_it_is_larger_than_arrow_allows(twin: Any) -> None:
-    data = simple([b"x" * 40] * 5) + simple([b"y" * 40] * 5, base_offset=5)
-    read = twin.read_columns(data, "t", 0, 0, 100, max_column_bytes=6 * (28 + 40) + 9)
-    assert (read.rows, read.next_offset, len(read.value.data)) == (6, 6, 240)
-    assert twin.read_columns(data, "t", 0, 0, 100, max_column_bytes=10).rows == 1
 
 
 def test_aborted_records_and_damage_are_handled_as_by_a_cursor() -> None:

@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 
 from headrace import records
 from headrace.records.columns import arrow
-
-from .samples import contents
+from tests.unit.records.samples import contents
 
 pa = pytest.importorskip("pyarrow")
 

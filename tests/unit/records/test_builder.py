@@ -1,3 +1,5 @@
+"""Batches as a producer builds them, and the few fields that are written into them later."""
+
 from __future__ import annotations
 
 import struct
@@ -6,6 +8,7 @@ from typing import Any
 import pytest
 
 from headrace.errors import CorruptRecordError
+from headrace.records.builder import BatchBuilder
 
 from .samples import batch, fields, resum, simple
 
@@ -53,39 +56,6 @@ def test_a_stamp_can_be_replaced_and_keeps_the_checksum_right(twin: Any) -> None
     assert sealed.size_bytes == plain_size
 
 
-def test_scan_tells_what_the_headers_say_and_leaves_out_a_part_at_the_end(twin: Any) -> None:
-    first = simple([b"a", b"b"], base_offset=10, codec=2)
-    second = simple([b"c"], base_offset=15, producer_id=9, transactional=True, control=True, leader_epoch=4)
-    data = first + second + first[:-1]
-    one, two = twin.scan(data)
-    assert (one.base_offset, one.last_offset, one.count, one.codec, one.position, one.size) == (
-        10, 11, 2, 2, 0, len(first))
-    assert (two.base_offset, two.last_offset, two.position) == (15, 15, len(first))
-    assert (two.is_control, two.is_transactional, two.producer_id, two.leader_epoch) == (True, True, 9, 4)
-    assert (one.base_timestamp, one.max_timestamp, one.magic) == (1000, 1001, 2)
-    assert not one.is_log_append_time
-    for size in range(len(first)):
-        assert twin.scan(first[:size]) == []
-
-
-def test_a_header_that_cannot_be_true_is_damage(twin: Any) -> None:
-    whole = simple([b"a", b"b"])
-    for at, kind, number in ((0, ">q", -1), (8, ">i", 20), (8, ">i", -1), (23, ">i", -1), (57, ">i", -5),
-                             (57, ">i", 3), (16, ">b", 3), (16, ">b", -1)):
-        data = bytearray(whole)
-        struct.pack_into(kind, data, at, number)
-        with pytest.raises(CorruptRecordError, match=r"t\[4\]"):
-            twin.scan(bytes(data), "t", 4)
-
-
-def test_verify_finds_a_changed_bit_in_whatever_batch(twin: Any) -> None:
-    data = bytearray(simple([b"a"] * 10) + simple([b"b"] * 10, base_offset=10))
-    twin.verify(data)
-    data[-1] ^= 0x40
-    with pytest.raises(CorruptRecordError, match=r"offset 10 of t\[0\]: checksum"):
-        twin.verify(data, "t", 0)
-
-
 def test_a_broker_sets_offset_and_epoch_without_touching_the_checksum(twin: Any) -> None:
     data = bytearray(simple([b"a", b"b"]))
     twin.set_base_offset(memoryview(data), 1 << 40, 77)
@@ -112,14 +82,37 @@ def test_other_clients_read_what_is_written(twin: Any, codec: int) -> None:
         (40, 5, b"k", b"v", [("h", None)]), (41, 9, None, None, [])]
 
 
+def test_the_records_so_far_can_be_read_back() -> None:
+    builder = BatchBuilder(1000, 10)
+    builder.append(1000, b"k", b"a", [(b"h", None)])
+    builder.append(995, None, None)
+    assert [fields(m)[:7] for m in builder.read_back("t", 3)] == [
+        ("t", 3, 0, b"k", b"a", [("h", None)], (1, 1000)), ("t", 3, 1, None, None, None, (1, 995))]
+    assert builder.append(996, None, b"more")
+    assert len(list(builder.read_back("t", 3))) == 3
+
+
 @pytest.mark.parametrize("codec", range(5))
-def test_what_other_clients_write_is_read(twin: Any, codec: int) -> None:
-    kafka_records = pytest.importorskip("aiokafka.record.default_records")
-    builder = kafka_records.DefaultRecordBatchBuilder(
-        magic=2, compression_type=codec, is_transactional=0, producer_id=-1, producer_epoch=-1, base_sequence=-1,
-        batch_size=100_000)
-    for offset in range(100):
-        builder.append(offset, timestamp=offset + 1, key=b"k", value=b"v" * offset, headers=[("h", b"x")])
-    messages = twin.Cursor(bytes(builder.build()), "t", 1, 0).take(1000)
-    assert [fields(m)[:7] for m in messages] == [
-        ("t", 1, offset, b"k", b"v" * offset, [("h", b"x")], (1, offset + 1)) for offset in range(100)]
+def test_a_batch_is_as_large_as_was_said_while_it_is_not_compressed(twin: Any, codec: int) -> None:
+    builder = twin.BatchBuilder(10_000, 100)
+    sizes = []
+    for number in range(20):
+        sizes.append(builder.size_bytes)
+        builder.append(number, b"key", b"value " * number)
+    assert sizes == sorted(set(sizes))
+    said, sealed = builder.size_bytes, builder.seal(codec)
+    assert sealed.size_bytes == len(sealed.data)
+    assert (sealed.size_bytes == said) == (codec == 0)
+
+
+def test_a_sealed_builder_takes_no_more_records(twin: Any) -> None:
+    builder = twin.BatchBuilder(1000, 10)
+    builder.append(1, None, b"x", [])
+    builder.seal()
+    assert not builder.append(2, None, b"y", [])
+
+
+def test_what_is_shorter_than_a_header_cannot_be_written_into(twin: Any) -> None:
+    for write in (twin.set_base_offset, twin.set_log_append_time):
+        with pytest.raises(CorruptRecordError, match="shorter than its header"):
+            write(bytearray(60), *((1, 2) if write is twin.set_base_offset else (1,)))

@@ -207,3 +207,67 @@ def test_both_faces_have_the_same_arguments(method):
 
 def test_both_faces_have_the_same_calls():
     assert calls_of(Producer) == calls_of(AIOProducer)
+
+
+def test_produce_gives_a_future_of_the_message_and_calls_back_as_well(run):
+    async def work(producer):
+        seen = []
+        future = await producer.produce("four", "v", "k", 1, lambda error, message: seen.append((error, message)), 5)
+        message = await future
+        assert seen == [(None, message)]
+        assert (message.topic(), message.partition(), message.value(), message.key()) == ("four", 1, b"v", b"k")
+        assert message.timestamp() == (1, 5)
+        assert len(producer) == 0
+
+    run(work)
+
+
+def test_a_record_that_cannot_be_sent_is_a_future_that_fails_and_what_is_no_record_is_raised(run):
+    async def work(producer):
+        await (await producer.produce("four", b"known"))
+        future = await producer.produce("four", b"v", partition=99)
+        with pytest.raises(KafkaException) as failed:
+            await future
+        assert failed.value.error == KafkaError._UNKNOWN_PARTITION
+        with pytest.raises(TypeError):
+            await producer.produce("four", 5)
+
+    run(work)
+
+
+def test_futures_are_resolved_in_the_order_of_their_partition(run):
+    async def work(producer):
+        order = []
+        futures = [await producer.produce("one", str(number)) for number in range(200)]
+        for number, future in enumerate(futures):
+            future.add_done_callback(lambda done, number=number: order.append(number))
+        await asyncio.gather(*futures)
+        assert order == list(range(200))
+
+    run(work)
+
+
+def test_a_producer_that_was_never_used_connects_to_nobody_and_closes():
+    async def main():
+        producer = AIOProducer({"bootstrap.servers": "127.0.0.1:1"})
+        assert (len(producer), bool(producer)) == (0, True)
+        await producer.close()
+        await producer.close()
+        with pytest.raises(ClientClosedError):
+            await producer.produce("one", b"v")
+
+    asyncio.run(main())
+
+
+def test_flush_waits_until_all_is_delivered_and_says_what_is_left(run, broker):
+    async def work(producer):
+        futures = [await producer.produce("one", b"v") for _ in range(10)]
+        assert await producer.flush(10) == 0
+        assert all(future.done() for future in futures)
+        broker.add_fault(Fault(action=Action.SILENCE, request=ProduceRequest))
+        await producer.produce("one", b"late")
+        assert await producer.flush(0.2) == 1
+        broker.clear_faults()
+        await producer.purge()
+
+    run(work, linger_ms=1000)

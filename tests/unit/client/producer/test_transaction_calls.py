@@ -12,7 +12,10 @@ import pytest
 
 from headrace import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 from headrace.aio import AIOProducer
-from headrace.machines.producer.transactions import ConsumerGroupMetadata, Transactions, TxnState
+from headrace.client.producer.producer_engine import ProducerEngine
+from headrace.client.producer.transaction_calls import TransactionCalls, not_configured
+from headrace.config import PRODUCER, Config
+from headrace.machines.producer.transactions import ConsumerGroupMetadata, Operation, Transactions, TxnState
 from headrace.testing import Action, EmbeddedBroker, Fault
 from headrace.wire.messages.producer.produce import InitProducerIdRequest
 from headrace.wire.messages.producer.transactions import EndTxnRequest, TxnOffsetCommitRequest
@@ -222,3 +225,86 @@ def test_offsets_that_arrived_in_an_aborted_transaction_are_sent_in_the_next(bro
         assert committed(broker) == 5
 
     through(use)
+
+
+def test_a_call_of_transactions_without_an_id_for_them_names_the_property() -> None:
+    error = not_configured("commit_transaction")
+    assert error == KafkaError._NOT_CONFIGURED
+    assert 'commit_transaction() needs the property "transactional.id"' in error.str()
+
+
+def engine_of(servers: str) -> ProducerEngine:
+    return ProducerEngine(Config(PRODUCER, {"bootstrap.servers": servers, "transactional.id": "x"}), lambda: None)
+
+
+def with_calls(servers: str, use: Callable[[TransactionCalls, ProducerEngine], Coroutine[Any, Any, None]]) -> None:
+    async def main() -> None:
+        engine = engine_of(servers)
+        assert engine.transactions is not None
+        try:
+            await use(engine.transactions, engine)
+        finally:
+            await engine.close()
+
+    asyncio.run(main())
+
+
+def test_records_are_taken_between_the_beginning_and_the_end_of_a_transaction_only(broker: EmbeddedBroker) -> None:
+    async def use(calls: TransactionCalls, engine: ProducerEngine) -> None:
+        await calls.run(Operation.INIT, 10)
+        assert not engine.buffers.is_taking
+        for end in (Operation.COMMIT, Operation.ABORT):
+            await calls.begin()
+            assert engine.buffers.is_taking
+            if end is Operation.COMMIT:
+                calls.stop_taking()
+                assert not engine.buffers.is_taking
+            await calls.run(end, 10)
+            assert not engine.buffers.is_taking
+
+    with_calls(broker.bootstrap_servers, use)
+
+
+def test_an_operation_is_waited_for_by_one_caller_at_a_time() -> None:
+    async def use(calls: TransactionCalls, engine: ProducerEngine) -> None:
+        first = asyncio.create_task(calls.run(Operation.INIT, 30))
+        await asyncio.sleep(0)
+        with pytest.raises(KafkaException, match="another thread or task waits for it") as refused:
+            await calls.run(Operation.INIT, 30)
+        assert refused.value.error == KafkaError._PREV_IN_PROGRESS
+        first.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await first
+        with pytest.raises(KafkaException, match="call it again to go on waiting") as late:
+            await calls.run(Operation.INIT, 0.05)
+        assert late.value.error == KafkaError._TIMED_OUT
+        assert late.value.error.retriable()
+
+    with_calls("127.0.0.1:1", use)
+
+
+def test_what_is_under_way_when_the_producer_ends_ends_with_it() -> None:
+    async def use(calls: TransactionCalls, engine: ProducerEngine) -> None:
+        waiting = asyncio.create_task(calls.run(Operation.INIT, 30))
+        await asyncio.sleep(0)
+        await engine.close()
+        with pytest.raises(KafkaException) as ended:
+            await waiting
+        assert ended.value.error == KafkaError._DESTROY
+
+    with_calls("127.0.0.1:1", use)
+
+
+def test_offsets_are_those_of_a_member_and_none_are_nothing_to_do(broker: EmbeddedBroker) -> None:
+    async def use(calls: TransactionCalls, engine: ProducerEngine) -> None:
+        await calls.run(Operation.INIT, 10)
+        await calls.begin()
+        with pytest.raises(TypeError, match="group_metadata must be what consumer_group_metadata"):
+            await calls.add_offsets(FIVE, "g", 10)  # type: ignore[arg-type]
+        with pytest.raises(TypeError, match="positions"):
+            await calls.add_offsets(FIVE[0], MEMBER, 10)  # type: ignore[arg-type]
+        await calls.add_offsets([TopicPartition("in", 0)], MEMBER, 0)  # it would run out of time if it asked anybody
+        await calls.add_offsets(FIVE, MEMBER, 10)
+        await calls.run(Operation.COMMIT, 10)
+
+    with_calls(broker.bootstrap_servers, use)

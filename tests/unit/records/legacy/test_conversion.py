@@ -16,8 +16,7 @@ from headrace.records.compression import GZIP, LZ4, ZSTD, compress
 from headrace.records.legacy.conversion import downgrade, upgrade
 from headrace.records.legacy.message_set import resum_lz4
 from headrace.records.legacy.message_set_writer import write_message_set
-
-from .samples import batch, contents, record_lists, resum, simple
+from tests.unit.records.samples import batch, contents, record_lists, resum, simple
 
 quick = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 Rows = list[tuple[int, int, bytes | None, bytes | None]]

@@ -1,4 +1,4 @@
-"""Other threads go on while columns are filled and appended."""
+"""Other threads go on while columns are filled and appended and batches are summed."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_a_function_that_keeps_the_gil_leaves_no_turn(turns: Turns) -> None:
     assert min(turns.during(lambda: sum(numbers)) for _ in range(3)) <= AROUND
 
 
-def test_while_columns_are_filled(native: Any, turns: Turns) -> None:
+def test_other_threads_go_on_while_columns_are_filled(native: Any, turns: Turns) -> None:
     builder = native.BatchBuilder(1 << 30, 1 << 30)
     for _ in range(3000):
         builder.append(1, None, bytes(10_000))
@@ -67,7 +67,7 @@ def test_while_columns_are_filled(native: Any, turns: Turns) -> None:
     assert had_some(turns, lambda: native.read_columns(data, "t", 0, 0, 1 << 30, check_crcs=False))
 
 
-def test_while_columns_are_appended(native: Any, turns: Turns) -> None:
+def test_other_threads_go_on_while_columns_are_appended(native: Any, turns: Turns) -> None:
     rows = 1_000_000
     values = BinaryInput(None, b"".join((50 * row).to_bytes(4, "little") for row in range(rows + 1)),
                          bytes(50 * rows), 0, False)
@@ -79,7 +79,7 @@ def test_while_columns_are_appended(native: Any, turns: Turns) -> None:
     assert had_some(turns, append)
 
 
-def test_while_a_large_batch_is_summed(native: Any, turns: Turns) -> None:
+def test_other_threads_go_on_while_a_large_batch_is_summed(native: Any, turns: Turns) -> None:
     builder = native.BatchBuilder(1 << 30, 1 << 30)
     builder.append(1, None, bytes(60_000_000))
     data = bytes(builder.seal().data)

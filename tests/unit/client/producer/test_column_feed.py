@@ -5,6 +5,7 @@ import gc
 import itertools
 import logging
 import os
+import re
 import signal
 import threading
 import time
@@ -15,11 +16,22 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from headrace import Consumer, KafkaError, KafkaException, Producer, ProducerInterceptor, TopicPartition
 from headrace.aio import AIOProducer
 from headrace.broker.settings import BrokerSettings
+from headrace.client.producer.column_feed import (
+    ColumnFeed,
+    ColumnMapping,
+    RowRange,
+    RowsResult,
+    StoredRows,
+    records_of,
+)
 from headrace.errors import BufferFullError, ClientClosedError
+from headrace.records import BufferPool, RecordAccumulator
 from headrace.testing import EmbeddedBroker
 
 NAMES = (f"topic-{n}" for n in itertools.count())
@@ -386,3 +398,138 @@ def test_asyncio(broker, topic, by_rows):
 
     asyncio.run(run())
     assert [int(m.value()) for m in read(broker, topic, 510)] == [*range(500), *range(10)]
+
+
+# The parts, without a producer
+
+
+@pytest.mark.parametrize(("mapping", "roles"), [
+    (ColumnMapping(), {"value": 0, "key": 1}), (ColumnMapping(key=None), {"value": 0}),
+    (ColumnMapping("other"), {"value": 2, "key": 1}), (ColumnMapping("key", "value"), {"value": 1, "key": 0}),
+    (ColumnMapping(partition="number"), {"value": 0, "key": 1, "partition": 3}),
+])
+def test_roles_are_given_to_columns_by_their_names(mapping, roles):
+    schema = pa.schema([("value", pa.binary()), ("key", pa.string()), ("other", pa.binary()), ("number", pa.int32())])
+    assert mapping.resolve(schema) == roles
+
+
+@pytest.mark.parametrize(("mapping", "error", "text"), [
+    (ColumnMapping("nope"), ValueError, "there is no column 'nope' for value: name the right one with value=..."),
+    (ColumnMapping("number"), TypeError, "column 'number' cannot be the value: it is int32, and must be binary"),
+    (ColumnMapping(timestamp="value"), TypeError, "column 'value' cannot be the timestamp"),
+    (ColumnMapping(headers="number"), TypeError, "column 'number' cannot be the headers"),
+    (ColumnMapping(partition="value"), TypeError, "must be integers"),
+    (ColumnMapping(5), TypeError, "value takes the name of a column, not 5"),
+])
+def test_a_role_that_no_column_can_have_is_named_with_a_remedy(mapping, error, text):
+    schema = pa.schema([("value", pa.binary()), ("number", pa.int32())])
+    with pytest.raises(error, match=re.escape(text)):
+        mapping.resolve(schema)
+
+
+def resolved():
+    """A `RowsResult`, and what it was resolved with."""
+    told = []
+    return RowsResult("t", lambda rows, error: told.append((rows, error and error.error))), told
+
+
+@given(st.lists(st.tuples(st.booleans(), st.integers(1, 5)), max_size=6), st.integers(0, 6))
+def test_rows_are_settled_once_all_that_were_accepted_are_stored_or_given_up(outcomes, expected_after):
+    report, told = resolved()
+    error = KafkaError(KafkaError._MSG_TIMED_OUT)
+    total = sum(rows for _, rows in outcomes)
+    for index, (stored, rows) in enumerate([*outcomes, (True, 0)]):
+        if index == min(expected_after, len(outcomes)):
+            report.expect(total)
+        if rows:
+            assert told == [] or total == 0
+            report.told(None if stored else error, rows)
+    good = sum(rows for stored, rows in outcomes if stored)
+    ((rows, why),) = told
+    assert (rows, why) == (good, None if good == total else error)
+
+
+def test_the_first_error_is_the_one_that_is_told_with_the_counts():
+    report, told = resolved()
+    report.told(KafkaError(KafkaError._MSG_TIMED_OUT, "late"), 2)
+    report.told(KafkaError(KafkaError._PURGE_QUEUE), 1)
+    report.told(None, 4)
+    report.expect(7)
+    ((rows, error),) = told
+    assert (rows, error) == (4, KafkaError._MSG_TIMED_OUT)
+    assert error.str() == "3 of 7 rows for t were not stored, 4 were; the first error: late"
+
+
+def test_rows_of_a_call_that_failed_half_way_are_logged_when_they_are_lost(caplog):
+    report, told = resolved()
+    report.told(None, 1)
+    report.give_up()
+    assert caplog.records == []
+    report.told(KafkaError(KafkaError._MSG_TIMED_OUT, "late"), 3)
+    assert "3 rows for t, accepted before their call failed, were not stored" in caplog.text
+    assert told == []
+
+
+def test_an_error_of_rows_that_nobody_asks_for_is_logged_and_another_is_not(caplog):
+    for ask in (True, False):
+        stored = StoredRows("t")
+        stored.resolve(1, KafkaException(KafkaError(KafkaError._MSG_TIMED_OUT, "late")))
+        if ask:
+            assert isinstance(stored.exception(0), KafkaException)
+        del stored
+        gc.collect()
+        assert ("nobody asked what became of the rows" in caplog.text) is not ask
+    asked = StoredRows("t")
+    assert not asked.cancel()  # what was sent cannot be taken back
+    asked.resolve(5, None)
+    assert asked.result(0) == 5
+
+
+def test_rows_are_appended_as_far_as_there_is_room_and_later_the_rest():
+    rows = RowRange({"value": pa.array([b"%d" % number for number in range(5)])})
+    pool = BufferPool(3, 100_000)
+    buffer = RecordAccumulator("t", 1, pool)
+    assert (rows.append_to(buffer), rows.done, rows.left) == (3, 3, 2)
+    assert rows.append_to(buffer) == 0
+    (opened,) = buffer.ready(float("inf"))
+    pool.release(opened.count, opened.cost_bytes)
+    assert (rows.append_to(buffer), rows.left) == (2, 0)
+
+
+def test_rows_become_records_one_by_one():
+    arrays = {"value": pa.array([b"a", None]), "key": pa.array(["k", None]), "partition": pa.array([1, None]),
+              "timestamp": pa.array([1_500_000, None], pa.timestamp("us")),
+              "headers": pa.array([[{"key": "h", "value": b"x"}], None], HEADERS)}
+    first, second = records_of("t", arrays)
+    assert (first.topic, first.value, first.key, first.partition, first.timestamp_ms, first.headers) == (
+        "t", b"a", "k", 1, 1500, [("h", b"x")])
+    assert (second.value, second.key, second.partition, second.timestamp_ms, second.headers) == (
+        None, None, None, None, [])
+
+
+def test_tables_of_one_call_may_have_their_columns_in_another_order():
+    report, _ = resolved()
+    feed = ColumnFeed("t", ColumnMapping(), report)
+    tables = [pa.table({"value": [b"a"], "key": [b"k"]}), pa.table({"key": [b"l"], "value": [b"b"]})]
+    assert [(part["value"].to_pylist(), part["key"].to_pylist()) for part in feed.arrays(tables)] == [
+        ([b"a"], [b"k"]), ([b"b"], [b"l"])]
+
+
+def test_a_call_that_fails_says_how_many_rows_are_on_their_way():
+    report, told = resolved()
+    feed = ColumnFeed("t", ColumnMapping(), report)
+    feed.accepted = 3
+    with pytest.raises(ValueError, match="mine") as failed, feed.accepting():
+        raise ValueError("mine")
+    assert failed.value.__notes__ == [
+        "at row 3, counted from 0: the 3 rows for t before it were accepted and are on their way"]
+    assert told == []
+    report, told = resolved()
+    with ColumnFeed("t", ColumnMapping(), report).accepting():
+        pass
+    assert told == [(0, None)]
+
+
+def test_a_topic_that_cannot_be_is_refused_before_a_table_is_read():
+    with pytest.raises(KafkaException, match="invalid topic"):
+        ColumnFeed("a b", ColumnMapping(), resolved()[0])

@@ -13,10 +13,12 @@ from headrace.wire.api import API, Api
 from headrace.wire.codec import decode_from, encode
 from headrace.wire.frame import (
     UnsupportedRequest,
+    decode_answer,
     decode_request,
     decode_response,
     encode_request,
     encode_response,
+    expect_answer,
     peek_correlation_id,
 )
 from headrace.wire.layout import is_flexible
@@ -112,3 +114,20 @@ def test_random_frames_give_a_protocol_error_at_worst(frame: bytes) -> None:
 def test_tagged_fields_of_a_response_header_are_stepped_over() -> None:
     body = b"".join(encode_response(MetadataResponse(), 12, 3))[9:]
     assert decode_response(MetadataRequest, 12, b"\0\0\0\x03" + b"\x01\x05\x02xy" + body) == (3, MetadataResponse())
+
+
+def test_an_answer_is_read_only_as_that_of_the_request_that_is_next() -> None:
+    frame = b"".join(encode_response(MetadataResponse(cluster_id="c"), 12, 3))[4:]
+    assert decode_answer(MetadataRequest, 12, 3, frame).cluster_id == "c"  # type: ignore[attr-defined]
+    expect_answer(frame, MetadataRequest, 3)
+    text = r"the broker answered request 3 where 4 \(MetadataRequest\) was next"
+    with pytest.raises(ProtocolError, match=text):
+        decode_answer(MetadataRequest, 12, 4, frame)
+    with pytest.raises(ProtocolError, match=text):
+        expect_answer(frame, MetadataRequest, 4)
+
+
+def test_what_is_too_short_for_a_number_answers_nothing() -> None:
+    for act in (lambda: decode_answer(MetadataRequest, 12, 0, b"\0\0\0"), lambda: peek_correlation_id(b"\0\0\0")):
+        with pytest.raises(ProtocolError, match="a response of 3 bytes is too short for a header"):
+            act()

@@ -7,11 +7,17 @@ from collections import Counter
 from collections.abc import Iterator
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from headrace import KafkaError, KafkaException, KafkaSyncProducer, Producer, ProducerRecord
 from headrace.aio import AIOProducer
 from headrace.broker.faults import Action, Fault
+from headrace.client.producer.partitioning import balance_of, choice_of
+from headrace.config import PRODUCER, Config
 from headrace.errors import ConfigError
+from headrace.machines.cluster.metadata import Metadata
+from headrace.machines.producer.batch_queue import BatchQueues
 from headrace.testing import EmbeddedBroker
 from headrace.wire.messages.producer.produce import ProduceRequest
 
@@ -183,3 +189,45 @@ def test_a_broker_that_does_not_answer_gets_no_more_records_without_a_key():
                                                   "request.timeout.ms": 1000})
         assert errors == []
         assert got[silent] < 0.4 * min(got[node] for node in got if node != silent)
+
+
+def test_names_of_hashes_and_lots_need_no_function():
+    for name in ("random", "consistent", "murmur2_random", "fnv1a", "uniform_sticky"):
+        assert choice_of(name) is None
+
+
+def test_round_robin_takes_turns_in_each_topic_and_follows_new_partitions():
+    choose = choice_of("round_robin")
+    assert [choose("a", b"key", b"", 3) for _ in range(4)] == [0, 1, 2, 0]
+    assert [choose("b", None, b"", 3) for _ in range(2)] == [0, 1]
+    assert [choose("a", None, b"", 5) for _ in range(3)] == [4, 0, 1]
+
+
+@given(st.integers(1, 1000), st.integers(-5, 1005))
+def test_a_choice_is_a_partition_that_exists_or_an_error(count, chosen):
+    choose = choice_of(lambda topic, key, value, partition_count: chosen)
+    if 0 <= chosen < count:
+        assert choose("t", "k", "v", count) == chosen
+    else:
+        with pytest.raises(KafkaException, match=f"returned {chosen}, where 0 to {count - 1} exist"):
+            choose("t", "k", "v", count)
+
+
+def test_whatever_counts_as_a_whole_number_is_a_choice():
+    class Third:
+        def __index__(self):
+            return 2
+
+    assert choice_of(lambda *of: Third())("t", None, None, 3) == 2
+    assert choice_of(lambda *of: True)("t", None, None, 3) == 1
+
+
+def test_partitions_are_weighed_only_where_lots_are_drawn():
+    def machines(**properties):
+        config = Config(PRODUCER, {"bootstrap.servers": "localhost:1", **properties})
+        return balance_of(config, {}, BatchQueues({}, 0.0, 60.0, print), Metadata([("localhost", 1)]))
+
+    assert len(machines(partitioner="uniform_sticky")) == 1
+    assert len(machines(partitioner="consistent_random")) == 1  # records without a key are left to chance
+    assert machines(partitioner="consistent") == machines(partitioner="round_robin") == []
+    assert machines(partitioner=lambda *of: 0) == []

@@ -1,14 +1,18 @@
+"""Cursors over fetched bytes: records in their order, what is passed over, and damage."""
+
 from __future__ import annotations
 
 import struct
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from headrace.errors import CorruptRecordError
 from headrace.records.batch_writer import write_end_marker
 
-from .samples import resum, simple
+from .samples import Record, batch, fields, record_lists, resum, simple
 
 
 def values(messages: list[Any]) -> list[bytes]:
@@ -109,3 +113,42 @@ def test_messages_outlive_the_cursor_and_the_callers_reference_to_the_bytes(twin
         messages = twin.Cursor(memoryview(data), "t", 0, 0).take(50)
         del data
         assert values(messages) == [b"value %d" % n for n in range(50)]
+
+
+@pytest.mark.parametrize("codec", range(5))
+def test_what_other_clients_write_is_read(twin: Any, codec: int) -> None:
+    kafka_records = pytest.importorskip("aiokafka.record.default_records")
+    builder = kafka_records.DefaultRecordBatchBuilder(
+        magic=2, compression_type=codec, is_transactional=0, producer_id=-1, producer_epoch=-1, base_sequence=-1,
+        batch_size=100_000)
+    for offset in range(100):
+        builder.append(offset, timestamp=offset + 1, key=b"k", value=b"v" * offset, headers=[("h", b"x")])
+    messages = twin.Cursor(bytes(builder.build()), "t", 1, 0).take(1000)
+    assert [fields(m)[:7] for m in messages] == [
+        ("t", 1, offset, b"k", b"v" * offset, [("h", b"x")], (1, offset + 1)) for offset in range(100)]
+
+
+def test_headers_may_be_null_nameless_and_twice_there(twin: Any) -> None:
+    headers = [(b"", None), (b"a", b""), (b"a", b"x"), (b"", b"y"), (b"a", b"x")]
+    data = batch([(1, None, None, headers)], twin_builder=twin.BatchBuilder)
+    message, = twin.Cursor(data, "t", 0, 0).take(2)
+    assert message.headers() == [(name.decode(), value) for name, value in headers]
+    assert twin.read_columns(data, "t", 0, 0, 9, want_headers=True).headers.total == 5
+
+
+@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(rows=record_lists, more=record_lists, codec=st.integers(0, 4), first=st.integers(0, 30),
+       step=st.integers(1, 9))
+def test_records_are_the_same_in_whatever_steps_they_are_taken(
+    twin: Any, rows: list[Record], more: list[Record], codec: int, first: int, step: int
+) -> None:
+    data = batch(rows, codec=codec) + batch(more, base_offset=len(rows))
+    cursor, found = twin.Cursor(data, "t", 0, first), []
+    while not cursor.exhausted:
+        taken = cursor.take(step)
+        found += taken
+        assert cursor.position >= max((message.offset() + 1 for message in taken), default=first)
+    wanted = [*enumerate([*rows, *more])][first:]
+    assert [(m.offset(), m.timestamp()[1], m.key(), m.value()) for m in found] == [
+        (offset, *row[:3]) for offset, row in wanted]
+    assert cursor.position == max(first, len(rows) + len(more))

@@ -145,3 +145,96 @@ def test_a_closed_producer_takes_nothing_and_keeps_what_it_has():
     around.made.on_cluster(cluster())
     assert around.made.open == {}
     assert list(around.made.all) == ["t"]
+
+
+def test_a_topic_that_is_known_needs_no_waiting():
+    around, told = topics(), []
+    assert around.made.await_topic("t", lambda *outcome: told.append(outcome))
+    assert around.wanted == ["t"]
+    assert around.budget.messages == 0  # no record waits
+    around.made.on_cluster(cluster())
+    assert told == [(None, None)]
+    assert not around.made.await_topic("t", told.append)
+    assert len(told) == 1
+
+
+def test_who_waits_for_a_topic_that_cannot_be_used_is_told_as_its_records_are():
+    around = topics(topic_metadata_propagation_max_ms=1000)
+    around.made.await_topic("t", print)
+    around.made.on_cluster(cluster(0, KafkaError(KafkaError.UNKNOWN_TOPIC_OR_PART)))
+    (failed,) = around.made.expired(around.made.deadline())
+    assert (failed.callback, failed.error, failed.cost_bytes) == (print, KafkaError._UNKNOWN_TOPIC, None)
+
+
+def test_the_buffer_of_a_topic_is_had_while_records_are_taken():
+    around = topics()
+    append(around)
+    around.made.on_cluster(cluster())
+    assert around.made.buffer_of("t") is around.made.all["t"]
+    assert around.made.is_taking
+    around.made.refuse(ClientClosedError("closed"))
+    assert not around.made.is_taking
+    with pytest.raises(ClientClosedError):
+        around.made.buffer_of("t")
+
+
+def test_records_are_taken_again_after_a_pause():
+    around = topics()
+    append(around)
+    around.made.on_cluster(cluster())
+    around.made.refuse(KafkaException(KafkaError(KafkaError._STATE)))
+    with pytest.raises(KafkaException):
+        append(around)
+    around.made.admit()
+    append(around)
+    assert list(around.made.open) == ["t"]
+    assert around.budget.messages == 2
+
+
+def test_who_is_spared_may_go_on():
+    around, spared = topics(), [True]
+    around.made.refuse(ClientClosedError("closed"), lambda: spared[0])
+    append(around)
+    spared[0] = False
+    with pytest.raises(ClientClosedError):
+        append(around)
+
+
+def test_dropping_takes_out_all_that_waits_for_a_topic():
+    around = topics()
+    append(around, b"a", callback=print)
+    append(around, b"b")
+    failed = around.made.drop(KafkaError(KafkaError._PURGE_QUEUE))
+    assert [(record.message.value(), record.callback) for record in failed] == [(b"a", print), (b"b", None)]
+    assert {record.error.code() for record in failed} == {KafkaError._PURGE_QUEUE}
+    assert sum(record.cost_bytes for record in failed) == around.budget.bytes  # to be released by who reports them
+    assert around.made.drop(KafkaError(KafkaError._PURGE_QUEUE)) == []
+    assert around.made.deadline() is None
+
+
+def test_a_function_that_chooses_partitions_sees_each_record_and_no_buffer_is_open():
+    seen = []
+
+    def choose(topic, key, value, partition_count):
+        seen.append((topic, key, value, partition_count))
+        return 1
+
+    around = topics(partitioner=choose)
+    assert around.made.by_function
+    append(around, "waits")
+    around.made.on_cluster(cluster())
+    append(around, b"later", "k")
+    append(around, b"not asked", partition=0)
+    assert around.made.open == {}
+    assert seen == [("t", None, b"waits", 2), ("t", b"k", b"later", 2)]
+    assert sorted((opened.partition, opened.count) for opened in around.made.all["t"].ready(float("inf"))) == [
+        (0, 1), (1, 2)]
+
+
+def test_in_a_child_process_nothing_is_taken_although_somebody_held_the_lock():
+    around = topics()
+    append(around)
+    with around.made._lock:
+        around.made.after_fork(ClientClosedError("forked"))
+        with pytest.raises(ClientClosedError, match="forked"):
+            append(around)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import struct
 import tracemalloc
-import zlib
 from typing import Any
 
 import pytest
@@ -12,28 +11,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from headrace.errors import CorruptRecordError
-from headrace.records.compression import GZIP, LZ4, SNAPPY, ZSTD, compress
+from headrace.records.compression import GZIP, LZ4, SNAPPY, ZSTD
 from headrace.records.legacy.message_set_writer import write_message_set
+from tests.unit.records.samples import LIMIT, contents, simple, tabled, taken, told
 
-from .samples import LIMIT, contents, simple, tabled, taken, told
+from .by_hand import message, wrapper
 
 quick = settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-
-
-def message(offset: int, value: bytes | None, key: bytes | None = None, *, magic: int = 1, attributes: int = 0,
-            timestamp: int = 7) -> bytes:
-    """One message, written out by hand from the protocol's description."""
-    body = struct.pack(">bb", magic, attributes) + (struct.pack(">q", timestamp) if magic else b"")
-    for part in (key, value):
-        body += struct.pack(">i", -1) if part is None else struct.pack(">i", len(part)) + part
-    return struct.pack(">qiI", offset, len(body) + 4, zlib.crc32(body)) + body
-
-
-def wrapper(
-    inner: bytes, offset: int, *, codec: int = GZIP, magic: int = 1, timestamp: int = 7, by_broker: bool = False
-) -> bytes:
-    """A message that wraps others."""
-    return message(offset, compress(codec, inner), magic=magic, attributes=codec | 8 * by_broker, timestamp=timestamp)
 
 
 def read(twin: Any, data: bytes, first: int = 0, **how: Any) -> list[tuple[Any, ...]]:
@@ -48,22 +32,6 @@ def read(twin: Any, data: bytes, first: int = 0, **how: Any) -> list[tuple[Any, 
     assert [(offset, (kind + 1, micros // 1000 if kind >= 0 else 0)) for offset, micros, kind in found] == [
         row[:2] for row in rows]
     return rows
-
-
-@pytest.mark.parametrize("magic", [0, 1])
-def test_messages_are_what_the_protocol_says(magic: int) -> None:
-    assert write_message_set(magic, [(3, 7, b"k", b"a"), (4, 7, None, None), (9, 7, b"", b"")]) == (
-        message(3, b"a", b"k", magic=magic) + message(4, None, magic=magic) + message(9, b"", b"", magic=magic))
-
-
-@pytest.mark.parametrize("codec", [GZIP, SNAPPY, LZ4])
-def test_a_wrapper_has_the_last_offset_and_the_largest_timestamp(codec: int) -> None:
-    made = bytes(write_message_set(1, [(30, 5, None, b"a"), (31, 9, None, b"b"), (34, 2, b"k", None)], codec))
-    inner = message(0, b"a", timestamp=5) + message(1, b"b", timestamp=9) + message(4, None, b"k", timestamp=2)
-    assert made == wrapper(inner, 34, codec=codec, timestamp=9)
-    assert bytes(write_message_set(1, [(30, 5, None, b"a")], codec, log_append_time_ms=77)) == wrapper(
-        message(0, b"a", timestamp=77, attributes=8), 30, codec=codec, timestamp=77, by_broker=True)
-    assert write_message_set(1, [], codec) == b""
 
 
 @pytest.mark.parametrize("magic", [0, 1])
