@@ -12,9 +12,9 @@ PACKAGE = ROOT / "src/headrace"
 SOURCES = sorted((ROOT / "src").rglob("*.py"))
 TABLES = {"error_codes.py"}
 TESTED = ("machines", "net", "wire", "records", "client")
+"""Layers in which every module has a test file of its own name."""
 MESSAGES = "messages"
 """Structures alone: `test_wire_kafka_schemas.py` and `test_wire_java.py` compare each with Kafka's own."""
-"""Layers in which every module has a test file of its own name."""
 NOT_PRIVATE = {"_replace", "_asdict", "_fields", "_make", "_exit", "_getframe"}
 """Public names of the standard library."""
 
