@@ -237,10 +237,10 @@ def test_a_record_that_cannot_be_sent_is_a_future_that_fails_and_what_is_no_reco
 
 def test_futures_are_resolved_in_the_order_of_their_partition(run):
     async def work(producer):
-        order = []
-        futures = [await producer.produce("one", str(number)) for number in range(200)]
-        for number, future in enumerate(futures):
-            future.add_done_callback(lambda done, number=number: order.append(number))
+        order, futures = [], []
+        for number in range(200):
+            futures.append(await producer.produce("one", str(number)))
+            futures[-1].add_done_callback(lambda done, number=number: order.append(number))
         await asyncio.gather(*futures)
         assert order == list(range(200))
 
