@@ -65,6 +65,7 @@ class Producer:
         self.last_error: K | None = None  # as of metadata
         self._refreshing = False
         self.crashed = False
+        self.awake, self.due = True, math.inf  # the machines are asked when something has happened to them, or then
         self.known: dict[Key, tuple[int | None, int]] = {
             key: (p.leader if p.leader >= 0 else None, p.leader_epoch) for key, p in sim.cluster.partitions.items()}
         self._generations = dict(sim.cluster.generations)
