@@ -96,10 +96,13 @@ class Simulation:
         opened: Any = batch.open
         batch.sealed = ModelSealed(opened.records)
 
+    def _producer_id_of(self, producer: Producer) -> int:
+        """The id that the coordinator knows now."""
+        return self.cluster.transaction.producer_id  # type: ignore[no-any-return]
+
     def _answer(self, producer: Producer, node: int, send: Send, late: bool) -> Any:
-        sim = producer.sim
-        sim.cluster.late = late
-        return answer(sim, producer, node, send, late=late)
+        self.cluster.late = late
+        return answer(self, producer, node, send, late=late)
 
     def _start(self) -> None:
         """The producers: one, and those that take its transactional id over."""
@@ -238,7 +241,7 @@ class Simulation:
 
     def _transmit(self, producer: Producer, machine: Machine, send: Send) -> None:
         if producer.fenced and isinstance(send.request, InitProducerIdRequest):  # it would end the other's transaction
-            self.hold(send.request.producer_id != producer.sim.cluster.transaction.producer_id,
+            self.hold(send.request.producer_id != self._producer_id_of(producer),
                       "a new epoch was asked for although the coordinator said that another producer took over")
         node = send.destination if send.destination >= 0 else self.random.choice(self.cluster.nodes)
         if node in self.cluster.down:
