@@ -64,13 +64,18 @@ def run_campaign(run_schedule: Schedule, about: str, argv: list[str] | None = No
             if time.monotonic() - shown > every_s:
                 shown = time.monotonic()
                 _show_progress(done, len(seeds), failures, shown - started)
+    print("\r", end="")
     for what, times in sorted(counts.items()):
         print(f"{times:>14,} {what}")
-    print(f"\r{len(seeds)} schedules, {failures} findings, {time.monotonic() - started:.0f} s, {options.jobs} jobs")
+    print(f"{len(seeds)} schedules, {failures} findings, {time.monotonic() - started:.0f} s, {options.jobs} jobs")
     return 1 if failures else 0
 
 
 def _show_progress(done: int, total: int, failures: int, elapsed_s: float) -> None:
     bar = "#" * (40 * done // total)
     left_s = elapsed_s / done * (total - done)
-    print(f"\r[{bar:<40}] {done}/{total} schedules, {failures} findings, {left_s:.0f} s left ", end="", flush=True)
+    text = f"[{bar:<40}] {done}/{total} schedules, {failures} findings, {left_s:.0f} s left"
+    if sys.stdout.isatty():
+        print(f"\r{text} ", end="", flush=True)
+    else:
+        print(text, flush=True)
