@@ -4,7 +4,7 @@ One seed is one schedule: workers with a transactional id each, one partition to
 while the one before may not know it yet, and the embedded broker, the network and all the trouble of
 `whole_transactions`. Where to go on a worker asks the group's coordinator, as a consumer does. A worker that cannot go
 on is started again. Checked are safety (every input is written once and in order) and progress (in the healed cluster
-all inputs are written).
+all inputs are written, and no worker waits for a transaction to time out).
 
     python -m tests.campaigns.sim.whole --of read-process-write --schedules 100000 --jobs 2
 """
@@ -33,6 +33,8 @@ _GROUP, _INPUT = "g1", "in"
 _OFFSETS = ("offsets", _GROUP)
 _FETCH_VERSION = 9
 """Of OffsetFetch: topics are named."""
+_PROMPT_S = 30.0
+"""Half of what ends a transaction that nobody ends."""
 
 
 class Worker(Producer):
@@ -92,10 +94,11 @@ class ReadProcessWrite(WholeTransactions):
     Attributes:
         assigned: whose the partition is.
         done: a worker has seen that all is written.
+        done_at: when it did.
     """
 
     def __init__(self, seed: int) -> None:
-        self.assigned, self.done = 0, False
+        self.assigned, self.done, self.done_at = 0, False, 0.0
         self.input_of: dict[int, int] = {}
         super().__init__(seed)
 
@@ -141,7 +144,8 @@ class ReadProcessWrite(WholeTransactions):
             self.counts["offsets that were not settled"] += 1
             return None
         self.hold(not part.error_code, f"OffsetFetch: {K(part.error_code)}")
-        self.done = part.committed_offset == self.inputs
+        if not self.done and part.committed_offset == self.inputs:
+            self.done, self.done_at = True, self.now
         return max(part.committed_offset, 0)
 
     def _step(self) -> float:
@@ -166,6 +170,7 @@ class ReadProcessWrite(WholeTransactions):
         self.counts["inputs written"] += len(written)
         self.hold(len(written) == len(set(written)), f"written twice: {sorted(written)}")
         self.hold(len(written) == self.inputs, f"of {self.inputs} inputs only {sorted(written)} are written")
+        self.hold(self.done_at < self.heal_at + _PROMPT_S, "no progress before a transaction was open for too long")
         offsets = self.cluster.partitions[_OFFSETS].committed()
         self.hold(offsets == sorted(offsets), f"offsets went back: {offsets}")
 
