@@ -2,6 +2,9 @@
 
 Each broker serves one request after the other, in a time of its own, or freezes. They check what brokers check: numbers
 without a gap, and what comes twice is stored once.
+
+The brokers stay a model: what is looked at is the time they take, and the embedded broker takes none under a simulated
+clock. What it stores is looked at by `whole_produce`.
 """
 
 from __future__ import annotations

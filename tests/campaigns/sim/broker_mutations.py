@@ -8,7 +8,7 @@ import pytest
 
 from headrace.errors import KafkaError as K
 
-from . import model_broker, model_transactions, produce, read_process_write, transactional_replies, transactions
+from . import model_broker, model_transactions, produce, transactions
 from .model_broker import ModelCluster
 from .model_transactions import ModelPartition, ModelTransactions, Phase
 from .mutation import Rules
@@ -139,14 +139,3 @@ def _(patch: pytest.MonkeyPatch) -> None:
         return add(self, producer_id, epoch, keys)
 
     patch.setattr(ModelTransactions, "add", at_once)
-
-
-@broken("Group: offsets of a member that was replaced are refused", read_process_write.run_schedule, 100)
-def _(patch: pytest.MonkeyPatch) -> None:
-    answer = transactional_replies._commit_offsets
-
-    def any_member(sim: Any, node: int, request: Any, version: int) -> Any:
-        request.generation_id_or_member_epoch = -1
-        return answer(sim, node, request, version)
-
-    patch.setattr(transactional_replies, "_commit_offsets", any_member)

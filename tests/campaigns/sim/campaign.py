@@ -50,25 +50,32 @@ def run_campaign(run_schedule: Schedule, about: str, argv: list[str] | None = No
     parser.add_argument("--jobs", type=int, default=multiprocessing.cpu_count())
     options = parser.parse_args(argv)
     seeds = range(options.first_seed, options.first_seed + options.schedules)
-    started, failures, shown = time.monotonic(), 0, 0.0
+    started = shown = time.monotonic()
+    failures, every_s = 0, 0.5 if sys.stdout.isatty() else 60.0
     counts: Counter[str] = Counter()
     with multiprocessing.get_context("fork").Pool(options.jobs) as pool:
-        runs = pool.imap_unordered(_Attempt(run_schedule), seeds, chunksize=50)
+        share = max(1, min(50, len(seeds) // (4 * options.jobs)))  # so small that none is at work long after the others
+        runs = pool.imap_unordered(_Attempt(run_schedule), seeds, chunksize=share)
         for done, (failure, happened) in enumerate(runs, 1):
             counts.update(happened)
             if failure:
                 failures += 1
                 print(f"\r{failure}", file=sys.stderr)
-            if sys.stdout.isatty() and time.monotonic() - shown > 0.5:
+            if time.monotonic() - shown > every_s:
                 shown = time.monotonic()
                 _show_progress(done, len(seeds), failures, shown - started)
+    print("\r", end="")
     for what, times in sorted(counts.items()):
         print(f"{times:>14,} {what}")
-    print(f"\r{len(seeds)} schedules, {failures} findings, {time.monotonic() - started:.0f} s, {options.jobs} jobs")
+    print(f"{len(seeds)} schedules, {failures} findings, {time.monotonic() - started:.0f} s, {options.jobs} jobs")
     return 1 if failures else 0
 
 
 def _show_progress(done: int, total: int, failures: int, elapsed_s: float) -> None:
     bar = "#" * (40 * done // total)
     left_s = elapsed_s / done * (total - done)
-    print(f"\r[{bar:<40}] {done}/{total} schedules, {failures} findings, {left_s:.0f} s left ", end="", flush=True)
+    text = f"[{bar:<40}] {done}/{total} schedules, {failures} findings, {left_s:.0f} s left"
+    if sys.stdout.isatty():
+        print(f"\r{text} ", end="", flush=True)
+    else:
+        print(text, flush=True)

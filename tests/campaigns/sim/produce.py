@@ -66,7 +66,7 @@ class Simulation:
         self.random = rng = random.Random(seed)
         self.counts: Counter[str] = Counter()
         self.clock = SimulatedClock()
-        self.at = self.clock.after
+        self._awake, self._due = True, math.inf  # the machines are asked when something has happened to them, or then
         self.span_s = rng.choice([0.5, 2.0, 5.0])
         self.silence_s = _SILENCE_S if rng.random() < 0.1 else 0.0  # between two bursts of records
         self.heal_at = self.now + 2 * self.span_s + self.silence_s if self.silence_s else self.now + self.span_s
@@ -100,6 +100,15 @@ class Simulation:
     def now(self) -> float:
         """Monotonic seconds."""
         return self.clock.now
+
+    def at(self, delay_s: float, action: Callable[[], object]) -> None:
+        """Do later what the producer may notice; what it cannot is left to the clock."""
+
+        def act() -> None:
+            self._awake = True
+            action()
+
+        self.clock.after(delay_s, act)
 
     def _make_cluster(self, nodes: int, poison: set[int]) -> Any:
         return ModelCluster(self.random, nodes, self.partitions, poison, self.counts)
@@ -249,14 +258,16 @@ class Simulation:
     def _loop(self) -> None:
         polled_for, clock = -1.0, self.clock
         for _ in range(20_000):
-            self._step()
+            if self._awake or self._due <= self.now:
+                self._awake = False
+                self._step()
+                self._due = self._deadline()
             event_at = clock.next()
-            if event_at == math.inf and self._all_reported and not self.sender.unresolved():
+            if self._is_over and self._all_reported and not self.sender.unresolved():
                 return
-            deadline = self._deadline()
-            if deadline <= self.now and polled_for == self.now:
+            if self._due <= self.now and polled_for == self.now:
                 raise Violation(f"seed {self.seed}: the deadline stays in the past, the loop would spin")
-            moment = min(event_at, deadline)
+            moment = min(event_at, self._due)
             if moment == math.inf or moment > self.heal_at + 60:
                 break
             polled_for = self.now
@@ -265,8 +276,13 @@ class Simulation:
         if missing:
             raise Violation(f"seed {self.seed}: no progress, records {missing} were never reported")
 
+    @property
+    def _is_over(self) -> bool:
+        """Nothing more will happen by itself."""
+        return self.clock.next() == math.inf
+
     def _deadline(self) -> float:
-        return min((moment for machine in self._machines if (moment := machine.deadline()) is not None),
+        return min([moment for machine in self._machines if (moment := machine.deadline()) is not None],
                    default=math.inf)
 
     @property
@@ -356,7 +372,7 @@ class Simulation:
         connection.outstanding.append(send)
         connection.arrives_at = max(self.now + self._delay_s("requests late", 0.02, 0.3), connection.arrives_at)
         self._arrives(connection.arrives_at - self.now, node, connection, send)
-        self.at(send.timeout_s, lambda: self._time_out(connection, send))
+        self.clock.after(send.timeout_s, lambda: self._time_out(connection, send))
         if not send.expects_reply:
             self.at(0.0001, lambda: self._deliver(connection, send, None))
         if self.faulty:
@@ -389,7 +405,7 @@ class Simulation:
             self._under_way -= 1
             self._arrive(node, connection, send)
 
-        self.at(delay_s, arrive)
+        self.clock.after(delay_s, arrive)
 
     def _arrive(self, node: int, connection: Connection, send: Send) -> None:
         if node in self.cluster.down or (connection.cut and self.random.random() < 0.5):
@@ -472,7 +488,7 @@ class Simulation:
         if connection.cut:
             return
         self.counts["connections cut"] += 1
-        connection.cut = True
+        connection.cut = self._awake = True
         sends, connection.outstanding = connection.outstanding, []
         error = error or KafkaError(KafkaError._TRANSPORT, "cut", maybe_applied=True)
         for send in sends:

@@ -41,6 +41,10 @@ class PureBrokers:
         chance: makes ids, and chooses leaders.
         nodes: how many.
         settings: of the brokers.
+
+    Attributes:
+        nodes: the numbers of all brokers.
+        down: of those that do not listen.
     """
 
     def __init__(self, clock: SimulatedClock, chance: random.Random, nodes: int, settings: BrokerSettings) -> None:
@@ -48,6 +52,8 @@ class PureBrokers:
         known = [BrokerNode(number, f"node-{number}", _PORT + number, is_up=True) for number in range(1, nodes + 1)]
         self.cluster = BrokerCluster(known, settings, served_by(settings), self._new_uuid)
         self.nodes = [node.id for node in known]
+        self.down: set[int] = set()
+        self._versions: dict[tuple[int, int | None, int | None], int] = {}
         self._rings_at = float("inf")
 
     def _new_uuid(self) -> UUID:
@@ -63,11 +69,6 @@ class PureBrokers:
         """Where clients begin."""
         return [(node.host, node.port) for node in self.cluster.nodes.values()]
 
-    @property
-    def down(self) -> list[int]:
-        """The nodes that do not listen."""
-        return [node.id for node in self.cluster.nodes.values() if not node.is_up]
-
     def written(self, send: Send, client: str, highest: int | None = None) -> bytearray:
         """A request's bytes from now on, whatever becomes of the batches in it; its version is settled.
 
@@ -76,8 +77,11 @@ class PureBrokers:
             client: its name.
             highest: the version that is not to be passed.
         """
-        low, high = self.cluster.served[send.request.api_key]
-        send.version = max(low, min(each for each in (high, highest, send.max_version) if each is not None))
+        asked = (send.request.api_key, highest, send.max_version)
+        if asked not in self._versions:
+            low, high = self.cluster.served[send.request.api_key]
+            self._versions[asked] = max(low, min(each for each in (high, *asked[1:]) if each is not None))
+        send.version = self._versions[asked]
         request = send.request if send.for_version is None else send.for_version(send.request, send.version)
         return bytearray().join(encode_request(request, send.version, 0, client))[_LENGTH_BYTES:]
 
@@ -132,11 +136,13 @@ class PureBrokers:
 
     def stop(self, node: int) -> None:
         """A node is lost; others lead what they can."""
+        self.down.add(node)
         self.cluster.node_went(node, self.now, up=False)
         self.settle()
 
     def start(self, node: int) -> None:
         """It comes back."""
+        self.down.discard(node)
         self.cluster.node_went(node, self.now, up=True)
         self.settle()
 

@@ -47,7 +47,13 @@ class Txn:
 
 
 class Producer:
-    """A transactional producer's machines, and the application on top of them."""
+    """A transactional producer's machines, and the application on top of them.
+
+    Attributes:
+        name: its transactional id.
+    """
+
+    name = "x"
 
     def __init__(self, sim: Simulation, transactions: int, last: bool) -> None:
         self.sim, self._last = sim, last
@@ -65,12 +71,13 @@ class Producer:
         self.last_error: K | None = None  # as of metadata
         self._refreshing = False
         self.crashed = False
+        self.awake, self.due = True, math.inf  # the machines are asked when something has happened to them, or then
         self.known: dict[Key, tuple[int | None, int]] = {
             key: (p.leader if p.leader >= 0 else None, p.leader_epoch) for key, p in sim.cluster.partitions.items()}
         self._generations = dict(sim.cluster.generations)
         self.buffer = ModelBuffer(sim.partitions, rng.choice([1, 2, 4]) if sim.cluster.largest > 8 else 8, sim.sealed)
         self.machine = Transactions(
-            "x", sim.timeout_ms, self._finder(TRANSACTION, "x"), lambda group: self._finder(GROUP, group),
+            self.name, sim.timeout_ms, self._finder(TRANSACTION, self.name), lambda group: self._finder(GROUP, group),
             self._features, sim.request_timeout_s, sim.backoff)
         timeout_s = rng.choice([0.5, 2.0]) if sim.bounded else math.inf
         limits = Limits(-1, rng.choice([1, 2, 5]), 5000, sim.request_timeout_s, message_timeout_s=timeout_s)
@@ -140,9 +147,17 @@ class Producer:
             if callable(wanted):
                 self.waits_for = wanted
             else:
-                slept: list[bool] = []
-                self.sim.at(wanted, lambda slept=slept: slept.append(True))
-                self.waits_for = lambda slept=slept: bool(slept)
+                self._sleep(wanted)
+
+    def _sleep(self, delay_s: float) -> None:
+        slept: list[bool] = []
+
+        def wake() -> None:
+            slept.append(True)
+            self.awake = True
+
+        self.sim.clock.after(delay_s, wake)
+        self.waits_for = lambda: bool(slept)
 
     def _run(self) -> Step:
         if (yield from self._do(Operation.INIT)) is not None:

@@ -17,6 +17,7 @@ import math
 import random
 import sys
 from collections import Counter
+from collections.abc import Callable
 from typing import Any
 
 from headrace.errors import KafkaError as K
@@ -48,7 +49,6 @@ class Simulation:
         self.random = rng = random.Random(seed)
         self.counts: Counter[str] = Counter()
         self.clock = SimulatedClock()
-        self.at = self.clock.after
         self.heal_at = 100.0 + rng.choice([0.5, 2.0, 5.0])
         self.faults = rng.choice([0.0, 0.02, 0.1, 0.3])
         self.bounded = rng.random() < 0.1
@@ -77,6 +77,16 @@ class Simulation:
         """Monotonic seconds."""
         return self.clock.now
 
+    def at(self, delay_s: float, action: Callable[[], object]) -> None:
+        """Do later what producers may notice; what they cannot is left to the clock."""
+
+        def act() -> None:
+            action()
+            for producer in self.producers:
+                producer.awake = True
+
+        self.clock.after(delay_s, act)
+
     def _make_cluster(self, nodes: int, max_epoch: int, timeout_s: float) -> Any:
         return ModelTransactions(self.random, self.at, nodes, self.partitions, GROUPS, max_epoch, timeout_s)
 
@@ -84,10 +94,13 @@ class Simulation:
         """The bytes of a batch, or what stands for them."""
         return ModelSealed(records)
 
+    def _producer_id_of(self, producer: Producer) -> int:
+        """The id that the coordinator knows now."""
+        return self.cluster.transaction.producer_id  # type: ignore[no-any-return]
+
     def _answer(self, producer: Producer, node: int, send: Send, late: bool) -> Any:
-        sim = producer.sim
-        sim.cluster.late = late
-        return answer(sim, producer, node, send, late=late)
+        self.cluster.late = late
+        return answer(self, producer, node, send, late=late)
 
     def _start(self) -> None:
         """The producers: one, and those that take its transactional id over."""
@@ -199,35 +212,39 @@ class Simulation:
         self.hold(all(p.finished for p in self.producers), "no progress: an operation never ended")
 
     def _step(self) -> float:
-        deadlines = []
+        """Let those producers decide to whom something has happened, or whose time has come; as their drivers do."""
+        now = self.now
         for producer in self.producers:
-            if producer.crashed:
-                continue
-            going = True
-            while going:  # the application may have changed something
-                before = (producer.waits_for, len(producer.machines))
-                for machine in list(producer.machines):
-                    for send in list(machine.poll(self.now)):
-                        self._transmit(producer, machine, send)
-                events = [event for machine in producer.machines for event in machine.events()]
-                for event in events:
-                    producer.on_event(event)
-                producer.resume()
-                going = bool(events) or (producer.waits_for, len(producer.machines)) != before
-            deadlines += [d for machine in producer.machines if (d := machine.deadline()) is not None]
-        return min(deadlines, default=math.inf)
+            if not producer.crashed and (producer.awake or producer.due <= now):
+                self._step_of(producer, now)
+        return min([producer.due for producer in self.producers if not producer.crashed], default=math.inf)
+
+    def _step_of(self, producer: Producer, now: float) -> None:
+        producer.awake = going = True
+        while going:  # the application may have changed something
+            producer.awake = False
+            before = (producer.waits_for, len(producer.machines))
+            for machine in list(producer.machines):
+                for send in list(machine.poll(now)):
+                    self._transmit(producer, machine, send)
+            events = [event for machine in producer.machines for event in machine.events()]
+            for event in events:
+                producer.on_event(event)
+            producer.resume()
+            going = bool(events) or (producer.waits_for, len(producer.machines)) != before
+        producer.due = min([moment for machine in producer.machines if (moment := machine.deadline()) is not None],
+                           default=math.inf)
 
     # The network
 
     def _transmit(self, producer: Producer, machine: Machine, send: Send) -> None:
         if producer.fenced and isinstance(send.request, InitProducerIdRequest):  # it would end the other's transaction
-            self.hold(send.request.producer_id != producer.sim.cluster.transaction.producer_id,
+            self.hold(send.request.producer_id != self._producer_id_of(producer),
                       "a new epoch was asked for although the coordinator said that another producer took over")
         node = send.destination if send.destination >= 0 else self.random.choice(self.cluster.nodes)
         if node in self.cluster.down:
             self.counts["connections refused"] += 1
-            refused = K(K._TRANSPORT, "refused")
-            self.at(0.005, lambda: machine.on_error(send, refused, self.now))
+            self.clock.after(0.005, lambda: self._fail(producer, machine, send, K(K._TRANSPORT, "refused")))
             return
         link = self._links.get((producer, node))
         if link is None or link.cut:
@@ -235,13 +252,17 @@ class Simulation:
         link.outstanding[id(send)] = (machine, send)
         link.arrives_at = max(self.now + self._delay_s("requests late", 0.02), link.arrives_at)
         self._arrives(link.arrives_at - self.now, node, link, send)
-        self.at(send.timeout_s, lambda: self._time_out(link, send))
+        self.clock.after(send.timeout_s, lambda: self._time_out(link, send))
         if self.faulty:
-            self.at(self.random.uniform(0, 0.05), lambda: self._cut(link))
+            self.clock.after(self.random.uniform(0, 0.05), lambda: self._cut(link))
         if self.faulty:  # the connection breaks at once, and the request lingers somewhere
             self.counts["requests repeated"] += 1
-            self.at(0.0001, lambda: self._cut(link))
+            self.clock.after(0.0001, lambda: self._cut(link))
             self._arrives(self.random.uniform(0.002, self.random.choice([0.2, 2.0])), node, link, send)
+
+    def _fail(self, producer: Producer, machine: Machine, send: Send, error: K) -> None:
+        producer.awake = True
+        machine.on_error(send, error, self.now)
 
     def _delay_s(self, what: str, short: float) -> float:
         if not self.faulty:
@@ -257,7 +278,7 @@ class Simulation:
             self._under_way -= produce
             self._arrive(node, link, send)
 
-        self.at(delay_s, arrive)
+        self.clock.after(delay_s, arrive)
 
     def _arrive(self, node: int, link: _Link, send: Send) -> None:
         late = id(send) not in link.outstanding or link.producer.crashed
@@ -270,14 +291,15 @@ class Simulation:
             self.counts["replies lost"] += 1
             return
         link.answers_at = max(self.now + self._delay_s("replies late", 0.05), link.answers_at)
-        self.at(link.answers_at - self.now, lambda: self._deliver(link, send, reply))
+        self.clock.after(link.answers_at - self.now, lambda: self._deliver(link, send, reply))
         if self.faulty:  # nothing awaits the second one: the stream is broken (`machines.cluster.in_flight`)
             self.counts["replies repeated"] += 1
-            self.at(link.answers_at - self.now, lambda: self._cut(link))
+            self.clock.after(link.answers_at - self.now, lambda: self._cut(link))
 
     def _deliver(self, link: _Link, send: Send, reply: Any) -> None:
         if id(send) in link.outstanding and not link.producer.crashed:
             machine, _ = link.outstanding.pop(id(send))
+            link.producer.awake = True
             link.producer.fenced = says_fenced(reply) or (link.producer.fenced and not ends_well(reply))
             machine.on_reply(send, reply, self.now)
 
@@ -295,7 +317,7 @@ class Simulation:
             return
         lost, link.outstanding = link.outstanding, {}
         for machine, send in lost.values():
-            machine.on_error(send, error or K(K._TRANSPORT, "cut", maybe_applied=True), self.now)
+            self._fail(link.producer, machine, send, error or K(K._TRANSPORT, "cut", maybe_applied=True))
 
     def _cut_any(self) -> None:
         if self._links:

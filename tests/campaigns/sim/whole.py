@@ -1,9 +1,10 @@
 """Simulations of the clients' machines together with the embedded broker, on one simulated clock and without asyncio.
 
-    python -m tests.campaigns.sim.whole --schedules 100000 --jobs 2
+    python -m tests.campaigns.sim.whole --schedules 400000 --jobs 2
     python -m tests.campaigns.sim.whole --of groups --first-seed 1000 --schedules 1000
 
-`produce`, `transactions` and `groups` say what each checks. Without `--of` the seeds go round.
+`whole_produce`, `whole_transactions`, `whole_groups` and `read_process_write` say what each checks. Without `--of` the
+seeds go round.
 """
 
 from __future__ import annotations
@@ -11,20 +12,25 @@ from __future__ import annotations
 import sys
 from collections import Counter
 
-from . import whole_groups, whole_produce, whole_transactions
-from .campaign import Schedule, run_campaign
+from . import read_process_write, whole_groups, whole_produce, whole_transactions
+from .campaign import Schedule, Violation, run_campaign
 
 KINDS: dict[str, Schedule] = {
     "produce": whole_produce.run_schedule,
     "transactions": whole_transactions.run_schedule,
     "groups": whole_groups.run_schedule,
+    "read-process-write": read_process_write.run_schedule,
 }
 
 
 def run_schedule(seed: int) -> Counter[str]:
-    """Run one schedule of each kind in turn; raises `Violation`."""
-    number, kind = divmod(seed, len(KINDS))
-    return list(KINDS.values())[kind](number)
+    """Run one schedule of each kind in turn; raises `Violation` that names the kind and its seed."""
+    number, place = divmod(seed, len(KINDS))
+    kind = list(KINDS)[place]
+    try:
+        return KINDS[kind](number)
+    except Violation as violation:
+        raise Violation(f"--of {kind}, {violation}") from None
 
 
 def main(argv: list[str]) -> int:

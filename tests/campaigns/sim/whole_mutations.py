@@ -18,7 +18,7 @@ from headrace.broker.storage.producer_state import Marker, ProducerStates
 from headrace.errors import KafkaError as K
 from headrace.machines.groups.classic import ClassicGroup
 
-from . import produce, transactions, whole_groups, whole_produce, whole_transactions
+from . import produce, read_process_write, transactions, whole_groups, whole_produce, whole_transactions
 from .campaign import Schedule
 from .mutation import Rules
 from .produce_mutations import PRODUCE_RULES
@@ -147,6 +147,18 @@ def _(patch: pytest.MonkeyPatch) -> None:
 def _(patch: pytest.MonkeyPatch) -> None:
     settle = OffsetStore._settle
     patch.setattr(OffsetStore, "_settle", lambda self, producer_id, commit: settle(self, producer_id, True))
+
+
+@broken("Embedded offsets: what an open transaction may change is not given out (KIP-447)",
+        read_process_write.run_schedule, 100)
+def _(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(OffsetStore, "unstable", lambda self, group: set())
+
+
+@broken("Embedded group: offsets of a member that was replaced are refused (KIP-447)",
+        read_process_write.run_schedule, 100)
+def _(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Group, "check_transactional_commit", lambda self, member_id, instance_id, generation: None)
 
 
 @broken("Embedded group: a commit of a generation before is refused", whole_groups.run_schedule, 600)

@@ -39,6 +39,8 @@ from .pure_brokers import HEADER_BYTES, RECORD_BYTES, PureBrokers, arrived, numb
 
 _NAMES, _IDS = 12, 13
 """Versions of Produce in which topics are named, and those in which they have ids."""
+_REST_S = 4.0
+"""After it no action of the application is left, and no broker that comes back: the last one begins when all heals."""
 _UNANSWERED = (K.COORDINATOR_LOAD_IN_PROGRESS, K.COORDINATOR_NOT_AVAILABLE)
 
 
@@ -112,7 +114,7 @@ class ProduceCluster(PureBrokers):
         self.refusal = self._chance.choice(FATAL if fatal else REFUSALS)
 
     def heal(self) -> None:
-        for node in self.down:
+        for node in sorted(self.down):
             self.start(node)
         self.refusal = 0
         self.make_topic()
@@ -159,10 +161,15 @@ class WholeProduce(Simulation):
         return ProduceCluster(self, nodes, self.partitions)
 
     def _make_leaders(self) -> Metadata:
-        metadata = Metadata(self.cluster.bootstrap, refresh_s=5.0,
+        metadata = Metadata(self.cluster.bootstrap, refresh_s=30.0,
                             retries=RetryPolicy(0.01, 0.1, self.random.random))
         metadata.want_topics([TOPIC])
         return metadata
+
+    @property
+    def _is_over(self) -> bool:
+        """Only metadata is asked for, now and then."""
+        return self.now > self.heal_at + _REST_S and not self._under_way
 
     def _machine_of(self, send: Send) -> Machine:
         return self.leaders if isinstance(send.request, MetadataRequest) else self.sender  # type: ignore[no-any-return]

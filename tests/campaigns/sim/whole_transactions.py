@@ -149,7 +149,11 @@ class TransactionCluster(PureBrokers):
     @property
     def transaction(self) -> OngoingTransaction:
         """What the coordinator knows of the transactional id."""
-        return self.cluster.transactions.get(_NAME, self.now) or _NOBODY
+        return self.transaction_of(_NAME)
+
+    def transaction_of(self, name: str) -> OngoingTransaction:
+        """What the coordinator knows of a transactional id."""
+        return self.cluster.transactions.get(name, self.now) or _NOBODY
 
     @property
     def is_open(self) -> bool:
@@ -181,8 +185,8 @@ class TransactionCluster(PureBrokers):
     def move_coordinator(self) -> None:
         """It is where the hash of the name says: it moves when a node goes, and when it comes back."""
 
-    def rebalance(self) -> None:
-        group = self._chance.choice(GROUPS)
+    def rebalance(self, group: str | None = None) -> None:
+        group = group or self._chance.choice(GROUPS)
         self.counts["groups rebalanced"] += 1
         self.generations[group] += 1
         found = self.cluster.groups.get(group)
@@ -222,6 +226,9 @@ class WholeTransactions(Simulation):
 
     def _forget(self) -> None:
         """This broker does not."""
+
+    def _producer_id_of(self, producer: Producer) -> int:
+        return self.cluster.transaction_of(producer.name).producer_id
 
     def sealed(self, records: list[int]) -> Any:
         return sealed(records, 1_700_000_000_000)

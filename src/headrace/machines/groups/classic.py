@@ -157,6 +157,7 @@ class ClassicGroup:
         self._not_before = 0.0
         self._attempts = 0
         self._seen = (-1, -1)
+        self._told_late_at = _NEVER  # since when the application was away that was said to be late
         self._events: list[Event] = []
 
     # What the client calls
@@ -351,6 +352,9 @@ class ClassicGroup:
 
     def _check_application(self, now: float) -> None:
         if now - self.application_at >= self._max_poll_s:
+            if self._told_late_at == self.application_at:
+                return  # it has not come back since
+            self._told_late_at = self.application_at
             text = (f"The application did not poll for {self._max_poll_s:g} s (max.poll.interval.ms): left group "
                     f"{self._group_id!r}; poll more often, or raise the limit")
             self._events.append(GroupFailed(KafkaError(KafkaError._MAX_POLL_EXCEEDED, text)))

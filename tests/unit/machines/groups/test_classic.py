@@ -337,6 +337,24 @@ def test_an_application_that_does_not_poll_loses_its_partitions_and_comes_back()
     bench.send(JoinGroupRequest)
 
 
+def test_an_application_that_is_late_in_its_callback_is_told_so_once() -> None:
+    bench = Bench(properties={"max.poll.interval.ms": 60_000})
+    bench.settle(("t", 0))
+    bench.heartbeat(KafkaError.REBALANCE_IN_PROGRESS)
+    bench.silent()
+    [revoke] = bench.events(Rebalance)
+    assert revoke.change is Change.REVOKE
+    failures = 0
+    for _ in range(40):
+        bench.now += 3
+        list(bench.group.poll(bench.now))
+        failures += sum(isinstance(event, GroupFailed) for event in bench.group.events())
+    assert failures == 1
+    bench.group.callback_done(bench.now)
+    [lost] = bench.events(Rebalance)
+    assert lost.change is Change.LOSE
+
+
 def test_an_application_that_waits_inside_poll_is_not_late() -> None:
     bench = Bench(properties={"max.poll.interval.ms": 60_000})
     bench.settle(("t", 0))
