@@ -241,8 +241,8 @@ _RARE = {
     "Until the first batch is stored only one is in flight": 400,
     "Only one is in flight at first also after a long silence": 1500,
     "No batch goes five places beyond the oldest that is unresolved": 2000,
-    "A refused number is not sent for ever": 2000,
-    "Numbered batches are resolved before numbers begin again": 600,
+    "A refused sequence is not sent for ever": 2000,
+    "Batches with sequences are resolved before sequences begin again": 600,
     "An error that may come after the append leaves it open too": 1000,
     "Who is not the leader may have been when it stored the batch": 1500,
     "A lost answer is such an uncertainty": 2500,
@@ -255,7 +255,7 @@ _RARE = {
 """Rules of the machines that take more than some hundred schedules."""
 _ELSEWHERE = {
     "Only one is in flight at first also when a topic was made anew",
-    "What may be stored gets no new number",
+    "What may be stored gets no new sequence",
     "A producer id whose epochs are used up is replaced",
     "Who is not the leader is not asked for ever",
     "A leader that is named for a topic that was made anew meanwhile is not believed",
@@ -275,3 +275,4 @@ def _again(rules: Rules, of: Schedule, schedule: Schedule) -> None:
 
 _again(PRODUCE_RULES, produce.run_schedule, whole_produce.run_schedule)
 _again(TRANSACTION_RULES, transactions.run_schedule, whole_transactions.run_schedule)
+assert {*_RARE, *_ELSEWHERE} <= {each.rule for each in (*PRODUCE_RULES, *TRANSACTION_RULES)}, "a rule has another name"
