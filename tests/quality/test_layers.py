@@ -14,13 +14,14 @@ FACES = {"aio", "admin", "opentelemetry", "serialization", "spark", "decode", "c
 MAY_IMPORT = {
     "wire": BASE,
     "records": BASE,
+    "buffers": BASE | {"records"},
     "machines": BASE | {"wire", "records"},
     "net": BASE | {"wire", "records", "machines"},
-    "client": BASE | {"wire", "records", "machines", "net"},
+    "client": BASE | {"wire", "records", "buffers", "machines", "net"},
     "broker": BASE | {"wire", "records"},
     **{face: BASE | FACES | {"records", "client", "broker", "net", ""} for face in FACES},
     "decode": BASE | {"wire", "records"},
-    "cli": BASE | FACES | {"wire", "records", "client", "broker", "net", ""},
+    "cli": BASE | FACES | {"wire", "records", "buffers", "client", "broker", "net", ""},
     "": BASE | {"records", "client"},
 }
 SPARK = {"headrace.spark.source", "headrace.spark.sink", "headrace.spark.inline_sink", "headrace.spark.pipeline.run",

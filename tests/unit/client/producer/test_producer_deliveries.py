@@ -4,21 +4,21 @@ import math
 
 import pytest
 
+from headrace.buffers import BufferPool, RecordAccumulator
 from headrace.client.producer.reports import DeliveryReportQueue
 from headrace.errors import KafkaError
 from headrace.machines.producer.batch_queue import PartitionQueue, ProducerBatch
 from headrace.machines.producer.sender import BatchDone
-from headrace.records import BufferPool, RecordAccumulator
 
 
 class Producer:
-    """The parts round a `DeliveryReportQueue`: a buffer, a budget and a count of changes."""
+    """The parts round a `DeliveryReportQueue`: a buffer, a buffer_pool and a count of changes."""
 
     def __init__(self, only_errors=False):
-        self.budget = BufferPool(100, 1_000_000)
-        self.buffer = RecordAccumulator("t", 1, self.budget)
+        self.buffer_pool = BufferPool(100, 1_000_000)
+        self.buffer = RecordAccumulator("t", 1, self.buffer_pool)
         self.changes = 0
-        self.deliveries = DeliveryReportQueue(self.budget, only_errors, self.on_change)
+        self.deliveries = DeliveryReportQueue(self.buffer_pool, only_errors, self.on_change)
 
     def on_change(self):
         self.changes += 1
@@ -32,9 +32,9 @@ def test_records_without_a_callback_are_released_when_their_batch_is_done():
     producer = Producer()
     producer.buffer.append(b"a")
     producer.buffer.append(b"b")
-    assert producer.budget.messages == 2
+    assert producer.buffer_pool.messages == 2
     producer.done()
-    assert (producer.budget.messages, producer.budget.bytes) == (0, 0)
+    assert (producer.buffer_pool.messages, producer.buffer_pool.bytes) == (0, 0)
     assert producer.changes == 1
     assert producer.deliveries.serve() == 0
 
@@ -44,14 +44,14 @@ def test_records_with_a_callback_are_counted_until_it_is_called():
     for value in (b"a", b"b"):
         producer.buffer.append(value, callback=lambda error, message: got.append((error, message)))
     producer.done()
-    assert producer.budget.messages == 2
-    assert producer.budget.ahead_bytes == 0  # no broker is behind for their sake
+    assert producer.buffer_pool.messages == 2
+    assert producer.buffer_pool.ahead_bytes == 0  # no broker is behind for their sake
     assert producer.deliveries.pending
     assert producer.deliveries.serve() == 2
-    assert producer.budget.bytes == 0
+    assert producer.buffer_pool.bytes == 0
     assert [(error, message.value(), message.offset()) for error, message in got] == [(None, b"a", 7), (None, b"b", 8)]
     assert got[0][1].latency() >= 0
-    assert producer.budget.messages == 0
+    assert producer.buffer_pool.messages == 0
     assert not producer.deliveries.pending
 
 

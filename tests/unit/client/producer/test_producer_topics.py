@@ -5,18 +5,18 @@ from types import SimpleNamespace
 
 import pytest
 
+from headrace.buffers import BufferPool
 from headrace.client.producer.topics import TopicAccumulators
 from headrace.config import PRODUCER, Config
 from headrace.errors import ClientClosedError, KafkaError, KafkaException
 from headrace.machines.cluster.metadata import Cluster, PartitionInfo, TopicInfo
-from headrace.records import BufferPool
 
 
 def topics(max_messages=100, **properties):
     config = Config(PRODUCER, {"bootstrap.servers": "localhost:1", **{k.replace("_", "."): v
                                                                       for k, v in properties.items()}})
-    budget, wanted = BufferPool(max_messages, 1_000_000), []
-    return SimpleNamespace(made=TopicAccumulators(config, budget, wanted.append), budget=budget, wanted=wanted)
+    pool, wanted = BufferPool(max_messages, 1_000_000), []
+    return SimpleNamespace(made=TopicAccumulators(config, pool, wanted.append), buffer_pool=pool, wanted=wanted)
 
 
 def cluster(partitions=2, error=None):
@@ -37,7 +37,7 @@ def test_a_topic_is_asked_for_once():
     append(around)
     append(around)
     assert around.wanted == ["t"]
-    assert around.budget.messages == 2
+    assert around.buffer_pool.messages == 2
 
 
 def test_waiting_records_go_into_the_buffer_in_order_and_are_counted_once():
@@ -45,7 +45,7 @@ def test_waiting_records_go_into_the_buffer_in_order_and_are_counted_once():
     for value in (b"1", b"2", b"3"):
         append(around, value, partition=1, callback=print)
     assert around.made.on_cluster(cluster()) == []
-    assert around.budget.messages == 3
+    assert around.buffer_pool.messages == 3
     assert values(around.made.open["t"]) == [b"1", b"2", b"3"]
 
 
@@ -62,7 +62,7 @@ def test_a_topic_that_is_being_created_is_waited_for():
     around = topics()
     append(around)
     assert around.made.on_cluster(cluster(0, KafkaError(KafkaError.LEADER_NOT_AVAILABLE))) == []
-    assert around.budget.messages == 1
+    assert around.buffer_pool.messages == 1
 
 
 def test_a_topic_that_nobody_could_be_asked_about_fails_its_records_after_message_timeout():
@@ -125,7 +125,7 @@ def test_a_wrong_record_is_refused_at_once_although_the_topic_is_not_known(argum
     around = topics()
     with pytest.raises(error):
         append(around, **arguments)
-    assert around.budget.messages == 0
+    assert around.buffer_pool.messages == 0
 
 
 def test_added_partitions_are_used():

@@ -5,11 +5,12 @@ from uuid import UUID
 
 import pytest
 
+from headrace.buffers import BufferPool, RecordAccumulator
 from headrace.errors import KafkaError
 from headrace.machines.producer.batch_queue import BatchQueues
 from headrace.machines.producer.sender import BatchDone, Limits, Sender
 from headrace.machines.producer.sequences import Sequences
-from headrace.records import BufferPool, Cursor, RecordAccumulator, scan
+from headrace.records import Cursor, scan
 from headrace.wire.messages.producer.produce import (
     BatchIndexAndErrorMessage,
     InitProducerIdRequest,
@@ -27,8 +28,8 @@ class Leader:
 
     def __init__(self, idempotent=True, **limits):
         self.now = 1e9  # every record has lingered
-        self.budget = BufferPool(1000, 1 << 20)
-        self.buffer = RecordAccumulator("t", 1, self.budget)
+        self.buffer_pool = BufferPool(1000, 1 << 20)
+        self.buffer = RecordAccumulator("t", 1, self.buffer_pool)
         self.accumulator = BatchQueues({"t": self.buffer}, 0.0, math.inf, self.seal)
         sequences = Sequences(idempotent, 30.0, lambda attempt: 0.1)
         self.sender = Sender(self.accumulator, sequences, self, Limits(**limits), lambda n: 0.1)
@@ -206,8 +207,8 @@ def test_every_byte_of_a_divided_batch_is_reported_once():
     leader.answer(leader.poll()[0], KafkaError.MSG_SIZE_TOO_LARGE)
     leader.store_all()
     done = [event.batch.open for event in leader.sender.events() if isinstance(event, BatchDone)]
-    assert sum(opened.count for opened in done) == leader.budget.messages == 5
-    assert sum(opened.cost_bytes for opened in done) == leader.budget.bytes
+    assert sum(opened.count for opened in done) == leader.buffer_pool.messages == 5
+    assert sum(opened.cost_bytes for opened in done) == leader.buffer_pool.bytes
 
 
 def test_a_batch_that_shared_its_request_with_one_that_has_headers_is_sent_again_whole():
