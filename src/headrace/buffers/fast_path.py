@@ -51,16 +51,17 @@ class ProduceFastPath:
         headers: Any = None,
     ) -> None:
         """Put a record on its way; see `headrace.Producer.produce`."""
-        report_to = callback or on_delivery or self._default
+        if callback is None:
+            callback = self._default if on_delivery is None else on_delivery
         accumulator = self._open.get(topic)
         try:
             if accumulator is not None:
-                if accumulator.append(value, key, partition, timestamp, headers, report_to):
+                if accumulator.append(value, key, partition, timestamp, headers, callback):
                     self._wake()
                 return
         except BufferFullError:
             pass
-        self._otherwise(topic, value, key, partition, timestamp, headers, report_to)
+        self._otherwise(topic, value, key, partition, timestamp, headers, callback)
 
 
 class Accepted(Coroutine[Any, Any, DeliveryFuture]):

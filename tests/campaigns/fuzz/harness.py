@@ -31,11 +31,12 @@ class _Sanitized:
 
     @staticmethod
     def find_spec(name: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
-        return spec_from_file_location(name, _built(name)) if name in _NATIVE else None
+        built = os.environ.get("HEADRACE_FUZZ_NATIVE")
+        return spec_from_file_location(name, _file_of(name, built)) if built and name in _NATIVE else None
 
 
-def _built(name: str) -> str:
-    return os.path.join(os.environ["HEADRACE_FUZZ_NATIVE"], f"{name}{sysconfig.get_config_var('EXT_SUFFIX')}")
+def _file_of(name: str, folder: str) -> str:
+    return os.path.join(folder, f"{name}{sysconfig.get_config_var('EXT_SUFFIX')}")
 
 
 def main() -> None:
@@ -50,7 +51,8 @@ def main() -> None:
         _instrument_generated()
     elif target == "native":
         for name in _NATIVE:
-            assert sys.modules[name].__file__ == _built(name), name
+            used = sys.modules[name].__file__
+            assert used == _file_of(name, os.environ["HEADRACE_FUZZ_NATIVE"]), used
     atheris.Setup(sys.argv, module.run)
     atheris.Fuzz()
 

@@ -64,3 +64,32 @@ def test_who_is_far_ahead_of_the_brokers_is_told_so_and_callbacks_do_not_count(t
         pool.answer(opened.data_bytes)
     assert pool.ahead_bytes == 0
     assert pool.messages == (16 << 20) // size + 1
+
+
+def test_records_that_do_not_fit_are_not_counted_at_all(twin: Any) -> None:
+    pool = twin.BufferPool(10, 1000)
+    assert pool.take(4, 600)
+    assert not pool.take(7, 10)
+    assert not pool.take(1, 401)
+    assert (pool.messages, pool.bytes) == (4, 600)
+    assert pool.take(6, 400)
+    assert (pool.messages, pool.bytes) == (10, 1000)
+
+
+def test_no_limit_of_messages_is_none(twin: Any) -> None:
+    pool = twin.BufferPool(0, 1000)
+    assert pool.take(10**12, 1000)
+    assert not pool.take(1, 1)
+
+
+def test_a_pool_is_roomy_while_a_sixteenth_of_both_is_free(twin: Any) -> None:
+    pool = twin.BufferPool(160, 1600)
+    pool.take(150, 0)
+    assert pool.is_roomy
+    pool.take(1, 0)
+    assert not pool.is_roomy
+    pool.release(1, 0)
+    pool.take(0, 1500)
+    assert pool.is_roomy
+    pool.take(0, 1)
+    assert not pool.is_roomy

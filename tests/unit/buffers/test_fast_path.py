@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from headrace.buffers import ProduceResult
+from headrace.errors import KafkaException
 
 
 def new_future() -> asyncio.Future[Any]:
@@ -31,7 +32,7 @@ class FastPath:
         self.wakes = 0
         self.others: list[tuple[Any, ...]] = []
         self.produce = twin.AIOProduceFastPath({"topic": self.accumulator}, self._otherwise, self._wake, new_future,
-                                       lambda: asyncio.sleep(0)).produce
+                                               lambda: asyncio.sleep(0)).produce
 
     def _wake(self) -> None:
         self.wakes += 1
@@ -122,3 +123,64 @@ def test_a_task_that_awaits_an_accepted_record_can_be_cancelled(twin: Any) -> No
         with pytest.raises(asyncio.CancelledError):
             await task
     run(body)
+
+
+# `Producer.produce`
+
+class Quiet(list[Any]):
+    """A callback that is false where it is asked."""
+
+    def __call__(self, *_: Any) -> None: ...
+
+
+def blocking(twin: Any, default: Any = None, **how: Any) -> tuple[Any, Any, list[tuple[Any, ...]], list[int]]:
+    """A `ProduceFastPath.produce`, its accumulator, and what was left to others and when the loop was woken."""
+    accumulator = twin.RecordAccumulator("topic", 2, twin.BufferPool(how.pop("messages", 0), 10**9), **how)
+    others: list[tuple[Any, ...]] = []
+    wakes: list[int] = []
+    made = twin.ProduceFastPath({"topic": accumulator}, lambda *what: others.append(what), lambda: wakes.append(1),
+                                default)
+    return made.produce, accumulator, others, wakes
+
+
+def test_the_loop_is_woken_for_a_new_batch_and_for_a_full_one(twin: Any) -> None:
+    produce, accumulator, others, wakes = blocking(twin, batch_count=3)
+    woken = []
+    for _ in range(4):
+        produce("topic", b"v", partition=0)
+        woken.append(len(wakes))
+    assert woken == [1, 1, 2, 3]
+    assert (others, [batch.count for batch in accumulator.ready(math.inf)]) == ([], [3, 1])
+
+
+def test_unknown_topics_and_a_full_pool_are_left_to_the_other_way(twin: Any) -> None:
+    produce, accumulator, others, wakes = blocking(twin, "default", messages=1)
+    produce("unknown", b"v", b"k", 1, timestamp=7, headers={"a": b"b"})
+    produce("topic", b"v")
+    produce("topic", b"w", on_delivery="told")
+    assert others == [("unknown", b"v", b"k", 1, 7, {"a": b"b"}, "default"),
+                      ("topic", b"w", None, -1, 0, None, "told")]
+    assert (len(wakes), accumulator.ready(math.inf)[0].reports) == (1, ["default"])
+
+
+def test_what_is_refused_raises_and_is_left_to_nobody(twin: Any) -> None:
+    produce, accumulator, others, wakes = blocking(twin, message_bytes=10)
+    for arguments, error in (((b"v" * 11,), KafkaException), ((5.5,), TypeError), ((b"v", None, 2), KafkaException)):
+        with pytest.raises(error):
+            produce("topic", *arguments)
+    assert (others, wakes, accumulator.ready(math.inf)) == ([], [], [])
+
+
+def test_a_record_reports_to_its_own_callback_before_the_others_and_none_of_them_is_asked_whether_it_is_true(
+    twin: Any
+) -> None:
+    produce, accumulator, _, _ = blocking(twin, "default")
+    quiet = Quiet()
+    produce("topic", b"1", partition=0, callback=quiet, on_delivery="told")
+    produce("topic", b"2", partition=0, on_delivery=quiet)
+    produce("topic", b"3", partition=0, on_delivery="told")
+    produce("topic", b"4", partition=0)
+    first, second, *others = accumulator.ready(math.inf)[0].reports
+    assert first is quiet
+    assert second is quiet
+    assert others == ["told", "default"]
