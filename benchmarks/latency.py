@@ -27,7 +27,7 @@ SETTINGS = {"acks": "all", "enable.idempotence": True, "linger.ms": 0}
 TOPIC = "latency"
 WARM_UP_S = 1.0
 BARS = {"p50_ms": 2.0, "p99_ms": 1.0}
-"""At most so many times what confluent-kafka takes."""
+"""Upper bound of our time, in multiples of confluent-kafka's."""
 
 
 def measure(request: dict[str, Any]) -> dict[str, float]:

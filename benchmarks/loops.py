@@ -1,6 +1,6 @@
 """What short pieces of code cost in this process: CPU time, several implementations of the same thing side by side.
 
-A round repeats the code until the clock can tell something. Rounds are interleaved, in turning order, so that a machine
+A round repeats the code until the clock can measure it. Rounds are interleaved, in turning order, so that a machine
 that slows down slows all of them. The best round is what the code costs; the median shows how quiet the machine was.
 """
 
@@ -29,7 +29,7 @@ class Case:
 
     Attributes:
         name: what is done.
-        actions: who does it, and how; whoever cannot is left out.
+        actions: what to run, by client; clients that cannot do it are left out.
         per: items that one call handles; costs are those of one item.
         notes: why somebody cannot.
         rounds_ns: what was measured: CPU nanoseconds per item of every round, by implementation.
@@ -74,7 +74,7 @@ def arguments_of(name: str, about: str | None, argv: Sequence[str],
     """Read the options that all benchmarks of this kind have; `extend` adds further ones."""
     parser = argparse.ArgumentParser(prog=f"python -m benchmarks.{name}", description=about,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--rounds", type=int, default=9, help="measurements of each; 9 unless told")
+    parser.add_argument("--rounds", type=int, default=9, help="measurements of each (default: 9)")
     parser.add_argument("--quick", action="store_true", help="see that it runs; the figures mean nothing")
     parser.add_argument("--json", type=Path, help="file for the result")
     if extend is not None:

@@ -71,18 +71,21 @@ def _cpu_s() -> float:
     return used.ru_utime + used.ru_stime
 
 
-def run_child(module: str, request: dict[str, Any], *, show: bool = False) -> dict[str, Any]:
+def run_child(
+    module: str, request: dict[str, Any], *, show: bool = False, source: Path = ROOT / "src"
+) -> dict[str, Any]:
     """Run `python -m module REQUEST` in a fresh process; the last line it prints is its answer, in JSON.
 
     Args:
         module: module whose `__main__` part reads the request from its first argument.
         request: anything that JSON can carry.
         show: pass on what the process prints before its answer.
+        source: the folder that holds the package that is measured.
 
     Raises:
         ChildError: it failed or took too long.
     """
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "src")])}
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), str(source)])}
     command = [sys.executable, "-m", module, json.dumps(request)]
     try:
         done = subprocess.run(command, capture_output=True, text=True, env=environment, cwd=ROOT, check=False,

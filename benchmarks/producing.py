@@ -345,10 +345,10 @@ def _franz_go(request: dict[str, Any]) -> dict[str, Any]:
                "count": request["records"], "size": request["size"],
                "codec": request["settings"].get("compression.type", "none")}
     done = subprocess.run(client.command, input=json.dumps(command) + "\n", capture_output=True, text=True, check=False)
-    said = json.loads(done.stdout or "{}")
-    if "ok" not in said:
-        raise ChildError(f"franz-go: {said.get('error') or done.stderr}")
-    return dict(said["ok"])
+    answer = json.loads(done.stdout or "{}")
+    if "ok" not in answer:
+        raise ChildError(f"franz-go: {answer.get('error') or done.stderr}")
+    return dict(answer["ok"])
 
 
 def main(argv: list[str]) -> int:

@@ -91,7 +91,7 @@ def table(title: str, head: Sequence[str], rows: Sequence[Sequence[str]]) -> Non
 
 
 def write_json(name: str, content: Mapping[str, Any], path: Path | None = None) -> Path:
-    """Write the whole result; into `.benchmarks/` unless told otherwise."""
+    """Write the whole result; into `.benchmarks/` by default."""
     if path is None:
         DIRECTORY.mkdir(exist_ok=True)
         path = DIRECTORY / f"{name}-{content['machine']['time'].replace(':', '')}.json"

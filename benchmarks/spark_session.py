@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 import time
+from pathlib import Path
 from typing import Any
 
 from benchmarks.measure import ROOT
@@ -26,11 +28,13 @@ class Session:
     """
 
     def __init__(self, master: str, bootstrap: str, size: int) -> None:
+        import headrace
         from headrace.spark.java import prepare_java
 
         print(prepare_java(), file=sys.stderr)
         # Spark's workers import the source, and the sink that does nothing, from there.
-        paths = [str(ROOT), str(ROOT / "src"), str(ROOT / "benchmarks" / "nothing"), os.environ.get("PYTHONPATH", "")]
+        source = Path(headrace.__file__).parents[1]
+        paths = [str(ROOT), str(source), str(ROOT / "benchmarks" / "nothing"), os.environ.get("PYTHONPATH", "")]
         os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, paths))
         from pyspark.sql import SparkSession
 
@@ -72,3 +76,18 @@ class Session:
     def _values(self, records: int, tasks: int) -> Any:
         return self.spark.range(records, numPartitions=tasks).selectExpr(
             f"cast(lpad(cast(id as string), {self.size}, 'x') as binary) as value")
+
+
+def cpu_of_all_s() -> float:
+    """CPU seconds of this process and all that it has started: Spark's JVM and its workers (Linux)."""
+    stats = {}
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):  # it has ended
+            fields = path.read_text().rpartition(")")[2].split()
+            stats[int(path.parent.name)] = (int(fields[1]), sum(map(int, fields[11:15])))
+    ours, found = [os.getpid()], 0
+    while ours:
+        parent = ours.pop()
+        found += stats[parent][1]
+        ours += [pid for pid, (of, _) in stats.items() if of == parent]
+    return found / os.sysconf("SC_CLK_TCK")

@@ -3,8 +3,8 @@
     python -m benchmarks.wire --rounds 9
 
 Everybody handles the same bytes: a message is made and written by ours, read by the peers into what they use, and
-written by them again; whoever gives other bytes is not measured. Records are opaque here, 100 bytes a partition. The
-highest version that all three know comes first, then the highest of ours.
+written by them again; a codec that gives other bytes is not measured. Records are opaque here, 100 bytes a partition.
+The highest version that all three know comes first, then the highest of ours.
 """
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ other one is moved if it was not given; if both were, that is an error that name
 _ACCEPTED = """
 ## Accepted, and nothing to do
 
-A configuration written for another client may have these; they change nothing here, which is said at debug level. A
+A configuration written for another client may have these; they change nothing here, which is logged at debug level. A
 value that is not listed is an error: it is malformed, or should have an effect.
 
 | property | values | why |

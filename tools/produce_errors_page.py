@@ -19,7 +19,7 @@ _HEAD = """# What the producer does about each error code
 
 Made from the table in `headrace/machines/producer/error_actions.py` by `python -m tools.produce_errors_page`. The code
 comes in a partition's part of a produce response. Codes that are not listed are sent again when the table of error
-codes calls them retriable, and reported otherwise. A batch that is sent again keeps its place and its number; when
+codes calls them retriable, and reported otherwise. A batch that is sent again keeps its place and its sequence; when
 `message.timeout.ms` or `retries` is over, its records fail with an error that names the last answer, and whose
 `maybe_applied` says whether they may be stored: each such code is tried in
 `tests/unit/client/producer/test_producer_error_codes.py::test_when_retries_are_over_the_error_says_whether_the_record_may_be_stored`.
@@ -31,11 +31,11 @@ The tests use the embedded broker.
 _TAIL = """
 ## Parts of batches
 
-Halves of a batch that is too large carry its numbers on the same records, so nothing behind them changes. When the
-broker names records (KIP-467), these are reported and the rest is a new batch: with idempotence it gets numbers of the
-partition's next epoch, because those behind the missing records would be refused. The rest fails with them where
+Halves of a batch that is too large carry its sequences on the same records, so nothing behind them changes. When the
+broker names records (KIP-467), these are reported and the rest is a new batch: with idempotence it gets sequences of
+the partition's next epoch, because those behind the missing records would be refused. The rest fails with them where
 sending it could do harm or no good: an earlier attempt of the batch may have been stored (`maybe_applied`), or it
-belongs to a transaction, which cannot be committed any more. `headrace/machines/producer/split.py` tells why this
+belongs to a transaction, which cannot be committed any more. `headrace/machines/producer/split.py` shows why this
 is safe, and `python -m tests.campaigns.sim.divided` tries it on as many schedules as you like.
 
 ## Without acknowledgements
@@ -92,7 +92,7 @@ _OWN = {
     _K.INVALID_TXN_STATE: _DOOMED,
     _K.INVALID_PRODUCER_ID_MAPPING: _DOOMED,
     _K.UNKNOWN_PRODUCER_ID: (
-        "as OUT_OF_ORDER_SEQUENCE_NUMBER, whose next epoch is safe in any case (KIP-360); in a transaction numbers "
+        "as OUT_OF_ORDER_SEQUENCE_NUMBER, whose next epoch is safe in any case (KIP-360); in a transaction sequences "
         "begin again at zero if the log's start is beyond the last acknowledged offset, for then nothing was lost",
         "test_a_transaction_goes_on_when_the_broker_forgot_the_producer_and_nothing_was_lost"),
 }

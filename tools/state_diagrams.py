@@ -19,7 +19,7 @@ PAGE = _ROOT / "docs/internals/states.md"
 _HEAD = """# States
 
 Made from the tables in the code by `python -m tools.state_diagrams`. A table has the only ways from one state to
-another: whoever would go another one is refused (`headrace/states.py`). What leads to the same state from nearly
+another: any other way is refused (`headrace/states.py`). What leads to the same state from nearly
 everywhere stands below its diagram.
 
 """

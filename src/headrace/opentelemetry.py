@@ -1,4 +1,4 @@
-"""OpenTelemetry: a span for each record that is sent, and its context for whoever reads the record.
+"""OpenTelemetry: a span for each record that is sent, and its context for the reader of the record.
 
 Needs `pip install headrace[otel]`, the API alone; what becomes of spans is up to the SDK that the application sets up.
 A span is made and ended in Python for each record: where a producer sends hundreds of thousands of them a second, let
@@ -118,7 +118,7 @@ class TracingInterceptor(ProducerInterceptor):
         return record
 
     def on_acknowledgement(self, metadata: RecordMetadata | None, error: Exception | None) -> None:
-        """End the record's span; its headers tell which one it is."""
+        """End the record's span; its headers identify it."""
         if metadata is None:
             return
         context = self._context_of(_pairs(metadata.headers))
@@ -135,7 +135,7 @@ class TracingInterceptor(ProducerInterceptor):
         span.end()
 
     def close(self) -> None:
-        """End the spans of which nothing was heard."""
+        """End the spans of records without a report."""
         with self._lock:
             left, self._open = list(self._open.values()), {}
         for span in left:

@@ -1,4 +1,4 @@
-"""Serializers and deserializers, and what they are told: confluent_kafka's `serialization`.
+"""Serializers and deserializers, and the context that they get: confluent_kafka's `serialization`.
 
 `SerializingProducer` calls them; any function of the same arguments will do as well.
 """

@@ -1,7 +1,7 @@
 """The states of something as a table: which trigger leads from which state to which, and no other way.
 
-Who has a state keeps it where it is read most cheaply, as a plain attribute, and changes it with what `go` gives. The
-pages of `docs/internals` are drawn from these tables. Knows nothing of what the states are of.
+The object that is in a state keeps it where it is read most cheaply, as a plain attribute, and changes it with what
+`go` gives. The pages of `docs/internals` are drawn from these tables. Knows nothing of what the states are of.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a reader meets: documented names, short files, full but not crowded folders, resolvable citations."""
+"""What a reader meets: documented names, short files, full but not crowded folders, tests of each module, citations."""
 
 import ast
 import re
@@ -11,6 +11,10 @@ ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "src/headrace"
 SOURCES = sorted((ROOT / "src").rglob("*.py"))
 TABLES = {"error_codes.py"}
+TESTED = ("machines", "net", "wire", "records", "buffers", "client")
+"""Layers in which every module has a test file of its own name."""
+MESSAGES = "messages"
+"""Structures alone: `test_wire_kafka_schemas.py` and `test_wire_java.py` compare each with Kafka's own."""
 NOT_PRIVATE = {"_replace", "_asdict", "_fields", "_make", "_exit", "_getframe"}
 """Public names of the standard library."""
 
@@ -57,6 +61,28 @@ def test_a_file_name_occurs_once_in_a_layer() -> None:
     found = Counter((path.relative_to(PACKAGE).parts[0], path.name) for path in SOURCES
                     if PACKAGE in path.parents and path.name not in {"__init__.py", "__main__.py"})
     assert [each for each, count in found.items() if count > 1] == []
+
+
+@pytest.mark.parametrize("layer", TESTED)
+def test_every_module_has_a_test_file_of_its_own_name_in_the_same_room(layer: str) -> None:
+    modules = [path.relative_to(PACKAGE) for path in sorted((PACKAGE / layer).rglob("*.py"))
+               if not path.name.startswith("__") and path.parent.parent.name != MESSAGES]
+    assert modules
+    assert [str(module) for module in modules if not names_in(own_tests(module))] == []
+
+
+def own_tests(module: Path) -> Path:
+    return ROOT / "tests/unit" / module.with_name(f"test_{module.name.lstrip('_')}")
+
+
+def names_in(path: Path) -> list[str]:
+    return re.findall(r"^(?:async )?def (test_\w+)", path.read_text(), re.MULTILINE) if path.exists() else []
+
+
+def test_a_module_without_tests_of_its_own_is_found() -> None:
+    assert names_in(own_tests(Path("net/no_such_module.py"))) == []
+    assert names_in(own_tests(Path("net/driver.py"))) != []
+    assert own_tests(Path("machines/cluster/sasl/scram.py")) == ROOT / "tests/unit/machines/cluster/sasl/test_scram.py"
 
 
 def test_a_public_class_name_occurs_once_in_the_package() -> None:

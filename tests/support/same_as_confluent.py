@@ -1,7 +1,7 @@
 """The same function over confluent_kafka and headrace: what it returns or raises, in a form that can be compared."""
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from types import ModuleType
 from typing import Any
 
@@ -10,6 +10,7 @@ import confluent_kafka.admin
 import confluent_kafka.aio
 import confluent_kafka.error
 import confluent_kafka.serialization
+import pytest
 
 import headrace
 import headrace.admin
@@ -37,3 +38,18 @@ def same(function: Callable[[ModuleType], Any]) -> Any:
     theirs, ours = outcome(function, confluent_kafka), outcome(function, headrace)
     assert ours == theirs
     return ours
+
+
+def by_name(cases: Mapping[str, Any]) -> pytest.MarkDecorator:
+    """The argument `case`, case by case."""
+    return pytest.mark.parametrize("case", list(cases.values()), ids=list(cases))
+
+
+def error_of(kafka: ModuleType, call: Callable[[], Any]) -> Any:
+    """Class, code, name, cause and bases of what is raised."""
+    try:
+        return call()
+    except kafka.KafkaException as error:
+        first = error.args[0]
+        told = (first.code(), first.str(), error.code, error.name) if isinstance(first, kafka.KafkaError) else first
+        return type(error).__name__, told, type(getattr(error, "exception", None)).__name__

@@ -135,5 +135,5 @@ def _run(command: Sequence[str], directory: Path) -> None:
     except (OSError, subprocess.TimeoutExpired) as error:
         raise MissingClientError(f"{Path(command[0]).name}: {error}") from error
     if done.returncode != 0:
-        told = (done.stdout + done.stderr).strip().splitlines()[-_SHOWN_LINES:]
-        raise MissingClientError(f"{Path(command[0]).name} {command[1]} failed: " + " / ".join(told))
+        printed = (done.stdout + done.stderr).strip().splitlines()[-_SHOWN_LINES:]
+        raise MissingClientError(f"{Path(command[0]).name} {command[1]} failed: " + " / ".join(printed))

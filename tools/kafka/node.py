@@ -80,7 +80,7 @@ class Node:
         return None
 
     def cpu_s(self) -> float:
-        """CPU seconds that the running broker has used since it was started; 0 when it cannot be told."""
+        """CPU seconds that the running broker has used since it was started; 0 when it is not known."""
         with contextlib.suppress(OSError, IndexError):
             fields = Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()
             return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")

@@ -1,6 +1,6 @@
 """An HTTPS server that makes tokens out for the listener OIDC, as an identity provider does (RFC 6749, 4.4).
 
-It knows no client: whoever asks is alice, for a minute. Read next: `tools.kafka.security`.
+It knows no client: everybody that asks is alice, for a minute. Read next: `tools.kafka.security`.
 """
 
 from __future__ import annotations

@@ -3,5 +3,5 @@
 It serves what producers, consumers, classic groups and administration need, with the log in memory or on disk. It is
 for tests, demonstrations and single machines: there is one copy of the data, and no authentication.
 
-It never touches the client's house (`machines`, `net`, `client`). Read next: `broker.broker`, then `broker.server`.
+It never imports the client's layers (`machines`, `net`, `client`). Read next: `broker.broker`, then `broker.server`.
 """

@@ -34,12 +34,12 @@ class Broker:
     """A cluster of embedded nodes. All methods run on the loop that `start` ran on.
 
     Args:
-        host: address to listen on. Loopback unless told otherwise: there is no authentication.
+        host: address to listen on. The default is loopback, because there is no authentication.
         port: port of the first node, the others follow; 0 takes free ones.
         nodes: how many node ids, from 1 on.
         data_dir: where to keep the data; None keeps it in memory.
         settings: how the broker behaves.
-        advertised_host: the name that clients are told; `host` when None.
+        advertised_host: the name under which clients connect; `host` when None.
 
     Raises:
         ValueError: `settings.api_versions` names what is not served.
@@ -95,7 +95,7 @@ class Broker:
         self._node_went(node_id, up=True)
 
     async def stop_node(self, node_id: int) -> None:
-        """Take a node away as if its machine were lost: connections end, the next replicas lead its partitions."""
+        """Stop a node as if its machine were lost: connections end, the next replicas lead its partitions."""
         server, listener = self._open.pop(node_id)
         self._node_went(node_id, up=False)
         await _shut(server, listener)

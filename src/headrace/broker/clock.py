@@ -1,8 +1,8 @@
 """The one place in the broker that knows what time it is: it reads the clocks, and looks again when something is due.
 
-The cluster decides and never waits; this gives it the time. Whoever has called something of the cluster calls `settle`:
-then requests that can be answered now are, in the loop's next turn and all at once, and a timer is set for the next
-deadline. On a simulated loop, with a wall clock that is given, nothing here is real but the order.
+The cluster decides and never waits; this gives it the time. After every call of the cluster `settle` must be called:
+requests that can be answered now are answered, in the loop's next turn and all at once, and a timer is set for the next
+deadline. On a simulated loop, with a wall clock that is given, all times are simulated.
 
 Read next: `broker.deadlines` and `broker.purgatory`, what is looked after here.
 """

@@ -56,8 +56,8 @@ class BrokerCluster:
         directory: where data is kept; None keeps it in memory.
 
     Attributes:
-        deadlines: when time alone changes something here; whoever has the clock runs them.
-        purgatory: requests that wait; whoever serves them looks again at what is due.
+        deadlines: when time alone changes something here; the owner of the clock runs them.
+        purgatory: requests that wait; the server looks again at what is due.
     """
 
     def __init__(self, nodes: list[BrokerNode], settings: BrokerSettings, served: Mapping[int, tuple[int, int]],
@@ -146,7 +146,7 @@ class BrokerCluster:
 
 
 def _transaction_version(settings: BrokerSettings, served: Mapping[int, tuple[int, int]]) -> int:
-    """The level of transactions that clients are told: no higher than the versions allow that are offered."""
+    """The level of transactions to advertise: no higher than the offered versions allow."""
     allows_own_epochs = all(key in served and served[key][1] >= version for key, version in _OWN_EPOCHS_FROM.items())
     return settings.transaction_version if allows_own_epochs else min(settings.transaction_version, 1)
 

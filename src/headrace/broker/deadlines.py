@@ -1,7 +1,7 @@
 """Time as the broker is given it: what the clocks say, and what is to be done when a time has come.
 
 Nothing in the broker reads a clock or waits, but for its server: a deadline is an entry in a list that says when, and
-whoever has the clock looks at `next_at` and calls `run()`. So the whole broker runs under a simulated clock.
+the owner of the clock looks at `next_at` and calls `run()`. So the whole broker runs under a simulated clock.
 
 It knows nothing of what is done. Read next: `broker.purgatory`; `broker.clock`, which has the clock.
 """

@@ -33,7 +33,7 @@ _FAMILIES = (session, metadata, produce, transactions, fetch, list_offsets, grou
 _ROWS = [row for family in _FAMILIES for row in family.SERVES]
 
 SERVICES: dict[type[Request], Handler] = {row.request: row.handler for row in _ROWS}
-"""Who carries a request out."""
+"""The handler of each type of request."""
 
 GENERAL_LIMITS = (
     "There is one copy of the data, whatever the replication factor: all replicas of a partition are in one process, "
@@ -64,11 +64,11 @@ def handle(call: ApiCall, request: Request) -> Response | DelayedReply | None:
     """Carry a request out.
 
     Returns:
-        The reply; None where there is none; or what it waits for: whoever serves the request puts that into the
+        The reply; None where there is none; or what it waits for: the server puts that into the
         purgatory, and looks again when it is due.
 
     Raises:
-        ApiError: nothing but closing the connection can tell the client.
+        ApiError: no reply can say what went wrong: the connection must be closed.
     """
     return SERVICES[type(request)](call, request)
 

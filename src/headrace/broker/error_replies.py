@@ -14,7 +14,7 @@ from headrace.wire.layout import UNSET, FieldColumn, columns
 from headrace.wire.messages.consumer.fetch import FetchResponse
 from headrace.wire.schema import Request, Response
 
-__all__ = ["refusal_of"]
+__all__ = ["error_response"]
 
 _CODES = ("error_code", "partition_error_code")
 _KEYS = ("name", "topic", "topic_id", "index", "partition", "partition_index", "partition_id", "group_id", "member_id",
@@ -26,7 +26,7 @@ _UNKNOWN_NUMBERS = ("base_offset", "high_watermark", "node_id", "port", "produce
 """What is -1 where there is none."""
 
 
-def refusal_of(request: Request, code: int) -> Response:
+def error_response(request: Request, code: int) -> Response:
     """The reply to `request` that says `code` in every place that can."""
     reply: Response = _part(request.response_type, request, code, ("member_id",))
     if isinstance(reply, FetchResponse):

@@ -32,7 +32,7 @@ class Action(Enum):
     DELAY = "delay"
     """The request waits `delay_s` before it is carried out; later ones of the connection wait behind it."""
     PASS = "pass"
-    """Nothing but the fault's `effect`; the request is carried out as ever."""
+    """Nothing but the fault's `effect`; the request is carried out as without the fault."""
     ERROR = "error"
     """The request is not carried out; every part of its reply says `error_code`."""
     LATE_ERROR = "late_error"

@@ -1,8 +1,8 @@
 """Requests that cannot be answered yet, and what each of them waits for.
 
 A handler that must wait returns a `DelayedReply`: the keys of what it waits for, until when, and how to look again. The
-name is Kafka's (`DelayedOperationPurgatory`). Whoever serves the request puts it here; what changes says `wake(key)`;
-and whoever serves takes what is due, looks again and answers, or lets it wait on. Nothing here waits by itself.
+name is Kafka's (`DelayedOperationPurgatory`). The server puts the request here, and what changes calls `wake(key)`. The
+server then takes what is due, looks again, and answers or lets it wait on. Nothing here waits by itself.
 
 Read next: `broker.apis.fetch` for a request that waits for bytes, `broker.coordinators.classic_groups` for one that
 waits for others, `broker.clock` for who looks again.
@@ -27,8 +27,8 @@ class DelayedReply:
         keys: it is looked at again when one of them changes.
         until: it is looked at again then at the latest, in monotonic seconds; None when only a change can help.
         look_again: gives the reply, itself to wait on, or None when there will be no reply.
-        is_settled: its reply is known, or nobody waits for it any more.
-        deliver: whoever serves the request: called when it is due.
+        is_settled: its reply is known, or its connection has ended.
+        deliver: given by the server of the request; called when it is due.
     """
 
     __slots__ = ("deadline", "deliver", "is_due", "is_settled", "keys", "look_again", "until")

@@ -18,7 +18,7 @@ from headrace.broker.clock import BrokerClock
 from headrace.broker.cluster import ApiCall, BrokerCluster
 from headrace.broker.deadlines import Now
 from headrace.broker.dispatch import handle
-from headrace.broker.error_replies import refusal_of
+from headrace.broker.error_replies import error_response
 from headrace.broker.faults import Action, Fault
 from headrace.broker.purgatory import DelayedReply
 from headrace.broker.storage.partition import ApiError
@@ -38,7 +38,7 @@ _MAX_WAITING_FRAMES = 64
 
 @dataclass(slots=True)
 class Listener:
-    """A node's door: its open connections, and whether more may come in."""
+    """A node's open connections, and whether it accepts more."""
 
     node_id: int
     is_open: bool = True
@@ -116,7 +116,7 @@ class ClientConnection(asyncio.BufferedProtocol):
         self._work()
 
     def close(self) -> None:
-        """End the connection without a word, as a lost machine would."""
+        """End the connection without a reply, as a lost machine would."""
         self._transport.abort()
 
     def _work(self) -> None:
@@ -166,8 +166,8 @@ class ClientConnection(asyncio.BufferedProtocol):
                 self._wait(result, received, fault)
             else:
                 self._reply(received, result, fault)
-        except ApiError as refused:
-            self._hang_up(refused.reason)
+        except ApiError as error:
+            self._hang_up(error.reason)
         except Exception:
             self._fail(received)
 
@@ -199,7 +199,7 @@ class ClientConnection(asyncio.BufferedProtocol):
         if response is None or self._transport.is_closing():
             return
         if fault is not None and fault.action is Action.LATE_ERROR:
-            response = refusal_of(received.request, fault.error_code)
+            response = error_response(received.request, fault.error_code)
         parts = encode_response(response, received.version, received.correlation_id)
         if fault is not None and fault.action is Action.LOSE_REPLY:
             self.close()
@@ -237,7 +237,7 @@ class ClientConnection(asyncio.BufferedProtocol):
         elif fault.action is Action.DELAY:
             self._waiting = asyncio.get_running_loop().call_later(fault.delay_s, self._answer_late, received)
         elif fault.action is Action.ERROR:
-            self._reply(received, refusal_of(received.request, fault.error_code), None)
+            self._reply(received, error_response(received.request, fault.error_code), None)
         else:
             self._answer(received, fault)
 
@@ -247,7 +247,7 @@ class ClientConnection(asyncio.BufferedProtocol):
         self._go_on()
 
     def _fail(self, received: RequestFrame) -> None:
-        """A handler broke: a defect of the broker. Say so, and let the other connections live."""
+        """A handler raised, which is a defect of the broker: log it, and let the other connections live."""
         _log.exception("node %d: %s v%d from %s failed", self._node_id, type(received.request).__name__,
                        received.version, self._peer)
         self.close()

@@ -43,4 +43,4 @@ def main(argv: list[str] | None = None) -> int:
 
 def _usage(names: list[str]) -> str:
     rows = "\n".join(f"  {name:<10} {import_module(f'headrace.cli.{name}').HELP}" for name in names)
-    return f"usage: headrace COMMAND [options]\n\n{rows}\n\n`headrace COMMAND --help` tells more."
+    return f"usage: headrace COMMAND [options]\n\n{rows}\n\n`headrace COMMAND --help` shows more."

@@ -21,7 +21,7 @@ _WILDCARDS = ("0.0.0.0", "::", "*")
 
 
 def main(argv: list[str]) -> int:
-    """Run the broker until it is told to stop (Ctrl-C or SIGTERM).
+    """Run the broker until Ctrl-C or SIGTERM.
 
     Prints ``bootstrap.servers=HOST:PORT`` on one line when it is ready.
 
@@ -34,7 +34,7 @@ def main(argv: list[str]) -> int:
     parser = _parser()
     options = parser.parse_args(argv)
     if options.listen[0] in _WILDCARDS and options.advertise is None:
-        parser.error(f"--listen {options.listen[0]} is every address: tell with --advertise HOST which one clients use")
+        parser.error(f"--listen {options.listen[0]} is every address: name the one clients use with --advertise HOST")
     logging.basicConfig(level=logging.DEBUG if options.verbose else logging.WARNING,
                         format="%(asctime)s %(levelname)s %(message)s")
     host, port = options.listen
@@ -82,7 +82,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--partitions", type=_positive, default=1, metavar="N",
                         help="partitions of topics that do not say how many (default: 1)")
     parser.add_argument("--no-auto-create", action="store_true", help="do not make topics when they are first named")
-    parser.add_argument("--advertise", metavar="HOST", help="host name that clients are told (default: as listened)")
+    parser.add_argument("--advertise", metavar="HOST", help="host name that clients connect to (default: as listened)")
     parser.add_argument("--verbose", action="store_true", help="log more")
     return parser
 

@@ -13,7 +13,7 @@ __all__ = ["HELP", "main"]
 HELP = "measure clients: records per second, CPU, latency"
 _COMMANDS = {"produce": "send records, ours or with other clients beside it"}
 _USAGE = "usage: headrace perf COMMAND [options]\n\n" + "\n".join(
-    f"  {name:<10} {what}" for name, what in _COMMANDS.items()) + "\n\n`headrace perf COMMAND --help` tells more."
+    f"  {name:<10} {what}" for name, what in _COMMANDS.items()) + "\n\n`headrace perf COMMAND --help` shows more."
 
 
 def main(argv: list[str]) -> int:

@@ -75,7 +75,7 @@ class _Run:
                           rate=options.rate, limit=options.count, per_transaction=options.per_transaction)
 
     def run(self) -> int:
-        """Send everything, and say what became of it. Returns the exit status."""
+        """Send everything, and print what became of it. Returns the exit status."""
         from headrace.cli.producing.sink import Enough, Stopped
 
         began_at = time.monotonic()
@@ -149,7 +149,7 @@ class _Run:
             raise KafkaException(ledger.hopeless)
 
     def _malformed(self, line: int, why: str) -> bool:
-        """Tell of what is no record; True when nothing behind it is to be read."""
+        """Report what is no record; True when nothing behind it is to be read."""
         skip = self._options.skip_malformed
         self._ledger.is_malformed(line, why, skip)
         return not skip
@@ -266,10 +266,10 @@ class _Run:
         """What is acknowledged and what is not, when the end came early."""
         ledger = self._ledger
         never, under_way = ledger.left.values()
-        said = f"{stored:,} of {amount(self._tried, 'record')} that were read are acknowledged"
+        text = f"{stored:,} of {amount(self._tried, 'record')} that were read are acknowledged"
         if ledger.first_left is None:
-            return said
-        return (f"{said}, {never + under_way:,} are not: {never:,} never left, {under_way:,} were on their way and may "
+            return text
+        return (f"{text}, {never + under_way:,} are not: {never:,} never left, {under_way:,} were on their way and may "
                 f"be stored; the first is {ledger.places.where(ledger.first_left)}")
 
     def _summary(self, stored: int, seconds: float) -> str:

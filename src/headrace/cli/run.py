@@ -70,8 +70,8 @@ def main(argv: list[str]) -> int:
         report = Path(options.report) if options.report else directory / "report.html"
         return run_job(Job(spec, options.spark_master, options.bootstrap, directory, report))
     except (DependencyError, KafkaException) as error:
-        said = error.error.str() if isinstance(error, KafkaException) else error
-        print(f"headrace run: {said}", file=sys.stderr)
+        text = error.error.str() if isinstance(error, KafkaException) else error
+        print(f"headrace run: {text}", file=sys.stderr)
         return 2
 
 
@@ -113,7 +113,7 @@ def run_job(job: Job) -> int:
         if outcome.state == "finished":
             outcome.checks = job.verify()
         report.write_report(job.report, job.spec, pipeline.history, outcome)
-        _tell(job, outcome, pipeline)
+        _print_outcome(job, outcome, pipeline)
     return 130 if outcome.state.startswith("stopped") else 0 if outcome.good else 1
 
 
@@ -153,7 +153,7 @@ def _settings(job: Job, pipeline: Pipeline) -> dict[str, str]:
     }
 
 
-def _tell(job: Job, outcome: Outcome, pipeline: Pipeline) -> None:
+def _print_outcome(job: Job, outcome: Outcome, pipeline: Pipeline) -> None:
     """The last lines: what was read and written, what was compared, where the report is."""
     for sink in job.spec.sinks:
         samples = pipeline.history.of(sink.name)

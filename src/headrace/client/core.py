@@ -40,9 +40,7 @@ def metadata_from(config: Config, *, allow_auto_create: bool = False) -> Metadat
     return Metadata(
         bootstrap,
         refresh_s=refresh_ms / 1000.0 if refresh_ms > 0 else None,
-        retry_backoff_s=config.seconds("retry.backoff.ms"),
-        retry_backoff_max_s=config.seconds("retry.backoff.max.ms"),
-        jitter=jitter,
+        retries=RetryPolicy.of(config, jitter),
         allow_auto_create=allow_auto_create,
         rebootstrap=config["metadata.recovery.strategy"] == "rebootstrap",
         rebootstrap_after_s=config.seconds("metadata.recovery.rebootstrap.trigger.ms"),

@@ -134,7 +134,7 @@ COMMON_ROWS = (
              "exist, if the brokers permit it. Producers always ask for it, as in librdkafka.", roles=_C),
     Property("broker.address.family", "enum", "any", "Addresses of brokers to dial: those of IPv4, of IPv6, or all.",
              choices=("any", "v4", "v6")),
-    Property("socket.keepalive.enable", "bool", True, "Let the system probe connections on which nothing is said."),
+    Property("socket.keepalive.enable", "bool", True, "Let the system probe connections that are silent."),
     Property("socket.nagle.disable", "bool", True, "Send small packets at once (TCP_NODELAY)."),
     Property("receive.message.max.bytes", "int", 100_000_000, "Largest reply that is accepted; a larger one closes the "
              "connection.", unit="bytes", low=1_000, high=INT32),

@@ -17,7 +17,7 @@ CONSUMER_ROWS = (
              "session.timeout.ms.", roles=_C, kip="KIP-345"),
     Property("partition.assignment.strategy", "list", ("range", "roundrobin"), "Assignors this member supports, best "
              "first: range, roundrobin, cooperative-sticky, or Java's names of these classes.", roles=_C),
-    Property("session.timeout.ms", "int", 45_000, "The group drops a member from which nothing was heard for so long.",
+    Property("session.timeout.ms", "int", 45_000, "The group drops a member that was silent for so long.",
              roles=_C, unit="ms", low=1, high=3_600_000),
     Property("heartbeat.interval.ms", "int", 3_000, "Time between two heartbeats.", roles=_C, unit="ms", low=1,
              high=3_600_000),

@@ -17,8 +17,8 @@ PRODUCER_ROWS = (
              choices={"all": -1, "-1": -1, "0": 0, "1": 1}),
     Property("enable.idempotence", "bool", True, "Write each record exactly once and in order, whatever is retried. "
              "Needs acks=all and at most 5 requests in flight.", roles=_P, kip="KIP-98"),
-    Property("transactional.id", "str", "", "Name under which this producer writes transactions; whoever initialises "
-             "it last is the only one that may write. Needs enable.idempotence.", roles=_P, kip="KIP-98"),
+    Property("transactional.id", "str", "", "Name under which this producer writes transactions; the last one that "
+             "initialises it is the only one that may write. Needs enable.idempotence.", roles=_P, kip="KIP-98"),
     Property("transaction.timeout.ms", "int", 60_000, "The coordinator aborts a transaction that stays open longer.",
              roles=_P, unit="ms", low=1_000, high=INT32, kip="KIP-98"),
     Property("max.in.flight.requests.per.connection", "int", 5, "Produce requests that may await an answer from one "
@@ -42,7 +42,7 @@ PRODUCER_ROWS = (
     Property("message.timeout.ms", "int", 300_000, "Time from `produce()` until the record is delivered or reported as "
              "failed; 0 waits for ever.", aliases=("delivery.timeout.ms",), roles=_P, unit="ms", low=0, high=INT32,
              kip="KIP-91"),
-    Property("request.timeout.ms", "int", 30_000, "Longest wait for the answer to a produce request; it is also told "
+    Property("request.timeout.ms", "int", 30_000, "Longest wait for the answer to a produce request; it is also sent "
              "to the broker.", roles=_P, unit="ms", low=1, high=900_000),
     Property("retries", "int", INT32, "Times that a produce request is sent again within message.timeout.ms.",
              aliases=("message.send.max.retries",), roles=_P, low=0, high=INT32),
@@ -60,9 +60,9 @@ PRODUCER_ROWS = (
              "consistent_random: CRC32 of the key, librdkafka's default. murmur2_random: Java's default, its hash of "
              "the key. fnv1a_random: Sarama's. Without a key (consistent_random: also with an empty one) records take "
              "turns: all go to one partition until it has got batch.size bytes or batch.num.messages records, or "
-             "sticky.partitioning.linger.ms are over, then to another, drawn by lot; uniform_sticky does so whatever "
-             "the key. consistent, murmur2, fnv1a: as their namesakes, a missing key being an empty one. random: a lot "
-             "for each record, turns without a key. round_robin: one after the other, whatever the key. "
+             "sticky.partitioning.linger.ms are over, then to another, at random; uniform_sticky does so whatever "
+             "the key. consistent, murmur2, fnv1a: as their namesakes, a missing key being an empty one. random: any, "
+             "anew for each record with a key, turns without one. round_robin: one after the other, whatever the key. "
              "Or a function, called as partitioner(topic, key, value, partition_count), with key and value as bytes "
              "or None; it returns a partition number.", roles=_P,
              choices=("random", "consistent", "consistent_random", "murmur2", "murmur2_random", "fnv1a",

@@ -2,7 +2,7 @@
 
 Two properties contradict each other only if both were given. If one was, the default of the other is moved so far that
 both make sense. The properties of security are the exception (`headrace.security`): what would send a password in the
-clear, or not at all, is refused whoever said so.
+clear, or not at all, is refused even if it was asked for.
 
 Read next: `headrace.config.mapping`, which calls `settle`.
 """
@@ -172,7 +172,7 @@ def _settle_partitioner(draft: Draft) -> None:
 
 
 def _check_lots(values: Mapping[str, Any]) -> None:
-    """What changes how lots are drawn needs a partitioner that draws them, and what it draws by."""
+    """Properties of the random choice need a partitioner that chooses at random, and the properties it depends on."""
     if values["partitioner.rack.aware"] and not values["client.rack"]:
         raise ConfigError('"partitioner.rack.aware" needs a "client.rack"')
     if values["partitioner.availability.timeout.ms"] and not values["partitioner.adaptive.partitioning.enable"]:

@@ -39,7 +39,7 @@ class ColumnWriter:
         properties = {**_DEFAULTS, **client}
         self._producer = _PRODUCERS.take(properties)
         self._calls = calls_of(self._producer)
-        # Interceptors are told when their task is over.
+        # Interceptors are closed when their task is over.
         self._may_be_kept = "interceptor.classes" not in properties
         self._finished = False
         self._stored: list[Future[int]] = []
@@ -83,7 +83,7 @@ class ColumnWriter:
         else:
             _PRODUCERS.discard(self._producer)
         for stored in self._stored:
-            stored.exception()  # whoever failed knows why, and need not read it once more in the log
+            stored.exception()  # the task that failed knows why; the log need not repeat it
 
     def __enter__(self) -> ColumnWriter:
         return self

@@ -1,4 +1,4 @@
-"""Writing to a topic inside of a query, by a function of its columns: for what Spark keeps from Python data sources.
+"""The inline sink writes to a topic inside of a query, by a function of its columns, where no Python data source can.
 
 Spark 4.3 lets a Python data source take the output modes append and complete. `foreachBatch` takes update as well, but
 plans each micro-batch a second time. Here the rows are written where they are computed, and what is left is a column of
@@ -24,7 +24,7 @@ __all__ = ["written"]
 
 
 def written(frame: DataFrame, given: dict[str, str]) -> DataFrame:
-    """The rows of a frame, which are written to a topic by whoever computes them.
+    """The rows of a frame, which are written to a topic by the tasks that compute them.
 
     Args:
         frame: columns as the sink takes them.

@@ -62,10 +62,10 @@ def prepare_java() -> str:
 def java_version(java: str) -> int | None:
     """Major version of a `java` program; None when it does not run."""
     try:
-        told = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=60, check=True).stderr
+        printed = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=60, check=True).stderr
     except (OSError, subprocess.SubprocessError):
         return None
-    match = re.search(r'version "(?:1\.)?(\d+)', told)
+    match = re.search(r'version "(?:1\.)?(\d+)', printed)
     return int(match[1]) if match else None
 
 

@@ -1,6 +1,6 @@
 """`format("headrace")`: Spark's face of Kafka topics, batch and streaming, read as Arrow columns.
 
-Who runs where: `DataSource` and `partitions()` in planner processes of the driver; the stream reader's offset methods
+What runs where: `DataSource` and `partitions()` in planner processes of the driver; the stream reader's offset methods
 in one driver process that lives as long as the query; `read()` in the executors' workers. Readers are pickled on the
 way, so they carry options only, and connections are made where they are used. Each of these processes is begun with the
 first query that needs it, so it imports the clients only when it uses one.

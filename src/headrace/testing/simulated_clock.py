@@ -97,7 +97,7 @@ class SimulatedLoop(asyncio.BaseEventLoop):
 
     Attributes:
         now: its time, in seconds.
-        failures: what asyncio's exception handler was told.
+        failures: what asyncio's exception handler got.
     """
 
     def __init__(self) -> None:

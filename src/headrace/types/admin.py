@@ -281,7 +281,7 @@ class DescribeClusterResult:
 
 @dataclass(slots=True)
 class ConsumerGroupListing:
-    """A consumer group; state and type as the broker writes them, None when it is too old to tell."""
+    """A consumer group; state and type as the broker writes them, None when it is too old to send them."""
 
     group_id: str
     is_simple_consumer_group: bool

@@ -1,4 +1,4 @@
-"""Plain values of the public API: where a record lives and what is told about it. No behaviour, no I/O.
+"""Plain values of the public API: where a record lives and what is reported of it. No behaviour, no I/O.
 
 `Message`, the record itself, lives in `headrace.records`, because it points into a batch's bytes.
 """

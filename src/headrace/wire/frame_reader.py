@@ -1,4 +1,4 @@
-"""Frames out of a stream of bytes: a length of four bytes, then so many bytes. Client, broker and tests read with it.
+"""Frames out of a stream of bytes: a length of four bytes, then as many bytes. Client, broker and tests read with it.
 
 A small frame is copied once out of a common buffer; a large one is received straight into memory of its own. So each
 frame is one object that lives as long as anyone looks into it, and no longer keeps others alive. This module knows

@@ -13,7 +13,7 @@ _KEPT = 64
 
 
 class _ByCount(dict[int, Any]):
-    """What packs or unpacks so many numbers of one kind. Kept for short arrays only, so that memory stays bounded."""
+    """What packs or unpacks `count` numbers of one kind. Kept for short arrays only, so that memory stays bounded."""
 
     def __init__(self, verb: str, letter: str) -> None:
         self._verb = verb

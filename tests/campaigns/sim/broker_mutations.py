@@ -33,7 +33,7 @@ def _judge(patch: pytest.MonkeyPatch, refusal: int) -> None:
     patch.setattr(ModelCluster, "judge", lenient)
 
 
-@broken("Broker: no number may be left out", produce.run_schedule, 600)
+@broken("Broker: no sequence may be left out", produce.run_schedule, 600)
 def _(patch: pytest.MonkeyPatch) -> None:
     _judge(patch, K.OUT_OF_ORDER_SEQUENCE_NUMBER)
 

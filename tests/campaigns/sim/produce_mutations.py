@@ -34,7 +34,7 @@ def _(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(PartitionQueue, "requeue", lambda self, batch: self.waiting.appendleft(batch))
 
 
-@broken("A retry keeps its number", produce.run_schedule, 300, "stored twice")
+@broken("A retry keeps its sequence", produce.run_schedule, 300, "stored twice")
 def _(patch: pytest.MonkeyPatch) -> None:
     number = Sequences.number
 
@@ -94,12 +94,12 @@ def _(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(PartitionQueue, "is_first", lambda self, batch: True)
 
 
-@broken("A refused number is not sent for ever", produce.run_schedule, 600, "no progress")
+@broken("A refused sequence is not sent for ever", produce.run_schedule, 600, "no progress")
 def _(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Sequences, "on_refused", lambda self, batch, forgotten: True)
 
 
-@broken("What may be stored gets no new number", produce.run_schedule, 600, "stored twice")
+@broken("What may be stored gets no new sequence", produce.run_schedule, 600, "stored twice")
 def _(patch: pytest.MonkeyPatch) -> None:
     on_refused = Sequences.on_refused
 
@@ -116,7 +116,7 @@ def _(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(sequences, "restart", lambda queue, epoch: restart(queue, epoch - 1))
 
 
-@broken("Numbered batches are resolved before numbers begin again", produce.run_schedule, 1500)
+@broken("Batches with sequences are resolved before sequences begin again", produce.run_schedule, 1500)
 def _(patch: pytest.MonkeyPatch) -> None:
     allows = Sequences.allows
 
@@ -260,7 +260,7 @@ def _changed(patch: pytest.MonkeyPatch, change: Callable[[ProducerBatch, list[Pr
     patch.setattr(split, "_put_in_place", mutated)
 
 
-@broken("Halves keep the numbers of their records", divided.run_schedule, 600)
+@broken("Halves keep the sequences of their records", divided.run_schedule, 600)
 def _(patch: pytest.MonkeyPatch) -> None:
     def forget_numbers(batch: ProducerBatch, made: list[ProducerBatch]) -> None:
         for part in made:

@@ -14,7 +14,7 @@ from uuid import UUID
 from headrace.broker.cluster import ApiCall, BrokerCluster, BrokerNode
 from headrace.broker.deadlines import Now
 from headrace.broker.dispatch import handle, served_by
-from headrace.broker.error_replies import refusal_of
+from headrace.broker.error_replies import error_response
 from headrace.broker.purgatory import DelayedReply
 from headrace.broker.settings import BrokerSettings
 from headrace.broker.storage.partition import Partition
@@ -165,7 +165,7 @@ def told(received: RequestFrame, reply: Response) -> Response:
 
 def refused(received: RequestFrame, code: int) -> Any:
     """A reply in which everything that can has an error."""
-    reply: Any = refusal_of(received.request, code)
+    reply: Any = error_response(received.request, code)
     if isinstance(received.request, FindCoordinatorRequest) and received.version >= _PARTS_OF_COORDINATORS_FROM:
         reply.error_code = 0
     return reply

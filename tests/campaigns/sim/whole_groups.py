@@ -84,9 +84,9 @@ class Member:
     def __init__(self, sim: WholeGroups, number: int, instance_id: str | None = None) -> None:
         self.sim, self.number = sim, number
         rng = sim.random
-        self.metadata = Metadata(sim.brokers.bootstrap, refresh_s=1.0, retry_backoff_s=0.02, retry_backoff_max_s=0.2,
-                                 jitter=rng.random)
-        self.finder = CoordinatorFinder(GROUP, NAME, retries=RetryPolicy(0.02, 0.2, rng.random))
+        retries = RetryPolicy(0.02, 0.2, rng.random)
+        self.metadata = Metadata(sim.brokers.bootstrap, refresh_s=1.0, retries=retries)
+        self.finder = CoordinatorFinder(GROUP, NAME, retries=retries)
         subscription = Subscription(NAME, "earliest")
         subscription.subscribe([TOPIC])
         self.group = ClassicGroup(_CONFIGS[sim.strategy], subscription, self.metadata, self.finder)

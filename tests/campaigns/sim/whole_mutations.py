@@ -45,7 +45,7 @@ def _(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(ProducerStates, "duplicate", lambda self, info: None)
 
 
-@broken("Embedded log: no number may be left out", whole_produce.run_schedule, 600)
+@broken("Embedded log: no sequence may be left out", whole_produce.run_schedule, 600)
 def _(patch: pytest.MonkeyPatch) -> None:
     _take(patch, K.OUT_OF_ORDER_SEQUENCE_NUMBER)
 
@@ -78,7 +78,7 @@ def _(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Partition, "end_transaction", lambda self, marker, now_ms: None)
 
 
-@broken("Embedded log: readers are told of aborted transactions", whole_transactions.run_schedule, 300)
+@broken("Embedded log: readers learn of aborted transactions", whole_transactions.run_schedule, 300)
 def _(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(ProducerStates, "aborted", lambda self, offset, end_offset: iter(()))
 
@@ -167,7 +167,7 @@ def _(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Group, "_complete_join", same_generation)
 
 
-@broken("Embedded group: who is not heard of is dropped", whole_groups.run_schedule, 300, "no progress")
+@broken("Embedded group: a silent member is dropped", whole_groups.run_schedule, 300, "no progress")
 def _(patch: pytest.MonkeyPatch) -> None:
     def lives_on(self: Group, member: Member, now: Now) -> None:
         member.expires_at = now.s + member.session_s

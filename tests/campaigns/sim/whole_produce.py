@@ -18,6 +18,7 @@ from headrace.broker.storage.catalog import Topic
 from headrace.broker.storage.partition import NO_LEADER, ApiError, Partition
 from headrace.broker.storage.producer_state import ProducerStates
 from headrace.errors import KafkaError as K
+from headrace.machines.backoff import RetryPolicy
 from headrace.machines.cluster.metadata import Metadata
 from headrace.machines.machine import Machine, Send
 from headrace.machines.producer.batch_queue import ProducerBatch
@@ -159,8 +160,8 @@ class WholeProduce(Simulation):
         return ProduceCluster(self, nodes, self.partitions)
 
     def _make_leaders(self) -> Metadata:
-        metadata = Metadata(self.cluster.bootstrap, refresh_s=5.0, retry_backoff_s=0.01, retry_backoff_max_s=0.1,
-                            jitter=self.random.random)
+        metadata = Metadata(self.cluster.bootstrap, refresh_s=5.0,
+                            retries=RetryPolicy(0.01, 0.1, self.random.random))
         metadata.want_topics([TOPIC])
         return metadata
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import loops
+from benchmarks import compare, loops
 
 ROOT = Path(__file__).parents[3]
 CASES = {
@@ -45,3 +45,10 @@ def test_rounds_are_interleaved_and_costs_are_per_item() -> None:
     loops.measure([case], loops.Effort(2, 0.0))
     assert order[-4:] == ["a", "b", "b", "a"]
     assert [len(case.rounds_ns[who]) for who in ("a", "b")] == [2, 2]
+
+
+def test_a_row_is_compared_round_by_round_so_that_a_slow_round_of_both_changes_nothing() -> None:
+    row = compare.Row("x", lambda _source: {})
+    row.old = [{"cpu": 1.0}, {"cpu": 10.0}, {"cpu": 1.0}]
+    row.new = [{"cpu": 1.1}, {"cpu": 11.0}, {"cpu": 0.5}]
+    assert row.ratios() == {"cpu": pytest.approx(1.1)}

@@ -9,11 +9,7 @@ import pytest
 
 import headrace
 from headrace.testing import EmbeddedBroker
-from tests.support.same_as_confluent import QUIET, outcome, same
-
-
-def by_name(cases):
-    return pytest.mark.parametrize("case", list(cases.values()), ids=list(cases))
+from tests.support.same_as_confluent import QUIET, by_name, outcome, same
 
 
 @by_name({
@@ -272,3 +268,24 @@ def test_an_outcome_tells_errors_apart():
         raise kafka.KafkaException(kafka.KafkaError(3, fatal=True))
 
     assert outcome(fail, headrace) == ("KafkaException", 3, True, False) != outcome(lambda k: k.Producer(5), headrace)
+
+
+@by_name({
+    "consume": lambda k: k.error.ConsumeError(k.KafkaError(3, "y"), ValueError("x"), k.Message("t", value=b"v")),
+    "produce": lambda k: k.error.ProduceError(k.KafkaError(3)),
+    "key out": lambda k: k.error.KeySerializationError(ValueError("x")),
+    "value out": lambda k: k.error.ValueSerializationError(ValueError("x")),
+    "key in": lambda k: k.error.KeyDeserializationError(ValueError("x"), k.Message("t", value=b"v")),
+    "value in": lambda k: k.error.ValueDeserializationError(exception=ValueError("x"),
+                                                         kafka_message=k.Message("t", value=b"v")),
+    "nothing": lambda k: k.error.KeySerializationError(),
+})
+def test_errors_with_a_cause(case):
+    def made(kafka):
+        error = case(kafka)
+        return (error.code, error.name, error.args[0].str() if error.exception else "", str(error.exception),
+                error.kafka_message and error.kafka_message.topic(), isinstance(error, kafka.KafkaException),
+                isinstance(error, kafka.serialization.SerializationError), isinstance(error, kafka.error.ProduceError),
+                isinstance(error, kafka.error.ConsumeError))
+
+    same(made)

@@ -11,7 +11,6 @@ import pytest
 from headrace import Consumer, Producer, ThrottleEvent, TopicPartition
 from headrace.aio import AIOConsumer, AIOProducer
 from headrace.broker.settings import BrokerSettings
-from headrace.net.stats import Window
 from headrace.testing import EmbeddedBroker
 
 
@@ -224,14 +223,3 @@ def test_throttling_is_told_in_seconds_from_poll(props, monkeypatch) -> None:
         broker = next(each for each in producer.metrics()["brokers"].values() if each["nodeid"] >= 0)
         assert events == [ThrottleEvent(broker["name"], broker["nodeid"], 0.25)]
         assert broker["throttle"]["max"] == 250
-
-
-def test_a_window_has_the_percentiles_of_the_last_thousand_values() -> None:
-    window = Window()
-    assert set(window.metrics().values()) == {0}
-    for value in range(1, 2001):
-        window.add(value)
-    metrics = window.metrics()
-    assert (metrics["min"], metrics["max"], metrics["cnt"], metrics["sum"]) == (1001, 2000, 1000, 1_500_500)
-    assert (metrics["p50"], metrics["p75"], metrics["p99"], metrics["p99_99"]) == (1500, 1750, 1990, 2000)
-    assert metrics["stddev"] == 288

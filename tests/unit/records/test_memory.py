@@ -18,8 +18,8 @@ from headrace.records.batch_writer import write_batch
 from headrace.records.compression import CODEC_NAMES, GZIP, LZ4, SNAPPY, ZSTD
 from headrace.records.legacy.message_set import resum_lz4
 
+from .legacy.by_hand import message
 from .samples import resum
-from .test_legacy import message
 
 LIMIT = 16 << 20
 PLAIN = 160 << 20

@@ -61,8 +61,8 @@ def _describe(
                                    resource_name=resource.resource_name, configs=[])
     try:
         found = _entries(call, resource)
-    except ApiError as refused:
-        result.error_code, result.error_message = refused.code, refused.reason
+    except ApiError as error:
+        result.error_code, result.error_message = error.code, error.reason
         return result
     wanted = resource.configuration_keys
     result.configs = [entry for entry in found if not wanted or entry.name in wanted]
@@ -168,8 +168,8 @@ def _alter_all(
                 raise ApiError(KafkaError.INVALID_REQUEST, "The resource stands more than once in the request")
             _alter(call, each, values_of, validate_only=validate_only)
             done.append((each, 0, None))
-        except ApiError as refused:
-            done.append((each, refused.code, refused.reason))
+        except ApiError as error:
+            done.append((each, error.code, error.reason))
     return done
 
 

@@ -113,8 +113,8 @@ def _read_partition(
         found = _batches(call, topic, partition, part, room, stable if is_committed else log.end_offset,
                          whole_first=whole_first)
         records = found.data if call.version >= _BATCHES_FROM else _message_set(call, found.data, part)
-    except ApiError as refused:
-        return _refusal(topic if call.version >= _LEADERS_FROM else None, part, refused), 0
+    except ApiError as error:
+        return _error_response(topic if call.version >= _LEADERS_FROM else None, part, error), 0
     data = PartitionData(
         partition_index=part.partition, error_code=0, high_watermark=log.end_offset,
         last_stable_offset=stable, log_start_offset=log.start_offset, records=records,
@@ -165,12 +165,12 @@ def _message_set(call: ApiCall, batches: bytes | memoryview, part: FetchPartitio
     return messages[:max(part.partition_max_bytes, 0)] if call.version < _WHOLE_FIRST_FROM else messages
 
 
-def _refusal(topic: Topic | None, part: FetchPartition, refused: ApiError) -> PartitionData:
-    data = PartitionData(partition_index=part.partition, error_code=refused.code, high_watermark=-1,
-                         aborted_transactions=None if refused.code in _OF_LOG else [], records=b"")
+def _error_response(topic: Topic | None, part: FetchPartition, error: ApiError) -> PartitionData:
+    data = PartitionData(partition_index=part.partition, error_code=error.code, high_watermark=-1,
+                         aborted_transactions=None if error.code in _OF_LOG else [], records=b"")
     if topic is not None and 0 <= part.partition < len(topic.partitions):
         partition = topic.partitions[part.partition]
-        if refused.code in (KafkaError.NOT_LEADER_FOR_PARTITION, KafkaError.FENCED_LEADER_EPOCH):
+        if error.code in (KafkaError.NOT_LEADER_FOR_PARTITION, KafkaError.FENCED_LEADER_EPOCH):
             data.current_leader = LeaderIdAndEpoch(leader_id=partition.leader_id, leader_epoch=partition.leader_epoch)
     return data
 

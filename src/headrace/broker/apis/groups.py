@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from headrace.broker.apis.served_api import ServedApi
 from headrace.broker.cluster import GROUP_OPERATIONS, ApiCall, BrokerNode
-from headrace.broker.coordinators.classic_groups import Group, GroupState, join_refusal
+from headrace.broker.coordinators.classic_groups import Group, GroupState, join_error_response
 from headrace.broker.coordinators.committed_offsets import Committed
 from headrace.broker.purgatory import DelayedReply
 from headrace.broker.storage.partition import ApiError
@@ -121,8 +121,8 @@ def join_group(call: ApiCall, request: JoinGroupRequest) -> JoinGroupResponse | 
             raise ApiError(KafkaError.INVALID_SESSION_TIMEOUT)
         group = call.cluster.groups.get_or_make(request.group_id)
         return group.join(request, call.version, (call.client_id, call.client_host), call.now)
-    except ApiError as refused:
-        return join_refusal(refused.code, request.member_id, call.version)
+    except ApiError as error:
+        return join_error_response(error.code, request.member_id, call.version)
 
 
 def sync_group(call: ApiCall, request: SyncGroupRequest) -> SyncGroupResponse | DelayedReply:
@@ -131,8 +131,8 @@ def sync_group(call: ApiCall, request: SyncGroupRequest) -> SyncGroupResponse | 
         if call.version >= _PROTOCOL_FROM and None in (request.protocol_type, request.protocol_name):
             raise ApiError(KafkaError.INCONSISTENT_GROUP_PROTOCOL)
         return _present_group(call, request.group_id).sync(request, call.now)
-    except ApiError as refused:
-        return SyncGroupResponse(error_code=refused.code, assignment=b"")
+    except ApiError as error:
+        return SyncGroupResponse(error_code=error.code, assignment=b"")
 
 
 def heartbeat(call: ApiCall, request: HeartbeatRequest) -> HeartbeatResponse:
@@ -140,8 +140,8 @@ def heartbeat(call: ApiCall, request: HeartbeatRequest) -> HeartbeatResponse:
     try:
         _present_group(call, request.group_id).heartbeat(request.member_id, request.group_instance_id,
                                                          request.generation_id, call.now)
-    except ApiError as refused:
-        return HeartbeatResponse(error_code=refused.code)
+    except ApiError as error:
+        return HeartbeatResponse(error_code=error.code)
     return HeartbeatResponse(error_code=0)
 
 
@@ -151,8 +151,8 @@ def leave_group(call: ApiCall, request: LeaveGroupRequest) -> LeaveGroupResponse
     leaving = request.members if is_batched else [MemberIdentity(member_id=request.member_id)]
     try:
         _check_name(call, request.group_id)
-    except ApiError as refused:
-        return LeaveGroupResponse(error_code=refused.code, members=[])
+    except ApiError as error:
+        return LeaveGroupResponse(error_code=error.code, members=[])
     members = [MemberResponse(member_id=each.member_id, group_instance_id=each.group_instance_id,
                               error_code=_leave(call, request.group_id, each)) for each in leaving]
     if is_batched:
@@ -163,8 +163,8 @@ def leave_group(call: ApiCall, request: LeaveGroupRequest) -> LeaveGroupResponse
 def _leave(call: ApiCall, group_id: str, leaving: MemberIdentity) -> int:
     try:
         _present_group(call, group_id).leave(leaving.member_id, leaving.group_instance_id, call.now)
-    except ApiError as refused:
-        return refused.code
+    except ApiError as error:
+        return error.code
     return 0
 
 
@@ -173,8 +173,8 @@ def offset_commit(call: ApiCall, request: OffsetCommitRequest) -> OffsetCommitRe
     code = 0
     try:
         _check_commit(call, request)
-    except ApiError as refused:
-        code = refused.code
+    except ApiError as error:
+        code = error.code
     entries: list[tuple[tuple[str, int], Committed]] = []
     reply = OffsetCommitResponse(topics=[_commit_topic(call, topic, code, entries) for topic in request.topics])
     if entries:
@@ -199,19 +199,19 @@ def _commit_topic(
     try:
         topic = call.topic(data.name, data.topic_id, _IDS_FROM)
         count, name = len(topic.partitions), topic.name
-    except ApiError as refused:
-        missing = refused.code
+    except ApiError as error:
+        missing = error.code
     parts = []
     for part in data.partitions:
-        error, metadata = code, part.committed_metadata or ""
+        part_code, metadata = code, part.committed_metadata or ""
         if not 0 <= part.partition_index < count:
-            error = missing
-        elif not error and len(metadata) > MAX_METADATA_BYTES:
-            error = KafkaError.OFFSET_METADATA_TOO_LARGE
-        elif not error:
+            part_code = missing
+        elif not part_code and len(metadata) > MAX_METADATA_BYTES:
+            part_code = KafkaError.OFFSET_METADATA_TOO_LARGE
+        elif not part_code:
             committed = Committed(part.committed_offset, part.committed_leader_epoch, metadata)
             entries.append(((name, part.partition_index), committed))
-        parts.append(OffsetCommitResponsePartition(partition_index=part.partition_index, error_code=error))
+        parts.append(OffsetCommitResponsePartition(partition_index=part.partition_index, error_code=part_code))
     return OffsetCommitResponseTopic(name=data.name, topic_id=data.topic_id, partitions=parts)
 
 
@@ -243,8 +243,8 @@ def _fetch_group(call: ApiCall, wanted: OffsetFetchRequestGroup, require_stable:
     code = 0
     try:
         call.check_coordinator(wanted.group_id)
-    except ApiError as refused:
-        code = refused.code
+    except ApiError as error:
+        code = error.code
     offsets = call.cluster.offsets.fetch(wanted.group_id) if not code else {}
     unstable = call.cluster.offsets.unstable(wanted.group_id) if require_stable and not code else set()
     topics = wanted.topics if wanted.topics is not None else list(_all_topics(call, offsets))
@@ -267,8 +267,8 @@ def _fetch_topic(
     if call.version >= _IDS_FROM:
         try:
             name = call.topic(wanted.name, wanted.topic_id, _IDS_FROM).name
-        except ApiError as refused:
-            code = refused.code
+        except ApiError as error:
+            code = error.code
     found = [(index, _NONE if (name, index) in unstable else offsets.get((name, index), _NONE))
              for index in wanted.partition_indexes]
     return OffsetFetchResponseTopics(name=name, topic_id=wanted.topic_id, partitions=[
@@ -289,8 +289,8 @@ def offset_delete(call: ApiCall, request: OffsetDeleteRequest) -> OffsetDeleteRe
             raise ApiError(KafkaError.GROUP_ID_NOT_FOUND)
         if group is not None and group.members and group.protocol_type != _CONSUMERS:
             raise ApiError(KafkaError.NON_EMPTY_GROUP)
-    except ApiError as refused:
-        return OffsetDeleteResponse(error_code=refused.code, topics=[])
+    except ApiError as error:
+        return OffsetDeleteResponse(error_code=error.code, topics=[])
     in_use = group.subscribed_topics() if group is not None else set()
     reply = OffsetDeleteResponse(error_code=0, topics=[])
     gone: list[tuple[str, int]] = []
@@ -324,8 +324,8 @@ def _described(call: ApiCall, group_id: str) -> DescribedGroup:
                            members=[])
     try:
         call.check_coordinator(group_id)
-    except ApiError as refused:
-        blank.error_code = refused.code
+    except ApiError as error:
+        blank.error_code = error.code
         return blank
     group = call.cluster.groups.get(group_id)
     if group is None:
@@ -379,8 +379,8 @@ def _delete(call: ApiCall, group_id: str) -> int:
     cluster = call.cluster
     try:
         call.check_coordinator(group_id)
-    except ApiError as refused:
-        return refused.code
+    except ApiError as error:
+        return error.code
     group = cluster.groups.get(group_id)
     if group is not None and group.members:
         return KafkaError.NON_EMPTY_GROUP

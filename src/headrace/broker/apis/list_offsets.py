@@ -74,8 +74,8 @@ def _listed(
         reply.offset, reply.timestamp = _offset_at(partition, wanted.timestamp, end)
         if call.version >= _EPOCH_FROM and reply.offset >= 0:
             reply.leader_epoch = partition.leader_epoch
-    except ApiError as refused:
-        reply.error_code = refused.code
+    except ApiError as error:
+        reply.error_code = error.code
     return reply
 
 
@@ -149,8 +149,8 @@ def _epoch_end(call: ApiCall, name: str, wanted: OffsetForLeaderPartition) -> Ep
         topic = call.topic(name, ZERO_UUID, _NEVER)
         partition = call.led_partition(topic, wanted.partition, wanted.current_leader_epoch)
         reply.leader_epoch, reply.end_offset = partition.epoch_end(wanted.leader_epoch)
-    except ApiError as refused:
-        reply.error_code = refused.code
+    except ApiError as error:
+        reply.error_code = error.code
     return reply
 
 

@@ -67,10 +67,10 @@ def _asked_for(call: ApiCall, wanted: MetadataRequestTopic, may_create: bool) ->
         if found is None:
             raise ApiError(KafkaError.UNKNOWN_TOPIC_OR_PART)
         return _described(call, found)
-    except ApiError as refused:
+    except ApiError as error:
         # Before version 12 the name cannot be null.
         name = wanted.name if wanted.name is not None or call.version >= 12 else ""
-        return MetadataResponseTopic(error_code=refused.code, name=name, topic_id=wanted.topic_id, partitions=[])
+        return MetadataResponseTopic(error_code=error.code, name=name, topic_id=wanted.topic_id, partitions=[])
 
 
 def _described(call: ApiCall, topic: Topic) -> MetadataResponseTopic:
@@ -130,14 +130,14 @@ def describe_topic_partitions(
 
 
 def _no_page(name: str, topic: Topic | None) -> DescribeTopicPartitionsResponseTopic:
-    """What is said of a topic that is not there, cannot be there, or is to be read from before its beginning."""
+    """The entry of a topic that does not exist, that cannot exist, or whose cursor lies before its beginning."""
     code, operations = KafkaError.UNKNOWN_TOPIC_OR_PART, TOPIC_OPERATIONS
     if topic is not None:
         code, operations = KafkaError.INVALID_REQUEST, _NOT_ASKED
     try:
         check_name(name)
-    except ApiError as refused:
-        code = refused.code
+    except ApiError as error:
+        code = error.code
     return DescribeTopicPartitionsResponseTopic(error_code=code, name=name, topic_id=ZERO_UUID, partitions=[],
                                                 topic_authorized_operations=operations)
 

@@ -103,8 +103,8 @@ def _elect(call: ApiCall, name: str, index: int, kind: int) -> ElectionPartition
             raise ApiError(KafkaError.PREFERRED_LEADER_NOT_AVAILABLE if kind == _PREFERRED
                           else KafkaError.ELIGIBLE_LEADERS_NOT_AVAILABLE)
         partition.lead(preferred)
-    except ApiError as refused:
-        result.error_code, result.error_message = refused.code, refused.reason
+    except ApiError as error:
+        result.error_code, result.error_message = error.code, error.reason
     return result
 
 
@@ -131,8 +131,8 @@ def _producers(call: ApiCall, wanted: ProducersTopicRequest, index: int) -> Prod
     reply = ProducersPartitionResponse(partition_index=index, error_code=0, active_producers=[])
     try:
         partition = call.led_partition(call.topic(wanted.name, ZERO_UUID, _NO_IDS), index)
-    except ApiError as refused:
-        reply.error_code, reply.error_message = refused.code, refused.reason
+    except ApiError as error:
+        reply.error_code, reply.error_message = error.code, error.reason
         return reply
     reply.active_producers = [
         ProducerState(producer_id=each.id, producer_epoch=each.epoch, last_sequence=each.last_sequence,

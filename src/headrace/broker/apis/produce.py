@@ -29,7 +29,7 @@ _LEADERS_FROM = 10
 _ZSTD_FROM = 7
 _OF_SEQUENCE = (KafkaError.OUT_OF_ORDER_SEQUENCE_NUMBER, KafkaError.INVALID_PRODUCER_EPOCH,
                 KafkaError.INVALID_TXN_STATE)
-"""Errors that are found when the log was looked at, so that the reply says where it starts."""
+"""Errors of a partition's log: the reply then says where the log starts."""
 _ZSTD = 4
 _ATTRIBUTES_AT = 22
 _TRANSACTIONAL = 0x10
@@ -46,10 +46,10 @@ def produce(call: ApiCall, request: ProduceRequest) -> ProduceResponse | None:
         The reply; None for acks=0, which gets none.
 
     Raises:
-        ApiError: a batch of an acks=0 request was refused, which only closing the connection can tell.
+        ApiError: a batch of an acks=0 request was refused. No reply can say so: the connection must be closed.
     """
-    refused = _transactional_refusal(call, request)
-    reply = ProduceResponse(responses=[_produce_topic(call, request, data, refused) for data in request.topic_data])
+    error = _transactional_error(call, request)
+    reply = ProduceResponse(responses=[_produce_topic(call, request, data, error) for data in request.topic_data])
     errors = [part for topic in reply.responses for part in topic.partition_responses if part.error_code]
     if request.acks == 0:
         if errors:
@@ -61,7 +61,7 @@ def produce(call: ApiCall, request: ProduceRequest) -> ProduceResponse | None:
     return reply
 
 
-def _transactional_refusal(call: ApiCall, request: ProduceRequest) -> ApiError | None:
+def _transactional_error(call: ApiCall, request: ProduceRequest) -> ApiError | None:
     """Why a request with batches of transactions is refused as a whole."""
     if call.version < _BATCHES_FROM:
         return None
@@ -76,7 +76,7 @@ def _transactional_refusal(call: ApiCall, request: ProduceRequest) -> ApiError |
 
 
 class _NotAdmittedError(ApiError):
-    """The coordinator refused; the log was not looked at."""
+    """The coordinator refused; the partition's log was not asked."""
 
 
 class _Gate:
@@ -97,24 +97,24 @@ class _Gate:
                 transactions.add(self._id, who, [self._place], [], 2, self._call.now)
             else:
                 transactions.verify(self._id, who, self._call.now).check_has(self._place)
-        except ApiError as refused:
-            code = verification_code(refused, knows_abortable=self._call.version >= _ABORTABLE_FROM)
+        except ApiError as error:
+            code = verification_code(error, knows_abortable=self._call.version >= _ABORTABLE_FROM)
             if code == KafkaError.CONCURRENT_TRANSACTIONS and not self.own_epochs:
                 code = KafkaError.NOT_ENOUGH_REPLICAS  # which clients of that time send again
             raise _NotAdmittedError(code) from None
 
 
 def _produce_topic(
-    call: ApiCall, request: ProduceRequest, data: TopicProduceData, refused: ApiError | None
+    call: ApiCall, request: ProduceRequest, data: TopicProduceData, error: ApiError | None
 ) -> TopicProduceResponse:
     try:
-        if refused is not None:
-            raise refused
+        if error is not None:
+            raise error
         topic = call.topic(data.name, data.topic_id, _IDS_FROM)
         if request.acks not in (-1, 0, 1):
             raise ApiError(KafkaError.INVALID_REQUIRED_ACKS)
-    except ApiError as refused:
-        parts = [_refusal(part.index, refused) for part in data.partition_data]
+    except ApiError as error:
+        parts = [_error_response(part.index, error) for part in data.partition_data]
     else:
         parts = [_produce_partition(call, request, topic, part) for part in data.partition_data]
     return TopicProduceResponse(name=data.name, topic_id=data.topic_id, partition_responses=parts)
@@ -127,11 +127,11 @@ def _produce_partition(
         partition = call.led_partition(topic, data.index)
         name = request.transactional_id
         stored = _append(call, topic, data, None if name is None else _Gate(call, name, topic.name, data.index))
-    except ApiError as refused:
-        refusal = _refusal(data.index, refused)
-        if refused.code in _OF_SEQUENCE and not isinstance(refused, _NotAdmittedError):
-            refusal.log_start_offset = topic.partitions[data.index].log.start_offset
-        return _led_elsewhere(topic, refusal) if call.version >= _LEADERS_FROM else refusal
+    except ApiError as error:
+        response = _error_response(data.index, error)
+        if error.code in _OF_SEQUENCE and not isinstance(error, _NotAdmittedError):
+            response.log_start_offset = topic.partitions[data.index].log.start_offset
+        return _led_elsewhere(topic, response) if call.version >= _LEADERS_FROM else response
     return PartitionProduceResponse(index=data.index, error_code=0, base_offset=stored.base_offset,
                                     log_append_time_ms=stored.log_append_time_ms,
                                     log_start_offset=partition.log.start_offset, record_errors=[])
@@ -149,7 +149,7 @@ def _append(call: ApiCall, topic: Topic, data: PartitionProduceData, gate: _Gate
 
 
 def _append_message_set(call: ApiCall, topic: Topic, data: PartitionProduceData) -> Appended:
-    """Store what a client from before Kafka 0.11 sends; as there, nothing is no error."""
+    """Store what a client from before Kafka 0.11 sends; as there, an empty message set is no error."""
     if not data.records:
         return Appended(-1, -1)
     now_ms = call.now.ms
@@ -162,13 +162,13 @@ def _append_message_set(call: ApiCall, topic: Topic, data: PartitionProduceData)
     return topic.partitions[data.index].append(memoryview(batch), topic.configs, now_ms)
 
 
-def _refusal(index: int, refused: ApiError) -> PartitionProduceResponse:
-    return PartitionProduceResponse(index=index, error_code=refused.code, base_offset=-1, record_errors=[],
-                                    error_message=refused.reason)
+def _error_response(index: int, error: ApiError) -> PartitionProduceResponse:
+    return PartitionProduceResponse(index=index, error_code=error.code, base_offset=-1, record_errors=[],
+                                    error_message=error.reason)
 
 
 def _led_elsewhere(topic: Topic, part: PartitionProduceResponse) -> PartitionProduceResponse:
-    """Tell a client that came to the wrong node where to go (KIP-951)."""
+    """Name the leader to a client that asked the wrong node (KIP-951)."""
     if part.error_code == KafkaError.NOT_LEADER_FOR_PARTITION:
         partition = topic.partitions[part.index]
         part.current_leader = ProduceLeaderIdAndEpoch(

@@ -1,4 +1,4 @@
-"""ApiVersions: what this broker serves, told to every client that connects."""
+"""ApiVersions: which requests this broker serves, in which versions."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __all__ = ["SERVES", "api_versions", "unsupported_api_versions"]
 
 _PRODUCE = 0
 _LOWEST_PRODUCE_OF_KAFKA_4 = 3
-_RANGE_IN_REFUSAL_FROM = 3
+_RANGE_IN_ERROR_FROM = 3
 _NAMES_FROM = 3
 _FROM_ZERO_FROM = 4
 """Version from which on clients can read of a feature that begins with 0 (KIP-1022)."""
@@ -58,7 +58,7 @@ def unsupported_api_versions(served: Ranges) -> ApiVersionsResponse:
     which know no version 3, name none.
     """
     key = ApiVersionsRequest.api_key
-    known = {key: served[key]} if served[key][1] >= _RANGE_IN_REFUSAL_FROM else {}
+    known = {key: served[key]} if served[key][1] >= _RANGE_IN_ERROR_FROM else {}
     return ApiVersionsResponse(error_code=KafkaError.UNSUPPORTED_VERSION, api_keys=_ranges(known))
 
 

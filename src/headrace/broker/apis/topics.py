@@ -52,9 +52,9 @@ def create_topics(call: ApiCall, request: CreateTopicsRequest) -> CreateTopicsRe
                 raise ApiError(KafkaError.INVALID_REQUEST, f"Topic '{wanted.name}' is in the request more than once")
             topic = _create(call, wanted, request.validate_only)
             replies[wanted.name] = _created(topic)
-        except ApiError as refused:
+        except ApiError as error:
             replies[wanted.name] = CreatableTopicResult(
-                name=wanted.name, topic_id=ZERO_UUID, error_code=refused.code, error_message=refused.reason, configs=[])
+                name=wanted.name, topic_id=ZERO_UUID, error_code=error.code, error_message=error.reason, configs=[])
     return CreateTopicsResponse(topics=list(replies.values()))
 
 
@@ -107,9 +107,9 @@ def _delete(call: ApiCall, wanted: DeleteTopicState, *, is_repeated: bool) -> De
         if is_repeated or (wanted.name is None) == (wanted.topic_id == ZERO_UUID):
             raise ApiError(KafkaError.INVALID_REQUEST, "A topic is named once, either by name or by id")
         topic = call.topic(wanted.name or "", wanted.topic_id, _IDS_FROM if wanted.name is None else _NEVER)
-    except ApiError as refused:
-        return DeletableTopicResult(name=wanted.name, topic_id=wanted.topic_id, error_code=refused.code,
-                                    error_message=refused.reason)
+    except ApiError as error:
+        return DeletableTopicResult(name=wanted.name, topic_id=wanted.topic_id, error_code=error.code,
+                                    error_message=error.reason)
     call.cluster.catalog.delete(topic)
     call.cluster.offsets.forget_topic(topic.name)
     return DeletableTopicResult(name=topic.name, topic_id=topic.id, error_code=0)
@@ -132,8 +132,8 @@ def _grow(
             raise ApiError(KafkaError.INVALID_REQUEST, "The topic stands more than once in the request")
         topic = call.topic(wanted.name, ZERO_UUID, _NEVER)
         call.cluster.catalog.grow(topic, wanted.count, assignment, validate_only=validate_only)
-    except ApiError as refused:
-        return CreatePartitionsTopicResult(name=wanted.name, error_code=refused.code, error_message=refused.reason)
+    except ApiError as error:
+        return CreatePartitionsTopicResult(name=wanted.name, error_code=error.code, error_message=error.reason)
     return CreatePartitionsTopicResult(name=wanted.name, error_code=0)
 
 
@@ -158,9 +158,9 @@ def _delete_records(call: ApiCall, name: str, wanted: DeleteRecordsPartition) ->
         offset = log.end_offset if wanted.offset == _HIGH_WATERMARK else wanted.offset
         if not 0 <= offset <= log.end_offset:
             raise ApiError(KafkaError.OFFSET_OUT_OF_RANGE)
-    except ApiError as refused:
+    except ApiError as error:
         return DeleteRecordsPartitionResult(partition_index=wanted.partition_index, low_watermark=-1,
-                                            error_code=refused.code)
+                                            error_code=error.code)
     partition.advance_start(offset)
     return DeleteRecordsPartitionResult(partition_index=wanted.partition_index, low_watermark=log.start_offset,
                                         error_code=0)

@@ -68,8 +68,8 @@ def init_producer_id(call: ApiCall, request: InitProducerIdRequest) -> InitProdu
     """A new producer id; with a transactional id, that one's, with a higher epoch."""
     try:
         found = _init(call, request)
-    except ApiError as refused:
-        return InitProducerIdResponse(error_code=_code(call, request, refused), producer_id=-1, producer_epoch=-1)
+    except ApiError as error:
+        return InitProducerIdResponse(error_code=_code(call, request, error), producer_id=-1, producer_epoch=-1)
     return InitProducerIdResponse(error_code=0, producer_id=found.producer_id, producer_epoch=found.epoch)
 
 
@@ -85,20 +85,20 @@ def _init(call: ApiCall, request: InitProducerIdRequest) -> ProducerIdAndEpoch:
                                                 call.now)
 
 
-def _code(call: ApiCall, request: Request, refused: ApiError) -> int:
-    """What old clients are told when they are fenced."""
-    if refused.code == KafkaError.PRODUCER_FENCED and call.version < _FENCED_FROM[type(request)]:
+def _code(call: ApiCall, request: Request, error: ApiError) -> int:
+    """The code for a fenced client: old ones do not know PRODUCER_FENCED."""
+    if error.code == KafkaError.PRODUCER_FENCED and call.version < _FENCED_FROM[type(request)]:
         return KafkaError.INVALID_PRODUCER_EPOCH
-    return refused.code
+    return error.code
 
 
-def verification_code(refused: ApiError, *, knows_abortable: bool) -> int:
-    """What a producer is told when its transaction was not found to be open; the codes are those of old brokers."""
-    if refused.code == KafkaError.PRODUCER_FENCED:
+def verification_code(error: ApiError, *, knows_abortable: bool) -> int:
+    """The code for a producer whose transaction is not open; the codes are those of old brokers."""
+    if error.code == KafkaError.PRODUCER_FENCED:
         return KafkaError.INVALID_PRODUCER_EPOCH
-    if refused.code == KafkaError.TRANSACTION_ABORTABLE and not knows_abortable:
+    if error.code == KafkaError.TRANSACTION_ABORTABLE and not knows_abortable:
         return KafkaError.INVALID_TXN_STATE
-    return refused.code
+    return error.code
 
 
 def add_partitions_to_txn(call: ApiCall, request: AddPartitionsToTxnRequest) -> AddPartitionsToTxnResponse:
@@ -127,8 +127,8 @@ def _added(
             codes |= dict.fromkeys(missing, KafkaError.UNKNOWN_TOPIC_OR_PART)
         else:
             codes |= _add(call, wanted, places)
-    except ApiError as refused:
-        codes = dict.fromkeys(places, _code(call, request, refused))
+    except ApiError as error:
+        codes = dict.fromkeys(places, _code(call, request, error))
     return [AddPartitionsToTxnTopicResult(name=topic.name, results_by_partition=[
         AddPartitionsToTxnPartitionResult(partition_index=index, partition_error_code=codes[topic.name, index])
         for index in topic.partitions]) for topic in wanted.topics]
@@ -167,8 +167,8 @@ def add_offsets_to_txn(call: ApiCall, request: AddOffsetsToTxnRequest) -> AddOff
             0,
             call.now,
         )
-    except ApiError as refused:
-        return AddOffsetsToTxnResponse(error_code=_code(call, request, refused))
+    except ApiError as error:
+        return AddOffsetsToTxnResponse(error_code=_code(call, request, error))
     return AddOffsetsToTxnResponse(error_code=0)
 
 
@@ -186,9 +186,9 @@ def txn_offset_commit(call: ApiCall, request: TxnOffsetCommitRequest) -> TxnOffs
     try:
         _check_commit(call, request)
         call.cluster.offsets.stage(request.producer_id, request.group_id, entries)
-    except ApiError as refused:
+    except ApiError as error:
         for part in stored:
-            part.error_code = refused.code
+            part.error_code = error.code
     return reply
 
 
@@ -206,8 +206,8 @@ def _staged(
         else:
             entries.append(((topic.name, part.partition_index),
                             Committed(part.committed_offset, part.committed_leader_epoch, metadata)))
-    except ApiError as refused:
-        code = refused.code
+    except ApiError as error:
+        code = error.code
     return TxnOffsetCommitResponsePartition(partition_index=part.partition_index, error_code=code)
 
 
@@ -222,8 +222,8 @@ def _check_commit(call: ApiCall, request: TxnOffsetCommitRequest) -> None:
             transactions.add(request.transactional_id, who, [], [request.group_id], 2, call.now)
         else:
             transactions.verify(request.transactional_id, who, call.now).check_has(group=request.group_id)
-    except ApiError as refused:
-        raise ApiError(verification_code(refused, knows_abortable=call.version >= _ABORTABLE_FROM)) from None
+    except ApiError as error:
+        raise ApiError(verification_code(error, knows_abortable=call.version >= _ABORTABLE_FROM)) from None
     group, generation = call.cluster.groups.get(request.group_id), request.generation_id_or_member_epoch
     if group is not None:
         group.check_transactional_commit(request.member_id, request.group_instance_id, generation)
@@ -245,8 +245,8 @@ def end_txn(call: ApiCall, request: EndTxnRequest) -> EndTxnResponse:
             2 if call.version >= _OWN_EPOCHS_FROM else 0,
             call.now,
         )
-    except ApiError as refused:
-        return EndTxnResponse(error_code=_code(call, request, refused), producer_id=-1, producer_epoch=-1)
+    except ApiError as error:
+        return EndTxnResponse(error_code=_code(call, request, error), producer_id=-1, producer_epoch=-1)
     return EndTxnResponse(error_code=0, producer_id=after.producer_id, producer_epoch=after.epoch)
 
 
@@ -267,8 +267,8 @@ def _marked(call: ApiCall, wanted: WritableTxnMarker, name: str, index: int) -> 
         if marker.producer_id < 0 or marker.epoch < 0:
             raise ApiError(KafkaError.UNKNOWN)
         partition.end_transaction(marker, call.now.ms)
-    except ApiError as refused:
-        return refused.code
+    except ApiError as error:
+        return error.code
     return 0
 
 
@@ -289,8 +289,8 @@ def _described(call: ApiCall, name: str) -> DescribedTransaction:
         found = call.cluster.transactions.get(name, call.now)
         if found is None:
             raise ApiError(KafkaError.TRANSACTIONAL_ID_NOT_FOUND)
-    except ApiError as refused:
-        reply.error_code = refused.code
+    except ApiError as error:
+        reply.error_code = error.code
         return reply
     topics: dict[str, list[int]] = {}
     for topic, index in (*found.partitions, *dict.fromkeys(map(_offsets_partition, found.groups))):

@@ -1,6 +1,6 @@
 """Classic consumer groups: who is a member, which generation it is, what each member was assigned.
 
-A group goes round (`GROUP_TRANSITIONS`): members join, the leader assigns, and all is stable until a member comes, goes
+A group has states (`GROUP_TRANSITIONS`): members join, the leader assigns, and all is stable until a member comes, goes
 or changes. Members that wait are delayed replies; members that do not answer in
 time are taken out. What the members' metadata and assignments mean is not looked at.
 
@@ -32,7 +32,7 @@ from headrace.wire.messages.groups.classic_groups import (
     SyncGroupResponse,
 )
 
-__all__ = ["GROUP_TRANSITIONS", "Group", "Groups", "Member", "GroupState", "join_refusal"]
+__all__ = ["GROUP_TRANSITIONS", "Group", "Groups", "Member", "GroupState", "join_error_response"]
 
 _MEMBER_ID_FROM = 4
 _NO_NAME_FROM = 7
@@ -40,7 +40,7 @@ _SKIP_ASSIGNMENT_FROM = 9
 
 
 class GroupState(Enum):
-    """Where a group is on its way round; the values are Kafka's names."""
+    """The state of a group; the values are Kafka's names."""
 
     EMPTY = "Empty"
     PREPARING = "PreparingRebalance"
@@ -66,7 +66,7 @@ class Member:
         version: of the JoinGroup request that it sent last.
         joining: set while it waits for the next generation.
         syncing: set while it waits for its assignment.
-        expires_at: when it is given up, unless it is heard before; monotonic seconds.
+        expires_at: when it is dropped, unless a request of it comes before; monotonic seconds.
     """
 
     id: str
@@ -157,7 +157,7 @@ class Group:
         if instance is None and version >= _MEMBER_ID_FROM:
             self._pending[member_id] = self._deadlines.at(now.s + request.session_timeout_ms / 1000,
                                                           lambda now: self._forget_pending(member_id, now))
-            return join_refusal(KafkaError.MEMBER_ID_REQUIRED, member_id, version)
+            return join_error_response(KafkaError.MEMBER_ID_REQUIRED, member_id, version)
         return self._rebalance_with(self._add(member_id, request, version, client, protocols, now), now)
 
     def _join_again(
@@ -234,7 +234,7 @@ class Group:
         return waiting
 
     def _prepare(self, now: Now) -> None:
-        """Begin a rebalance: those that wait for an assignment are told to join again."""
+        """Begin a rebalance: members that wait for an assignment must join again."""
         was_empty = self.state is GroupState.EMPTY
         self._go("rebalance")
         for member in self.members.values():
@@ -343,7 +343,7 @@ class Group:
             self._purgatory.answer(waiting, reply)
 
     def _sync_time_is_up(self, now: Now) -> None:
-        """The leader did not assign in time: whoever did not ask for an assignment is out."""
+        """The leader did not assign in time: members that did not ask for an assignment are dropped."""
         for member in list(self.members.values()):
             if member.syncing is None:
                 self._drop(member)
@@ -351,7 +351,7 @@ class Group:
         self._complete_join_if_all_are_here(now)
 
     def subscribed_topics(self) -> set[str]:
-        """The topics that the members read, as far as their metadata tells."""
+        """The topics that the members read, as far as their metadata can be read."""
         return {topic for member in self.members.values() for metadata in member.protocols.values()
                 for topic in _topics_of(metadata)}
 
@@ -373,7 +373,7 @@ class Group:
         return self.members[member_id]
 
     def check_generation(self, generation: int) -> None:
-        """Refuse a member of an earlier generation."""
+        """Refuse a member that names an earlier generation."""
         if generation != self.generation:
             raise ApiError(KafkaError.ILLEGAL_GENERATION)
 
@@ -390,7 +390,7 @@ class Group:
             raise ApiError(KafkaError.REBALANCE_IN_PROGRESS)
 
     def check_transactional_commit(self, member_id: str, instance_id: str | None, generation: int) -> None:
-        """Whether offsets may be committed in a transaction: by a present member, or by who names none, as old clients
+        """Whether offsets may be committed in a transaction: by a present member, or without naming one, as old clients
         do (KIP-447).
 
         Raises:
@@ -416,7 +416,7 @@ class Group:
             raise ApiError(KafkaError.REBALANCE_IN_PROGRESS)
 
     def leave(self, member_id: str, instance_id: str | None, now: Now) -> None:
-        """A member goes; with an instance id alone, whoever holds it.
+        """A member leaves; with an instance id alone, the member that holds it.
 
         Raises:
             ApiError: there is no such member.
@@ -430,7 +430,7 @@ class Group:
         self._after_departure(now)
 
     def touch(self, member: Member, now: Now) -> None:
-        """Note that the member is alive."""
+        """Record that the member is alive."""
         member.expires_at = now.s + member.session_s
         if member.expiry is None or member.expiry.when > member.expires_at:
             if member.expiry is not None:
@@ -464,7 +464,7 @@ class Group:
         """Answer what a member waits for with an error."""
         joining, member.joining = member.joining, None
         if joining is not None:
-            self._purgatory.answer(joining, join_refusal(code, member.id, member.version))
+            self._purgatory.answer(joining, join_error_response(code, member.id, member.version))
         self._answer_sync(member, SyncGroupResponse(error_code=code, assignment=b""))
 
     def _after_departure(self, now: Now) -> None:
@@ -540,7 +540,7 @@ class Groups:
         self._groups.clear()
 
 
-def join_refusal(code: int, member_id: str, version: int) -> JoinGroupResponse:
+def join_error_response(code: int, member_id: str, version: int) -> JoinGroupResponse:
     """The reply to a member that is not let in."""
     return JoinGroupResponse(error_code=code, protocol_name=None if version >= _NO_NAME_FROM else "", leader="",
                              member_id=member_id, members=[])

@@ -1,7 +1,7 @@
 """Committed offsets of groups, those that wait for the end of a transaction, and the journal that keeps both.
 
 Offsets of a transaction become the group's when it commits, unless the group has committed the same partition after
-them. Until then they are unstable: who asks for stable offsets has to wait.
+them. Until then they are unstable: a client that asks for stable offsets has to wait.
 
 The journal has one line per commit (see `broker.storage.journal`) and is rewritten without history when the broker
 starts. Source: KIP-98, KIP-447, Java's `OffsetMetadataManager`.

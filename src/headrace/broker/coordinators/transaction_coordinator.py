@@ -69,7 +69,7 @@ class TransactionCoordinator:
     def initialise(
         self, transactional_id: str, timeout_ms: int, expected: ProducerIdAndEpoch | None, now: Now
     ) -> ProducerIdAndEpoch:
-        """Give a producer its id and epoch; whoever had the transactional id before is fenced.
+        """Give a producer its id and epoch; the producer that had the transactional id before is fenced.
 
         Args:
             transactional_id: whose.
@@ -244,8 +244,8 @@ class TransactionCoordinator:
             return False
         try:
             partition.end_transaction(marker, now.ms)
-        except ApiError as refused:
-            return refused.code != KafkaError.KAFKA_STORAGE_ERROR  # else an administrator has ended it
+        except ApiError as error:
+            return error.code != KafkaError.KAFKA_STORAGE_ERROR  # else an administrator has ended it
         return True
 
     def _partition(self, name: str, index: int) -> Partition | None:

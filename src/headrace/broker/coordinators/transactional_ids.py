@@ -1,7 +1,7 @@
 """Transactions of one transactional id after the other: what state each is in, and which requests it allows.
 
-Whoever initialises a transactional id gets a higher epoch, so that all before it are fenced. With version 2 (KIP-890)
-the end of a transaction raises the epoch, too: nothing that comes late can fall into the next one.
+A producer that initialises a transactional id gets a higher epoch, so that all before it are fenced. With version 2
+(KIP-890) the end of a transaction raises the epoch, too: nothing that comes late can fall into the next one.
 
 These are decisions only: no clock, no files, no partitions. Read next: `broker.coordinators.transaction_coordinator`.
 Source: KIP-98, KIP-360, KIP-588, KIP-890, Java's `TransactionMetadata` and `TransactionCoordinator`.
@@ -27,7 +27,7 @@ _OWN_EPOCHS_FROM = 2
 
 
 class TransactionState(Enum):
-    """Where a transactional id is; the values are Kafka's names."""
+    """The state of a transactional id; the values are Kafka's names."""
 
     EMPTY = "Empty"
     ONGOING = "Ongoing"
@@ -102,7 +102,7 @@ class OngoingTransaction:
 
     def initialise(self, timeout_ms: int, expected: ProducerIdAndEpoch | None, new_producer_id: Callable[[], int],
                    now_ms: int) -> None:
-        """Give the next epoch to whoever asks; if it says which one it had, only if nobody came between.
+        """Give a producer the next epoch; if it names the one that it had, only if no other producer came between.
 
         Raises:
             ApiError: PRODUCER_FENCED, or CONCURRENT_TRANSACTIONS while the last transaction is being ended.
@@ -192,7 +192,7 @@ class OngoingTransaction:
         if self._is_completed(commit):
             return False
         if self.state is not TransactionState.ONGOING:
-            raise self._refusal_to_end(commit)
+            raise self._end_error(commit)
         self._prepare(commit, 0, now_ms)
         return True
 
@@ -211,7 +211,7 @@ class OngoingTransaction:
         if comes_again:
             if self._is_completed(commit):
                 return False
-            raise self._refusal_to_end(commit)
+            raise self._end_error(commit)
         if commit and self.state is not TransactionState.ONGOING:
             raise ApiError(KafkaError.INVALID_TXN_STATE)
         if self.state is not TransactionState.ONGOING:
@@ -249,7 +249,7 @@ class OngoingTransaction:
         return self.state in _ENDING
 
     def marker(self, coordinator_epoch: int) -> Marker:
-        """What each partition is told at the end."""
+        """The marker that is written to each partition at the end."""
         return Marker(
             self.producer_id, self.epoch, self.state is TransactionState.PREPARE_COMMIT, coordinator_epoch, self.version
         )
@@ -271,7 +271,7 @@ class OngoingTransaction:
     def _is_completed(self, commit: bool) -> bool:
         return self.state is (TransactionState.COMPLETE_COMMIT if commit else TransactionState.COMPLETE_ABORT)
 
-    def _refusal_to_end(self, commit: bool) -> ApiError:
+    def _end_error(self, commit: bool) -> ApiError:
         wanted = TransactionState.PREPARE_COMMIT if commit else TransactionState.PREPARE_ABORT
         return ApiError(KafkaError.CONCURRENT_TRANSACTIONS if self.state is wanted else KafkaError.INVALID_TXN_STATE)
 

@@ -1,7 +1,7 @@
 """A file of JSON lines: what happened, one line each, read again from the start when the broker begins.
 
-A line is written through to the operating system before what it says is acknowledged; a torn last line is something
-that nobody was told of. It knows nothing of what the lines mean. Read next: `broker.coordinators.committed_offsets`.
+A line is written through to the operating system before what it says is acknowledged; a torn last line was
+never acknowledged. It knows nothing of what the lines mean. Read next: `broker.coordinators.committed_offsets`.
 """
 
 from __future__ import annotations

@@ -30,7 +30,7 @@ MAX_CONVERTED_BYTES = 64 << 20
 
 
 class ApiError(Exception):
-    """A request, or a part of it, that the broker says no to: the code and the line that go into the reply."""
+    """A request, or a part of it, fails: the code and the line that go into the reply."""
 
     def __init__(self, code: int, reason: str = "") -> None:
         super().__init__(code, reason)
@@ -53,7 +53,7 @@ class EpochStart(NamedTuple):
 
 
 class TransactionGate(Protocol):
-    """Who knows of transactions: asked before a partition takes the first batch of one.
+    """The coordinator as a partition sees it: asked before the first batch of a transaction is stored.
 
     Attributes:
         own_epochs: every transaction has an epoch of its own (KIP-890).

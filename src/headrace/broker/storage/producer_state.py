@@ -3,7 +3,7 @@
 With it a batch that comes again, because its reply was lost, is answered and not stored twice, and a batch that comes
 too early is refused, so that the records of one producer stay in order. Five is the number of requests that a producer
 may have in flight. Where transactions are open, readers of committed records stop before the first of them, and where
-they were aborted, readers are told which records to leave out.
+they were aborted, readers learn which records to leave out.
 
 The state needs no file of its own: every batch header in the log carries it.
 

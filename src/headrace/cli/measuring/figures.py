@@ -26,7 +26,7 @@ class LoadOutcome:
         latencies_ms: PERCENTILES, then the mean and the longest; of the sampled records, empty if there are none.
         failed: records that were not delivered.
         first_error: why, the first time.
-        stopped: it was told to stop early.
+        stopped: it was stopped early.
         seconds: (seconds since the beginning, records per second) of each second.
     """
 

@@ -51,7 +51,7 @@ class PerfOptions:
         against: other clients.
         asked_for_all: `against` is whatever is installed.
         properties: for all clients; without bootstrap.servers the embedded broker is meant.
-        every: latency of every so many records is measured.
+        every: the latency of each n-th record is measured.
         plot: file for a picture.
         json: file for the figures.
     """

@@ -148,7 +148,7 @@ class _Run:
             self._outcomes.setdefault(client, []).append(found)
 
     def _run_worker(self, client: str, topic: str) -> LoadOutcome:
-        """Run a process to its end, and show what it tells.
+        """Run a process to its end, and show the figures that it prints.
 
         Raises:
             _WorkerError: it has no figures.

@@ -10,13 +10,13 @@ from headrace.cli.measuring.figures import PERCENTILES, LoadOutcome
 __all__ = ["final_table", "second_line"]
 
 
-def second_line(client: str, told: dict[str, Any]) -> str:
+def second_line(client: str, second: dict[str, Any]) -> str:
     """The figures of one second."""
-    line = (f"{client:<15} {told['second']:5.1f} s  {told['sent']:>13,} sent  {told['rate']:>11,.0f} records/s  "
-            f"{told['mb_rate']:>8,.1f} MB/s")
-    if told["latencies_ms"]:
-        half, *_, longest = told["latencies_ms"]
-        line += f"  p50 {_ms(half)}  p99 {_ms(told['latencies_ms'][PERCENTILES.index(99.0)])}  max {_ms(longest)} ms"
+    line = (f"{client:<15} {second['second']:5.1f} s  {second['sent']:>13,} sent  {second['rate']:>11,.0f} records/s  "
+            f"{second['mb_rate']:>8,.1f} MB/s")
+    if second["latencies_ms"]:
+        half, *_, longest = second["latencies_ms"]
+        line += f"  p50 {_ms(half)}  p99 {_ms(second['latencies_ms'][PERCENTILES.index(99.0)])}  max {_ms(longest)} ms"
     return line
 
 

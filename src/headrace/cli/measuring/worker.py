@@ -1,4 +1,4 @@
-"""A measured process: one client sends so many records, and tells how it goes, a line of JSON at a time.
+"""A measured process: one client sends records, and prints its figures, a line of JSON at a time.
 
 `python -m headrace.cli.measuring.worker` reads one request in JSON from standard input, where no other user sees
 passwords. It imports, connects and sends a few records first; then the clock starts. SIGINT makes it end early, with
@@ -31,7 +31,7 @@ _MANY = 1_000
 
 
 class _Meter:
-    """Counts, times and tells.
+    """Counts, times and prints figures.
 
     Args:
         request: what was asked for.
@@ -48,7 +48,7 @@ class _Meter:
         self.first_error = ""
         self.stopped = False
         self._seconds: list[tuple[float, float]] = []
-        self._told_times = 0
+        self._reported_times = 0
         signal.signal(signal.SIGINT, self._stop)
 
     def _stop(self, _number: int, _frame: object) -> None:
@@ -57,17 +57,17 @@ class _Meter:
     def begin(self) -> None:
         """The clock starts."""
         self._cpu_s, self._began_s = _cpu_s(), time.perf_counter()
-        self._told_at, self._told_sent = self._began_s, 0
+        self._reported_at, self._reported_sent = self._began_s, 0
 
     def payloads(self) -> Iterator[bytes]:
         """What to send, in turn and without an end."""
         return itertools.cycle(self._payloads)
 
     def wait_s(self) -> float:
-        """Seconds until the next record is due; not positive when it is. Tells the figures of a second that is over."""
+        """Seconds until the next record is due; not positive when it is. Prints the figures of each past second."""
         now = time.perf_counter()
-        if now - self._told_at >= 1.0:
-            self.tell(now)
+        if now - self._reported_at >= 1.0:
+            self.report(now)
         return self._began_s + self.sent / self._rate - now if self._rate else 0.0
 
     @property
@@ -85,21 +85,21 @@ class _Meter:
         self.failed += 1
         self.first_error = self.first_error or str(error)
 
-    def tell(self, now: float) -> None:
+    def report(self, now: float) -> None:
         """One line about the last second."""
-        rate = (self.sent - self._told_sent) / (now - self._told_at)
+        rate = (self.sent - self._reported_sent) / (now - self._reported_at)
         at = now - self._began_s
         self._seconds.append((round(at, 2), round(rate)))
-        fresh = percentiles(self.times[self._told_times :])
-        self._told_at, self._told_sent, self._told_times = now, self.sent, len(self.times)
-        _say({"second": at, "sent": self.sent, "rate": rate, "mb_rate": rate * self.size / max(self.sent, 1) / 1e6,
+        fresh = percentiles(self.times[self._reported_times :])
+        self._reported_at, self._reported_sent, self._reported_times = now, self.sent, len(self.times)
+        _print({"second": at, "sent": self.sent, "rate": rate, "mb_rate": rate * self.size / max(self.sent, 1) / 1e6,
               "latencies_ms": fresh, "cpu_s": _cpu_s() - self._cpu_s})
 
     def end(self) -> None:
         """All is stored or given up: the last line."""
         wall_s = time.perf_counter() - self._began_s
         cpu_s = _cpu_s() - self._cpu_s
-        _say({"records": self.sent - self.failed, "size_bytes": self.size, "wall_s": wall_s, "cpu_s": cpu_s,
+        _print({"records": self.sent - self.failed, "size_bytes": self.size, "wall_s": wall_s, "cpu_s": cpu_s,
               "latencies_ms": percentiles(self.times), "failed": self.failed, "first_error": self.first_error,
               "stopped": self.stopped, "seconds": self._seconds})
 
@@ -109,7 +109,7 @@ def _cpu_s() -> float:
     return used.ru_utime + used.ru_stime
 
 
-def _say(line: dict[str, Any]) -> None:
+def _print(line: dict[str, Any]) -> None:
     print(json.dumps(line), flush=True)
 
 
@@ -264,10 +264,10 @@ def main() -> None:
             _kafka_python(request, meter)
         else:
             _confluent(request, meter)
-    except BrokenPipeError:  # whoever asked is gone
+    except BrokenPipeError:  # the process that asked is gone
         os._exit(1)
     except Exception as error:
-        _say({"trouble": f"{type(error).__name__}: {error}"})
+        _print({"trouble": f"{type(error).__name__}: {error}"})
         sys.exit(1)
 
 

@@ -1,7 +1,7 @@
 """Files and standard input as chunks of bytes.
 
 A file is read directly. Everything that can keep its reader waiting is read on a thread, so that the main thread goes
-on serving reports and hears of Ctrl-C. Whatever has come is handed on at once: nobody waits for a chunk to be full.
+on serving reports and notices Ctrl-C. What has come is handed on at once: no wait for a chunk to be full.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """What became of the records: counts, the first failures in detail, and the last words.
 
-Told on two threads: reports of rows come on the client's own thread and wait in a queue until `settle()`.
+Two threads report to it: reports of rows come on the client's own thread and wait in a queue until `settle()`.
 """
 
 from __future__ import annotations
@@ -13,22 +13,22 @@ from typing import Any
 from headrace.cli.producing.slices import Places
 from headrace.errors import KafkaError
 
-__all__ = ["Ledger", "RowsHeard", "amount", "complain"]
+__all__ = ["Ledger", "RowsListener", "amount", "complain"]
 
 _NOT_SENT, _NOT_ACKNOWLEDGED = KafkaError._PURGE_QUEUE, KafkaError._PURGE_INFLIGHT
 _HOPELESS = frozenset({
     KafkaError.TOPIC_AUTHORIZATION_FAILED, KafkaError.CLUSTER_AUTHORIZATION_FAILED, KafkaError._UNKNOWN_TOPIC,
     KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, KafkaError._AUTHENTICATION,
 })
-"""What fails one record so will fail all of them."""
+"""Errors that would fail every other record as well."""
 
 
 class Ledger:
-    """Counts records, and tells of those that failed.
+    """Counts records, and shows those that failed.
 
     Args:
         places: knows where records stood.
-        details: how many failures to tell one by one.
+        details: how many failures to show one by one.
         note: shows one line.
 
     Attributes:
@@ -55,7 +55,7 @@ class Ledger:
         self._details = details
         self._shown = 0
         self._note = note
-        self._told: deque[tuple[RowsHeard, KafkaError, int]] = deque()
+        self._reported: deque[tuple[RowsListener, KafkaError, int]] = deque()
         ledger = self
 
         class Line(int):
@@ -89,7 +89,7 @@ class Ledger:
             self.hopeless = self.hopeless or error
         where = self.places.where(first, end)
         many = "" if end == first + 1 else f"{amount(count, 'record')} not stored: "
-        self._tell(f"{where}: {many}{error.str()}")
+        self._show(f"{where}: {many}{error.str()}")
 
     def is_malformed(self, line: int, why: str, skip: bool) -> None:
         """What stands at a line is no record."""
@@ -97,23 +97,23 @@ class Ledger:
             self.skipped += 1
         else:
             self.malformed += 1
-        self._tell(f"{self.places.where(line)}: {'passed over: ' if skip else ''}{why}")
+        self._show(f"{self.places.where(line)}: {'passed over: ' if skip else ''}{why}")
 
-    def _tell(self, text: str) -> None:
+    def _show(self, text: str) -> None:
         self._shown += 1
         if self._shown <= self._details:
             self._note(text)
         elif self._shown == self._details + 1:
-            self._note("further failures are counted only; --show-errors N tells more")
+            self._note("further failures are counted only; --show-errors N shows more")
 
-    def queue(self, rows: RowsHeard, error: KafkaError, count: int) -> None:
+    def queue(self, rows: RowsListener, error: KafkaError, count: int) -> None:
         """Rows were not stored. On the client's thread."""
-        self._told.append((rows, error, count))
+        self._reported.append((rows, error, count))
 
     def settle(self) -> None:
         """Count what came on the client's thread."""
-        while self._told:
-            rows, error, count = self._told.popleft()
+        while self._reported:
+            rows, error, count = self._reported.popleft()
             self.lost(rows.first, rows.end, count, error)
 
     def stored(self, producer: Any) -> int:
@@ -121,8 +121,8 @@ class Ledger:
         return max(self.accepted - self._failed_later - len(producer) - sum(self.left.values()), 0)
 
 
-class RowsHeard:
-    """Hears what became of rows that were appended as columns (`client.producer.reports.ReportListener`).
+class RowsListener:
+    """Takes the reports of rows that were appended as columns (`client.producer.reports.ReportListener`).
 
     Args:
         ledger: counts.

@@ -21,7 +21,7 @@ def split_lines(
         delimiter: what ends a line.
         limit: longest line in bytes; a longer one is malformed, and never kept whole.
         base: what to add to line numbers.
-        malformed: told of lines that are too long.
+        malformed: called with lines that are too long.
 
     Yields:
         The number of the first line, and lines.
@@ -66,8 +66,8 @@ def line_slices(
 
     Args:
         lines: what `split_lines` gives.
-        places: is told how far lines have been numbered.
-        malformed: told of lines without a key, or that cannot be decoded.
+        places: learns how far lines have been numbered.
+        malformed: called with lines without a key, or that cannot be decoded.
         key_delimiter: what stands between key and value; None when lines are values.
         encoding: "text", or a key of `DECODERS`.
         raw: keep the lines for --tee.

@@ -55,7 +55,7 @@ def send_parquet(name: str, roles: dict[str, str], constants: Constants, places:
         constants: what is the same for all rows; it replaces the columns.
         places: learns how many rows there are.
         sink: takes them.
-        advance: told how many rows are on their way.
+        advance: called with the count of rows that are on their way.
         by_record: rows must become records one by one, for interceptors.
 
     Raises:
@@ -156,7 +156,7 @@ def _plain(content: Any) -> bytes | None:
 
 
 def _as_options(text: str) -> str:
-    """The words of `produce_arrow` in the words of the command line."""
+    """An error text of `produce_arrow` with the option names of the command line."""
     for role in ("value", "key", "headers", "timestamp", "partition"):
         text = text.replace(f"with {role}=...", f"with --{role}-column NAME").replace(
             f", or none with {role}=None", "")

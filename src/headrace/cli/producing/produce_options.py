@@ -40,7 +40,7 @@ examples:
   headrace produce blobs --encoding base64 -D '\\0' blobs.txt
   headrace produce load data.txt --rate 500 --count 10000 -F client.properties
 
-Exit status: 0 all records are stored, 1 some are not (each is told of, with its line), 2 wrong usage, 130 after Ctrl-C,
+Exit status: 0 all records are stored, 1 some are not (each is shown, with its line), 2 wrong usage, 130 after Ctrl-C,
 143 after SIGTERM: both stop at once and say how many records were acknowledged and how many were not.
 """
 
@@ -65,7 +65,7 @@ class ProduceOptions:
         count: most records.
         rate: most records per second, 0 for no bound.
         per_transaction: records in a transaction; 0 for all in one, None for no transactions.
-        show_errors: failures that are told of one by one.
+        show_errors: failures that are reported one by one.
         tee: copy the lines to standard output.
         quiet: no bar and no summary.
     """
@@ -167,7 +167,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="headrace produce", epilog=_EXAMPLES, formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False, description="Send lines, JSON lines, CSV or Parquet to a topic. Every record that is not "
-        "stored is told of.")
+        "stored is reported.")
     parser.add_argument("topic", metavar="TOPIC", help="topic to write to")
     parser.add_argument("files", nargs="*", metavar="FILE", help="files to read, - for standard input (default: -)")
     add_property_options(parser, "some must be named")
@@ -207,8 +207,8 @@ def _parser() -> argparse.ArgumentParser:
     how.add_argument("--transaction-every", type=_positive, metavar="N", help="commit after each N records")
     how.add_argument("--tee", action="store_true", help="copy the lines that are sent to standard output")
     how.add_argument("--show-errors", type=_natural, default=10, metavar="N",
-                     help="failures to tell one by one; all are counted (default: 10)")
-    how.add_argument("-q", "--quiet", action="store_true", help="no progress bar and no summary; errors are told")
+                     help="failures to report one by one; all are counted (default: 10)")
+    how.add_argument("-q", "--quiet", action="store_true", help="no progress bar and no summary; errors are printed")
     return parser
 
 

@@ -18,7 +18,7 @@ from typing import Any, Protocol, TypeVar
 from headrace import Producer
 from headrace.buffers import RecordAccumulator, append_columns
 from headrace.buffers.column_input import BinaryInput
-from headrace.cli.producing.ledger import Ledger, RowsHeard
+from headrace.cli.producing.ledger import Ledger, RowsListener
 from headrace.cli.producing.slices import Headers, Slice
 from headrace.client.producer.producer import calls_of
 from headrace.client.waits import Steps
@@ -46,7 +46,7 @@ class ArrowRows(Protocol):
 
     def __len__(self) -> int: ...
 
-    def append_to(self, accumulator: RecordAccumulator, start: int = 0, teller: object = None) -> int:
+    def append_to(self, accumulator: RecordAccumulator, start: int = 0, listener: object = None) -> int:
         """Append rows from `start` on, as many as there is room for."""
         ...
 
@@ -138,26 +138,26 @@ class RecordSink:
         self._run(self._calls.flush(math.inf))
 
     def give_up(self) -> str:
-        """Send no more, and learn what became of everything; returns what to say about an open transaction."""
+        """Send no more, and settle all reports; returns a line about an open transaction, empty when there is none."""
         self._ledger.given_up = True
-        said = ""
+        outcome = ""
         if self._committing:
-            said = "the commit was under way: whether readers see the last transaction is not known"
+            outcome = "the commit was under way: whether readers see the last transaction is not known"
         elif self._open:
             try:
                 self._producer.abort_transaction(_ABORT_S)
                 self._open = False
-                said = "the transaction was aborted: nobody sees its records"
+                outcome = "the transaction was aborted: nobody sees its records"
             except KafkaException as error:
                 self._open = not error.error.fatal()
                 why = ("the transaction is lost to this producer" if error.error.fatal() else "the transaction could "
                        "not be aborted yet, the brokers do it after transaction.timeout.ms")
-                said = f"{why}: {error.error.str()}"
+                outcome = f"{why}: {error.error.str()}"
         else:
             self._producer.purge()
         self._producer.poll(0)
         self._ledger.settle()
-        return said
+        return outcome
 
     def _begin_transaction(self) -> None:
         self._producer.begin_transaction()
@@ -180,7 +180,7 @@ class RecordSink:
         self._in_transaction = 0
 
     def _run(self, steps: Steps[T]) -> T:
-        """Make a call of the producer; in every wait we hear of Ctrl-C and serve reports."""
+        """Make a call of the producer; every wait notices Ctrl-C and serves reports."""
         return self._calls.waits.run(steps, self._between)
 
     def _between(self) -> None:
@@ -306,26 +306,26 @@ class RecordSink:
         return True
 
     def _append(self, rows: ArrowRows, first: int, lines: Any, size: int) -> None:
-        """Append all rows; those that are refused are told of and left out."""
+        """Append all rows; those that are refused are reported and left out."""
         calls, ledger, count = self._calls, self._ledger, len(rows)
-        teller = RowsHeard(ledger, first, lines[-1] + 1 if count else first)
+        listener = RowsListener(ledger, first, lines[-1] + 1 if count else first)
         done = 0
-        refusals: list[KafkaError] = []
+        errors: list[KafkaError] = []
 
         def append() -> int:
             try:
-                return rows.append_to(calls.engine.accumulators.accumulator_of(self._topic), done, teller)
+                return rows.append_to(calls.engine.accumulators.accumulator_of(self._topic), done, listener)
             except (KafkaException, ValueError) as error:
-                refusals.append(error.error if isinstance(error, KafkaException) else KafkaError(
+                errors.append(error.error if isinstance(error, KafkaException) else KafkaError(
                     KafkaError._INVALID_ARG, str(error)))
                 return getattr(error, "appended", 0) + 1  # the refused row is done as well
 
         while done < count:
             passed = self._run(calls.append_rows(append, math.inf))
             done += passed
-            ledger.accepted += passed - len(refusals)
-            if refusals:
-                self._refused(lines[done - 1], refusals.pop())
+            ledger.accepted += passed - len(errors)
+            if errors:
+                self._refused(lines[done - 1], errors.pop())
         ledger.accepted_bytes += size
 
 
@@ -339,9 +339,9 @@ class _Columns:
     def __len__(self) -> int:
         return self._count
 
-    def append_to(self, accumulator: RecordAccumulator, start: int = 0, teller: object = None) -> int:
+    def append_to(self, accumulator: RecordAccumulator, start: int = 0, listener: object = None) -> int:
         """Append rows from `start` on, as many as there is room for."""
-        return append_columns(accumulator, start, self._count, *self._inputs, teller)
+        return append_columns(accumulator, start, self._count, *self._inputs, listener)
 
 
 def _binary(column: list[bytes]) -> BinaryInput:

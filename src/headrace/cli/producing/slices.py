@@ -10,7 +10,7 @@ from typing import TypeVar
 __all__ = ["SLICE_RECORDS", "Headers", "Malformed", "Places", "Slice", "well_formed"]
 
 SLICE_RECORDS = 1_000
-"""Most records of a slice: so many at most are between Ctrl-C and its effect."""
+"""Most records of a slice, and so the most that go out between Ctrl-C and its effect."""
 
 Headers = list[tuple[str, bytes | None]]
 Malformed = Callable[[int, str], bool]
@@ -27,7 +27,7 @@ def well_formed(
     Args:
         numbered: positions and lines.
         parse: raises ValueError for a line that is no record; the text says why.
-        malformed: told of those.
+        malformed: called with those.
     """
     found: list[tuple[int, bytes, _T]] = []
     for number, line in numbered:

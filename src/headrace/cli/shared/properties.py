@@ -75,7 +75,7 @@ def read_properties(path: Path) -> dict[str, str]:
     """The properties of a file.
 
     Raises:
-        ConfigError: it cannot be read, or a line is no NAME=VALUE. The line itself is not told.
+        ConfigError: it cannot be read, or a line is no NAME=VALUE. The line itself is not shown.
     """
     try:
         lines = path.read_text(encoding="utf-8").splitlines()

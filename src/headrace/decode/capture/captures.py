@@ -101,7 +101,7 @@ class CaptureReader:
         return Damage(text, self._start + at)
 
     def _size_at(self, at: int) -> int | None:
-        """Bytes of what begins here, None when more bytes are needed to tell."""
+        """Size in bytes of what begins here, None when more bytes are needed to know."""
         room = len(self._buffer) - at
         if not self._order or (self._is_ng and self._is_section(at)):
             return self._opening_size(at, room)

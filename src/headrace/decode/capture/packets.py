@@ -87,7 +87,7 @@ def _link_end(link: int, data: bytes) -> int | Skipped:
     if link in _RAW_TYPES:
         return 0
     if link in (_NULL, _LOOP):
-        return 4  # the family's number differs from system to system; the IP header tells its version itself
+        return 4  # the family's number differs from system to system; the IP header has its version
     if link == ETHERNET:
         at = 12
         while _u16(data, at) in _VLANS:

@@ -1,10 +1,10 @@
-"""Hex text in its usual forms, back to bytes. What is no hex is told from what is by the form, not by luck.
+"""Hex text in its usual forms, back to bytes. Its form decides what is hex, never a guess.
 
 Known: plain hex in any grouping, ``0x`` and ``\\x`` escapes, Python's bytes, C arrays; dumps with offsets by xxd,
 hexdump (with and without -C), od, tcpdump -x/-X/-XX, tshark -x, and Wireshark's "Follow TCP stream", where what the
 second side sent is indented. Lines that were left out for being like the one before (``*``) are put back.
 
-Read next: `recognise`.
+Read next: `decode.files.inputs`.
 """
 
 from __future__ import annotations
@@ -219,7 +219,7 @@ def _content(row: _Line, room: int | None) -> bytes:
 
 
 def _room(lines: list[_Line | None], index: int, radix: int, side: bool, two_sides: bool) -> int | None:
-    """Bytes of a line as the next offset of the same side tells; the rest of the line is its text column."""
+    """Bytes of a line, as many as the next offset of the same side leaves; the rest of the line is its text column."""
     row = lines[index]
     assert row is not None
     for later in lines[index + 1:]:

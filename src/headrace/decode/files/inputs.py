@@ -1,6 +1,6 @@
 """What is to be read: a file, standard input, or hex given on the command line; and what it is.
 
-Nothing is read that is not needed to tell what an input is, so that a live capture is shown while it grows.
+No more is read than is needed to recognise an input, so that a live capture is shown while it grows.
 Read next: `headrace.cli.decode`.
 """
 

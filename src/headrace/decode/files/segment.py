@@ -1,7 +1,7 @@
 """A log segment as a stream: its batches one by one, with the byte at which each begins. Never the whole file.
 
 After damage the next batch is looked for whose checksum is right. Zeros at the end are what a broker set aside
-(`log.preallocate`) and no damage. Read next: `records`.
+(`log.preallocate`) and no damage. Read next: `record_nodes`.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class _Window:
         self.position = 0
 
     def fill(self, count: int) -> bool:
-        """Have at least so many bytes; False when the file ends before."""
+        """Have at least `count` bytes; False when the file ends before."""
         while len(self.buffer) < count and not self._at_end:
             chunk = self._read(max(_CHUNK, count - len(self.buffer)) if count < _MAX_BATCH else _CHUNK)
             self._at_end = not chunk
@@ -70,7 +70,7 @@ class _Window:
         return len(self.buffer) >= count
 
     def drop(self, count: int) -> None:
-        """Go on behind so many bytes."""
+        """Go on behind `count` bytes."""
         del self.buffer[:count]
         self.position += count
 
@@ -79,7 +79,7 @@ def read_log(read: Read) -> Iterator[LogBatch | LogTrouble]:
     """Read a log segment to its end.
 
     Args:
-        read: gives at most so many of the next bytes, and none at the end.
+        read: called with a size, gives at most as many of the next bytes, and none at the end.
     """
     window = _Window(read)
     last_offset = -1

@@ -3,7 +3,7 @@
 Passwords, tokens and keys are never shown, only their size: SASL bytes, SCRAM secrets, delegation tokens, and values of
 configuration entries whose names say so. There is no way to ask for them.
 
-Read next: `output`.
+Read next: `decode.output.nodes`.
 """
 
 from __future__ import annotations

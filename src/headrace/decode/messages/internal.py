@@ -4,7 +4,7 @@ Keys and values begin with their version, an int16. Of the metadata log only the
 secrets, so that these are never shown.
 
 Sources: Java's `OffsetCommitKey`, `OffsetCommitValue`, `GroupMetadataKey`, `GroupMetadataValue`,
-`TransactionLogKey`, `TransactionLogValue`, `UserScramCredentialRecord`, `ConfigRecord`. Read next: `records`.
+`TransactionLogKey`, `TransactionLogValue`, `UserScramCredentialRecord`, `ConfigRecord`. Read next: `record_nodes`.
 """
 
 from __future__ import annotations

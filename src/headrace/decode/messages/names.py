@@ -1,4 +1,4 @@
-"""Names: the topics that a message speaks of, topic ids with the names that a capture told, and codes in words.
+"""Names: the topics that a message speaks of, the names of topic ids as a capture shows them, and codes in words.
 
 Read next: `fields`, which shows messages with them.
 """
@@ -88,7 +88,7 @@ class TopicNames:
         self._by_id: dict[str, str] = {}
 
     def learn(self, message: ApiMessage | None) -> None:
-        """Take the names that a reply tells."""
+        """Take the names from a reply."""
         if isinstance(message, (MetadataResponse, CreateTopicsResponse)):
             for topic in getattr(message, "topics", None) or ():
                 uuid, name = getattr(topic, "topic_id", None), getattr(topic, "name", None)
@@ -96,7 +96,7 @@ class TopicNames:
                     self._by_id[uuid_text(uuid)] = name
 
     def name(self, uuid: str) -> str:
-        """The name of a topic id as text; empty when nobody told it."""
+        """The name of a topic id as text; empty when it is not known."""
         return self._by_id.get(uuid, "")
 
     def speaks_of(self, topics: frozenset[str], wanted: frozenset[str]) -> bool:

@@ -1,7 +1,7 @@
 """Record batches to nodes: header, checksum, sizes, and the records, control records and internal topics included.
 
 A batch is opened once: decompressed, then read by the same cursor that consumers use. Damage ends a batch's records
-behind the last good one and is told there. Read next: `fields`, which shows batches inside of messages.
+behind the last good one and is shown there. Read next: `fields`, which shows batches inside of messages.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Events of a capture and batches of a segment to items: who said what to whom, when, and how long it took.
+"""Events of a capture and batches of a segment to items: which side sent what, when, and how long the reply took.
 
-Read next: `output`.
+Read next: `decode.output.rendering`.
 """
 
 from __future__ import annotations

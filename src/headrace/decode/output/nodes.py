@@ -1,7 +1,7 @@
 """What is shown, before it is text or JSON: trees of nodes, and items, which are a headline with a tree below.
 
 Trees are made while they are shown, so a reply with a million records is never a million nodes in memory.
-This module must not know where things come from or how they look. Read next: `output`.
+This module must not know where things come from or how they look. Read next: `decode.output.rendering`.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Damage(ProtocolError):
 
 
 class Hidden(NamedTuple):
-    """A secret of which only the size is told."""
+    """A secret of which only the size is shown."""
 
     size: int
 
@@ -111,7 +111,7 @@ def struct(name: str, parts: Iterable[Node], *, quiet: bool = False) -> Node:
 
 
 def items(name: str, parts: Iterable[Node], count: int) -> Node:
-    """A list; `count` tells text output what to say when it is empty."""
+    """A list; `count` is what text output shows when it is empty."""
     return Node(name, count, parts=parts, form=Form.LIST)
 
 
@@ -134,7 +134,7 @@ def moment(name: str, milliseconds: int, none: str = "none") -> Node:
 
 
 def clock(nanoseconds: int, digits: int = 6) -> str:
-    """A time as UTC text. Text captures tell the time of day without a date: those times lie on the epoch's first day.
+    """A time as UTC text. Text captures have the time of day without a date: those times lie on the epoch's first day.
 
     Args:
         nanoseconds: since the epoch.

@@ -1,4 +1,4 @@
-"""Items as text for people, or as JSON Lines for programs. Both walk the tree once and keep nothing of it.
+"""Items as text for people, or as JSON Lines for programs. Both read the tree once and keep nothing of it.
 
 Text that comes from the input is never printed raw: what a terminal would obey is escaped.
 Read next: `headrace.cli.decode`.

@@ -1,6 +1,6 @@
 """Totals: for captures per API, for segments per codec. Memory does not grow with what is counted.
 
-Read next: `output`.
+Read next: `decode.output.rendering`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Finds the connections of a capture, who is the client in each, and which of them speak Kafka.
 
-The client is who opens the connection (SYN). In a connection that is older than the capture it is whoever sends
-something that reads as a request. What speaks neither Kafka nor TLS is passed over.
+The client is the side that opens the connection (SYN). In a connection that is older than the capture it is the side
+that sends something that reads as a request. What speaks neither Kafka nor TLS is passed over.
 
 Read next: `exchange`.
 """

@@ -1,7 +1,7 @@
 """The requests and replies of one connection, each reply with the request that it answers.
 
 Nothing of a frame that cannot be read is ever shown: it could be a password. Frames of the raw exchange that follows
-SaslHandshake version 0 have no header at all; they are told by their size only.
+SaslHandshake version 0 have no header at all; only their size is shown.
 
 Read next: `connections`, which finds the connections in a capture.
 """

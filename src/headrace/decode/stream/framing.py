@@ -31,7 +31,7 @@ class RawFrame(NamedTuple):
         data: its bytes, up to the first that is missing.
         size: how many it should have.
         is_last: the connection, or the capture, ended within it: nothing is damaged.
-        stamp: when and where its last byte, or what tells of a gap in it, was captured.
+        stamp: when and where its last byte, or what shows a gap in it, was captured.
     """
 
     data: bytes
@@ -71,7 +71,7 @@ class Framer:
         return len(self._buffer)
 
     def push(self, piece: Piece) -> list[RawFrame | Lost]:
-        """Take the next bytes, or the news that some are missing."""
+        """Take the next bytes, or learn that some are missing."""
         self._stamp = piece.stamp
         if piece.data is None:
             return self._gap(piece.size)
@@ -90,7 +90,7 @@ class Framer:
         found += self._unfinished(is_last=True) if self._in_step else []
         self._passed += len(self._buffer) if not self._in_step else 0
         self._buffer.clear()
-        return found + self._told()
+        return found + self._passed_over()
 
     def _frames(self) -> list[RawFrame | Lost]:
         found: list[RawFrame | Lost] = []
@@ -106,7 +106,7 @@ class Framer:
                     left = len(buffer) - at
                     self._look_at = left + left // 2 if left > _OFTEN else 0
                     break
-                found += self._told()
+                found += self._passed_over()
             size = int.from_bytes(buffer[at:at + _PREFIX], "big", signed=True)
             if not 0 <= size <= MAX_FRAME_BYTES:
                 found.append(Lost(f"a frame of {size} bytes cannot be: looking for the next", self._stamp, True))
@@ -152,6 +152,6 @@ class Framer:
             return [RawFrame(bytes(self._buffer[_PREFIX:]), size, self._stamp, is_last)]
         return []
 
-    def _told(self) -> list[RawFrame | Lost]:
+    def _passed_over(self) -> list[RawFrame | Lost]:
         passed, self._passed = self._passed, 0
         return [Lost(f"{passed} bytes were passed over to the next frame", self._stamp, False)] if passed else []

@@ -1,7 +1,7 @@
-"""A reply whose request nobody saw: which APIs and versions its bytes fit.
+"""A reply whose request was not captured: which APIs and versions its bytes fit.
 
 All are tried. Those that give the very same bytes again when written are better; then those with more text and more
-sound record batches in them; then newer versions. Read next: `recognise`.
+sound record batches in them; then newer versions. Read next: `decode.stream.loose`.
 """
 
 from __future__ import annotations

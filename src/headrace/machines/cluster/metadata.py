@@ -9,12 +9,12 @@ This module knows no sockets: the driver dials what `cluster.nodes` says. Read n
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
 from headrace.errors import KafkaError
-from headrace.machines.backoff import backoff_s
+from headrace.machines.backoff import RetryPolicy
 from headrace.machines.machine import ANY_NODE, REFUSALS, Event, Send
 from headrace.slotted import field, replace, slotted
 from headrace.types.records import NodeAddress
@@ -91,9 +91,7 @@ class Metadata:
     Args:
         bootstrap: host and port of the brokers to begin with.
         refresh_s: seconds after which the picture is too old; None never.
-        retry_backoff_s: first wait before asking again, seconds.
-        retry_backoff_max_s: longest such wait, seconds.
-        jitter: gives numbers in [0, 1).
+        retries: how long it waits before it asks again.
         allow_auto_create: let the broker create topics that are wanted and do not exist.
         rebootstrap: when no known broker answers, try the bootstrap servers again (KIP-899).
         rebootstrap_after_s: seconds without metadata, from the first request on, after which the known brokers are
@@ -114,9 +112,7 @@ class Metadata:
         bootstrap: Iterable[tuple[str, int]],
         *,
         refresh_s: float | None = 300.0,
-        retry_backoff_s: float = 0.1,
-        retry_backoff_max_s: float = 1.0,
-        jitter: Callable[[], float] = lambda: 0.5,
+        retries: RetryPolicy = RetryPolicy(),  # noqa: B008 - it is frozen
         allow_auto_create: bool = False,
         rebootstrap: bool = True,
         rebootstrap_after_s: float = 300.0,
@@ -129,11 +125,10 @@ class Metadata:
         self.updates = 0
         self.last_error: KafkaError | None = None
         self._refresh_s = refresh_s
-        self._backoff = (retry_backoff_s, retry_backoff_max_s)
-        self._jitter = jitter
+        self._retries = retries
         self._allow_auto_create = allow_auto_create
         self._rebootstrap = rebootstrap
-        self._rebootstrap_after_s = max(rebootstrap_after_s, retry_backoff_s)
+        self._rebootstrap_after_s = max(rebootstrap_after_s, retries.first_s)
         self._topics: set[str] = set()
         self._all = False
         self._due: float | None = float("-inf")  # the first picture is wanted at once
@@ -176,7 +171,7 @@ class Metadata:
     def refresh(self, now: float) -> None:
         """The picture is wrong: ask again as soon as the retry backoff allows."""
         if self._in_flight is None:
-            self._ask_by(max(now, self._asked_at + self._backoff[0]))
+            self._ask_by(max(now, self._asked_at + self._retries.first_s))
 
     def leader(self, topic: str, partition: int) -> tuple[int | None, int]:
         """Broker id and epoch of a partition's leader; (None, -1) when it is not known."""
@@ -248,7 +243,7 @@ class Metadata:
             self._ask_by(now)
         elif any(self._unusable(name) for name in self._topics):
             self._unsettled += 1
-            self._ask_by(now + backoff_s(self._unsettled, *self._backoff, self._jitter()))
+            self._ask_by(now + self._retries.wait_s(self._unsettled))
         else:
             self._unsettled = 0
 
@@ -263,7 +258,7 @@ class Metadata:
 
     def _on_failure(self, now: float, at_bootstrap: bool = False) -> None:
         self._failures += 1
-        self._due = now + backoff_s(self._failures, *self._backoff, self._jitter())
+        self._due = now + self._retries.wait_s(self._failures)
         exhausted = self._failures >= _FAILED_ROUNDS_BEFORE_REBOOTSTRAP * len(self.cluster.nodes)
         if at_bootstrap or (exhausted and self._rebootstrap):
             nodes = {**self.cluster.nodes, **self._bootstrap}

@@ -1,1 +1,1 @@
-"""Who we are and who they are: TLS, SASL mechanisms, tokens, tickets."""
+"""Authentication: TLS, SASL mechanisms, tokens, tickets."""

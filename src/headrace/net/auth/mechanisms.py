@@ -1,6 +1,6 @@
 """Where authentication comes from: the SASL mechanism that the properties ask for, made anew for each connection.
 
-Knows no sockets. Read next: `machines.cluster.sasl` for what is said, `net.auth.tokens` for OAUTHBEARER,
+Knows no sockets. Read next: `machines.cluster.sasl` for the messages, `net.auth.tokens` for OAUTHBEARER,
 `net.auth.kerberos`.
 """
 

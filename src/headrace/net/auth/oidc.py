@@ -86,25 +86,25 @@ def token_endpoint(config: Mapping[str, Any], extensions: Mapping[str, str]) -> 
 
 def _token(where: str, status: int, body: bytes, extensions: Mapping[str, str]) -> Token:
     try:
-        told = json.loads(body)
-        if not isinstance(told, dict):
-            told = {}
+        answer = json.loads(body)
+        if not isinstance(answer, dict):
+            answer = {}
     except (ValueError, RecursionError):
-        told = {}
+        answer = {}
     if status != _OK:
-        said = one_line(" ".join(str(told[name]) for name in ("error", "error_description") if told.get(name)))
+        reason = one_line(" ".join(str(answer[name]) for name in ("error", "error_description") if answer.get(name)))
         passing = status >= _SERVER_FAILS or status == _TOO_MANY
         remedy = "" if passing else ': check "sasl.oauthbearer.client.id", "sasl.oauthbearer.client.secret" and ' \
                                     '"sasl.oauthbearer.scope"'
         raise _failed(KafkaError._TRANSPORT if passing else KafkaError._AUTHENTICATION, where,
-                      f"HTTP status {status}{f' ({said})' if said else ''}{remedy}")
-    value = told.get("access_token")
+                      f"HTTP status {status}{f' ({reason})' if reason else ''}{remedy}")
+    value = answer.get("access_token")
     if not isinstance(value, str) or not value:
         raise refused(f"the token endpoint {where} gave no access_token: is it really a token endpoint?")
     now = time.time()
     expires_at = jwt_expiry(value)
     if expires_at is None:
-        life_s = told.get("expires_in")
+        life_s = answer.get("expires_in")
         # A token that does not say how long it lives is used once.
         expires_at = now + (float(life_s) if isinstance(life_s, (int, float)) and life_s > 0 else 1.0)
     return Token(value, expires_at, extensions)

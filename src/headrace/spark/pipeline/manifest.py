@@ -1,7 +1,7 @@
 """The files of a directory that Spark's streaming file sink has committed.
 
-The sink lists them in ``_spark_metadata``. Files that are not in the list come from tasks that failed: whoever reads
-the directory without the list counts them too. This module does not import pyspark.
+The sink lists them in ``_spark_metadata``. Files that are not in the list come from tasks that failed: a reader
+that does not know the list counts them too. This module does not import pyspark.
 """
 
 from __future__ import annotations

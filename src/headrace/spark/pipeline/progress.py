@@ -105,7 +105,7 @@ class History:
         self._seen: set[tuple[str, int, float]] = set()
 
     def add(self, progress: Mapping[str, Any]) -> Sample | None:
-        """Take a progress report; None when it was there already or tells of an idle trigger without a batch."""
+        """Take a progress report; None when it was there already or is of an idle trigger without a batch."""
         sample = sample_of(progress)
         key = (sample.query, sample.batch_id, sample.started_s)
         if key in self._seen or "addBatch" not in progress.get("durationMs", {}):

@@ -94,7 +94,7 @@ class Pipeline:
 
     @property
     def log_file(self) -> Path:
-        """Where Spark's processes write what they have to say."""
+        """The log of Spark's processes."""
         return self.directory / "spark.log"
 
     def __enter__(self) -> Pipeline:
@@ -141,7 +141,7 @@ class Pipeline:
         local = _LOCAL_DEFAULTS if self.master.startswith("local") else {}
         for name, value in {**_DEFAULTS, **local, **self.spec.spark}.items():
             builder = builder.config(name, value)
-        # PySpark logs failed analysis as JSON on the terminal; the error itself is told in one line.
+        # PySpark logs failed analysis as JSON on the terminal; the error itself is shown in one line.
         logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)
         with _stderr_to(self.log_file):
             return builder.getOrCreate()
@@ -317,10 +317,10 @@ def _named(what: str) -> Iterator[None]:
 
 
 def _first_line(error: Any) -> str:
-    """The line that tells: of a failed Python data source the error itself, not the Java frames round it."""
+    """The line that explains: of a failed Python data source the error itself, not the Java frames round it."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    told = [line for line in lines if re.match(r"[\w.]*(Error|Exception)(: |$)", line) and "org.apache." not in line]
-    return (told or lines or [type(error).__name__])[-1 if told else 0]
+    errors = [line for line in lines if re.match(r"[\w.]*(Error|Exception)(: |$)", line) and "org.apache." not in line]
+    return (errors or lines or [type(error).__name__])[-1 if errors else 0]
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""A pipeline file: TOML in, checked values out. What can be known to be wrong without Spark is said here.
+"""A pipeline file: TOML in, checked values out. What can be checked without Spark is checked here.
 
     [pipeline]  name, checkpoint, trigger         [spark]   Spark settings
     [kafka]     properties of the client; bootstrap.servers = "embedded" starts a broker in this process
@@ -53,7 +53,7 @@ class Input:
         format: "raw" (Spark's Kafka columns), "text", "json" or "csv" of a record's value; format of a file.
         schema: columns of the value as Spark DDL; "raw" and "text" have none.
         malformed: what becomes of values that do not parse: "keep" (nulls, the text in `_corrupt`), "drop" or "fail".
-        event_time: column that tells when something happened.
+        event_time: column with the time of the event.
         watermark: how late a row may come, for example "2 hours"; empty for no watermark.
         options: options of `format("headrace")` or of the file reader.
         streaming: True for a source.

@@ -54,7 +54,7 @@ class HeldTables:
         return self._held[table.name].frame
 
     def read_ahead(self, tables: Iterable[Input]) -> None:
-        """Read those that are not held, or due, side by side. One that fails is left to `frame`, which tells why."""
+        """Read those that are not held, or due, side by side. One that fails is left to `frame`, which raises."""
         wanted = [table for table in tables if not self._is_fresh(table)]
         if len(wanted) > 1:
             with ThreadPoolExecutor(len(wanted), "headrace-tables") as pool:

@@ -13,7 +13,7 @@ import pytest
 
 import headrace
 from headrace import KafkaException, Producer, ProducerInterceptor
-from headrace.aio import AIOProducer, AsyncSerializingProducer
+from headrace.aio import AIOProducer
 from headrace.errors import ClientClosedError
 from headrace.testing import EmbeddedBroker
 from headrace.types.records import ProducerRecord
@@ -276,34 +276,3 @@ def test_what_a_coroutine_of_a_callback_raises_reaches_the_loops_exception_handl
         assert [str(error) for error in raised] == ["mine"]
 
     asyncio.run(main())
-
-
-def test_serializers_that_builders_made_are_all_closed_even_if_one_raises(conf):
-    closed = []
-
-    class Made:
-        def __init__(self, name):
-            self._name = name
-
-        def __call__(self, obj, context=None):
-            return obj
-
-        async def close(self):
-            closed.append(self._name)
-            raise ValueError(self._name)
-
-    class Builder:
-        def __init__(self, name):
-            self._name = name
-
-        def build(self, conf, is_key):
-            return Made(self._name), conf
-
-    async def main():
-        producer = await AsyncSerializingProducer({
-            **conf, "key.serializer.builder": Builder("key"), "value.serializer.builder": Builder("value")})
-        with pytest.raises(ValueError, match=r"key|value"):
-            await producer.close()
-
-    asyncio.run(main())
-    assert sorted(closed) == ["key", "value"]

@@ -210,17 +210,17 @@ def test_a_real_limit_on_the_size_of_batches_is_met(broker, codec):
 
 @codes
 def test_the_records_that_the_broker_names_fail_and_no_other(broker, producer, code, monkeypatch):
-    refusal_of = server.refusal_of
+    error_response = server.error_response
 
     def naming(request, code):
-        reply = refusal_of(request, code)
+        reply = error_response(request, code)
         reply.responses[0].partition_responses[0].record_errors = [
             BatchIndexAndErrorMessage(batch_index=1, batch_index_error_message="no key"),
             BatchIndexAndErrorMessage(batch_index=3, batch_index_error_message=None)]
         reply.responses[0].partition_responses[0].error_message = "some are bad"
         return reply
 
-    monkeypatch.setattr(server, "refusal_of", naming)
+    monkeypatch.setattr(server, "error_response", naming)
     answer(broker, code)
     reports = send(producer, b"0", b"1", b"2", b"3", b"4")
     assert {value: (error.code(), error.str().split(";")[0]) for value, error, _ in reports if error} == {
@@ -255,14 +255,14 @@ def test_a_refusal_dooms_the_transaction_and_no_more(broker, transactional, code
 
 def forget(log_start_offset, monkeypatch):
     """What a broker before Kafka 2.5 does when retention has removed a producer's records; returns the effect."""
-    refusal_of = server.refusal_of
+    error_response = server.error_response
 
     def refusal(request, code):
-        reply = refusal_of(request, code)
+        reply = error_response(request, code)
         reply.responses[0].partition_responses[0].log_start_offset = log_start_offset
         return reply
 
-    monkeypatch.setattr(server, "refusal_of", refusal)
+    monkeypatch.setattr(server, "error_response", refusal)
 
     def effect(cluster):
         cluster.catalog.topics["t"].partitions[0].producers = ProducerStates()

@@ -1,4 +1,4 @@
-"""What the quick start of modern-cpp-kafka's producers says beyond `test_producer_sync_and_async`, and its programs."""
+"""What the quick start of modern-cpp-kafka's producers says beyond `test_kafka_producers`, and its programs."""
 
 import gc
 import inspect

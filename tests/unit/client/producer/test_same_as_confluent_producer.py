@@ -13,7 +13,7 @@ import headrace
 from headrace.broker.settings import BrokerSettings
 from headrace.testing import Action, EmbeddedBroker, Fault
 from headrace.wire.messages.producer.transactions import EndTxnRequest
-from tests.support.same_as_confluent import QUIET, same
+from tests.support.same_as_confluent import QUIET, by_name, same
 
 STAMP = 1_700_000_000_000
 
@@ -54,10 +54,6 @@ def nowhere(of):
 
 def ignored(*arguments):
     pass
-
-
-def by_name(cases):
-    return pytest.mark.parametrize("case", list(cases.values()), ids=list(cases))
 
 
 @by_name({

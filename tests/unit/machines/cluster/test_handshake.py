@@ -4,16 +4,23 @@ import pytest
 
 from headrace.errors import KafkaError, KafkaException, ProtocolError
 from headrace.machines.cluster.handshake import FIRST_VERSION, Handshake, HandshakeRestartError
+from headrace.machines.cluster.sasl.plain import Plain
 from headrace.wire.frame import encode_response
 from headrace.wire.messages.cluster.session import (
     ApiVersion,
     ApiVersionsRequest,
     ApiVersionsResponse,
     FinalizedFeatureKey,
+    SaslAuthenticateResponse,
+    SaslHandshakeRequest,
+    SaslHandshakeResponse,
 )
+from headrace.wire.schema import Response
+
+WITH_SASL = {17: (0, 1), 36: (0, 2)}
 
 
-def frame(response: ApiVersionsResponse, version: int) -> bytes:
+def frame(response: Response, version: int) -> bytes:
     return b"".join(encode_response(response, version, 0))[4:]
 
 
@@ -79,3 +86,21 @@ def test_a_short_answer_is_a_protocol_error(length: int) -> None:
     handshake.begin()
     with pytest.raises(ProtocolError):
         handshake.on_frame(bytes(length))
+
+
+def test_sasl_follows_the_versions_and_a_renewal_begins_with_sasl() -> None:
+    keys = [ApiVersion(api_key=key, min_version=low, max_version=high) for key, (low, high) in WITH_SASL.items()]
+    handshake = Handshake("1", mechanism=Plain("u", "p"))
+    handshake.begin()
+    following = handshake.on_frame(frame(ApiVersionsResponse(api_keys=keys), 4))
+    assert isinstance(following, tuple)
+    assert isinstance(following[0], SaslHandshakeRequest)
+    for current in (handshake, handshake.renewed(Plain("u", "p"))):
+        assert isinstance(current.begin()[0], SaslHandshakeRequest)
+        assert current.authenticating
+        current.on_frame(frame(SaslHandshakeResponse(mechanisms=["PLAIN"]), 1))
+        assert not current.ready
+        done = SaslAuthenticateResponse(error_message=None, auth_bytes=b"", session_lifetime_ms=9_000)
+        assert current.on_frame(frame(done, 2)) is None
+        assert current.ready
+        assert (current.session_s, current.ranges) == (9.0, WITH_SASL)

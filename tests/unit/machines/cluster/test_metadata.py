@@ -4,6 +4,7 @@ from typing import Any
 from uuid import UUID
 
 from headrace.errors import KafkaError
+from headrace.machines.backoff import RetryPolicy
 from headrace.machines.cluster.metadata import Metadata, MetadataChanged
 from headrace.machines.machine import Send
 from headrace.types.records import NodeAddress
@@ -19,7 +20,7 @@ ID = UUID(int=7)
 
 
 def machine(**settings: Any) -> Metadata:
-    return Metadata([("a", 1), ("b", 2)], **{"retry_backoff_s": 0.1, "retry_backoff_max_s": 1.0, **settings})
+    return Metadata([("a", 1), ("b", 2)], **settings)
 
 
 def reply(*topics: MetadataResponseTopic, nodes: tuple[int, ...] = (1, 2), error_code: int = 0) -> MetadataResponse:
@@ -276,7 +277,7 @@ def test_brokers_that_give_no_metadata_for_so_long_are_forgotten_for_the_bootstr
 
 
 def test_the_time_without_metadata_counts_from_the_first_request_whatever_became_of_it() -> None:
-    metadata = machine(rebootstrap_after_s=1.0, retry_backoff_s=0.3, retry_backoff_max_s=0.3)
+    metadata = machine(rebootstrap_after_s=1.0, retries=RetryPolicy(0.3, 0.3))
     exchange(metadata, reply(nodes=(1, 2, 3, 4)), 0.0)
     metadata.refresh(50.0)
     times = [50.0]

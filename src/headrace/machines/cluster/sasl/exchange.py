@@ -73,8 +73,8 @@ def refused(text: str) -> KafkaException:
 
 
 def one_line(text: str) -> str:
-    """A broker's text as one printable line of bearable length."""
-    return re.sub(r"[^\x20-\x7e\xa0-\uffff]+", " ", text).strip()[:_MOST_TEXT]
+    """A broker's text as one printable line of bearable length, without what breaks lines or turns their direction."""
+    return re.sub(r"[^\x20-\x7e\xa0-\u2027\u202f-\u2065\u206a-\uffff]+", " ", text).strip()[:_MOST_TEXT]
 
 
 class SaslExchange:

@@ -1,4 +1,4 @@
-"""The controllers' quorum, features, and nodes that leave for good.
+"""The controllers' quorum, features, and nodes that leave for ever.
 
 Read next: `wire.messages.admin.configs`.
 """

@@ -360,7 +360,7 @@ class DescribeUserScramCredentialsRequest(Request, key=50, versions="0", flexibl
 
 
 class CredentialInfo(Struct):
-    """A credential; its secret is never told."""
+    """A credential, without its secret."""
 
     mechanism: Int8 = field()
     """SCRAM mechanism: 1 SCRAM-SHA-256, 2 SCRAM-SHA-512."""

@@ -1,4 +1,4 @@
-"""What brokers tell the controller (KIP-631 and others). Only between brokers and controllers.
+"""What brokers report to the controller (KIP-631 and others). Only between brokers and controllers.
 
 Read next: `wire.messages.controllers.brokers_before_4`.
 """
@@ -298,7 +298,7 @@ class AssignReplicasToDirsDirectory(Struct):
 
 
 class AssignReplicasToDirsRequest(Request, key=73, versions="0", flexible="0+"):
-    """A broker tells in which log directories its replicas are (KIP-858)."""
+    """A broker reports in which log directories its replicas are (KIP-858)."""
 
     broker_id: Int32 = field()
     """Node id of the broker."""

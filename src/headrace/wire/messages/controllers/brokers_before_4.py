@@ -1,4 +1,4 @@
-"""What a controller on ZooKeeper told its brokers. Kafka 4.0 removed these four APIs (KIP-500).
+"""What a controller on ZooKeeper sent its brokers. Kafka 4.0 removed these four APIs (KIP-500).
 
 Read next: `wire.messages.controllers.quorum`, what took their place.
 """
@@ -70,7 +70,7 @@ class LeaderAndIsrLiveLeader(Struct):
 
 
 class LeaderAndIsrRequest(Request, key=4, versions="0-7", flexible="4+"):
-    """The controller tells who leads.
+    """The controller announces leaders.
 
     v2: topics grouped (KIP-380). v3: reassignments (KIP-455). v5: topic ids (KIP-516). v6: recovery from unclean
     elections (KIP-704). v7: migration to KRaft (KIP-866).
@@ -270,7 +270,7 @@ class UpdateMetadataBroker(Struct):
 
 
 class UpdateMetadataRequest(Request, key=6, versions="0-8", flexible="6+"):
-    """The controller tells every broker what the cluster looks like.
+    """The controller sends every broker the metadata of the cluster.
 
     v5: topics grouped (KIP-380). v7: topic ids (KIP-516). v8: migration to KRaft (KIP-866).
     """

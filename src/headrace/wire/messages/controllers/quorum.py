@@ -159,7 +159,7 @@ class BeginQuorumEpochRequest(Request, key=53, versions="0-1", flexible="1+"):
     cluster_id: String | None = field(default=None)
     """Id of the cluster, to be checked; null when it is not known."""
     voter_id: Int32 = field("1+", default=-1, ignorable=True)
-    """Node id of the voter that is told; -1 when not known."""
+    """Node id of the voter that the request is for; -1 when not known."""
     topics: Array[BeginQuorumEpochTopic] = field()
     """One entry for each topic."""
     leader_endpoints: Array[LeaderEndpoint] = field("1+", ignorable=True)
@@ -244,7 +244,7 @@ class EndQuorumEpochRequest(Request, key=54, versions="0-1", flexible="1+"):
 
 
 class EndQuorumEpochResponse(Response, to=EndQuorumEpochRequest):
-    """Whether it was heard."""
+    """Whether it was acknowledged."""
 
     error_code: Int16 = field()
     """Error code; 0 when all went well."""
@@ -371,7 +371,7 @@ class UpdateRaftVoterKRaftVersionFeature(Struct):
 
 
 class UpdateRaftVoterRequest(Request, key=82, versions="0", flexible="0+"):
-    """A voter tells where it listens and what it can (KIP-853)."""
+    """A voter reports where it listens and what it can (KIP-853)."""
 
     cluster_id: String | None = field()
     """Id of the cluster, to be checked; null when it is not known."""

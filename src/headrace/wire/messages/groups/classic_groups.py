@@ -2,7 +2,7 @@
 
 The coordinator does not read subscriptions and assignments: `ConsumerProtocolSubscription` and
 `ConsumerProtocolAssignment` travel as bytes within JoinGroup and SyncGroup, their version in two bytes before them
-(`codec.encode_prefixed`); within a subscription, in turn, travels what Java's sticky assignors tell each other.
+(`codec.encode_prefixed`); within a subscription, in turn, travels what Java's sticky assignors send each other.
 Read next: `machines.groups.classic`, `machines.groups.assignors`.
 """
 
@@ -388,7 +388,7 @@ class SubscriptionTopicPartition(Struct):
 
 
 class ConsumerProtocolSubscription(ApiMessage, versions="0-3"):
-    """What a member tells the leader.
+    """What a member sends the leader.
 
     v1: owned partitions (KIP-429). v2: generation (KIP-792). v3: rack (KIP-881).
     """
@@ -396,7 +396,7 @@ class ConsumerProtocolSubscription(ApiMessage, versions="0-3"):
     topics: Array[String] = field()
     """Names of the subscribed topics."""
     user_data: Bytes | None = field(default=None)
-    """What the strategy wants to tell besides."""
+    """What the strategy sends besides."""
     owned_partitions: Array[SubscriptionTopicPartition] = field("1+", ignorable=True)
     """Partitions that the member holds now, by topic."""
     generation_id: Int32 = field("2+", default=-1, ignorable=True)
@@ -420,7 +420,7 @@ class ConsumerProtocolAssignment(ApiMessage, versions="0-3"):
     assigned_partitions: Array[AssignmentTopicPartition] = field()
     """Partitions that the member is given, by topic."""
     user_data: Bytes | None = field(default=None)
-    """What the strategy wants to tell besides."""
+    """What the strategy sends besides."""
 
 
 class StickyTopicPartitions(Struct):
@@ -433,7 +433,7 @@ class StickyTopicPartitions(Struct):
 
 
 class StickyAssignorUserData(ApiMessage, versions="0-1"):
-    """User data of Java's `StickyAssignor` in a subscription. Nothing tells the version: try 1, then 0 (KIP-54).
+    """User data of Java's `StickyAssignor` in a subscription. The bytes have no version: try 1, then 0 (KIP-54).
 
     v1: generation (KIP-341).
     """

@@ -362,7 +362,7 @@ class DescribedStreamsMember(Struct):
     process_id: String = field()
     """Id of the process, which may have several members."""
     user_endpoint: StreamsEndpoint | None = field(default=None)
-    """Where it answers interactive queries; null for nowhere."""
+    """Where it answers interactive queries; null when it does not."""
     client_tags: Array[StreamsKeyValue] = field()
     """Where the member runs, for rack awareness."""
     task_offsets: Array[StreamsTaskOffset] = field()

@@ -121,7 +121,7 @@ class PartitionProduceResponse(Struct):
     log_start_offset: Int64 = field("5+", default=-1, ignorable=True)
     """First offset of the log; -1 when not known.
 
-    After UNKNOWN_PRODUCER_ID it tells what happened: above the last acknowledged offset the producer's records were
+    After UNKNOWN_PRODUCER_ID it shows what happened: above the last acknowledged offset the producer's records were
     only deleted by retention, and it may go on with sequence 0; otherwise acknowledged records were lost (KAFKA-5793).
     As even that is not certain, KIP-360 makes the producer raise its epoch instead.
     """

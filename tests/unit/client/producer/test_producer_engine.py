@@ -1,0 +1,248 @@
+"""The producer's engine, apart from its faces: records in, reports out, on the loop that it was made on."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterator
+from typing import Any
+
+import pytest
+
+from headrace.broker.settings import BrokerSettings
+from headrace.client.producer.producer_engine import ProducerEngine
+from headrace.config import PRODUCER, Config
+from headrace.errors import BufferFullError, ClientClosedError, KafkaError, KafkaException
+from headrace.testing import EmbeddedBroker
+
+PATIENCE_S = 10
+NOBODY = "127.0.0.1:1"
+Told = list[tuple[KafkaError | None, Any]]
+
+
+@pytest.fixture(scope="module")
+def servers() -> Iterator[str]:
+    with EmbeddedBroker(topics={"one": 1}, settings=BrokerSettings(auto_create_topics=False)) as broker:
+        yield broker.bootstrap_servers
+
+
+class Around:
+    """An engine and those who serve its reports."""
+
+    def __init__(self, servers: str, **properties: Any) -> None:
+        config = Config(PRODUCER, {"bootstrap.servers": servers, "error_cb": lambda error: None, **properties})
+        self.changed = asyncio.Event()
+        self.engine = ProducerEngine(config, self.changed.set)
+        self.told: Told = []
+
+    def produce(self, value: bytes = b"v", topic: str = "one", partition: int = -1) -> None:
+        self.engine.produce(topic, value, None, partition, 0, None, lambda error, m: self.told.append((error, m)))
+
+    async def served(self, count: int) -> Told:
+        """Serve until so many records were reported."""
+        async with asyncio.timeout(PATIENCE_S):
+            while self.engine.deliveries.serve() is not None and len(self.told) < count:
+                self.changed.clear()
+                await self.changed.wait()
+        return self.told
+
+    @property
+    def errors(self) -> list[KafkaError | None]:
+        return [error for error, _ in self.told]
+
+
+def run(servers: str, work: Callable[[Around], Awaitable[None]], **properties: Any) -> None:
+    async def main() -> None:
+        around = Around(servers, **properties)
+        try:
+            await work(around)
+        finally:
+            await around.engine.close()
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize("codec", ["none", "gzip"])
+def test_a_record_is_counted_until_its_report_is_served(servers: str, codec: str) -> None:
+    async def work(around: Around) -> None:
+        around.produce(b"a")
+        around.produce(b"b")
+        assert len(around.engine) == 2
+        told = await around.served(2)
+        assert [(error, m.value()) for error, m in told] == [(None, b"a"), (None, b"b")]
+        assert told[1][1].offset() == told[0][1].offset() + 1
+        assert (len(around.engine), around.engine.buffer_pool.bytes) == (0, 0)
+
+    run(servers, work, **{"compression.type": codec})
+
+
+def test_a_topic_that_is_known_is_open_to_whoever_appends(servers: str) -> None:
+    async def work(around: Around) -> None:
+        assert around.engine.accumulators.open == {}
+        around.produce()
+        await around.served(1)
+        buffer = around.engine.accumulators.open["one"]
+        if buffer.append(b"v", None, -1, 0, None, lambda error, m: around.told.append((error, m))):
+            around.engine.wake()
+        await around.served(2)
+
+    run(servers, work, **{"linger.ms": 0})
+
+
+def test_batches_linger_unless_a_flush_has_begun(servers: str) -> None:
+    async def work(around: Around) -> None:
+        around.produce()
+        await asyncio.sleep(0.3)
+        around.engine.deliveries.serve()
+        assert around.told == []
+        around.engine.flush(True)
+        await around.served(1)
+        around.engine.flush(False)
+        around.produce()
+        await asyncio.sleep(0.1)
+        around.engine.deliveries.serve()
+        assert len(around.told) == 1
+
+    run(servers, work, **{"linger.ms": 60_000})
+
+
+def test_a_full_buffer_is_an_error_and_what_is_in_it_does_not_linger(servers: str) -> None:
+    async def work(around: Around) -> None:
+        around.engine.flush(True)
+        around.produce()
+        await around.served(1)  # the topic is known
+        around.engine.flush(False)
+        around.produce()
+        around.produce()
+        with pytest.raises(BufferFullError):
+            around.produce()
+        await around.served(3)
+        around.produce()
+
+    run(servers, work, **{"linger.ms": 60_000, "queue.buffering.max.messages": 2})
+
+
+def test_a_record_for_a_partition_that_does_not_exist_fails_alone(servers: str) -> None:
+    async def work(around: Around) -> None:
+        around.produce(b"bad", partition=7)  # the topic is not known yet: its report says it
+        around.produce(b"good")
+        told = await around.served(2)
+        assert {m.value(): error for error, m in told} == {
+            b"bad": KafkaError(KafkaError._UNKNOWN_PARTITION), b"good": None}
+        with pytest.raises(KafkaException):
+            around.produce(partition=7)
+        assert len(around.engine) == 0
+
+    run(servers, work)
+
+
+def test_a_topic_that_brokers_do_not_have_fails_its_records_in_time(servers: str) -> None:
+    async def work(around: Around) -> None:
+        around.produce(topic="nope")
+        await around.served(1)
+        assert around.errors == [KafkaError._UNKNOWN_TOPIC]
+
+    run(servers, work, **{"topic.metadata.propagation.max.ms": 50})
+
+
+def test_purging_reports_every_record_once() -> None:
+    async def work(around: Around) -> None:
+        around.produce(b"a")
+        around.produce(b"b", topic="other")
+        around.engine.purge(False, True)
+        assert (around.engine.deliveries.serve(), len(around.engine)) == (0, 2)
+        around.engine.purge(True, False)
+        await around.served(2)
+        around.engine.purge(True, True)
+        around.engine.deliveries.serve()
+        assert around.errors == [KafkaError._PURGE_QUEUE] * 2
+        assert len(around.engine) == 0
+
+    run(NOBODY, work)
+
+
+def test_who_refuses_takes_no_more_records_but_delivers_those_it_has(servers: str) -> None:
+    async def work(around: Around) -> None:
+        around.produce()
+        around.engine.refuse()
+        assert around.engine.closed
+        with pytest.raises(ClientClosedError, match="make a new one"):
+            around.produce()
+        await around.served(1)
+        assert around.errors == [None]
+
+    run(servers, work)
+
+
+def test_callbacks_may_still_produce_when_they_are_spared(servers: str) -> None:
+    async def work(around: Around) -> None:
+        around.engine.produce("one", b"first", None, -1, 0, None, lambda error, m: around.produce(b"second"))
+        around.engine.refuse(spare_callbacks=True)
+        with pytest.raises(ClientClosedError):
+            around.produce()
+        told = await around.served(1)
+        assert [m.value() for _, m in told] == [b"second"]
+
+    run(servers, work)
+
+
+def test_what_is_not_delivered_when_it_ends_is_reported_as_purged() -> None:
+    async def work(around: Around) -> None:
+        around.produce()
+        await around.engine.close()
+        around.engine.deliveries.serve()
+        assert around.errors == [KafkaError._PURGE_QUEUE]
+        assert around.engine.client.closed
+        with pytest.raises(ClientClosedError):
+            around.produce()
+        await around.engine.close()
+
+    run(NOBODY, work)
+
+
+def test_an_engine_that_nobody_holds_any_more_closes_by_itself(servers: str) -> None:
+    async def work(around: Around) -> None:
+        around.produce()
+        await around.served(1)
+        around.engine.abandon()
+        async with asyncio.timeout(PATIENCE_S):
+            while not around.engine.client.closed:
+                await asyncio.sleep(0.01)
+
+    run(servers, work)
+
+
+def test_a_child_process_is_told_to_make_a_producer_of_its_own() -> None:
+    async def work(around: Around) -> None:
+        around.engine.after_fork()
+        assert (around.engine.closed, around.engine.forked) == (True, True)
+        with pytest.raises(ClientClosedError, match=r"make a new one after fork\(\)"):
+            around.produce()
+
+    run(NOBODY, work)
+
+
+def test_errors_of_no_record_wait_to_be_served_with_the_reports() -> None:
+    heard: list[KafkaError] = []
+
+    async def work(around: Around) -> None:
+        around.produce()
+        async with asyncio.timeout(PATIENCE_S):
+            while not around.engine.deliveries.pending:
+                await asyncio.sleep(0.01)
+        assert heard == []
+        around.engine.deliveries.serve()
+        assert heard
+
+    run(NOBODY, work, error_cb=heard.append)
+
+
+@pytest.mark.parametrize("transactional_id", ["", "tx"])
+def test_only_a_producer_with_an_id_for_them_has_transactions(servers: str, transactional_id: str) -> None:
+    async def work(around: Around) -> None:
+        assert (around.engine.transactions is not None) == bool(transactional_id)
+        if transactional_id:
+            with pytest.raises(KafkaException, match="begin_transaction") as outside:
+                around.produce()
+            assert outside.value.error == KafkaError._STATE
+
+    run(servers, work, **({"transactional.id": transactional_id} if transactional_id else {}))

@@ -1,0 +1,270 @@
+"""What every client has: requests that are tried again, metadata to wait for, error reports, an end. In memory."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+
+from headrace.client.core import ClientCore, metadata_from
+from headrace.config import ADMIN, Config
+from headrace.errors import ClientClosedError, KafkaError, KafkaException
+from headrace.machines.machine import ANY_NODE, ErrorEvent, Event, Machine
+from headrace.wire.messages.cluster.metadata import (
+    MetadataRequest,
+    MetadataResponse,
+    MetadataResponsePartition,
+    MetadataResponseTopic,
+)
+from headrace.wire.messages.groups.classic_groups import (
+    Coordinator,
+    FindCoordinatorRequest,
+    FindCoordinatorResponse,
+    ListGroupsRequest,
+    ListGroupsResponse,
+)
+from tests.support.scripted_broker import HANG_UP, SILENCE, ScriptedBroker, admin_config
+
+NODES = {"node1": ("one", 1), "node2": ("two", 2)}
+QUIET = logging.Logger("quiet", logging.CRITICAL)
+Work = Callable[[ClientCore], Awaitable[None]]
+
+
+def run(broker: ScriptedBroker, work: Work, **properties: Any) -> None:
+    async def main() -> None:
+        given = {"logger": QUIET, "retry.backoff.ms": 2, "retry.backoff.max.ms": 4, **properties}
+        core = ClientCore(Config(ADMIN, {**admin_config(), **given}), connector=broker.connector)
+        try:
+            await work(core)
+        finally:
+            await core.close()
+
+    asyncio.run(main())
+
+
+def test_a_request_is_answered_by_the_broker_that_is_asked() -> None:
+    broker = ScriptedBroker(**NODES)
+    broker.on(ListGroupsRequest, ListGroupsResponse(error_code=0))
+
+    async def work(core: ClientCore) -> None:
+        await core.wait_for_metadata(lambda cluster: 2 in cluster.nodes, 5)
+        assert await core.request(2, ListGroupsRequest(), 5) == ListGroupsResponse()
+
+    run(broker, work)
+    assert broker.count(ListGroupsRequest) == 1
+
+
+def test_a_request_whose_connection_is_lost_is_sent_again() -> None:
+    broker = ScriptedBroker(**NODES)
+    broker.on(ListGroupsRequest, lambda frame: HANG_UP if broker.count(ListGroupsRequest) < 3 else ListGroupsResponse())
+
+    async def work(core: ClientCore) -> None:
+        assert await core.request(ANY_NODE, ListGroupsRequest(), 5) == ListGroupsResponse()
+
+    run(broker, work)
+    assert broker.count(ListGroupsRequest) == 3
+
+
+def test_a_request_that_must_not_be_repeated_is_not_when_it_may_have_been_carried_out() -> None:
+    broker = ScriptedBroker(**NODES)
+    broker.on(ListGroupsRequest, HANG_UP)
+
+    async def work(core: ClientCore) -> None:
+        with pytest.raises(KafkaException, match="ListGroupsRequest failed after") as failed:
+            await core.request(ANY_NODE, ListGroupsRequest(), 5, repeatable=False)
+        assert failed.value.error.maybe_applied
+
+    run(broker, work)
+    assert broker.count(ListGroupsRequest) == 1
+
+
+def test_a_request_that_nobody_answers_fails_in_its_time() -> None:
+    broker = ScriptedBroker(**NODES)
+    broker.on(ListGroupsRequest, SILENCE)
+
+    async def work(core: ClientCore) -> None:
+        with pytest.raises(KafkaException, match=r"ListGroupsRequest failed after 0\.[12] s"):
+            await core.request(ANY_NODE, ListGroupsRequest(), 0.1)
+
+    run(broker, work)
+
+
+def test_metadata_that_is_good_enough_is_not_waited_for() -> None:
+    broker = ScriptedBroker(**NODES)
+
+    async def work(core: ClientCore) -> None:
+        first = await core.wait_for_metadata(lambda cluster: bool(cluster.nodes), 5)
+        asked = broker.count(MetadataRequest)
+        assert await core.wait_for_metadata(lambda cluster: bool(cluster.nodes), 0) is first
+        assert broker.count(MetadataRequest) == asked
+
+    run(broker, work)
+
+
+def test_metadata_that_never_comes_is_a_time_out_that_says_why() -> None:
+    broker = ScriptedBroker(**NODES)
+
+    async def work(core: ClientCore) -> None:
+        with pytest.raises(KafkaException, match=r"no usable metadata after 0\.05 s") as late:
+            await core.wait_for_metadata(lambda cluster: 3 in cluster.nodes, 0.05)
+        assert late.value.error == KafkaError._TIMED_OUT
+
+    run(broker, work)
+
+
+def test_who_waits_for_metadata_hears_that_the_client_was_closed() -> None:
+    async def work(core: ClientCore) -> None:
+        waiting = asyncio.create_task(core.wait_for_metadata(lambda cluster: False, 60))
+        await asyncio.sleep(0)
+        await core.close()
+        with pytest.raises(ClientClosedError):
+            await waiting
+
+    run(ScriptedBroker(**NODES), work)
+
+
+def test_a_coordinator_is_asked_for_again_while_one_is_being_elected() -> None:
+    broker = ScriptedBroker(**NODES)
+
+    def found(frame: Any) -> FindCoordinatorResponse:
+        code = 15 if broker.count(FindCoordinatorRequest) < 3 else 0
+        if frame.version >= 4:
+            return FindCoordinatorResponse(coordinators=[Coordinator(key="g", node_id=2, host="two", port=2,
+                                                                     error_code=code)])
+        return FindCoordinatorResponse(node_id=2, host="two", port=2, error_code=code)
+
+    broker.on(FindCoordinatorRequest, found)
+
+    async def work(core: ClientCore) -> None:
+        assert await core.coordinator(0, "g", 5) == 2
+
+    run(broker, work)
+    assert broker.count(FindCoordinatorRequest) == 3
+
+
+def test_a_coordinator_that_may_not_be_used_is_an_error_at_once() -> None:
+    broker = ScriptedBroker(**NODES)
+    async def work(core: ClientCore) -> None:
+        with pytest.raises(KafkaException) as refused:
+            await core.coordinator(0, "g", 5)
+        assert refused.value.error == KafkaError.GROUP_AUTHORIZATION_FAILED
+
+    def scripted(frame: Any) -> FindCoordinatorResponse:
+        if frame.version >= 4:
+            return FindCoordinatorResponse(coordinators=[Coordinator(key="g", error_code=30)])
+        return FindCoordinatorResponse(error_code=30)
+
+    broker.on(FindCoordinatorRequest, scripted)
+    run(broker, work)
+    assert broker.count(FindCoordinatorRequest) == 1
+
+
+def test_topics_are_listed_with_who_answered() -> None:
+    broker = ScriptedBroker(**NODES)
+
+    def described(frame: Any) -> MetadataResponse:
+        reply = broker.metadata(frame)
+        reply.topics = [MetadataResponseTopic(name=topic.name, partitions=[
+            MetadataResponsePartition(partition_index=0, leader_id=1)]) for topic in frame.request.topics or ()]
+        return reply
+
+    broker.on(MetadataRequest, described)
+
+    async def work(core: ClientCore) -> None:
+        await core.wait_for_metadata(lambda cluster: bool(cluster.nodes), 5)
+        one = await core.list_topics("t", 5)
+        assert (list(one.topics), one.topics["t"].partitions[0].leader) == (["t"], 1)
+        assert one.orig_broker_name in ("one:1/1", "two:2/2")
+        assert list((await core.list_these(["a", "b"], 5)).topics) == ["a", "b"]
+        with pytest.raises(TypeError, match="topic must be str or None, not int"):
+            await core.list_topics(5, 5)  # type: ignore[arg-type]
+
+    run(broker, work)
+    listed = [frame.request for frame in broker.seen if isinstance(frame.request, MetadataRequest)][-2:]
+    assert [request.allow_auto_topic_creation for request in listed] == [False, False]
+
+
+def test_a_closed_client_says_so_and_may_be_closed_again() -> None:
+    async def work(core: ClientCore) -> None:
+        assert not core.closed
+        await core.close()
+        await core.close()
+        assert core.closed
+        for call in (lambda: core.request(ANY_NODE, ListGroupsRequest(), 5), lambda: core.list_topics(None, 5),
+                     lambda: core.wait_for_metadata(lambda cluster: True, 5)):
+            with pytest.raises(ClientClosedError, match="make a new one"):
+                await call()
+
+    run(ScriptedBroker(**NODES), work)
+
+
+def test_an_error_that_belongs_to_no_call_goes_to_error_cb_or_to_the_log(caplog: pytest.LogCaptureFixture) -> None:
+    error, got = KafkaError(KafkaError._ALL_BROKERS_DOWN, "nobody is there"), []
+
+    async def heard(core: ClientCore) -> None:
+        core.driver.add(Telling(error))
+        for _ in range(50):
+            await asyncio.sleep(0)
+        assert got == [error]
+
+    run(ScriptedBroker(**NODES), heard, error_cb=got.append)
+
+    async def logged(core: ClientCore) -> None:
+        core.driver.add(Telling(error))
+        for _ in range(50):
+            await asyncio.sleep(0)
+
+    with caplog.at_level(logging.WARNING, "headrace"):
+        run(ScriptedBroker(**NODES), logged, logger=logging.getLogger("headrace"))
+    assert "nobody is there" in caplog.text
+
+
+def test_what_error_cb_raises_is_logged_and_the_client_goes_on(caplog: pytest.LogCaptureFixture) -> None:
+    broker = ScriptedBroker(**NODES)
+    broker.on(ListGroupsRequest, ListGroupsResponse())
+
+    def wrong(error: KafkaError) -> None:
+        raise ValueError("mine")
+
+    async def work(core: ClientCore) -> None:
+        core.driver.add(Telling(KafkaError(KafkaError._ALL_BROKERS_DOWN)))
+        assert await core.request(ANY_NODE, ListGroupsRequest(), 5) == ListGroupsResponse()
+
+    with caplog.at_level(logging.ERROR, "headrace"):
+        run(broker, work, error_cb=wrong, logger=logging.getLogger("headrace"))
+    assert "error_cb raised" in caplog.text
+
+
+class Telling(Machine):
+    """A machine that has one error to tell."""
+
+    def __init__(self, error: KafkaError) -> None:
+        self._events: list[Event] = [ErrorEvent(error)]
+
+    def poll(self, now: float) -> list[Any]:
+        return []
+
+    def events(self) -> list[Event]:
+        told, self._events = self._events, []
+        return told
+
+    def deadline(self) -> None:
+        return None
+
+
+def test_a_wait_grows_with_failures_up_to_its_limit() -> None:
+    async def work(core: ClientCore) -> None:
+        waits = [core.retry_wait_s(failures) for failures in (1, 2, 3, 8, 30)]
+        assert all(0 < wait <= 4 * 1.2 for wait in waits)
+        assert waits[0] < 0.2 * waits[-1]
+
+    run(ScriptedBroker(**NODES), work, **{"retry.backoff.ms": 100, "retry.backoff.max.ms": 4000})
+
+
+def test_bootstrap_servers_are_read_with_their_ports_and_without_brackets() -> None:
+    metadata = metadata_from(Config(ADMIN, {"bootstrap.servers": "one:1,[::1]:2"}))
+    assert [(node.host, node.port) for node in metadata.cluster.nodes.values()] == [("one", 1), ("::1", 2)]
+    assert all(number < 0 for number in metadata.cluster.nodes)

@@ -1,0 +1,75 @@
+"""Properties of security: Java's and librdkafka's spellings, and what contradicts what."""
+
+from typing import Any
+
+import pytest
+
+from headrace.config import ADMIN, Config
+from headrace.errors import ConfigError
+
+SASL = {"security.protocol": "SASL_SSL"}
+PLAIN = {**SASL, "sasl.mechanism": "PLAIN"}
+
+
+def config(**properties: Any) -> Config:
+    return Config(ADMIN, {"bootstrap.servers": "b:1", **properties})
+
+
+@pytest.mark.parametrize("line", [
+    'org.apache.kafka.common.security.plain.PlainLoginModule required username="U" password="P w\\"d;";',
+    ' required username="U" password="P w\\"d;";',
+    'shaded.PlainLoginModule REQUIRED\n  username=U\n  password="P w\\"d;" ; ',
+])
+def test_java_s_line_of_credentials_is_understood(line: str) -> None:
+    made = config(**PLAIN, **{"sasl.jaas.config": line, "ssl.protocol": "TLSv1.3", "ssl.enabled.protocols": "TLSv1.3",
+                              "ssl.endpoint.identification.algorithm": "HTTPS"})
+    assert (made["sasl.username"], made["sasl.password"]) == ("U", 'P w"d;')
+    assert "P w" not in repr(made)
+
+
+def test_the_options_of_each_of_java_s_modules_are_taken_over() -> None:
+    scram = config(**SASL, **{"sasl.mechanism": "SCRAM-SHA-512", "sasl.jaas.config":
+                              'x.ScramLoginModule required username="i" password="k" tokenauth="true";'})
+    assert scram["sasl.scram.tokenauth"] is True
+    oauth = config(**SASL, **{
+        "sasl.mechanism": "OAUTHBEARER", "sasl.oauthbearer.token.endpoint.url": "https://h/t", "sasl.jaas.config":
+        'x.OAuthBearerLoginModule required clientId="i" clientSecret="s" scope="a b" extension_logicalCluster="lkc";'})
+    assert oauth["sasl.oauthbearer.method"] == "oidc"
+    assert [oauth[f"sasl.oauthbearer.{name}"] for name in ("client.id", "client.secret", "scope", "extensions")] == [
+        "i", "s", "a b", "logicalCluster=lkc"]
+    unsecured = config(**SASL, **{"sasl.mechanism": "OAUTHBEARER", "sasl.jaas.config":
+                                  'x.OAuthBearerLoginModule required unsecuredLoginStringClaim_sub="alice";'})
+    assert unsecured["enable.sasl.oauthbearer.unsecure.jwt"] is True
+    kerberos = config(**SASL, **{"sasl.mechanism": "GSSAPI", "sasl.jaas.config":
+                                 'com.sun.security.auth.module.Krb5LoginModule required useKeyTab=true '
+                                 'keyTab="/k" principal="a@R" serviceName="broker";'})
+    assert [kerberos[f"sasl.kerberos.{name}"] for name in ("keytab", "principal", "service.name")] == [
+        "/k", "a@R", "broker"]
+
+
+@pytest.mark.parametrize(("properties", "text"), [
+    ({"sasl.mechanism": "PLAIN"}, '"sasl.mechanism" is given, but "security.protocol" is "plaintext"'),
+    ({"security.protocol": "ssl", "sasl.password": "p"}, 'set it to "sasl_ssl"'),
+    ({**SASL, "sasl.username": "u"}, '"sasl.mechanism" is missing'),
+    ({**SASL, "sasl.mechanism": "SCRAM-SHA-256", "sasl.password": "p"}, '"sasl.username" is missing'),
+    ({**PLAIN, "sasl.username": "u"}, '"sasl.password" is missing'),
+    ({**PLAIN, "sasl.username": "u\0", "sasl.password": "p"}, "NUL"),
+    ({**SASL, "sasl.mechanism": "SCRAM-SHA-1"}, "did you mean"),
+    ({**SASL, "sasl.mechanism": "OAUTHBEARER"}, 'needs a source of tokens: "oauth_cb"'),
+    ({**SASL, "sasl.mechanism": "OAUTHBEARER", "oauth_cb": print, "sasl.oauthbearer.method": "oidc"}, "exclude"),
+    ({**SASL, "sasl.mechanism": "OAUTHBEARER", "oauth_cb": print, "enable.sasl.oauthbearer.unsecure.jwt": True},
+     "exclude"),
+    ({**SASL, "sasl.mechanism": "OAUTHBEARER", "sasl.oauthbearer.method": "oidc"}, "token.endpoint.url"),
+    ({**SASL, "sasl.mechanism": "OAUTHBEARER", "sasl.oauthbearer.token.endpoint.url": "https://h"}, "client.id"),
+    ({**SASL, "sasl.mechanism": "OAUTHBEARER", "sasl.oauthbearer.token.endpoint.url": "h/t",
+      "sasl.oauthbearer.client.id": "i", "sasl.oauthbearer.client.secret": "s"}, "expected https://host/path"),
+    ({**PLAIN, "sasl.jaas.config": "username=hunter2"}, "cannot be read"),
+    ({**PLAIN, "sasl.jaas.config": 'a.ScramLoginModule required username="u" password="p";'}, "does not go with"),
+    ({**PLAIN, "sasl.jaas.config": "a.LdapLoginModule required;"}, "not known"),
+    ({**PLAIN, "sasl.username": "v", "sasl.jaas.config": 'required username="u" password="p";'}, "different values"),
+])
+def test_contradictions_are_refused_with_the_reason(properties: dict[str, Any], text: str) -> None:
+    with pytest.raises(ConfigError) as refused:
+        config(**properties)
+    assert text in str(refused.value)
+    assert "hunter2" not in str(refused.value)

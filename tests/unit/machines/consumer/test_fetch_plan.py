@@ -1,0 +1,276 @@
+"""Whom to fetch from: one request for each broker, for the partitions that are wanted and have room."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from headrace.config import CONSUMER, Config
+from headrace.machines.cluster.metadata import Metadata
+from headrace.machines.consumer.fetch_plan import FetchPlan
+from headrace.machines.consumer.subscription import PartitionState, Subscription
+from headrace.machines.machine import Send
+from headrace.types.records import TopicPartition
+from headrace.wire.messages.cluster.metadata import (
+    MetadataRequest,
+    MetadataResponse,
+    MetadataResponseBroker,
+    MetadataResponsePartition,
+    MetadataResponseTopic,
+)
+from headrace.wire.messages.consumer.fetch import FetchRequest
+
+TOPIC_ID = UUID(int=7)
+SHARE_BYTES = 1000
+
+
+class Plan:
+    """A plan for partitions of topic "t", each with its leader, and the request that was sent last to each broker."""
+
+    def __init__(self, leaders: dict[int, int], topic_id: UUID = TOPIC_ID, **properties: Any) -> None:
+        names = {name.replace("_", "."): value for name, value in properties.items()}
+        config = Config(CONSUMER, {"bootstrap.servers": "h:1", **names})
+        self.metadata = Metadata([("h", 1)])
+        self.subscription = Subscription("", "earliest")
+        self.plan = FetchPlan(self.subscription, self.metadata, config)
+        self.topic_id = topic_id
+        self.now = 100.0
+        self.queued_bytes = 0
+        self.lead(leaders)
+        self.subscription.assign([TopicPartition("t", partition, 10 * partition) for partition in leaders])
+
+    def lead(self, leaders: dict[int, int]) -> None:
+        self.metadata.want_topics(["t"])
+        self.metadata.refresh(self.now)
+        self.now += 10
+        [asked] = self.metadata.poll(self.now)
+        self.metadata.on_reply(asked, MetadataResponse(
+            brokers=[MetadataResponseBroker(node_id=node, host="h", port=node) for node in (1, 2, 3)],
+            topics=[MetadataResponseTopic(name="t", topic_id=self.topic_id, partitions=[
+                MetadataResponsePartition(partition_index=partition, leader_id=leader, leader_epoch=4)
+                for partition, leader in leaders.items()])]), self.now)
+
+    def state(self, partition: int = 0) -> PartitionState:
+        return self.subscription.require("t", partition)
+
+    def sends(self) -> list[Send]:
+        return list(self.plan.requests(self.now, self.queued_bytes))
+
+    def asked(self) -> dict[int, list[int]]:
+        """The partitions that each broker is asked for now."""
+        sends = self.sends()
+        assert len({send.destination for send in sends}) == len(sends)
+        return {send.destination: sorted(partition for _, partition in send.context.partitions) for send in sends}
+
+    def one(self) -> Send:
+        (send,) = self.sends()
+        return send
+
+
+def request_of(send: Send) -> FetchRequest:
+    assert isinstance(send.request, FetchRequest)
+    return send.request
+
+
+@given(st.dictionaries(st.integers(0, 30), st.integers(1, 3), max_size=12), st.sets(st.integers(0, 30)),
+       st.sets(st.integers(0, 30)))
+@settings(deadline=None)
+def test_each_leader_is_asked_once_for_exactly_its_partitions_that_are_wanted(
+    leaders: dict[int, int], paused: set[int], waiting: set[int]
+) -> None:
+    made = Plan(leaders)
+    made.subscription.set_paused([TopicPartition("t", partition) for partition in paused & leaders.keys()], True)
+    for partition in waiting & leaders.keys():
+        made.plan.back_off(made.state(partition), made.now)
+    wanted: dict[int, list[int]] = {}
+    for partition, leader in sorted(leaders.items()):
+        if partition not in paused | waiting:
+            wanted.setdefault(leader, []).append(partition)
+    assert made.asked() == wanted
+    assert made.asked() == {}
+
+
+def test_a_request_says_from_where_how_much_and_how_long() -> None:
+    made = Plan({3: 1}, fetch_wait_max_ms=70, fetch_min_bytes=5, fetch_max_bytes=4_000_000, client_rack="r",
+                max_partition_fetch_bytes=999, isolation_level="read_uncommitted", socket_timeout_ms=1500)
+    send = made.one()
+    request = request_of(send)
+    assert (request.max_wait_ms, request.min_bytes, request.max_bytes, request.rack_id, request.isolation_level) == (
+        70, 5, 4_000_000, "r", 0)
+    assert send.timeout_s == pytest.approx(1.57)
+    [topic] = request.topics
+    [part] = topic.partitions
+    assert (topic.topic_id, part.partition, part.fetch_offset, part.current_leader_epoch, part.partition_max_bytes) == (
+        TOPIC_ID, 3, 30, 4, 999)
+
+
+@pytest.mark.parametrize(("topic_id", "highest"), [(TOPIC_ID, None), (UUID(int=0), 12)])
+def test_a_topic_whose_id_is_not_known_is_asked_for_by_name(topic_id: UUID, highest: int | None) -> None:
+    assert Plan({0: 1}, topic_id).one().max_version == highest
+
+
+def test_a_broker_with_a_request_on_the_wire_is_not_asked_until_it_has_landed() -> None:
+    made = Plan({0: 1, 1: 2})
+    first, second = made.sends()
+    assert made.asked() == {}
+    flight = made.plan.landed(second)
+    assert list(flight.partitions) == [("t", 1)]
+    assert made.asked() == {2: [1]}
+    made.plan.landed(first)
+    assert made.asked() == {1: [0]}
+
+
+def test_what_landed_says_under_which_epoch_each_partition_was_asked_for() -> None:
+    made = Plan({0: 1})
+    send = made.one()
+    before = made.state().epoch
+    made.subscription.seek("t", 0, 50)
+    [(state, epoch)] = made.plan.landed(send).partitions.values()
+    assert (state, epoch) == (made.state(), before)
+    assert state.epoch > epoch
+
+
+@pytest.mark.parametrize("change", ["seek", "assignment", "pause", "leader", "touch"])
+def test_whatever_changes_is_looked_at_with_the_next_request_and_nothing_else_is(change: str) -> None:
+    made = Plan({0: 1})
+    made.subscription.set_paused([TopicPartition("t", 0)], True)
+    assert made.asked() == {}
+    made.state().paused = False  # nobody said so: partitions are not looked at again and again for nothing
+    assert made.asked() == {}
+    if change == "seek":
+        made.subscription.seek("t", 0, 5)
+    elif change == "assignment":
+        made.subscription.add([TopicPartition("t", 9, 0)])
+    elif change == "pause":
+        made.subscription.set_paused([TopicPartition("t", 0)], False)
+    elif change == "leader":
+        made.lead({0: 1})
+    else:
+        made.plan.touch()
+    assert made.asked() == {1: [0]}
+
+
+def test_a_partition_that_fails_waits_longer_each_time_and_is_asked_for_when_the_deadline_has_come() -> None:
+    made = Plan({0: 1}, fetch_error_backoff_ms=300)
+    waits = []
+    for _ in range(5):
+        made.plan.landed(made.one())
+        made.plan.back_off(made.state(), made.now)
+        assert made.asked() == {}
+        assert made.plan.deadline is not None
+        waits.append(made.plan.deadline - made.now)
+        made.now = made.plan.deadline
+    assert waits == pytest.approx([0.05, 0.1, 0.2, 0.3, 0.3])
+    assert made.asked() == {1: [0]}
+    assert made.plan.deadline is None
+
+
+@pytest.mark.parametrize("first", [0, 1])
+def test_of_several_that_wait_the_first_one_is_the_deadline(first: int) -> None:
+    made = Plan({0: 1, 1: 2})
+    made.plan.back_off(made.state(first), made.now)
+    for _ in range(2):
+        made.plan.back_off(made.state(1 - first), made.now)
+    made.sends()
+    assert made.plan.deadline == made.state(first).retry_at < made.state(1 - first).retry_at
+
+
+def test_a_partition_that_was_read_as_far_as_it_shall_be_is_left_alone() -> None:
+    made = Plan({0: 1})
+    made.state().stop_offset = 0
+    assert made.asked() == {}
+    made.state().stop_offset = 1
+    made.plan.touch()
+    assert made.asked() == {1: [0]}
+
+
+# Room in the queue
+
+
+def test_a_partition_is_left_out_while_its_share_of_the_queue_is_full_and_its_broker_answers_sooner() -> None:
+    made = Plan({0: 1, 2: 1, 1: 2}, max_partition_fetch_bytes=SHARE_BYTES, queued_max_messages_kbytes=3)
+    made.state(0).received_bytes = 3 * 1024 // 3
+    sends = {send.destination: request_of(send) for send in made.sends()}
+    assert [part.partition for part in sends[1].topics[0].partitions] == [2]
+    assert made.plan.starved
+    assert sends[1].max_wait_ms < sends[2].max_wait_ms == 500
+
+
+def test_a_partition_has_room_again_when_what_it_got_is_taken() -> None:
+    made = Plan({0: 1}, max_partition_fetch_bytes=SHARE_BYTES, queued_max_messages_kbytes=1)
+    state = made.state()
+    state.received_bytes = 1024
+    assert made.asked() == {}
+    assert made.plan.starved
+    state.released_bytes = 1
+    made.plan.touch()
+    assert made.asked() == {1: [0]}
+    assert not made.plan.starved
+
+
+def test_nothing_is_asked_while_all_partitions_together_have_used_the_budget() -> None:
+    made = Plan({0: 1, 1: 2}, queued_max_messages_kbytes=1)
+    made.queued_bytes = 1024
+    assert made.asked() == {}
+    assert made.plan.starved
+    made.queued_bytes = 1023
+    made.plan.touch()
+    assert made.asked() == {1: [0], 2: [1]}
+
+
+@given(st.integers(1, 50), st.integers(1, 100_000), st.integers(1, 200))
+@settings(deadline=None)
+def test_a_partition_may_always_hold_one_reply_and_never_more_than_eight_of_full_size(
+    count: int, partition_bytes: int, budget_kb: int
+) -> None:
+    made = Plan(dict.fromkeys(range(count), 1), max_partition_fetch_bytes=partition_bytes,
+                queued_max_messages_kbytes=budget_kb)
+    state = made.state()
+    state.received_bytes = partition_bytes - 1
+    assert 0 in made.asked()[1]
+    made = Plan(dict.fromkeys(range(count), 1), max_partition_fetch_bytes=partition_bytes,
+                queued_max_messages_kbytes=budget_kb)
+    made.state().received_bytes = 8 * partition_bytes
+    assert 0 not in made.asked().get(1, [])
+
+
+def test_a_partition_with_as_many_records_as_are_wanted_is_left_out() -> None:
+    made = Plan({0: 1, 1: 1}, queued_min_messages=10)
+    made.state(0).received_records, made.state(0).released_records = 15, 5
+    made.state(1).received_records, made.state(1).released_records = 15, 6
+    assert made.asked() == {1: [1]}
+
+
+# Leaders and followers
+
+
+def test_a_partition_whose_leader_is_not_known_is_not_asked_for_but_looked_for() -> None:
+    made = Plan({0: 1})
+    assert list(made.metadata.poll(made.now)) == []
+    made.subscription.add([TopicPartition("t", 9, 0)])
+    assert made.asked() == {1: [0]}
+    made.now += 10
+    [looked_for] = made.metadata.poll(made.now)
+    assert isinstance(looked_for.request, MetadataRequest)
+
+
+def test_a_preferred_follower_is_read_while_its_time_lasts_and_it_is_there() -> None:
+    made = Plan({0: 1})
+    state = made.state()
+    state.replica, state.replica_until = 3, made.now + 10
+    send = made.one()
+    assert send.destination == 3
+    made.plan.landed(send)
+    made.now += 10
+    assert made.asked() == {1: [0]}
+    assert state.replica == -1
+
+
+def test_a_follower_that_is_gone_from_the_cluster_is_left_for_the_leader() -> None:
+    made = Plan({0: 1})
+    made.state().replica, made.state().replica_until = 8, made.now + 10
+    assert made.asked() == {1: [0]}

@@ -1,0 +1,497 @@
+"""One broker's connection by itself: in memory, on a clock that is a number, with whoever owns it looking on."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from headrace.errors import KafkaError, KafkaException
+from headrace.machines.cluster.in_flight import ClientRequest
+from headrace.machines.machine import Send
+from headrace.net.connection import Connection
+from headrace.net.settings import ConnectionSettings, ConnectionState
+from headrace.testing.simulated_clock import SimulatedLoop
+from headrace.types.records import NodeAddress
+from headrace.wire.frame import RequestFrame
+from headrace.wire.messages.cluster.session import ApiVersion, ApiVersionsRequest, ApiVersionsResponse
+from headrace.wire.messages.groups.classic_groups import HeartbeatRequest, HeartbeatResponse
+from headrace.wire.schema import Request
+from tests.support.scripted_broker import HANG_UP, SILENCE, ScriptedBroker
+
+NODE = NodeAddress(1, "broker", 9092)
+
+
+class Owner:
+    """Notes what it is told, in order."""
+
+    def __init__(self) -> None:
+        self.told: list[tuple[Any, ...]] = []
+        self.inputs = 0
+
+    def on_reply(self, call: ClientRequest, reply: object) -> None:
+        self.told.append(("reply", call.send.context, getattr(reply, "error_code", None)))
+
+    def on_error(self, call: ClientRequest, error: KafkaError) -> None:
+        self.told.append(("error", call.send.context, error))
+
+    def on_input(self) -> None:
+        self.inputs += 1
+
+    def on_ready(self) -> None:
+        self.told.append(("ready",))
+
+    def on_lost(self, node: NodeAddress, error: KafkaError) -> None:
+        self.told.append(("lost", node.id, error))
+
+    def on_hung_up(self) -> None:
+        self.told.append(("hung up",))
+
+    def all(self, what: str) -> list[Any]:
+        return [entry[1:] for entry in self.told if entry[0] == what]
+
+
+class Nobody:
+    def on_reply(self, send: object, reply: object, now: float) -> None: ...
+    def on_error(self, send: object, error: object, now: float) -> None: ...
+
+
+class Bench:
+    """A connection to a broker that answers heartbeats with the code 27, unless it is told otherwise."""
+
+    def __init__(self, **settings: Any) -> None:
+        self.loop = asyncio.get_running_loop()
+        self.broker = ScriptedBroker(node1=("broker", 9092))
+        self.broker.on(HeartbeatRequest, HeartbeatResponse(error_code=27))
+        self.owner = Owner()
+        self.connector: Callable[..., Awaitable[None]] = self.broker.connector
+        self.dialled_at: list[float] = []
+        given_ = {"client_id": "me", "software_version": "1", "connector": self.connect, "clock": self.loop.time,
+                  "jitter": lambda: 0.5, "setup_timeout_s": 30.0, "backoff_s": 1.0, "backoff_max_s": 10.0,
+                  "idle_s": float("inf"), "max_reply_bytes": 1 << 20, "protocol": "plaintext", **settings}
+        self.connection = Connection(NODE, ConnectionSettings(**given_), self.owner)
+
+    async def connect(self, protocol: asyncio.BufferedProtocol, node: NodeAddress) -> None:
+        self.dialled_at.append(self.loop.time())
+        await self.connector(protocol, node)
+
+    def call(self, name: object = "a", timeout_s: float = 5.0, **fields: Any) -> ClientRequest:
+        request: Request = fields.pop("request", None) or HeartbeatRequest(
+            group_id="g", generation_id=1, member_id=str(name))
+        grace_s = fields.pop("grace_s", 0.0)
+        send = Send(1, request, timeout_s, context=name, **fields)
+        return ClientRequest(Nobody(), send, self.loop.time() + timeout_s, grace_s)
+
+    def submit(self, name: object = "a", timeout_s: float = 5.0, **fields: Any) -> ClientRequest:
+        call = self.call(name, timeout_s, **fields)
+        self.connection.submit(call)
+        return call
+
+    async def opened(self) -> "Bench":
+        self.submit("first")
+        await asyncio.sleep(0.001)
+        assert self.connection.state is ConnectionState.READY
+        self.owner.told.clear()
+        return self
+
+    def asked(self) -> list[str]:
+        return [frame.request.member_id for frame in self.broker.seen if isinstance(frame.request, HeartbeatRequest)]
+
+
+async def refuse(protocol: object, node: object) -> None:
+    raise ConnectionRefusedError
+
+
+async def hang(protocol: object, node: object) -> None:
+    await asyncio.get_running_loop().create_future()
+
+
+def simulated(work: Callable[[], Any]) -> None:
+    loop = SimulatedLoop()
+    loop.run(work())
+    assert loop.failures == []
+
+
+# Out and back
+
+
+def test_it_is_dialled_for_the_first_request_and_not_before() -> None:
+    async def run() -> None:
+        bench = Bench()
+        await asyncio.sleep(100)
+        assert (bench.connection.state, bench.broker.connections) == (ConnectionState.IDLE, 0)
+        bench.submit()
+        await asyncio.sleep(0.001)
+        assert (bench.connection.state, bench.broker.connections) == (ConnectionState.READY, 1)
+        assert bench.owner.told == [("ready",), ("reply", "a", 27)]
+
+    simulated(run)
+
+
+@given(st.lists(st.booleans(), max_size=30))
+@settings(deadline=None)
+def test_requests_are_answered_once_and_in_order_whether_it_is_open_or_not(turns: list[bool]) -> None:
+    async def run() -> None:
+        bench = Bench()
+        for number, turn in enumerate(turns):
+            bench.submit(number)
+            if turn:
+                await asyncio.sleep(0)
+        await asyncio.sleep(1)
+        assert bench.owner.all("reply") == [(number, 27) for number in range(len(turns))]
+        assert bench.owner.all("error") == []
+        assert bench.broker.connections == min(len(turns), 1)
+        assert bench.connection.load == 0
+
+    simulated(run)
+
+
+def test_what_waits_and_what_is_in_flight_is_counted() -> None:
+    async def run() -> None:
+        bench = Bench()
+        bench.broker.on(HeartbeatRequest, SILENCE)
+        for name in "abc":
+            bench.submit(name)
+        assert (bench.connection.queued, bench.connection.load) == ((3, 0), 3)
+        await asyncio.sleep(0.001)
+        assert (bench.connection.queued, bench.connection.load) == ((0, 3), 3)
+
+    simulated(run)
+
+
+def test_the_owner_may_decide_anew_once_for_all_that_came_in_one_piece() -> None:
+    async def run() -> None:
+        bench = await Bench().opened()
+        bench.broker.on(HeartbeatRequest, SILENCE)
+        for name in "abc":
+            bench.submit(name)
+        await asyncio.sleep(0.001)
+        before = bench.owner.inputs
+        peer, sent = bench.broker.open[-1], []
+        send, peer.send = peer.send, sent.append  # type: ignore[method-assign]
+        for frame in bench.broker.seen[-3:]:
+            peer.answer(frame, HeartbeatResponse())
+        send(b"".join(sent))
+        await asyncio.sleep(0.001)
+        assert bench.owner.all("reply") == [("a", 0), ("b", 0), ("c", 0)]
+        assert bench.owner.inputs == before + 1
+
+    simulated(run)
+
+
+def test_a_request_without_a_version_in_common_fails_alone() -> None:
+    def heartbeats_are_unknown(frame: RequestFrame) -> ApiVersionsResponse:
+        return ApiVersionsResponse(api_keys=[ApiVersion(api_key=18, min_version=0, max_version=4)])
+
+    async def run() -> None:
+        bench = Bench()
+        bench.broker.on(ApiVersionsRequest, heartbeats_are_unknown)
+        bench.submit("unknown")
+        bench.submit("versions", request=ApiVersionsRequest())
+        await asyncio.sleep(0.001)
+        [(name, error)] = bench.owner.all("error")
+        assert (name, error.code(), error.maybe_applied) == ("unknown", KafkaError._UNSUPPORTED_FEATURE, False)
+        assert bench.owner.all("reply") == [("versions", 0)]
+
+    simulated(run)
+
+
+def test_while_the_kernel_has_no_room_requests_wait_and_then_go_out_in_order() -> None:
+    async def run() -> None:
+        bench = await Bench().opened()
+        bench.connection.pause_writing()
+        for name in "abc":
+            bench.submit(name)
+        await asyncio.sleep(1)
+        assert bench.asked() == ["first"]
+        assert bench.connection.queued == (3, 0)
+        bench.connection.resume_writing()
+        await asyncio.sleep(0.001)
+        assert bench.asked() == ["first", "a", "b", "c"]
+        assert bench.owner.all("reply") == [("a", 27), ("b", 27), ("c", 27)]
+
+    simulated(run)
+
+
+def test_a_request_that_gets_no_reply_is_done_when_the_kernel_has_it() -> None:
+    async def run() -> None:
+        bench = await Bench().opened()
+        bench.broker.on(HeartbeatRequest, SILENCE)
+        bench.connection.pause_writing()
+        bench.submit(expects_reply=False)
+        assert bench.owner.told == []
+        bench.connection.resume_writing()
+        assert bench.owner.told == [("reply", "a", None)]
+        bench.submit("b", expects_reply=False)
+        assert bench.owner.all("reply") == [("a", None), ("b", None)]
+        assert bench.connection.load == 0
+
+    simulated(run)
+
+
+def test_a_request_without_reply_that_the_kernel_has_no_room_for_is_not_done_yet() -> None:
+    async def run() -> None:
+        bench = await Bench().opened()
+        bench.broker.on(HeartbeatRequest, SILENCE)
+        transport = bench.broker.transports[-1]
+        write = transport.write
+
+        def full(data: Any) -> None:
+            write(data)
+            bench.connection.pause_writing()
+
+        transport.write = full  # type: ignore[method-assign]
+        bench.submit(expects_reply=False)
+        assert bench.owner.told == []
+        assert bench.connection.load == 1
+        bench.connection.resume_writing()
+        assert bench.owner.told == [("reply", "a", None)]
+
+    simulated(run)
+
+
+# Giving up
+
+
+def test_a_request_that_is_withdrawn_before_it_is_written_never_is() -> None:
+    async def run() -> None:
+        bench = Bench()
+        kept, withdrawn = bench.submit("kept"), bench.submit("withdrawn")
+        error = bench.connection.withdraw(withdrawn)
+        assert (error.code(), error.maybe_applied) == (KafkaError._TIMED_OUT, False)
+        await asyncio.sleep(0.001)
+        assert bench.asked() == ["kept"]
+        assert bench.owner.all("reply") == [(kept.send.context, 27)]
+        assert bench.owner.all("error") == []
+
+    simulated(run)
+
+
+def test_a_request_that_is_withdrawn_behind_that_may_have_been_carried_out() -> None:
+    async def run() -> None:
+        bench = await Bench().opened()
+        bench.broker.on(HeartbeatRequest, SILENCE)
+        error = bench.connection.withdraw(bench.submit())
+        assert (error.code(), error.maybe_applied) == (KafkaError._TIMED_OUT, True)
+        assert "no reply to HeartbeatRequest" in error.str()
+        assert bench.connection.queued == (0, 1)
+
+    simulated(run)
+
+
+def test_a_request_that_cannot_be_written_in_time_fails_at_its_time_and_the_others_go_on_waiting() -> None:
+    async def run() -> None:
+        bench = Bench()
+        bench.connector = hang
+        bench.submit("soon", 1.0)
+        bench.submit("late", 20.0)
+        await asyncio.sleep(0.999)
+        assert bench.owner.told == []
+        await asyncio.sleep(0.002)
+        [(name, error)] = bench.owner.all("error")
+        assert (name, error.code(), error.maybe_applied) == ("soon", KafkaError._TIMED_OUT, False)
+        assert "not sent within 1 s: broker:9092: still connecting" in error.str()
+        assert bench.connection.queued == (1, 0)
+
+    simulated(run)
+
+
+def test_each_request_that_cannot_be_written_fails_at_its_own_time() -> None:
+    async def run() -> None:
+        bench = Bench()
+        bench.connector = hang
+        for timeout_s in (3.0, 1.0, 4.0, 2.0):
+            bench.submit(timeout_s, timeout_s)
+        for second in (1.0, 2.0, 3.0, 4.0):
+            await asyncio.sleep(second - bench.loop.time() + 0.01)
+            assert bench.owner.all("error")[-1][0] == second
+        assert len(bench.owner.all("error")) == 4
+
+    simulated(run)
+
+
+@pytest.mark.parametrize("grace_s", [0.0, 7.0])
+def test_a_reply_that_is_overdue_costs_the_connection_and_grace_puts_that_off(grace_s: float) -> None:
+    async def run() -> None:
+        bench = await Bench().opened()
+        bench.broker.on(HeartbeatRequest, SILENCE)
+        bench.submit("slow", 2.0, grace_s=grace_s)
+        bench.submit("behind", 60.0)
+        await asyncio.sleep(2.0 + grace_s - 0.01)
+        assert bench.owner.told == []
+        await asyncio.sleep(0.02)
+        errors = dict(bench.owner.all("error"))
+        assert set(errors) == {"slow", "behind"}
+        assert {error.code() for error in errors.values()} == {KafkaError._TIMED_OUT}
+        assert all(error.maybe_applied for error in errors.values())
+        assert f"HeartbeatRequest was not answered within {2 + grace_s:g} s" in errors["slow"].str()
+        assert bench.broker.transports[-1].closed
+
+    simulated(run)
+
+
+# Endings
+
+
+def test_a_lost_connection_fails_what_was_written_and_what_waits_and_tells_them_apart() -> None:
+    async def run() -> None:
+        bench = await Bench().opened()
+        bench.broker.on(HeartbeatRequest, HANG_UP)
+        bench.submit("written")
+        bench.connection.pause_writing()
+        bench.submit("waiting")
+        await asyncio.sleep(0.001)
+        assert [(name, error.code(), error.maybe_applied) for name, error in bench.owner.all("error")] == [
+            ("written", KafkaError._TRANSPORT, True), ("waiting", KafkaError._TRANSPORT, False)]
+        assert [node for node, _ in bench.owner.all("lost")] == [1]
+        assert bench.connection.last_error == KafkaError._TRANSPORT
+
+    simulated(run)
+
+
+def test_a_broker_that_hangs_up_when_nothing_is_awaited_has_done_no_harm() -> None:
+    async def run() -> None:
+        bench = await Bench().opened()
+        bench.broker.open[-1].hang_up()
+        await asyncio.sleep(0.001)
+        assert bench.owner.told == [("hung up",)]
+        assert (bench.connection.state, bench.connection.failures) == (ConnectionState.IDLE, 0)
+        bench.submit("again")
+        await asyncio.sleep(0.001)
+        assert bench.owner.all("reply") == [("again", 27)]
+
+    simulated(run)
+
+
+async def failures(bench: Bench, count: int) -> list[float]:
+    """The waits between attempts of which all fail."""
+    bench.connector = refuse
+    bench.dialled_at.clear()
+    for number in range(count):
+        bench.submit(number, 100.0)
+        while len(bench.dialled_at) <= number:
+            await asyncio.sleep(0.01)
+        await asyncio.sleep(0)
+    return [later - earlier for earlier, later in zip(bench.dialled_at, bench.dialled_at[1:], strict=False)]
+
+
+def test_the_waits_between_attempts_double_up_to_their_limit() -> None:
+    async def run() -> None:
+        bench = Bench(backoff_s=1.0, backoff_max_s=4.0)
+        assert await failures(bench, 6) == pytest.approx([1, 2, 4, 4, 4], abs=0.05)
+        assert bench.connection.failures == 6
+        assert bench.connection.last_error == KafkaError._TRANSPORT
+        assert "6 attempts in" in bench.owner.all("error")[-1][1].str()
+
+    simulated(run)
+
+
+def test_one_answer_ends_a_row_of_failures() -> None:
+    async def run() -> None:
+        bench = Bench(backoff_s=1.0, backoff_max_s=4.0)
+        await failures(bench, 4)
+        bench.connector = bench.broker.connector
+        bench.submit("at last")
+        await asyncio.sleep(4)
+        assert bench.owner.all("reply") == [("at last", 27)]
+        assert (bench.connection.failures, bench.connection.last_error) == (0, None)
+        bench.broker.open[-1].hang_up()
+        await asyncio.sleep(0.001)
+        assert await failures(bench, 3) == pytest.approx([1, 2], abs=0.05)
+
+    simulated(run)
+
+
+def test_it_is_closed_when_it_was_not_used_for_long_enough_and_nobody_is_told() -> None:
+    async def run() -> None:
+        bench = await Bench(idle_s=10.0).opened()
+        await asyncio.sleep(9)
+        bench.submit("keeps it open")
+        await asyncio.sleep(9)
+        assert not bench.broker.transports[-1].closed
+        bench.owner.told.clear()
+        await asyncio.sleep(2)
+        assert bench.broker.transports[-1].closed
+        assert (bench.owner.told, bench.connection.state) == ([], ConnectionState.IDLE)
+
+    simulated(run)
+
+
+def test_it_is_not_closed_while_a_reply_is_awaited() -> None:
+    async def run() -> None:
+        bench = await Bench(idle_s=10.0).opened()
+        bench.broker.on(HeartbeatRequest, SILENCE)
+        bench.submit(timeout_s=60.0)
+        await asyncio.sleep(50)
+        assert not bench.broker.transports[-1].closed
+
+    simulated(run)
+
+
+@pytest.mark.parametrize("dialling", [True, False], ids=["no socket", "no answer"])
+def test_an_opening_that_takes_too_long_is_given_up(dialling: bool) -> None:
+    async def run() -> None:
+        bench = Bench(setup_timeout_s=3.0)
+        if dialling:
+            bench.connector = hang
+        bench.broker.on(ApiVersionsRequest, SILENCE)
+        bench.submit(timeout_s=60.0)
+        await asyncio.sleep(2.99)
+        assert bench.owner.told == []
+        await asyncio.sleep(0.02)
+        [(_, error)] = bench.owner.all("error")
+        assert (error.code(), error.maybe_applied) == (KafkaError._TRANSPORT, False)
+        assert "no connection after 3 s" in error.str()
+        assert bench.connection.state is ConnectionState.BACKOFF
+
+    simulated(run)
+
+
+def test_one_that_is_open_in_time_stays_open() -> None:
+    async def run() -> None:
+        bench = await Bench(setup_timeout_s=3.0).opened()
+        await asyncio.sleep(100)
+        assert bench.connection.state is ConnectionState.READY
+        assert bench.owner.told == []
+
+    simulated(run)
+
+
+@pytest.mark.parametrize("opened", [True, False])
+def test_closing_fails_all_that_waits_for_it_once_however_often_it_is_said(opened: bool) -> None:
+    async def run() -> None:
+        bench = Bench()
+        if opened:
+            await bench.opened()
+        bench.broker.on(HeartbeatRequest, SILENCE)
+        for name in "ab":
+            bench.submit(name)
+        for _ in range(3):
+            bench.connection.close(KafkaException(KafkaError(KafkaError._DESTROY, "the client is closed")))
+        await asyncio.sleep(0.001)
+        assert [(name, error.code()) for name, error in bench.owner.all("error")] == [
+            ("a", KafkaError._DESTROY), ("b", KafkaError._DESTROY)]
+        assert bench.connection.load == 0
+        assert all(transport.closed for transport in bench.broker.transports)
+
+    simulated(run)
+
+
+def test_the_features_of_the_cluster_are_known_once_it_is_open() -> None:
+    from headrace.wire.messages.cluster.session import FinalizedFeatureKey
+
+    def with_features(frame: RequestFrame) -> ApiVersionsResponse:
+        return ApiVersionsResponse(api_keys=[ApiVersion(api_key=12, min_version=0, max_version=4)],
+                                   finalized_features_epoch=1, finalized_features=[FinalizedFeatureKey(
+                                       name="transaction.version", max_version_level=2, min_version_level=0)])
+
+    async def run() -> None:
+        bench = Bench()
+        assert bench.connection.features == {}
+        bench.broker.on(ApiVersionsRequest, with_features)
+        await bench.opened()
+        assert bench.connection.features == {"transaction.version": 2}
+
+    simulated(run)
