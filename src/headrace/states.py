@@ -33,6 +33,17 @@ class Transitions(Generic[_S]):
         self.states = tuple(type(first))
         self._table = table
 
+    def column(self, trigger: str) -> Mapping[_S, _S]:
+        """What `go` gives for one trigger, as `column[state]`: no call, for states that change with each record.
+
+        Raises:
+            RuntimeError: no way has this trigger; later, from `column[state]`, as `go`.
+        """
+        ways = {state: after for (state, known), after in self._table.items() if known == trigger}
+        if not ways:
+            raise RuntimeError(f"{self.what}: no way is called {trigger!r}")
+        return _Column(self.what, trigger, ways)
+
     def go(self, state: _S, trigger: str) -> _S:
         """The state that follows.
 
@@ -42,7 +53,7 @@ class Transitions(Generic[_S]):
         try:
             return self._table[state, trigger]
         except KeyError:
-            raise RuntimeError(f"{self.what}: no way leads from {state.name} by {trigger!r}") from None
+            raise _no_way(self.what, state, trigger) from None
 
     def allows(self, state: _S, trigger: str) -> bool:
         """Whether the table has such a way."""
@@ -50,6 +61,19 @@ class Transitions(Generic[_S]):
 
     def __iter__(self) -> Iterator[tuple[_S, str, _S]]:
         return ((state, trigger, after) for (state, trigger), after in self._table.items())
+
+
+class _Column(dict[_S, _S]):
+    def __init__(self, what: str, trigger: str, ways: Mapping[_S, _S]) -> None:
+        super().__init__(ways)
+        self._what, self._trigger = what, trigger
+
+    def __missing__(self, state: _S) -> _S:
+        raise _no_way(self._what, state, self._trigger)
+
+
+def _no_way(what: str, state: Enum, trigger: str) -> RuntimeError:
+    return RuntimeError(f"{what}: no way leads from {state.name} by {trigger!r}")
 
 
 def from_each(states: Iterable[_S], trigger: str, after: _S) -> dict[tuple[_S, str], _S]:

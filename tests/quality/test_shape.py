@@ -126,6 +126,14 @@ def test_a_private_name_of_another_module_is_found() -> None:
     assert foreign_private_names(ast.parse(source)) == {"_b", "_its"}
 
 
+@pytest.mark.parametrize("path", SOURCES, ids=ids)
+def test_only_its_owners_look_into_the_numbers_of_a_partition(path: Path) -> None:
+    owners = {"batch_queue.py", "sequences.py", "transactional_sequences.py"}  # the first only makes them
+    read = [node.lineno for node in ast.walk(ast.parse(path.read_text()))
+            if isinstance(node, ast.Attribute) and node.attr == "partition_sequence"]
+    assert read == [] or path.name in owners
+
+
 def test_every_cited_decision_exists() -> None:
     known = {path.name[:4] for path in (ROOT / "docs/decisions").glob("[0-9]*.md")}
     for path in [*SOURCES, ROOT / "ARCHITECTURE.md", ROOT / "README.md"]:

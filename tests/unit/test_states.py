@@ -10,7 +10,7 @@ from tools.state_diagrams import DIAGRAMS
 
 NAMES_ONLY = {TransactionState.PREPARE_EPOCH_FENCE}
 """States that exist because Kafka has names for them."""
-LAST = {"FATAL_ERROR", "DEAD"}
+LAST = {"FATAL_ERROR", "DEAD", "STORED", "FAILED", "DIVIDED"}
 
 
 class Door(Enum):
@@ -36,6 +36,15 @@ def test_another_way_is_refused_with_what_it_was_about():
     assert DOORS.allows(Door.SHUT, "pull")
     with pytest.raises(RuntimeError, match=r"^A door: no way leads from GONE by 'pull'$"):
         DOORS.go(Door.GONE, "pull")
+
+
+def test_the_ways_of_one_trigger_can_be_looked_up_without_a_call():
+    broken = DOORS.column("break")
+    assert (broken[Door.SHUT], broken[Door.OPEN]) == (Door.GONE, Door.GONE)
+    with pytest.raises(RuntimeError, match=r"^A door: no way leads from GONE by 'break'$"):
+        broken[Door.GONE]
+    with pytest.raises(RuntimeError, match=r"^A door: no way is called 'paint'$"):
+        DOORS.column("paint")
 
 
 def test_all_ways_can_be_listed():

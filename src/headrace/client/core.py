@@ -19,7 +19,7 @@ from headrace.errors import ClientClosedError, KafkaError, KafkaException
 from headrace.machines.backoff import RetryPolicy
 from headrace.machines.cluster.coordinator import ELECTING, coordinator_of, find_coordinator
 from headrace.machines.cluster.metadata import Cluster, Metadata, MetadataChanged, MetadataFailed
-from headrace.machines.machine import ANY_NODE, LOST, ErrorEvent, Event, Machine
+from headrace.machines.machine import ANY_NODE, LOST, Effect, ErrorEvent, Event, Machine
 from headrace.net.driver import Driver
 from headrace.net.settings import Connector
 from headrace.net.timers import Clock, jitter, monotonic
@@ -53,6 +53,7 @@ class ClientCore:
     Args:
         config: the checked properties.
         on_event: takes the events of the client's own machines.
+        on_effect: carries out what these want done that is no request.
         allow_auto_create: let brokers create topics that are asked for and do not exist.
         connector: opens streams; real sockets when None.
         clock: monotonic seconds.
@@ -69,6 +70,7 @@ class ClientCore:
         config: Config,
         *,
         on_event: Callable[[Event], None] | None = None,
+        on_effect: Callable[[Effect], None] | None = None,
         allow_auto_create: bool = False,
         connector: Connector | None = None,
         clock: Clock = monotonic,
@@ -88,7 +90,8 @@ class ClientCore:
         self._watchers: list[tuple[Callable[[Cluster], bool], asyncio.Future[None]]] = []
         self._waiting: set[asyncio.Future[Any]] = set()
         self._unusable: str | None = None
-        self.driver = Driver(config, self.metadata, on_event=self._on_event, clock=clock, connector=connector)
+        self.driver = Driver(config, self.metadata, on_event=self._on_event, on_effect=on_effect, clock=clock,
+                             connector=connector)
         self.driver.wake()
         _living.add(self)
 

@@ -18,8 +18,9 @@ from typing import TYPE_CHECKING, Any, TypedDict
 from headrace.buffers import BufferPool
 from headrace.config import Config
 from headrace.machines.cluster.metadata import Metadata
-from headrace.machines.producer.batch_queue import BatchQueues, ProducerBatch
+from headrace.machines.producer.batch_queue import BatchQueues, PartitionQueue, ProducerBatch
 from headrace.machines.producer.sender import BatchDone
+from headrace.machines.producer.sequences import producer_state
 from headrace.net.driver import Driver
 from headrace.net.settings import ConnectionState
 from headrace.net.stats import BrokerStats, Window, WindowMetrics
@@ -317,14 +318,13 @@ class ProducerStatistics(Statistics):
         super().__init__(config, metadata, driver, notify, waiting)
         self._buffer_pool = buffer_pool
         self._batch_queues = batch_queues
-        self._identity = (-1, -1)
+        self._last: PartitionQueue | None = None  # of which a batch was acknowledged last
         self._topics: dict[str, _Acknowledged] = {}
 
     def on_batch(self, done: BatchDone) -> None:
         """A batch is done."""
         if done.error is None:
-            queue = done.batch.queue
-            self._identity = (queue.producer_id, queue.epoch)
+            queue = self._last = done.batch.queue
             counts = self._topics.get(queue.topic)
             if counts is None:
                 counts = self._topics[queue.topic] = _Acknowledged()
@@ -341,7 +341,7 @@ class ProducerStatistics(Statistics):
             txmsgs=sum(sum(counts.records.values()) for counts in self._topics.values()),
             txmsg_bytes=sum(sum(counts.bytes.values()) for counts in self._topics.values())))
         if config["enable.idempotence"]:
-            producer_id, epoch = self._identity
+            producer_id, epoch = (-1, -1) if self._last is None else producer_state(self._last)
             metrics["eos"] = IdempotenceMetrics(idemp_state="Init" if producer_id < 0 else "Assigned",
                                                 producer_id=producer_id, producer_epoch=epoch)
         return metrics

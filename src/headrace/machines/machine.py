@@ -15,7 +15,7 @@ from headrace.errors import KafkaError
 from headrace.slotted import slotted
 from headrace.wire.schema import Request, Struct
 
-__all__ = ["ANY_NODE", "CONTROLLER", "LOST", "REFUSALS", "ErrorEvent", "Event", "Machine", "Send", "because"]
+__all__ = ["ANY_NODE", "CONTROLLER", "LOST", "REFUSALS", "Effect", "ErrorEvent", "Event", "Machine", "Send", "because"]
 
 ANY_NODE: Final = -1
 """Destination: any broker, the least loaded one that is connected."""
@@ -30,8 +30,14 @@ One that is retriable was perhaps not said by a broker but by what is in front o
 """
 
 
+class Effect:
+    """Something that a machine wants done. The driver carries out `Send`; all else the client above it does."""
+
+    __slots__ = ()
+
+
 @slotted(eq=False)
-class Send:
+class Send(Effect):
     """A request that a machine wants on the wire.
 
     Attributes:
@@ -80,7 +86,8 @@ class Machine(Protocol):
     """Decides; never waits. `now` is monotonic seconds, given by the caller.
 
     The driver calls `poll`, then `events`, then sleeps until `deadline` or the next input. All calls come from one
-    thread; none may block. Each `Send` yielded by `poll` gets exactly one `on_reply` or `on_error`.
+    thread; none may block. Each `Send` yielded by `poll` gets exactly one `on_reply` or `on_error`. What comes
+    of another `Effect` (decision 0025) is an input with a name of its own.
 
     A machine is polled after its own replies and errors, at its deadline, and after the driver was woken for it or for
     all. Whatever else changes what it decides must wake it: the machine that changed it by not being `alone`, others by
@@ -97,8 +104,8 @@ class Machine(Protocol):
         """True behind a reply that leaves nothing to send and moves no deadline: it need not be polled for it."""
         ...
 
-    def poll(self, now: float) -> Iterable[Send]:
-        """Requests to send now."""
+    def poll(self, now: float) -> Iterable[Effect]:
+        """Requests to send now, and what else is to be done."""
         ...
 
     def deadline(self) -> float | None:

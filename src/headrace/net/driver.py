@@ -18,7 +18,7 @@ from typing import Any
 from headrace.errors import KafkaError, KafkaException
 from headrace.machines.cluster.in_flight import Caller, ClientRequest
 from headrace.machines.cluster.metadata import Metadata, MetadataChanged
-from headrace.machines.machine import ANY_NODE, CONTROLLER, ErrorEvent, Event, Machine, Send
+from headrace.machines.machine import ANY_NODE, CONTROLLER, Effect, ErrorEvent, Event, Machine, Send
 from headrace.net.closing import last_replies
 from headrace.net.connection import Connection
 from headrace.net.errors import ErrorDeduplicator
@@ -45,6 +45,10 @@ _SLACK_S = 1.0
 _log = logging.getLogger("headrace")
 
 
+def _cannot(effect: Effect) -> None:
+    raise TypeError(f"this client cannot carry out {type(effect).__name__}")
+
+
 class Driver:
     """One client's event loop side.
 
@@ -52,6 +56,7 @@ class Driver:
         config: the client's properties.
         metadata: knows the brokers' addresses; it is run like the other machines.
         on_event: takes every event of every machine, and `ErrorEvent` for broken connections.
+        on_effect: carries out what machines want done that is no request; None where no machine wants any.
         clock: monotonic seconds; a simulation gives its own.
         connector: opens streams; real sockets when None.
         jitter: gives numbers in [0, 1).
@@ -63,13 +68,14 @@ class Driver:
         metadata: Metadata,
         *,
         on_event: Callable[[Event], None],
+        on_effect: Callable[[Effect], None] | None = None,
         clock: Clock = monotonic,
         connector: Connector | None = None,
         jitter: Callable[[], float] = jitter,
     ) -> None:
         self._loop = asyncio.get_running_loop()
         self._ring, self._step_aside = waking(self._loop), stepping_aside(self._loop)
-        self._metadata, self._on_event = metadata, on_event
+        self._metadata, self._on_event, self._on_effect = metadata, on_event, on_effect or _cannot
         self._clock, self._jitter = clock, jitter
         self._settings = connection_settings(config, clock, connector, jitter)
         self.traffic, self._reply_grace_s = self._settings.traffic, config["socket.timeout.ms"] / 1000.0
@@ -191,8 +197,11 @@ class Driver:
         machines = self._choose(now)
         for machine in machines:
             try:
-                for send in list(machine.poll(now)):
-                    said |= self._dispatch(ClientRequest(machine, send, now + send.timeout_s)) is not None
+                for effect in list(machine.poll(now)):
+                    if isinstance(effect, Send):
+                        said |= self._dispatch(ClientRequest(machine, effect, now + effect.timeout_s)) is not None
+                    else:
+                        self._on_effect(effect)
             except Exception as error:  # a defect: the other machines must go on
                 self._on_defect(machine, error)
         if said:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from typing import Any
 
 
@@ -27,10 +27,11 @@ class ModelSealed:
 class ModelOpen:
     """A batch that takes records."""
 
-    def __init__(self, partition: int, opened_at: float) -> None:
+    def __init__(self, partition: int, opened_at: float, sealed: Callable[[list[int]], Any]) -> None:
         self.partition = partition
         self.opened_at = opened_at
         self.records: list[int] = []
+        self._sealed = sealed
 
     @property
     def count(self) -> int:
@@ -40,24 +41,30 @@ class ModelOpen:
     def size_bytes(self) -> int:
         return 100 * len(self.records)
 
+    def seal(self, codec: int = 0, level: int = -1) -> Any:
+        return self._sealed(self.records)
+
     def split(self, parts: list[int]) -> list[ModelOpen]:
-        made = [ModelOpen(self.partition, self.opened_at) for _ in set(parts)]
+        made = [ModelOpen(self.partition, self.opened_at, self._sealed) for _ in set(parts)]
         for part, record in zip(parts, self.records, strict=True):
             made[part].records.append(record)
         return made
 
 
 class ModelBuffer:
-    """The open batches of a topic, at most `batch_count` records each."""
+    """The open batches of a topic, at most `batch_count` records each; `sealed` gives records their wire bytes."""
 
-    def __init__(self, partitions: int, batch_count: int) -> None:
+    def __init__(
+        self, partitions: int, batch_count: int, sealed: Callable[[list[int]], Any] = ModelSealed
+    ) -> None:
         self.batch_count = batch_count
+        self._sealed = sealed
         self._open: list[list[ModelOpen]] = [[] for _ in range(partitions)]
 
     def append(self, partition: int, record: int, now: float) -> None:
         batches = self._open[partition]
         if not batches or batches[-1].count >= self.batch_count:
-            batches.append(ModelOpen(partition, now))
+            batches.append(ModelOpen(partition, now, self._sealed))
         batches[-1].records.append(record)
 
     def ready(self, opened_before: float | None, held: Collection[int] = ()) -> list[ModelOpen]:

@@ -21,8 +21,8 @@ from uuid import UUID
 
 from headrace.errors import KafkaError
 from headrace.machines.machine import Machine, Send
-from headrace.machines.producer.batch_queue import BatchQueues, ProducerBatch
-from headrace.machines.producer.sender import BatchDone, Limits, ProducerFailed, Sender
+from headrace.machines.producer.batch_queue import BatchQueues
+from headrace.machines.producer.sender import BatchDone, Limits, ProducerFailed, Seal, Sender
 from headrace.machines.producer.sequences import MAX_EPOCH, Sequences
 from headrace.testing.simulated_clock import SimulatedClock
 from headrace.wire.messages.producer.produce import (
@@ -41,6 +41,7 @@ from .model_broker import ModelCluster
 TOPIC = "t"
 _NO_ID = UUID(int=0)
 _SILENCE_S = 200.0
+_CODEC = 4
 
 
 class Connection:
@@ -83,7 +84,7 @@ class Simulation:
         self.cluster.forgetful = self.idempotent and rng.random() < 0.1
         self.cluster.by_id = rng.random() < 0.7
         self.cluster.first_epoch = rng.choice([0, 0, 0, MAX_EPOCH, MAX_EPOCH - 1])
-        self.buffer = ModelBuffer(self.partitions, rng.choice([1, 2, 4]))
+        self.buffer = ModelBuffer(self.partitions, rng.choice([1, 2, 4]), self._sealed)
         self.partition_of: dict[int, int] = {}
         self.reports: dict[int, BatchDone] = {}
         self.failed: KafkaError | None = None
@@ -118,20 +119,33 @@ class Simulation:
         in_flight = rng.choice([1, 2, 5, 5]) if self.idempotent else 1
         self.limits = Limits(
             self.acks, in_flight, rng.choice([700, 5000]), rng.choice([0.2, 1.0]), message_timeout_s=timeout_s)
-        self.accumulator = BatchQueues({TOPIC: self.buffer}, rng.choice([0.0, 0.005]), timeout_s, self._seal)
+        self.accumulator = BatchQueues(
+            {TOPIC: self.buffer}, rng.choice([0.0, 0.005]), timeout_s, _CODEC if self.seed % 4 else 0)
         sequences = Sequences(self.idempotent, 1.0, self._backoff)
         return Sender(self.accumulator, sequences, self.leaders, self.limits, self._backoff)
 
     def _backoff(self, attempt: int) -> float:
         return min(0.01 * 2**attempt, 0.2) * (0.8 + 0.4 * self.random.random())
 
-    def _seal(self, batch: ProducerBatch) -> None:
-        opened: Any = batch.open
-        sealed = ModelSealed(opened.records)
+    def _sealed(self, records: list[int]) -> Any:
+        """The bytes of a batch, or what stands for them."""
+        return ModelSealed(records)
+
+    def _carry_out(self, seal: Seal) -> bool:
+        """Compress a batch as another thread does: some are done after later ones. True if it is done."""
+        self.counts["batches compressed"] += 1
+
+        def done() -> None:
+            if self.refusing and self.random.random() < 0.05:
+                self.sender.on_seal_failed(seal.batch, KafkaError(KafkaError._BAD_COMPRESSION))
+            else:
+                self.sender.on_sealed(seal.batch, seal.batch.open.seal(seal.codec, seal.level))
+
         if self.random.random() < 0.8:
-            batch.sealed = sealed
-        else:  # compressed in another thread
-            self.at(0.003, lambda: setattr(batch, "sealed", sealed))
+            done()
+            return True
+        self.at(0.003, done)
+        return False
 
     # What the sender needs of metadata
 
@@ -260,9 +274,13 @@ class Simulation:
         return len(self.reports) == len(self.partition_of)
 
     def _step(self) -> None:
+        sealed = False
         for machine in self._machines:
-            for send in machine.poll(self.now):
-                self._transmit(send)
+            for effect in machine.poll(self.now):
+                if isinstance(effect, Seal):
+                    sealed |= self._carry_out(effect)
+                else:
+                    self._transmit(effect)
         for event in self.sender.events():
             if isinstance(event, ProducerFailed):
                 self._hold(self.failed is None, "the producer failed twice")
@@ -274,6 +292,8 @@ class Simulation:
             for record in opened.records:
                 self._hold(record not in self.reports, f"record {record} was reported twice")
                 self.reports[record] = event
+        if sealed:
+            self._step()
 
     # The application
 

@@ -11,7 +11,7 @@ import pytest
 from headrace.errors import KafkaError
 from headrace.machines.machine import Send
 from headrace.machines.producer import sender, sequences, split
-from headrace.machines.producer.batch_queue import BatchQueues, PartitionQueue, ProducerBatch
+from headrace.machines.producer.batch_queue import BatchQueues, BatchState, PartitionQueue, ProducerBatch
 from headrace.machines.producer.error_actions import ErrorAction
 from headrace.machines.producer.sender import BatchDone, Limits, Sender
 from headrace.machines.producer.sequences import Sequences
@@ -26,23 +26,23 @@ broken = PRODUCE_RULES.broken
 
 @broken("A retry returns to its place: not to the end", produce.run_schedule, 300, "stored behind")
 def _(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(PartitionQueue, "requeue", lambda self, batch: self.waiting.append(batch))
+    patch.setattr(PartitionQueue, "insert", lambda self, batch: self.waiting.append(batch))
 
 
 @broken("A retry returns to its place: not to the front", produce.run_schedule, 300)
 def _(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(PartitionQueue, "requeue", lambda self, batch: self.waiting.appendleft(batch))
+    patch.setattr(PartitionQueue, "insert", lambda self, batch: self.waiting.appendleft(batch))
 
 
 @broken("A retry keeps its sequence", produce.run_schedule, 300, "stored twice")
 def _(patch: pytest.MonkeyPatch) -> None:
-    number = Sequences.number
+    assign = Sequences.assign_sequence
 
-    def number_anew(self: Sequences, queue: PartitionQueue, batch: ProducerBatch) -> None:
-        batch.sequence = -1
-        number(self, queue, batch)
+    def assign_anew(self: Sequences, queue: PartitionQueue, batch: ProducerBatch) -> None:
+        batch.sequence, batch.stamped = -1, False
+        assign(self, queue, batch)
 
-    patch.setattr(Sequences, "number", number_anew)
+    patch.setattr(Sequences, "assign_sequence", assign_anew)
 
 
 @broken("A batch is sent again after a passing error", produce.run_schedule, 300, "no progress")
@@ -54,9 +54,23 @@ def _(patch: pytest.MonkeyPatch) -> None:
 def _(patch: pytest.MonkeyPatch) -> None:
     def eager(self: PartitionQueue, now: float, limit: int) -> ProducerBatch | None:
         ready = self.waiting and now >= self.retry_at and len(self.in_flight) < limit
-        return self.waiting[0] if ready and self.waiting[0].sealed is not None else None
+        return self.waiting[0] if ready and self.waiting[0].state is BatchState.QUEUED else None
 
     patch.setattr(PartitionQueue, "sendable", eager)
+
+
+@broken("A batch that is being compressed is not overtaken", produce.run_schedule, 300)
+def _(patch: pytest.MonkeyPatch) -> None:
+    sendable = PartitionQueue.sendable
+
+    def overtaken(self: PartitionQueue, now: float, limit: int) -> ProducerBatch | None:
+        ready = next((batch for batch in self.waiting if batch.state is BatchState.QUEUED), None)
+        if ready is not None:
+            self.waiting.remove(ready)
+            self.waiting.appendleft(ready)
+        return sendable(self, now, limit)
+
+    patch.setattr(PartitionQueue, "sendable", overtaken)
 
 
 @broken("Until the first batch is stored only one is in flight", produce.run_schedule, 700)
@@ -64,7 +78,7 @@ def _(patch: pytest.MonkeyPatch) -> None:
     allows = Sequences.allows
 
     def allows_at_once(self: Sequences, queue: PartitionQueue, batch: ProducerBatch) -> bool:
-        queue.confirmed = True
+        queue.partition_sequence.confirmed = True
         return allows(self, queue, batch)
 
     patch.setattr(Sequences, "allows", allows_at_once)
@@ -72,11 +86,12 @@ def _(patch: pytest.MonkeyPatch) -> None:
 
 @broken("Only one is in flight at first also when a topic was made anew", produce.run_schedule, 20_000)
 def _(patch: pytest.MonkeyPatch) -> None:
-    def doubt(self: Sequences, queue: PartitionQueue, topic_id: Any, now: float) -> None:
-        queue.confirmed &= now - queue.looked_at <= sequences._SILENCE_S
-        queue.looked_at = now
+    def check_known(self: Sequences, queue: PartitionQueue, topic_id: Any, now: float) -> None:
+        own = queue.partition_sequence
+        own.confirmed &= now - own.looked_at <= sequences._SILENCE_S
+        own.looked_at = now
 
-    patch.setattr(Sequences, "doubt", doubt)
+    patch.setattr(Sequences, "check_known", check_known)
 
 
 @broken("Only one is in flight at first also after a long silence", produce.run_schedule, 2000)
@@ -104,7 +119,7 @@ def _(patch: pytest.MonkeyPatch) -> None:
     on_refused = Sequences.on_refused
 
     def sure(self: Sequences, batch: ProducerBatch, forgotten: bool) -> bool:
-        batch.uncertain = False
+        batch.maybe_stored = False
         return on_refused(self, batch, forgotten)
 
     patch.setattr(Sequences, "on_refused", sure)
@@ -121,8 +136,9 @@ def _(patch: pytest.MonkeyPatch) -> None:
     allows = Sequences.allows
 
     def at_once(self: Sequences, queue: PartitionQueue, batch: ProducerBatch) -> bool:
-        if queue.closing:
-            sequences.restart(queue, queue.epoch + 1)
+        own = queue.partition_sequence
+        if own.needs_epoch_bump:
+            sequences.restart(queue, own.epoch + 1)
         return allows(self, queue, batch)
 
     patch.setattr(Sequences, "allows", at_once)
@@ -173,7 +189,7 @@ def _(patch: pytest.MonkeyPatch) -> None:
     retry = Sender._retry
 
     def sure(self: Sender, batch: ProducerBatch, error: KafkaError, now: float, **how: bool) -> None:
-        how["uncertain"] &= error.code() != KafkaError.NOT_LEADER_FOR_PARTITION
+        how["maybe_stored"] &= error.code() != KafkaError.NOT_LEADER_FOR_PARTITION
         retry(self, batch, error, now, **how)
 
     patch.setattr(Sender, "_retry", sure)
@@ -273,7 +289,7 @@ def _(patch: pytest.MonkeyPatch) -> None:
 def _(patch: pytest.MonkeyPatch) -> None:
     def be_sure(batch: ProducerBatch, made: list[ProducerBatch]) -> None:
         for part in made:
-            part.uncertain = False
+            part.maybe_stored = False
 
     _changed(patch, be_sure)
 
@@ -282,8 +298,8 @@ def _(patch: pytest.MonkeyPatch) -> None:
 def _(patch: pytest.MonkeyPatch) -> None:
     def stay(batch: ProducerBatch, made: list[ProducerBatch]) -> None:
         for part in made:
-            part.ordinal = batch.ordinal
-        made[0].ordinal += 1
+            part.position = batch.position
+        made[0].position += 1
 
     _changed(patch, stay)
 
@@ -299,7 +315,7 @@ def _(patch: pytest.MonkeyPatch) -> None:
 @broken("A rest that may be stored is not sent again", divided.run_schedule, 600)
 def _(patch: pytest.MonkeyPatch) -> None:
     def sent_again(batch: ProducerBatch, *args: Any, **kwargs: Any) -> Any:
-        batch.uncertain = False
+        batch.maybe_stored = False
         return set_aside(batch, *args, **kwargs)
 
     patch.setattr(split, "set_aside", sent_again)

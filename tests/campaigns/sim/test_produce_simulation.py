@@ -52,7 +52,7 @@ def test_a_campaign_counts_what_happened_and_fails_with_a_finding(capsys, monkey
     told = capsys.readouterr().out
     assert "20 schedules, 0 findings" in told
     assert "records acknowledged" in told
-    monkeypatch.setattr("headrace.machines.producer.batch_queue.PartitionQueue.requeue",
+    monkeypatch.setattr("headrace.machines.producer.batch_queue.PartitionQueue.insert",
                         lambda self, batch: self.waiting.append(batch))
     assert run_campaign(produce.run_schedule, "", ["--schedules", "50", "--jobs", "1"]) == 1
     assert "stored behind" in capsys.readouterr().err

@@ -166,7 +166,8 @@ def _(patch: pytest.MonkeyPatch) -> None:
         numbers = self._transactions
         if not numbers.admits(queue.topic, queue.partition):
             return False
-        queue.producer_id, queue.epoch = numbers.producer_id, numbers.epoch
+        own = queue.partition_sequence
+        own.producer_id, own.epoch = numbers.producer_id, numbers.epoch
         return self.has_room(queue, batch)
 
     patch.setattr(TransactionalSequences, "allows", allows)
@@ -178,7 +179,7 @@ def _(patch: pytest.MonkeyPatch) -> None:
 
     def restart(self: Transactions):
         for queue in self.work._accumulator._queues.values():
-            queue.next_sequence = 0
+            queue.partition_sequence.next_sequence = 0
         return open_(self)
 
     patch.setattr(Transactions, "open", restart)

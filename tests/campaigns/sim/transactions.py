@@ -21,7 +21,6 @@ from typing import Any
 
 from headrace.errors import KafkaError as K
 from headrace.machines.machine import Machine, Send
-from headrace.machines.producer.batch_queue import ProducerBatch
 from headrace.testing.simulated_clock import SimulatedClock
 from headrace.wire.messages.producer.produce import InitProducerIdRequest, ProduceRequest
 
@@ -81,10 +80,9 @@ class Simulation:
     def _make_cluster(self, nodes: int, max_epoch: int, timeout_s: float) -> Any:
         return ModelTransactions(self.random, self.at, nodes, self.partitions, GROUPS, max_epoch, timeout_s)
 
-    def seal(self, batch: ProducerBatch) -> None:
-        """Give a batch its bytes, or what stands for them."""
-        opened: Any = batch.open
-        batch.sealed = ModelSealed(opened.records)
+    def sealed(self, records: list[int]) -> Any:
+        """The bytes of a batch, or what stands for them."""
+        return ModelSealed(records)
 
     def _answer(self, producer: Producer, node: int, send: Send, late: bool) -> Any:
         sim = producer.sim

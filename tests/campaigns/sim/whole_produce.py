@@ -21,7 +21,6 @@ from headrace.errors import KafkaError as K
 from headrace.machines.backoff import RetryPolicy
 from headrace.machines.cluster.metadata import Metadata
 from headrace.machines.machine import Machine, Send
-from headrace.machines.producer.batch_queue import ProducerBatch
 from headrace.records import scan
 from headrace.wire.frame import RequestFrame
 from headrace.wire.messages.cluster.metadata import MetadataRequest
@@ -172,13 +171,8 @@ class WholeProduce(Simulation):
         super()._step()
         self.leaders.events()
 
-    def _seal(self, batch: ProducerBatch) -> None:
-        opened: Any = batch.open
-        made = sealed(opened.records, self.clock.wall_ms)
-        if self.random.random() < 0.8:
-            batch.sealed = made
-        else:  # compressed in another thread
-            self.at(0.003, lambda: setattr(batch, "sealed", made))
+    def _sealed(self, records: list[int]) -> Any:
+        return sealed(records, self.clock.wall_ms)
 
     def _transmit(self, send: Send) -> None:
         highest = None if not isinstance(send.request, ProduceRequest) else _IDS if self.cluster.by_id else _NAMES

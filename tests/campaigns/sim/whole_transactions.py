@@ -21,7 +21,6 @@ from headrace.broker.storage.partition import NO_LEADER, Partition
 from headrace.errors import KafkaError as K
 from headrace.machines.cluster.coordinator import TRANSACTION
 from headrace.machines.machine import Machine, Send
-from headrace.machines.producer.batch_queue import ProducerBatch
 from headrace.wire.frame import RequestFrame
 from headrace.wire.messages.groups.classic_groups import FindCoordinatorRequest
 from headrace.wire.messages.producer.produce import (
@@ -224,9 +223,8 @@ class WholeTransactions(Simulation):
     def _forget(self) -> None:
         """This broker does not."""
 
-    def seal(self, batch: ProducerBatch) -> None:
-        opened: Any = batch.open
-        batch.sealed = sealed(opened.records, 1_700_000_000_000)
+    def sealed(self, records: list[int]) -> Any:
+        return sealed(records, 1_700_000_000_000)
 
     def _transmit(self, producer: Producer, machine: Machine, send: Send) -> None:
         self._written[send] = self.cluster.written(send, "p", self.newest.get(type(send.request)))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -112,6 +113,21 @@ def test_metadata_that_never_comes_is_a_time_out_that_says_why() -> None:
             await core.wait_for_metadata(lambda cluster: 3 in cluster.nodes, 0.05)
         assert late.value.error == KafkaError._TIMED_OUT
 
+    run(broker, work)
+
+
+def test_who_gives_up_waiting_for_metadata_leaves_the_others_their_wait() -> None:
+    async def work(core: ClientCore) -> None:
+        waiting = asyncio.create_task(core.wait_for_metadata(lambda cluster: 3 in cluster.nodes, 5))
+        with pytest.raises(KafkaException):
+            await core.wait_for_metadata(lambda cluster: 4 in cluster.nodes, 0.02)
+        await core.wait_for_metadata(lambda cluster: 2 in cluster.nodes, 5)
+        broker.nodes[3] = ("three", 3)
+        core.metadata.refresh(time.monotonic())
+        core.wake()
+        assert 3 in (await waiting).nodes
+
+    broker = ScriptedBroker(**NODES)
     run(broker, work)
 
 

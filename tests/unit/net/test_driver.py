@@ -10,7 +10,7 @@ from headrace.client.core import ClientCore
 from headrace.config import ADMIN, Config
 from headrace.errors import KafkaError, KafkaException
 from headrace.machines.cluster.coordinator import GROUP
-from headrace.machines.machine import ANY_NODE, Event, Send
+from headrace.machines.machine import ANY_NODE, Effect, Event, Send
 from headrace.wire.frame import RequestFrame, encode_response
 from headrace.wire.messages.cluster.metadata import MetadataRequest
 from headrace.wire.messages.cluster.session import ApiVersionsRequest, ApiVersionsResponse
@@ -41,14 +41,14 @@ class Recorder:
 
     alone = idle = False
 
-    def __init__(self, sends: Iterable[Send]) -> None:
+    def __init__(self, sends: Iterable[Effect]) -> None:
         self.sends = list(sends)
         self.replies: list[tuple[Any, Struct | None]] = []
         self.errors: list[tuple[Any, KafkaError]] = []
         self.expected = len(self.sends)
         self.done = asyncio.Event()
 
-    def poll(self, now: float) -> list[Send]:
+    def poll(self, now: float) -> list[Effect]:
         sends, self.sends = self.sends, []
         return sends
 
@@ -421,7 +421,7 @@ def test_a_defect_in_one_machine_is_reported_and_the_others_go_on() -> None:
         core.on_error = errors.append
 
         class Broken(Recorder):
-            def poll(self, now: float) -> list[Send]:
+            def poll(self, now: float) -> list[Effect]:
                 raise ZeroDivisionError("oops")
 
         core.add(Broken([]))
@@ -429,6 +429,33 @@ def test_a_defect_in_one_machine_is_reported_and_the_others_go_on() -> None:
         await core.request(1, HEARTBEAT, 1)
         assert len(errors) == 1
         assert errors[0].fatal()
+        await core.close()
+
+    asyncio.run(run())
+
+
+def test_what_a_machine_wants_done_beside_requests_is_carried_out_by_the_client() -> None:
+    async def run() -> None:
+        broker = ScriptedBroker(node1=("broker", 9092))
+        effect, carried_out = Effect(), asyncio.Queue[Effect]()
+        config = Config(ADMIN, admin_config())
+        core = ClientCore(config, on_effect=carried_out.put_nowait, connector=broker.connector)
+        core.add(Recorder([effect]))
+        assert await carried_out.get() is effect
+        assert carried_out.empty()
+        await core.close()
+
+    asyncio.run(run())
+
+
+def test_what_nobody_can_carry_out_is_a_defect_of_the_machine() -> None:
+    async def run() -> None:
+        broker = ScriptedBroker(node1=("broker", 9092))
+        core = client(broker)
+        errors: asyncio.Queue[KafkaError] = asyncio.Queue()
+        core.on_error = errors.put_nowait
+        core.add(Recorder([Effect()]))
+        assert (await errors.get()).str() == "Recorder failed: TypeError('this client cannot carry out Effect')"
         await core.close()
 
     asyncio.run(run())

@@ -1,7 +1,8 @@
 """The producer: where a record's way out begins. What its faces call is in `client.producer.producer_calls`.
 
 A record: `produce()` appends it to its topic's buffer in the caller's thread and, when a batch becomes ready, wakes the
-loop. There the sender's machine takes over. The report comes back through `_on_event()`.
+loop. There the sender's machine takes over; what it wants compressed is compressed here, in threads (`_on_effect()`).
+The report comes back through `_on_event()`.
 It must not know bytes or sockets. Read next: `machines.producer.batch_queue`.
 """
 
@@ -28,9 +29,9 @@ from headrace.config import Config
 from headrace.errors import BufferFullError, ClientClosedError, FatalError, KafkaError
 from headrace.machines.backoff import RetryPolicy
 from headrace.machines.cluster.metadata import MetadataChanged, MetadataFailed
-from headrace.machines.machine import Event
-from headrace.machines.producer.batch_queue import BatchQueues, ProducerBatch
-from headrace.machines.producer.sender import BatchDone, Limits, ProducerFailed, Sender
+from headrace.machines.machine import Effect, Event
+from headrace.machines.producer.batch_queue import BatchQueues, ProducerBatch, SealedBatch
+from headrace.machines.producer.sender import BatchDone, Limits, ProducerFailed, Seal, Sender
 from headrace.machines.producer.sequences import Sequences
 from headrace.machines.producer.transactional_sequences import TransactionalSequences
 from headrace.machines.producer.transactions import TransactionFailed
@@ -69,11 +70,11 @@ class ProducerEngine:
         self.accumulators = TopicAccumulators(config, self.buffer_pool, self._want_topic)
         self.closed = self.forked = False
         self._flushes: list[None] = []
-        self._codec = CODEC_NAMES.index(config["compression.type"])
-        self._level = config["compression.level"]
-        compress(self._codec, b"", self._level)  # a missing codec or a wrong level shows now
-        self._sealers = concurrent.futures.ThreadPoolExecutor(2, "headrace-seal") if self._codec else None
-        self.client = ClientCore(config, on_event=self._on_event, allow_auto_create=True)
+        codec, level = CODEC_NAMES.index(config["compression.type"]), config["compression.level"]
+        compress(codec, b"", level)  # a missing codec or a wrong level shows now
+        self._sealers = concurrent.futures.ThreadPoolExecutor(2, "headrace-seal") if codec else None
+        self.client = ClientCore(
+            config, on_event=self._on_event, on_effect=self._on_effect, allow_auto_create=True)
         if config["error_cb"] is not None:
             self.client.on_error = lambda error: self.deliveries.add_notice(config["error_cb"], error)
         self._driver = self.client.driver
@@ -81,7 +82,7 @@ class ProducerEngine:
         self._topic_timer: asyncio.TimerHandle | None = None
         self._batch_queues = BatchQueues(
             self.accumulators.all, config.seconds("linger.ms"), config.seconds("message.timeout.ms") or math.inf,
-            self._seal)
+            codec, level)
         self._batch_queues.flushing = self._flushes
         self.transactions = (
             TransactionCalls(config, self.client, self.accumulators) if config["transactional.id"] else None)
@@ -155,24 +156,24 @@ class ProducerEngine:
 
     # On the loop
 
-    def _seal(self, batch: ProducerBatch) -> None:
-        opened: Any = batch.open
-        if self._sealers is None:
-            batch.sealed = opened.seal()
-        else:
-            sealing = self._sealers.submit(opened.seal, self._codec, self._level)
-            sealing.add_done_callback(lambda done: self._in_loop(self._sealed, batch, done))
+    def _on_effect(self, effect: Effect) -> None:
+        assert isinstance(effect, Seal)
+        assert self._sealers is not None
+        batch = effect.batch
+        sealing = self._sealers.submit(batch.open.seal, effect.codec, effect.level)
+        sealing.add_done_callback(lambda done: self._in_loop(self._on_sealed, batch, done))
 
     def _in_loop(self, action: Callable[..., None], *arguments: Any) -> None:
         with contextlib.suppress(RuntimeError):  # the loop is closed; so is the producer
             self._loop.call_soon_threadsafe(action, *arguments)
 
-    def _sealed(self, batch: ProducerBatch, sealing: Any) -> None:
+    def _on_sealed(self, batch: ProducerBatch, sealing: concurrent.futures.Future[SealedBatch]) -> None:
         error = sealing.exception()
         if error is None:
-            batch.sealed = sealing.result()
+            self._sender.on_sealed(batch, sealing.result())
         else:
-            self._sender.fail(batch, KafkaError(KafkaError._BAD_COMPRESSION, f"compression failed: {error}"))
+            reason = KafkaError(KafkaError._BAD_COMPRESSION, f"compression failed: {error}")
+            self._sender.on_seal_failed(batch, reason)
         self._driver.wake()
 
     def _on_event(self, event: Event) -> None:

@@ -3,6 +3,10 @@
 `produce()` appends to a `RecordAccumulator` in the caller's thread; here, on the loop's thread, batches that are full
 or have lingered are queued. A queue keeps the order of `produce()` whatever is retried: everything else leans on that.
 
+A batch gets its wire bytes (it is *sealed*) where it is queued. Compressing them takes long, so that is left to
+whoever has threads: `unsealed` are the batches for which the sender asks it. What a batch may go through is a table,
+`BATCH_TRANSITIONS`.
+
 It must not know the wire, leaders or producer ids. Read next: `machines.producer.sender`.
 """
 
@@ -11,13 +15,18 @@ from __future__ import annotations
 import math
 from bisect import bisect_left
 from collections import deque
-from collections.abc import Callable, Collection, Iterator, Mapping
-from typing import Any, Protocol
-from uuid import UUID
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from enum import Enum
+from typing import Any, Final, Protocol
 
 from headrace.errors import KafkaError
+from headrace.machines.producer.partition_sequence import PartitionSequence
+from headrace.states import Transitions, from_each
 
-__all__ = ["BatchQueues", "Buffer", "UnsealedBatch", "PartitionQueue", "ProducerBatch", "SealedBatch"]
+__all__ = [
+    "BATCH_TRANSITIONS", "BatchQueues", "BatchState", "Buffer", "PartitionQueue", "ProducerBatch", "SealedBatch",
+    "UnsealedBatch",
+]
 
 
 class SealedBatch(Protocol):
@@ -46,6 +55,14 @@ class UnsealedBatch(Protocol):
     count: int
     size_bytes: int
 
+    def seal(self, codec: int = 0, level: int = -1) -> SealedBatch:
+        """The wire bytes. Callable from any thread; with a codec it takes long."""
+        ...
+
+    def split(self, parts: Sequence[int]) -> list[Any]:
+        """Divide the records over new batches: which part each goes to."""
+        ...
+
 
 class Buffer(Protocol):
     """What the accumulator needs of `buffers.RecordAccumulator`."""
@@ -59,30 +76,68 @@ class Buffer(Protocol):
         ...
 
 
+class BatchState(Enum):
+    """Where a batch is on its way."""
+
+    CLOSED = "takes no more records; its wire bytes are still to be made"
+    SEALING = "is being compressed"
+    QUEUED = "waits to be sent"
+    IN_FLIGHT = "was sent: the answer is awaited"
+    PURGED = "was sent and reported as failed: the answer is awaited for its numbers only"
+    STORED = "is acknowledged"
+    FAILED = "is given up"
+    DIVIDED = "has given its place to its parts"
+
+    __hash__ = object.__hash__  # `Enum` has one in Python, which would be a call for each change
+
+
+_IN_QUEUE: Final = (BatchState.CLOSED, BatchState.SEALING, BatchState.QUEUED)
+_SENT: Final = (BatchState.IN_FLIGHT, BatchState.PURGED)
+
+BATCH_TRANSITIONS: Final = Transitions("A batch", BatchState.CLOSED, {
+    (BatchState.CLOSED, "seal"): BatchState.SEALING,
+    **from_each((BatchState.CLOSED, BatchState.SEALING), "sealed", BatchState.QUEUED),
+    (BatchState.QUEUED, "send"): BatchState.IN_FLIGHT,
+    (BatchState.IN_FLIGHT, "retry"): BatchState.QUEUED,
+    (BatchState.IN_FLIGHT, "divide"): BatchState.DIVIDED,
+    (BatchState.IN_FLIGHT, "purge"): BatchState.PURGED,
+    **from_each(_SENT, "store", BatchState.STORED),
+    **from_each((*_IN_QUEUE, *_SENT), "give up", BatchState.FAILED),
+})
+"""The only ways of a batch. STORED, FAILED and DIVIDED are the end; a report is made on the way to PURGED, or else to
+STORED or FAILED, and so once."""
+
+_SEAL: Final = BATCH_TRANSITIONS.column("seal")
+_SEALED: Final = BATCH_TRANSITIONS.column("sealed")
+_SEND: Final = BATCH_TRANSITIONS.column("send")
+_RETRY: Final = BATCH_TRANSITIONS.column("retry")
+
+
 class ProducerBatch:
     """One batch between `produce()` and its delivery report (Java: `ProducerBatch`).
 
     Attributes:
+        state: where it is on its way, and so whether it was reported; changed by `BATCH_TRANSITIONS` only.
         count: records in it.
-        ordinal: place in its partition's order; retries return to it.
+        position: place in its partition's order; retries return to it.
         deadline: monotonic seconds; reported as failed when it is not stored by then (KIP-91).
-        sealed: the wire bytes; None while they are being made.
+        sealed: the wire bytes; None before it was QUEUED.
         attempts: times it was sent.
         sequence: number of its first record, -1 while it has none. It keeps its number through retries.
-        stamped: the wire bytes have that number.
-        uncertain: an earlier attempt may have been stored although no acknowledgement came.
-        void: its number follows one that was never stored, so it cannot have been stored either.
-        reported: its delivery report was made; nothing more may be said about it.
+        stamped: the wire bytes have that number; not yet those of a part, which inherits its number.
+        maybe_stored: an earlier attempt may have been stored although no acknowledgement came.
+        void: its number follows one that was never stored, so it cannot have been stored either, whatever else is so.
     """
 
     __slots__ = (
-        "attempts", "count", "deadline", "last_error", "open", "ordinal", "queue", "reported", "sealed", "sequence",
-        "stamped", "uncertain", "void",
+        "attempts", "count", "deadline", "last_error", "maybe_stored", "open", "position", "queue", "sealed",
+        "sequence", "stamped", "state", "void",
     )
 
-    def __init__(self, queue: PartitionQueue, ordinal: int, opened: UnsealedBatch, deadline: float) -> None:
+    def __init__(self, queue: PartitionQueue, position: int, opened: UnsealedBatch, deadline: float) -> None:
+        self.state = BatchState.CLOSED
         self.queue = queue
-        self.ordinal = ordinal
+        self.position = position
         self.open = opened
         self.count = opened.count
         self.deadline = deadline
@@ -90,7 +145,7 @@ class ProducerBatch:
         self.attempts = 0
         self.last_error: KafkaError | None = None
         self.sequence = -1
-        self.stamped = self.uncertain = self.void = self.reported = False
+        self.stamped = self.maybe_stored = self.void = False
 
     @property
     def size_bytes(self) -> int:
@@ -103,14 +158,13 @@ class PartitionQueue:
 
     Attributes:
         retry_at: monotonic seconds; nothing is sent before (backoff).
-        next_ordinal: place of the next batch.
+        next_position: place of the next batch.
         last_offset: where the last record is that was acknowledged; -1 when that is not known.
-        producer_id, epoch, next_sequence, confirmed, closing, topic_id, looked_at: owned by `sequences`.
+        partition_sequence: its numbers. Owned by `sequences`: nobody else looks into it.
     """
 
     __slots__ = (
-        "closing", "confirmed", "epoch", "in_flight", "last_offset", "looked_at", "next_ordinal", "next_sequence",
-        "partition", "producer_id", "retry_at", "topic", "topic_id", "waiting",
+        "in_flight", "last_offset", "next_position", "partition", "partition_sequence", "retry_at", "topic", "waiting",
     )
 
     def __init__(self, topic: str, partition: int) -> None:
@@ -119,19 +173,14 @@ class PartitionQueue:
         self.waiting: deque[ProducerBatch] = deque()
         self.in_flight: list[ProducerBatch] = []
         self.retry_at = -math.inf
-        self.next_ordinal = 0
+        self.next_position = 0
         self.last_offset = -1
-        self.producer_id = -1
-        self.epoch = -1
-        self.next_sequence = 0
-        self.confirmed = self.closing = False
-        self.topic_id = UUID(int=0)
-        self.looked_at = -math.inf
+        self.partition_sequence = PartitionSequence()
 
     def add(self, opened: UnsealedBatch, deadline: float) -> ProducerBatch:
         """Queue a new batch behind all others."""
-        batch = ProducerBatch(self, self.next_ordinal, opened, deadline)
-        self.next_ordinal += 1
+        batch = ProducerBatch(self, self.next_position, opened, deadline)
+        self.next_position += 1
         self.waiting.append(batch)
         return batch
 
@@ -144,29 +193,35 @@ class PartitionQueue:
         if not self.waiting or now < self.retry_at or len(self.in_flight) >= limit:
             return None
         head = self.waiting[0]
-        if head.sealed is None or (head.attempts and self.in_flight):
+        if head.state is not BatchState.QUEUED or (head.attempts and self.in_flight):
             return None
         return head
 
     def take(self) -> ProducerBatch:
         """Move the first waiting batch into flight."""
         batch = self.waiting.popleft()
+        batch.state = _SEND[batch.state]
         batch.attempts += 1
         self.in_flight.append(batch)
         return batch
 
     def requeue(self, batch: ProducerBatch) -> None:
         """Put a batch that comes back for a retry into its old place in the order."""
-        place = bisect_left(self.waiting, batch.ordinal, key=lambda other: other.ordinal)
+        batch.state = _RETRY[batch.state]
+        self.insert(batch)
+
+    def insert(self, batch: ProducerBatch) -> None:
+        """Put a batch into its place in the order of those that wait."""
+        place = bisect_left(self.waiting, batch.position, key=lambda other: other.position)
         self.waiting.insert(place, batch)
 
     def followers(self, batch: ProducerBatch) -> Iterator[ProducerBatch]:
         """Unresolved batches that come after this one."""
-        return (b for b in (*self.in_flight, *self.waiting) if b.ordinal > batch.ordinal)
+        return (b for b in (*self.in_flight, *self.waiting) if b.position > batch.position)
 
     def is_first(self, batch: ProducerBatch) -> bool:
         """True when no earlier batch of the partition is unresolved."""
-        return not any(b.ordinal < batch.ordinal for b in (*self.in_flight, *self.waiting))
+        return not any(b.position < batch.position for b in (*self.in_flight, *self.waiting))
 
 
 class BatchQueues:
@@ -176,10 +231,10 @@ class BatchQueues:
         buffers: the open batches by topic; others add to it.
         linger_s: seconds that a batch which is not full waits for more records.
         message_timeout_s: seconds from the first record of a batch until it is given up; `math.inf` for ever.
-        seal: called once for each new batch; sets `batch.sealed`, at once or later (compression in another thread).
+        codec, level: how wire bytes are compressed; 0: not at all.
 
     Attributes:
-        seal: as given; also for parts of batches.
+        unsealed: CLOSED batches that are to be compressed, in order; `start_sealing` takes them.
         flushing: while it is true, batches do not linger.
         hurry: the same, for the next time only.
         waits: queues with batches waiting, the one that was served longest ago first.
@@ -190,13 +245,15 @@ class BatchQueues:
         buffers: Mapping[str, Buffer],
         linger_s: float,
         message_timeout_s: float,
-        seal: Callable[[ProducerBatch], None],
+        codec: int = 0,
+        level: int = -1,
     ) -> None:
         self._buffers = buffers
         self.flushing: object = False
         self.hurry = False
         self._linger_s, self._message_timeout_s = linger_s, message_timeout_s
-        self.seal = seal
+        self.codec, self.level = codec, level
+        self.unsealed: dict[ProducerBatch, None] = {}
         self._queues: dict[tuple[str, int], PartitionQueue] = {}
         self.waits: dict[PartitionQueue, None] = {}
         self._held: dict[str, set[int]] = {}  # the same by topic: their open batch may grow until its turn comes
@@ -218,6 +275,28 @@ class BatchQueues:
                 self.seal(queue.add(opened, opened.opened_at + self._message_timeout_s))
                 found = True
         return found
+
+    def seal(self, batch: ProducerBatch) -> None:
+        """Give a queued batch its wire bytes, at once if they are not compressed."""
+        if self.codec:
+            self.unsealed[batch] = None
+        else:
+            batch.sealed = batch.open.seal()
+            batch.state = _SEALED[batch.state]
+
+    def start_sealing(self) -> list[ProducerBatch]:
+        """Take the batches that somebody has to compress from now on."""
+        taken = list(self.unsealed)
+        self.unsealed.clear()
+        for batch in taken:
+            batch.state = _SEAL[batch.state]
+        return taken
+
+    def on_sealed(self, batch: ProducerBatch, sealed: SealedBatch) -> None:
+        """A batch was compressed; nothing happens if it was given up meanwhile."""
+        if batch.state is BatchState.SEALING:
+            batch.sealed = sealed
+            batch.state = _SEALED[batch.state]
 
     def _has_waiting(self, queue: PartitionQueue) -> None:
         self.waits[queue] = None
@@ -259,8 +338,17 @@ class BatchQueues:
         queue.retry_at = max(queue.retry_at, retry_at)
         self._has_waiting(queue)
 
+    def insert(self, part: ProducerBatch, retry_at: float) -> None:
+        """Queue a part of a settled batch in the place that it has, to be sent not before `retry_at`."""
+        queue = part.queue
+        queue.insert(part)
+        queue.retry_at = max(queue.retry_at, retry_at)
+        self._has_waiting(queue)
+        self.seal(part)
+
     def drop(self, batch: ProducerBatch) -> None:
         """Take a waiting batch out for good."""
+        self.unsealed.pop(batch, None)
         batch.queue.waiting.remove(batch)
         self._served(batch.queue)
 

@@ -150,7 +150,7 @@ class PartitionLoadStats:
         settling: set[int | None] = set()  # since the last look
         at_work: set[int] = set()
         for queue in {**self._watched, **dict.fromkeys(busy)}:
-            settled = queue.next_ordinal - len(queue.waiting) - len(queue.in_flight)
+            settled = queue.next_position - len(queue.waiting) - len(queue.in_flight)
             leader, before = self._leader(queue), self._watched.pop(queue, settled)
             if settled > before:
                 settling.add(leader)

@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from headrace.machines.producer.batch_queue import ProducerBatch
+from headrace.machines.producer.sequences import topic_id
 from headrace.machines.producer.transactions import ANY_VERSION, Transactions
 from headrace.wire.messages.producer.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 
@@ -34,7 +35,7 @@ def produce_request(
         name = batch.queue.topic
         topic = topics.get(name)
         if topic is None:
-            topic = topics[name] = TopicProduceData(name=name, topic_id=batch.queue.topic_id, partition_data=[])
+            topic = topics[name] = TopicProduceData(name=name, topic_id=topic_id(batch.queue), partition_data=[])
             if not topic.topic_id.int:
                 highest = min(highest, _LAST_WITH_NAMES)
         data = batch.sealed.data if batch.sealed is not None else None

@@ -3,6 +3,8 @@
 Each poll drains the partitions whose leader has room: one batch per partition and request, as many requests in flight
 per broker as allowed. `error_actions` is the table of what each answer means, `sequences` numbers the batches.
 
+Where batches are compressed, `poll` asks for that with `Seal`, and `on_sealed` takes what came of it (decision 0025).
+
 It must not know sockets or callers. Read next: `net.driver`, which sends what `poll` returns.
 """
 
@@ -10,13 +12,20 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Final, Protocol
 from uuid import UUID
 
 from headrace.errors import KafkaError
-from headrace.machines.machine import REFUSALS, Event, Send
-from headrace.machines.producer.batch_queue import BatchQueues, PartitionQueue, ProducerBatch
+from headrace.machines.machine import REFUSALS, Effect, Event, Send
+from headrace.machines.producer.batch_queue import (
+    BATCH_TRANSITIONS,
+    BatchQueues,
+    BatchState,
+    PartitionQueue,
+    ProducerBatch,
+    SealedBatch,
+)
 from headrace.machines.producer.error_actions import (
     HOPELESS,
     ErrorAction,
@@ -40,9 +49,23 @@ from headrace.wire.messages.producer.produce import (
 )
 from headrace.wire.schema import Struct
 
-__all__ = ["BatchDone", "Leaders", "Limits", "ProducerFailed", "Sender"]
+__all__ = ["BatchDone", "Leaders", "Limits", "ProducerFailed", "Seal", "Sender"]
 
 _REQUEST_OVERHEAD_BYTES: Final = 512  # header, topic name and lengths; generous
+_STORE: Final = BATCH_TRANSITIONS.column("store")
+_GIVE_UP: Final = BATCH_TRANSITIONS.column("give up")
+_PURGE: Final = BATCH_TRANSITIONS.column("purge")
+
+
+@slotted(eq=False)
+class Seal(Effect):
+    """A batch is to be compressed: `batch.open.seal(codec, level)`, in any thread. `Sender.on_sealed` takes the result,
+    `Sender.on_seal_failed` the reason why there is none.
+    """
+
+    batch: ProducerBatch
+    codec: int
+    level: int
 
 
 @slotted(eq=False)
@@ -136,8 +159,8 @@ class Sender:
         self.idle = False
         self._events: list[Event] = []
 
-    def poll(self, now: float) -> list[Send]:
-        """Requests to send now."""
+    def poll(self, now: float) -> Sequence[Effect]:
+        """Requests to send now, and batches to compress."""
         self._polled_at = now
         was_busy = bool(self._accumulator.waits)
         self._accumulator.collect(now)
@@ -155,7 +178,21 @@ class Sender:
         if self._sequences.asks:
             sends += self._sequences.poll(now)
         self.alone = self._transactions is None and not (was_busy or self._accumulator.waits)
-        return sends
+        return sends if not self._accumulator.unsealed else [*self._seals(), *sends]
+
+    def _seals(self) -> list[Seal]:
+        queues = self._accumulator
+        return [Seal(batch, queues.codec, queues.level) for batch in queues.start_sealing()]
+
+    def on_sealed(self, batch: ProducerBatch, sealed: SealedBatch) -> None:
+        """A `Seal` was carried out."""
+        self._accumulator.on_sealed(batch, sealed)
+
+    def on_seal_failed(self, batch: ProducerBatch, error: KafkaError) -> None:
+        """A `Seal` cannot be carried out: the batch cannot be sent at all."""
+        if batch.state is BatchState.SEALING:  # else it was given up meanwhile
+            self._accumulator.drop(batch)
+            self._give_up(batch, error)
 
     def deadline(self) -> float | None:
         """When to poll again although nothing happened."""
@@ -197,7 +234,7 @@ class Sender:
         batch = queue.sendable(now, self._limits.max_in_flight)
         if batch is None:
             return None
-        self._sequences.doubt(queue, self._leaders.topic_id(queue.topic), now)
+        self._sequences.check_known(queue, self._leaders.topic_id(queue.topic), now)
         return batch if self._sequences.allows(queue, batch) else None
 
     def _fill(self, queues: deque[PartitionQueue], now: float) -> list[ProducerBatch]:
@@ -212,7 +249,7 @@ class Sender:
             if batch is not None:
                 room -= batch.size_bytes
                 taken.append(self._accumulator.take(queue))
-                self._sequences.number(queue, batch)
+                self._sequences.assign_sequence(queue, batch)
                 if queue.waiting:
                     queues.append(queue)
         return taken
@@ -271,7 +308,7 @@ class Sender:
                 for part, why in without_headers(batch, error, self._accumulator, now):
                     self._give_up(part, why)
             else:
-                self._retry(batch, error, now, uncertain=error.maybe_applied)
+                self._retry(batch, error, now, maybe_stored=error.maybe_applied)
 
     def _react(
         self, batch: ProducerBatch, answer: PartitionProduceResponse, endpoints: list[NodeAddress], now: float
@@ -288,15 +325,15 @@ class Sender:
         if action is ErrorAction.FATAL:
             self._give_up(batch, error)
             self.fail_on(error)
-        elif action is ErrorAction.DIVIDE and not batch.reported:
+        elif action is ErrorAction.DIVIDE and batch.state is BatchState.IN_FLIGHT:
             for part, why in split(batch, answer, error, self._accumulator, now, self._sequences.transactional):
                 self._give_up(part, why)
         elif action in (ErrorAction.FAIL, ErrorAction.DIVIDE) or (action is ErrorAction.NUMBER and not
                 self._sequences.on_refused(batch, forgotten(answer, batch.queue.last_offset))):
             self._give_up(batch, error)
         else:
-            uncertain = action in (ErrorAction.RETRY, ErrorAction.MOVED)
-            self._retry(batch, error, now, uncertain=uncertain, at_once=hinted)
+            maybe_stored = action in (ErrorAction.RETRY, ErrorAction.MOVED)
+            self._retry(batch, error, now, maybe_stored=maybe_stored, at_once=hinted)
 
     def _follow_leader(
         self, queue: PartitionQueue, answer: PartitionProduceResponse, endpoints: list[NodeAddress], now: float
@@ -315,14 +352,16 @@ class Sender:
         if done.base_offset >= 0:
             batch.queue.last_offset = done.base_offset + batch.count - 1
         self._report(done)
+        batch.state = _STORE[batch.state]
 
     def _retry(
-        self, batch: ProducerBatch, error: KafkaError, now: float, *, uncertain: bool, at_once: bool = False
+        self, batch: ProducerBatch, error: KafkaError, now: float, *, maybe_stored: bool, at_once: bool = False
     ) -> None:
-        batch.uncertain |= uncertain and not batch.void
+        batch.maybe_stored |= maybe_stored and not batch.void
         batch.last_error = error
-        if batch.reported:  # purged while in flight
+        if batch.state is BatchState.PURGED:
             self._sequences.on_given_up(batch, error)
+            batch.state = _GIVE_UP[batch.state]
         elif batch.attempts > self._limits.retries:
             self._give_up(batch, error)
         elif batch.deadline <= now:
@@ -332,21 +371,21 @@ class Sender:
             self._accumulator.requeue(batch, now + wait_s)
 
     def _give_up(self, batch: ProducerBatch, error: KafkaError) -> None:
-        if batch.uncertain and not error.maybe_applied:
+        if batch.maybe_stored and not error.maybe_applied:
             error = KafkaError(error.code(), error.str(), error.fatal(), error.retriable(), maybe_applied=True)
         self._sequences.on_given_up(batch, error)
         self._report(BatchDone(batch, error))
+        batch.state = _GIVE_UP[batch.state]
 
     def _report(self, done: BatchDone) -> None:
-        if not done.batch.reported:
-            done.batch.reported = True
+        if done.batch.state is not BatchState.PURGED:  # else that was its report
             self._events.append(done)
 
     def _timed_out(self, batch: ProducerBatch) -> KafkaError:
         last = batch.last_error or self._sequences.last_error or self._leaders.last_error
         why = f"last error: {last}" if last else "its leader was not reached"
         text = f"{_name(batch)}: not delivered within message.timeout.ms ({self._limits.message_timeout_s:g} s); {why}"
-        return KafkaError(KafkaError._MSG_TIMED_OUT, text, maybe_applied=batch.uncertain)
+        return KafkaError(KafkaError._MSG_TIMED_OUT, text, maybe_applied=batch.maybe_stored)
 
     def purge(self, queued: KafkaError | None, in_flight: KafkaError | None) -> None:
         """Report batches as failed: those that wait, those in flight, or both; None leaves a kind alone."""
@@ -357,19 +396,15 @@ class Sender:
                 self._give_up(batch, queued)
         if in_flight is not None:
             for batch in self._accumulator.in_flight():
-                self._report(BatchDone(batch, in_flight))  # its number is settled when the answer comes
+                if batch.state is BatchState.IN_FLIGHT:
+                    self._report(BatchDone(batch, in_flight))
+                    batch.state = _PURGE[batch.state]  # its number is settled when the answer comes
                 if self._transactions is not None:
                     self._transactions.on_record_failed(in_flight)
 
     def unresolved(self) -> bool:
         """True while a batch is neither stored nor given up."""
         return bool(self._accumulator.waiting() or self._accumulator.in_flight())
-
-    def fail(self, batch: ProducerBatch, error: KafkaError) -> None:
-        """A waiting batch cannot be sent at all."""
-        if not batch.reported:
-            self._accumulator.drop(batch)
-            self._give_up(batch, error)
 
     def fail_on(self, error: KafkaError | None) -> None:
         """Stop for good; nothing happens without an error, or when it has stopped."""

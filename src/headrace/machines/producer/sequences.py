@@ -2,9 +2,9 @@
 
 A broker stores a batch only if its number follows the last one, and recognises the last five; so a batch keeps its
 number through all retries, and what may have been stored is never sent under a new number. When numbers cannot go
-on (a batch was given up), the partition *closes*: numbered batches are resolved first, then it starts again at zero in
-the next epoch (KIP-360). Epochs are per partition here: brokers compare them per partition, and so one partition's
-trouble does not stop the others.
+on (a batch was given up), the partition *needs an epoch bump*: numbered batches are resolved first, then it starts
+again at zero in the next epoch (KIP-360). Epochs are per partition here: brokers compare them per partition, and so one
+partition's trouble does not stop the others.
 
 It must not know leaders or sockets. Read next: `machines.producer.sender`, which asks here before it sends and after it
 hears.
@@ -20,9 +20,10 @@ from uuid import UUID
 from headrace.errors import KafkaError
 from headrace.machines.machine import ANY_NODE, REFUSALS, Send
 from headrace.machines.producer.batch_queue import PartitionQueue, ProducerBatch
+from headrace.machines.producer.partition_sequence import PartitionSequence
 from headrace.wire.messages.producer.produce import InitProducerIdRequest, InitProducerIdResponse
 
-__all__ = ["MAX_EPOCH", "Sequences", "increment_sequence", "restart"]
+__all__ = ["MAX_EPOCH", "Sequences", "increment_sequence", "producer_state", "restart", "topic_id"]
 
 MAX_EPOCH: Final = 32_767
 _SEQUENCE_MASK: Final = 0x7FFFFFFF  # after 2^31 - 1 comes 0
@@ -103,17 +104,18 @@ class Sequences:
         """May this batch, the queue's first, be sent now?"""
         if not self.enabled:
             return True
-        if queue.closing:
+        own = queue.partition_sequence
+        if own.needs_epoch_bump:
             if queue.in_flight:
                 return False
             if batch.sequence >= 0 and not batch.void:
                 return True
-            restart(queue, queue.epoch + 1)
-        if batch.sequence < 0 and not ((queue.producer_id >= 0 and queue.epoch <= MAX_EPOCH) or self._identify(queue)):
+            restart(queue, own.epoch + 1)
+        if batch.sequence < 0 and not ((own.producer_id >= 0 and own.epoch <= MAX_EPOCH) or self._identify(own)):
             return False
         return not queue.in_flight or self.has_room(queue, batch)
 
-    def doubt(self, queue: PartitionQueue, topic_id: UUID, now: float) -> None:
+    def check_known(self, queue: PartitionQueue, topic_id: UUID, now: float) -> None:
         """Notice that the leader may hold nothing of this producer any more: the topic is another one by that name, or
         was silent for so long that the producer may have been forgotten.
 
@@ -122,9 +124,10 @@ class Sequences:
             topic_id: of the topic as it is known now; zero while it is not.
             now: monotonic seconds.
         """
-        if (topic_id is not queue.topic_id and topic_id != queue.topic_id) or now - queue.looked_at > _SILENCE_S:
-            queue.topic_id, queue.confirmed = topic_id, False
-        queue.looked_at = now
+        own = queue.partition_sequence
+        if (topic_id is not own.topic_id and topic_id != own.topic_id) or now - own.looked_at > _SILENCE_S:
+            own.topic_id, own.confirmed = topic_id, False
+        own.looked_at = now
 
     def has_room(self, queue: PartitionQueue, batch: ProducerBatch) -> bool:
         """May the batch follow those in flight?
@@ -135,23 +138,24 @@ class Sequences:
         """
         if not queue.in_flight:
             return True
-        oldest = min(other.ordinal for other in queue.in_flight)
-        return queue.confirmed and batch.ordinal - oldest < _RECOGNISED
+        oldest = min(other.position for other in queue.in_flight)
+        return queue.partition_sequence.confirmed and batch.position - oldest < _RECOGNISED
 
-    def number(self, queue: PartitionQueue, batch: ProducerBatch) -> None:
+    def assign_sequence(self, queue: PartitionQueue, batch: ProducerBatch) -> None:
         """Give a batch its number, once; retries keep it, and parts of a batch have theirs from it."""
-        if not self.enabled or (batch.sequence >= 0 and batch.stamped):
+        if batch.stamped or not self.enabled:
             return
+        own = queue.partition_sequence
         if batch.sequence < 0:
-            batch.sequence = queue.next_sequence
-            queue.next_sequence = increment_sequence(batch.sequence, batch.count)
+            batch.sequence = own.next_sequence
+            own.next_sequence = increment_sequence(batch.sequence, batch.count)
         batch.stamped = True
         if batch.sealed is not None:
-            batch.sealed.stamp(queue.producer_id, queue.epoch, batch.sequence, self.transactional)
+            batch.sealed.stamp(own.producer_id, own.epoch, batch.sequence, self.transactional)
 
     def on_stored(self, queue: PartitionQueue) -> None:
         """The broker stored a batch, so it now knows this producer."""
-        queue.confirmed = True
+        queue.partition_sequence.confirmed = True
 
     def on_refused(self, batch: ProducerBatch, forgotten: bool = False) -> bool:
         """The broker refused the number of a settled batch. Returns True to send it again, False to give it up.
@@ -167,32 +171,32 @@ class Sequences:
         queue = batch.queue
         if batch.void or not queue.is_first(batch):
             return True
-        if batch.uncertain:
+        if batch.maybe_stored:
             return False
         batch.void = True
-        self._close(batch)
+        self._end_numbers(batch)
         return True
 
     def on_given_up(self, batch: ProducerBatch, error: KafkaError) -> None:
         """A settled or waiting batch is reported as failed and will not be sent again."""
         if self.enabled and batch.sequence >= 0:
-            self._close(batch)
+            self._end_numbers(batch)
 
-    def _close(self, batch: ProducerBatch) -> None:
-        batch.queue.closing = True
-        if batch.void or not batch.uncertain:  # surely not stored, and so nothing that follows it
+    def _end_numbers(self, batch: ProducerBatch) -> None:
+        batch.queue.partition_sequence.needs_epoch_bump = True
+        if batch.void or not batch.maybe_stored:  # surely not stored, and so nothing that follows it
             for follower in batch.queue.followers(batch):
                 if follower.sequence >= 0:
                     follower.void = True
 
-    def _identify(self, queue: PartitionQueue) -> bool:
-        """Give the queue a producer id with epochs left; False while it must wait for one."""
-        if queue.producer_id == self._producer_id:
+    def _identify(self, own: PartitionSequence) -> bool:
+        """Give the partition a producer id with epochs left; False while it must wait for one."""
+        if own.producer_id == self._producer_id:
             self._producer_id = -1  # its epochs are used up: `poll` asks for another
             self.asks = not self._asking
         if self._producer_id < 0:
             return False
-        queue.producer_id, queue.epoch = self._producer_id, self._epoch
+        own.producer_id, own.epoch = self._producer_id, self._epoch
         return True
 
 
@@ -205,7 +209,19 @@ def restart(queue: PartitionQueue, epoch: int) -> None:
     """All numbered batches are resolved: begin at zero, as a rule in the next epoch."""
     for batch in queue.waiting:
         batch.sequence = -1
-        batch.void = batch.uncertain = False
-    queue.epoch = epoch
-    queue.next_sequence = 0
-    queue.closing = queue.confirmed = False
+        batch.stamped = batch.void = batch.maybe_stored = False
+    own = queue.partition_sequence
+    own.epoch = epoch
+    own.next_sequence = 0
+    own.needs_epoch_bump = own.confirmed = False
+
+
+def topic_id(queue: PartitionQueue) -> UUID:
+    """The topic's id when a batch of the partition was last about to be sent; zero while it was not known."""
+    return queue.partition_sequence.topic_id
+
+
+def producer_state(queue: PartitionQueue) -> tuple[int, int]:
+    """Producer id and epoch under which the partition's batches are numbered; -1 before the first."""
+    own = queue.partition_sequence
+    return own.producer_id, own.epoch

@@ -16,10 +16,10 @@ It must not know requests or time. Read next: `machines.producer.sequences`.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Final
 
 from headrace.errors import KafkaError
-from headrace.machines.producer.batch_queue import BatchQueues, ProducerBatch, UnsealedBatch
+from headrace.machines.producer.batch_queue import BATCH_TRANSITIONS, BatchQueues, BatchState, ProducerBatch
 from headrace.machines.producer.message_sets import NO_HEADERS, places_with_headers
 from headrace.machines.producer.sequences import increment_sequence
 from headrace.wire.messages.producer.produce import PartitionProduceResponse
@@ -28,6 +28,7 @@ __all__ = ["TOO_LARGE", "split", "set_aside", "without_headers"]
 
 TOO_LARGE: Final = (KafkaError.MSG_SIZE_TOO_LARGE, KafkaError.RECORD_LIST_TOO_LARGE)
 """Codes of a batch that is more than the broker's `max.message.bytes` or `segment.bytes`."""
+_DIVIDE: Final = BATCH_TRANSITIONS.column("divide")
 
 
 def split(
@@ -83,8 +84,8 @@ def set_aside(
     made = _put_in_place(batch, [place[reasons.get(index)] for index in range(batch.count)], error)
     failed = []
     for reason, part in zip(order, made, strict=True):
-        if reason is None and keep_rest and not batch.uncertain:
-            _send_again(part, accumulator, now)
+        if reason is None and keep_rest and not batch.maybe_stored:
+            accumulator.insert(part, now)
         else:
             failed.append((part, _because(batch, reason, error)))
     return failed
@@ -98,7 +99,8 @@ def without_headers(
     Returns:
         What is to be given up, and why, as `split`: records with headers if these are what the broker does not take.
     """
-    if error.code() != KafkaError.UNSUPPORTED_FOR_MESSAGE_FORMAT or batch.sealed is None or batch.reported:
+    purged = batch.state is BatchState.PURGED
+    if error.code() != KafkaError.UNSUPPORTED_FOR_MESSAGE_FORMAT or batch.sealed is None or purged:
         return [(batch, error)]
     reasons = dict.fromkeys(places_with_headers(batch.sealed.data), NO_HEADERS)
     if reasons:
@@ -113,7 +115,7 @@ def _halve(batch: ProducerBatch, error: KafkaError, accumulator: BatchQueues, no
         return False
     first = (batch.count + 1) // 2
     for part in _put_in_place(batch, [0] * first + [1] * (batch.count - first), error):
-        _send_again(part, accumulator, now)
+        accumulator.insert(part, now)
     return True
 
 
@@ -125,25 +127,20 @@ def _because(batch: ProducerBatch, reason: str | None, error: KafkaError) -> Kaf
 
 def _put_in_place(batch: ProducerBatch, parts: Sequence[int], error: KafkaError) -> list[ProducerBatch]:
     """Divide a settled batch. The parts are not queued, but there is a place for each."""
-    opened: Any = batch.open
-    made: list[UnsealedBatch] = opened.split(parts)
+    made = batch.open.split(parts)
+    batch.state = _DIVIDE[batch.state]
     queue, sequence = batch.queue, batch.sequence
     for follower in queue.followers(batch):
-        follower.ordinal += len(made) - 1
-    queue.next_ordinal += len(made) - 1
+        follower.position += len(made) - 1
+    queue.next_position += len(made) - 1
     batches = []
     for place, part in enumerate(made):
-        successor = ProducerBatch(queue, batch.ordinal + place, part, batch.deadline)
+        successor = ProducerBatch(queue, batch.position + place, part, batch.deadline)
         successor.attempts = 1  # as a retry it waits until nothing of its partition is in flight
         successor.last_error = error
-        successor.uncertain, successor.void = batch.uncertain, batch.void
+        successor.maybe_stored, successor.void = batch.maybe_stored, batch.void
         successor.sequence = sequence
         if sequence >= 0:
             sequence = increment_sequence(sequence, part.count)
         batches.append(successor)
     return batches
-
-
-def _send_again(part: ProducerBatch, accumulator: BatchQueues, now: float) -> None:
-    accumulator.requeue(part, now)
-    accumulator.seal(part)

@@ -52,13 +52,14 @@ class TransactionalSequences(Sequences):
         numbers = self._transactions
         if not numbers.admits(queue.topic, queue.partition):
             return False
-        if (queue.producer_id, queue.epoch) != (numbers.producer_id, numbers.epoch):
-            queue.producer_id, queue.epoch = numbers.producer_id, numbers.epoch
-            queue.next_sequence, queue.confirmed, queue.closing = 0, False, False
-        if queue.closing:
+        own = queue.partition_sequence
+        if (own.producer_id, own.epoch) != (numbers.producer_id, numbers.epoch):
+            own.producer_id, own.epoch = numbers.producer_id, numbers.epoch
+            own.next_sequence, own.confirmed, own.needs_epoch_bump = 0, False, False
+        if own.needs_epoch_bump:
             if queue.in_flight:
                 return False
-            restart(queue, queue.epoch)
+            restart(queue, own.epoch)
         return self.has_room(queue, batch)
 
     def on_stored(self, queue: PartitionQueue) -> None:
@@ -74,9 +75,10 @@ class TransactionalSequences(Sequences):
         queue = batch.queue
         if not queue.is_first(batch):
             return True
-        queue.closing |= forgotten and batch.sequence > 0 and not batch.uncertain
-        return queue.closing
+        own = queue.partition_sequence
+        own.needs_epoch_bump |= forgotten and batch.sequence > 0 and not batch.maybe_stored
+        return own.needs_epoch_bump
 
     def on_given_up(self, batch: ProducerBatch, error: KafkaError) -> None:
         """A batch is reported as failed: the transaction cannot be committed."""
-        self._transactions.on_batch_failed(error, sent=batch.sequence >= 0, uncertain=batch.uncertain)
+        self._transactions.on_batch_failed(error, sent=batch.sequence >= 0, uncertain=batch.maybe_stored)

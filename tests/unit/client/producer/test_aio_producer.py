@@ -235,14 +235,12 @@ def test_a_record_that_cannot_be_sent_is_a_future_that_fails_and_what_is_no_reco
     run(work)
 
 
-def test_futures_are_resolved_in_the_order_of_their_partition(run):
+def test_records_of_a_partition_are_stored_in_their_order_also_those_that_waited_for_their_topic(run):
     async def work(producer):
-        order = []
         futures = [await producer.produce("one", str(number)) for number in range(200)]
-        for number, future in enumerate(futures):
-            future.add_done_callback(lambda done, number=number: order.append(number))
-        await asyncio.gather(*futures)
-        assert order == list(range(200))
+        messages = await asyncio.gather(*futures)
+        first = messages[0].offset()
+        assert [(int(m.value()), m.offset() - first) for m in messages] == [(n, n) for n in range(200)]
 
     run(work)
 

@@ -225,7 +225,7 @@ def test_whatever_counts_as_a_whole_number_is_a_choice():
 def test_partitions_are_weighed_only_where_lots_are_drawn():
     def machines(**properties):
         config = Config(PRODUCER, {"bootstrap.servers": "localhost:1", **properties})
-        return balance_of(config, {}, BatchQueues({}, 0.0, 60.0, print), Metadata([("localhost", 1)]))
+        return balance_of(config, {}, BatchQueues({}, 0.0, 60.0), Metadata([("localhost", 1)]))
 
     assert len(machines(partitioner="uniform_sticky")) == 1
     assert len(machines(partitioner="consistent_random")) == 1  # records without a key are left to chance

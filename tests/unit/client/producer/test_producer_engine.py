@@ -75,6 +75,19 @@ def test_a_record_is_counted_until_its_report_is_served(servers: str, codec: str
     run(servers, work, **{"compression.type": codec})
 
 
+def test_a_record_whose_callback_is_still_to_be_called_counts_although_its_batch_is_done(servers: str) -> None:
+    async def work(around: Around) -> None:
+        left: list[int] = []
+        for _ in range(3):
+            around.engine.produce("one", b"v", None, -1, 0, None, lambda error, m: left.append(len(around.engine)))
+        async with asyncio.timeout(PATIENCE_S):
+            while around.engine.deliveries.serve() is not None and len(left) < 3:
+                await asyncio.sleep(0.01)
+        assert left == [2, 1, 0]
+
+    run(servers, work)
+
+
 def test_a_topic_that_is_known_is_open_to_whoever_appends(servers: str) -> None:
     async def work(around: Around) -> None:
         assert around.engine.accumulators.open == {}

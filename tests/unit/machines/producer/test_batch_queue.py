@@ -3,7 +3,15 @@
 import math
 from types import SimpleNamespace
 
-from headrace.machines.producer.batch_queue import BatchQueues, PartitionQueue, ProducerBatch
+import pytest
+
+from headrace.machines.producer.batch_queue import BatchQueues, BatchState, PartitionQueue, ProducerBatch
+
+
+def opened(**fields):
+    sealed = SimpleNamespace(size_bytes=80, data=b"", stamp=lambda *a: None)
+    return SimpleNamespace(**{"partition": 0, "opened_at": 0.0, "count": 1, "size_bytes": 100,
+                              "seal": lambda codec=0, level=-1: sealed, **fields})
 
 
 class Buffer:
@@ -13,9 +21,7 @@ class Buffer:
         self.open = []
 
     def add(self, partition=0, opened_at=0.0, count=1, full=False):
-        self.open.append(
-            SimpleNamespace(partition=partition, opened_at=opened_at, count=count, size_bytes=100, full=full)
-        )
+        self.open.append(opened(partition=partition, opened_at=opened_at, count=count, full=full))
 
     def ready(self, opened_before, held=()):
         taken = [b for b in self.open if b.full or (b.opened_at <= opened_before and b.partition not in held)]
@@ -26,17 +32,14 @@ class Buffer:
         return min((b.opened_at + linger_s for b in self.open if b.partition not in held), default=None)
 
 
-def seal(batch: ProducerBatch) -> None:
-    batch.sealed = SimpleNamespace(size_bytes=80, data=b"", stamp=lambda *a: None)
-
-
-def accumulator(buffer, linger_s=0.02, message_timeout_s=10.0):
-    return BatchQueues({"t": buffer}, linger_s, message_timeout_s, seal)
+def accumulator(buffer, linger_s=0.02, message_timeout_s=10.0, codec=0):
+    return BatchQueues({"t": buffer}, linger_s, message_timeout_s, codec, 9)
 
 
 def three_in_flight(queue: PartitionQueue) -> list[ProducerBatch]:
+    queues = accumulator(Buffer())
     for _ in range(4):
-        seal(queue.add(SimpleNamespace(partition=0, opened_at=0.0, count=1, size_bytes=100), 10.0))
+        queues.seal(queue.add(opened(), 10.0))
     return [queue.take() for _ in range(3)]
 
 
@@ -74,7 +77,7 @@ def test_retries_return_to_their_place_whatever_the_order_of_their_failures():
     queue.in_flight.clear()
     for batch in (second, third, first):
         queue.requeue(batch)
-    assert [batch.ordinal for batch in queue.waiting] == [0, 1, 2, 3]
+    assert [batch.position for batch in queue.waiting] == [0, 1, 2, 3]
 
 
 def test_a_retry_waits_until_nothing_is_in_flight():
@@ -89,10 +92,53 @@ def test_a_retry_waits_until_nothing_is_in_flight():
 
 
 def test_a_batch_that_is_still_being_compressed_holds_those_behind_it():
+    buffer = Buffer()
+    made = accumulator(buffer, codec=1)
+    buffer.add(full=True)
+    buffer.add(full=True)
+    made.collect(0.0)
+    first, second = made.start_sealing()
+    made.on_sealed(second, second.open.seal())
+    assert made.queue("t", 0).sendable(0.0, 5) is None
+    made.on_sealed(first, first.open.seal())
+    assert made.queue("t", 0).sendable(0.0, 5) is first
+
+
+def test_without_compression_a_batch_has_its_bytes_when_it_is_queued():
+    buffer = Buffer()
+    made = accumulator(buffer)
+    buffer.add(full=True)
+    made.collect(0.0)
+    (batch,) = made.waiting()
+    assert (batch.state, batch.size_bytes, made.start_sealing()) == (BatchState.QUEUED, 80, [])
+
+
+def test_each_batch_is_handed_out_once_to_be_compressed():
+    buffer = Buffer()
+    made = accumulator(buffer, codec=1)
+    buffer.add(full=True)
+    made.collect(0.0)
+    (batch,) = made.start_sealing()
+    assert (batch.state, batch.size_bytes, made.start_sealing()) == (BatchState.SEALING, 100, [])
+
+
+def test_a_batch_that_was_dropped_is_not_compressed_any_more():
+    buffer = Buffer()
+    made = accumulator(buffer, codec=1)
+    buffer.add(full=True)
+    made.collect(0.0)
+    (batch,) = made.waiting()
+    made.drop(batch)
+    assert made.start_sealing() == []
+
+
+def test_a_batch_is_sent_only_from_its_place_in_the_queue():
     queue = PartitionQueue("t", 0)
-    queue.add(SimpleNamespace(partition=0, opened_at=0.0, count=1, size_bytes=100), 10.0)
-    seal(queue.add(SimpleNamespace(partition=0, opened_at=0.0, count=1, size_bytes=100), 10.0))
-    assert queue.sendable(0.0, 5) is None
+    first, *_ = three_in_flight(queue)
+    assert first.state is BatchState.IN_FLIGHT
+    queue.waiting.appendleft(first)
+    with pytest.raises(RuntimeError, match=r"^A batch: no way leads from IN_FLIGHT by 'send'$"):
+        queue.take()
 
 
 def test_no_more_than_the_limit_is_in_flight_for_a_partition():
@@ -133,7 +179,7 @@ def test_waiting_batches_expire_at_their_deadline_and_those_in_flight_do_not():
     made.collect(0.0)
     made.take(made.busy()[0])
     assert made.expired(4.9) == []
-    assert [batch.ordinal for batch in made.expired(5.0)] == [1]
+    assert [batch.position for batch in made.expired(5.0)] == [1]
 
 
 def test_nothing_to_do_means_no_deadline():

@@ -20,18 +20,15 @@ class Buffer:
 
 
 def opened(count=1):
-    return SimpleNamespace(count=count, size_bytes=100, opened_at=0.0)
-
-
-def seal(batch):
-    batch.sealed = SimpleNamespace(size_bytes=100, data=b"", stamp=lambda *of: None)
+    sealed = SimpleNamespace(size_bytes=100, data=b"", stamp=lambda *of: None)
+    return SimpleNamespace(count=count, size_bytes=100, opened_at=0.0, seal=lambda codec=0, level=-1: sealed)
 
 
 class Setting:
     def __init__(self, leaders=(1, 2, 3), **how):
         self.buffer = Buffer(len(leaders))
         self.buffers = {"t": self.buffer}
-        self.accumulator = BatchQueues({}, 0.0, math.inf, seal)
+        self.accumulator = BatchQueues({}, 0.0, math.inf)
         self.metadata = SimpleNamespace(cluster=None, updates=0)
         self.lead(*leaders)
         self.balance = PartitionLoadStats(self.buffers, self.accumulator, self.metadata, **how)
@@ -46,9 +43,8 @@ class Setting:
         for partition, length in enumerate(lengths):
             for _ in range(length):
                 queue = self.accumulator.queue("t", partition)
-                batch = queue.add(opened(), math.inf)
-                seal(batch)
-                self.accumulator.requeue(queue.waiting.pop(), -math.inf)
+                queue.add(opened(), math.inf)
+                self.accumulator.insert(queue.waiting.pop(), -math.inf)
 
     def take(self, partition, done=True):
         batch = self.accumulator.take(self.accumulator.queue("t", partition))

@@ -18,7 +18,7 @@ ANY = 32_767
 
 def batch(topic="t", partition=0, data=b"", topic_id=SOME_ID):
     queue = PartitionQueue(topic, partition)
-    queue.topic_id = topic_id
+    queue.partition_sequence.topic_id = topic_id
     return SimpleNamespace(queue=queue, sealed=SimpleNamespace(data=data))
 
 

@@ -7,7 +7,8 @@ from uuid import UUID
 import pytest
 
 from headrace.errors import KafkaError
-from headrace.machines.producer.batch_queue import BatchQueues
+from headrace.machines.machine import Send
+from headrace.machines.producer.batch_queue import BatchQueues, BatchState
 from headrace.machines.producer.error_actions import ERROR_ACTIONS, ErrorAction, error_action
 from headrace.machines.producer.sender import BatchDone, Limits, ProducerFailed, Sender
 from headrace.machines.producer.sequences import Sequences
@@ -37,7 +38,7 @@ class Sealed:
 class Cluster:
     """Buffer, leaders and driver of one sender: what surrounds it in a test."""
 
-    def __init__(self, idempotent=False, topic_id=TOPIC_ID, **limits):
+    def __init__(self, idempotent=False, topic_id=TOPIC_ID, codec=0, **limits):
         self.leaders = {}
         self.last_error = None
         self.known_id = topic_id
@@ -45,7 +46,7 @@ class Cluster:
         self.opened = []
         self.now = 10.0
         timeout_s = limits.get("message_timeout_s", 300.0)
-        self.accumulator = BatchQueues({"t": self}, 0.0, timeout_s, self.seal)
+        self.accumulator = BatchQueues({"t": self}, 0.0, timeout_s, codec, 3)
         sequences = Sequences(idempotent, 30.0, lambda attempt: 0.1)
         limits = Limits(**{"max_in_flight": 5, **limits})
         self.sender = Sender(self.accumulator, sequences, self, limits, lambda attempt: 0.1)
@@ -53,12 +54,10 @@ class Cluster:
             (ask,) = self.sender.poll(self.now)
             self.sender.on_reply(ask, InitProducerIdResponse(producer_id=9, producer_epoch=0), self.now)
 
-    def seal(self, batch):
-        batch.sealed = Sealed(batch.open.size_bytes)
-
     def add(self, partition=0, size_bytes=100, count=1):
         self.opened.append(
-            SimpleNamespace(partition=partition, opened_at=self.now, count=count, size_bytes=size_bytes)
+            SimpleNamespace(partition=partition, opened_at=self.now, count=count, size_bytes=size_bytes,
+                            seal=lambda codec=0, level=-1: Sealed(size_bytes))
         )
         self.leaders.setdefault(partition, 1)
 
@@ -84,7 +83,8 @@ class Cluster:
         return news
 
     def poll(self):
-        return [send for send in self.sender.poll(self.now) if isinstance(send.request, ProduceRequest)]
+        return [send for send in self.sender.poll(self.now)
+                if isinstance(send, Send) and isinstance(send.request, ProduceRequest)]
 
     def answer(self, send, code=0, *, throttle_ms=0, **fields):
         responses = [
@@ -195,7 +195,7 @@ def test_a_passing_error_is_retried_after_the_backoff(code):
     assert cluster.poll() == []
     cluster.now += 0.1
     assert len(cluster.poll()) == 1
-    assert send.context[0].uncertain == (ERROR_ACTIONS[code] is ErrorAction.RETRY)
+    assert send.context[0].maybe_stored == (ERROR_ACTIONS[code] is ErrorAction.RETRY)
 
 
 @pytest.mark.parametrize("code", [code for code, action in ERROR_ACTIONS.items() if action is ErrorAction.MOVED])
@@ -332,7 +332,7 @@ def test_a_lost_connection_is_retried_and_the_leader_looked_up():
     (send,) = cluster.poll()
     cluster.sender.on_error(send, KafkaError(KafkaError._TRANSPORT, "cut", maybe_applied=True), cluster.now)
     assert cluster.refreshed == 1
-    assert send.context[0].uncertain
+    assert send.context[0].maybe_stored
     cluster.now += 0.1
     assert len(cluster.poll()) == 1
 
@@ -420,6 +420,63 @@ def test_a_purged_batch_is_not_sent_again():
     cluster.now += 1.0
     assert cluster.poll() == []
     assert len(cluster.reports()) == 1
+
+
+def test_a_batch_that_was_stored_after_it_was_purged_is_reported_once():
+    cluster = Cluster()
+    cluster.add()
+    (send,) = cluster.poll()
+    cluster.sender.purge(None, KafkaError(KafkaError._PURGE_INFLIGHT))
+    assert send.context[0].state is BatchState.PURGED
+    cluster.answer(send)
+    assert send.context[0].state is BatchState.STORED
+    assert [done.error for done in cluster.reports()] == [KafkaError._PURGE_INFLIGHT]
+
+
+def test_a_batch_to_compress_is_asked_for_and_sent_when_it_is_sealed():
+    cluster = Cluster(codec=2)
+    cluster.add()
+    (seal,) = cluster.sender.poll(cluster.now)
+    assert (seal.codec, seal.level) == (2, 3)
+    assert cluster.poll() == []
+    sealed = Sealed(40)
+    cluster.sender.on_sealed(seal.batch, sealed)
+    (send,) = cluster.poll()
+    assert send.request.topic_data[0].partition_data[0].records == sealed.data
+
+
+def test_a_batch_that_cannot_be_compressed_is_reported_and_those_behind_it_are_sent():
+    cluster = Cluster(codec=2)
+    cluster.add()
+    cluster.add()
+    first, second = cluster.sender.poll(cluster.now)
+    cluster.sender.on_sealed(second.batch, Sealed(40))
+    cluster.sender.on_seal_failed(first.batch, KafkaError(KafkaError._BAD_COMPRESSION))
+    assert [done.error for done in cluster.reports()] == [KafkaError._BAD_COMPRESSION]
+    (send,) = cluster.poll()
+    assert send.context == [second.batch]
+
+
+@pytest.mark.parametrize("failed", [False, True])
+def test_a_batch_that_was_given_up_while_it_was_compressed_is_reported_once_and_not_sent(failed):
+    cluster = Cluster(codec=2)
+    cluster.add()
+    (seal,) = cluster.sender.poll(cluster.now)
+    cluster.sender.purge(KafkaError(KafkaError._PURGE_QUEUE), None)
+    if failed:
+        cluster.sender.on_seal_failed(seal.batch, KafkaError(KafkaError._BAD_COMPRESSION))
+    else:
+        cluster.sender.on_sealed(seal.batch, Sealed(40))
+    assert cluster.sender.poll(cluster.now) == []
+    assert [done.error for done in cluster.reports()] == [KafkaError._PURGE_QUEUE]
+
+
+def test_what_is_purged_as_soon_as_it_is_closed_is_not_compressed():
+    cluster = Cluster(codec=2)
+    cluster.add()
+    cluster.sender.purge(KafkaError(KafkaError._PURGE_QUEUE), None)
+    assert len(cluster.reports()) == 1
+    assert cluster.sender.poll(cluster.now) == []
 
 
 def test_an_answer_that_leaves_a_batch_out_is_retried():

@@ -7,8 +7,8 @@ from uuid import UUID
 import pytest
 
 from headrace.errors import KafkaError
-from headrace.machines.producer.batch_queue import PartitionQueue, ProducerBatch
-from headrace.machines.producer.sequences import MAX_EPOCH, Sequences
+from headrace.machines.producer.batch_queue import BatchQueues, PartitionQueue, ProducerBatch
+from headrace.machines.producer.sequences import MAX_EPOCH, Sequences, producer_state
 from headrace.wire.messages.producer.produce import InitProducerIdResponse
 
 
@@ -37,21 +37,22 @@ def queue():
 
 
 def batch(queue: PartitionQueue, count: int = 3) -> ProducerBatch:
-    made = queue.add(SimpleNamespace(partition=0, opened_at=0.0, count=count, size_bytes=100), 10.0)
-    made.sealed = Sealed()
+    made = queue.add(SimpleNamespace(
+        partition=0, opened_at=0.0, count=count, size_bytes=100, seal=lambda codec=0, level=-1: Sealed()), 10.0)
+    BatchQueues({}, 0.0, 10.0).seal(made)
     return made
 
 
 def send(sequences: Sequences, queue: PartitionQueue) -> ProducerBatch:
     assert sequences.allows(queue, queue.waiting[0])
     taken = queue.take()
-    sequences.number(queue, taken)
+    sequences.assign_sequence(queue, taken)
     return taken
 
 
-def fail(queue: PartitionQueue, failed: ProducerBatch, *, uncertain: bool = False) -> None:
+def fail(queue: PartitionQueue, failed: ProducerBatch, *, maybe_stored: bool = False) -> None:
     queue.in_flight.remove(failed)
-    failed.uncertain |= uncertain
+    failed.maybe_stored |= maybe_stored
     queue.requeue(failed)
 
 
@@ -118,7 +119,7 @@ def test_numbers_follow_each_other_by_record(sequences, queue):
 
 def test_the_number_after_the_last_is_zero(sequences, queue):
     confirmed(sequences, queue)
-    queue.next_sequence = 2**31 - 2
+    queue.partition_sequence.next_sequence = 2**31 - 2
     batch(queue, 3)
     batch(queue, 1)
     assert send(sequences, queue).sequence == 2**31 - 2
@@ -137,14 +138,14 @@ def test_until_the_first_batch_is_stored_no_second_one_is_sent(sequences, queue)
 def test_a_leader_that_may_have_forgotten_the_producer_gets_one_batch_first(sequences, queue, topic_id, now):
     # Found by simulation: it takes any number of a producer that it does not know, so a second batch could be stored
     # before the first, which was then refused or, in the next epoch, stored behind it.
-    sequences.doubt(queue, UUID(int=1), 0.0)
+    sequences.check_known(queue, UUID(int=1), 0.0)
     confirmed(sequences, queue)
-    sequences.doubt(queue, topic_id, now)
+    sequences.check_known(queue, topic_id, now)
     first, second = batch(queue), batch(queue)
     assert send(sequences, queue) is first
     assert not sequences.allows(queue, second)
     store(sequences, queue, first)
-    sequences.doubt(queue, topic_id, now + 50.0)
+    sequences.check_known(queue, topic_id, now + 50.0)
     batch(queue)
     send(sequences, queue)
     assert sequences.allows(queue, queue.waiting[0])
@@ -165,7 +166,7 @@ def test_no_batch_is_sent_that_would_push_an_unresolved_one_out_of_the_brokers_m
 def test_a_retry_keeps_its_number(sequences, queue):
     batch(queue)
     sent = send(sequences, queue)
-    fail(queue, sent, uncertain=True)
+    fail(queue, sent, maybe_stored=True)
     assert send(sequences, queue) is sent
     assert sent.sealed.stamps == [(7, 0, 0)]
 
@@ -179,7 +180,7 @@ def test_a_batch_refused_behind_a_missing_one_is_just_sent_again(sequences, queu
     fail(queue, first)
     queue.in_flight.remove(second)
     assert sequences.on_refused(second)
-    assert not queue.closing
+    assert not queue.partition_sequence.needs_epoch_bump
 
 
 def test_a_first_batch_that_was_surely_not_stored_begins_the_next_epoch(sequences, queue):
@@ -200,7 +201,7 @@ def test_a_first_batch_that_was_surely_not_stored_begins_the_next_epoch(sequence
 def test_a_first_batch_that_may_be_stored_is_never_renumbered(sequences, queue):
     batch(queue)
     first = send(sequences, queue)
-    fail(queue, first, uncertain=True)
+    fail(queue, first, maybe_stored=True)
     send(sequences, queue)
     queue.in_flight.remove(first)
     assert not sequences.on_refused(first)
@@ -212,7 +213,7 @@ def test_after_a_batch_of_unknown_fate_is_given_up_numbered_ones_are_resolved_be
     send(sequences, queue)
     send(sequences, queue)
     queue.in_flight.clear()
-    lost.uncertain = numbered.uncertain = True
+    lost.maybe_stored = numbered.maybe_stored = True
     queue.requeue(numbered)
     sequences.on_given_up(lost, KafkaError(KafkaError._MSG_TIMED_OUT))
     assert send(sequences, queue) is numbered
@@ -230,7 +231,7 @@ def test_what_follows_a_batch_that_was_surely_not_stored_is_renumbered_even_if_u
     send(sequences, queue)
     queue.in_flight.clear()
     queue.requeue(follower)
-    follower.uncertain = True
+    follower.maybe_stored = True
     sequences.on_given_up(rejected, KafkaError(KafkaError.INVALID_RECORD))
     assert send(sequences, queue) is follower
     assert follower.sealed.stamps[-1] == (7, 1, 0)
@@ -238,7 +239,7 @@ def test_what_follows_a_batch_that_was_surely_not_stored_is_renumbered_even_if_u
 
 def test_a_producer_id_whose_epochs_are_used_up_is_replaced(sequences, queue):
     confirmed(sequences, queue)
-    queue.epoch = MAX_EPOCH
+    queue.partition_sequence.epoch = MAX_EPOCH
     rejected, after = batch(queue), batch(queue)
     send(sequences, queue)
     queue.in_flight.clear()
@@ -261,4 +262,4 @@ def test_partitions_have_their_own_epochs(sequences, queue):
     other = PartitionQueue("t", 1)
     batch(other)
     assert send(sequences, other).sealed.stamps == [(7, 0, 0)]
-    assert queue.epoch == 1
+    assert (producer_state(queue), producer_state(other)) == ((7, 1), (7, 0))
