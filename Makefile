@@ -4,7 +4,7 @@ VENV := .venv
 TEST_JOBS ?= 2
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
-SOURCES := $(wildcard src/headrace/records/_*.p*) src/headrace/records/_native.h setup.py pyproject.toml
+SOURCES := $(wildcard src/headrace/*/_b*.p* src/headrace/*/_b*.h) setup.py pyproject.toml
 
 .PHONY: demo test long fuzz check bench wheel clean help
 
@@ -32,7 +32,7 @@ long: $(READY)  ## The long tests: clusters of three brokers, older Kafkas, simu
 	$(BIN)/python -m tests.campaigns.partitioners --keys 100000 --jobs 2
 	$(BIN)/python -m tests.campaigns.chaos --minutes 3
 
-fuzz: $(READY)  ## Ten minutes of coverage-guided fuzzing for each of the native module, message codecs and compression
+fuzz: $(READY)  ## Ten minutes of coverage-guided fuzzing for each of the native modules, message codecs and compression
 	$(BIN)/python -m tests.campaigns.fuzz --seconds 600 --jobs 2 $(FUZZ_ARGS)
 
 check: $(READY)  ## Lint, types, layers, docstrings
@@ -56,4 +56,4 @@ $(READY): $(SOURCES)
 	@touch $(READY)
 
 clean:  ## Remove what was built
-	rm -rf $(VENV) build dist src/*.egg-info src/headrace/records/_native*.so src/headrace/records/_native.c
+	rm -rf $(VENV) build dist src/*.egg-info src/headrace/*/_*.so src/headrace/*/_*.c

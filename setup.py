@@ -1,4 +1,4 @@
-"""Builds the native record batches; where that fails, the package is installed without them and runs in plain Python.
+"""Builds the two native modules; where that fails, the package is installed without them and runs in plain Python.
 
 Everything else is in pyproject.toml.
 """
@@ -7,24 +7,24 @@ import sys
 
 from setuptools import Extension, setup
 
-NATIVE = "src/headrace/records/"
+BATCH = "src/headrace/records/_batch"
+BUFFER = "src/headrace/buffers/_buffer"
+# No -march=native: a wheel must run anywhere. What needs newer instructions asks the processor first.
+FLAGS = ["/O2"] if sys.platform == "win32" else ["-O3", "-fno-strict-aliasing"]
 
 
 def extensions() -> list[Extension]:
-    """The one extension; none without Cython."""
+    """The two extensions; none without Cython. The second reads the fields of the first's classes in place."""
     try:
         from Cython.Build import cythonize
     except ImportError:
         return []
-    native = Extension(
-        "headrace.records._native",
-        [NATIVE + "_native.pyx"],
-        depends=[NATIVE + name for name in ("_native.h", "_message.pxi", "_write.pxi", "_delivery.pxi",
-                                            "_topic_buffer.pxi", "_read.pxi", "_columns.pxi")],
-        # No -march=native: a wheel must run anywhere. What needs newer instructions asks the processor first.
-        extra_compile_args=["/O2"] if sys.platform == "win32" else ["-O3", "-fno-strict-aliasing"],
-    )
-    built: list[Extension] = cythonize([native])
+    built: list[Extension] = cythonize([
+        Extension("headrace.records._batch", [f"{BATCH}.pyx"], depends=[f"{BATCH}.h", f"{BATCH}.pxd"],
+                  extra_compile_args=FLAGS),
+        Extension("headrace.buffers._buffer", [f"{BUFFER}.pyx"], depends=[f"{BUFFER}.h", f"{BATCH}.pxd"],
+                  extra_compile_args=FLAGS),
+    ], include_path=["src"])
     for extension in built:
         extension.optional = True  # said here because cythonize() does not carry it over
     return built

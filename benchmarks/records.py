@@ -22,8 +22,9 @@ from typing import Any
 import pyarrow as pa
 
 from benchmarks.loops import OURS, PEERS, Action, Case, about, arguments_of, effort_of, measure, show, write
-from headrace import records
-from headrace.records import batch, builder, hashing, topic_buffer
+from headrace import buffers, records
+from headrace.buffers import arrow_rows, buffer_pool, record_accumulator
+from headrace.records import batch, builder, hashing
 from headrace.records.columns import arrow
 from headrace.records.compression import CODEC_NAMES
 
@@ -39,11 +40,19 @@ READERS = {"kafka-python": "kafka.record.memory_records", "aiokafka": "aiokafka.
 
 
 class Plain:
-    """The plain twin's names in one place, as the native module has them."""
+    """The plain twin's names in one place."""
 
-    BufferPool, RecordAccumulator, Cursor = topic_buffer.BufferPool, topic_buffer.RecordAccumulator, batch.Cursor
-    BatchBuilder = builder.BatchBuilder
+    BufferPool, RecordAccumulator = buffer_pool.BufferPool, record_accumulator.RecordAccumulator
+    BatchBuilder, Cursor = builder.BatchBuilder, batch.Cursor
     crc32c = staticmethod(hashing.crc32c)
+
+
+class Native:
+    """The native twin's."""
+
+    BufferPool, RecordAccumulator = buffers.BufferPool, buffers.RecordAccumulator
+    BatchBuilder, Cursor = records.BatchBuilder, records.Cursor
+    crc32c = staticmethod(records.crc32c)
 
 
 class Content:
@@ -93,9 +102,7 @@ def _extend(parser: argparse.ArgumentParser) -> None:
 
 
 def _twins(plain: bool) -> dict[str, Any]:
-    from headrace.records import _native
-
-    return {OURS: _native, PLAIN: Plain} if plain else {OURS: _native}
+    return {OURS: Native, PLAIN: Plain} if plain else {OURS: Native}
 
 
 def _judge(speeds: dict[str, float]) -> bool:
@@ -207,8 +214,8 @@ def _column_cases(content: Content, codec: int) -> list[Case]:
     times = pa.array([TIME_MS] * content.count, pa.int64())
 
     def columns_in() -> object:
-        buffer = _buffer(records)
-        arrow.append_columns(buffer, keys, values, partitions, times)
+        buffer = _buffer(Native)
+        arrow_rows.append_columns(buffer, keys, values, partitions, times)
         return [opened.seal(codec).data for opened in buffer.ready(math.inf)]
 
     return [

@@ -1,6 +1,7 @@
 """The arrows of the architecture: who may import whom. Lazy and TYPE_CHECKING imports count."""
 
 import ast
+import re
 from functools import cache
 from pathlib import Path
 
@@ -14,13 +15,14 @@ FACES = {"aio", "admin", "opentelemetry", "serialization", "spark", "decode", "c
 MAY_IMPORT = {
     "wire": BASE,
     "records": BASE,
+    "buffers": BASE | {"records"},
     "machines": BASE | {"wire", "records"},
     "net": BASE | {"wire", "records", "machines"},
-    "client": BASE | {"wire", "records", "machines", "net"},
+    "client": BASE | {"wire", "records", "buffers", "machines", "net"},
     "broker": BASE | {"wire", "records"},
     **{face: BASE | FACES | {"records", "client", "broker", "net", ""} for face in FACES},
     "decode": BASE | {"wire", "records"},
-    "cli": BASE | FACES | {"wire", "records", "client", "broker", "net", ""},
+    "cli": BASE | FACES | {"wire", "records", "buffers", "client", "broker", "net", ""},
     "": BASE | {"records", "client"},
 }
 SPARK = {"headrace.spark.source", "headrace.spark.sink", "headrace.spark.inline_sink", "headrace.spark.pipeline.run",
@@ -61,6 +63,7 @@ def all_modules() -> set[str]:
 
 
 MODULES = {module_name(path): path for path in sorted(PACKAGE.rglob("*.py"))}
+NATIVE = sorted([*PACKAGE.rglob("*.pyx"), *PACKAGE.rglob("*.pxd")])
 
 
 def layer(module: str) -> str:
@@ -77,6 +80,14 @@ def test_a_module_imports_only_what_its_layer_may(module: str) -> None:
             assert layer(name) in allowed, f"{module} imports {name}"
         elif name == "headrace":
             assert own in FACES | {""}, f"{module} imports the package's public face"
+
+
+@pytest.mark.parametrize("path", NATIVE, ids=lambda path: path.name)
+def test_native_code_imports_only_what_its_layer_may(path: Path) -> None:
+    own = layer(module_name(path))
+    named = re.findall(r"^ *(?:from|import|cimport) (headrace[\w.]*)", path.read_text(), re.M)
+    assert {layer(name) for name in named} <= MAY_IMPORT[own] | {own}
+    assert "include \"" not in path.read_text()
 
 
 @pytest.mark.parametrize("module", [name for name in MODULES if layer(name) == "machines"])

@@ -14,7 +14,7 @@ _SRC = _ROOT / "src/headrace"
 _ROOMS = {path.name for path in _SRC.iterdir() if (path / "__init__.py").exists()}
 _PAGES = [_ROOT / "ARCHITECTURE.md", _ROOT / "CONTRIBUTING.md", *sorted((_ROOT / "docs").rglob("*.md"))]
 _DOTTED = re.compile(r"`(?:headrace\.)?([a-z]\w*(?:\.\w+)+)(?:\(\))?`")
-_FILE = re.compile(r"`([a-z][\w/]*/\w+\.(?:py|pyx|pxi))`")
+_FILE = re.compile(r"`([a-z][\w/]*/\w+\.(?:py|pyx|pxd))`")
 _PROPERTIES = {name for table in (PROPERTIES, WITHOUT_EFFECT, NOT_SUPPORTED) for name in table}
 
 

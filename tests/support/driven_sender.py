@@ -5,11 +5,12 @@ told.
 import math
 from uuid import UUID
 
+from headrace.buffers import BufferPool, RecordAccumulator
 from headrace.machines.producer.batch_queue import BatchQueues
 from headrace.machines.producer.sender import BatchDone, Limits, Sender
 from headrace.machines.producer.sequences import Sequences
 from headrace.machines.producer.transactional_sequences import TransactionalSequences
-from headrace.records import BufferPool, Cursor, RecordAccumulator, scan
+from headrace.records import Cursor, scan
 from headrace.wire.messages.producer.produce import (
     BatchIndexAndErrorMessage,
     InitProducerIdRequest,
@@ -27,8 +28,8 @@ class Leader:
 
     def __init__(self, idempotent=True, transactions=None, **limits):
         self.now = 1e9  # every record has lingered
-        self.budget = BufferPool(1000, 1 << 20)
-        self.buffer = RecordAccumulator("t", 1, self.budget)
+        self.buffer_pool = BufferPool(1000, 1 << 20)
+        self.buffer = RecordAccumulator("t", 1, self.buffer_pool)
         self.accumulator = BatchQueues({"t": self.buffer}, 0.0, math.inf)
         sequences = Sequences(idempotent, 30.0, lambda attempt: 0.1) if transactions is None else \
             TransactionalSequences(transactions)

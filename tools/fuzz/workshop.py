@@ -1,6 +1,6 @@
 """Sets up what `python -m tests.campaigns.fuzz` needs: needs clang, and PyPI for the first time.
 
-The native module is compiled with AddressSanitizer, UndefinedBehaviorSanitizer and libFuzzer's coverage. Its runtime
+The native modules are compiled with AddressSanitizer, UndefinedBehaviorSanitizer and libFuzzer's coverage. Its runtime
 is the library that Atheris brings, which must be loaded before Python is (`LD_PRELOAD`).
 """
 
@@ -18,7 +18,8 @@ __all__ = ["ROOT", "Workshop", "prepare"]
 
 ROOT = Path(__file__).parents[2]
 _PACKAGES = ("atheris==3.0.0", "cython>=3.1", "cramjam>=2.10", "pytest>=8", "hypothesis>=6.100")
-_RECORDS = ROOT / "src/headrace/records"
+_SOURCES = ROOT / "src"
+_MODULES = ("headrace.records._batch", "headrace.buffers._buffer")
 _FLAGS = (
     # No -fwrapv, with which the ordinary build is safe from it: a signed number that overflows is a finding.
     "-shared", "-fPIC", "-g", "-O1", "-fno-omit-frame-pointer", "-fno-strict-aliasing",
@@ -33,7 +34,7 @@ class Workshop(NamedTuple):
 
     python: Path  # of the environment
     runtime: Path  # the sanitizers and libFuzzer, to be loaded first
-    native: Path  # the native module
+    native: Path  # the folder of the native modules
 
 
 def prepare(cache: Path = ROOT / ".cache/fuzz") -> Workshop:
@@ -51,22 +52,26 @@ def prepare(cache: Path = ROOT / ".cache/fuzz") -> Workshop:
         _run(str(python), "-m", "pip", "install", "--quiet", *_PACKAGES)
     if not runtime.exists():
         raise RuntimeError("Atheris was installed without asan_with_fuzzer.so: use a Python for which it has a wheel")
-    native = cache / "build" / f"_native{sysconfig.get_config_var('EXT_SUFFIX')}"
-    sources = [_RECORDS / "_native.pyx", *_RECORDS.glob("_*.pxi"), _RECORDS / "_native.h", Path(__file__)]
-    if not native.exists() or native.stat().st_mtime < max(source.stat().st_mtime for source in sources):
-        _build(python, native)
+    native = cache / "build"
+    sources = [path for kind in ("pyx", "pxd", "h") for path in _SOURCES.rglob(f"_*.{kind}")]
+    changed = max(path.stat().st_mtime for path in [*sources, Path(__file__)])
+    for module in _MODULES:
+        built = native / f"{module}{sysconfig.get_config_var('EXT_SUFFIX')}"
+        if not built.exists() or built.stat().st_mtime < changed:
+            _build(python, module, built)
     return Workshop(python, runtime, native)
 
 
-def _build(python: Path, native: Path) -> None:
+def _build(python: Path, module: str, built: Path) -> None:
     clang = os.environ.get("CC", "clang")
     if shutil.which(clang) is None:
-        raise RuntimeError(f"{clang} is needed to build the native module with sanitizers: install it, or set CC")
-    native.parent.mkdir(parents=True, exist_ok=True)
-    source = native.parent / "_native.c"
-    _run(str(python), "-m", "cython", "-3", str(_RECORDS / "_native.pyx"), "-o", str(source))
+        raise RuntimeError(f"{clang} is needed to build the native modules with sanitizers: install it, or set CC")
+    built.parent.mkdir(parents=True, exist_ok=True)
+    written = (_SOURCES / module.replace(".", "/")).with_suffix(".pyx")
+    source = built.parent / f"{module}.c"
+    _run(str(python), "-m", "cython", "-3", f"-I{_SOURCES}", str(written), "-o", str(source))
     include = sysconfig.get_path("include")
-    _run(clang, *_FLAGS, f"-I{include}", f"-I{_RECORDS}", str(source), "-o", str(native))
+    _run(clang, *_FLAGS, f"-I{include}", f"-I{written.parent}", str(source), "-o", str(built))
 
 
 def _run(*command: str) -> None:

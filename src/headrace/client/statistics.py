@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, TypedDict
 
+from headrace.buffers import BufferPool
 from headrace.config import Config
 from headrace.machines.cluster.metadata import Metadata
 from headrace.machines.producer.batch_queue import BatchQueues, PartitionQueue, ProducerBatch
@@ -23,7 +24,6 @@ from headrace.machines.producer.sequences import producer_state
 from headrace.net.driver import Driver
 from headrace.net.settings import ConnectionState
 from headrace.net.stats import BrokerStats, Window, WindowMetrics
-from headrace.records import BufferPool
 from headrace.types.records import ThrottleEvent
 
 if TYPE_CHECKING:
@@ -305,19 +305,19 @@ class ProducerStatistics(Statistics):
     """A producer's; further arguments are its parts.
 
     Args:
-        budget: what waits.
-        accumulator: where batches wait.
+        buffer_pool: what waits.
+        batch_queues: where batches wait.
     """
 
     kind = "producer"
 
     def __init__(
         self, config: Config, metadata: Metadata, driver: Driver, notify: Notify, waiting: Callable[[], int], *,
-        budget: BufferPool, accumulator: BatchQueues,
+        buffer_pool: BufferPool, batch_queues: BatchQueues,
     ) -> None:
         super().__init__(config, metadata, driver, notify, waiting)
-        self._budget = budget
-        self._accumulator = accumulator
+        self._buffer_pool = buffer_pool
+        self._batch_queues = batch_queues
         self._last: PartitionQueue | None = None  # of which a batch was acknowledged last
         self._topics: dict[str, _Acknowledged] = {}
 
@@ -335,7 +335,8 @@ class ProducerStatistics(Statistics):
         config = self._config
         metrics = super().metrics()
         metrics.update(Metrics(
-            msg_cnt=self._budget.messages, msg_size=self._budget.bytes, msg_max=config["queue.buffering.max.messages"],
+            msg_cnt=self._buffer_pool.messages, msg_size=self._buffer_pool.bytes,
+            msg_max=config["queue.buffering.max.messages"],
             msg_size_max=config["queue.buffering.max.kbytes"] * 1024, topics=self._topic_metrics(),
             txmsgs=sum(sum(counts.records.values()) for counts in self._topics.values()),
             txmsg_bytes=sum(sum(counts.bytes.values()) for counts in self._topics.values())))
@@ -346,7 +347,7 @@ class ProducerStatistics(Statistics):
         return metrics
 
     def _topic_metrics(self) -> dict[str, TopicMetrics]:
-        waiting, flying = _by_partition(self._accumulator.waiting()), _by_partition(self._accumulator.in_flight())
+        waiting, flying = _by_partition(self._batch_queues.waiting()), _by_partition(self._batch_queues.in_flight())
         done = {(topic, number) for topic, counts in self._topics.items() for number in counts.records}
         topics: dict[str, TopicMetrics] = {}
         for topic, number in sorted(done | waiting.keys() | flying.keys()):

@@ -15,8 +15,8 @@ import time
 from collections.abc import Callable, Coroutine, Generator
 from typing import Any, TypeVar
 
+from headrace.buffers import SpinWait
 from headrace.net.thread import SLICE_S, LoopThread
-from headrace.records import SpinWait
 from headrace.slotted import slotted
 
 __all__ = ["TURN", "LoopWaits", "Meanwhile", "Steps", "ThreadWaits", "Wait", "deadline", "seconds"]
@@ -94,7 +94,7 @@ class ThreadWaits:
     def __init__(self, thread: LoopThread) -> None:
         self.thread = thread
         self._sleepers: list[_Sleeper] = []
-        self._watch = SpinWait()
+        self._spin_wait = SpinWait()
 
     def may_wait(self) -> bool:
         """False on the loop's own thread, which would wait for itself."""
@@ -146,7 +146,7 @@ class ThreadWaits:
         if wait.watch_until:
             watch_until = min(wait.watch_until, until)
             while not happened() and (left_s := watch_until - time.monotonic()) > 0:
-                self._watch.wait(happened, left_s)
+                self._spin_wait.wait(happened, left_s)
             if watch_until == until:
                 return
         if happened():
@@ -163,7 +163,7 @@ class ThreadWaits:
 
     def tell(self) -> None:
         """Something may have happened. Cheap while nobody waits, or not for this: to wake a thread is not."""
-        self._watch.tell()
+        self._spin_wait.tell()
         if self._sleepers:
             for sleeper in list(self._sleepers):
                 if sleeper.happened():

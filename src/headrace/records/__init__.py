@@ -1,7 +1,8 @@
 """Record batches: bytes <-> records. Native where it was compiled, the plain twin of the same names elsewhere.
 
 `implementation` says which one is used; the environment variable HEADRACE_PURE=1 asks for the plain one.
-It must not know connections or partitions' state. Read next: `headrace.records.batch`.
+It must not know connections or partitions' state, nor `headrace.buffers`, where batches are filled. Read next:
+`headrace.records.batch`.
 """
 
 from __future__ import annotations
@@ -12,36 +13,24 @@ from typing import TYPE_CHECKING
 
 from headrace.records.batch import MAX_DECOMPRESSED_BYTES
 from headrace.records.compression import CODEC_NAMES, GZIP, LZ4, NONE, SNAPPY, ZSTD, compress, decompress
-from headrace.records.delivery import ProduceResult
 from headrace.records.header import BatchInfo
-from headrace.records.topic_buffer import CALLBACK_BYTES, OVERHEAD_BYTES, WAKE
 
-_PLAIN = os.environ.get("HEADRACE_PURE", "") not in ("", "0") or find_spec("headrace.records._native") is None
+_PLAIN = os.environ.get("HEADRACE_PURE", "") not in ("", "0") or find_spec("headrace.records._batch") is None
 
 # The twins have the same names and types; for a type checker they are the plain one's.
 if TYPE_CHECKING or _PLAIN:
     from headrace.records.batch import Cursor
     from headrace.records.builder import Batch, BatchBuilder, set_base_offset, set_log_append_time
-    from headrace.records.columns.columns import append_columns, read_columns
-    from headrace.records.delivery import AIOProduceFastPath, DeliveryFuture, SpinWait
+    from headrace.records.columns.columns import read_columns
     from headrace.records.hashing import crc32c, fnv1a, murmur2
     from headrace.records.header import scan, verify
     from headrace.records.message import Message
-    from headrace.records.topic_buffer import BufferPool, ClosedBatch, ProduceFastPath, RecordAccumulator
 else:
-    from headrace.records._native import (
-        AIOProduceFastPath,
+    from headrace.records._batch import (
         Batch,
         BatchBuilder,
-        BufferPool,
-        ClosedBatch,
         Cursor,
-        DeliveryFuture,
         Message,
-        ProduceFastPath,
-        RecordAccumulator,
-        SpinWait,
-        append_columns,
         crc32c,
         fnv1a,
         murmur2,
@@ -53,30 +42,18 @@ else:
     )
 
 __all__ = [
-    "CALLBACK_BYTES",
     "CODEC_NAMES",
     "GZIP",
     "LZ4",
     "MAX_DECOMPRESSED_BYTES",
     "NONE",
-    "OVERHEAD_BYTES",
     "SNAPPY",
-    "WAKE",
     "ZSTD",
-    "AIOProduceFastPath",
     "Batch",
     "BatchBuilder",
     "BatchInfo",
-    "BufferPool",
     "Cursor",
-    "DeliveryFuture",
-    "ProduceResult",
-    "ProduceFastPath",
     "Message",
-    "ClosedBatch",
-    "RecordAccumulator",
-    "SpinWait",
-    "append_columns",
     "compress",
     "crc32c",
     "decompress",

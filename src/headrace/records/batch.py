@@ -1,7 +1,7 @@
 """Record batches, version 2, in plain Python: the reference, the documentation, and what runs without a compiler.
 
 A batch is a header of 61 bytes and then its records, compressed as one piece if at all. All numbers of the header are
-big-endian; a record's are zigzag varints. `_native.pyx` holds the same names in C; tests compare the two.
+big-endian; a record's are zigzag varints. `_batch.pyx` holds the same names in C; tests compare the two.
 
     at  bytes  field                          a record
      0   8     base offset                    length of what follows    varint

@@ -1,6 +1,6 @@
 """Writing record batches, version 2, in plain Python. The layout is described in `headrace.records.batch`.
 
-It must not know partitions or callbacks. Read next: `headrace.records.topic_buffer`.
+It must not know partitions or callbacks. Read next: `headrace.buffers.record_accumulator`.
 """
 
 from __future__ import annotations

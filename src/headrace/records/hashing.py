@@ -1,6 +1,6 @@
 """Checksums and hashes: CRC-32C of batches, and the hashes by which partitioners place keys.
 
-Plain Python, the reference for `_native`; CRC-32C takes an installed accelerator if there is one, because summing
+Plain Python, the reference for `_batch`; CRC-32C takes an installed accelerator if there is one, because summing
 bytes in Python is slow. It must not know what is hashed. Read next: `headrace.records.batch`.
 """
 

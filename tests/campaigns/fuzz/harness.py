@@ -1,6 +1,6 @@
 """The process that fuzzes: `harness.py TARGET [libFuzzer's arguments]`, in the workshop's environment.
 
-What libFuzzer sees of the target's code is what is instrumented: the native module by its compiler, the functions of
+What libFuzzer sees of the target's code is what is instrumented: the native modules by their compiler, the functions of
 some Python modules here, and the codecs of messages when they are generated.
 """
 
@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib
 import os
 import sys
+import sysconfig
 import zlib
 from importlib.machinery import ModuleSpec
 from importlib.util import spec_from_file_location
@@ -17,7 +18,7 @@ from typing import Any
 
 import atheris
 
-_NATIVE = "headrace.records._native"
+_NATIVE = ("headrace.records._batch", "headrace.buffers._buffer")
 _INSTRUMENTED = {
     "native": ["headrace.records.legacy.message_set", "headrace.records.header"],
     "codecs": ["headrace.wire.frame", "headrace.wire.codec", "headrace.wire.primitives"],
@@ -26,12 +27,16 @@ _INSTRUMENTED = {
 
 
 class _Sanitized:
-    """Finds the native module that was built with sanitizers in the place of the installed one."""
+    """Finds the native modules that were built with sanitizers in the place of the installed ones."""
 
     @staticmethod
     def find_spec(name: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
         built = os.environ.get("HEADRACE_FUZZ_NATIVE")
-        return spec_from_file_location(name, built) if built and name == _NATIVE else None
+        return spec_from_file_location(name, _file_of(name, built)) if built and name in _NATIVE else None
+
+
+def _file_of(name: str, folder: str) -> str:
+    return os.path.join(folder, f"{name}{sysconfig.get_config_var('EXT_SUFFIX')}")
 
 
 def main() -> None:
@@ -45,8 +50,9 @@ def main() -> None:
     if target == "codecs":
         _instrument_generated()
     elif target == "native":
-        used = sys.modules[_NATIVE].__file__
-        assert used == os.environ["HEADRACE_FUZZ_NATIVE"], used
+        for name in _NATIVE:
+            used = sys.modules[name].__file__
+            assert used == _file_of(name, os.environ["HEADRACE_FUZZ_NATIVE"]), used
     atheris.Setup(sys.argv, module.run)
     atheris.Fuzz()
 

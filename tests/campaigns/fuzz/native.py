@@ -1,4 +1,4 @@
-"""The target `native`: the module `headrace.records._native` from every side from which bytes come.
+"""The target `native`: `headrace.records._batch` and `headrace.buffers._buffer` from every side from which bytes come.
 
 The first byte chooses the entry, the second how; entries with a twin are compared with it where bit 7 says so, because
 a silent difference is damage as well.
@@ -14,7 +14,7 @@ from typing import Any
 
 from headrace.errors import CorruptRecordError, KafkaException
 from headrace.records import compress, crc32c
-from tests.unit.records.conftest import NATIVE, PLAIN
+from tests.support.twins import NATIVE, PLAIN
 from tests.unit.records.samples import tabled, taken, told
 
 from .taker import Taker

@@ -12,7 +12,7 @@ import pytest
 from headrace.errors import CorruptRecordError
 from tests.campaigns.fuzz import campaign, native, seeds
 from tests.campaigns.fuzz.taker import EXTREMES, Taker
-from tests.unit.records.conftest import NATIVE, PLAIN
+from tests.support.twins import NATIVE, PLAIN
 
 PARTS = 4
 

@@ -1,19 +1,5 @@
-"""The native module for tests of it alone."""
+"""The native modules for tests of them alone."""
 
-from __future__ import annotations
+from tests.support.twins import native
 
-import os
-from typing import Any
-
-import pytest
-
-from tests.unit.records.conftest import NATIVE
-
-
-@pytest.fixture
-def native() -> Any:
-    if NATIVE is None:
-        if os.environ.get("CI") == "true":
-            pytest.fail("the native module was not built")
-        pytest.skip("the native module was not built")
-    return NATIVE
+__all__ = ["native"]

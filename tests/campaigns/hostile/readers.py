@@ -18,7 +18,7 @@ from headrace.wire import codec
 from headrace.wire.api import API
 from headrace.wire.frame import decode_request, decode_response
 from headrace.wire.frame_reader import FrameReader
-from tests.unit.records.conftest import NATIVE, PLAIN
+from tests.support.twins import NATIVE, PLAIN
 from tests.unit.records.samples import tabled, taken, told
 
 LIMIT = 1 << 17

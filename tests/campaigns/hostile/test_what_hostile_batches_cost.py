@@ -15,7 +15,7 @@ import pytest
 from headrace.errors import CorruptRecordError, KafkaException
 from headrace.records import GZIP, ZSTD, compress, decompress
 from tests.campaigns.hostile.batches import HEADER, resum
-from tests.unit.records.conftest import NATIVE, PLAIN
+from tests.support.twins import NATIVE, PLAIN
 from tests.unit.records.samples import batch, simple
 
 EMPTY_RECORD = b"\x0c\x00\x00\x00\x01\x01\x00"
@@ -220,8 +220,9 @@ def test_objects_used_as_they_are_not_meant_to_raise_and_do_not_crash(native: An
     assert native
     before = """
 import math
-from headrace.records import ProduceResult
-from headrace.records._native import *
+from headrace.buffers import ProduceResult
+from headrace.buffers._buffer import *
+from headrace.records._batch import *
 
 def filled():
     buffer = RecordAccumulator("t", 4, BufferPool(0, 99999))

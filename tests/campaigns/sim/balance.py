@@ -19,6 +19,7 @@ from uuid import UUID
 
 import pytest
 
+from headrace.buffers import buffer_pool, closed_batch, record_accumulator
 from headrace.errors import KafkaError
 from headrace.machines.cluster.metadata import Cluster, PartitionInfo, TopicInfo
 from headrace.machines.machine import Send
@@ -26,7 +27,6 @@ from headrace.machines.producer.batch_queue import BatchQueues, ProducerBatch
 from headrace.machines.producer.partitioner import PartitionLoadStats
 from headrace.machines.producer.sender import BatchDone, Limits, Sender
 from headrace.machines.producer.sequences import Sequences
-from headrace.records import topic_buffer
 from headrace.types.records import NodeAddress
 from headrace.wire.messages.producer.produce import (
     InitProducerIdRequest,
@@ -100,9 +100,9 @@ class Simulation:
         seed: int = 12345, batch_bytes: int = 16_384, linger_s: float = 0.005, turn_ms: int = 10, **how: Any,
     ) -> None:
         self.now = 100.0
-        monkeypatch.setattr(topic_buffer, "time", SimpleNamespace(
+        monkeypatch.setattr(record_accumulator, "time", SimpleNamespace(
             monotonic=lambda: self.now, time_ns=lambda: int(self.now * 1e9)))
-        monkeypatch.setattr(topic_buffer.ClosedBatch, "seal", _sealed)
+        monkeypatch.setattr(closed_batch.ClosedBatch, "seal", _sealed)
         self.picture = Picture(leaders)
         self.brokers = {number: Broker(each) for number, each in seconds.items()}
         count = len(self.picture.cluster.topics[TOPIC].partitions)
@@ -110,9 +110,9 @@ class Simulation:
         self.expected: list[tuple[int, int]] = [(-1, 0)] * count
         self.placed = [0] * count
         self.reports: dict[int, KafkaError | None] = {}
-        budget = topic_buffer.BufferPool(0, 1 << 40)
-        self.buffer = topic_buffer.RecordAccumulator(
-            TOPIC, count, budget, seed=seed, batch_bytes=batch_bytes, turn_ms=turn_ms)
+        pool = buffer_pool.BufferPool(0, 1 << 40)
+        self.buffer = record_accumulator.RecordAccumulator(
+            TOPIC, count, pool, seed=seed, batch_bytes=batch_bytes, turn_ms=turn_ms)
         buffers: dict[str, Any] = {TOPIC: self.buffer}
         accumulator = BatchQueues(buffers, linger_s, math.inf)
         self.sender = Sender(accumulator, Sequences(True, 1.0, lambda attempt: 0.05), self.picture,

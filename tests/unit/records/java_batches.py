@@ -32,8 +32,7 @@ from headrace.records.header import HEADER_BYTES, BatchInfo
 from headrace.records.legacy.conversion import downgrade, upgrade
 from headrace.records.legacy.message_set_writer import write_message_set
 from headrace.records.record import read_all, wrapped
-
-from .conftest import NATIVE, PLAIN
+from tests.support.twins import NATIVE, PLAIN
 
 VERSIONS = ("4.4.0", "3.9.2")
 """The newest Kafka; and the last that converts down, and still has every format's own classes in use."""

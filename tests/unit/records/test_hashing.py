@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from headrace.records.hashing import PARTITIONERS, crc32c_reference
+from headrace.records.hashing import crc32c_reference
 
 
 @pytest.mark.parametrize(("data", "expected"), [  # RFC 3720, B.4
@@ -53,20 +53,3 @@ def test_hashes_agree_with_librdkafkas(twin: Any) -> None:
         assert twin.fnv1a(key) % count == confluent_kafka.fnv1a(key, count)
         assert twin.crc32(key) % count == confluent_kafka.consistent(key, count)
         assert twin.crc32(key) == zlib.crc32(key)
-
-
-@pytest.mark.parametrize("partitioner", PARTITIONERS)
-@pytest.mark.parametrize("key", [b"key", "schlüssel", b"k" * 100])
-def test_records_with_a_key_go_where_the_partitioner_says(twin: Any, partitioner: str, key: Any) -> None:
-    buffer = twin.RecordAccumulator("topic", 1000, twin.BufferPool(10**6, 10**9), partitioner=partitioner)
-    for _ in range(20):
-        buffer.append(b"value", key)
-    partitions = {opened.partition for opened in buffer.ready(float("inf"))}
-    function, by_lot = PARTITIONERS[partitioner]
-    if by_lot == "always":
-        assert len(partitions) > 1
-    elif by_lot == "any":
-        assert len(partitions) == 1
-    else:
-        assert function is not None
-        assert partitions == {function(key.encode() if isinstance(key, str) else key) % 1000}

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from headrace.buffers.arrow_rows import Rows
 from headrace.cli.producing.sink import Constants, RecordSink
 from headrace.cli.producing.slices import Headers, Places, Slice
 from headrace.client.producer.column_feed import ColumnMapping, records_of
 from headrace.errors import ConfigError
-from headrace.records.columns.arrow import Rows
 
 if TYPE_CHECKING:
     import pyarrow

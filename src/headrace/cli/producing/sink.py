@@ -16,13 +16,13 @@ from itertools import accumulate, repeat
 from typing import Any, Protocol, TypeVar
 
 from headrace import Producer
+from headrace.buffers import RecordAccumulator, append_columns
+from headrace.buffers.column_input import BinaryInput
 from headrace.cli.producing.ledger import Ledger, RowsListener
 from headrace.cli.producing.slices import Headers, Slice
 from headrace.client.producer.producer import calls_of
 from headrace.client.waits import Steps
 from headrace.errors import KafkaError, KafkaException
-from headrace.records import RecordAccumulator, append_columns
-from headrace.records.columns.columns import BinaryInput
 
 __all__ = ["ArrowRows", "Constants", "Enough", "RecordSink", "Stopped"]
 
@@ -42,11 +42,11 @@ class Enough(Exception):
 
 
 class ArrowRows(Protocol):
-    """Rows of Arrow columns (`records.columns.arrow.Rows`)."""
+    """Rows of Arrow columns (`buffers.arrow_rows.Rows`)."""
 
     def __len__(self) -> int: ...
 
-    def append_to(self, topic_buffer: RecordAccumulator, start: int = 0, listener: object = None) -> int:
+    def append_to(self, accumulator: RecordAccumulator, start: int = 0, listener: object = None) -> int:
         """Append rows from `start` on, as many as there is room for."""
         ...
 
@@ -314,7 +314,7 @@ class RecordSink:
 
         def append() -> int:
             try:
-                return rows.append_to(calls.engine.buffers.buffer_of(self._topic), done, listener)
+                return rows.append_to(calls.engine.accumulators.accumulator_of(self._topic), done, listener)
             except (KafkaException, ValueError) as error:
                 errors.append(error.error if isinstance(error, KafkaException) else KafkaError(
                     KafkaError._INVALID_ARG, str(error)))
@@ -339,9 +339,9 @@ class _Columns:
     def __len__(self) -> int:
         return self._count
 
-    def append_to(self, topic_buffer: RecordAccumulator, start: int = 0, listener: object = None) -> int:
+    def append_to(self, accumulator: RecordAccumulator, start: int = 0, listener: object = None) -> int:
         """Append rows from `start` on, as many as there is room for."""
-        return append_columns(topic_buffer, start, self._count, *self._inputs, listener)
+        return append_columns(accumulator, start, self._count, *self._inputs, listener)
 
 
 def _binary(column: list[bytes]) -> BinaryInput:

@@ -12,6 +12,7 @@ from concurrent.futures import Executor
 from contextlib import asynccontextmanager
 from typing import Any
 
+from headrace.buffers import AIOProduceFastPath
 from headrace.client.coroutine_callbacks import started, with_started
 from headrace.client.producer.column_feed import ColumnMapping, ColumnRole, RowsResult
 from headrace.client.producer.interception import Callback, Deliver, resolve
@@ -24,7 +25,7 @@ from headrace.client.waits import LoopWaits, Wait, deadline
 from headrace.config import PRODUCER, Config
 from headrace.errors import KafkaError, KafkaException
 from headrace.machines.producer.transactions import ConsumerGroupMetadata
-from headrace.records import AIOProduceFastPath, Message
+from headrace.records import Message
 from headrace.types.records import Headers, ProducerRecord, RecordMetadata, TopicPartition
 
 __all__ = ["AIOProducer", "AIOTransaction"]
@@ -72,9 +73,9 @@ class AIOProducer:
             engine.deliveries.unheard = functools.partial(_on_unheard, asyncio.get_running_loop())
             calls = self._calls_if_started = ProducerCalls(engine, self._chain, self._waits, serves=lambda: False)
             if type(self).produce is AIOProducer.produce and self._config["on_delivery"] is None:
-                intake = AIOProduceFastPath(calls.entrance.open, self._produce_one, engine.wake, _new_future,
+                fast_path = AIOProduceFastPath(calls.intercepted.open, self._produce_one, engine.wake, _new_future,
                                    lambda: self._run(calls.ease()))
-                self.__dict__["produce"] = intake.produce  # saves Python's frames and a future for each record
+                self.__dict__["produce"] = fast_path.produce  # saves Python's frames and a future for each record
         return self._calls_if_started
 
     @property

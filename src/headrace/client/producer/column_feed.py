@@ -3,7 +3,7 @@
 `ColumnFeed` turns tables into runs of `Rows`; `RowsResult` counts what became of them. Interceptors, and partitioners
 written in Python, must see records: with them rows become `ProducerRecord`s one by one, at the cost of the columns'
 speed. It must not wait: `client.producer.producer_calls` does. pyarrow is imported inside the functions only.
-Read next: `records.columns.arrow.Rows`.
+Read next: `buffers.arrow_rows.Rows`.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from contextlib import contextmanager
 from types import EllipsisType
 from typing import TYPE_CHECKING, Any, Final
 
+from headrace.buffers import RecordAccumulator
+from headrace.buffers.arrow_rows import Rows
 from headrace.client.producer.interception import InterceptedSend, MetadataReport, check_topic
 from headrace.client.producer.reports import IoThreadCallback
 from headrace.client.producer.topics import TopicAccumulators
 from headrace.errors import ConfigError, KafkaError, KafkaException
-from headrace.records import RecordAccumulator
-from headrace.records.columns.arrow import Rows
 from headrace.slotted import slotted
 from headrace.types.records import ProducerRecord, RecordMetadata
 
@@ -229,8 +229,8 @@ class RowReport(MetadataReport, IoThreadCallback):
 
     __slots__ = ("_rows",)
 
-    def __init__(self, entrance: InterceptedSend, record: ProducerRecord, rows: RowsResult) -> None:
-        super().__init__(entrance.chain, record, None)
+    def __init__(self, intercepted: InterceptedSend, record: ProducerRecord, rows: RowsResult) -> None:
+        super().__init__(intercepted.chain, record, None)
         self._rows = rows
 
     def settle(self, metadata: RecordMetadata, error: KafkaError | None) -> None:
@@ -239,7 +239,7 @@ class RowReport(MetadataReport, IoThreadCallback):
 
 
 class RowRange:
-    """Some rows on their way into a topic's buffer."""
+    """Some rows on their way into a topic's accumulator."""
 
     def __init__(self, arrays: dict[str, pyarrow.Array]) -> None:
         self._rows = Rows(arrays.get("key"), arrays.get("value"), arrays.get("partition"), arrays.get("timestamp"),
@@ -251,10 +251,10 @@ class RowRange:
         """Rows that are still to be appended."""
         return len(self._rows) - self.done
 
-    def append_to(self, buffer: RecordAccumulator, teller: object = None) -> int:
+    def append_to(self, accumulator: RecordAccumulator, teller: object = None) -> int:
         """Append what there is room for, after what came before; returns how many rows."""
         try:
-            appended = self._rows.append_to(buffer, self.done, teller)
+            appended = self._rows.append_to(accumulator, self.done, teller)
         except Exception as refused:
             self.done += getattr(refused, "appended", 0)
             raise
@@ -335,7 +335,7 @@ class ColumnFeed:
                     part = batch.slice(first, _PART_ROWS)
                     yield {role: part.column(index) for role, index in found.items()}
 
-    def append(self, part: RowRange, buffers: TopicAccumulators) -> int:
+    def append(self, part: RowRange, accumulators: TopicAccumulators) -> int:
         """Append what there is room for; returns how many rows.
 
         Raises:
@@ -344,7 +344,7 @@ class ColumnFeed:
         """
         before = part.done
         try:
-            return part.append_to(buffers.buffer_of(self.topic), self.report)
+            return part.append_to(accumulators.accumulator_of(self.topic), self.report)
         finally:
             self.accepted += part.done - before
 

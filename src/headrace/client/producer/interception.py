@@ -13,11 +13,12 @@ from concurrent.futures import Future
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
+from headrace.buffers import BufferPool
 from headrace.client.producer.interceptors import InterceptorChain
 from headrace.client.producer.producer_engine import ProducerEngine
 from headrace.client.producer.reports import IoThreadCallback
 from headrace.errors import BufferFullError, KafkaError, KafkaException
-from headrace.records import BufferPool, Message
+from headrace.records import Message
 from headrace.records.message import encode_headers, encode_text
 from headrace.types.records import PARTITION_UA, ProducerRecord, RecordMetadata
 
@@ -116,14 +117,14 @@ class InterceptedSend:
 
     Attributes:
         chain: the same.
-        open: buffers that a face may append to by itself: none when interceptors must see each record.
+        open: accumulators that a face may append to by itself: none when interceptors must see each record.
         produce: `ProducerEngine.produce`, with interceptors if there are any.
     """
 
     def __init__(self, engine: ProducerEngine, chain: InterceptorChain | None) -> None:
         self.chain = chain
         self._engine = engine
-        self.open = engine.buffers.open if chain is None else {}
+        self.open = engine.accumulators.open if chain is None else {}
         self.produce: Callable[..., None] = engine.produce if chain is None else self._produce
         engine.deliveries.has_at_once = engine.deliveries.has_at_once or chain is not None
 
@@ -278,25 +279,25 @@ class FutureReport(MetadataReport, IoThreadCallback):
 
     Args:
         chain, record, callback: as above.
-        budget: counts what the future takes, from `accepted()` until it is resolved.
+        buffer_pool: counts what the future takes, from `accepted()` until it is resolved.
     """
 
-    __slots__ = ("_budget", "future")
+    __slots__ = ("_buffer_pool", "future")
 
     def __init__(self, chain: InterceptorChain | None, record: ProducerRecord, callback: Callback | None,
-                 budget: BufferPool) -> None:
+                 buffer_pool: BufferPool) -> None:
         super().__init__(chain, record, None if callback is None else _logged(callback))
-        self._budget = budget
+        self._buffer_pool = buffer_pool
         self.future: Future[RecordMetadata] = Future()
         self.future.set_running_or_notify_cancel()  # what was sent cannot be taken back
 
     def accepted(self) -> None:
         """The record is on its way: it may even be done by now."""
-        self._budget.release(0, -_FUTURE_BYTES)
+        self._buffer_pool.release(0, -_FUTURE_BYTES)
 
     def settle(self, metadata: RecordMetadata, error: KafkaError | None) -> None:
         """Resolve the future."""
-        self._budget.release(0, _FUTURE_BYTES)
+        self._buffer_pool.release(0, _FUTURE_BYTES)
         if error is None:
             self.future.set_result(metadata)
         else:

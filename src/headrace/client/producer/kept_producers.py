@@ -58,7 +58,7 @@ class _Kept:
 
     def is_good(self) -> bool:
         """Whether it may be used again; asks brokers unless they said so a moment ago."""
-        if not self.engine.buffers.is_taking:
+        if not self.engine.accumulators.is_taking:
             return False
         if _clock() - self.confirmed_at >= _FRESH_S:
             self.confirmed_at = _clock()
@@ -67,7 +67,7 @@ class _Kept:
 
     def may_be_kept(self) -> bool:
         """Whether it has delivered everything, can go on, and is young."""
-        return not len(self.producer) and self.engine.buffers.is_taking and _clock() - self.made_at < _OLD_S
+        return not len(self.producer) and self.engine.accumulators.is_taking and _clock() - self.made_at < _OLD_S
 
 
 class KeptProducers:
@@ -172,7 +172,7 @@ async def _confirm(engine: ProducerEngine) -> bool:
         now = await client.wait_for_metadata(lambda cluster: cluster.topics is not before, _ANSWER_S)
     except KafkaException:
         return False
-    return all(_is_same(before.get(topic), now.topics.get(topic)) for topic in engine.buffers.all)
+    return all(_is_same(before.get(topic), now.topics.get(topic)) for topic in engine.accumulators.all)
 
 
 def _is_same(before: TopicInfo | None, now: TopicInfo | None) -> bool:

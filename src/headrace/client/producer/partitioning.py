@@ -11,13 +11,13 @@ import operator
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+from headrace.buffers import RecordAccumulator
 from headrace.config import Config, is_by_lot
 from headrace.errors import KafkaError, KafkaException
 from headrace.machines.cluster.metadata import Metadata
 from headrace.machines.machine import Machine
 from headrace.machines.producer.batch_queue import BatchQueues
 from headrace.machines.producer.partitioner import PartitionLoadStats
-from headrace.records import RecordAccumulator
 from headrace.records.message import encode_text
 
 __all__ = ["Choice", "balance_of", "choice_of"]
@@ -34,13 +34,13 @@ def choice_of(partitioner: str | Callable[..., Any]) -> Choice | None:
 
 
 def balance_of(
-    config: Config, buffers: Mapping[str, RecordAccumulator], accumulator: BatchQueues, metadata: Metadata
+    config: Config, accumulators: Mapping[str, RecordAccumulator], batch_queues: BatchQueues, metadata: Metadata
 ) -> list[Machine]:
     """Who weighs a producer's partitions; nobody if its partitioner leaves no record to chance."""
     if not is_by_lot(config["partitioner"]):
         return []
     return [PartitionLoadStats(
-        buffers, accumulator, metadata, adaptive=config["partitioner.adaptive.partitioning.enable"],
+        accumulators, batch_queues, metadata, adaptive=config["partitioner.adaptive.partitioning.enable"],
         patience_s=config.seconds("partitioner.availability.timeout.ms"),
         rack=config["client.rack"] if config["partitioner.rack.aware"] else "")]
 

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future
 from typing import Any
 
+from headrace.buffers import ProduceFastPath
 from headrace.client.cluster_metadata import ClusterMetadata
 from headrace.client.producer.column_feed import ColumnMapping, ColumnRole, RowsResult, StoredRows
 from headrace.client.producer.interception import Callback
@@ -25,7 +26,7 @@ from headrace.config import PRODUCER, Config
 from headrace.errors import BufferFullError, KafkaError
 from headrace.machines.producer.transactions import ConsumerGroupMetadata
 from headrace.net.thread import loop_thread
-from headrace.records import Message, ProduceFastPath
+from headrace.records import Message
 from headrace.types.records import Headers, ProducerRecord, RecordMetadata, TopicPartition
 
 __all__ = ["Producer", "Transaction", "calls_of"]
@@ -73,11 +74,11 @@ class Producer:
         self._calls = ProducerCalls(engine, chain, waits, serves=lambda: True)
         self._polled_for = 0  # records under way at the last `poll(0)` that had nothing to call
         self._full_at: tuple[int, int] | None = None  # what waited when `produce()` found no room
-        wake = Backpressure(engine.wake, engine.budget, waits.thread.is_here).wake
-        intake = ProduceFastPath(self._calls.entrance.open, self._produce_unusual, wake, checked["on_delivery"])
-        self._produce = intake.produce
+        wake = Backpressure(engine.wake, engine.buffer_pool, waits.thread.is_here).wake
+        fast_path = ProduceFastPath(self._calls.intercepted.open, self._produce_unusual, wake, checked["on_delivery"])
+        self._produce = fast_path.produce
         if type(self).produce is Producer.produce:
-            self.__dict__["produce"] = intake.produce  # saves a Python frame for each record
+            self.__dict__["produce"] = fast_path.produce  # saves a Python frame for each record
 
     def produce(
         self,
@@ -117,7 +118,7 @@ class Producer:
         """A record that is not simply appended; `poll()` learns when there was no room for it."""
         before = self._calls.load()
         try:
-            self._calls.entrance.produce(*arguments)
+            self._calls.intercepted.produce(*arguments)
         except BufferFullError:
             self._full_at = before
             raise
@@ -252,7 +253,7 @@ class Producer:
         """
         engine, deliveries = self._engine, self._engine.deliveries
         if timeout == 0 and not engine.closed:  # as many call it behind each record: that costs next to nothing
-            served, under_way = deliveries.serve(), engine.budget.messages
+            served, under_way = deliveries.serve(), engine.buffer_pool.messages
             if served or not under_way or under_way != self._polled_for:
                 self._polled_for = under_way
                 return served

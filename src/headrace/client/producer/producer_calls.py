@@ -13,6 +13,7 @@ from collections.abc import Callable, Coroutine, Iterable, Iterator
 from concurrent.futures import Future
 from typing import Any, Generic, TypeVar
 
+from headrace.buffers import BufferPool
 from headrace.client.cluster_metadata import ClusterMetadata
 from headrace.client.producer.column_feed import ColumnFeed, ColumnMapping, RowRange, RowReport, RowsResult, records_of
 from headrace.client.producer.interception import (
@@ -37,7 +38,6 @@ from headrace.client.producer.transaction_calls import TransactionCalls, not_con
 from headrace.client.waits import TURN, LoopWaits, Steps, ThreadWaits, Wait, deadline, seconds
 from headrace.errors import BufferFullError, ClientClosedError, KafkaError, KafkaException
 from headrace.machines.producer.transactions import ConsumerGroupMetadata, Operation
-from headrace.records import BufferPool
 from headrace.slotted import replace
 from headrace.types.records import ProducerRecord, RecordMetadata, TopicPartition
 
@@ -65,7 +65,7 @@ class ProducerCalls(Generic[W]):
         waits: the same.
         serves: the same; others may take it over.
         serve_last: called when nothing more will come, for the callbacks that are left.
-        entrance: where records come in: interceptors, then the engine.
+        intercepted: where records come in: interceptors, then the engine.
         record_ids: for records that `send()` is given without one; None leaves them as they are.
     """
 
@@ -75,12 +75,12 @@ class ProducerCalls(Generic[W]):
         self.waits: W = waits
         self.serves = serves
         self.serve_last: Callable[[], object] = self._serve
-        self.entrance = InterceptedSend(engine, chain)
+        self.intercepted = InterceptedSend(engine, chain)
         self.record_ids: Iterator[int] | None = None
 
     def load(self) -> tuple[int, int]:
         """Records and bytes that wait for delivery."""
-        return self.engine.budget.messages, self.engine.budget.bytes
+        return self.engine.buffer_pool.messages, self.engine.buffer_pool.bytes
 
     def expiry(self) -> float:
         """When a wait that begins now ends (max.block.ms), in monotonic seconds."""
@@ -104,7 +104,7 @@ class ProducerCalls(Generic[W]):
             KafkaException: the topic cannot be used, or the brokers say that they do not have it.
         """
         watch = TopicWatch(self.waits.tell)
-        if not self.engine.buffers.await_topic(topic, watch):
+        if not self.engine.accumulators.await_topic(topic, watch):
             return True
         yield Wait(watch.is_done, until)
         if watch.error is not None:
@@ -139,13 +139,13 @@ class ProducerCalls(Generic[W]):
             if engine.closed and not spared:
                 return True
             has_room = self.load() != before
-            return engine.deliveries.pending or (has_room and engine.budget.is_roomy) if rows else has_room
+            return engine.deliveries.pending or (has_room and engine.buffer_pool.is_roomy) if rows else has_room
 
         return Wait(happened, until)
 
     def ease(self) -> Steps[None]:
         """Wait a moment for brokers that the records are far ahead of."""
-        yield Wait(lambda: not self.engine.budget.is_far_ahead, time.monotonic() + _EASE_S)
+        yield Wait(lambda: not self.engine.buffer_pool.is_far_ahead, time.monotonic() + _EASE_S)
 
     def append(self, arguments: Arguments, report: Deliver | None, until: float = math.inf) -> Iterable[Wait]:
         """Append a record as soon as there is room. Without a generator where there is room at once.
@@ -197,7 +197,7 @@ class ProducerCalls(Generic[W]):
             if appended:
                 return appended
             if time.monotonic() >= until:
-                raise still_full(engine.budget.messages, engine.config.seconds("max.block.ms"))
+                raise still_full(engine.buffer_pool.messages, engine.config.seconds("max.block.ms"))
             engine.relieve()
             yield self.room(before, until, rows=True)
             self._serve()
@@ -206,19 +206,19 @@ class ProducerCalls(Generic[W]):
 
     def produce(self, arguments: Arguments, report: Deliver | None) -> Iterable[Wait]:
         """Append a record, waiting while the buffer is full. Interceptors see it first."""
-        return (self.append if self.entrance.chain is None else self._produce_intercepted)(arguments, report)
+        return (self.append if self.intercepted.chain is None else self._produce_intercepted)(arguments, report)
 
     def _produce_intercepted(self, arguments: Arguments, report: Deliver | None) -> Iterator[Wait]:
-        entrance = self.entrance
-        arguments, record_id = entrance.intercept(arguments)
-        with entrance.refusals(arguments, record_id):
-            yield from self.append(arguments, entrance.reporting(report, record_id))
+        intercepted = self.intercepted
+        arguments, record_id = intercepted.intercept(arguments)
+        with intercepted.refusals(arguments, record_id):
+            yield from self.append(arguments, intercepted.reporting(report, record_id))
 
     def produce_reported(self, arguments: Arguments, report: Deliver) -> Steps[None]:
         """`produce`, where what is wrong with the record itself is not raised, but told to its report."""
         try:
             yield from self.produce(arguments, report)
-            if arguments[0] not in self.engine.buffers.all:
+            if arguments[0] not in self.engine.accumulators.all:
                 yield TURN  # else the loop would never hear of the topic
         except KafkaException as refused:
             if refused.error not in _OF_THE_RECORD:
@@ -257,7 +257,7 @@ class ProducerCalls(Generic[W]):
                 continue
             try:
                 if wanted is None:
-                    self.entrance.produce(*arguments, callback)
+                    self.intercepted.produce(*arguments, callback)
                 else:
                     yield from self.produce(arguments, wanted(callback))
                 accepted += 1
@@ -271,7 +271,7 @@ class ProducerCalls(Generic[W]):
     def send(self, record: ProducerRecord, callback: Callback | None) -> Steps[Future[RecordMetadata]]:
         """`Producer.send`: the future is resolved on the loop."""
         accepted = self._accept(record)
-        report = FutureReport(self.entrance.chain, accepted, callback, self.engine.budget)
+        report = FutureReport(self.intercepted.chain, accepted, callback, self.engine.buffer_pool)
         self.engine.deliveries.has_at_once = True
         yield from self._put(accepted, report, knows_topic=True)
         report.accepted()
@@ -280,7 +280,7 @@ class ProducerCalls(Generic[W]):
     def send_and_wait(self, record: ProducerRecord) -> Steps[RecordMetadata]:
         """`KafkaSyncProducer.send`: also wait until the record is stored."""
         accepted = self._accept(record)
-        report = FutureReport(self.entrance.chain, accepted, None, self.engine.budget)
+        report = FutureReport(self.intercepted.chain, accepted, None, self.engine.buffer_pool)
         self.engine.deliveries.has_at_once = True
         yield from self._put(accepted, report)
         report.accepted()
@@ -291,7 +291,7 @@ class ProducerCalls(Generic[W]):
                   callback: Callback | None) -> Steps[asyncio.Future[RecordMetadata]]:
         """`AIOProducer.send`: resolve a future of the loop where reports are served."""
         accepted = self._accept(record)
-        report = LoopFutureReport(self.entrance.chain, accepted, callback, future)
+        report = LoopFutureReport(self.intercepted.chain, accepted, callback, future)
         yield from self._put(accepted, report, knows_topic=True)
         return future
 
@@ -304,8 +304,8 @@ class ProducerCalls(Generic[W]):
             waits: wait for room as long as it takes; else there is room at once, or never.
         """
         accepted = self._accept(record)
-        report, arguments = MetadataReport(self.entrance.chain, accepted, callback), arguments_of(accepted)
-        with self.entrance.refusals(arguments, accepted.record_id):
+        report, arguments = MetadataReport(self.intercepted.chain, accepted, callback), arguments_of(accepted)
+        with self.intercepted.refusals(arguments, accepted.record_id):
             try:
                 check_record(accepted)
                 yield from self.append(arguments, report, math.inf if waits else -math.inf)
@@ -320,7 +320,7 @@ class ProducerCalls(Generic[W]):
                 self._tell(report, accepted, refused.error)
 
     def _accept(self, record: Any) -> ProducerRecord:
-        accepted = self.entrance.accept(record)
+        accepted = self.intercepted.accept(record)
         if self.record_ids is None or accepted.record_id is not None:
             return accepted
         return replace(accepted, record_id=next(self.record_ids))
@@ -328,9 +328,9 @@ class ProducerCalls(Generic[W]):
     def _put(self, record: ProducerRecord, report: Deliver, *, knows_topic: bool = False) -> Steps[None]:
         """Append a record of `send()`, of a topic that is to be known first, if so wanted."""
         arguments, until = arguments_of(record), self.expiry()
-        with self.entrance.refusals(arguments, record.record_id):
+        with self.intercepted.refusals(arguments, record.record_id):
             check_record(record)
-            if knows_topic and record.topic not in self.engine.buffers.all and self.waits.may_wait():
+            if knows_topic and record.topic not in self.engine.accumulators.all and self.waits.may_wait():
                 yield from self.topic_known(record.topic, until)
             yield from self.append(arguments, report, until)
 
@@ -342,10 +342,10 @@ class ProducerCalls(Generic[W]):
         if not self.waits.may_wait():
             raise RuntimeError("columns wait for room: do not send them from callbacks that must not wait")
         engine, feed = self.engine, ColumnFeed(topic, roles, report)
-        by_rows = self.entrance.chain is not None or engine.buffers.by_function
+        by_rows = self.intercepted.chain is not None or engine.accumulators.by_function
         engine.deliveries.has_at_once |= by_rows
         with feed.accepting():
-            if topic not in engine.buffers.all:
+            if topic not in engine.accumulators.all:
                 yield from self.topic_known(topic, self.expiry())
             for arrays in feed.arrays(tables):
                 yield from (self._records_of(feed, arrays) if by_rows else self._rows_of(feed, RowRange(arrays)))
@@ -353,15 +353,15 @@ class ProducerCalls(Generic[W]):
 
     def _records_of(self, feed: ColumnFeed, arrays: dict[str, Any]) -> Steps[None]:
         for record in records_of(feed.topic, arrays):
-            accepted = self.entrance.accept(record)
+            accepted = self.intercepted.accept(record)
             arguments = arguments_of(accepted)
-            with self.entrance.refusals(arguments, accepted.record_id):
-                yield from self.append(arguments, RowReport(self.entrance, accepted, feed.report), self.expiry())
+            with self.intercepted.refusals(arguments, accepted.record_id):
+                yield from self.append(arguments, RowReport(self.intercepted, accepted, feed.report), self.expiry())
             feed.accepted += 1
 
     def _rows_of(self, feed: ColumnFeed, part: RowRange) -> Steps[None]:
         while part.left:
-            yield from self.append_rows(lambda: feed.append(part, self.engine.buffers), self.expiry())
+            yield from self.append_rows(lambda: feed.append(part, self.engine.accumulators), self.expiry())
             yield from self.ease()
 
     # Reports, and the end
@@ -379,7 +379,7 @@ class ProducerCalls(Generic[W]):
             return deliveries.pending or engine.closed or (full_at is not None and self.load() != full_at)
 
         until = deadline(timeout)
-        watched = engine.budget.messages and timeout is not None and 0 < timeout < _SHORT_S
+        watched = engine.buffer_pool.messages and timeout is not None and 0 < timeout < _SHORT_S
         return Wait(happened, until, until if watched else 0.0)
 
     def flush(self, until: float) -> Steps[int]:
@@ -426,7 +426,7 @@ class ProducerCalls(Generic[W]):
             try:
                 self.serve_last()
             finally:
-                self.entrance.close()
+                self.intercepted.close()
 
     # Transactions
 
@@ -490,20 +490,20 @@ class Backpressure:
 
     Args:
         wake: wakes the loop.
-        budget: knows who is far ahead.
+        buffer_pool: knows who is far ahead.
         on_loop: true on the loop's own thread, which never rests.
     """
 
-    def __init__(self, wake: Callable[[], None], budget: BufferPool, on_loop: Callable[[], bool]) -> None:
-        self._wake, self._budget, self._on_loop = wake, budget, on_loop
+    def __init__(self, wake: Callable[[], None], buffer_pool: BufferPool, on_loop: Callable[[], bool]) -> None:
+        self._wake, self._buffer_pool, self._on_loop = wake, buffer_pool, on_loop
         self._rested_at = 0.0
 
     def wake(self) -> None:
         """There is something to send, or to wait for."""
         self._wake()
-        if self._budget.is_far_ahead and not self._on_loop():
+        if self._buffer_pool.is_far_ahead and not self._on_loop():
             now = time.monotonic()
             last = now + min(4 * (now - self._rested_at), _REST_S) - _NAP_S
-            while self._budget.is_far_ahead and (now := time.monotonic()) < last + 1e-6:
+            while self._buffer_pool.is_far_ahead and (now := time.monotonic()) < last + 1e-6:
                 time.sleep(_NAP_S)
                 self._rested_at = now + _NAP_S

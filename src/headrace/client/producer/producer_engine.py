@@ -18,6 +18,7 @@ import weakref
 from collections.abc import Callable
 from typing import Any
 
+from headrace.buffers import BufferPool
 from headrace.client.core import ClientCore
 from headrace.client.producer.partitioning import balance_of
 from headrace.client.producer.reports import DeliveryReportQueue
@@ -35,7 +36,7 @@ from headrace.machines.producer.sequences import Sequences
 from headrace.machines.producer.transactional_sequences import TransactionalSequences
 from headrace.machines.producer.transactions import TransactionFailed
 from headrace.net.timers import jitter
-from headrace.records import CODEC_NAMES, BufferPool, compress
+from headrace.records import CODEC_NAMES, compress
 
 __all__ = ["ProducerEngine"]
 
@@ -52,9 +53,9 @@ class ProducerEngine:
 
     Attributes:
         client: its machines run there.
-        wake: tells the loop that a batch became ready; for faces that append to `buffers.open` themselves.
-        buffers: buffers by topic; its `open` is the fast way for `produce()`.
-        budget: what waits, from `produce()` to the report.
+        wake: tells the loop that a batch became ready; for faces that append to `accumulators.open` themselves.
+        accumulators: accumulators by topic; its `open` is the fast way for `produce()`.
+        buffer_pool: what waits, from `produce()` to the report.
         deliveries: reports to be served.
         statistics: what the producer can say about itself.
         transactions: None without a `transactional.id`.
@@ -63,9 +64,10 @@ class ProducerEngine:
 
     def __init__(self, config: Config, on_change: Callable[[], None], *, same_thread: bool = False) -> None:
         self.config = config
-        self.budget = BufferPool(config["queue.buffering.max.messages"], config["queue.buffering.max.kbytes"] * 1024)
-        self.deliveries = DeliveryReportQueue(self.budget, config["delivery.report.only.error"], on_change)
-        self.buffers = TopicAccumulators(config, self.budget, self._want_topic)
+        self.buffer_pool = BufferPool(
+            config["queue.buffering.max.messages"], config["queue.buffering.max.kbytes"] * 1024)
+        self.deliveries = DeliveryReportQueue(self.buffer_pool, config["delivery.report.only.error"], on_change)
+        self.accumulators = TopicAccumulators(config, self.buffer_pool, self._want_topic)
         self.closed = self.forked = False
         self._flushes: list[None] = []
         codec, level = CODEC_NAMES.index(config["compression.type"]), config["compression.level"]
@@ -78,18 +80,19 @@ class ProducerEngine:
         self._driver = self.client.driver
         self._loop = asyncio.get_running_loop()
         self._topic_timer: asyncio.TimerHandle | None = None
-        self._accumulator = BatchQueues(
-            self.buffers.all, config.seconds("linger.ms"), config.seconds("message.timeout.ms") or math.inf,
+        self._batch_queues = BatchQueues(
+            self.accumulators.all, config.seconds("linger.ms"), config.seconds("message.timeout.ms") or math.inf,
             codec, level)
-        self._accumulator.flushing = self._flushes
+        self._batch_queues.flushing = self._flushes
         self.transactions = (
-            TransactionCalls(config, self.client, self.buffers) if config["transactional.id"] else None)
+            TransactionCalls(config, self.client, self.accumulators) if config["transactional.id"] else None)
         self.statistics = ProducerStatistics(
             config, self.client.metadata, self._driver, self.deliveries.add_notice, self.deliveries.waiting,
-            budget=self.budget, accumulator=self._accumulator)
+            buffer_pool=self.buffer_pool, batch_queues=self._batch_queues)
         self._sender = self._make_sender()
         self.wake = self._driver.stirrer(self._sender) if same_thread else self._driver.waker(self._sender)
-        for machine in (self._sender, *balance_of(config, self.buffers.all, self._accumulator, self.client.metadata)):
+        balance = balance_of(config, self.accumulators.all, self._batch_queues, self.client.metadata)
+        for machine in (self._sender, *balance):
             self._driver.add(machine)
         if self.transactions is not None:
             self.transactions.start(self._sender, self.purge)
@@ -108,30 +111,30 @@ class ProducerEngine:
         machine = self.transactions.machine if self.transactions is not None else None
         sequences = Sequences(config["enable.idempotence"], limits.request_timeout_s, backoff)
         return Sender(
-            self._accumulator, TransactionalSequences(machine) if machine is not None else sequences,
+            self._batch_queues, TransactionalSequences(machine) if machine is not None else sequences,
             self.client.metadata, limits, backoff, machine)
 
     def __len__(self) -> int:
-        return self.budget.messages + len(self.deliveries)
+        return self.buffer_pool.messages + len(self.deliveries)
 
     # Out: the caller's thread
 
     def produce(
         self, topic: str, value: Any, key: Any, partition: int, timestamp_ms: int, headers: Any, callback: Any
     ) -> None:
-        """Append a record to its topic's buffer, and wake the loop if a batch became ready.
+        """Append a record to its topic's accumulator, and wake the loop if a batch became ready.
 
         Raises:
             BufferFullError: too much waits already.
             ClientClosedError: the producer is closed.
             KafkaException: the record cannot be stored anywhere.
         """
-        buffer = self.buffers.open.get(topic)
+        accumulator = self.accumulators.open.get(topic)
         try:
-            if buffer is not None:
-                woken = buffer.append(value, key, partition, timestamp_ms, headers, callback)
+            if accumulator is not None:
+                woken = accumulator.append(value, key, partition, timestamp_ms, headers, callback)
             else:
-                woken = self.buffers.append(topic, value, key, partition, timestamp_ms, headers, callback)
+                woken = self.accumulators.append(topic, value, key, partition, timestamp_ms, headers, callback)
         except BufferFullError:
             self.relieve()
             raise
@@ -139,8 +142,8 @@ class ProducerEngine:
             self.wake()
 
     def relieve(self) -> None:
-        """The budget is used up: send what there is, without lingering."""
-        self._accumulator.hurry = True
+        """The pool is used up: send what there is, without lingering."""
+        self._batch_queues.hurry = True
         self.wake()
 
     def _want_topic(self, topic: str) -> None:
@@ -180,30 +183,30 @@ class ProducerEngine:
         elif isinstance(event, MetadataChanged):
             self._open_topics()
         elif isinstance(event, MetadataFailed):
-            self._fail(self.buffers.drop(event.error))
+            self._fail(self.accumulators.drop(event.error))
         elif isinstance(event, ProducerFailed):
-            self.buffers.refuse(FatalError(event.error))
-            self._fail(self.buffers.drop(event.error))
+            self.accumulators.refuse(FatalError(event.error))
+            self._fail(self.accumulators.drop(event.error))
             self.client.on_error(event.error)
         elif self.transactions is not None:
             self.transactions.on_event(event)
             if isinstance(event, TransactionFailed):
-                self._fail(self.buffers.drop(event.error))
+                self._fail(self.accumulators.drop(event.error))
                 self._sender.fail_on(event.error if event.error.fatal() else None)
                 self._driver.wake()
 
     def _open_topics(self) -> None:
         """Records of topics that are known by now leave their waiting place; some fail; the rest is timed."""
-        opened = len(self.buffers.all)
-        self._fail(self.buffers.on_cluster(self.client.metadata.cluster))
-        expired = self.buffers.expired(time.monotonic(), self.client.metadata.last_error)
+        opened = len(self.accumulators.all)
+        self._fail(self.accumulators.on_cluster(self.client.metadata.cluster))
+        expired = self.accumulators.expired(time.monotonic(), self.client.metadata.last_error)
         self._fail(expired)
         self.client.metadata.unwant({record.message.topic() or "" for record in expired})
-        if len(self.buffers.all) > opened:
+        if len(self.accumulators.all) > opened:
             self._driver.wake()
         if self._topic_timer is not None:
             self._topic_timer.cancel()
-        deadline = self.buffers.deadline()
+        deadline = self.accumulators.deadline()
         self._topic_timer = None if deadline is None else self._loop.call_later(
             max(deadline - time.monotonic(), 0.0) + 0.001, self._open_topics)
 
@@ -224,7 +227,7 @@ class ProducerEngine:
         flying = KafkaError(KafkaError._PURGE_INFLIGHT, maybe_applied=True) if in_flight else None
         self._sender.purge(queued, flying)
         if queued is not None:
-            self._fail(self.buffers.drop(queued))
+            self._fail(self.accumulators.drop(queued))
         self._driver.wake()
         for event in self._sender.events():
             self._on_event(event)
@@ -233,7 +236,7 @@ class ProducerEngine:
         """Take no more records; from callbacks still, if they are waited for. Callable from any thread."""
         self.closed = True
         spares = self.deliveries.in_callback if spare_callbacks and self.transactions is None else nowhere
-        self.buffers.refuse(producer_closed(), spares)
+        self.accumulators.refuse(producer_closed(), spares)
 
     async def close(self) -> None:
         """Stop; what is not delivered is reported as purged."""
@@ -255,7 +258,7 @@ class ProducerEngine:
     def after_fork(self) -> None:
         """In a forked child: there is no loop, no connection, and nothing that may be sent."""
         self.closed = self.forked = True
-        self.buffers.after_fork(ClientClosedError(_FORKED))
+        self.accumulators.after_fork(ClientClosedError(_FORKED))
 
 
 _ENGINES: weakref.WeakSet[ProducerEngine] = weakref.WeakSet()

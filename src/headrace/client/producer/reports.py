@@ -2,7 +2,7 @@
 
 Callbacks that are `IoThreadCallback` do not wait for that: the loop calls them when their batch is done.
 
-A record counts against the budget until its report is served, or, without a callback, until its batch is done. It must
+A record counts in the `BufferPool` until its report is served, or, without a callback, until its batch is done. It must
 not know sockets or asyncio. Read next: `client.producer.producer`, which serves them in `poll()`.
 """
 
@@ -16,10 +16,11 @@ from collections.abc import Callable, Iterator
 from operator import length_hint
 from typing import Any, Protocol
 
+from headrace.buffers import BufferPool, ProduceResult
 from headrace.client.producer.topics import FailedRecord
 from headrace.errors import KafkaError
 from headrace.machines.producer.sender import BatchDone
-from headrace.records import BufferPool, Message, ProduceResult
+from headrace.records import Message
 from headrace.slotted import slotted
 
 __all__ = ["IoThreadCallback", "DeliveryReportQueue", "ReportListener"]
@@ -51,9 +52,9 @@ class DeliveryReportQueue:
     """The queue of reports of one producer.
 
     Args:
-        budget: released as records are done.
+        buffer_pool: released as records are done.
         only_errors: `delivery.report.only.error`.
-        on_change: called on the loop when a report came or the budget shrank.
+        on_change: called on the loop when a report came or the pool shrank.
 
     Attributes:
         only_errors: drop the reports of delivered records.
@@ -63,8 +64,8 @@ class DeliveryReportQueue:
         on_served: called, on the thread that serves, when that made room, and when its last callback has returned.
     """
 
-    def __init__(self, budget: BufferPool, only_errors: bool, on_change: Callable[[], None]) -> None:
-        self._budget = budget
+    def __init__(self, buffer_pool: BufferPool, only_errors: bool, on_change: Callable[[], None]) -> None:
+        self._buffer_pool = buffer_pool
         self.only_errors = only_errors
         self.has_at_once = False
         self._on_change = on_change
@@ -77,7 +78,7 @@ class DeliveryReportQueue:
         self._callers: set[int] = set()  # threads that are calling callbacks
 
     def __len__(self) -> int:
-        """Records whose callback is to be called and that the budget does not count any more."""
+        """Records whose callback is to be called and that the pool does not count any more."""
         return sum(length_hint(run.pairs) for run in self._runs)
 
     def waiting(self) -> int:
@@ -117,11 +118,11 @@ class DeliveryReportQueue:
             self.lost = self.lost or done.error
         elif self.has_at_once:
             waits = self._report_at_once(done, now) and waits
-        self._budget.answer(opened.data_bytes)
+        self._buffer_pool.answer(opened.data_bytes)
         if waits:
             self._batches.append((done, now))
         else:
-            self._budget.release(opened.count, opened.cost_bytes)
+            self._buffer_pool.release(opened.count, opened.cost_bytes)
         self._on_change()
 
     def _report_at_once(self, done: BatchDone, now: float) -> bool:
@@ -151,7 +152,7 @@ class DeliveryReportQueue:
 
     def _let_go(self, failed: FailedRecord) -> None:
         if failed.cost_bytes is not None:
-            self._budget.release(1, failed.cost_bytes)
+            self._buffer_pool.release(1, failed.cost_bytes)
 
     def add_notice(self, callback: Callable[..., Any], *arguments: Any) -> None:
         """Another callback to be called where reports are served (`error_cb`)."""
@@ -221,7 +222,7 @@ class DeliveryReportQueue:
         if self.has_at_once:
             reports = iter([report for report in reports if not isinstance(report[0], IoThreadCallback)])
         self._runs.append(_Run(done.error, reports))
-        self._budget.release(opened.count, opened.cost_bytes)
+        self._buffer_pool.release(opened.count, opened.cost_bytes)
         self.on_served()
 
 

@@ -1,7 +1,7 @@
-"""Where `produce()` puts records: the buffer of each topic, and a queue for topics that are not known yet.
+"""Where `produce()` puts records: the accumulator of each topic, and a queue for topics that are not known yet.
 
 `open` is read without a lock by `produce()`. The first records of a topic wait here until metadata says how many
-partitions it has; they count against the same budget, and fail when the topic does not turn up.
+partitions it has; they count against the same `BufferPool`, and fail when the topic does not turn up.
 
 It must not know the sender or the wire. Read next: `client.producer.producer_engine`.
 """
@@ -16,14 +16,15 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any
 
+from headrace.buffers import CALLBACK_BYTES, BufferPool, RecordAccumulator
+from headrace.buffers.record_accumulator import no_partition
 from headrace.client.producer.partitioning import choice_of
 from headrace.config import Config
 from headrace.errors import BufferFullError, ClientClosedError, KafkaError, KafkaException
 from headrace.machines.cluster.metadata import Cluster, TopicInfo
 from headrace.machines.machine import because
-from headrace.records import CALLBACK_BYTES, BufferPool, Message, RecordAccumulator
+from headrace.records import Message
 from headrace.records.message import encode_headers, encode_text
-from headrace.records.topic_buffer import no_partition
 from headrace.slotted import slotted
 from headrace.types.records import PARTITION_UA, TIMESTAMP_CREATE_TIME
 
@@ -83,25 +84,25 @@ class _Waiting:
 
 
 class TopicAccumulators:
-    """The buffers of one producer.
+    """The accumulators of one producer.
 
     Args:
         config: the producer's properties.
-        budget: counts every record from `produce()` to its report.
+        buffer_pool: counts every record from `produce()` to its report.
         want_topic: called, in the thread of `produce()`, for each topic that is not known yet.
 
     Attributes:
-        open: buffers by topic that take records from anybody; empty once the producer is closed, and always when a
+        open: accumulators by topic that take records from anybody; empty once the producer is closed, and always when a
             Python function chooses the partitions.
-        all: buffers by topic that may hold records.
+        all: accumulators by topic that may hold records.
         by_function: a Python function chooses the partitions; it must see each record.
     """
 
-    def __init__(self, config: Config, budget: BufferPool, want_topic: Callable[[str], None]) -> None:
+    def __init__(self, config: Config, buffer_pool: BufferPool, want_topic: Callable[[str], None]) -> None:
         self.open: dict[str, RecordAccumulator] = {}
         self.all: dict[str, RecordAccumulator] = {}
         self._config = config
-        self._budget = budget
+        self._buffer_pool = buffer_pool
         self._want_topic = want_topic
         self._waiting: dict[str, deque[_Waiting]] = {}
         self._lock = threading.Lock()
@@ -125,13 +126,13 @@ class TopicAccumulators:
             raise TypeError(f"topic must be str, not {type(topic).__name__}")
         with self._lock:
             self._check_taking()
-            buffer = self.all.get(topic)
-            if buffer is None:
+            accumulator = self.all.get(topic)
+            if accumulator is None:
                 self._wait(topic, self._accept(topic, value, key, partition, timestamp_ms, headers, callback))
                 return 0
         if partition == PARTITION_UA and self._choose is not None:
-            partition = self._choose(topic, key, value, buffer.partition_count)
-        return buffer.append(value, key, partition, timestamp_ms, headers, callback)
+            partition = self._choose(topic, key, value, accumulator.partition_count)
+        return accumulator.append(value, key, partition, timestamp_ms, headers, callback)
 
     def await_topic(self, topic: str, callback: Callable[[KafkaError | None, Message | None], Any]) -> bool:
         """Have something called, on the loop, as soon as a topic is known, or cannot be used.
@@ -146,18 +147,18 @@ class TopicAccumulators:
             self._wait(topic, _Waiting(None, None, -1, 0, None, callback, None, time.monotonic()))
             return True
 
-    def buffer_of(self, topic: str) -> RecordAccumulator:
-        """The buffer of a topic that is known, for those that append to it by themselves.
+    def accumulator_of(self, topic: str) -> RecordAccumulator:
+        """The accumulator of a topic that is known, for those that append to it by themselves.
 
         Raises:
             KafkaException: no records are taken.
         """
-        buffer = self.open.get(topic)
-        if buffer is None:
+        accumulator = self.open.get(topic)
+        if accumulator is None:
             with self._lock:
                 self._check_taking()
-            buffer = self.all[topic]
-        return buffer
+            accumulator = self.all[topic]
+        return accumulator
 
     def _wait(self, topic: str, record: _Waiting) -> None:
         queue = self._waiting.get(topic)
@@ -186,20 +187,20 @@ class TopicAccumulators:
                 KafkaError.MSG_SIZE_TOO_LARGE, f"a record of {size} bytes for {topic} is larger than "
                 f"message.max.bytes ({self._config['message.max.bytes']})"))
         cost = size + _WAITING_BYTES + (CALLBACK_BYTES if callback is not None else 0)
-        if not self._budget.take(1, cost):
+        if not self._buffer_pool.take(1, cost):
             raise BufferFullError(
-                f"Local: Queue full: {self._budget.messages} messages wait for delivery, topic {topic} is not known "
-                "yet; call poll() and try again, or raise queue.buffering.max.messages")
+                f"Local: Queue full: {self._buffer_pool.messages} messages wait for delivery, topic {topic} is not "
+                "known yet; call poll() and try again, or raise queue.buffering.max.messages")
         stamp = timestamp_ms or time.time_ns() // 1_000_000
         copied = [(name.decode(), content) for name, content in pairs] or None
         return _Waiting(raw_value, raw_key, partition, stamp, copied, callback, cost, time.monotonic())
 
     def on_cluster(self, cluster: Cluster) -> list[FailedRecord]:
         """New metadata came: give known topics their buffers. Returns the records that cannot be stored."""
-        for name, buffer in self.all.items():
+        for name, accumulator in self.all.items():
             info = cluster.topics.get(name)
-            if info is not None and len(info.partitions) > buffer.partition_count:
-                buffer.grow(len(info.partitions))
+            if info is not None and len(info.partitions) > accumulator.partition_count:
+                accumulator.grow(len(info.partitions))
         failed: list[FailedRecord] = []
         for name in list(self._waiting):
             info = cluster.topics.get(name)
@@ -287,11 +288,11 @@ class TopicAccumulators:
             return [queue.popleft().failed(topic, error) for _ in range(len(queue))]
 
     def _open(self, info: TopicInfo) -> list[FailedRecord]:
-        """Move waiting records into a new buffer, then publish it: nobody may overtake them."""
-        buffer = RecordAccumulator(
+        """Move waiting records into a new accumulator, then publish it: nobody may overtake them."""
+        accumulator = RecordAccumulator(
             info.name,
             len(info.partitions),
-            self._budget,
+            self._buffer_pool,
             partitioner="consistent_random" if self._choose is not None else self._config["partitioner"],
             batch_bytes=self._config["batch.size"],
             batch_count=self._config["batch.num.messages"],
@@ -306,23 +307,23 @@ class TopicAccumulators:
                 if record.cost_bytes is None:
                     watchers.append(record.callback)
                     continue
-                self._budget.release(1, record.cost_bytes)  # `append` counts it again
+                self._buffer_pool.release(1, record.cost_bytes)  # `append` counts it again
                 try:
-                    self._append(buffer, record)
+                    self._append(accumulator, record)
                 except KafkaException as refused:  # no such partition; or full, because another thread was faster
                     dead = record.failed(info.name, refused.error)
-                    dead.cost_bytes = record.cost_bytes if self._budget.take(1, record.cost_bytes) else None
+                    dead.cost_bytes = record.cost_bytes if self._buffer_pool.take(1, record.cost_bytes) else None
                     failed.append(dead)
-            self.all[info.name] = buffer
+            self.all[info.name] = accumulator
             if self._refusal is None and self._choose is None:
-                self.open[info.name] = buffer
+                self.open[info.name] = accumulator
         for watcher in watchers:
             assert watcher is not None
             watcher(None, None)
         return failed
 
-    def _append(self, buffer: RecordAccumulator, record: _Waiting) -> None:
+    def _append(self, accumulator: RecordAccumulator, record: _Waiting) -> None:
         partition = record.partition
         if partition == PARTITION_UA and self._choose is not None:
-            partition = self._choose(buffer.topic, record.key, record.value, buffer.partition_count)
-        buffer.append(record.value, record.key, partition, record.timestamp_ms, record.headers, record.callback)
+            partition = self._choose(accumulator.topic, record.key, record.value, accumulator.partition_count)
+        accumulator.append(record.value, record.key, partition, record.timestamp_ms, record.headers, record.callback)

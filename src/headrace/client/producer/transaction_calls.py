@@ -63,7 +63,7 @@ class TransactionCalls:
     Args:
         config: the producer's properties.
         client: runs the machines.
-        buffers: take records only while a transaction is open.
+        accumulators: take records only while a transaction is open.
 
     Attributes:
         machine: decides; the sender asks it as well.
@@ -71,9 +71,9 @@ class TransactionCalls:
 
     _purge: Callable[[bool, bool], None]
 
-    def __init__(self, config: Config, client: ClientCore, buffers: TopicAccumulators) -> None:
+    def __init__(self, config: Config, client: ClientCore, accumulators: TopicAccumulators) -> None:
         self._client = client
-        self._buffers = buffers
+        self._accumulators = accumulators
         self._retries = RetryPolicy.of(config, jitter)
         self._timeout_s = config.seconds("transaction.timeout.ms")
         self._outcomes: dict[Operation, OperationOutcome] = {}
@@ -84,7 +84,7 @@ class TransactionCalls:
         self.machine = Transactions(
             config["transactional.id"], config["transaction.timeout.ms"], finder, self._find_group,
             lambda: client.driver.features, config.seconds("socket.timeout.ms"), self._wait_s)
-        buffers.refuse(KafkaException(_OUTSIDE))
+        accumulators.refuse(KafkaException(_OUTSIDE))
 
     def start(self, work: Work, purge: Callable[[bool, bool], None]) -> None:
         """The sender exists: begin to run. `purge` gives up records that wait, and those in flight."""
@@ -119,7 +119,7 @@ class TransactionCalls:
             self._asked_offsets = None
         if error is None and operation is Operation.ABORT:
             if not self._leaving:  # else a closed producer refuses them
-                self._buffers.refuse(KafkaException(_OUTSIDE))
+                self._accumulators.refuse(KafkaException(_OUTSIDE))
             self._purge(True, True)
         return error
 
@@ -163,7 +163,7 @@ class TransactionCalls:
         if error is not None:
             raise _raised(error)
         self._outcomes.clear()
-        self._buffers.admit()
+        self._accumulators.admit()
 
     def stop_taking(self) -> None:
         """The transaction is about to be committed: no more records. From any thread.
@@ -176,7 +176,7 @@ class TransactionCalls:
         if self.machine.error is not None:
             raise _raised(self.machine.error)
         if self.machine.state is TxnState.IN_TRANSACTION:
-            self._buffers.refuse(KafkaException(_OUTSIDE))
+            self._accumulators.refuse(KafkaException(_OUTSIDE))
 
     @property
     def can_abort(self) -> bool:
@@ -263,7 +263,7 @@ class TransactionCalls:
     def on_event(self, event: Event) -> None:
         """Take an event, if it is one of the machine's."""
         if isinstance(event, TransactionFailed):
-            self._buffers.refuse(_raised(event.error))
+            self._accumulators.refuse(_raised(event.error))
         if not isinstance(event, OperationDone):
             return
         outcome = self._outcomes.get(event.operation)

@@ -48,7 +48,7 @@ class SealedBatch(Protocol):
 
 
 class UnsealedBatch(Protocol):
-    """What the producer needs of `records.ClosedBatch`: a batch that takes no more records and is not sealed yet."""
+    """What the producer needs of `buffers.ClosedBatch`: a batch that takes no more records and is not sealed yet."""
 
     partition: int
     opened_at: float
@@ -65,7 +65,7 @@ class UnsealedBatch(Protocol):
 
 
 class Buffer(Protocol):
-    """What the accumulator needs of `records.RecordAccumulator`."""
+    """What the accumulator needs of `buffers.RecordAccumulator`."""
 
     def ready(self, opened_before: float | None, held: Collection[int] = ()) -> list[Any]:
         """Take out full batches, and open ones of partitions not held whose first record came by `opened_before`."""

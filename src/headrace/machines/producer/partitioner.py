@@ -1,11 +1,12 @@
 """The balance of records without a key: which partitions are drawn less often, and which not at all (KIP-794).
 
-A topic's buffer draws a partition for each turn. This machine looks at the queues behind the buffers, after the sender
-has taken what can be sent, and gives the buffers the partitions' weights: the longer a queue, the less its partition
-weighs. What cannot be reached weighs nothing, nor, if so wished, what is led elsewhere than in the client's rack.
+A topic's accumulator draws a partition for each turn. This machine looks at the queues behind them, after the sender
+has taken what can be sent, and gives the accumulators the partitions' weights: the longer a queue, the less its
+partition weighs. What cannot be reached weighs nothing, nor, if so wished, what is led elsewhere than in the client's
+rack.
 
 It sends nothing, and moves no record that has a partition: order and sequence numbers know nothing of it. It must not
-know keys. Came from: `machines.producer.batch_queue`. Read next: `records.topic_buffer`, which draws.
+know keys. Came from: `machines.producer.batch_queue`. Read next: `buffers.record_accumulator`, which draws.
 Source: Java's `BuiltInPartitioner`, `RecordAccumulator.partitionReady`.
 """
 
@@ -30,7 +31,7 @@ _MOST_WEIGHT = 1_000
 
 
 class Drawing(Protocol):
-    """What the balance needs of `records.RecordAccumulator`."""
+    """What the balance needs of `buffers.RecordAccumulator`."""
 
     sticky: int
     partition_count: int
@@ -51,8 +52,8 @@ class PartitionLoadStats:
     """The machine that weighs partitions.
 
     Args:
-        buffers: the topics' buffers; others add to it.
-        accumulator: whose queues are looked at.
+        accumulators: of the topics; others add to it.
+        batch_queues: whose queues are looked at.
         metadata: who knows the leaders.
         adaptive: weigh partitions by their queues; else all alike that have a leader.
         patience_s: seconds after which the partitions of a broker that settles none of the batches that wait for it are
@@ -63,11 +64,11 @@ class PartitionLoadStats:
     alone, idle = True, False  # no other machine asks for the weights
 
     def __init__(
-        self, buffers: Mapping[str, Drawing], accumulator: BatchQueues, metadata: Picture, *, adaptive: bool = True,
-        patience_s: float = 0.0, rack: str = "",
+        self, accumulators: Mapping[str, Drawing], batch_queues: BatchQueues, metadata: Picture, *,
+        adaptive: bool = True, patience_s: float = 0.0, rack: str = "",
     ) -> None:
-        self._buffers = buffers
-        self._accumulator = accumulator
+        self._accumulators = accumulators
+        self._batch_queues = batch_queues
         self._metadata = metadata
         self._adaptive = adaptive
         self._patience_s = patience_s or math.inf
@@ -83,8 +84,8 @@ class PartitionLoadStats:
 
     def poll(self, now: float) -> Iterable[Send]:
         """Look at the queues, if there may be something new in them. Sends nothing."""
-        busy = self._accumulator.busy()
-        picture = (self._metadata.updates, len(self._buffers))
+        busy = self._batch_queues.busy()
+        picture = (self._metadata.updates, len(self._accumulators))
         self._again = None
         if picture != self._seen:
             self._seen = picture
@@ -95,7 +96,7 @@ class PartitionLoadStats:
             return ()
         elif not (busy or self._weights or self._watched):
             return ()
-        partitions = sum(buffer.partition_count for buffer in self._buffers.values())
+        partitions = sum(accumulator.partition_count for accumulator in self._accumulators.values())
         self._looks_at = now + max(_PAUSE_S, _PAUSE_PER_PARTITION_S * partitions)
         self._look(busy, now)
         return ()
@@ -110,12 +111,12 @@ class PartitionLoadStats:
         lengths: dict[str, dict[int, int]] = {}
         for queue in busy if self._adaptive else ():
             lengths.setdefault(queue.topic, {})[queue.partition] = len(queue.waiting)
-        for topic, buffer in list(self._buffers.items()):
-            drawn = buffer.sticky >= 0 or topic in self._weights  # else its records have keys
-            weights = self._weigh(topic, buffer.partition_count, lengths.get(topic, {}) if drawn else {})
+        for topic, accumulator in list(self._accumulators.items()):
+            drawn = accumulator.sticky >= 0 or topic in self._weights  # else its records have keys
+            weights = self._weigh(topic, accumulator.partition_count, lengths.get(topic, {}) if drawn else {})
             if weights == self._weights.get(topic):
                 continue
-            buffer.weigh(weights)
+            accumulator.weigh(weights)
             if weights is not None:
                 self._weights[topic] = weights
             else:

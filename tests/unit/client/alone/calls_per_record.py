@@ -7,7 +7,7 @@ import time
 import pytest
 
 from headrace import Consumer, Producer, TopicPartition
-from headrace.records import implementation
+from headrace.buffers import implementation
 from headrace.testing import EmbeddedBroker
 from tests.support.calls import counted
 

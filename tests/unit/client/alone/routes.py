@@ -10,8 +10,8 @@ import pytest
 
 import headrace
 from headrace import Consumer, Producer, TopicPartition
+from headrace.buffers import implementation
 from headrace.net.thread import loop_thread
-from headrace.records import implementation
 from headrace.testing import EmbeddedBroker
 
 PAGE = (Path(__file__).parents[4] / "ARCHITECTURE.md").read_text()

@@ -22,6 +22,7 @@ from hypothesis import strategies as st
 from headrace import Consumer, KafkaError, KafkaException, Producer, ProducerInterceptor, TopicPartition
 from headrace.aio import AIOProducer
 from headrace.broker.settings import BrokerSettings
+from headrace.buffers import BufferPool, RecordAccumulator
 from headrace.client.producer.column_feed import (
     ColumnFeed,
     ColumnMapping,
@@ -31,7 +32,6 @@ from headrace.client.producer.column_feed import (
     records_of,
 )
 from headrace.errors import BufferFullError, ClientClosedError
-from headrace.records import BufferPool, RecordAccumulator
 from headrace.testing import EmbeddedBroker
 
 NAMES = (f"topic-{n}" for n in itertools.count())

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from headrace.buffers import BufferPool
 from headrace.client.producer.interception import (
     FutureReport,
     InterceptedSend,
@@ -28,7 +29,7 @@ from headrace.client.producer.interception import (
     unknown_topic,
 )
 from headrace.errors import BufferFullError, KafkaError, KafkaException
-from headrace.records import BufferPool, Message
+from headrace.records import Message
 from headrace.types.records import ProducerRecord, RecordMetadata
 
 ERROR = KafkaError(KafkaError._MSG_TIMED_OUT, "too late")
@@ -167,14 +168,14 @@ def test_interceptors_are_told_before_the_callback_and_all_before_the_end() -> N
 
 
 def test_a_future_is_resolved_behind_its_callback_and_gives_its_bytes_back() -> None:
-    budget, got = BufferPool(10, 100_000), []
-    report = FutureReport(None, RECORD, lambda metadata, error: got.append(report.future.done()), budget)
+    buffer_pool, got = BufferPool(10, 100_000), []
+    report = FutureReport(None, RECORD, lambda metadata, error: got.append(report.future.done()), buffer_pool)
     report.accepted()
-    assert budget.bytes > 0
+    assert buffer_pool.bytes > 0
     assert report.future.running()
     report(None, message())
     assert got == [False]
-    assert (report.future.result(0).offset, budget.bytes) == (7, 0)
+    assert (report.future.result(0).offset, buffer_pool.bytes) == (7, 0)
 
 
 def test_a_future_of_a_record_that_is_given_up_fails_although_its_callback_raises(
@@ -227,11 +228,11 @@ def test_a_watch_hears_of_its_topic_and_why_it_cannot_be_used(error: KafkaError 
     assert (watch.is_done(), watch.error, told) == (True, error, [True])
 
 
-def test_without_interceptors_records_go_straight_to_the_buffers() -> None:
-    engine: Any = SimpleNamespace(buffers=SimpleNamespace(open={"t": 1}), produce=print,
+def test_without_interceptors_records_go_straight_to_the_accumulators() -> None:
+    engine: Any = SimpleNamespace(accumulators=SimpleNamespace(open={"t": 1}), produce=print,
                                   deliveries=SimpleNamespace(has_at_once=False, only_errors=False))
     plain = InterceptedSend(engine, None)
-    assert (plain.open, plain.produce) == (engine.buffers.open, print)
+    assert (plain.open, plain.produce) == (engine.accumulators.open, print)
     assert not engine.deliveries.has_at_once
     assert plain.intercept(("t", b"v", None, -1, 0, None)) == (("t", b"v", None, -1, 0, None), None)
     assert plain.reporting(print, 5) is print

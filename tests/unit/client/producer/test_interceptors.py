@@ -525,8 +525,8 @@ def test_one_that_refuses_its_configuration_stops_the_producer_and_the_others_ar
 
 def test_without_them_produce_is_bound_to_the_buffers_directly(broker):
     with Producer({"bootstrap.servers": broker.bootstrap_servers, "interceptor.classes": ""}) as producer:
-        assert producer._calls.entrance.open is producer._engine.buffers.open
-        assert producer._calls.entrance.produce == producer._engine.produce
+        assert producer._calls.intercepted.open is producer._engine.accumulators.open
+        assert producer._calls.intercepted.produce == producer._engine.produce
         assert not producer._engine.deliveries.has_at_once
 
 

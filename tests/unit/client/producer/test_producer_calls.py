@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
+from headrace.buffers import BufferPool
 from headrace.client.producer.producer_calls import ProducerCalls
 from headrace.client.waits import Wait
 from headrace.errors import BufferFullError, ClientClosedError, KafkaError, KafkaException
-from headrace.records import BufferPool
 
 UNKNOWN = KafkaError(KafkaError._UNKNOWN_TOPIC, "denied")
 RECORD = ("t", b"v", None, -1, 0, None)
@@ -50,7 +50,7 @@ class Engine:
 
     def __init__(self, room=0):
         self.config = Config({"max.block.ms": 60_000})
-        self.budget, self.buffers, self.deliveries = BufferPool(0, 1 << 20), Buffers(), DeliveryReportQueue()
+        self.buffer_pool, self.accumulators, self.deliveries = BufferPool(0, 1 << 20), Buffers(), DeliveryReportQueue()
         self.closed, self.transactions = False, None
         self.room, self.appended, self.noted = room, [], []
 
@@ -60,10 +60,10 @@ class Engine:
         if len(self.appended) >= self.room:
             raise BufferFullError("full; call poll()")
         self.appended.append(record)
-        self.budget.take(1, 100)
+        self.buffer_pool.take(1, 100)
 
     def deliver(self, count=1):
-        self.budget.release(count, 100 * count)
+        self.buffer_pool.release(count, 100 * count)
 
     def flush(self, begin):
         self.noted.append("flush" if begin else "flushed")
@@ -82,7 +82,7 @@ class Engine:
         self.noted.append("relieved")
 
     def __len__(self):
-        return self.budget.messages
+        return self.buffer_pool.messages
 
 
 class Waits:
@@ -123,7 +123,7 @@ def end(steps):
 
 
 def test_a_topic_that_is_known_is_not_waited_for(engine):
-    engine.buffers.all["t"] = object()
+    engine.accumulators.all["t"] = object()
     assert end(calls_of(engine).topic_answered("t")) is True
 
 
@@ -132,7 +132,7 @@ def test_a_topic_is_waited_for_until_somebody_says_that_it_is_known(engine):
     steps = calls.topic_answered("t", 5.0)
     wait = next(steps)
     assert (wait.until, bool(wait.happened()), calls.waits.told) == (5.0, False, 0)
-    engine.buffers.watches[0](None, None)
+    engine.accumulators.watches[0](None, None)
     assert (bool(wait.happened()), calls.waits.told) == (True, 1)
     assert end(steps) is True
 
@@ -146,7 +146,7 @@ def test_a_topic_that_nobody_answers_for_is_no_error_of_its_own(engine):
 def test_a_topic_that_brokers_deny_is_waited_for_again_as_long_as_there_is_time(engine):
     steps = calls_of(engine).topic_known("t", time.monotonic() + 60)
     next(steps)
-    engine.buffers.watches[0](UNKNOWN, None)
+    engine.accumulators.watches[0](UNKNOWN, None)
     assert isinstance(next(steps), Wait)
     with pytest.raises(KafkaException, match="denied"):
         next(steps)  # the time is over, and the brokers' word is the last
@@ -155,7 +155,7 @@ def test_a_topic_that_brokers_deny_is_waited_for_again_as_long_as_there_is_time(
 def test_a_topic_that_may_not_be_used_is_not_waited_for_again(engine):
     steps = calls_of(engine).topic_known("t", time.monotonic() + 60)
     next(steps)
-    engine.buffers.watches[0](KafkaError(KafkaError.TOPIC_AUTHORIZATION_FAILED), None)
+    engine.accumulators.watches[0](KafkaError(KafkaError.TOPIC_AUTHORIZATION_FAILED), None)
     with pytest.raises(KafkaException) as refused:
         next(steps)
     assert refused.value.error == KafkaError.TOPIC_AUTHORIZATION_FAILED
@@ -286,7 +286,7 @@ def test_an_interrupted_close_gives_up_the_rest_and_closes_everything():
     engine, chain = Engine(room=1), Chain()
     calls = calls_of(engine)
     calls.append(RECORD, None)
-    calls.entrance.chain = chain
+    calls.intercepted.chain = chain
     steps = calls.close(spare_callbacks=True)
     assert isinstance(next(steps), Wait)
     assert (engine.noted, calls.waits.told) == (["refused", "flush"], 1)

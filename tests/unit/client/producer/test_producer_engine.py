@@ -70,7 +70,7 @@ def test_a_record_is_counted_until_its_report_is_served(servers: str, codec: str
         told = await around.served(2)
         assert [(error, m.value()) for error, m in told] == [(None, b"a"), (None, b"b")]
         assert told[1][1].offset() == told[0][1].offset() + 1
-        assert (len(around.engine), around.engine.budget.bytes) == (0, 0)
+        assert (len(around.engine), around.engine.buffer_pool.bytes) == (0, 0)
 
     run(servers, work, **{"compression.type": codec})
 
@@ -90,10 +90,10 @@ def test_a_record_whose_callback_is_still_to_be_called_counts_although_its_batch
 
 def test_a_topic_that_is_known_is_open_to_whoever_appends(servers: str) -> None:
     async def work(around: Around) -> None:
-        assert around.engine.buffers.open == {}
+        assert around.engine.accumulators.open == {}
         around.produce()
         await around.served(1)
-        buffer = around.engine.buffers.open["one"]
+        buffer = around.engine.accumulators.open["one"]
         if buffer.append(b"v", None, -1, 0, None, lambda error, m: around.told.append((error, m))):
             around.engine.wake()
         await around.served(2)

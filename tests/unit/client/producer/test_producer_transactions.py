@@ -281,7 +281,7 @@ def test_a_purged_record_makes_the_commit_fail(broker, producer, queued, flying)
     producer.produce("t", b"v", partition=0)
     if flying:
         producer._waits.thread.call_soon(producer._engine.flush, True)
-        while not producer._engine._accumulator.in_flight():
+        while not producer._engine._batch_queues.in_flight():
             time.sleep(0.01)
     producer.purge(in_queue=queued, in_flight=flying)
     assert refused(producer.commit_transaction, 10).txn_requires_abort()

@@ -11,11 +11,11 @@ import time
 
 import pytest
 
+from headrace.buffers import BufferPool
 from headrace.client.producer.aio_producer import AIOProducer
 from headrace.client.producer.producer import Producer
 from headrace.client.producer.producer_calls import Backpressure
 from headrace.errors import BufferFullError, ClientClosedError, ConfigError, KafkaError, KafkaException
-from headrace.records import BufferPool
 
 
 @pytest.fixture
@@ -64,8 +64,8 @@ def test_poll_returns_when_its_time_is_over(producer):
 
 
 def test_who_is_far_ahead_of_the_brokers_rests_for_four_fifths_of_the_time_at_most():
-    budget, woken, here, moment = BufferPool(0, 1 << 40), [], [], [100.0]
-    pace = Backpressure(lambda: woken.append(1), budget, lambda: bool(here))
+    buffer_pool, woken, here, moment = BufferPool(0, 1 << 40), [], [], [100.0]
+    pace = Backpressure(lambda: woken.append(1), buffer_pool, lambda: bool(here))
 
     def naps(calls, work_s):
         slept = []
@@ -83,7 +83,7 @@ def test_who_is_far_ahead_of_the_brokers_rests_for_four_fifths_of_the_time_at_mo
         return sum(slept)
 
     assert naps(100, 0.01) == 0  # not far ahead
-    budget.answer(-17 << 20)
+    buffer_pool.answer(-17 << 20)
     assert naps(100, 0.01) == pytest.approx(100 * 0.005, rel=0.01)
     assert naps(100, 0.0005) == pytest.approx(100 * 4 * 0.0005, rel=0.1)
     assert naps(1_000, 0.00005) == pytest.approx(1_000 * 4 * 0.00005, rel=0.1)  # small batches

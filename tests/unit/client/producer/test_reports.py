@@ -5,23 +5,24 @@ import threading
 
 import pytest
 
+from headrace.buffers import BufferPool, RecordAccumulator, append_columns
+from headrace.buffers.column_input import BinaryInput
 from headrace.client.producer.reports import DeliveryReportQueue, IoThreadCallback
 from headrace.client.producer.topics import FailedRecord
 from headrace.errors import KafkaError
 from headrace.machines.producer.batch_queue import PartitionQueue, ProducerBatch
 from headrace.machines.producer.sender import BatchDone
-from headrace.records import BufferPool, Message, RecordAccumulator, append_columns
-from headrace.records.columns.columns import BinaryInput
+from headrace.records import Message
 
 
 class Producer:
-    """The parts round a `DeliveryReportQueue`: a buffer, a budget and a count of changes."""
+    """The parts round a `DeliveryReportQueue`: an accumulator, its pool and a count of changes."""
 
     def __init__(self, only_errors=False):
-        self.budget = BufferPool(100, 1_000_000)
-        self.buffer = RecordAccumulator("t", 1, self.budget)
+        self.buffer_pool = BufferPool(100, 1_000_000)
+        self.buffer = RecordAccumulator("t", 1, self.buffer_pool)
         self.changes = 0
-        self.deliveries = DeliveryReportQueue(self.budget, only_errors, self.on_change)
+        self.deliveries = DeliveryReportQueue(self.buffer_pool, only_errors, self.on_change)
 
     def on_change(self):
         self.changes += 1
@@ -35,9 +36,9 @@ def test_records_without_a_callback_are_released_when_their_batch_is_done():
     producer = Producer()
     producer.buffer.append(b"a")
     producer.buffer.append(b"b")
-    assert producer.budget.messages == 2
+    assert producer.buffer_pool.messages == 2
     producer.done()
-    assert (producer.budget.messages, producer.budget.bytes) == (0, 0)
+    assert (producer.buffer_pool.messages, producer.buffer_pool.bytes) == (0, 0)
     assert producer.changes == 1
     assert producer.deliveries.serve() == 0
 
@@ -47,14 +48,14 @@ def test_records_with_a_callback_are_counted_until_it_is_called():
     for value in (b"a", b"b"):
         producer.buffer.append(value, callback=lambda error, message: got.append((error, message)))
     producer.done()
-    assert producer.budget.messages == 2
-    assert producer.budget.ahead_bytes == 0  # no broker is behind for their sake
+    assert producer.buffer_pool.messages == 2
+    assert producer.buffer_pool.ahead_bytes == 0  # no broker is behind for their sake
     assert producer.deliveries.pending
     assert producer.deliveries.serve() == 2
-    assert producer.budget.bytes == 0
+    assert producer.buffer_pool.bytes == 0
     assert [(error, message.value(), message.offset()) for error, message in got] == [(None, b"a", 7), (None, b"b", 8)]
     assert got[0][1].latency() >= 0
-    assert producer.budget.messages == 0
+    assert producer.buffer_pool.messages == 0
     assert not producer.deliveries.pending
 
 
@@ -139,21 +140,21 @@ def test_what_the_loop_calls_by_itself_is_called_when_the_batch_is_done_whatever
     assert (others, producer.deliveries.callers) == ([], 0)
     assert producer.deliveries.serve() == (0 if only_errors else 1)
     assert others == ([] if only_errors else [b"b"])
-    assert producer.budget.messages == 0
+    assert producer.buffer_pool.messages == 0
 
 
 def test_records_that_never_got_into_a_batch_are_reported_as_others_are():
     producer, got = Producer(), []
-    producer.budget.take(2, 100)
+    producer.buffer_pool.take(2, 100)
     producer.deliveries.add_failed(failed(lambda error, message: got.append((error, message.value())), 50))
-    assert (got, producer.budget.messages) == ([], 2)
+    assert (got, producer.buffer_pool.messages) == ([], 2)
     assert producer.deliveries.waiting() == 1
     assert producer.deliveries.serve() == 1
     assert got == [(KafkaError(KafkaError._UNKNOWN_TOPIC), b"v")]
     mine = AtOnce()
     producer.deliveries.add_failed(failed(mine, 50))
     assert mine.got == [(KafkaError(KafkaError._UNKNOWN_TOPIC), b"v")]
-    assert (producer.budget.messages, producer.budget.bytes) == (0, 0)
+    assert (producer.buffer_pool.messages, producer.buffer_pool.bytes) == (0, 0)
 
 
 def test_what_was_lost_without_a_callback_is_known_the_first_time_that_it_happened():
@@ -203,7 +204,7 @@ def test_it_is_known_which_threads_are_in_a_callback():
 
 def test_who_waits_for_room_hears_of_it_from_the_thread_that_serves():
     producer, heard = Producer(), []
-    producer.deliveries.on_served = lambda: heard.append(producer.budget.messages)
+    producer.deliveries.on_served = lambda: heard.append(producer.buffer_pool.messages)
     producer.buffer.append(b"a", callback=lambda error, message: heard.append("called"))
     producer.done()
     producer.deliveries.serve()

@@ -5,18 +5,18 @@ from types import SimpleNamespace
 
 import pytest
 
+from headrace.buffers import BufferPool
 from headrace.client.producer.topics import TopicAccumulators
 from headrace.config import PRODUCER, Config
 from headrace.errors import ClientClosedError, KafkaError, KafkaException
 from headrace.machines.cluster.metadata import Cluster, PartitionInfo, TopicInfo
-from headrace.records import BufferPool
 
 
 def topics(max_messages=100, **properties):
     config = Config(PRODUCER, {"bootstrap.servers": "localhost:1", **{k.replace("_", "."): v
                                                                       for k, v in properties.items()}})
-    budget, wanted = BufferPool(max_messages, 1_000_000), []
-    return SimpleNamespace(made=TopicAccumulators(config, budget, wanted.append), budget=budget, wanted=wanted)
+    pool, wanted = BufferPool(max_messages, 1_000_000), []
+    return SimpleNamespace(made=TopicAccumulators(config, pool, wanted.append), buffer_pool=pool, wanted=wanted)
 
 
 def cluster(partitions=2, error=None):
@@ -37,7 +37,7 @@ def test_a_topic_is_asked_for_once():
     append(around)
     append(around)
     assert around.wanted == ["t"]
-    assert around.budget.messages == 2
+    assert around.buffer_pool.messages == 2
 
 
 def test_waiting_records_go_into_the_buffer_in_order_and_are_counted_once():
@@ -45,7 +45,7 @@ def test_waiting_records_go_into_the_buffer_in_order_and_are_counted_once():
     for value in (b"1", b"2", b"3"):
         append(around, value, partition=1, callback=print)
     assert around.made.on_cluster(cluster()) == []
-    assert around.budget.messages == 3
+    assert around.buffer_pool.messages == 3
     assert values(around.made.open["t"]) == [b"1", b"2", b"3"]
 
 
@@ -62,7 +62,7 @@ def test_a_topic_that_is_being_created_is_waited_for():
     around = topics()
     append(around)
     assert around.made.on_cluster(cluster(0, KafkaError(KafkaError.LEADER_NOT_AVAILABLE))) == []
-    assert around.budget.messages == 1
+    assert around.buffer_pool.messages == 1
 
 
 def test_a_topic_that_nobody_could_be_asked_about_fails_its_records_after_message_timeout():
@@ -125,7 +125,7 @@ def test_a_wrong_record_is_refused_at_once_although_the_topic_is_not_known(argum
     around = topics()
     with pytest.raises(error):
         append(around, **arguments)
-    assert around.budget.messages == 0
+    assert around.buffer_pool.messages == 0
 
 
 def test_added_partitions_are_used():
@@ -151,7 +151,7 @@ def test_a_topic_that_is_known_needs_no_waiting():
     around, told = topics(), []
     assert around.made.await_topic("t", lambda *outcome: told.append(outcome))
     assert around.wanted == ["t"]
-    assert around.budget.messages == 0  # no record waits
+    assert around.buffer_pool.messages == 0  # no record waits
     around.made.on_cluster(cluster())
     assert told == [(None, None)]
     assert not around.made.await_topic("t", told.append)
@@ -170,12 +170,12 @@ def test_the_buffer_of_a_topic_is_had_while_records_are_taken():
     around = topics()
     append(around)
     around.made.on_cluster(cluster())
-    assert around.made.buffer_of("t") is around.made.all["t"]
+    assert around.made.accumulator_of("t") is around.made.all["t"]
     assert around.made.is_taking
     around.made.refuse(ClientClosedError("closed"))
     assert not around.made.is_taking
     with pytest.raises(ClientClosedError):
-        around.made.buffer_of("t")
+        around.made.accumulator_of("t")
 
 
 def test_records_are_taken_again_after_a_pause():
@@ -188,7 +188,7 @@ def test_records_are_taken_again_after_a_pause():
     around.made.admit()
     append(around)
     assert list(around.made.open) == ["t"]
-    assert around.budget.messages == 2
+    assert around.buffer_pool.messages == 2
 
 
 def test_who_is_spared_may_go_on():
@@ -207,7 +207,7 @@ def test_dropping_takes_out_all_that_waits_for_a_topic():
     failed = around.made.drop(KafkaError(KafkaError._PURGE_QUEUE))
     assert [(record.message.value(), record.callback) for record in failed] == [(b"a", print), (b"b", None)]
     assert {record.error.code() for record in failed} == {KafkaError._PURGE_QUEUE}
-    assert sum(record.cost_bytes for record in failed) == around.budget.bytes  # to be released by who reports them
+    assert sum(record.cost_bytes for record in failed) == around.buffer_pool.bytes  # to be released by who reports them
     assert around.made.drop(KafkaError(KafkaError._PURGE_QUEUE)) == []
     assert around.made.deadline() is None
 

@@ -252,15 +252,15 @@ def with_calls(servers: str, use: Callable[[TransactionCalls, ProducerEngine], C
 def test_records_are_taken_between_the_beginning_and_the_end_of_a_transaction_only(broker: EmbeddedBroker) -> None:
     async def use(calls: TransactionCalls, engine: ProducerEngine) -> None:
         await calls.run(Operation.INIT, 10)
-        assert not engine.buffers.is_taking
+        assert not engine.accumulators.is_taking
         for end in (Operation.COMMIT, Operation.ABORT):
             await calls.begin()
-            assert engine.buffers.is_taking
+            assert engine.accumulators.is_taking
             if end is Operation.COMMIT:
                 calls.stop_taking()
-                assert not engine.buffers.is_taking
+                assert not engine.accumulators.is_taking
             await calls.run(end, 10)
-            assert not engine.buffers.is_taking
+            assert not engine.accumulators.is_taking
 
     with_calls(broker.bootstrap_servers, use)
 

@@ -120,8 +120,8 @@ def test_every_byte_of_a_divided_batch_is_reported_once():
     leader.answer(leader.poll()[0], KafkaError.MSG_SIZE_TOO_LARGE)
     leader.store_all()
     done = [event.batch.open for event in leader.sender.events() if isinstance(event, BatchDone)]
-    assert sum(opened.count for opened in done) == leader.budget.messages == 5
-    assert sum(opened.cost_bytes for opened in done) == leader.budget.bytes
+    assert sum(opened.count for opened in done) == leader.buffer_pool.messages == 5
+    assert sum(opened.cost_bytes for opened in done) == leader.buffer_pool.bytes
 
 
 def test_a_batch_that_shared_its_request_with_one_that_has_headers_is_sent_again_whole():

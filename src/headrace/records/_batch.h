@@ -1,20 +1,17 @@
-/* What Cython cannot say: checksums with the processor's own instruction, hashes, the clock.
+/* What Cython cannot say: checksums with the processor's own instruction, hashes, whole pages.
  *
  * CRC-32C: three streams at a time hide the latency of the crc32 instruction; their sums are joined by shifting one
  * over the length of the next with tables. The tables are made once, by headrace_setup(), from the polynomial.
  */
-#ifndef HEADRACE_NATIVE_H
-#define HEADRACE_NATIVE_H
+#ifndef HEADRACE_BATCH_H
+#define HEADRACE_BATCH_H
 
-#include <Python.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
-#include <time.h>
 #ifdef _WIN32
 #include <stdlib.h>
 #else
-#include <sched.h>
 #include <sys/mman.h>
 #endif
 
@@ -185,13 +182,6 @@ static inline uint32_t headrace_fnv1a(const uint8_t *p, size_t size) {
     return h & 0x80000000u ? 0u - h : h;
 }
 
-/* Nanoseconds since the epoch. */
-static inline int64_t headrace_now_ns(void) {
-    struct timespec now;
-    timespec_get(&now, TIME_UTC);
-    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
-}
-
 static inline int64_t headrace_micros(int64_t ms) {
     if (ms > INT64_MAX / 1000) return INT64_MAX;
     if (ms < INT64_MIN / 1000) return INT64_MIN;
@@ -207,28 +197,6 @@ static inline uint64_t headrace_get(const uint8_t *p, int size) {
 
 static inline void headrace_put(uint8_t *p, int size, uint64_t x) {
     for (int at = size - 1; at >= 0; at--, x >>= 8) p[at] = (uint8_t)x;
-}
-
-#ifdef _WIN32
-#define headrace_yield() ((void)0)
-#else
-#define headrace_yield() sched_yield()
-#endif
-#ifdef __GNUC__
-#define headrace_load(p) __atomic_load_n((p), __ATOMIC_ACQUIRE)
-#define headrace_store(p, x) __atomic_store_n((p), (x), __ATOMIC_RELEASE)
-#else
-#define headrace_load(p) (*(volatile int *)(p))
-#define headrace_store(p, x) (*(volatile int *)(p) = (x))
-#endif
-
-/* Watch a number that another thread changes while it is `value`, at most so long; others may have the processor. */
-static inline void headrace_watch(const int *number, int value, int64_t timeout_ns) {
-    int64_t began_ns = headrace_now_ns(), passed_ns = 0;
-    while (headrace_load(number) == value && passed_ns >= 0 && passed_ns < timeout_ns) {
-        headrace_yield();
-        passed_ns = headrace_now_ns() - began_ns;
-    }
 }
 
 /* Whole pages, straight from the system and straight back: the heap would give them back at every pause. */
@@ -248,11 +216,6 @@ static inline void headrace_unmap(void *p, size_t size) {
 #else
     munmap(p, size);
 #endif
-}
-
-/* Give a type with `__await__` what `await` calls first; Cython cannot say it. */
-static inline void headrace_set_send(PyObject *type, int (*send)(PyObject *, PyObject *, PyObject **)) {
-    ((PyTypeObject *)type)->tp_as_async->am_send = (sendfunc)(void (*)(void))send;
 }
 
 #endif

@@ -1,21 +1,20 @@
-"""What becomes of a record, for asyncio: futures that are made only when somebody looks. And how to wait for it.
+"""`DeliveryFuture`: what becomes of one record, for asyncio: a future that is made only when somebody looks.
 
 A batch says once what became of it (`ProduceResult`); each of its records has a small `DeliveryFuture` that looks it
 up. The native twin has the same names. It must not know event loops: it is given what makes a future.
+Read next: `headrace.buffers.closed_batch`.
 """
 
 from __future__ import annotations
 
 import sys
-import threading
-from collections.abc import Awaitable, Callable, Coroutine, Generator
-from contextlib import suppress
+from collections.abc import Callable, Generator
 from typing import Any, Protocol
 
 from headrace.errors import KafkaError, KafkaException
 from headrace.records.message import Message
 
-__all__ = ["AIOProduceFastPath", "DeliveryFuture", "DoneCallback", "ProduceResult", "SpinWait"]
+__all__ = ["DeliveryFuture", "DoneCallback", "ProduceResult"]
 
 
 class ProduceResult:
@@ -202,120 +201,3 @@ class DeliveryFuture:
     def _outcome(self) -> Message:
         assert self._batch is not None
         return self._batch.message_at(self._index, self._appended_at)
-
-
-class Accepted(Coroutine[Any, Any, DeliveryFuture]):
-    """A coroutine that has done its work when it is made: all that is left is to return the delivery."""
-
-    __slots__ = ("_delivery",)
-
-    def __init__(self, delivery: DeliveryFuture) -> None:
-        self._delivery: DeliveryFuture | None = delivery
-
-    def __await__(self) -> Accepted:
-        return self
-
-    def __iter__(self) -> Accepted:
-        return self
-
-    def __next__(self) -> Any:
-        return self.send(None)
-
-    def send(self, _value: Any) -> Any:
-        """Return the delivery, as a coroutine returns."""
-        delivery, self._delivery = self._delivery, None
-        if delivery is None:
-            raise RuntimeError("cannot reuse already awaited coroutine")
-        raise StopIteration(delivery)
-
-    def throw(self, kind: Any, value: Any = None, traceback: Any = None) -> Any:
-        """Raise an exception, as if it came from inside."""
-        self._delivery = None
-        raise kind if value is None else value
-
-    def close(self) -> None:
-        """Forget the delivery."""
-        self._delivery = None
-
-
-class AIOProduceFastPath:
-    """`AIOProducer.produce` with what it needs at hand; anything unusual is left to `otherwise`.
-
-    Args:
-        open: buffers by topic.
-        otherwise: awaited as otherwise(topic, value, key, partition, on_delivery, timestamp_ms, headers) for a topic
-            that is not in `open`, with a callback, and for what is refused.
-        wake: called when the loop has something to do.
-        make_future: makes a future of the loop.
-        ease: awaited when a batch is full: the loop needs a turn at least.
-    """
-
-    __slots__ = ("_ease", "_make_future", "_open", "_otherwise", "_wake")
-
-    def __init__(self, open: dict[str, Any], otherwise: Callable[..., Any], wake: Callable[[], object],
-                 make_future: Callable[[], Any], ease: Callable[[], Awaitable[None]]) -> None:
-        self._open = open
-        self._otherwise = otherwise
-        self._wake = wake
-        self._make_future = make_future
-        self._ease = ease
-
-    def produce(
-        self,
-        topic: str,
-        value: Any = None,
-        key: Any = None,
-        partition: int = -1,
-        on_delivery: Callable[..., object] | None = None,
-        timestamp: int = 0,
-        headers: Any = None,
-    ) -> Any:
-        """Put a record on its way; see `headrace.aio.AIOProducer.produce`.
-
-        Where there is nothing to wait for it is done before this returns; `await` raises what went wrong.
-        """
-        woken, delivery = -1, DeliveryFuture(self._make_future)
-        with suppress(Exception):  # what refuses it once refuses it twice
-            buffer: Any = self._open.get(topic) if on_delivery is None else None
-            if buffer is not None:
-                woken = buffer.append(value, key, partition, timestamp, headers, delivery)
-        if woken < 0:
-            return self._otherwise(topic, value, key, partition, on_delivery, timestamp, headers)
-        if woken:
-            self._wake()
-            if buffer.has_full:
-                return _eased(self._ease, delivery)
-        return Accepted(delivery)
-
-
-async def _eased(ease: Callable[[], Awaitable[None]], delivery: DeliveryFuture) -> DeliveryFuture:
-    await ease()
-    return delivery
-
-
-class SpinWait:
-    """Lets a thread see at once what another has done, for waits that are hardly longer than it takes to wake up.
-
-    The native twin watches without the GIL, and is given it as soon as something has happened; this one sleeps.
-    """
-
-    __slots__ = ("_condition",)
-
-    def __init__(self) -> None:
-        self._condition = threading.Condition()
-
-    def wait(self, happened: Callable[[], Any], timeout_s: float) -> None:
-        """Wait until `tell()` is called; not at all if it has happened. It may return earlier.
-
-        Args:
-            happened: says whether there is anything to wait for.
-            timeout_s: longest wait, in seconds.
-        """
-        with self._condition:
-            if not happened():
-                self._condition.wait(timeout_s)
-
-    def tell(self) -> None:
-        """Something has happened: whoever waits goes on before the caller does."""
-        with self._condition:
-            self._condition.notify_all()

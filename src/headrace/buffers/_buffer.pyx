@@ -1,6 +1,88 @@
-# The open batches of a topic. See the plain twin in `headrace.records.topic_buffer`.
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
+# cython: freethreading_compatible=True, binding=False, embedsignature=True
+"""The append path in C: the same names as the plain twin, which documents them, and the same answers.
+
+    BufferPool             how much may wait
+    ClosedBatch            a batch that left its accumulator, and the reports of its records
+    DeliveryFuture         what becomes of a record, for asyncio
+    RecordAccumulator      the open batches of a topic
+    append_columns         Arrow's buffers into an accumulator
+    ProduceFastPath, ...   `produce()` with what it needs at hand
+    SpinWait               to see at once what another thread has done
+
+Batches, messages and the format of a record are `headrace.records._batch`'s, cimported through its .pxd; the docstring
+there lists what crosses. What is shared between threads is guarded by critical sections, which cost nothing where the
+GIL does the same. Others have a turn every `TURN_NS` while columns are appended.
+"""
+
+import os
+from time import monotonic
+
+cimport cython
+from cpython.list cimport PyList_GET_ITEM, PyList_GET_SIZE
+from cpython.ref cimport Py_INCREF
+from libc.math cimport INFINITY
+from libc.stdint cimport INT32_MAX, int32_t, int64_t, uint8_t, uint32_t, uint64_t
+from libc.stdlib cimport free, malloc, realloc
+from libc.string cimport memset
+
+from headrace.records._batch cimport (
+    CRC32,
+    FINE,
+    FNV1A,
+    HEADER,
+    IS_NULL,
+    MURMUR2,
+    NO_HASH,
+    SLACK,
+    BatchBuilder,
+    Block,
+    Fields,
+    MemoryPool,
+    Message,
+    Origin,
+    Pinned,
+    Record,
+    add_headers,
+    hash_key,
+    new_message,
+    point_at,
+    read_field,
+    read_record,
+    write_bytes,
+)
+
+from headrace.buffers.buffer_pool import queue_full
+from headrace.buffers.closed_batch import count_parts
+from headrace.buffers.delivery_future import DoneCallback
+from headrace.buffers.record_accumulator import no_partition, sums_of, too_large
+from headrace.errors import KafkaException
+from headrace.records.hashing import PARTITIONERS
+from headrace.records.message import encode_headers
+
+cdef extern from "Python.h":
+    ctypedef struct PyObject:
+        pass
 
 cdef enum:
+    SEND_RETURN = 0  # PySendResult
+    SEND_ERROR = -1
+
+cdef extern from "_buffer.h":
+    int64_t headrace_now_ns() nogil
+    void headrace_set_send(object type, int (*send)(PyObject *, PyObject *, PyObject **) except SEND_ERROR)
+    int headrace_load(const int *number) nogil
+    void headrace_store(int *number, int value) nogil
+    void headrace_watch(const int *number, int value, int64_t timeout_ns) nogil
+
+cdef enum:
+    HAND_OVER_NS = 10_000  # what a thread that watches needs to get the GIL that another has let go
+    TURN_NS = 10_000_000  # 10 ms, longer than the switch interval, 5 ms, after which whoever waits has asked for the GIL
+    AHEAD = 16777216
+    OVERHEAD = 16
+    CALLBACK = 512
+    WOKEN = 1
+
     NEVER = 0
     NULL_KEYS = 1
     EMPTY_KEYS = 2
@@ -9,10 +91,9 @@ cdef enum:
 
     NUMBERS = 12  # of the numbers of a record, in bytes: about as many as there are at most
 
-    NO_HASH = 0
-    CRC32 = 1
-    MURMUR2 = 2
-    FNV1A = 3
+OVERHEAD_BYTES = OVERHEAD
+CALLBACK_BYTES = CALLBACK
+WAKE = WOKEN
 
 cdef dict HASHES = {"random": NO_HASH, "consistent": CRC32, "consistent_random": CRC32, "murmur2": MURMUR2,
                     "murmur2_random": MURMUR2, "fnv1a": FNV1A, "fnv1a_random": FNV1A, "uniform_sticky": NO_HASH}
@@ -24,12 +105,12 @@ cdef class BufferPool:
     """How many records, and bytes of them, may wait in a producer at one time."""
 
     cdef readonly int64_t max_messages, max_bytes, messages, bytes, ahead_bytes
-    cdef Pool pool
+    cdef MemoryPool memory
 
     def __init__(self, int64_t max_messages, int64_t max_bytes):
         self.max_messages = max_messages or <int64_t> 1 << 62
         self.max_bytes = max_bytes
-        self.pool = Pool()
+        self.memory = MemoryPool()
 
     @property
     def is_far_ahead(self):
@@ -75,7 +156,7 @@ cdef class ClosedBatch:
     cdef Py_ssize_t _deliveries  # how many of them the cost of this batch holds
     cdef list _watching  # those of them that somebody looks at
     cdef list _moved  # where each record is since the batch was divided: (batch, index)
-    cdef object _fate, _error
+    cdef object _result, _error
     cdef int64_t _base_offset, _stamp_ms
     cdef int _stamp_type
     cdef double _settled_at
@@ -224,14 +305,14 @@ cdef class ClosedBatch:
         origin.pinned = pinned
         return origin
 
-    def settle(self, fate):
+    def settle(self, result):
         cdef list watching = self._watching
-        self._fate = fate
-        self._error = fate.error
-        self._base_offset = fate.base_offset
-        self._stamp_type = fate.timestamp_type
-        self._stamp_ms = fate.timestamp_ms
-        self._settled_at = fate.at_s
+        self._result = result
+        self._error = result.error
+        self._base_offset = result.base_offset
+        self._stamp_type = result.timestamp_type
+        self._stamp_ms = result.timestamp_ms
+        self._settled_at = result.at_s
         self._watching = None
         for delivery in watching or ():
             (<DeliveryFuture> delivery).resolve()
@@ -241,7 +322,7 @@ cdef class ClosedBatch:
         cdef Record record
         cdef Message message
         if self._error is not None:
-            self._fate.heard = True
+            self._result.heard = True
             raise KafkaException(self._error)
         if self._origin is None:
             self.begin_places()
@@ -338,13 +419,104 @@ cdef int64_t headers_bytes(const Record *record) noexcept:
     return total
 
 
+# What becomes of a record, for asyncio. See the plain twin in `headrace.buffers.delivery_future`.
+
+
+@cython.final
+@cython.no_gc
+@cython.freelist(8192)
+cdef class DeliveryFuture:
+    """What becomes of one record; see the plain twin.
+
+    The garbage collector does not look into deliveries, which would cost as much again. So they must not refer to the
+    loop or the producer before somebody looks.
+    """
+
+    cdef ClosedBatch _batch
+    cdef Py_ssize_t _index
+    cdef double _appended_at
+    cdef object _future, _make_future
+
+    _asyncio_future_blocking = False
+
+    def __init__(self, make_future):
+        self._make_future = make_future
+
+    def __await__(self):
+        if self._future is None and self.is_settled():
+            return self
+        return self.as_future().__await__()
+
+    def __iter__(self):
+        return self.__await__()
+
+    def __next__(self):  # only after `__await__`, which has made sure that it is done
+        raise StopIteration(self.result())
+
+    def done(self):
+        return self.is_settled() or self.cancelled()
+
+    def result(self):
+        if self._future is None and self.is_settled():
+            return self.outcome()
+        return self.as_future().result()
+
+    def exception(self):
+        return self.as_future().exception()
+
+    def cancelled(self):
+        return self._future is not None and self._future.cancelled()
+
+    def cancel(self, msg=None):
+        return self.as_future().cancel(msg)
+
+    def get_loop(self):
+        return self.as_future().get_loop()
+
+    def add_done_callback(self, callback, *, context=None):
+        self.as_future().add_done_callback(DoneCallback(callback, self), context=context)
+
+    def remove_done_callback(self, callback):
+        return self.as_future().remove_done_callback(DoneCallback(callback, self))
+
+    cdef as_future(self):
+        if self._future is None:
+            self._future = self._make_future()
+            if self.is_settled():
+                self.resolve()
+            elif self._batch is not None:
+                self._batch.watch(self)
+        return self._future
+
+    cdef bint is_settled(self) except -1:
+        if self._batch is None:  # the record was not appended
+            return False
+        while self._batch._moved is not None:
+            self._batch, self._index = self._batch._moved[self._index]
+        return self._batch._result is not None
+
+    cdef Message outcome(self):
+        return self._batch.message_at(self._index, self._appended_at)
+
+    cdef int resolve(self) except -1:
+        if self._future.done():  # cancelled
+            return 0
+        try:
+            message = self.outcome()
+        except KafkaException as error:
+            self._future.set_exception(error)
+        else:
+            self._future.set_result(message)
+        return 0
+
+
 @cython.final
 cdef class RecordAccumulator:
     """The open batches of one topic: where `produce()` puts records."""
 
     cdef readonly object topic
     cdef readonly Py_ssize_t partition_count
-    cdef BufferPool _budget
+    cdef BufferPool _buffer_pool
     cdef int _hash, _by_lot
     cdef Py_ssize_t _batch_bytes, _batch_count, _message_bytes
     cdef readonly Py_ssize_t sticky
@@ -358,11 +530,11 @@ cdef class RecordAccumulator:
     cdef bint _timed  # whoever takes batches out comes by itself before a batch that is opened now has lingered
     cdef Block _scratch  # the headers of the record that is appended
 
-    def __init__(self, topic, Py_ssize_t partition_count, BufferPool budget not None, *,
+    def __init__(self, topic, Py_ssize_t partition_count, BufferPool buffer_pool not None, *,
                  partitioner="consistent_random", Py_ssize_t batch_bytes=1_000_000, Py_ssize_t batch_count=10_000,
                  Py_ssize_t message_bytes=1_000_000, int64_t turn_ms=900_000, seed=None):
         self.topic = topic
-        self._budget = budget
+        self._buffer_pool = buffer_pool
         self._hash = HASHES[partitioner]
         self._by_lot = BY_LOT[PARTITIONERS[partitioner][1]]
         self._batch_bytes = batch_bytes
@@ -381,15 +553,15 @@ cdef class RecordAccumulator:
                callback=None):
         cdef int woken = self.add(value, key, partition, timestamp_ms, headers, callback)
         if woken < 0:
-            raise queue_full(self._budget)
+            raise queue_full(self._buffer_pool)
         return woken
 
     cdef int add(self, value, key, Py_ssize_t partition, int64_t timestamp_ms, headers, callback) except -2:
-        # As `append`, but -1 when the budget is used up.
+        # As `append`, but -1 when the pool is used up.
         cdef Fields fields
         cdef int64_t size
-        cdef BufferPool budget = self._budget
-        with cython.critical_section(self, budget):
+        cdef BufferPool pool = self._buffer_pool
+        with cython.critical_section(self, pool):
             raw_key = point_at(key, "key", &fields.key, &fields.key_size)
             raw_value = point_at(value, "value", &fields.value, &fields.value_size)
             size = (fields.key_size if fields.key_size > 0 else 0) + (
@@ -398,7 +570,7 @@ cdef class RecordAccumulator:
             fields.headers_size = fields.header_count = 0
             if headers is not None:
                 self._scratch.used = 0
-                pairs = list(headers.items()) if type(headers) is dict else headers
+                pairs = list((<dict> headers).items()) if type(headers) is dict else headers
                 if type(pairs) is not list or not add_headers(self._scratch, <list> pairs, False, &size):
                     pairs = encode_headers(headers)  # the slow way, which also finds the right words for what is wrong
                     self._scratch.used = 0
@@ -421,7 +593,7 @@ cdef class RecordAccumulator:
 
     cdef int put(self, Py_ssize_t partition, int64_t timestamp_ms, int64_t now_ns, const Fields *fields, int64_t size,
                  callback, teller) except -2:
-        # Append a record; WAKE or 0, -1 when the budget is used up. The clock is read once for each: it is not cheap.
+        # Append a record; WAKE or 0, -1 when the pool is used up. The clock is read once for each: it is not cheap.
         cdef ClosedBatch batch
         cdef int woken = 0
         cdef bint by_lot = False
@@ -429,7 +601,7 @@ cdef class RecordAccumulator:
         cdef double appended_at
         self.check(size, partition)
         cdef int64_t cost = OVERHEAD + size + (CALLBACK if callback is not None else 0)
-        if not self._budget.charge(1, cost):
+        if not self._buffer_pool.charge(1, cost):
             return -1
         if timestamp_ms == 0:
             timestamp_ms = now_ns // 1_000_000
@@ -455,7 +627,7 @@ cdef class RecordAccumulator:
             self._turn_count += 1
         batch.cost_bytes += cost
         batch.data_bytes += OVERHEAD + size
-        self._budget.ahead_bytes += OVERHEAD + size
+        self._buffer_pool.ahead_bytes += OVERHEAD + size
         if callback is not None:
             appended_at = batch.opened_at + 1e-9 * (now_ns - batch._opened_ns)
             if type(callback) is DeliveryFuture:
@@ -471,7 +643,7 @@ cdef class RecordAccumulator:
 
     cdef ClosedBatch open(self, Py_ssize_t partition, int64_t now_ns):
         cdef ClosedBatch batch = ClosedBatch.__new__(ClosedBatch, self._batch_bytes, self._batch_count)
-        batch._builder._pool = self._budget.pool
+        batch._builder._pool = self._buffer_pool.memory
         batch.topic = self.topic
         batch.partition = partition
         batch.opened_at = monotonic()
@@ -510,17 +682,10 @@ cdef class RecordAccumulator:
         return woken
 
     cdef inline Py_ssize_t place(self, const Fields *fields) except -1:
-        cdef uint32_t hashed
         cdef size_t size = fields.key_size if fields.key_size > 0 else 0
         if self._hash == NO_HASH:
             return self.draw()
-        if self._hash == MURMUR2:
-            hashed = headrace_murmur2(fields.key, size) & 0x7FFFFFFF
-        elif self._hash == CRC32:
-            hashed = headrace_crc32(fields.key, size)
-        else:
-            hashed = headrace_fnv1a(fields.key, size)
-        return hashed % <uint64_t> self.partition_count
+        return hash_key(self._hash, fields.key, size) % <uint64_t> self.partition_count
 
     cdef inline Py_ssize_t draw(self) except -1:
         # A partition by lot (xorshift64*).
@@ -584,6 +749,212 @@ cdef class RecordAccumulator:
             self.partition_count = partition_count
 
 
+# Arrow's buffers into an accumulator. See the plain twin in `headrace.buffers.column_input`.
+
+
+cdef struct Source:
+    # An Arrow array to read from.
+    const uint8_t *validity
+    const uint8_t *offsets
+    const uint8_t *data
+    int64_t rows, size, first
+    bint large, given
+
+
+cdef object source_of(column, Source *source, list pins):
+    # Look into an Arrow array's buffers; they stay in place as long as `pins` lives.
+    cdef Pinned pinned
+    source.given = column is not None
+    source.validity = source.data = NULL
+    source.size = 0
+    if column is None:
+        return None
+    validity, offsets, data, source.first, source.large = column
+    pinned = Pinned(offsets)
+    pins.append(pinned)
+    source.offsets = pinned.start
+    source.rows = pinned.size // (8 if source.large else 4) - 1
+    if validity is not None:
+        pinned = Pinned(validity)
+        pins.append(pinned)
+        source.validity = pinned.start
+        source.rows = min(source.rows, 8 * pinned.size)
+    if data is not None:
+        pinned = Pinned(data)
+        pins.append(pinned)
+        source.data = pinned.start
+        source.size = pinned.size
+    return None
+
+
+cdef inline bint span(const Source *source, int64_t row, int64_t *begin, int64_t *end) except -1:
+    # Where a row's bytes or entries begin and end; False for null.
+    if row < 0 or source.first < 0 or row >= source.rows - source.first:
+        raise IndexError("a row lies outside of its Arrow buffers")
+    row += source.first
+    if source.validity != NULL and not source.validity[row >> 3] >> (row & 7) & 1:
+        return False
+    if source.large:
+        begin[0] = (<const int64_t *> source.offsets)[row]
+        end[0] = (<const int64_t *> source.offsets)[row + 1]
+    else:
+        begin[0] = (<const int32_t *> source.offsets)[row]
+        end[0] = (<const int32_t *> source.offsets)[row + 1]
+    if begin[0] < 0 or end[0] < begin[0]:
+        raise IndexError("the offsets of an Arrow array are damaged")
+    return True
+
+
+cdef inline int cell(const Source *source, int64_t row, const uint8_t **data, int64_t *size) except -1:
+    cdef int64_t begin = 0, end = 0
+    size[0] = IS_NULL
+    if source.given and span(source, row, &begin, &end):
+        if end > source.size:
+            raise IndexError("the offsets of an Arrow array are damaged")
+        data[0] = source.data + begin
+        size[0] = end - begin
+    return 0
+
+
+cdef int header_cells(const Source *sources, int64_t row, Block block, Fields *fields, int64_t *size) except -1:
+    # The headers of a row as they follow their count, in `block`.
+    cdef int64_t begin = 0, end = 0, at, length = 0
+    cdef const uint8_t *data = NULL
+    cdef uint8_t *p
+    cdef int part
+    block.used = 0
+    fields.header_count = 0
+    fields.headers_size = 0
+    if not span(&sources[0], row, &begin, &end):
+        return 0
+    for at in range(begin, end):
+        for part in range(1, 3):
+            cell(&sources[part], at, &data, &length)
+            if part == 1 and length < 0:
+                length = 0  # a name cannot be null
+            block.reserve(SLACK + max(length, 0))
+            p = write_bytes(block.start + block.used, data, length)
+            block.used = p - block.start
+            size[0] += max(length, 0)
+    fields.headers = block.start
+    fields.headers_size = block.used
+    fields.header_count = end - begin
+    return 0
+
+
+cdef int put_values(RecordAccumulator accumulator, const Source *values, int64_t *row, int64_t stop,
+                    int64_t now_ns, teller) except -1:
+    # Append rows of values alone from `row` on, as long as they only follow the one before: same turn, same batch, and
+    # room for more. Any other row is left to `RecordAccumulator.put`, which sees to the rest: they must agree.
+    cdef BufferPool pool = accumulator._buffer_pool
+    cdef const uint8_t *data = NULL
+    cdef int64_t size = 0, cost, total = 0
+    if accumulator._by_lot == NEVER or accumulator.sticky < 0 or (
+            <uint64_t> (now_ns // 1_000_000 - accumulator._turn_began_ms) >= <uint64_t> accumulator._turn_ms):
+        return 0
+    slot = <object> PyList_GET_ITEM(accumulator._slots, accumulator.sticky)
+    if slot is None:
+        return 0
+    cdef ClosedBatch batch = <ClosedBatch> slot
+    cdef BatchBuilder builder = batch._builder
+    if batch._teller is not teller or not builder.count:
+        return 0
+    cdef int64_t before = builder.count, used = builder._used, timestamp_ms = now_ns // 1_000_000
+    cdef int64_t delta = <int64_t> (<uint64_t> timestamp_ms - <uint64_t> builder._base_timestamp)
+    cdef int64_t rows = min(accumulator._batch_count - 1 - max(accumulator._turn_count, before),
+                            pool.max_messages - pool.messages)
+    cdef int64_t room = min(accumulator._batch_bytes - accumulator._turn_bytes,
+                            min(builder._max_bytes, builder._data.capacity) - used)
+    cdef int64_t bytes_room = pool.max_bytes - pool.bytes
+    stop = min(stop, row[0] + rows)
+    try:
+        while row[0] < stop:
+            cell(values, row[0], &data, &size)
+            cost = OVERHEAD + max(size, 0)
+            if (size > accumulator._message_bytes or builder._used - used + max(size, 0) + SLACK > room
+                    or total + cost > bytes_room):
+                break
+            builder.add_value(delta, data, size)
+            total += cost
+            row[0] += 1
+    finally:
+        rows = builder.count - before
+        if rows:
+            builder._max_timestamp = max(builder._max_timestamp, timestamp_ms)
+        pool.messages += rows
+        pool.bytes += total
+        pool.ahead_bytes += total
+        batch.cost_bytes += total
+        batch.data_bytes += total
+        accumulator._turn_count += rows
+        accumulator._turn_bytes += builder._used - used
+    return 0
+
+
+def append_columns(RecordAccumulator accumulator not None, int64_t start, int64_t stop, key, value, partitions,
+                   timestamps, headers, teller=None):
+    """Append rows of Arrow arrays to a topic's accumulator, as many as the pool allows; returns how many."""
+    cdef Source key_source, value_source
+    cdef Source header_sources[3]
+    cdef Fields fields
+    cdef Pinned partition_view = None, timestamp_view = None
+    cdef int64_t row, size, timestamp, now_ns = headrace_now_ns(), since_ns = now_ns
+    cdef Py_ssize_t partition
+    cdef list pins = []
+    cdef Block block = Block()
+    source_of(key, &key_source, pins)
+    source_of(value, &value_source, pins)
+    if headers is not None:
+        for row in range(3):
+            source_of(headers[row], &header_sources[row], pins)
+    if not 0 <= start <= stop:
+        raise IndexError(f"there are no rows {start} to {stop}")
+    if partitions is not None:
+        partition_view = Pinned(partitions)
+        if partition_view.size // 4 < stop:
+            raise IndexError("the column of partitions is too short")
+    if timestamps is not None:
+        timestamp_view = Pinned(timestamps)
+        if timestamp_view.size // 8 < stop:
+            raise IndexError("the column of timestamps is too short")
+    memset(&fields, 0, sizeof(Fields))
+    cdef BufferPool pool = accumulator._buffer_pool
+    cdef bint values_only = key is None and partitions is None and timestamps is None and headers is None
+    row = start
+    try:
+        with cython.critical_section(accumulator, pool):
+            while row < stop:
+                if values_only:
+                    put_values(accumulator, &value_source, &row, min(stop, row | 63), now_ns, teller)
+                    if row == stop:
+                        break
+                if row & 63 == 63:
+                    now_ns = headrace_now_ns()
+                    if now_ns - since_ns >= TURN_NS:
+                        with nogil:  # others have their turn, as between the lines of a Python program
+                            pass
+                        since_ns = now_ns = headrace_now_ns()
+                cell(&key_source, row, &fields.key, &fields.key_size)
+                cell(&value_source, row, &fields.value, &fields.value_size)
+                size = max(fields.key_size, 0) + max(fields.value_size, 0)
+                if headers is not None:
+                    header_cells(header_sources, row, block, &fields, &size)
+                partition = -1 if partition_view is None else (<const int32_t *> partition_view.start)[row]
+                timestamp = 0 if timestamp_view is None else (<const int64_t *> timestamp_view.start)[row]
+                if timestamp < 0:
+                    raise ValueError(f"timestamp must not be negative: {timestamp}")
+                if accumulator.put(partition, timestamp, now_ns, &fields, size, None, teller) < 0:
+                    break
+                row += 1
+    except Exception as refused:
+        refused.appended = row - start
+        raise
+    return row - start
+
+
+# `produce()` with what it needs at hand. See the plain twins in `headrace.buffers.fast_path`.
+
+
 @cython.final
 cdef class ProduceFastPath:
     """`Producer.produce` with what it needs at hand; anything unusual is left to `otherwise`."""
@@ -603,10 +974,141 @@ cdef class ProduceFastPath:
         if callback is None:
             callback = self._default if on_delivery is None else on_delivery
         cdef int woken = -1
-        buffer = self._open.get(topic)
-        if buffer is not None:
-            woken = (<RecordAccumulator> buffer).add(value, key, partition, timestamp, headers, callback)
+        found = self._open.get(topic)
+        if found is not None:
+            woken = (<RecordAccumulator> found).add(value, key, partition, timestamp, headers, callback)
         if woken < 0:
             self._otherwise(topic, value, key, partition, timestamp, headers, callback)
         elif woken:
             self._wake()
+
+
+@cython.final
+@cython.no_gc
+@cython.freelist(16)
+cdef class Accepted:
+    """A coroutine that has done its work when it is made; see the plain twin."""
+
+    cdef DeliveryFuture _delivery  # None once it was awaited
+
+    def __await__(self):
+        return self
+
+    def __iter__(self):
+        return self
+
+    def __next__(self):
+        raise StopIteration(self.take())
+
+    def send(self, _value):
+        raise StopIteration(self.take())
+
+    def throw(self, kind, value=None, traceback=None):
+        self._delivery = None
+        raise kind if value is None else value
+
+    def close(self):
+        self._delivery = None
+
+    cdef DeliveryFuture take(self):
+        delivery = self._delivery
+        if delivery is None:
+            raise RuntimeError("cannot reuse already awaited coroutine")
+        self._delivery = None
+        return delivery
+
+
+cdef int send_accepted(PyObject *accepted, PyObject *_, PyObject **result) except SEND_ERROR:
+    # What `await` calls: unlike `__next__` it needs no exception to carry the result.
+    result[0] = NULL
+    delivery = (<Accepted> accepted).take()
+    Py_INCREF(delivery)
+    result[0] = <PyObject *> delivery
+    return SEND_RETURN
+
+
+cdef int send_delivery(PyObject *delivery, PyObject *_, PyObject **result) except SEND_ERROR:
+    result[0] = NULL
+    message = (<DeliveryFuture> delivery).result()
+    Py_INCREF(message)
+    result[0] = <PyObject *> message
+    return SEND_RETURN
+
+
+headrace_set_send(Accepted, send_accepted)
+headrace_set_send(DeliveryFuture, send_delivery)
+
+
+@cython.final
+cdef class AIOProduceFastPath:
+    """`AIOProducer.produce` with what it needs at hand; anything unusual is left to `otherwise`."""
+
+    cdef dict _open
+    cdef object _otherwise, _wake, _make_future, _ease
+
+    def __init__(self, dict open not None, otherwise, wake, make_future, ease):
+        self._open = open
+        self._otherwise = otherwise
+        self._wake = wake
+        self._make_future = make_future
+        self._ease = ease
+
+    def produce(self, topic, value=None, key=None, Py_ssize_t partition=-1, on_delivery=None, int64_t timestamp=0,
+                headers=None):
+        """Put a record on its way; see `headrace.aio.AIOProducer.produce`."""
+        cdef Accepted accepted
+        cdef DeliveryFuture delivery
+        cdef RecordAccumulator accumulator
+        cdef int woken = -1
+        if on_delivery is None:
+            try:
+                found = self._open.get(topic)
+                if found is not None:
+                    accumulator = <RecordAccumulator> found
+                    delivery = DeliveryFuture.__new__(DeliveryFuture)
+                    delivery._make_future = self._make_future
+                    woken = accumulator.add(value, key, partition, timestamp, headers, delivery)
+            except Exception:
+                pass  # what refuses it once refuses it twice
+        if woken < 0:
+            return self._otherwise(topic, value, key, partition, on_delivery, timestamp, headers)
+        if woken:
+            self._wake()
+            if accumulator._full:
+                return eased(self._ease, delivery)
+        accepted = Accepted.__new__(Accepted)
+        accepted._delivery = delivery
+        return accepted
+
+
+async def eased(ease, delivery):
+    await ease()
+    return delivery
+
+
+cdef enum:
+    NOBODY = 0
+    WATCHED = 1
+    CHANGED = 2
+
+
+@cython.final
+cdef class SpinWait:
+    """Lets a thread see at once what another has done; see the plain twin."""
+
+    cdef int _state
+
+    def wait(self, happened, double timeout_s):
+        headrace_store(&self._state, WATCHED)  # before the look at what has happened: what comes then is seen as well
+        try:
+            if not happened():
+                with nogil:
+                    headrace_watch(&self._state, WATCHED, <int64_t> (timeout_s * 1e9))
+        finally:
+            headrace_store(&self._state, NOBODY)
+
+    def tell(self):
+        if headrace_load(&self._state) == WATCHED:
+            headrace_store(&self._state, CHANGED)
+            with nogil:
+                headrace_watch(&self._state, CHANGED, HAND_OVER_NS)

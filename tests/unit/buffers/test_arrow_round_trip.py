@@ -10,7 +10,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from headrace import records
+from headrace import buffers, records
+from headrace.buffers import arrow_rows
 from headrace.records.columns import arrow
 from tests.unit.records.samples import contents
 
@@ -70,11 +71,11 @@ def header_array(rows: list[Any], outer: str, name: Any, value: Any) -> Any:
 
 def went_through(twin: Any, columns: list[Any], codec: int) -> list[Any]:
     """The rows of batches that were made of columns, by partition and in order."""
-    buffer = twin.RecordAccumulator("topic", 3, twin.BufferPool(10**6, 10**9), batch_bytes=300)
+    accumulator = twin.RecordAccumulator("topic", 3, twin.BufferPool(10**6, 10**9), batch_bytes=300)
     count = len(columns[1])
-    assert arrow.append_columns(buffer, *columns) == count
+    assert arrow_rows.append_columns(accumulator, *columns) == count
     found: list[list[Any]] = [[], [], []]
-    for opened in buffer.ready(math.inf):
+    for opened in accumulator.ready(math.inf):
         table, _ = arrow.to_arrow(opened.seal(codec).data, "topic", opened.partition, 0, headers=True)
         table.validate(full=True)
         assert table["partition"].to_pylist() == [opened.partition] * table.num_rows
@@ -96,7 +97,7 @@ def test_rows_come_back_as_they_went_in(
     name: Any, content: Any, codec: int, outer: str, layout: list[Callable[[Any], Any]]
 ) -> None:
     monkeypatch.setattr(records, "read_columns", twin.read_columns)
-    monkeypatch.setattr(records, "append_columns", twin.append_columns)
+    monkeypatch.setattr(buffers, "append_columns", twin.append_columns)
     times = [row[3] * 1000 if time == pa.timestamp("us", "UTC") else row[3] for row in rows]
     if time == pa.timestamp("ns", "Europe/Berlin"):
         times = [ms * 1_000_000 for ms in times]
@@ -111,7 +112,7 @@ def test_rows_come_back_as_they_went_in(
 @pytest.mark.parametrize("kind", TEXTS, ids=str)
 @pytest.mark.parametrize("shape", [whole, sliced, chunked])
 def test_text_becomes_its_utf_8_bytes(twin: Any, monkeypatch: pytest.MonkeyPatch, kind: Any, shape: Any) -> None:
-    monkeypatch.setattr(records, "append_columns", twin.append_columns)
+    monkeypatch.setattr(buffers, "append_columns", twin.append_columns)
     values = ["", "a", None, "ü€", "long enough not to lie inside of a view", "a"]
     found = went_through(twin, [None, shape(of(kind, values)), pa.array([0] * 6), pa.array([1] * 6, pa.int64())], 0)
     assert [row[1] for row in found] == [None if text is None else text.encode() for text in values]
@@ -119,7 +120,7 @@ def test_text_becomes_its_utf_8_bytes(twin: Any, monkeypatch: pytest.MonkeyPatch
 
 def test_headers_that_are_null_inside_of_a_list_have_no_name_and_no_value(twin: Any, monkeypatch: pytest.MonkeyPatch,
                                                                          ) -> None:
-    monkeypatch.setattr(records, "append_columns", twin.append_columns)
+    monkeypatch.setattr(buffers, "append_columns", twin.append_columns)
     kind = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
     column = pa.array([[{"key": "a", "value": b"x"}, None, {"key": None, "value": b"y"}]], kind)
     row, = went_through(twin, [None, pa.array([b"v"]), pa.array([0]), pa.array([1]), column], 0)
@@ -130,7 +131,7 @@ def test_headers_that_are_null_inside_of_a_list_have_no_name_and_no_value(twin: 
 
 
 def test_fixed_size_and_null_columns_are_taken(twin: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(records, "append_columns", twin.append_columns)
+    monkeypatch.setattr(buffers, "append_columns", twin.append_columns)
     columns = [pa.nulls(2), pa.array([b"ab", None], pa.binary(2)), pa.array([0, 0]), pa.array([1, 2]), pa.nulls(2)]
     assert [(row[0], row[1], row[4]) for row in went_through(twin, columns, 0)] == [
         (None, b"ab", None), (None, None, None)]

@@ -5,11 +5,7 @@ from headrace.records.builder import Batch as Batch
 from headrace.records.builder import BatchBuilder as BatchBuilder
 from headrace.records.builder import set_base_offset as set_base_offset
 from headrace.records.builder import set_log_append_time as set_log_append_time
-from headrace.records.columns.columns import append_columns as append_columns
 from headrace.records.columns.columns import read_columns as read_columns
-from headrace.records.delivery import AIOProduceFastPath as AIOProduceFastPath
-from headrace.records.delivery import DeliveryFuture as DeliveryFuture
-from headrace.records.delivery import SpinWait as SpinWait
 from headrace.records.hashing import crc32 as crc32
 from headrace.records.hashing import crc32c as crc32c
 from headrace.records.hashing import fnv1a as fnv1a
@@ -17,11 +13,4 @@ from headrace.records.hashing import murmur2 as murmur2
 from headrace.records.header import scan as scan
 from headrace.records.header import verify as verify
 from headrace.records.message import Message as Message
-from headrace.records.topic_buffer import CALLBACK_BYTES as CALLBACK_BYTES
-from headrace.records.topic_buffer import OVERHEAD_BYTES as OVERHEAD_BYTES
-from headrace.records.topic_buffer import WAKE as WAKE
-from headrace.records.topic_buffer import BufferPool as BufferPool
-from headrace.records.topic_buffer import ClosedBatch as ClosedBatch
-from headrace.records.topic_buffer import ProduceFastPath as ProduceFastPath
-from headrace.records.topic_buffer import RecordAccumulator as RecordAccumulator
 

@@ -1,0 +1,57 @@
+"""Where `produce()` puts records: accumulators of open batches, and what their records are told. Native or plain.
+
+`implementation` says which one is used; it is never native where `headrace.records` is plain.
+It must not know brokers or partitions' leaders. Read next: `headrace.buffers.record_accumulator`.
+"""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+from typing import TYPE_CHECKING
+
+from headrace import records
+from headrace.buffers.buffer_pool import CALLBACK_BYTES, OVERHEAD_BYTES
+from headrace.buffers.delivery_future import ProduceResult
+from headrace.buffers.record_accumulator import WAKE
+
+_PLAIN = records.implementation == "plain" or find_spec("headrace.buffers._buffer") is None
+
+# The twins have the same names and types; for a type checker they are the plain one's.
+if TYPE_CHECKING or _PLAIN:
+    from headrace.buffers.buffer_pool import BufferPool
+    from headrace.buffers.closed_batch import ClosedBatch
+    from headrace.buffers.column_input import append_columns
+    from headrace.buffers.delivery_future import DeliveryFuture
+    from headrace.buffers.fast_path import AIOProduceFastPath, ProduceFastPath
+    from headrace.buffers.record_accumulator import RecordAccumulator
+    from headrace.buffers.spin_wait import SpinWait
+else:
+    from headrace.buffers._buffer import (
+        AIOProduceFastPath,
+        BufferPool,
+        ClosedBatch,
+        DeliveryFuture,
+        ProduceFastPath,
+        RecordAccumulator,
+        SpinWait,
+        append_columns,
+    )
+
+__all__ = [
+    "CALLBACK_BYTES",
+    "OVERHEAD_BYTES",
+    "WAKE",
+    "AIOProduceFastPath",
+    "BufferPool",
+    "ClosedBatch",
+    "DeliveryFuture",
+    "ProduceFastPath",
+    "ProduceResult",
+    "RecordAccumulator",
+    "SpinWait",
+    "append_columns",
+    "implementation",
+]
+
+implementation = "plain" if _PLAIN else "native"
+"""Which one is used: "native" or "plain"."""

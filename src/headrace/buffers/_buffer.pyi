@@ -1,0 +1,13 @@
+"""The native twin has the names and types of the plain one."""
+
+from headrace.buffers.buffer_pool import CALLBACK_BYTES as CALLBACK_BYTES
+from headrace.buffers.buffer_pool import OVERHEAD_BYTES as OVERHEAD_BYTES
+from headrace.buffers.buffer_pool import BufferPool as BufferPool
+from headrace.buffers.closed_batch import ClosedBatch as ClosedBatch
+from headrace.buffers.column_input import append_columns as append_columns
+from headrace.buffers.delivery_future import DeliveryFuture as DeliveryFuture
+from headrace.buffers.fast_path import AIOProduceFastPath as AIOProduceFastPath
+from headrace.buffers.fast_path import ProduceFastPath as ProduceFastPath
+from headrace.buffers.record_accumulator import WAKE as WAKE
+from headrace.buffers.record_accumulator import RecordAccumulator as RecordAccumulator
+from headrace.buffers.spin_wait import SpinWait as SpinWait

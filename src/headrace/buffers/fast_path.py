@@ -1,0 +1,153 @@
+"""`produce()` with what it needs at hand: an accumulator is found and filled, and anything unusual left to others.
+
+The plain twins. They must not know why a record is refused, nor how to wait.
+Read next: `headrace.buffers.record_accumulator`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Coroutine
+from contextlib import suppress
+from typing import Any
+
+from headrace.buffers.delivery_future import DeliveryFuture
+from headrace.buffers.record_accumulator import RecordAccumulator
+from headrace.errors import BufferFullError
+
+__all__ = ["AIOProduceFastPath", "Accepted", "ProduceFastPath"]
+
+
+class ProduceFastPath:
+    """`Producer.produce` with what it needs at hand; anything unusual is left to `otherwise`.
+
+    Args:
+        open: accumulators by topic.
+        otherwise: called as otherwise(topic, value, key, partition, timestamp_ms, headers, callback) for a topic that
+            is not in `open`, and when the pool is used up.
+        wake: called when the loop has something to do.
+        default: callback of records that are given none.
+    """
+
+    __slots__ = ("_default", "_open", "_otherwise", "_wake")
+
+    def __init__(
+        self, open: dict[str, RecordAccumulator], otherwise: Callable[..., object], wake: Callable[[], object],
+        default: Callable[..., object] | None = None,
+    ) -> None:
+        self._open = open
+        self._otherwise = otherwise
+        self._wake = wake
+        self._default = default
+
+    def produce(
+        self,
+        topic: str,
+        value: Any = None,
+        key: Any = None,
+        partition: int = -1,
+        callback: Callable[..., object] | None = None,
+        on_delivery: Callable[..., object] | None = None,
+        timestamp: int = 0,
+        headers: Any = None,
+    ) -> None:
+        """Put a record on its way; see `headrace.Producer.produce`."""
+        if callback is None:
+            callback = self._default if on_delivery is None else on_delivery
+        accumulator = self._open.get(topic)
+        try:
+            if accumulator is not None:
+                if accumulator.append(value, key, partition, timestamp, headers, callback):
+                    self._wake()
+                return
+        except BufferFullError:
+            pass
+        self._otherwise(topic, value, key, partition, timestamp, headers, callback)
+
+
+class Accepted(Coroutine[Any, Any, DeliveryFuture]):
+    """A coroutine that has done its work when it is made: all that is left is to return the delivery."""
+
+    __slots__ = ("_delivery",)
+
+    def __init__(self, delivery: DeliveryFuture) -> None:
+        self._delivery: DeliveryFuture | None = delivery
+
+    def __await__(self) -> Accepted:
+        return self
+
+    def __iter__(self) -> Accepted:
+        return self
+
+    def __next__(self) -> Any:
+        return self.send(None)
+
+    def send(self, _value: Any) -> Any:
+        """Return the delivery, as a coroutine returns."""
+        delivery, self._delivery = self._delivery, None
+        if delivery is None:
+            raise RuntimeError("cannot reuse already awaited coroutine")
+        raise StopIteration(delivery)
+
+    def throw(self, kind: Any, value: Any = None, traceback: Any = None) -> Any:
+        """Raise an exception, as if it came from inside."""
+        self._delivery = None
+        raise kind if value is None else value
+
+    def close(self) -> None:
+        """Forget the delivery."""
+        self._delivery = None
+
+
+class AIOProduceFastPath:
+    """`AIOProducer.produce` with what it needs at hand; anything unusual is left to `otherwise`.
+
+    Args:
+        open: accumulators by topic.
+        otherwise: awaited as otherwise(topic, value, key, partition, on_delivery, timestamp_ms, headers) for a topic
+            that is not in `open`, with a callback, and for what is refused.
+        wake: called when the loop has something to do.
+        make_future: makes a future of the loop.
+        ease: awaited when a batch is full: the loop needs a turn at least.
+    """
+
+    __slots__ = ("_ease", "_make_future", "_open", "_otherwise", "_wake")
+
+    def __init__(self, open: dict[str, Any], otherwise: Callable[..., Any], wake: Callable[[], object],
+                 make_future: Callable[[], Any], ease: Callable[[], Awaitable[None]]) -> None:
+        self._open = open
+        self._otherwise = otherwise
+        self._wake = wake
+        self._make_future = make_future
+        self._ease = ease
+
+    def produce(
+        self,
+        topic: str,
+        value: Any = None,
+        key: Any = None,
+        partition: int = -1,
+        on_delivery: Callable[..., object] | None = None,
+        timestamp: int = 0,
+        headers: Any = None,
+    ) -> Any:
+        """Put a record on its way; see `headrace.aio.AIOProducer.produce`.
+
+        Where there is nothing to wait for it is done before this returns; `await` raises what went wrong.
+        """
+        woken, delivery = -1, DeliveryFuture(self._make_future)
+        with suppress(Exception):  # what refuses it once refuses it twice
+            accumulator: Any = self._open.get(topic) if on_delivery is None else None
+            if accumulator is not None:
+                woken = accumulator.append(value, key, partition, timestamp, headers, delivery)
+        if woken < 0:
+            return self._otherwise(topic, value, key, partition, on_delivery, timestamp, headers)
+        if woken:
+            self._wake()
+            if accumulator.has_full:
+                return _eased(self._ease, delivery)
+        return Accepted(delivery)
+
+
+async def _eased(ease: Callable[[], Awaitable[None]], delivery: DeliveryFuture) -> DeliveryFuture:
+    await ease()
+    return delivery

@@ -1,0 +1,301 @@
+"""`RecordAccumulator`: the open batches of one topic, where `produce()` puts records. The plain twin of the native one.
+
+It must not know brokers, retries or sequence numbers: whoever takes batches out of it keeps their order per partition.
+Read next on the way out: `headrace.machines.producer.batch_queue`.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import os
+import threading
+import time
+from bisect import bisect_right
+from collections.abc import Collection, Sequence
+from typing import Any
+
+from headrace.buffers.buffer_pool import CALLBACK_BYTES, OVERHEAD_BYTES, BufferPool, cost_of, queue_full
+from headrace.buffers.closed_batch import ClosedBatch
+from headrace.buffers.delivery_future import DeliveryFuture
+from headrace.errors import KafkaError, KafkaException
+from headrace.records.builder import BatchBuilder
+from headrace.records.hashing import PARTITIONERS
+from headrace.records.message import encode_headers, encode_text
+
+__all__ = ["WAKE", "RecordAccumulator"]
+
+WAKE = 1
+"""Flag of `RecordAccumulator.append`: a batch is full, or one was opened and `next_deadline` said that none was."""
+
+_NUMBERS_BYTES = 12  # of the numbers of a record: about as many as there are at most
+_MOST_WEIGHT = 1 << 31
+_INT32 = 1 << 31
+_MASK = (1 << 64) - 1
+
+
+class RecordAccumulator:
+    """The open batches of one topic.
+
+    Records of one partition leave in the order of `append()`. Those that the partitioner leaves to chance take turns:
+    all go to one partition, chosen by lot, until it has got as much as fills a batch, or time is up (KIP-794).
+
+    Args:
+        topic: topic name.
+        partition_count: number of partitions.
+        buffer_pool: shared by all topics of a producer.
+        partitioner: a name in `headrace.records.hashing.PARTITIONERS`.
+        batch_bytes: size of a batch before compression.
+        batch_count: most records of a batch.
+        message_bytes: largest record: key, value, headers.
+        turn_ms: longest turn, in milliseconds; 0 draws a lot for each record.
+        seed: for the choice by lot; None takes the system's randomness.
+
+    Attributes:
+        sticky: the partition whose turn it is; -1 if no record was left to chance yet, or the turn was ended.
+    """
+
+    def __init__(
+        self,
+        topic: str,
+        partition_count: int,
+        buffer_pool: BufferPool,
+        *,
+        partitioner: str = "consistent_random",
+        batch_bytes: int = 1_000_000,
+        batch_count: int = 10_000,
+        message_bytes: int = 1_000_000,
+        turn_ms: int = 900_000,
+        seed: int | None = None,
+    ) -> None:
+        self.topic = topic
+        self.partition_count = partition_count
+        self._pool = buffer_pool
+        self._hash, self._by_lot = PARTITIONERS[partitioner]
+        self._batch_bytes = batch_bytes
+        self._batch_count = batch_count
+        self._message_bytes = message_bytes
+        self._random = (int.from_bytes(os.urandom(8), "little") if seed is None else seed) or 1
+        self._turn_ms = turn_ms
+        self._turn_began_ms = self._turn_bytes = self._turn_count = 0
+        self._sums: list[int] | None = None
+        self.sticky = -1
+        self._open: dict[int, ClosedBatch] = {}
+        self._full: list[ClosedBatch] = []
+        self._timed = False  # whoever takes batches out comes by itself before one that is opened now has lingered
+        self._lock = threading.Lock()
+
+    @property
+    def has_full(self) -> bool:
+        """A full batch waits to be taken out."""
+        return bool(self._full)
+
+    def append(
+        self,
+        value: Any = None,
+        key: Any = None,
+        partition: int = -1,
+        timestamp_ms: int = 0,
+        headers: Any = None,
+        callback: Any = None,
+    ) -> int:
+        """Put a record behind the others of its partition.
+
+        Args:
+            value: bytes, str or None.
+            key: bytes, str or None.
+            partition: -1 lets the partitioner choose.
+            timestamp_ms: milliseconds since the epoch, 0 for now.
+            headers: a mapping or pairs.
+            callback: kept for the delivery report.
+
+        Returns:
+            `WAKE` or 0.
+
+        Raises:
+            BufferFullError: the pool is used up.
+            KafkaException: the record is too large (`MSG_SIZE_TOO_LARGE`), or there is no such partition
+                (`_UNKNOWN_PARTITION`).
+            OverflowError: the partition's number is out of any range.
+            TypeError: key, value or headers are of a wrong type.
+            ValueError: the timestamp is negative.
+        """
+        return self.add_row(value, key, partition, timestamp_ms, headers, callback, None)
+
+    def add_row(
+        self, value: Any, key: Any, partition: int, timestamp_ms: int, headers: Any, callback: Any, teller: Any
+    ) -> int:
+        """`append`, for a row of columns as well."""
+        raw_key, raw_value = encode_text(key, "key"), encode_text(value, "value")
+        raw_headers = encode_headers(headers)
+        size = cost_of(raw_key, raw_value, raw_headers)
+        cost = size if callback is None else size + CALLBACK_BYTES
+        self._check(size, partition, timestamp_ms)
+        with self._lock:
+            if not self._pool.take(1, cost):
+                raise queue_full(self._pool)
+            now_ms = time.time_ns() // 1_000_000
+            by_lot, woken = partition < 0 and self._is_by_lot(raw_key), 0
+            if by_lot:
+                woken = self._turn(size - OVERHEAD_BYTES, now_ms)
+            if partition < 0:
+                partition = self.sticky if by_lot else self._place(raw_key)
+            batch, opened = self._put(partition, timestamp_ms or now_ms, raw_key, raw_value, raw_headers, by_lot)
+            woken |= opened
+            batch.cost_bytes += cost
+            batch.data_bytes += size
+            self._pool.ahead_bytes += size
+            if isinstance(callback, DeliveryFuture):
+                batch.deliver_to(callback, time.monotonic())
+            elif callback is not None:
+                batch.report_to(callback, time.monotonic())
+            batch.join_run(teller)
+            if batch.count >= self._batch_count:
+                self._close(batch)
+                woken = WAKE
+        return woken
+
+    def _check(self, cost: int, partition: int, timestamp_ms: int) -> None:
+        if cost - OVERHEAD_BYTES > self._message_bytes:
+            raise too_large(self.topic, cost - OVERHEAD_BYTES, self._message_bytes)
+        if not -1 <= partition < self.partition_count or self.partition_count <= 0:
+            raise no_partition(self.topic, partition, self.partition_count)
+        if timestamp_ms < 0:
+            raise ValueError(f"timestamp must not be negative: {timestamp_ms}")
+
+    def _put(self, partition: int, timestamp_ms: int, key: bytes | None, value: bytes | None,
+             headers: list[tuple[bytes, bytes | None]], by_lot: bool) -> tuple[ClosedBatch, int]:
+        batch, woken = self._open.get(partition), 0
+        used = batch.size_bytes if batch is not None else 0
+        if batch is None or not batch.append(timestamp_ms, key, value, headers):
+            if batch is not None:
+                self._close(batch)
+            builder = BatchBuilder(self._batch_bytes, self._batch_count)
+            batch = self._open[partition] = ClosedBatch(self.topic, partition, time.monotonic(), builder)
+            batch.append(timestamp_ms, key, value, headers)
+            used, woken = 0, 0 if self._timed else WAKE
+        if by_lot:
+            self._turn_bytes += batch.size_bytes - used
+            self._turn_count += 1
+        return batch, woken
+
+    def _is_by_lot(self, key: bytes | None) -> bool:
+        """Whether a record has no say in where it goes, but takes part in a turn."""
+        if key is None:
+            return self._by_lot != "never"
+        return self._by_lot == "any" or (not key and self._by_lot == "empty")
+
+    def _turn(self, size: int, now_ms: int) -> int:
+        """See to it that there is a turn with room for one more record. Returns `WAKE` if a batch is full thereby."""
+        if (self.sticky >= 0 and self._turn_count < self._batch_count
+                and self._turn_bytes + size + _NUMBERS_BYTES <= self._batch_bytes
+                and 0 <= now_ms - self._turn_began_ms < self._turn_ms):
+            return 0
+        batch, woken = self._open.get(self.sticky), 0
+        if batch is not None and batch.size_bytes + size + _NUMBERS_BYTES > self._batch_bytes:
+            self._close(batch)
+            woken = WAKE
+        self.sticky = self._draw()
+        self._turn_began_ms = now_ms
+        self._turn_bytes = self._turn_count = 0
+        return woken
+
+    def _place(self, key: bytes | None) -> int:
+        return self._draw() if self._hash is None else self._hash(key or b"") % self.partition_count
+
+    def _draw(self) -> int:
+        """A partition by lot (xorshift64*)."""
+        x = self._random
+        x ^= x >> 12
+        x ^= x << 25 & _MASK
+        x ^= x >> 27
+        self._random = x
+        x = (x * 0x2545F4914F6CDD1D & _MASK) >> 32
+        if self._sums is None:
+            return x % self.partition_count
+        return bisect_right(self._sums, x % self._sums[-1])
+
+    def _close(self, batch: ClosedBatch) -> None:
+        del self._open[batch.partition]
+        self._full.append(batch)
+
+    def weigh(self, weights: Sequence[int] | None = None) -> None:
+        """Say how likely each partition shall be drawn; the turn of one that is not to be drawn at all ends at once.
+
+        Args:
+            weights: of the partitions from 0 on; those that are left out weigh nothing. None: all weigh the same.
+
+        Raises:
+            ValueError: there are more weights than partitions, one is negative, or their sum is not in 1 to 2**31.
+        """
+        with self._lock:
+            self._sums = None if weights is None else sums_of(weights, self.partition_count)
+            if weights is not None and self.sticky >= 0 and not any(weights[self.sticky:self.sticky + 1]):
+                self.sticky = -1
+
+    def ready(self, opened_before: float | None = None, held: Collection[int] = ()) -> list[ClosedBatch]:
+        """Take out the batches that are due, in order per partition.
+
+        Args:
+            opened_before: monotonic seconds; open batches whose first record came at or before it are taken as well,
+                all with `math.inf`, none with None.
+            held: partitions whose open batch stays, because earlier ones cannot be sent yet and it may still grow.
+        """
+        with self._lock:
+            if opened_before is not None:
+                for batch in [b for b in self._open.values() if b.opened_at <= opened_before]:
+                    if batch.partition not in held:
+                        self._close(batch)
+            full, self._full = self._full, []
+        return full
+
+    def next_deadline(self, linger_s: float, held: Collection[int] = ()) -> float | None:
+        """When the oldest open batch has lingered, in monotonic seconds; -inf if a full one waits, None if none.
+
+        Args:
+            linger_s: seconds that a batch stays open.
+            held: partitions that do not count, as in `ready`.
+
+        Whoever asks comes back by itself at that time, and is not woken for batches that are opened meanwhile.
+        """
+        with self._lock:
+            oldest = min((b.opened_at for b in self._open.values() if b.partition not in held), default=None)
+            self._timed = bool(self._full) or oldest is not None
+            if self._full:
+                return -math.inf
+            return None if oldest is None else oldest + linger_s
+
+    def grow(self, partition_count: int) -> None:
+        """Partitions were added to the topic."""
+        with self._lock:
+            self.partition_count = max(self.partition_count, partition_count)
+
+
+def sums_of(weights: Sequence[int], partition_count: int) -> list[int]:
+    """The sum of the weights up to each partition.
+
+    Raises:
+        ValueError: see `RecordAccumulator.weigh`.
+    """
+    sums = list(itertools.accumulate(weights))
+    if len(sums) > partition_count or min(weights, default=-1) < 0 or not 0 < sums[-1] <= _MOST_WEIGHT:
+        raise ValueError(f"weights of {len(sums)} partitions of {partition_count} must not be negative, and their sum "
+                         f"be 1 to {_MOST_WEIGHT}")
+    return sums
+
+
+def too_large(topic: str, size: int, limit: int) -> KafkaException:
+    """The error of a record that no broker would take."""
+    return KafkaException(KafkaError(
+        KafkaError.MSG_SIZE_TOO_LARGE,
+        f"a record of {size} bytes for {topic} is larger than message.max.bytes ({limit})"))
+
+
+def no_partition(topic: str, partition: int, count: int | None) -> Exception:
+    """The error of a partition that the topic does not have; `count` is how many it has, None if nobody knows yet."""
+    if not -_INT32 <= partition < _INT32:
+        return OverflowError(f"partition {partition} of {topic} is out of range: no topic has so many")
+    known = "" if count is None else f": it has {count}"
+    remedy = "; give -1 to let the partitioner choose" if partition < -1 else ""
+    return KafkaException(KafkaError(
+        KafkaError._UNKNOWN_PARTITION, f"{topic} has no partition {partition}{known}{remedy}"))

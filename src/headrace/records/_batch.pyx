@@ -1,0 +1,1237 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
+# cython: freethreading_compatible=True, binding=False, embedsignature=True
+"""Record batches in C: the same names as the plain twin, which documents them, and the same answers.
+
+Bytes from the network are read through `read_varint` and `read_record` alone, which check every step against the end.
+Nothing here calls back into the application. What is shared between threads is guarded by critical sections, which
+cost nothing where the GIL does the same.
+
+The append path is a module of its own, `headrace.buffers._buffer`, which uses this one; nothing goes the other way:
+
+    _batch.pxd                          _batch.pyx                           who crosses, and how often
+    point_at, write_bytes, read_record  -                                    put in place: each record and field
+    BatchBuilder, Message, Origin,      their methods                        fields read in place; `add` and
+    Pinned, Block, MemoryPool                                                `add_value` for each record, by vtable
+    their declarations                  hash_key, new_message, add_headers,  called by pointer: each record with a
+                                        point_at_text                        key, a report, headers, other text
+
+The GIL is released while columns are filled and round sums of more than `GIL_BYTES`. A smaller sum takes less time
+than getting the GIL back from a busy thread would (5 ms), and snappy, lz4 and zstd release it themselves.
+"""
+
+cimport cython
+from cpython.buffer cimport PyBUF_SIMPLE, PyBUF_WRITABLE, PyBuffer_FillInfo, PyBuffer_Release, PyObject_GetBuffer
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
+from cpython.list cimport PyList_GET_SIZE, PyList_New, PyList_SET_ITEM
+from cpython.ref cimport Py_INCREF
+from cpython.tuple cimport PyTuple_GET_ITEM, PyTuple_GET_SIZE
+from libc.stdint cimport INT64_MAX, int32_t, int64_t, uint8_t, uint32_t, uint64_t
+from libc.stdlib cimport free, malloc, realloc
+from libc.string cimport memcpy, memmove, memset
+
+from headrace.errors import CorruptRecordError
+from headrace.records.batch import MAX_DECOMPRESSED_BYTES
+from headrace.records.columns.columns import MAX_COLUMN_BYTES, BinaryColumn, Columns, HeaderColumn
+from headrace.records.columns.columns import read_columns as plain_read_columns
+from headrace.records.compression import compress, decompress
+from headrace.records.control import aborts
+from headrace.records.header import BatchInfo
+from headrace.records.legacy import message_set
+from headrace.records.message import encode_text, rebuild
+
+cdef extern from "Python.h":
+    ctypedef struct PyObject:
+        pass
+    object PyUnicode_DecodeUTF8(const char *text, Py_ssize_t size, const char *errors)
+    int PyList_SetSlice(object target, Py_ssize_t low, Py_ssize_t high, PyObject *items) except -1
+
+cdef extern from "_batch.h":
+    void headrace_setup(int portable_only)
+    uint32_t headrace_crc32c(uint32_t value, const uint8_t *p, size_t size) nogil
+    uint32_t headrace_crc32c_portable(uint32_t value, const uint8_t *p, size_t size) nogil
+    uint32_t headrace_crc32(const uint8_t *p, size_t size) nogil
+    uint32_t headrace_murmur2(const uint8_t *p, size_t size) nogil
+    uint32_t headrace_fnv1a(const uint8_t *p, size_t size) nogil
+    int64_t headrace_micros(int64_t ms) nogil
+    uint64_t headrace_get(const uint8_t *p, int size) nogil
+    void headrace_put(uint8_t *p, int size, uint64_t x) nogil
+    void *headrace_map(size_t size) nogil
+    void headrace_unmap(void *p, size_t size) nogil
+
+headrace_setup(0)
+
+cdef enum:
+    SUMMED_FROM = 21
+    CODEC_MASK = 0x07
+    LOG_APPEND_TIME = 0x08
+    TRANSACTIONAL = 0x10
+    CONTROL = 0x20
+    GIL_BYTES = 4194304
+
+    FIRST_BYTES = 1024
+    SMALL_BYTES = 16384  # what outgrows this goes into a block, of which only the pages that are written to count
+    BLOCK_BYTES = 1048576
+    LIKELY_NUMBERS = 7  # of one record, bytes of them
+
+
+# Sums and hashes.
+
+
+@cython.final
+cdef class Pinned:
+    """A buffer held in place for as long as this object lives."""
+
+    def __cinit__(self, data):
+        PyObject_GetBuffer(data, &self.view, PyBUF_SIMPLE)
+        self.start = <const uint8_t *> self.view.buf
+        self.size = self.view.len
+
+    def __dealloc__(self):
+        PyBuffer_Release(&self.view)
+
+
+def crc32c(data, uint32_t value=0):
+    """CRC-32C of bytes, behind bytes whose sum is `value`."""
+    cdef Pinned pinned = Pinned(data)
+    return headrace_crc32c(value, pinned.start, pinned.size)
+
+
+def crc32c_portable(data, uint32_t value=0):
+    """The same without the processor's instruction."""
+    cdef Pinned pinned = Pinned(data)
+    return headrace_crc32c_portable(value, pinned.start, pinned.size)
+
+
+def crc32(key):
+    """CRC-32 as in gzip."""
+    cdef Pinned pinned = Pinned(key)
+    return headrace_crc32(pinned.start, pinned.size)
+
+
+def murmur2(key):
+    """Java's partitioning hash, signed."""
+    cdef Pinned pinned = Pinned(key)
+    return <int32_t> headrace_murmur2(pinned.start, pinned.size)
+
+
+def fnv1a(key):
+    """Sarama's partitioning hash."""
+    cdef Pinned pinned = Pinned(key)
+    return headrace_fnv1a(pinned.start, pinned.size)
+
+
+cdef uint32_t hash_key(int kind, const uint8_t *key, size_t size) noexcept nogil:
+    # By which a partitioner places a key.
+    if kind == MURMUR2:
+        return headrace_murmur2(key, size) & 0x7FFFFFFF
+    return headrace_crc32(key, size) if kind == CRC32 else headrace_fnv1a(key, size)
+
+
+# Message, and the bytes that it points into.
+
+
+@cython.final
+@cython.no_gc
+cdef class Origin:
+    # What the messages of one batch share.
+    pass
+
+
+@cython.final
+@cython.no_gc
+@cython.freelist(1024)
+cdef class Message:
+    """A record or an event. See the plain twin in `headrace.records.message`.
+
+    A message points into the bytes of its batch and keeps them alive; key and value are made when asked for. The
+    garbage collector does not look into messages: an object that is given to `set_value()` and refers back to the
+    message would never be freed.
+    """
+
+    def __init__(self, topic=None, partition=None, offset=None, key=None, value=None, headers=None, error=None,
+                 timestamp=None, latency=None, leader_epoch=None):
+        self._topic = topic
+        self._partition = -1 if partition is None else partition
+        self._offset = -1001 if offset is None else offset
+        self._key = key
+        self._value = value
+        self._headers = headers
+        self._error = error
+        self._key_size = self._value_size = self._header_count = IS_OBJECT
+        if timestamp is not None:
+            self._stamp_type, self._timestamp = timestamp
+        self._latency = latency
+        self._leader_epoch = -1 if leader_epoch is None else leader_epoch
+
+    def topic(self):
+        return self._topic if self._origin is None else self._origin.topic
+
+    def partition(self):
+        cdef int32_t partition = self._partition if self._origin is None else self._origin.partition
+        return partition if partition >= 0 else None
+
+    def offset(self):
+        return self._offset if self._offset >= 0 else None
+
+    def key(self):
+        if self._key_size >= 0:
+            return PyBytes_FromStringAndSize(<const char *> self._key_at, self._key_size)
+        return self._key if self._key_size == IS_OBJECT else None
+
+    def value(self):
+        if self._value_size >= 0:
+            return PyBytes_FromStringAndSize(<const char *> self._value_at, self._value_size)
+        return self._value if self._value_size == IS_OBJECT else None
+
+    def headers(self):
+        if self._header_count == IS_OBJECT:
+            return self._headers
+        if self._header_count == 0:
+            return None
+        return read_headers(self._headers_at, self._headers_at + self._headers_size, self._header_count)
+
+    def timestamp(self):
+        return (self._stamp_type, self._timestamp)
+
+    def latency(self):
+        return self._latency
+
+    def error(self):
+        return self._error
+
+    def leader_epoch(self):
+        return self._leader_epoch if self._leader_epoch >= 0 else None
+
+    def set_topic(self, topic):
+        if self._origin is not None:
+            self._partition = self._origin.partition
+            self._own_bytes()
+        self._topic = topic
+
+    def set_key(self, key):
+        self._key = key
+        self._key_size = IS_OBJECT
+
+    def set_value(self, value):
+        self._value = value
+        self._value_size = IS_OBJECT
+
+    def set_headers(self, headers):
+        self._headers = headers
+        self._header_count = IS_OBJECT
+
+    def set_error(self, error):
+        self._error = error
+
+    cdef int _own_bytes(self) except -1:
+        # Take everything out of the batch, so that the message no longer needs it.
+        key, value, headers = self.key(), self.value(), self.headers()
+        self.set_key(key)
+        self.set_value(value)
+        self.set_headers(headers)
+        self._origin = None
+        return 0
+
+    cdef tuple _fields(self):
+        cdef int32_t partition = self._partition if self._origin is None else self._origin.partition
+        return (self.topic(), partition, self._offset, self.key(), self.value(), self.headers(), self._error,
+                self.timestamp(), self._latency, self._leader_epoch)
+
+    def __len__(self):
+        if self._value_size >= 0:
+            return self._value_size
+        return 0 if self._value_size == IS_NULL or self._value is None else len(self._value)
+
+    def __bool__(self):
+        return True
+
+    def __eq__(self, other):
+        if isinstance(other, Message):
+            return (<Message> self)._fields() == (<Message> other)._fields()
+        return NotImplemented
+
+    __hash__ = None
+
+    def __reduce__(self):
+        return (rebuild, self._fields())
+
+    def __repr__(self):
+        if self._error is not None:
+            return f"Message{{{self.topic()}[{self.partition()}]@{self.offset()},error={self._error}}}"
+        return (f"Message{{{self.topic()}[{self.partition()}]@{self.offset()},key={self.key()!r:.60},"
+                f"{len(self)} bytes}}")
+
+
+cdef Message new_message(Origin origin, int64_t offset, int64_t timestamp, const Record *record):
+    cdef Message message = Message.__new__(Message)
+    message._origin = origin
+    message._offset = offset
+    message._timestamp = timestamp
+    message._stamp_type = origin.stamp_type
+    message._leader_epoch = origin.leader_epoch
+    message._key_at = record.key
+    message._key_size = record.key_size
+    message._value_at = record.value
+    message._value_size = record.value_size
+    message._headers_at = record.headers
+    message._headers_size = record.end - record.headers
+    message._header_count = <int32_t> record.header_count
+    return message
+
+
+cdef list read_headers(const uint8_t *p, const uint8_t *end, int64_t count):
+    # The headers of a record. `read_record` has checked them, but whose the bytes are may have written to them since.
+    cdef list headers = []
+    cdef const uint8_t *name = NULL
+    cdef const uint8_t *value = NULL
+    cdef int64_t name_size = 0, size = 0
+    cdef int code = FINE
+    for _ in range(count):
+        p = read_field(p, end, &name, &name_size, &code)
+        if p != NULL:
+            p = read_field(p, end, &value, &size, &code)
+        if p == NULL or name_size < 0:
+            raise CorruptRecordError(reason_of(code or BAD_NAME))
+        headers.append((PyUnicode_DecodeUTF8(<const char *> name, name_size, b"replace"),
+                        None if size < 0 else PyBytes_FromStringAndSize(<const char *> value, size)))
+    return headers
+
+
+# Records and batches into bytes. A batch grows in one piece of memory with room for the header in front, which becomes
+# the batch on the wire without a copy unless it is compressed.
+
+
+@cython.final
+cdef class Block:
+    """Growing memory that becomes a read-only buffer. Owned by whoever holds it; freed with it."""
+
+    def __cinit__(self):
+        self.reserve(0, True)  # Arrow aborts on a buffer without an address
+
+    def __dealloc__(self):
+        free(self.start)
+
+    cdef int reserve(self, Py_ssize_t more, bint zeroed=False) except -1:
+        cdef Py_ssize_t capacity = max(self.used + more, 64)
+        cdef uint8_t *grown
+        if capacity <= self.capacity:
+            return 0
+        capacity = max(capacity, self.capacity + self.capacity // 2)
+        grown = <uint8_t *> realloc(self.start, capacity)
+        if grown == NULL:
+            raise MemoryError
+        if zeroed:
+            memset(grown + self.capacity, 0, capacity - self.capacity)
+        self.start = grown
+        self.capacity = capacity
+        return 0
+
+    def __getbuffer__(self, Py_buffer *view, int flags):
+        PyBuffer_FillInfo(view, self, self.start, self.used, 1, flags)
+
+    def __len__(self):
+        return self.used
+
+
+cdef object point_at_text(value, str role, const uint8_t **data, int64_t *size):
+    # What `point_at` does not know: bytes of another type, or a TypeError.
+    value = encode_text(value, role)
+    data[0] = <const uint8_t *> PyBytes_AS_STRING(value)
+    size[0] = PyBytes_GET_SIZE(value)
+    return value
+
+
+cdef int add_headers(Block block, list pairs, bint encoded, int64_t *size) except -1:
+    # Headers as they follow their count, and their bytes added to `size`. 0 if a pair is not a tuple of str (bytes if
+    # `encoded`) and of bytes, str or None; the size is as before then.
+    cdef int64_t total = 0, length = 0
+    cdef const uint8_t *data = NULL
+    cdef int part
+    for pair in pairs:
+        if type(pair) is not tuple or PyTuple_GET_SIZE(pair) != 2:
+            return 0
+        for part in range(2):
+            field = <object> PyTuple_GET_ITEM(pair, part)
+            if type(field) is bytes:
+                if part == 0 and not encoded:
+                    return 0
+            elif type(field) is not str and (part == 0 or field is not None):
+                return 0
+            field = point_at(field, "header", &data, &length)
+            block.reserve(SLACK + max(length, 0))
+            block.used = write_bytes(block.start + block.used, data, length) - block.start
+            total += max(length, 0)
+    size[0] += total
+    return 1
+
+
+@cython.final
+cdef class MemoryPool:
+    """Memory of batches that are done, for those to come: the first touch of a page costs more than the records on it.
+
+    Keeps at most `KEPT_BLOCKS` blocks of `BLOCK_BYTES`; what is beyond goes back to the system.
+    """
+
+    def __dealloc__(self):
+        while self._count:
+            self._count -= 1
+            headrace_unmap(self._kept[self._count], BLOCK_BYTES)
+
+    @cython.critical_section
+    cdef uint8_t *take(self) except NULL:
+        cdef uint8_t *block
+        if self._count:
+            self._count -= 1
+            return self._kept[self._count]
+        block = <uint8_t *> headrace_map(BLOCK_BYTES)
+        if block == NULL:
+            raise MemoryError
+        return block
+
+    @cython.critical_section
+    cdef int give(self, uint8_t *block) except -1:
+        if self._count < KEPT_BLOCKS:
+            self._kept[self._count] = block
+            self._count += 1
+        else:
+            headrace_unmap(block, BLOCK_BYTES)
+        return 0
+
+
+@cython.final
+@cython.no_gc  # the collector would take the pool away before the memory can go back to it
+cdef class BatchBytes:
+    """The bytes of one batch. Their memory goes back where it came from with the last who looks at them."""
+
+    def __dealloc__(self):
+        self.free()
+
+    cdef int free(self) except -1:
+        if self.pool is not None:
+            self.pool.give(self.start)
+            self.pool = None
+        else:
+            free(self.start)
+        self.start = NULL
+        return 0
+
+    cdef int reserve(self, Py_ssize_t needed, MemoryPool pool) except -1:
+        # Room for so many bytes, in a block of the pool if there is one and it is worth while.
+        cdef Py_ssize_t capacity = max(FIRST_BYTES, 2 * self.capacity, needed)
+        cdef uint8_t *grown
+        if self.views:
+            raise BufferError("the batch is looked at")
+        if not SMALL_BYTES < capacity <= BLOCK_BYTES or self.pool is not None:
+            pool = None
+        if pool is not None:
+            grown = pool.take()
+            capacity = BLOCK_BYTES
+        else:
+            grown = <uint8_t *> malloc(capacity)
+            if grown == NULL:
+                raise MemoryError
+        if self.start != NULL:
+            memcpy(grown, self.start, self.capacity)
+            self.free()
+        self.start = grown
+        self.size = self.capacity = capacity
+        self.pool = pool
+        return 0
+
+    def __getbuffer__(self, Py_buffer *view, int flags):
+        PyBuffer_FillInfo(view, self, self.start, self.size, 0, flags)
+        self.views += 1
+
+    def __releasebuffer__(self, Py_buffer *view):
+        self.views -= 1
+
+    def __len__(self):
+        return self.size
+
+
+cdef class BatchBuilder:
+    """Collects the records of one batch."""
+
+    def __cinit__(self, Py_ssize_t max_bytes, Py_ssize_t max_count):
+        self._max_bytes = max_bytes
+        self._max_count = max_count
+        self._max_timestamp = -1
+        self._used = HEADER
+        self._data = BatchBytes.__new__(BatchBytes)
+
+    @property
+    def size_bytes(self):
+        return self._used
+
+    def append(self, int64_t timestamp_ms, key, value, headers=()):
+        cdef Fields fields
+        cdef Block block = Block()
+        cdef int64_t size = 0
+        cdef list pairs = list(headers)
+        if not add_headers(block, pairs, True, &size):
+            raise TypeError("headers must be tuples of bytes")
+        fields.headers = block.start
+        fields.headers_size = block.used
+        fields.header_count = PyList_GET_SIZE(pairs)
+        raw_key = point_at(key, "key", &fields.key, &fields.key_size)
+        raw_value = point_at(value, "value", &fields.value, &fields.value_size)
+        return self.add(timestamp_ms, &fields) == 1
+
+    cdef int add(self, int64_t timestamp_ms, const Fields *fields) except -1:
+        # 1 if it was added, 0 if it does not fit.
+        cdef int64_t delta = <int64_t> (<uint64_t> timestamp_ms - <uint64_t> self._base_timestamp) if self.count else 0
+        cdef int64_t size = fields.headers_size
+        if fields.key_size > 0:
+            size += fields.key_size
+        if fields.value_size > 0:
+            size += fields.value_size
+        if self.count and (self.count >= self._max_count or self._used + size > self._max_bytes):
+            return 0
+        if self._used + size + SLACK > self._data.capacity:
+            self._data.reserve(self._used + size + SLACK, self._pool)
+        cdef uint8_t *start = self._data.start + self._used
+        cdef uint8_t *body = start + varint_size(size + LIKELY_NUMBERS)  # behind the record's length
+        body[0] = 0
+        cdef uint8_t *p = write_varint(body + 1, delta)
+        p = write_varint(p, self.count)
+        p = write_bytes(p, fields.key, fields.key_size)
+        p = write_bytes(p, fields.value, fields.value_size)
+        p = write_varint(p, fields.header_count)
+        if fields.headers_size:
+            memcpy(p, fields.headers, fields.headers_size)
+            p += fields.headers_size
+        size = p - body
+        cdef uint8_t *right = start + varint_size(size)
+        if right != body:
+            memmove(right, body, size)
+        if self.count == 0:
+            self._base_timestamp = timestamp_ms
+        elif right + size - self._data.start > self._max_bytes:
+            return 0
+        if timestamp_ms > self._max_timestamp:
+            self._max_timestamp = timestamp_ms
+        write_varint(start, size)
+        self._used = right + size - self._data.start
+        self.count += 1
+        return 1
+
+    cdef void add_value(self, int64_t delta, const uint8_t *value, int64_t value_size) noexcept:
+        # As `add` for a record of a value alone that is not the first, and surely fits.
+        cdef int64_t size = 3 + varint_size(delta) + varint_size(self.count) + varint_size(value_size) + max(value_size, 0)
+        cdef uint8_t *p = write_varint(self._data.start + self._used, size)
+        p[0] = 0
+        p = write_varint(p + 1, delta)
+        p = write_varint(p, self.count)
+        p[0] = 1  # no key
+        p = write_bytes(p + 1, value, value_size)
+        p[0] = 0  # no headers
+        self._used = p + 1 - self._data.start
+        self.count += 1
+
+    def seal(self, int codec=0, int level=-1):
+        cdef Batch batch = Batch.__new__(Batch)
+        self._max_count = 0
+        if self._data.capacity == 0:
+            self._data.reserve(HEADER, None)
+        if codec:
+            packed = compress(codec, memoryview(self._data)[HEADER:self._used], level)
+            batch._data = BatchBytes.__new__(BatchBytes)
+            batch._data.reserve(HEADER + PyBytes_GET_SIZE(packed), None)
+            memcpy(batch._data.start + HEADER, PyBytes_AS_STRING(packed), PyBytes_GET_SIZE(packed))
+            batch._data.size = HEADER + PyBytes_GET_SIZE(packed)
+            self._codec = codec
+            self._packed = batch._data
+            if self.count:
+                self._data = None
+        else:
+            self._data.size = self._used
+            batch._data = self._data
+        batch.write_header(codec, self.count, self._base_timestamp, self._max_timestamp)
+        return batch
+
+    cdef BatchBytes records(self):
+        # The records behind room for a header, as they were before compression.
+        cdef BatchBytes data = self._data
+        if data is None:
+            plain = decompress(self._codec, memoryview(self._packed)[HEADER:], self._used - HEADER)
+            if type(plain) is not bytes or len(plain) != self._used - HEADER:
+                raise SystemError("a batch in memory was overwritten")
+            data = BatchBytes.__new__(BatchBytes)
+            data.reserve(HEADER + PyBytes_GET_SIZE(plain), self._pool)
+            memcpy(data.start + HEADER, PyBytes_AS_STRING(plain), PyBytes_GET_SIZE(plain))
+            self._data = data
+        return data
+
+
+@cython.final
+cdef class Batch:
+    """A sealed batch: its bytes, and the few fields that a producer writes when it sends it."""
+
+    cdef BatchBytes _data
+    cdef int _codec
+    cdef bint _summed
+    cdef readonly Py_ssize_t count
+    cdef readonly int64_t max_timestamp
+
+    cdef uint8_t *start(self) except NULL:
+        if self._data is None:
+            raise ValueError("a batch is made by seal()")
+        return self._data.start
+
+    cdef int write_header(self, int codec, Py_ssize_t count, int64_t base_timestamp, int64_t max_timestamp) except -1:
+        cdef uint8_t *p = self._data.start
+        self._codec = codec
+        self.count = count
+        self.max_timestamp = max_timestamp
+        headrace_put(p, 8, 0)
+        headrace_put(p + 8, 4, self._data.size - 12)
+        headrace_put(p + 12, 4, <uint64_t> -1)
+        headrace_put(p + 16, 1, 2)
+        headrace_put(p + 17, 4, 0)
+        headrace_put(p + 21, 2, codec)
+        headrace_put(p + 23, 4, count - 1)
+        headrace_put(p + 27, 8, base_timestamp)
+        headrace_put(p + 35, 8, max_timestamp)
+        memset(p + 43, 0xFF, 14)  # no producer: -1, -1, -1
+        headrace_put(p + 57, 4, count)
+        return 0
+
+    @property
+    def size_bytes(self):
+        return len(self._data)
+
+    @property
+    def data(self):
+        cdef uint8_t *p = self.start()
+        if not self._summed:
+            headrace_put(p + 17, 4, sum_bytes(p + SUMMED_FROM, self._data.size - SUMMED_FROM))
+            self._summed = True
+        return memoryview(self._data)
+
+    def stamp(self, int64_t producer_id, int epoch, int base_sequence, bint transactional=False):
+        cdef uint8_t *p = self.start()
+        headrace_put(p + 21, 2, self._codec | (TRANSACTIONAL if transactional else 0))
+        headrace_put(p + 43, 8, producer_id)
+        headrace_put(p + 51, 2, epoch)
+        headrace_put(p + 53, 4, base_sequence)
+        self._summed = False
+
+
+cdef uint32_t sum_bytes(const uint8_t *p, Py_ssize_t size):
+    cdef uint32_t crc
+    if size < GIL_BYTES:
+        return headrace_crc32c(0, p, size)
+    with nogil:
+        crc = headrace_crc32c(0, p, size)
+    return crc
+
+
+def set_base_offset(batch, int64_t base_offset, int leader_epoch):
+    """Write the two fields that a broker sets on append."""
+    cdef Py_buffer view
+    PyObject_GetBuffer(batch, &view, PyBUF_WRITABLE)
+    try:
+        if view.len < HEADER:
+            raise CorruptRecordError("a batch is shorter than its header")
+        headrace_put(<uint8_t *> view.buf, 8, base_offset)
+        headrace_put(<uint8_t *> view.buf + 12, 4, leader_epoch)
+    finally:
+        PyBuffer_Release(&view)
+
+
+def set_log_append_time(batch, int64_t timestamp_ms):
+    """Replace the timestamps of all records by the broker's; writes the checksum anew."""
+    cdef Py_buffer view
+    cdef uint8_t *p
+    PyObject_GetBuffer(batch, &view, PyBUF_WRITABLE)
+    try:
+        if view.len < HEADER:
+            raise CorruptRecordError("a batch is shorter than its header")
+        p = <uint8_t *> view.buf
+        p[22] |= LOG_APPEND_TIME
+        headrace_put(p + 35, 8, timestamp_ms)
+        headrace_put(p + 17, 4, sum_bytes(p + SUMMED_FROM, view.len - SUMMED_FROM))
+    finally:
+        PyBuffer_Release(&view)
+
+
+# Bytes into records. Errors are small numbers while the GIL may be released, and become exceptions in `reason_of`.
+
+
+cdef str reason_of(int code):
+    return (
+        "",
+        "a number in a record passes its end or has more than 64 bits",
+        "a record's length passes the end of its batch",
+        "a record's offset is outside of its batch",
+        "a field of a record passes its end",
+        "a record's count of headers passes its end",
+        "a header has no name",
+        "a record's length does not fit its fields",
+        "bytes are left behind the last record of a batch",
+    )[code]
+
+
+cdef struct Head:
+    # A batch's header.
+    int64_t base_offset, last_offset, base_timestamp, max_timestamp, producer_id
+    int32_t leader_epoch, epoch, base_sequence, count, attributes, magic
+    Py_ssize_t size
+
+
+cdef int read_head(const uint8_t *p, Py_ssize_t left, Head *head, object topic, object partition) except -1:
+    # 1 for a whole batch, 2 for a message of an old format, 0 at the end.
+    cdef int64_t length, delta
+    if left < 17:
+        return 0
+    if <signed char> p[16] < 2 and p[16] < 128:
+        return 2
+    head.base_offset = <int64_t> headrace_get(p, 8)
+    head.magic = <signed char> p[16]
+    if head.magic != 2:
+        raise CorruptRecordError(
+            f"batch at offset {head.base_offset} of {topic}[{partition}]: unknown format {head.magic}")
+    if left < HEADER:
+        return 0
+    length = <int32_t> headrace_get(p + 8, 4)
+    head.leader_epoch = <int32_t> headrace_get(p + 12, 4)
+    head.attributes = <int32_t> <short> headrace_get(p + 21, 2)
+    delta = <int32_t> headrace_get(p + 23, 4)
+    head.base_timestamp = <int64_t> headrace_get(p + 27, 8)
+    head.max_timestamp = <int64_t> headrace_get(p + 35, 8)
+    head.producer_id = <int64_t> headrace_get(p + 43, 8)
+    head.epoch = <short> headrace_get(p + 51, 2)
+    head.base_sequence = <int32_t> headrace_get(p + 53, 4)
+    head.count = <int32_t> headrace_get(p + 57, 4)
+    # The offset behind the last one must have 64 bits too.
+    if (length + 12 < HEADER or head.base_offset < 0 or delta < 0 or head.base_offset >= INT64_MAX - delta
+            or head.count < 0 or head.count > delta + 1):
+        raise CorruptRecordError(
+            f"batch at offset {head.base_offset} of {topic}[{partition}]: bad header (length {length}, "
+            f"last offset delta {delta}, count {head.count})")
+    head.last_offset = head.base_offset + delta
+    head.size = length + 12
+    return head.size <= left
+
+
+cdef int check_sum(const uint8_t *p, const Head *head, object topic, object partition) except -1:
+    cdef uint32_t expected = <uint32_t> headrace_get(p + 17, 4)
+    cdef uint32_t found = sum_bytes(p + SUMMED_FROM, head.size - SUMMED_FROM)
+    if found != expected:
+        raise CorruptRecordError(f"batch at offset {head.base_offset} of {topic}[{partition}]: checksum is "
+                                 f"{found:#010x}, header says {expected:#010x}")
+    return 0
+
+
+def scan(data, topic="", partition=-1):
+    """Read the headers of all whole batches; a part of a batch at the end is left out."""
+    cdef Pinned pinned = Pinned(data)
+    cdef Head head
+    cdef Py_ssize_t at = 0
+    cdef int kind
+    cdef list found = []
+    while True:
+        kind = read_head(pinned.start + at, pinned.size - at, &head, topic, partition)
+        if kind == 2:
+            info = message_set.read_info(BatchInfo._make, memoryview(data), at, topic, partition)
+            if info is None:
+                return found
+            found.append(info)
+            at += info.size
+        elif kind == 1:
+            found.append(BatchInfo(
+                head.base_offset, head.last_offset, head.magic, head.attributes, head.leader_epoch,
+                head.base_timestamp, head.max_timestamp, head.producer_id, head.epoch, head.base_sequence, head.count,
+                at, head.size))
+            at += head.size
+        else:
+            return found
+
+
+def verify(data, topic="", partition=-1):
+    """Compare the checksum of every whole batch with its bytes."""
+    cdef Pinned pinned = Pinned(data)
+    cdef Head head
+    cdef Py_ssize_t at
+    for info in scan(data, topic, partition):
+        at = info.position
+        if info.magic < 2:
+            message_set.check_sum(memoryview(data), at, info.size, topic, partition)
+        elif read_head(pinned.start + at, pinned.size - at, &head, topic, partition) == 1:
+            # Read again, and checked again: the bytes may be someone's who writes to them.
+            check_sum(pinned.start + at, &head, topic, partition)
+
+
+@cython.final
+cdef class Cursor:
+    """Hands out the records of fetched bytes, batch by batch. See the plain twin in `headrace.records.batch`."""
+
+    cdef object _data, _topic, _aborting
+    cdef object _error  # text: an exception would keep alive what was decompressed
+    cdef list _aborted
+    cdef object _legacy  # records of a message set still to come
+    cdef Pinned _pinned
+    cdef Origin _origin
+    cdef Py_ssize_t _at
+    cdef const uint8_t *_next
+    cdef const uint8_t *_end
+    cdef int64_t _fetch_offset, _base_offset, _last_offset, _base_timestamp, _broker_time, _left, _limit
+    cdef int32_t _partition, _codec
+    cdef bint _check_crcs, _packed
+    cdef Py_ssize_t _packed_at, _packed_size
+    cdef readonly int64_t position
+
+    def __init__(self, data, topic, int32_t partition, int64_t fetch_offset, *, bint check_crcs=True, aborted=None,
+                 int64_t max_decompressed_bytes=MAX_DECOMPRESSED_BYTES):
+        self._data = data
+        self._pinned = Pinned(data)
+        self._topic = topic
+        self._partition = partition
+        self._fetch_offset = fetch_offset
+        self._check_crcs = check_crcs
+        self._left = 0
+        self._aborted = sorted(aborted, key=lambda entry: entry[1], reverse=True) if aborted else None
+        self._aborting = set()
+        self._limit = max_decompressed_bytes
+        self._last_offset = -1
+        self.position = fetch_offset
+        self._advance()
+
+    @property
+    def exhausted(self):
+        return self._left == 0 and self._error is None
+
+    @cython.critical_section
+    def take(self, Py_ssize_t count):
+        cdef list taken = None, more
+        while count > 0:
+            more = self._take_run(count)
+            count -= PyList_GET_SIZE(more)
+            if taken is None:
+                taken = more
+            elif PyList_GET_SIZE(more):
+                taken.extend(more)
+            if self._error is not None or self._left == 0:
+                break
+        if taken is None:
+            return []
+        if self._error is not None and not taken:
+            raise CorruptRecordError(self._error)
+        return taken
+
+    @cython.critical_section
+    def take_one(self):
+        cdef list taken
+        while self._left and self._error is None:
+            taken = self._take_run(1)
+            if taken:
+                return taken[0]
+        if self._error is not None:
+            raise CorruptRecordError(self._error)
+        return None
+
+    cdef list _take_run(self, Py_ssize_t count):
+        # Records of the current batch, at most `count`; moves to the next batch when this one ends.
+        cdef Record record
+        cdef Message message
+        cdef int64_t offset
+        cdef Py_ssize_t made = 0
+        cdef int code = FINE
+        if self._left == 0 or self._error is not None or not self._unpack():
+            return []
+        if self._legacy is not None:
+            return self._take_legacy(count)
+        # A record has 7 bytes at least; what the header says may be far more than there is.
+        count = min(count, self._left, (self._end - self._next) // 7 + 1)
+        cdef list taken = PyList_New(count)
+        while made < count and self._left:
+            code = read_record(&self._next, self._end, self._last_offset - self._base_offset, self._base_timestamp,
+                               &record)
+            if code:
+                break
+            self._left -= 1
+            offset = self._base_offset + record.delta
+            if offset < self._fetch_offset:
+                continue
+            if self._origin.stamp_type == 2:
+                record.timestamp = self._broker_time
+            message = new_message(self._origin, offset, record.timestamp, &record)
+            Py_INCREF(message)
+            PyList_SET_ITEM(taken, made, message)
+            made += 1
+            if offset >= self.position:
+                self.position = offset + 1
+        if made < count:
+            PyList_SetSlice(taken, made, count, NULL)
+        if code:
+            self._fail(reason_of(code))
+        elif self._left == 0:
+            self._finish()
+        return taken
+
+    cdef list _take_legacy(self, Py_ssize_t count):
+        cdef list taken = []
+        while self._left and len(taken) < count:
+            old = next(self._legacy)
+            self._left -= 1
+            if old.offset >= self._fetch_offset:
+                taken.append(Message(self._topic, self._partition, old.offset, old.key, old.value,
+                                     timestamp=old.timestamp))
+                self.position = max(self.position, old.offset + 1)
+        if self._left == 0:
+            self._next = self._end = NULL
+            self._finish()
+        return taken
+
+    cdef int _finish(self) except -1:
+        # The batch's last record was read: look for what follows, so that `position` is as far as can be.
+        if self._next != self._end:
+            self._fail(reason_of(BAD_REST))
+            return 0
+        self.position = max(self.position, self._last_offset + 1)
+        self._advance()
+        return 0
+
+    cdef int _fail(self, reason) except -1:
+        self._error = f"batch up to offset {self._last_offset} of {self._topic}[{self._partition}]: {reason}"
+        return 0
+
+    cdef int _unpack(self) except -1:
+        # Decompress the batch when its first record is asked for. 0 if that fails.
+        if not self._packed:
+            return 1
+        self._packed = False
+        try:
+            plain = decompress(
+                self._codec, memoryview(self._data).cast("B")[self._packed_at:self._packed_at + self._packed_size],
+                self._limit)
+        except CorruptRecordError as error:
+            self._fail(str(error))
+            return 0
+        cdef Pinned pinned = Pinned(plain)
+        self._origin.pinned = pinned
+        self._next = pinned.start
+        self._end = pinned.start + pinned.size
+        return 1
+
+    cdef int _advance(self) except -1:
+        # Go to the next batch that has records for the application.
+        try:
+            while self._step():
+                pass
+        except CorruptRecordError as error:
+            self._error = str(error)
+        return 0
+
+    cdef bint _step(self) except -1:
+        # Look at one batch; False when it is the one to read, or at the end.
+        cdef Head head
+        cdef const uint8_t *p = self._pinned.start + self._at
+        cdef int kind = read_head(p, self._pinned.size - self._at, &head, self._topic, self._partition)
+        if kind == 0:
+            return False
+        if kind == 2:
+            return self._step_legacy()
+        self._at += head.size
+        self._last_offset = head.last_offset
+        if head.last_offset < self._fetch_offset:
+            return True
+        if self._check_crcs:
+            check_sum(p, &head, self._topic, self._partition)
+        if self._is_visible(&head):
+            self._open(p, &head)
+            return False
+        self.position = max(self.position, head.last_offset + 1)
+        return True
+
+    cdef bint _step_legacy(self) except -1:
+        view = memoryview(self._data).cast("B")
+        info = message_set.read_info(BatchInfo._make, view, self._at, self._topic, self._partition)
+        if info is None:
+            return False
+        self._at += info.size
+        self._last_offset = info.last_offset
+        if info.last_offset < self._fetch_offset:
+            return True
+        if self._check_crcs:
+            message_set.check_sum(view, info.position, info.size, self._topic, self._partition)
+        self._left, _, self._legacy = message_set.read_set(view, info.position, self._limit, self._check_crcs)
+        return False
+
+    cdef bint _is_visible(self, const Head *head) except -1:
+        cdef Py_ssize_t begin
+        if self._aborted is not None:
+            while self._aborted and self._aborted[len(self._aborted) - 1][1] <= head.last_offset:
+                self._aborting.add(self._aborted.pop()[0])
+        if head.attributes & CONTROL:
+            if self._aborting and head.producer_id in self._aborting:
+                begin = self._at - head.size
+                if aborts(memoryview(self._data).cast("B")[begin:self._at]):
+                    self._aborting.discard(head.producer_id)
+            return False
+        if head.count == 0:
+            return False
+        return not (head.attributes & TRANSACTIONAL and self._aborting and head.producer_id in self._aborting)
+
+    cdef int _open(self, const uint8_t *p, const Head *head) except -1:
+        cdef Origin origin = Origin.__new__(Origin)
+        origin.topic = self._topic
+        origin.partition = self._partition
+        origin.leader_epoch = head.leader_epoch
+        origin.stamp_type = 2 if head.attributes & LOG_APPEND_TIME else 1
+        origin.pinned = self._pinned
+        self._origin = origin
+        self._legacy = None
+        self._left = head.count
+        self._base_offset = head.base_offset
+        self._base_timestamp = head.base_timestamp
+        self._broker_time = head.max_timestamp
+        self._next = p + HEADER
+        self._end = p + head.size
+        self._codec = head.attributes & CODEC_MASK
+        self._packed = self._codec != 0
+        self._packed_at = self._next - self._pinned.start
+        self._packed_size = head.size - HEADER
+        return 0
+
+
+# Bytes into Arrow's buffers. See the plain twin in `headrace.records.columns.columns`.
+
+cdef enum:
+    ROW_COST = 28  # bytes of a row in the columns of a fixed size and of offsets, so that empty records cost as well
+    HEADER_COST = 8  # offsets of a header's name and value
+
+
+cdef struct Sink:
+    # Where a column's next value goes; room was made before.
+    uint8_t *validity
+    int32_t *offsets
+    uint8_t *data
+    int64_t used
+    int64_t rows
+    int64_t nulls
+
+
+cdef inline void put_value(Sink *sink, const uint8_t *data, int64_t size) noexcept nogil:
+    if size < 0:
+        sink.nulls += 1
+    else:
+        sink.validity[sink.rows >> 3] |= <uint8_t> (1 << (sink.rows & 7))
+        memcpy(sink.data + sink.used, data, size)
+        sink.used += size
+    sink.rows += 1
+    sink.offsets[sink.rows] = <int32_t> sink.used
+
+
+@cython.final
+cdef class Column:
+    # The blocks of one binary column.
+    cdef Block validity, offsets, data
+    cdef int64_t rows, nulls
+
+    def __cinit__(self):
+        self.validity = Block()
+        self.offsets = Block()
+        self.data = Block()
+        self.offsets.reserve(64, True)
+        self.offsets.used = 4
+
+    cdef int reserve(self, Py_ssize_t rows, Py_ssize_t size, Sink *sink) except -1:
+        self.validity.used = (self.rows + 7) // 8
+        self.validity.reserve(rows // 8 + 2, True)
+        self.offsets.reserve(4 * rows)
+        self.data.reserve(size)
+        sink.validity = self.validity.start
+        sink.offsets = <int32_t *> self.offsets.start
+        sink.data = self.data.start
+        sink.used = self.data.used
+        sink.rows = self.rows
+        sink.nulls = self.nulls
+        return 0
+
+    cdef int settle(self, const Sink *sink) except -1:
+        self.rows = sink.rows
+        self.nulls = sink.nulls
+        self.validity.used = (sink.rows + 7) // 8
+        self.offsets.used = 4 * (sink.rows + 1)
+        self.data.used = sink.used
+        return 0
+
+    cdef object finish(self):
+        return BinaryColumn(self.validity if self.nulls else None, self.offsets, self.data)
+
+
+cdef struct Progress:
+    # The state of a fill, in and out.
+    Sink key, value, lists, names, values
+    int64_t *offsets
+    int64_t *timestamps
+    int32_t *types
+    int64_t rows, left, position, total_bytes
+    bint want_key, want_value, want_headers, ascii, full
+    int code
+
+
+cdef bint fill_headers(Progress *to, const Record *record) noexcept nogil:
+    # False when someone wrote to the bytes after `read_record` had checked them.
+    cdef const uint8_t *p = record.headers
+    cdef const uint8_t *name = NULL
+    cdef const uint8_t *value = NULL
+    cdef int64_t name_size = 0, size = 0, index, at
+    for index in range(record.header_count):
+        p = read_field(p, record.end, &name, &name_size, &to.code)
+        if p != NULL:
+            p = read_field(p, record.end, &value, &size, &to.code)
+        if p == NULL or name_size < 0:
+            to.code = to.code or BAD_NAME
+            return False
+        for at in range(name_size):
+            if name[at] >= 0x80:
+                to.ascii = False
+        put_value(&to.names, name, name_size)
+        put_value(&to.values, value, size)
+    # A list column's offsets count entries, not bytes; null without headers.
+    if record.header_count:
+        to.lists.validity[to.lists.rows >> 3] |= <uint8_t> (1 << (to.lists.rows & 7))
+    else:
+        to.lists.nulls += 1
+    to.lists.rows += 1
+    to.lists.offsets[to.lists.rows] = <int32_t> to.names.rows
+    return True
+
+
+cdef inline int64_t header_bytes(const Record *record) noexcept nogil:
+    # What the headers take in their columns.
+    cdef const uint8_t *p = record.headers
+    cdef const uint8_t *data = NULL
+    cdef int64_t size = 0, index, total = HEADER_COST * record.header_count
+    cdef int code = FINE
+    for index in range(2 * record.header_count):
+        p = read_field(p, record.end, &data, &size, &code)
+        if p == NULL:
+            break
+        total += size if size > 0 else 0
+    return total
+
+
+cdef void fill(Progress *to, const uint8_t **p, const uint8_t *end, int64_t base_offset, int64_t last_offset,
+               int64_t base_timestamp, bint by_broker, int64_t broker_time, int64_t first, int64_t stop,
+               int64_t max_rows, int64_t max_bytes) noexcept nogil:
+    # Records of one batch into the columns, until it ends, `stop` is reached or a column is full.
+    cdef Record record
+    cdef int64_t offset
+    cdef const uint8_t *before
+    while to.left and to.rows < max_rows:
+        before = p[0]
+        to.code = read_record(p, end, last_offset - base_offset, base_timestamp, &record)
+        if to.code:
+            return
+        offset = base_offset + record.delta
+        if offset < first:
+            to.left -= 1
+            continue
+        to.total_bytes += ROW_COST + (record.key_size if record.key_size > 0 else 0) + (
+            record.value_size if record.value_size > 0 else 0)
+        if record.header_count:
+            to.total_bytes += header_bytes(&record)
+        if offset >= stop or (to.total_bytes > max_bytes and to.rows):
+            p[0] = before
+            to.position = offset
+            to.full = True
+            return
+        if to.want_headers and not fill_headers(to, &record):
+            return
+        to.left -= 1
+        if to.want_key:
+            put_value(&to.key, record.key, record.key_size)
+        if to.want_value:
+            put_value(&to.value, record.value, record.value_size)
+        to.offsets[to.rows] = offset
+        to.timestamps[to.rows] = headrace_micros(broker_time if by_broker else record.timestamp)
+        to.types[to.rows] = by_broker
+        to.rows += 1
+        if offset >= to.position:
+            to.position = offset + 1
+
+
+def read_columns(data, topic, int32_t partition, int64_t fetch_offset, int64_t end_offset, *, bint want_key=True,
+                 bint want_value=True, bint want_headers=False, int64_t max_rows=<int64_t> 1 << 31,
+                 bint check_crcs=True, aborted=None, max_decompressed_bytes=MAX_DECOMPRESSED_BYTES,
+                 int64_t max_column_bytes=MAX_COLUMN_BYTES):
+    """Read the records from `fetch_offset` up to but not including `end_offset` into buffers of Arrow's layout."""
+    cdef Cursor cursor = Cursor(data, topic, partition, fetch_offset, check_crcs=check_crcs, aborted=aborted,
+                                max_decompressed_bytes=max_decompressed_bytes)
+    cdef Column key = Column(), value = Column(), names = Column(), values = Column()
+    cdef Block offsets = Block(), timestamps = Block(), types = Block(), lists = Block(), list_validity = Block()
+    cdef Progress to
+    cdef Py_ssize_t size, count
+    memset(&to, 0, sizeof(Progress))
+    to.want_key, to.want_value, to.want_headers, to.ascii = want_key, want_value, want_headers, True
+    to.position = cursor.position
+    lists.reserve(64, True)
+    lists.used = 4
+    if want_key or want_value:  # most of the bytes are one of the two: few reallocations
+        value.data.reserve(cursor._pinned.size if want_value else 0)
+    while cursor._left and cursor._error is None and to.rows < max_rows and to.position < end_offset and not to.full:
+        if cursor._legacy is not None:
+            return plain_read_columns(
+                data, topic, partition, fetch_offset, end_offset, want_key=want_key, want_value=want_value,
+                want_headers=want_headers, max_rows=max_rows, check_crcs=check_crcs, aborted=aborted,
+                max_decompressed_bytes=max_decompressed_bytes, max_column_bytes=max_column_bytes)
+        if not cursor._unpack():
+            break
+        size = cursor._end - cursor._next
+        count = min(cursor._left, size // 7 + 1, max_rows - to.rows)  # a record has 7 bytes at least
+        if want_key:
+            key.reserve(count, size, &to.key)
+        if want_value:
+            value.reserve(count, size, &to.value)
+        if want_headers:
+            names.reserve(size // 2 + 1, size, &to.names)
+            values.reserve(size // 2 + 1, size, &to.values)
+            list_validity.reserve(count // 8 + 2, True)
+            lists.reserve(4 * count)
+            to.lists.validity = list_validity.start
+            to.lists.offsets = <int32_t *> lists.start
+        offsets.reserve(8 * count)
+        timestamps.reserve(8 * count)
+        types.reserve(4 * count)
+        to.offsets = <int64_t *> offsets.start
+        to.timestamps = <int64_t *> timestamps.start
+        to.types = <int32_t *> types.start
+        to.left = cursor._left
+        with nogil:
+            fill(&to, &cursor._next, cursor._end, cursor._base_offset, cursor._last_offset, cursor._base_timestamp,
+                 cursor._origin.stamp_type == 2, cursor._broker_time, fetch_offset, end_offset, max_rows,
+                 max_column_bytes)
+        cursor._left = to.left
+        if want_key:
+            key.settle(&to.key)
+        if want_value:
+            value.settle(&to.value)
+        if want_headers:
+            names.settle(&to.names)
+            values.settle(&to.values)
+            list_validity.used = (to.rows + 7) // 8
+            lists.used = 4 * (to.rows + 1)
+        offsets.used = 8 * to.rows
+        timestamps.used = 8 * to.rows
+        types.used = 4 * to.rows
+        if to.code:
+            cursor._fail(reason_of(to.code))
+        elif to.left == 0:
+            cursor._finish()
+            to.position = max(to.position, cursor.position)
+    if cursor._error is not None and to.rows < max_rows and to.position < end_offset and not to.full:
+        raise CorruptRecordError(cursor._error)
+    return Columns(
+        to.rows,
+        min(to.position, end_offset),
+        key.finish() if want_key else None,
+        value.finish() if want_value else None,
+        offsets,
+        timestamps,
+        types,
+        HeaderColumn(list_validity if to.lists.nulls else None, lists, names.finish(), values.finish(), names.rows,
+                     bool(to.ascii)) if want_headers else None,
+    )

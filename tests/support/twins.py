@@ -1,0 +1,66 @@
+"""Both twins for the same tests: namespaces with the names that the native modules have."""
+
+from __future__ import annotations
+
+import os
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from headrace.buffers import (
+    buffer_pool,
+    closed_batch,
+    column_input,
+    delivery_future,
+    fast_path,
+    record_accumulator,
+    spin_wait,
+)
+from headrace.records import batch, builder, hashing, header, message
+from headrace.records.columns import columns
+
+_MODULES = (batch, buffer_pool, builder, closed_batch, column_input, columns, delivery_future, fast_path, hashing,
+            header, message, record_accumulator, spin_wait)
+
+
+class Twin(SimpleNamespace):
+    """The names of a twin; short where a failing test shows it."""
+
+    def __init__(self, kind: str, names: dict[str, Any]) -> None:
+        super().__init__(**names)
+        self.kind = kind
+
+    def __repr__(self) -> str:
+        return self.kind
+
+
+PLAIN = Twin("plain", {name: getattr(module, name) for module in _MODULES for name in module.__all__})
+
+try:
+    from headrace.buffers import _buffer
+    from headrace.records import _batch
+except ImportError:
+    NATIVE = None
+else:
+    NATIVE = Twin("native", {name: value for module in (_batch, _buffer) for name, value in vars(module).items()
+                             if not name.startswith("__")})
+
+
+@pytest.fixture
+def plain() -> Any:
+    return PLAIN
+
+
+@pytest.fixture
+def native() -> Any:
+    if NATIVE is None:
+        if os.environ.get("CI") == "true":
+            pytest.fail("the native modules were not built")
+        pytest.skip("the native modules were not built")
+    return NATIVE
+
+
+@pytest.fixture(params=["plain", "native"])
+def twin(request: pytest.FixtureRequest) -> Any:
+    return request.getfixturevalue(request.param)

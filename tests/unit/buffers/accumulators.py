@@ -1,0 +1,14 @@
+"""Accumulators of either twin."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+def make(twin: Any, partitions: int = 4, messages: int = 10**6, size: int = 10**9, **how: Any) -> tuple[Any, Any]:
+    pool = twin.BufferPool(messages, size)
+    return twin.RecordAccumulator("topic", partitions, pool, **how), pool
+
+
+def read(twin: Any, opened: Any) -> list[Any]:
+    return [m.value() for m in twin.Cursor(opened.seal().data, "topic", opened.partition, 0).take(10**6)]
