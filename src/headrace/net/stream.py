@@ -80,8 +80,15 @@ class FrameWriter:
         elif len(parts) == 1 and len(parts[0]) <= _JOIN_BYTES:
             self._transport.write(parts[0])
         elif self._file >= 0 and not self._transport.get_write_buffer_size():
-            self._rest = list(parts) if len(parts) <= _FEW_PARTS else _runs(parts)
-            self.resume()
+            if len(parts) > _FEW_PARTS:
+                parts = _runs(parts)
+            try:  # as `resume` does, without its frames
+                sent = os.writev(self._file, parts)
+            except OSError:
+                sent = 0
+            if sent < sum(map(len, parts)):
+                self._rest = _behind(parts, sent)
+                self.resume()
         else:
             for run in _runs(parts):
                 self._transport.write(run)
@@ -112,7 +119,7 @@ def _send(file: int, parts: Sequence[bytes | memoryview]) -> int:
         return 0
 
 
-def _behind(parts: list[bytes | memoryview], size: int) -> list[bytes | memoryview]:
+def _behind(parts: Sequence[bytes | memoryview], size: int) -> list[bytes | memoryview]:
     """What is left of the parts behind the first `size` bytes."""
     for index, part in enumerate(parts):
         if size < len(part):

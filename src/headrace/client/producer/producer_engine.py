@@ -85,6 +85,7 @@ class ProducerEngine:
         self.statistics = ProducerStatistics(
             config, self.client.metadata, self._driver, self.deliveries.add_notice, self.deliveries.waiting,
             budget=self.budget, accumulator=self._accumulator)
+        self._driver.hearers[BatchDone] = (self.deliveries.add, self.statistics.on_batch)
         self._sender = self._make_sender()
         self.wake = self._driver.stirrer(self._sender) if same_thread else self._driver.waker(self._sender)
         for machine in (self._sender, *balance_of(config, self.buffers.all, self._accumulator, self.client.metadata)):

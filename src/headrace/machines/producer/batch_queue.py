@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from bisect import bisect_left
 from collections import deque
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Any, Protocol
 from uuid import UUID
 
@@ -179,7 +179,7 @@ class BatchQueues:
         seal: called once for each new batch; sets `batch.sealed`, at once or later (compression in another thread).
 
     Attributes:
-        seal: as given; also for parts of batches.
+        seal, message_timeout_s: as given; also for parts of batches, and for those that do not wait.
         flushing: while it is true, batches do not linger.
         hurry: the same, for the next time only.
         waits: queues with batches waiting, the one that was served longest ago first.
@@ -195,7 +195,7 @@ class BatchQueues:
         self._buffers = buffers
         self.flushing: object = False
         self.hurry = False
-        self._linger_s, self._message_timeout_s = linger_s, message_timeout_s
+        self._linger_s, self.message_timeout_s = linger_s, message_timeout_s
         self.seal = seal
         self._queues: dict[tuple[str, int], PartitionQueue] = {}
         self.waits: dict[PartitionQueue, None] = {}
@@ -205,21 +205,34 @@ class BatchQueues:
         """Take batches that are full, have lingered, or are flushed out of the buffers into their queues.
 
         Returns True if there were any.
+        """
+        ready = self.ready(now, everything)
+        self.enqueue(ready)
+        return bool(ready)
+
+    def ready(self, now: float, everything: bool = False) -> list[tuple[str, UnsealedBatch]]:
+        """Take such batches out of the buffers, with their topics.
 
         While a partition has batches waiting, its open batch stays where it is and grows: behind a slow broker,
         batches get larger instead of more.
         """
         opened_before = math.inf if everything or self.flushing or self.hurry else now - self._linger_s
-        self.hurry = found = False
+        self.hurry = False
+        found: list[tuple[str, UnsealedBatch]] = []
         for topic, buffer in list(self._buffers.items()):
             for opened in buffer.ready(opened_before, () if everything else self._held.get(topic, ())):
-                queue = self.queue(topic, opened.partition)
-                self._has_waiting(queue)
-                self.seal(queue.add(opened, opened.opened_at + self._message_timeout_s))
-                found = True
+                found.append((topic, opened))  # noqa: PERF401 - a comprehension would be a frame more in each step
         return found
 
-    def _has_waiting(self, queue: PartitionQueue) -> None:
+    def enqueue(self, ready: Iterable[tuple[str, UnsealedBatch]]) -> None:
+        """Queue batches behind the others of their partitions."""
+        for topic, opened in ready:
+            queue = self.queue(topic, opened.partition)
+            self.has_waiting(queue)
+            self.seal(queue.add(opened, opened.opened_at + self.message_timeout_s))
+
+    def has_waiting(self, queue: PartitionQueue) -> None:
+        """A batch was added to a queue and waits there."""
         self.waits[queue] = None
         self._held.setdefault(queue.topic, set()).add(queue.partition)
 
@@ -257,7 +270,7 @@ class BatchQueues:
         queue = batch.queue
         queue.requeue(batch)
         queue.retry_at = max(queue.retry_at, retry_at)
-        self._has_waiting(queue)
+        self.has_waiting(queue)
 
     def drop(self, batch: ProducerBatch) -> None:
         """Take a waiting batch out for good."""

@@ -149,6 +149,23 @@ class Sequences:
         if batch.sealed is not None:
             batch.sealed.stamp(queue.producer_id, queue.epoch, batch.sequence, self.transactional)
 
+    def number_alone(self, queue: PartitionQueue, batch: ProducerBatch, topic_id: UUID, now: float) -> bool:
+        """Number a new, sealed batch whose partition has nothing in flight, if nothing about numbers is in question.
+
+        What `doubt`, `allows` and `number` do then. Returns False where they have to look; nothing is changed then.
+        """
+        if not self.enabled:
+            return True
+        if (queue.closing or queue.producer_id < 0 or queue.epoch > MAX_EPOCH or queue.topic_id is not topic_id
+                or now - queue.looked_at > _SILENCE_S or batch.sealed is None):
+            return False
+        queue.looked_at = now
+        batch.sequence = queue.next_sequence
+        queue.next_sequence = (batch.sequence + batch.count) & _SEQUENCE_MASK
+        batch.stamped = True
+        batch.sealed.stamp(queue.producer_id, queue.epoch, batch.sequence, False)
+        return True
+
     def on_stored(self, queue: PartitionQueue) -> None:
         """The broker stored a batch, so it now knows this producer."""
         queue.confirmed = True

@@ -12,7 +12,7 @@ from headrace.testing import EmbeddedBroker
 from tests.support.calls import counted
 
 RECORDS, WARM_UP, ATTEMPTS = 200, 50, 3
-PRODUCE = {"loop": 122, "here": 16}
+PRODUCE = {"loop": 57, "here": 9}
 CONSUME = {"loop": 92, "here": 36}
 """At most so many calls for each record. `here` is the application's thread, its own loop left out."""
 FEEDER = """
