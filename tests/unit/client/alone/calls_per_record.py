@@ -13,7 +13,7 @@ from tests.support.calls import counted
 
 RECORDS, WARM_UP, ATTEMPTS = 200, 50, 3
 PRODUCE = {"loop": 57, "here": 9}
-CONSUME = {"loop": 92, "here": 36}
+CONSUME = {"loop": 56, "here": 28}
 """At most so many calls for each record. `here` is the application's thread, its own loop left out."""
 FEEDER = """
 import sys, time
