@@ -183,7 +183,6 @@ class Driver:
         self._scheduled = False
         if self._closed:
             return
-        self._stepping, now, said = True, self._clock(), False
         stirred, only = self._stirred, None
         machines: Sequence[Machine] = self._machines
         while self._woken:  # one by one: other threads go on
@@ -191,6 +190,8 @@ class Driver:
                 self._all_stirred = True
             else:
                 stirred.add(woken)
+        # Only now: whoever was woken for what came before is told of a time behind that, or woken again.
+        self._stepping, now, said = True, self._clock(), False
         if len(stirred) == 1 and self._wakes_at > now and not (self._all_stirred or self._metadata.stirred):
             (only,) = machines = tuple(stirred)
         if only is not None and only.alone:  # as nearly always: `_choose` would say the same

@@ -148,6 +148,25 @@ def test_a_deadline_is_kept_although_an_idle_one_is_polled_when_it_rings() -> No
     run(check, idle=True)
 
 
+def test_a_step_looks_at_the_clock_behind_what_it_was_woken_for() -> None:
+    """What happens while it does is told of with a wake of its own: else it would be polled for a time before it."""
+    async def check(core: ClientCore, told: list[Event], one: Counting, other: Counting) -> None:
+        wake, clock = core.driver.waker(one), core.driver._clock
+
+        def late() -> float:
+            core.driver._clock = clock
+            now = clock()
+            wake()  # as another thread does behind a record
+            return now
+
+        core.driver._clock = late
+        wake()
+        await settle()
+        assert one.polls == 2
+
+    run(check, idle=True)
+
+
 def test_events_of_a_class_that_somebody_hears_go_to_nobody_else() -> None:
     async def check(core: ClientCore, told: list[Event], one: Counting, other: Counting) -> None:
         heard: list[tuple[str, Event]] = []

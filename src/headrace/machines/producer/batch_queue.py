@@ -179,6 +179,7 @@ class BatchQueues:
         seal: called once for each new batch; sets `batch.sealed`, at once or later (compression in another thread).
 
     Attributes:
+        linger_s: as given.
         seal, message_timeout_s: as given; also for parts of batches, and for those that do not wait.
         flushing: while it is true, batches do not linger.
         hurry: the same, for the next time only.
@@ -195,7 +196,7 @@ class BatchQueues:
         self._buffers = buffers
         self.flushing: object = False
         self.hurry = False
-        self._linger_s, self.message_timeout_s = linger_s, message_timeout_s
+        self.linger_s, self.message_timeout_s = linger_s, message_timeout_s
         self.seal = seal
         self._queues: dict[tuple[str, int], PartitionQueue] = {}
         self.waits: dict[PartitionQueue, None] = {}
@@ -216,7 +217,7 @@ class BatchQueues:
         While a partition has batches waiting, its open batch stays where it is and grows: behind a slow broker,
         batches get larger instead of more.
         """
-        opened_before = math.inf if everything or self.flushing or self.hurry else now - self._linger_s
+        opened_before = math.inf if everything or self.flushing or self.hurry else now - self.linger_s
         self.hurry = False
         found: list[tuple[str, UnsealedBatch]] = []
         for topic, buffer in list(self._buffers.items()):
@@ -300,7 +301,7 @@ class BatchQueues:
             soonest = min(soonest, queue.waiting[0].deadline)
             if queue.retry_at > now:
                 soonest = min(soonest, queue.retry_at)
-        linger_s = 0.0 if self.flushing else self._linger_s
+        linger_s = 0.0 if self.flushing else self.linger_s
         for topic, buffer in self._buffers.items():
             if (lingered := buffer.next_deadline(linger_s, self._held.get(topic, ()))) is not None:
                 soonest = min(soonest, lingered)

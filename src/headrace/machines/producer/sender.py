@@ -138,7 +138,8 @@ class Sender:
         if was_busy or self._lone is None or self.failed is not None or self._sequences.asks:
             self._accumulator.collect(now)
         elif (lone := self._lone.poll(now)) is not None:
-            self.alone, self.idle = True, self._never_due and not self._events
+            # A batch that was opened meanwhile has its own wake-up, but none for the end of its lingering.
+            self.alone, self.idle = True, self._never_due and not self._events and not self._accumulator.linger_s
             return [lone]
         self.idle = False
         if (lost := self.failed or (self._transactions.lost if self._transactions is not None else None)) is not None:

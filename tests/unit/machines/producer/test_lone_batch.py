@@ -276,6 +276,15 @@ def test_behind_a_short_way_the_sender_is_asked_neither_for_news_nor_for_a_deadl
     assert not producer.sender.idle
 
 
+def test_where_batches_linger_the_sender_is_always_asked_for_its_deadline():
+    """Another batch may have been opened together with the one that leaves, and nobody wakes the sender for its end."""
+    producer = Producer(linger_s=0.005)
+    producer.sender.events()
+    (send,) = producer.send()
+    assert is_short([send])
+    assert not producer.sender.idle
+
+
 def test_a_batch_that_was_purged_in_flight_is_not_reported_again():
     producer = Producer()
     (send,) = producer.send()
