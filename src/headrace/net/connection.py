@@ -207,6 +207,8 @@ class Connection(asyncio.BufferedProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         """The socket is gone (called by asyncio)."""
+        if self._outlet is not None:
+            self._outlet.lost()
         self._outlet = None
         self._traffic.disconnects += 1
         self._lost(self._closing_for or exc)

@@ -136,8 +136,9 @@ class InFlightRequests:
         call = self.in_flight[0]
         send = call.send
         reply: Struct | None = None
-        if send.template is not None:
-            reply = send.template.heard.read(frame, send.version, call.correlation_id)
+        template = send.template
+        if template is not None and send.version >= template.first_version:
+            reply = template.heard.read(frame, send.version, call.correlation_id)
         if reply is None:
             reply = decode_answer(type(send.request), send.version, call.correlation_id, frame)
         self.in_flight.popleft()

@@ -126,6 +126,18 @@ def test_from_the_second_request_on_a_lone_partition_goes_the_short_way(
     assert (state.high_watermark, state.log_start, state.position) == (1000, 2, 8)
 
 
+def test_a_broker_that_has_become_older_is_written_and_read_by_the_codec() -> None:
+    reader = Reader()
+    reader.turn({0: 1})
+    reader.version = 6
+    asked = reader.ask()
+    assert asked is not None
+    send, reader.session_id = asked[0], 0
+    assert send.template is not None
+    assert reader.answer(send, {0: batch(1, 1)}) is not send.template.heard.reply
+    assert reader.offsets() == [0, 1]
+
+
 def test_one_of_several_partitions_that_has_moved_goes_the_short_way() -> None:
     reader = Reader(partitions=3)
     reader.turn({0: 1, 1: 1, 2: 1})
