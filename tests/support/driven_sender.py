@@ -26,6 +26,8 @@ TOPIC_ID = UUID(int=5)
 class Leader:
     """The only leader of one partition, and a sender with real records for it."""
 
+    updates = 0
+
     def __init__(self, idempotent=True, transactions=None, **limits):
         self.now = 1e9  # every record has lingered
         self.buffer_pool = BufferPool(1000, 1 << 20)

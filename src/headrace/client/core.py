@@ -61,6 +61,7 @@ class ClientCore:
     Attributes:
         metadata: the picture of the cluster.
         driver: runs the machines.
+        closed: after `close()`, and in a child process that was forked after the client was made.
         on_error: takes the errors that belong to no record and no call. It begins as `error_cb`, or as the log.
         log: the logger to use.
     """
@@ -89,16 +90,12 @@ class ClientCore:
         self._hand_out = on_event
         self._watchers: list[tuple[Callable[[Cluster], bool], asyncio.Future[None]]] = []
         self._waiting: set[asyncio.Future[Any]] = set()
+        self.closed = False
         self._unusable: str | None = None
         self.driver = Driver(config, self.metadata, on_event=self._on_event, on_effect=on_effect, clock=clock,
                              connector=connector)
         self.driver.wake()
         _living.add(self)
-
-    @property
-    def closed(self) -> bool:
-        """True after `close()`, and in a child process that was forked after the client was made."""
-        return self._unusable is not None
 
     def check_open(self) -> None:
         """Raise when the client cannot be used any more.
@@ -247,7 +244,7 @@ class ClientCore:
     async def close(self) -> None:
         """Close all connections. The second call does nothing."""
         if self._unusable is None:
-            self._unusable = "the client is closed: make a new one"
+            self._unusable, self.closed = "the client is closed: make a new one", True
             for _, waiting in self._watchers:
                 if not waiting.done():
                     waiting.set_exception(ClientClosedError(self._unusable))
@@ -296,6 +293,7 @@ def _abandon_after_fork() -> None:
     for core in _living:
         core._unusable = ("the client was made before this process was forked: sockets and threads do not survive a "
                           "fork, make a new client in the child process")
+        core.closed = True
 
 
 if hasattr(os, "register_at_fork"):

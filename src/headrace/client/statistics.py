@@ -293,13 +293,6 @@ class _Acknowledged:
         self.bytes: dict[int, int] = {}
         self.batch_bytes, self.batch_records = Window(), Window()
 
-    def add(self, batch: ProducerBatch) -> None:
-        partition, size = batch.queue.partition, batch.size_bytes
-        self.records[partition] = self.records.get(partition, 0) + batch.count
-        self.bytes[partition] = self.bytes.get(partition, 0) + size
-        self.batch_bytes.add(size)
-        self.batch_records.add(batch.count)
-
 
 class ProducerStatistics(Statistics):
     """A producer's; further arguments are its parts.
@@ -323,12 +316,17 @@ class ProducerStatistics(Statistics):
 
     def on_batch(self, done: BatchDone) -> None:
         """A batch is done."""
-        if done.error is None:
-            queue = self._last = done.batch.queue
+        batch = done.batch
+        if done.error is None and batch.sealed is not None:
+            queue = self._last = batch.queue
             counts = self._topics.get(queue.topic)
             if counts is None:
                 counts = self._topics[queue.topic] = _Acknowledged()
-            counts.add(done.batch)
+            partition, size, count = queue.partition, batch.sealed.size_bytes, batch.count
+            counts.records[partition] = counts.records.get(partition, 0) + count
+            counts.bytes[partition] = counts.bytes.get(partition, 0) + size
+            counts.batch_bytes.add(size)
+            counts.batch_records.add(count)
 
     def metrics(self) -> Metrics:
         """How the producer is now."""

@@ -112,7 +112,11 @@ class ThreadWaits:
             while True:
                 try:
                     while True:
-                        wait = steps.send(self._answer(wait, meanwhile))
+                        if isinstance(wait, Wait):
+                            self.wait(wait, meanwhile)
+                            wait = steps.send(None)
+                        else:
+                            wait = steps.send(self.call(wait, meanwhile))
                 except StopIteration:
                     raise
                 except BaseException as error:  # the rule's own is raised once more: it has ended
@@ -120,9 +124,6 @@ class ThreadWaits:
         except StopIteration as ended:
             result: T = ended.value
             return result
-
-    def _answer(self, wait: Wait | Coroutine[Any, Any, Any], meanwhile: Meanwhile | None) -> Any:
-        return self.wait(wait, meanwhile) if isinstance(wait, Wait) else self.call(wait, meanwhile)
 
     def call(self, work: Coroutine[Any, Any, T], meanwhile: Meanwhile | None = None) -> T:
         """Run a coroutine on the loop and wait for its result. Who is interrupted meanwhile cancels it."""
@@ -149,8 +150,6 @@ class ThreadWaits:
                 self._spin_wait.wait(happened, left_s)
             if watch_until == until:
                 return
-        if happened():
-            return
         sleeper = _Sleeper(happened)
         self._sleepers.append(sleeper)
         try:

@@ -14,6 +14,7 @@ from typing import Any, Final, Protocol
 from headrace.errors import KafkaError
 from headrace.slotted import slotted
 from headrace.wire.schema import Request, Struct
+from headrace.wire.templates import ExchangeTemplate
 
 __all__ = ["ANY_NODE", "CONTROLLER", "LOST", "REFUSALS", "Effect", "ErrorEvent", "Event", "Machine", "Send", "because"]
 
@@ -49,6 +50,8 @@ class Send(Effect):
         context: the machine's own note, untouched by the driver.
         for_version: called as for_version(request, version) when the version is negotiated; returns what is written.
             What it raises (`KafkaException`) becomes the error of the request.
+        template: writes the request and reads the usual reply without the codec; None for most requests. Its request is
+            `request`.
         version: set by the driver when the version is negotiated; -1 until then.
         node_id: set by the driver: the broker that the request went to; -1 until then.
     """
@@ -60,6 +63,7 @@ class Send(Effect):
     expects_reply: bool = True
     context: Any = None
     for_version: Callable[[Request, int], Request] | None = None
+    template: ExchangeTemplate | None = None
     version: int = -1
     node_id: int = -1
 
@@ -101,7 +105,11 @@ class Machine(Protocol):
 
     @property
     def idle(self) -> bool:
-        """True behind a reply that leaves nothing to send and moves no deadline: it need not be polled for it."""
+        """True when what happened to it last has left nothing to do and moved no deadline.
+
+        Behind a reply it need not be polled then, though it may have news. Behind a poll it has none, and neither is
+        asked for.
+        """
         ...
 
     def poll(self, now: float) -> Iterable[Effect]:

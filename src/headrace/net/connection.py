@@ -79,9 +79,27 @@ class Connection(asyncio.BufferedProtocol):
 
     def submit(self, call: ClientRequest) -> None:
         """Write a request now, or as soon as the connection is ready. The owner learns how it ends."""
-        if self.state is ConnectionState.READY and not self._paused:
-            self._write(call)
+        outlet = self._outlet
+        if self.state is not ConnectionState.READY or self._paused or outlet is None:
+            self._wait(call)
             return
+        send = call.send
+        try:
+            version = self._opening.versions.get((type(send.request), send.max_version))
+            send.version = self._opening.version(send) if version is None else version
+            parts = self.pipeline.push(call)
+        except KafkaException as error:
+            self._owner.on_error(call, error.error)
+            return
+        call.written_at = self._settings.clock()
+        outlet.write(parts)
+        self._traffic.said(send.request, parts)
+        if call.deadline + call.grace_s < self._expires_at:
+            self._expire_by(call.reply_by())
+        if not send.expects_reply and not self._paused:
+            self._settle()
+
+    def _wait(self, call: ClientRequest) -> None:
         self._waiting.append(call)
         self._expire_by(call.deadline)
         if self.state is ConnectionState.IDLE:
@@ -94,23 +112,6 @@ class Connection(asyncio.BufferedProtocol):
             return KafkaError(KafkaError._TIMED_OUT, text, maybe_applied=True)
         self._waiting.remove(call)
         return self.last_error or KafkaError(KafkaError._TIMED_OUT, f"{self._name}: {self.state.value}")
-
-    def _write(self, call: ClientRequest) -> None:
-        assert self._outlet is not None
-        send = call.send
-        try:
-            send.version = self._opening.version(send)
-            parts = self.pipeline.push(call)
-        except KafkaException as error:
-            self._owner.on_error(call, error.error)
-            return
-        call.written_at = self._settings.clock()
-        self._outlet.write(parts)
-        self._traffic.said(send.request, parts)
-        if call.deadline + call.grace_s < self._expires_at:
-            self._expire_by(call.reply_by())
-        if not send.expects_reply and not self._paused:
-            self._settle()
 
     def _settle(self) -> None:
         """Requests that get no reply are done as soon as the kernel has them."""
@@ -130,7 +131,7 @@ class Connection(asyncio.BufferedProtocol):
         if not self._paused:
             self._settle()
         while self._waiting and self.state is ConnectionState.READY and not self._paused:
-            self._write(self._waiting.popleft())
+            self.submit(self._waiting.popleft())
 
     # Opening: dial, then let the handshake speak until it is ready.
 
@@ -177,16 +178,18 @@ class Connection(asyncio.BufferedProtocol):
 
     def get_buffer(self, sizehint: int) -> memoryview:
         """Where the next bytes belong (called by asyncio)."""
-        return self._reader.buffer()
+        return self._reader.free or self._reader.buffer()
 
     def buffer_updated(self, nbytes: int) -> None:
         """Bytes have arrived (called by asyncio): hand out the replies that are now complete."""
-        if self.pipeline or self._waiting:
+        pipeline = self.pipeline
+        if pipeline.in_flight or pipeline.unheard or self._waiting:
             self._used_at = self._settings.clock()
+        whole = self._reader.whole(nbytes)
         try:
-            for frame in self._reader.advance(nbytes):
-                if self.state is ConnectionState.READY or (self.state is ConnectionState.OPENING and self.pipeline):
-                    call, reply = self.pipeline.take(frame)
+            for frame in self._reader.advance(nbytes) if whole is None else (whole,):
+                if self.state is ConnectionState.READY or (self.state is ConnectionState.OPENING and pipeline):
+                    call, reply = pipeline.take(frame)
                     if not self._proved:
                         self._prove()
                     self._traffic.answered(call, reply, frame, self._settings.clock())
@@ -204,6 +207,8 @@ class Connection(asyncio.BufferedProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         """The socket is gone (called by asyncio)."""
+        if self._outlet is not None:
+            self._outlet.lost()
         self._outlet = None
         self._traffic.disconnects += 1
         self._lost(self._closing_for or exc)

@@ -60,6 +60,9 @@ class Driver:
         clock: monotonic seconds; a simulation gives its own.
         connector: opens streams; real sockets when None.
         jitter: gives numbers in [0, 1).
+
+    Attributes:
+        hearers: who takes events of a class, one after the other, instead of `on_event`.
     """
 
     def __init__(
@@ -76,11 +79,14 @@ class Driver:
         self._loop = asyncio.get_running_loop()
         self._ring, self._step_aside = waking(self._loop), stepping_aside(self._loop)
         self._metadata, self._on_event, self._on_effect = metadata, on_event, on_effect or _cannot
+        self.hearers: dict[type[Event], tuple[Callable[[Any], object], ...]] = {}
+        self._everybody = (on_event,)
         self._clock, self._jitter = clock, jitter
         self._settings = connection_settings(config, clock, connector, jitter)
         self.traffic, self._reply_grace_s = self._settings.traffic, config["socket.timeout.ms"] / 1000.0
         self._machines: tuple[Machine, ...] = (metadata,)
         self._stirred: set[Machine] = set()  # to be polled in the next step
+        self._woken: set[Machine | None] = set()  # by other threads; None for all
         self._heard: set[Machine] = set()  # had a reply that leaves nothing to do but to tell of it
         self._all_stirred = True
         self._due: dict[Machine, float] = {metadata: _NEVER}
@@ -130,24 +136,14 @@ class Driver:
 
         While a wake is on its way the caller steps aside for the loop's turn.
         """
-        on_its_way = False
-
-        def answer() -> None:
-            nonlocal on_its_way
-            on_its_way = False
-            if machine is None:
-                self._all_stirred = True
-            else:
-                self._stirred.add(machine)
-            self._step()
+        woken, ring, step = self._woken, self._ring, self._step
 
         def wake() -> None:
-            nonlocal on_its_way
-            if on_its_way:
+            if machine in woken:
                 time.sleep(0)  # gives the GIL away; a busy caller would else keep it for 5 ms at a time
             else:
-                on_its_way = True
-                self._ring(answer)
+                woken.add(machine)
+                ring(step)
 
         return wake
 
@@ -189,12 +185,25 @@ class Driver:
     # Out: from the machines to the connections.
 
     def _step(self) -> None:
-        """Ask the machines to which something has happened what to send, then when to ask again, then for news."""
+        """Ask the machines to which something has happened what to send, then for news, then when to ask again."""
         self._scheduled = False
         if self._closed:
             return
+        stirred, only = self._stirred, None
+        machines: Sequence[Machine] = self._machines
+        while self._woken:  # one by one: other threads go on
+            if (woken := self._woken.pop()) is None:
+                self._all_stirred = True
+            else:
+                stirred.add(woken)
+        # Only now: whoever was woken for what came before is told of a time behind that, or woken again.
         self._stepping, now, said = True, self._clock(), False
-        machines = self._choose(now)
+        if len(stirred) == 1 and self._wakes_at > now and not (self._all_stirred or self._metadata.stirred):
+            (only,) = machines = tuple(stirred)
+        if only is not None and only.alone:  # as nearly always: `_choose` would say the same
+            stirred.clear()
+        else:
+            only, machines = None, self._choose(now)
         for machine in machines:
             try:
                 for effect in list(machine.poll(now)):
@@ -206,9 +215,18 @@ class Driver:
                 self._on_defect(machine, error)
         if said:
             self._step_aside()  # the rest is bookkeeping: a broker on this machine, which has work now, goes first
+        if (only is None or not only.idle or stirred or self._all_stirred or self._metadata.stirred
+                or self._heard or self._retired):
+            self._end_step(machines, now)
+        self._stepping = False
+
+    def _end_step(self, machines: Sequence[Machine], now: float) -> None:
+        """Tell the news, and see to it that the next step comes."""
         self._tell(machines)
         if self._heard:
-            self._tell_heard()
+            heard = tuple(self._heard)
+            self._heard.clear()
+            self._tell(heard)
         if self._retired:
             self._dismiss()
         self._stepping = False
@@ -240,12 +258,8 @@ class Driver:
                 if isinstance(event, MetadataChanged):
                     self._follow(event.cluster.nodes)
                     self._all_stirred = True
-                self._on_event(event)
-
-    def _tell_heard(self) -> None:
-        heard = tuple(self._heard)
-        self._heard.clear()
-        self._tell(heard)
+                for hear in self.hearers.get(type(event), self._everybody):
+                    hear(event)
 
     def _follow_up(self, machines: Iterable[Machine], now: float) -> None:
         """See to it that the next step comes, at once where something has changed for machines that were not polled."""
@@ -282,14 +296,12 @@ class Driver:
             self.on_error(call, _CLOSED if self._closed else _NOBODY if node_id == ANY_NODE else unknown)
             return None
         send.node_id = node_id
-        connection = self._connection(node, _LANES.get(type(send.request), 0))
+        key = (node.id, _LANES.get(type(send.request), 0))
+        connection = self._connections.get(key)
+        if connection is None:
+            connection = self._connections[key] = Connection(node, self._settings, self)
         connection.submit(call)
         return connection
-
-    def _connection(self, node: NodeAddress, lane: int) -> Connection:
-        if (node.id, lane) not in self._connections:
-            self._connections[node.id, lane] = Connection(node, self._settings, self)
-        return self._connections[node.id, lane]
 
     def any_node(self) -> int:
         """The least busy of the best connected brokers; where there is a choice, a random one."""
@@ -329,13 +341,14 @@ class Driver:
         """
         if self._stepping:
             self._schedule()
-        elif self._concerns_all():
-            self._tell(self._machines)
-            self._step()
-        elif self._stirred or self._retired:
+        elif self._stirred or self._all_stirred or self._metadata.stirred or self._retired:
+            if self._concerns_all():
+                self._tell(self._machines)
             self._step()
         elif self._heard:
-            self._tell_heard()
+            heard = tuple(self._heard)
+            self._heard.clear()
+            self._tell(heard)
 
     def on_ready(self) -> None:
         """A connection can be used."""

@@ -54,6 +54,7 @@ class ConnectionSetup:
 
     Attributes:
         handshake: knows the broker's versions.
+        versions: those that were negotiated, by class of the request and `Send.max_version`.
     """
 
     def __init__(
@@ -66,7 +67,7 @@ class ConnectionSetup:
         self._thinking: asyncio.Task[None] | None = None
         self._wait_s = 0.0  # least time until the next renewal
         self._traffic = settings.traffic.of(node)
-        self._versions: dict[tuple[type[Request], int | None], int] = {}
+        self.versions: dict[tuple[type[Request], int | None], int] = {}
         self.handshake = Handshake(settings.software_version, first_version)
 
     def version(self, send: Send) -> int:
@@ -76,9 +77,9 @@ class ConnectionSetup:
             KafkaException: the broker and we share none that the request allows.
         """
         key = (type(send.request), send.max_version)
-        version = self._versions.get(key)
+        version = self.versions.get(key)
         if version is None:
-            version = self._versions[key] = negotiate(key[0], self.handshake.ranges, key[1])
+            version = self.versions[key] = negotiate(key[0], self.handshake.ranges, key[1])
         return version
 
     def phase(self, proved: bool) -> Phase:

@@ -22,6 +22,7 @@ __all__ = ["BrokerStats", "Counted", "ClientStats", "Window", "WindowMetrics"]
 _SAMPLES = 1_000
 _LENGTH_BYTES = 4
 _OTHER_NAMES = {"ApiVersions": "ApiVersion"}  # where librdkafka names a request otherwise
+_names: dict[type, str] = {bytes: "SaslAuthenticate"}  # of the requests that were counted
 
 
 class WindowMetrics(TypedDict):
@@ -123,8 +124,11 @@ class BrokerStats:
         """A frame was written."""
         self.tx += 1
         self.tx_bytes += sum(map(len, parts))
-        name = "SaslAuthenticate" if isinstance(request, bytes) else type(request).__name__.removesuffix("Request")
-        self.requests[_OTHER_NAMES.get(name, name)] += 1
+        name = _names.get(type(request))
+        if name is None:
+            name = type(request).__name__.removesuffix("Request")
+            name = _names[type(request)] = _OTHER_NAMES.get(name, name)
+        self.requests[name] += 1
 
     def heard(self, frame: bytes | bytearray | memoryview) -> None:
         """A frame has come."""

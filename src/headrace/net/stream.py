@@ -58,11 +58,12 @@ class FrameWriter:
         transport: the socket's. Its protocol calls `resume()` in `resume_writing()`.
     """
 
-    __slots__ = ("_file", "_rest", "_transport")
+    __slots__ = ("_file", "_rest", "_shared", "_transport")
 
     def __init__(self, transport: asyncio.Transport) -> None:
         self._transport = transport
         self._rest: list[bytes | memoryview] = []
+        self._shared = False  # asyncio has got some bytes and may still have them
         socket = transport.get_extra_info("socket")
         plain = socket is not None and transport.get_extra_info("ssl_object") is None
         self._file = socket.fileno() if plain and hasattr(os, "writev") else -1
@@ -77,14 +78,20 @@ class FrameWriter:
         """Write the parts of a frame in order; small neighbours go out together, large ones uncopied."""
         if self._rest:
             self._rest += parts
-        elif len(parts) == 1 and len(parts[0]) <= _JOIN_BYTES:
-            self._transport.write(parts[0])
-        elif self._file >= 0 and not self._transport.get_write_buffer_size():
-            self._rest = list(parts) if len(parts) <= _FEW_PARTS else _runs(parts)
-            self.resume()
-        else:
-            for run in _runs(parts):
+        elif self._file < 0 or (self._shared and self._transport.get_write_buffer_size()):
+            for run in parts if len(parts) == 1 else _runs(parts):
                 self._transport.write(run)
+        else:
+            self._shared = False
+            if len(parts) > _FEW_PARTS:
+                parts = _runs(parts)
+            try:  # as `resume` does, without its frames
+                sent = os.writev(self._file, parts)
+            except OSError:
+                sent = 0
+            if sent < sum(map(len, parts)):
+                self._rest = _behind(parts, sent)
+                self.resume()
 
     def resume(self) -> bool:
         """Write what waits; False if the kernel has no room for all of it."""
@@ -93,12 +100,16 @@ class FrameWriter:
         while self._rest:
             self._rest = _behind(self._rest, _send(self._file, self._rest))
             if self._rest:
-                first = memoryview(self._rest[0])
+                first, self._shared = memoryview(self._rest[0]), True
                 self._transport.write(first[:_PIECE_BYTES])
                 self._rest = _behind(self._rest, min(len(first), _PIECE_BYTES))
                 if self._transport.get_write_buffer_size():
                     return False
         return True
+
+    def lost(self) -> None:
+        """The socket is gone, and its number may soon be another's."""
+        self._file = -1
 
     def abort(self) -> None:
         """Close the socket, whatever waits."""
@@ -112,7 +123,7 @@ def _send(file: int, parts: Sequence[bytes | memoryview]) -> int:
         return 0
 
 
-def _behind(parts: list[bytes | memoryview], size: int) -> list[bytes | memoryview]:
+def _behind(parts: Sequence[bytes | memoryview], size: int) -> list[bytes | memoryview]:
     """What is left of the parts behind the first `size` bytes."""
     for index, part in enumerate(parts):
         if size < len(part):

@@ -33,11 +33,14 @@ class FrameReader:
         trusted_bytes: memory that a length alone may take; beyond that it grows as bytes come.
         refuse: makes the error for a bad length, from the length, the first bytes, and whether frames came before.
         begun: the other side has sent frames before, on another stream.
+
+    Attributes:
+        free: what `buffer()` would say while no frame has begun; None while one has.
     """
 
     __slots__ = (
         "_begun", "_end", "_filled", "_large", "_large_bytes", "_max_bytes", "_refuse", "_shared", "_start",
-        "_trusted_bytes", "_view", "_writable",
+        "_trusted_bytes", "_view", "_writable", "free",
     )
 
     def __init__(
@@ -51,6 +54,7 @@ class FrameReader:
         self._begun = begun  # a length has come that can be one
         self._shared = bytearray(_SHARED_BYTES)
         self._view = memoryview(self._shared)
+        self.free: memoryview | None = self._view
         self._start = self._end = 0  # received and not yet handed out: [start, end)
         self._large: bytearray | None = None
         self._large_bytes = self._filled = 0
@@ -64,6 +68,18 @@ class FrameReader:
             large.extend(bytes(min(self._large_bytes - self._filled, self._filled)))
         return memoryview(large)[self._filled:]
 
+    def whole(self, count: int) -> bytes | None:
+        """So many bytes have arrived. If they are one small frame and nothing else, as most are, that is given.
+
+        Else nothing is done, and `advance` is to be called.
+        """
+        size = count - _PREFIX_BYTES
+        if (self.free is None or self._writable or not 0 <= size <= self._max_bytes
+                or int.from_bytes(self._view[:_PREFIX_BYTES], "big") != size):
+            return None
+        self._begun = True
+        return bytes(self._view[_PREFIX_BYTES:count])
+
     def advance(self, count: int) -> Iterator[bytes | bytearray | memoryview]:
         """So many bytes have arrived in `buffer()`. Gives the frames that are now complete, without their lengths.
 
@@ -74,10 +90,11 @@ class FrameReader:
         if self._large is not None:
             self._filled += count
             if self._filled == self._large_bytes:
-                large, self._large = self._large, None
+                large, self._large, self.free = self._large, None, self._view
                 yield large if self._writable else memoryview(large).toreadonly()
             return
         self._end += count
+        self.free = None
         while self._end - self._start >= _PREFIX_BYTES:
             body = self._start + _PREFIX_BYTES
             size = int.from_bytes(self._view[self._start:body], "big", signed=True)
@@ -92,6 +109,7 @@ class FrameReader:
             yield self._shared[body:self._start] if self._writable else bytes(self._view[body:self._start])
         if self._start == self._end:
             self._start = self._end = 0
+            self.free = self._view if self._large is None else None
         elif self._start:
             self._compact()
 

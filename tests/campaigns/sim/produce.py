@@ -92,6 +92,7 @@ class Simulation:
         self._under_way = 0  # produce requests that may still arrive
         self._connections: dict[int, Connection] = {}
         self._throttled_until: dict[int, float] = {}
+        self._said: dict[Send, list[tuple[UUID, int, Any]]] = {}  # what was sent stays as it was, as bytes do
         self.leaders: Any = self._make_leaders()
         self.sender = self._build()
         self._machines: list[Machine] = [self.sender]
@@ -115,6 +116,7 @@ class Simulation:
 
     def _make_leaders(self) -> Any:
         """What the sender needs of metadata: here the simulation itself, as the model of it."""
+        self.updates = 0
         self.known_id = self.cluster.topic_id
         self.known_leaders: list[int | None] = list(self.cluster.leaders)
         self.known_epochs = list(self.cluster.leader_epochs)
@@ -178,6 +180,7 @@ class Simulation:
 
     def _refreshed(self, topic_id: UUID | None, leaders: list[int], epochs: list[int]) -> None:
         self._refreshing = False
+        self.updates += 1
         if topic_id is None:
             self.known_leaders = [None] * self.partitions
             return
@@ -193,6 +196,7 @@ class Simulation:
     def update_leader(self, topic: str, partition: int, leader_id: int, leader_epoch: int, endpoints: Any = ()) -> bool:
         if leader_epoch <= self.known_epochs[partition]:
             return False
+        self.updates += 1
         self.known_leaders[partition], self.known_epochs[partition] = leader_id, leader_epoch
         return True
 
@@ -360,7 +364,11 @@ class Simulation:
     def _transmit(self, send: Send) -> None:
         node = send.destination if send.destination >= 0 else self.random.choice(self.cluster.nodes)
         if send.context is not None:
+            self.counts["batches sent alone, the short way"] += send.template is not None
             self._look_at(send, node)
+            request: Any = send.request
+            self._said[send] = [(topic.topic_id, data.index, data.records) for topic in request.topic_data
+                                for data in topic.partition_data]
         if node in self.cluster.down:
             self.counts["connections refused"] += 1
             refused = KafkaError(KafkaError._TRANSPORT, "refused")
@@ -429,16 +437,12 @@ class Simulation:
     def _answer(self, node: int, send: Send) -> Any:
         if isinstance(send.request, InitProducerIdRequest):
             return self._producer_id()
-        request: Any = send.request
-        answers = [
-            self._partition_answer(node, topic.topic_id, data.index, data.records)
-            for topic in request.topic_data
-            for data in topic.partition_data
-        ]
+        said = self._said[send]
+        answers = [self._partition_answer(node, *each) for each in said]
         if send.expects_reply and self.faulty:
             self.counts["partitions missing in answers"] += 1
             answers.pop()
-        topic_id = request.topic_data[0].topic_id
+        topic_id = said[0][0]
         reply = ProduceResponse(responses=[TopicProduceResponse(
             name="" if self.cluster.by_id else TOPIC, topic_id=topic_id if self.cluster.by_id else _NO_ID,
             partition_responses=answers)])

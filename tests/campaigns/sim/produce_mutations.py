@@ -13,6 +13,7 @@ from headrace.machines.machine import Send
 from headrace.machines.producer import sender, sequences, split
 from headrace.machines.producer.batch_queue import BatchQueues, BatchState, PartitionQueue, ProducerBatch
 from headrace.machines.producer.error_actions import ErrorAction
+from headrace.machines.producer.lone_batch import BrokerLoad, LoneBatches
 from headrace.machines.producer.sender import BatchDone, Limits, Sender
 from headrace.machines.producer.sequences import Sequences
 from headrace.wire.messages.producer.produce import PartitionProduceResponse, ProduceResponse
@@ -258,6 +259,45 @@ def _(patch: pytest.MonkeyPatch) -> None:
     answers = sender.answers_by_partition
     patch.setattr(sender, "answers_by_partition", lambda request, reply, topic_id: answers(
         request, reply, {topic.name: topic.topic_id for topic in request.topic_data}.__getitem__))
+
+
+# The short way of a batch that is alone
+
+@broken("A batch that is alone gives a broker the pause that it asked for", produce.run_schedule, 600,
+        "asked for a pause")
+def _(patch: pytest.MonkeyPatch) -> None:
+    init: Callable[..., None] = LoneBatches.__init__
+
+    def heedless(self: LoneBatches, *args: Any, **limits: Any) -> None:
+        init(self, *args, **limits)
+        known = self._load
+        self._load = BrokerLoad()
+        self._load.requests = known.requests
+
+    patch.setattr(LoneBatches, "__init__", heedless)
+
+
+@broken("A batch that is alone is no request more than allowed", produce.run_schedule, 600, "than allowed")
+def _(patch: pytest.MonkeyPatch) -> None:
+    init: Callable[..., None] = LoneBatches.__init__
+
+    def one_more(self: LoneBatches, *args: Any, max_in_flight: int, **limits: Any) -> None:
+        init(self, *args, max_in_flight=max_in_flight + 1, **limits)
+
+    patch.setattr(LoneBatches, "__init__", one_more)
+
+
+@broken("A batch that is alone takes its number from those of the partition", produce.run_schedule, 600)
+def _(patch: pytest.MonkeyPatch) -> None:
+    assign_alone = Sequences.assign_alone
+
+    def number_again(self: Sequences, queue: PartitionQueue, *args: Any) -> bool:
+        before = queue.next_sequence
+        numbered = assign_alone(self, queue, *args)
+        queue.next_sequence = before
+        return numbered
+
+    patch.setattr(Sequences, "assign_alone", number_again)
 
 
 # Parts of batches

@@ -18,10 +18,11 @@ from headrace.broker.error_replies import error_response
 from headrace.broker.purgatory import DelayedReply
 from headrace.broker.settings import BrokerSettings
 from headrace.broker.storage.partition import Partition
+from headrace.machines.cluster.in_flight import ClientRequest, InFlightRequests
 from headrace.machines.machine import Send
 from headrace.records import Batch, BatchBuilder, Cursor
 from headrace.testing.simulated_clock import SimulatedClock
-from headrace.wire.frame import RequestFrame, decode_request, decode_response, encode_request, encode_response
+from headrace.wire.frame import RequestFrame, decode_request, decode_response, encode_response
 from headrace.wire.messages.groups.classic_groups import FindCoordinatorRequest
 from headrace.wire.schema import Response
 
@@ -82,8 +83,7 @@ class PureBrokers:
             low, high = self.cluster.served[send.request.api_key]
             self._versions[asked] = max(low, min(each for each in (high, *asked[1:]) if each is not None))
         send.version = self._versions[asked]
-        request = send.request if send.for_version is None else send.for_version(send.request, send.version)
-        return bytearray().join(encode_request(request, send.version, 0, client))[_LENGTH_BYTES:]
+        return bytearray().join(_pushed(send, client)[1])[_LENGTH_BYTES:]
 
     def ask(self, node: int, received: RequestFrame, answer: Answer) -> DelayedReply | None:
         """Carry a request out; `answer` is called with the reply, now or later. What still waits is returned.
@@ -167,6 +167,19 @@ def told(received: RequestFrame, reply: Response) -> Response:
     kind = type(received.request)
     frame = b"".join(encode_response(reply, received.version, 0))[_LENGTH_BYTES:]
     return decode_response(kind, received.version, frame)[1]
+
+
+def handed_over(send: Send, reply: Response) -> Any:
+    """A reply as a connection hands it to the machine."""
+    pipeline, _ = _pushed(send, "")
+    return pipeline.take(b"".join(encode_response(reply, send.version, 0))[_LENGTH_BYTES:])[1]
+
+
+def _pushed(send: Send, client: str) -> tuple[InFlightRequests, list[bytes | memoryview]]:
+    """A connection to which a request was written, and the frame of it."""
+    nobody: Any = None
+    pipeline = InFlightRequests(client)
+    return pipeline, pipeline.push(ClientRequest(nobody, send, float("inf")))
 
 
 def refused(received: RequestFrame, code: int) -> Any:

@@ -6,7 +6,8 @@ from collections import Counter
 
 import pytest
 
-from headrace.net.driver import Driver
+from headrace.machines.consumer.fetcher import Fetcher
+from headrace.machines.producer.sender import Sender
 
 from .membership import run_schedule
 
@@ -32,6 +33,7 @@ def test_a_seed_is_a_schedule():
 
 
 def test_what_holds_where_a_step_asks_few_machines_holds_where_it_asks_all(monkeypatch):
-    monkeypatch.setattr(Driver, "_concerns_all", lambda driver: True)
+    for machine in (Sender, Fetcher):  # no others are ever alone
+        monkeypatch.setattr(machine, "alone", property(lambda _: False, lambda _, alone: None), raising=False)
     for seed in range(_SCHEDULES // 3):
         run_schedule(seed)

@@ -34,8 +34,18 @@ from headrace.wire.messages.producer.produce import (
 from headrace.wire.schema import Response
 
 from .model_broker import AFTER_APPEND, BEFORE_APPEND, FATAL, REFUSALS
-from .produce import TOPIC, Simulation
-from .pure_brokers import HEADER_BYTES, RECORD_BYTES, PureBrokers, arrived, numbers_in, refused, sealed, told
+from .produce import TOPIC, Connection, Simulation
+from .pure_brokers import (
+    HEADER_BYTES,
+    RECORD_BYTES,
+    PureBrokers,
+    arrived,
+    handed_over,
+    numbers_in,
+    refused,
+    sealed,
+    told,
+)
 
 _NAMES, _IDS = 12, 13
 """Versions of Produce in which topics are named, and those in which they have ids."""
@@ -185,6 +195,12 @@ class WholeProduce(Simulation):
         highest = None if not isinstance(send.request, ProduceRequest) else _IDS if self.cluster.by_id else _NAMES
         self._written[send] = self.cluster.written(send, "p", highest)
         super()._transmit(send)
+
+    def _deliver(self, connection: Connection, send: Send, reply: Any) -> None:
+        if send.template is not None and not connection.cut:
+            reply = handed_over(send, reply)
+            self.counts["usual replies to batches sent alone"] += reply is send.template.heard.reply
+        super()._deliver(connection, send, reply)
 
     # What a broker answers, and what goes wrong with it
 

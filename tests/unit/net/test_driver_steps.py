@@ -2,6 +2,7 @@
 
 import asyncio
 import threading
+import time
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -22,7 +23,7 @@ class Counting:
     def __init__(self, *, alone: bool = True, idle: bool = False) -> None:
         self.alone, self.idle = alone, idle
         self.sends: list[Send] = []
-        self.polls = self.replies = 0
+        self.polls = self.replies = self.asked = 0
         self.due: float | None = None
         self.news: list[Event] = []
 
@@ -34,6 +35,7 @@ class Counting:
         return sends
 
     def deadline(self) -> float | None:
+        self.asked += 1
         return self.due
 
     def on_reply(self, send: Send, reply: Struct | None, now: float) -> None:
@@ -96,6 +98,86 @@ def test_an_idle_one_is_not_polled_behind_its_reply_but_its_news_are_told() -> N
         assert len(told) == 1
 
     run(check, idle=True)
+
+
+def test_an_idle_one_is_not_asked_for_its_deadline_behind_a_poll() -> None:
+    async def check(core: ClientCore, told: list[Event], one: Counting, other: Counting) -> None:
+        before = one.asked
+        for idle, asked in ((True, 0), (False, 1), (True, 1)):
+            one.idle = idle
+            core.driver.stirrer(one)()
+            await settle()
+            assert one.asked - before == asked
+        assert (one.polls, other.polls) == (3, 0)
+
+    run(check)
+
+
+def test_an_idle_one_that_wakes_another_while_it_is_polled_has_the_other_polled_too() -> None:
+    async def check(core: ClientCore, told: list[Event], one: Counting, other: Counting) -> None:
+        quiet, stir = one.poll, core.driver.stirrer(other)
+
+        def poll(now: float) -> list[Send]:
+            stir()
+            return quiet(now)
+
+        one.poll = poll  # type: ignore[method-assign]
+        core.driver.stirrer(one)()
+        await settle()
+        assert (one.polls, other.polls) == (1, 1)
+
+    run(check, idle=True)
+
+
+def test_a_deadline_is_kept_although_an_idle_one_is_polled_when_it_rings() -> None:
+    async def check(core: ClientCore, told: list[Event], one: Counting, other: Counting) -> None:
+        other.due = asyncio.get_running_loop().time() + 0.02
+        core.driver.stirrer(other)()
+        await settle()
+        core.driver.waker(one)()
+        time.sleep(0.03)  # both happen in one turn of the loop
+        await settle()
+        assert (one.polls, other.polls) == (1, 2)
+        other.due = asyncio.get_running_loop().time() + 0.02
+        core.driver.stirrer(other)()
+        for _ in range(5):
+            core.driver.stirrer(one)()
+            await asyncio.sleep(0.01)
+        assert other.due is None
+
+    run(check, idle=True)
+
+
+def test_a_step_looks_at_the_clock_behind_what_it_was_woken_for() -> None:
+    """What happens while it does is told of with a wake of its own: else it would be polled for a time before it."""
+    async def check(core: ClientCore, told: list[Event], one: Counting, other: Counting) -> None:
+        wake, clock = core.driver.waker(one), core.driver._clock
+
+        def late() -> float:
+            core.driver._clock = clock
+            now = clock()
+            wake()  # as another thread does behind a record
+            return now
+
+        core.driver._clock = late
+        wake()
+        await settle()
+        assert one.polls == 2
+
+    run(check, idle=True)
+
+
+def test_events_of_a_class_that_somebody_hears_go_to_nobody_else() -> None:
+    async def check(core: ClientCore, told: list[Event], one: Counting, other: Counting) -> None:
+        heard: list[tuple[str, Event]] = []
+        core.driver.hearers[ErrorEvent] = (
+            lambda event: heard.append(("first", event)), lambda event: heard.append(("second", event)))
+        beat(core, one)
+        await settle()
+        assert [who for who, _ in heard] == ["first", "second"]
+        assert not told
+
+    run(check)
 
 
 def test_a_reply_to_one_that_shares_something_polls_all() -> None:

@@ -22,6 +22,42 @@ def test_a_stream_is_cut_into_its_frames_however_it_arrives(frames: list[bytes],
     assert not splitter.pending
 
 
+def received(reader: FrameReader, data: bytes) -> tuple[bool, list[bytes]]:
+    """What a connection makes of bytes that came in one piece; whether they were one frame and nothing else."""
+    room = (reader.free or reader.buffer())[:len(data)]
+    room[:] = data[:len(room)]
+    room.release()
+    whole = reader.whole(len(data))
+    return whole is not None, [bytes(each) for each in (reader.advance(len(data)) if whole is None else (whole,))]
+
+
+@given(st.lists(st.binary(max_size=50), min_size=1, max_size=8), st.lists(st.integers(1, 60), min_size=1))
+def test_a_frame_that_comes_alone_is_given_whole_and_all_others_are_cut(frames: list[bytes], steps: list[int]) -> None:
+    stream = b"".join(len(frame).to_bytes(4, "big") + frame for frame in frames)
+    reader, found, position, turn = FrameReader(1000), [], 0, 0
+    while position < len(stream):
+        data = stream[position:position + steps[turn % len(steps)]]
+        begun = reader.pending
+        whole, came = received(reader, data)
+        assert whole == (not begun and len(data) >= 4 and int.from_bytes(data[:4], "big") == len(data) - 4)
+        found += came
+        position, turn = position + len(data), turn + 1
+    assert found == frames
+    assert reader.free is not None
+
+
+def test_a_frame_that_comes_alone_and_is_too_long_is_refused() -> None:
+    data = (1001).to_bytes(4, "big") + bytes(1001)
+    with pytest.raises(ProtocolError, match="0 to 1000 are allowed"):
+        received(FrameReader(1000), data)
+
+
+def test_behind_a_large_frame_small_ones_are_given_whole_again() -> None:
+    reader, large = FrameReader(1_000_000), bytes(100_000)
+    reader.feed(len(large).to_bytes(4, "big") + large)
+    assert received(reader, b"\0\0\0\1x") == (True, [b"x"])
+
+
 @pytest.mark.parametrize("head", [b"\xff\xff\xff\xff", b"\0\0\x04\0"])
 def test_a_frame_of_a_bad_length_is_refused_at_once(head: bytes) -> None:
     with pytest.raises(ProtocolError, match="0 to 1000 are allowed"):

@@ -96,6 +96,7 @@ class ConsumerMachines:
             subscription=self.subscription)
         if config["error_cb"] is not None:
             client.on_error = self._on_error
+        client.driver.hearers[RecordsReady] = (self.ready,)
         self.closed = False
         self._reported_topics: set[str] = set()
         self._refused = False
@@ -104,7 +105,8 @@ class ConsumerMachines:
         """Raise `ClientClosedError` when the consumer is closed."""
         if self.closed:
             raise ClientClosedError("Consumer closed")
-        self.client.check_open()
+        if self.client.closed:
+            self.client.check_open()
 
     @property
     def usable(self) -> bool:
@@ -123,7 +125,7 @@ class ConsumerMachines:
 
     # For the application
 
-    def ready(self) -> None:
+    def ready(self, _event: RecordsReady | None = None) -> None:
         """There is something new to take or to call."""
         self.news += 1
         self._tell_waits()
@@ -174,9 +176,7 @@ class ConsumerMachines:
     # Events of the machines
 
     def _on_event(self, event: Event) -> None:
-        if isinstance(event, RecordsReady):
-            self.ready()
-        elif isinstance(event, (Rebalance, Left)):
+        if isinstance(event, (Rebalance, Left)):
             self._on_group_event(event)
         elif isinstance(event, MetadataChanged):
             self._refused = False

@@ -21,11 +21,11 @@ from headrace.client.producer.topics import FailedRecord
 from headrace.errors import KafkaError
 from headrace.machines.producer.sender import BatchDone
 from headrace.records import Message
-from headrace.slotted import slotted
 
 __all__ = ["IoThreadCallback", "DeliveryReportQueue", "ReportListener"]
 
 Callback = Callable[[KafkaError | None, Message], Any]
+_Run = tuple[KafkaError | None, Iterator[tuple[Callback, Message]]]
 
 
 class IoThreadCallback:
@@ -73,13 +73,13 @@ class DeliveryReportQueue:
         self.unheard: Callable[[KafkaError], object] | None = None
         self.on_served: Callable[[], object] = _nothing
         self._batches: deque[tuple[BatchDone | FailedRecord, float]] = deque()
-        self._runs: deque[_Run] = deque()
+        self._runs: deque[_Run] = deque()  # the reports of a batch that are left
         self._notices: deque[tuple[Callable[..., Any], tuple[Any, ...]]] = deque()
         self._callers: set[int] = set()  # threads that are calling callbacks
 
     def __len__(self) -> int:
         """Records whose callback is to be called and that the pool does not count any more."""
-        return sum(length_hint(run.pairs) for run in self._runs)
+        return sum(length_hint(pairs) for _, pairs in self._runs)
 
     def waiting(self) -> int:
         """Callbacks that wait for `serve`."""
@@ -132,7 +132,8 @@ class DeliveryReportQueue:
         if not any(isinstance(callback, IoThreadCallback) for callback in callbacks):
             return True
         with self._calling():
-            for callback, message in _reports(done, now):
+            for callback, message in opened.messages(
+                    done.base_offset, done.timestamp_type, done.timestamp_ms, done.error, now):
                 if isinstance(callback, IoThreadCallback):
                     callback(done.error, message)
         return any(callback is not None and not isinstance(callback, IoThreadCallback) for callback in callbacks)
@@ -200,8 +201,8 @@ class DeliveryReportQueue:
                 run = self._runs[0]
             except IndexError:  # another thread serves as well and was faster
                 continue
-            error = run.error
-            for call, message in run.pairs:  # an iterator: where it stops, whoever serves next goes on
+            error, pairs = run
+            for call, message in pairs:  # an iterator: where it stops, whoever serves next goes on
                 served += 1
                 call(error, message)
             try:
@@ -213,15 +214,15 @@ class DeliveryReportQueue:
     def _expand(self, done: BatchDone | FailedRecord, at_s: float) -> None:
         if isinstance(done, FailedRecord):
             assert done.callback is not None
-            self._runs.append(_Run(done.error, iter([(done.callback, done.message)])))
+            self._runs.append((done.error, iter([(done.callback, done.message)])))
             self._let_go(done)
             self.on_served()
             return
         opened: Any = done.batch.open
-        reports = _reports(done, at_s)
+        reports = opened.messages(done.base_offset, done.timestamp_type, done.timestamp_ms, done.error, at_s)
         if self.has_at_once:
             reports = iter([report for report in reports if not isinstance(report[0], IoThreadCallback)])
-        self._runs.append(_Run(done.error, reports))
+        self._runs.append((done.error, reports))
         self._buffer_pool.release(opened.count, opened.cost_bytes)
         self.on_served()
 
@@ -236,17 +237,3 @@ def _tell(opened: Any, error: KafkaError | None) -> None:
         if teller is not None:
             teller.told(error, end - first)
 
-
-def _reports(done: BatchDone, at_s: float) -> Iterator[tuple[Callback, Message]]:
-    opened: Any = done.batch.open
-    reports: Iterator[tuple[Callback, Message]] = opened.messages(
-        done.base_offset, done.timestamp_type, done.timestamp_ms, done.error, at_s)
-    return reports
-
-
-@slotted(eq=False)
-class _Run:
-    """The reports of one batch that are left."""
-
-    error: KafkaError | None
-    pairs: Iterator[tuple[Callback, Message]]

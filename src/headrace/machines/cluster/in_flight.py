@@ -69,23 +69,24 @@ class InFlightRequests:
         client_id: sent in every request header.
 
     Attributes:
+        in_flight: requests whose reply is awaited, oldest first.
         unheard: requests that get no reply and whose bytes the kernel does not have yet.
         unanswered: the kernel has some that get no reply.
         on_paid: called when nothing is `owed` any more.
     """
 
-    __slots__ = ("_client_id", "_in_flight", "_next_id", "on_paid", "unanswered", "unheard")
+    __slots__ = ("_client_id", "_next_id", "in_flight", "on_paid", "unanswered", "unheard")
 
     def __init__(self, client_id: str) -> None:
         self._client_id = client_id
         self._next_id = 0
-        self._in_flight: deque[ClientRequest] = deque()
+        self.in_flight: deque[ClientRequest] = deque()
         self.unheard: list[ClientRequest] = []
         self.unanswered = False
         self.on_paid: Callable[[], None] | None = None
 
     def __len__(self) -> int:
-        return len(self._in_flight) + len(self.unheard)
+        return len(self.in_flight) + len(self.unheard)
 
     def push(self, call: ClientRequest) -> list[bytes | memoryview]:
         """Frame a request, whose version is set, and expect its reply after those already in flight, if it gets one.
@@ -97,11 +98,15 @@ class InFlightRequests:
             KafkaException: the request cannot be written in its version. Nothing is in flight then.
         """
         send = call.send
-        request = send.request if send.for_version is None else send.for_version(send.request, send.version)
-        parts = encode_request(request, send.version, self._next_id, self._client_id)
+        template = send.template
+        if template is not None and send.version >= template.first_version:
+            parts = template.said.frame(send.version, self._next_id, self._client_id)
+        else:
+            request = send.request if send.for_version is None else send.for_version(send.request, send.version)
+            parts = encode_request(request, send.version, self._next_id, self._client_id)
         call.correlation_id = self._next_id
         self._next_id = 0 if self._next_id == _LAST_CORRELATION_ID else self._next_id + 1
-        (self._in_flight if send.expects_reply else self.unheard).append(call)
+        (self.in_flight if send.expects_reply else self.unheard).append(call)
         return parts
 
     def sent(self) -> list[ClientRequest]:
@@ -117,7 +122,7 @@ class InFlightRequests:
         Closing it before would cost some of that: a kernel that gets bytes which nobody reads any more drops those
         that it has not sent yet.
         """
-        return self.unanswered and bool(self._in_flight) and not self.unheard
+        return self.unanswered and bool(self.in_flight) and not self.unheard
 
     def take(self, frame: bytes | bytearray | memoryview) -> tuple[ClientRequest, Struct]:
         """Match a reply with the oldest request in flight.
@@ -126,12 +131,17 @@ class InFlightRequests:
             ProtocolError: nothing is awaited, it answers another request, or it cannot be decoded. The call stays in
                 flight, so that it fails with the connection.
         """
-        if not self._in_flight:
+        if not self.in_flight:
             raise ProtocolError("the broker sent a reply that no request asked for")
-        call = self._in_flight[0]
+        call = self.in_flight[0]
         send = call.send
-        reply = decode_answer(type(send.request), send.version, call.correlation_id, frame)
-        self._in_flight.popleft()
+        reply: Struct | None = None
+        template = send.template
+        if template is not None and send.version >= template.first_version:
+            reply = template.heard.read(frame, send.version, call.correlation_id)
+        if reply is None:
+            reply = decode_answer(type(send.request), send.version, call.correlation_id, frame)
+        self.in_flight.popleft()
         if self.on_paid is not None:
             self._tell_if_paid()
         return call, reply
@@ -151,10 +161,10 @@ class InFlightRequests:
     def drain(self) -> list[ClientRequest]:
         """Take all requests in flight: the connection is gone."""
         calls = list(self._all())
-        self._in_flight.clear()
+        self.in_flight.clear()
         self.unheard.clear()
         self._tell_if_paid()
         return calls
 
     def _all(self) -> tuple[ClientRequest, ...]:
-        return (*self._in_flight, *self.unheard)
+        return (*self.in_flight, *self.unheard)

@@ -88,7 +88,10 @@ class FetchPlan:
         self._touched, self._seen, self.deadline = False, seen, None
         wanted, starved = self._choose(now, queued_bytes)
         self.starved = bool(starved)
-        return [self._send(node, parts, is_starved=node in starved) for node, parts in wanted.items()]
+        sends: list[Send] = []
+        for node, parts in wanted.items():  # a comprehension would be a frame more in each step
+            sends.append(self._send(node, parts, node in starved))
+        return sends
 
     def landed(self, send: Send) -> FetchInFlight:
         """The request was answered or lost: its broker may be asked again."""
@@ -110,7 +113,9 @@ class FetchPlan:
         share = self._budget // (len(states) or 1)
         most = min(max(share, self._partition_bytes), _QUEUE_DEPTH * self._partition_bytes)
         for state in states.values():
-            if state.phase is not PositionPhase.FETCH or state.paused or self._waits(state, now):
+            if state.phase is not PositionPhase.FETCH or state.paused:
+                continue
+            if (state.retry_at > now or state.stop_offset is not None) and self._waits(state, now):
                 continue
             info = topics.get(state.topic)
             part = None if info is None else info.partitions.get(state.partition)
@@ -148,15 +153,24 @@ class FetchPlan:
         session = self._sessions.get(node)
         if session is None:
             session = self._sessions[node] = FetchSession()
-        flight = FetchInFlight(session)
+        flight = FetchInFlight(session, {})
+        for state, _, _ in parts:
+            flight.partitions[state.topic, state.partition] = (state, state.epoch)
+        self._in_flight.add(node)
+        moved = None if is_starved else session.only_moved(parts, self._partition_bytes)
+        if moved is not None:
+            lone = session.fill_alone(moved, flight.partitions[moved][0].fetch_offset, self._request)
+            return Send(node, lone.request, self._timeout_s, lone.max_version, True, flight, None, lone.exchange)
         wanted: dict[Key, SessionPartition] = {}
         for state, topic_id, leader_epoch in parts:
             key = (state.topic, state.partition)
             wanted[key] = session.asked(key, topic_id, state.fetch_offset, leader_epoch, self._partition_bytes)
-            flight.partitions[key] = (state, state.epoch)
-        request = FetchRequest(
-            max_wait_ms=min(self._max_wait_ms, _STARVED_WAIT_MS) if is_starved else self._max_wait_ms,
-            min_bytes=self._min_bytes, max_bytes=self._max_bytes, isolation_level=self._isolation, rack_id=self._rack)
+        request = self._request()
+        if is_starved:
+            request.max_wait_ms = min(self._max_wait_ms, _STARVED_WAIT_MS)
         max_version = session.fill(request, wanted)
-        self._in_flight.add(node)
         return Send(node, request, self._timeout_s, max_version=max_version, context=flight)
+
+    def _request(self) -> FetchRequest:
+        return FetchRequest(max_wait_ms=self._max_wait_ms, min_bytes=self._min_bytes, max_bytes=self._max_bytes,
+                            isolation_level=self._isolation, rack_id=self._rack)

@@ -8,11 +8,12 @@ Source: Java's `FetchSessionHandler`. Read next: `machines.consumer.fetcher`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from uuid import UUID
 
 from headrace.error_codes import ErrorCodes
-from headrace.machines.consumer.subscription import Key
+from headrace.machines.consumer.lone_fetch import LoneFetch
+from headrace.machines.consumer.subscription import Key, PartitionState
 from headrace.slotted import slotted
 from headrace.wire.messages.consumer.fetch import (
     FetchPartition,
@@ -35,12 +36,17 @@ _SESSION_LOST = (
 
 @slotted(eq=False)
 class SessionPartition:
-    """What is asked for one partition: what was asked already is not sent again."""
+    """What is asked for one partition: what was asked already is not sent again.
+
+    Attributes:
+        lone: the short way of a request that names this partition only, once there is one.
+    """
 
     topic_id: UUID
     fetch_offset: int
     leader_epoch: int
     max_bytes: int
+    lone: LoneFetch | None = None
 
     def is_as(self, other: SessionPartition) -> bool:
         """True when both ask the same."""
@@ -66,6 +72,53 @@ class FetchSession:
                 and before.leader_epoch == leader_epoch and before.max_bytes == max_bytes):
             return before
         return SessionPartition(topic_id, fetch_offset, leader_epoch, max_bytes)
+
+    def only_moved(self, wanted: Sequence[tuple[PartitionState, UUID, int]], max_bytes: int) -> Key | None:
+        """The only partition with another offset than last time; None if there is none, or something else has changed.
+
+        With a broker that keeps no session, the only partition that there is, wherever it is read.
+
+        Args:
+            wanted: partitions, ids of their topics, epochs of their leaders.
+            max_bytes: most bytes of each.
+        """
+        known, moved = self._known, None
+        is_full = self._epoch == _INITIAL_EPOCH
+        if len(known) != len(wanted) or (is_full and (self._id or len(wanted) > 1)):
+            return None
+        for state, topic_id, leader_epoch in wanted:
+            key = (state.topic, state.partition)
+            before = known.get(key)
+            if before is None or before.leader_epoch != leader_epoch or before.max_bytes != max_bytes:
+                return None
+            if before.topic_id is not topic_id:
+                if before.topic_id != topic_id:
+                    return None
+                before.topic_id = topic_id  # next time they are the same
+            if is_full or before.fetch_offset != state.fetch_offset:
+                if moved is not None:
+                    return None
+                moved = key
+        return moved
+
+    def fill_alone(self, key: Key, fetch_offset: int, make: Callable[[], FetchRequest]) -> LoneFetch:
+        """The request that names one partition of the session, which `only_moved` has found.
+
+        Args:
+            key: the partition.
+            fetch_offset: where it is to be read now.
+            make: makes a request with the consumer's settings, the first time.
+        """
+        asked = self._known.pop(key)
+        self._known[key] = asked  # Kafka serves a session's partitions in the order in which they were last sent
+        lone = asked.lone
+        if lone is None or lone.request.session_id != self._id:
+            request = make()
+            request.session_id = self._id
+            lone = asked.lone = LoneFetch(request, key[0], asked.topic_id, _partition(key[1], asked))
+        asked.fetch_offset = lone.asked.fetch_offset = fetch_offset
+        lone.request.session_epoch = self._epoch
+        return lone
 
     def fill(self, request: FetchRequest, wanted: Mapping[Key, SessionPartition]) -> int | None:
         """Write the session, the partitions to send and those to forget into `request`.
@@ -143,13 +196,17 @@ def _topics(partitions: Sequence[tuple[Key, SessionPartition]]) -> list[FetchTop
         entry = topics.get(topic)
         if entry is None:
             entry = topics[topic] = FetchTopic(topic=topic, topic_id=asked.topic_id, partitions=[])
-        entry.partitions.append(FetchPartition(
-            partition=partition,
-            current_leader_epoch=asked.leader_epoch,
-            fetch_offset=asked.fetch_offset,
-            partition_max_bytes=asked.max_bytes,
-        ))
+        entry.partitions.append(_partition(partition, asked))
     return list(topics.values())
+
+
+def _partition(partition: int, asked: SessionPartition) -> FetchPartition:
+    return FetchPartition(
+        partition=partition,
+        current_leader_epoch=asked.leader_epoch,
+        fetch_offset=asked.fetch_offset,
+        partition_max_bytes=asked.max_bytes,
+    )
 
 
 def _forgotten(partitions: Mapping[Key, SessionPartition]) -> list[ForgottenTopic]:

@@ -39,6 +39,9 @@ class RecordsReady(Event):
     """The queue got something to take."""
 
 
+_READY = RecordsReady()
+
+
 @slotted(eq=False)
 class CompletedFetch:
     """What one reply held for one partition: record batches, or a message that tells an error or the end.
@@ -136,6 +139,15 @@ class Fetcher:
             for state, _ in flight.partitions.values():
                 self._plan.back_off(state, now)
             return
+        template = send.template
+        if template is not None and reply is template.heard.reply:
+            data: PartitionData = template.heard.part
+            (topic,) = reply.responses
+            state, epoch = flight.partitions[topic.topic, data.partition_index]
+            if state.epoch == epoch:
+                self._on_data(state, data, send.destination, now)
+            data.records = None  # what is queued is not kept here as well
+            return
         for topic in reply.responses:
             name = topic.topic or names.get(topic.topic_id.int, "")
             for data in topic.partitions:
@@ -199,7 +211,9 @@ class Fetcher:
         state.received_records += count
         self._received_bytes += len(records)
         state.fetch_offset = fetched.next_offset
-        self._put(fetched)
+        self._queue.append(fetched)  # as `_put`
+        if not self._events:
+            self._events.append(_READY)
 
     def _on_partition_error(self, state: PartitionState, data: PartitionData, reply: FetchResponse, now: float) -> None:
         code = data.error_code
@@ -259,7 +273,7 @@ class Fetcher:
     def _put(self, fetched: CompletedFetch) -> None:
         self._queue.append(fetched)
         if not self._events:
-            self._events.append(RecordsReady())
+            self._events.append(_READY)
 
     def resume(self) -> None:
         """Put back what was set aside for partitions that were paused."""

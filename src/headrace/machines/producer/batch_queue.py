@@ -15,7 +15,7 @@ from __future__ import annotations
 import math
 from bisect import bisect_left
 from collections import deque
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from enum import Enum
 from typing import Any, Final, Protocol
 
@@ -234,6 +234,7 @@ class BatchQueues:
         codec, level: how wire bytes are compressed; 0: not at all.
 
     Attributes:
+        linger_s, message_timeout_s: as given.
         unsealed: CLOSED batches that are to be compressed, in order; `start_sealing` takes them.
         flushing: while it is true, batches do not linger.
         hurry: the same, for the next time only.
@@ -251,7 +252,7 @@ class BatchQueues:
         self._buffers = buffers
         self.flushing: object = False
         self.hurry = False
-        self._linger_s, self._message_timeout_s = linger_s, message_timeout_s
+        self.linger_s, self.message_timeout_s = linger_s, message_timeout_s
         self.codec, self.level = codec, level
         self.unsealed: dict[ProducerBatch, None] = {}
         self._queues: dict[tuple[str, int], PartitionQueue] = {}
@@ -262,19 +263,31 @@ class BatchQueues:
         """Take batches that are full, have lingered, or are flushed out of the buffers into their queues.
 
         Returns True if there were any.
+        """
+        ready = self.ready(now, everything)
+        self.enqueue(ready)
+        return bool(ready)
+
+    def ready(self, now: float, everything: bool = False) -> list[tuple[str, UnsealedBatch]]:
+        """Take such batches out of the buffers, with their topics.
 
         While a partition has batches waiting, its open batch stays where it is and grows: behind a slow broker,
         batches get larger instead of more.
         """
-        opened_before = math.inf if everything or self.flushing or self.hurry else now - self._linger_s
-        self.hurry = found = False
+        opened_before = math.inf if everything or self.flushing or self.hurry else now - self.linger_s
+        self.hurry = False
+        found: list[tuple[str, UnsealedBatch]] = []
         for topic, buffer in list(self._buffers.items()):
             for opened in buffer.ready(opened_before, () if everything else self._held.get(topic, ())):
-                queue = self.queue(topic, opened.partition)
-                self._has_waiting(queue)
-                self.seal(queue.add(opened, opened.opened_at + self._message_timeout_s))
-                found = True
+                found.append((topic, opened))  # noqa: PERF401 - a comprehension would be a frame more in each step
         return found
+
+    def enqueue(self, ready: Iterable[tuple[str, UnsealedBatch]]) -> None:
+        """Queue batches behind the others of their partitions."""
+        for topic, opened in ready:
+            queue = self.queue(topic, opened.partition)
+            self.has_waiting(queue)
+            self.seal(queue.add(opened, opened.opened_at + self.message_timeout_s))
 
     def seal(self, batch: ProducerBatch) -> None:
         """Give a queued batch its wire bytes, at once if they are not compressed."""
@@ -298,7 +311,8 @@ class BatchQueues:
             batch.sealed = sealed
             batch.state = _SEALED[batch.state]
 
-    def _has_waiting(self, queue: PartitionQueue) -> None:
+    def has_waiting(self, queue: PartitionQueue) -> None:
+        """A batch was added to a queue and waits there."""
         self.waits[queue] = None
         self._held.setdefault(queue.topic, set()).add(queue.partition)
 
@@ -336,14 +350,14 @@ class BatchQueues:
         queue = batch.queue
         queue.requeue(batch)
         queue.retry_at = max(queue.retry_at, retry_at)
-        self._has_waiting(queue)
+        self.has_waiting(queue)
 
     def insert(self, part: ProducerBatch, retry_at: float) -> None:
         """Queue a part of a settled batch in the place that it has, to be sent not before `retry_at`."""
         queue = part.queue
         queue.insert(part)
         queue.retry_at = max(queue.retry_at, retry_at)
-        self._has_waiting(queue)
+        self.has_waiting(queue)
         self.seal(part)
 
     def drop(self, batch: ProducerBatch) -> None:
@@ -375,7 +389,7 @@ class BatchQueues:
             soonest = min(soonest, queue.waiting[0].deadline)
             if queue.retry_at > now:
                 soonest = min(soonest, queue.retry_at)
-        linger_s = 0.0 if self.flushing else self._linger_s
+        linger_s = 0.0 if self.flushing else self.linger_s
         for topic, buffer in self._buffers.items():
             if (lingered := buffer.next_deadline(linger_s, self._held.get(topic, ()))) is not None:
                 soonest = min(soonest, lingered)

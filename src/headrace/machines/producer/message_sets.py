@@ -17,12 +17,13 @@ from headrace.records.legacy.conversion import downgrade
 from headrace.wire.messages.producer.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from headrace.wire.schema import Request
 
-__all__ = ["NO_HEADERS", "places_with_headers", "produce_for_version"]
+__all__ = ["NO_HEADERS", "UNCHANGED_FROM", "places_with_headers", "produce_for_version"]
 
 NO_HEADERS: Final = "its leader is older than Kafka 0.11 and stores no headers: send the record without them"
 _BATCHES_FROM = 3
 _TIMESTAMPS_FROM = 2
-_ZSTD_FROM = 7
+UNCHANGED_FROM: Final = 7
+"""From this version on, the one with zstd, requests are written as they are."""
 _CODEC_AT, _CODEC = 22, 7
 _PRODUCER_ID = slice(43, 51)
 _NO_PRODUCER = b"\xff" * 8
@@ -35,7 +36,7 @@ def produce_for_version(request: Request, version: int) -> Request:
         KafkaException: UNSUPPORTED_FOR_MESSAGE_FORMAT: some records have headers; `_UNSUPPORTED_FEATURE`: they are
             numbered; UNSUPPORTED_COMPRESSION_TYPE: they are compressed with zstd.
     """
-    if version >= _ZSTD_FROM:
+    if version >= UNCHANGED_FROM:
         return request
     assert isinstance(request, ProduceRequest)
     for topic in request.topic_data:

@@ -14,7 +14,6 @@ import math
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final, Protocol
-from uuid import UUID
 
 from headrace.errors import KafkaError
 from headrace.machines.machine import REFUSALS, Effect, Event, Send
@@ -34,6 +33,7 @@ from headrace.machines.producer.error_actions import (
     error_action,
     forgotten,
 )
+from headrace.machines.producer.lone_batch import BrokerLoad, KnownLeaders, LoneBatches
 from headrace.machines.producer.message_sets import produce_for_version
 from headrace.machines.producer.produce_request import produce_request
 from headrace.machines.producer.sequences import Sequences
@@ -92,18 +92,10 @@ class ProducerFailed(Event):
     error: KafkaError
 
 
-class Leaders(Protocol):
+class Leaders(KnownLeaders, Protocol):
     """What the sender needs of `machines.cluster.metadata`. `last_error` is why nobody could be asked for leaders."""
 
     last_error: KafkaError | None
-
-    def leader(self, topic: str, partition: int) -> tuple[int | None, int]:
-        """Broker id of the leader, None while it is not known, and the leader's epoch."""
-        ...
-
-    def topic_id(self, topic: str) -> UUID:
-        """A topic's id (KIP-516); zero while it is not known."""
-        ...
 
     def refresh(self, now: float) -> None:
         """Ask for new metadata soon."""
@@ -152,9 +144,12 @@ class Sender:
         self._accumulator, self._sequences, self._leaders = accumulator, sequences, leaders
         self._limits, self._backoff_s = limits, backoff_s
         self._transactions = transactions
-        self._requests: dict[int, int] = {}  # produce requests in flight per broker
-        self._throttled_until: dict[int, float] = {}
+        self._load = BrokerLoad()
+        self._lone = None if transactions is not None or limits.acks == 0 else LoneBatches(
+            accumulator, sequences, leaders, self._load, acks=limits.acks, max_in_flight=limits.max_in_flight,
+            request_timeout_s=limits.request_timeout_s)
         self._polled_at = -math.inf
+        self._never_due = False  # as `deadline` said last
         self.alone = transactions is None
         self.idle = False
         self._events: list[Event] = []
@@ -163,7 +158,13 @@ class Sender:
         """Requests to send now, and batches to compress."""
         self._polled_at = now
         was_busy = bool(self._accumulator.waits)
-        self._accumulator.collect(now)
+        if was_busy or self._lone is None or self.failed is not None or self._sequences.asks:
+            self._accumulator.collect(now)
+        elif (lone := self._lone.poll(now)) is not None:
+            # A batch that was opened meanwhile has its own wake-up, but none for the end of its lingering.
+            self.alone, self.idle = True, self._never_due and not self._events and not self._accumulator.linger_s
+            return [lone]
+        self.idle = False
         if (lost := self.failed or (self._transactions.lost if self._transactions is not None else None)) is not None:
             self.purge(lost, None)
             return []
@@ -199,10 +200,11 @@ class Sender:
         soonest = self._accumulator.deadline(self._polled_at)
         if self._sequences.asks and not self.failed:
             soonest = min(soonest, self._sequences.deadline())
-        for until in self._throttled_until.values():
+        for until in self._load.throttled_until.values():
             if self._polled_at < until < soonest:
                 soonest = until
-        return soonest if soonest < math.inf else None
+        self._never_due = soonest == math.inf
+        return None if self._never_due else soonest
 
     def events(self) -> list[Event]:
         """Delivery reports, and the producer's own failure."""
@@ -219,16 +221,16 @@ class Sender:
             if leader is None:
                 if self._next(queue, now) is not None:
                     self._leaders.refresh(now)
-            elif self._has_room(leader) and self._throttled_until.get(leader, now) <= now:
+            elif self._has_room(leader) and self._load.throttled_until.get(leader, now) <= now:
                 by_leader.setdefault(leader, deque()).append(queue)
         for leader, queues in by_leader.items():
             while queues and self._has_room(leader) and (batches := self._fill(queues, now)):
-                self._requests[leader] = self._requests.get(leader, 0) + 1
+                self._load.requests[leader] = self._load.requests.get(leader, 0) + 1
                 sends.append(self._request(leader, batches, now))
         return sends
 
     def _has_room(self, leader: int) -> bool:
-        return self._requests.get(leader, 0) < self._limits.max_in_flight
+        return self._load.requests.get(leader, 0) < self._limits.max_in_flight
 
     def _next(self, queue: PartitionQueue, now: float) -> ProducerBatch | None:
         batch = queue.sendable(now, self._limits.max_in_flight)
@@ -270,13 +272,28 @@ class Sender:
         if isinstance(reply, InitProducerIdResponse):
             self.fail_on(self._sequences.on_reply(reply, now))
             return
-        self._requests[send.destination] -= 1
-        if not isinstance(reply, ProduceResponse):
+        self._load.requests[send.destination] -= 1
+        template = send.template
+        usual = template is not None and reply is template.heard.reply
+        if template is not None:
+            template.said.part.records = None  # the memory of the batch is not kept
+        if template is not None and usual:
+            self._stored(send.context[0], template.heard.part)
+        elif isinstance(reply, ProduceResponse):
+            self._on_answers(send, reply, now)
+            usual = reply.throttle_time_ms == 0
+        else:
             for batch in send.context:
-                self._stored(batch, BatchDone(batch))
+                self._stored(batch, None)
             return
+        # All is stored and nothing waits: as after most requests that carry a record or two.
+        waits = bool(self._accumulator.waits)
+        self.alone = self.alone and not waits
+        self.idle = usual and self.alone and not self._sequences.asks
+
+    def _on_answers(self, send: Send, reply: ProduceResponse, now: float) -> None:
         if reply.throttle_time_ms > 0:
-            self._throttled_until[send.destination] = now + reply.throttle_time_ms / 1000.0
+            self._load.throttled_until[send.destination] = now + reply.throttle_time_ms / 1000.0
         answers = answers_by_partition(send.request, reply, self._leaders.topic_id)
         told = reply.node_endpoints
         endpoints = [NodeAddress(n.node_id, n.host, n.port, n.rack) for n in told] if told else []
@@ -285,13 +302,6 @@ class Sender:
             if answer is None:  # as good as none
                 answer = PartitionProduceResponse(index=batch.queue.partition, error_code=KafkaError.REQUEST_TIMED_OUT)
             self._react(batch, answer, endpoints, now)
-        self._after_reply(reply.throttle_time_ms == 0)
-
-    def _after_reply(self, idle: bool) -> None:
-        """All is stored and nothing waits: as after most requests that carry a record or two."""
-        waits = bool(self._accumulator.waits)
-        self.alone = self.alone and not waits
-        self.idle = idle and self.alone and not self._sequences.asks
 
     def on_error(self, send: Send, error: KafkaError, now: float) -> None:
         """No answer came."""
@@ -300,7 +310,9 @@ class Sender:
                 self.purge(error, None)
             self.fail_on(self._sequences.on_error(error, now))
             return
-        self._requests[send.destination] -= 1
+        self._load.requests[send.destination] -= 1
+        if send.template is not None:
+            send.template.said.part.records = None
         self._leaders.refresh(now)
         for batch in send.context:
             self._accumulator.settle(batch)
@@ -315,7 +327,7 @@ class Sender:
     ) -> None:
         action = error_action(answer.error_code)
         if action is ErrorAction.STORED:
-            self._stored(batch, _done(batch, answer))
+            self._stored(batch, answer)
             return
         self._accumulator.settle(batch)
         error = answer_error(_name(batch), answer)
@@ -346,12 +358,19 @@ class Sender:
             self._leaders.refresh(now)
         return news
 
-    def _stored(self, batch: ProducerBatch, done: BatchDone) -> None:
-        self._accumulator.settle(batch)
+    def _stored(self, batch: ProducerBatch, answer: PartitionProduceResponse | None) -> None:
+        """A broker has the batch; without an answer, which acks=0 gets none of, the kernel has it."""
+        batch.queue.in_flight.remove(batch)
         self._sequences.on_stored(batch.queue)
-        if done.base_offset >= 0:
-            batch.queue.last_offset = done.base_offset + batch.count - 1
-        self._report(done)
+        offset, stamp_ms = -1, -1
+        if answer is not None:
+            offset = -1 if answer.error_code else answer.base_offset  # a duplicate's is not told
+            stamp_ms = answer.log_append_time_ms
+        if offset >= 0:
+            batch.queue.last_offset = offset + batch.count - 1
+        if batch.state is not BatchState.PURGED:  # else that was its report
+            time_type = TIMESTAMP_LOG_APPEND_TIME if stamp_ms >= 0 else TIMESTAMP_CREATE_TIME
+            self._events.append(BatchDone(batch, None, offset, time_type, stamp_ms))
         batch.state = _STORE[batch.state]
 
     def _retry(
@@ -415,12 +434,6 @@ class Sender:
             self._transactions.on_fatal(self.failed)
         self._events.insert(0, ProducerFailed(self.failed))  # who hears of a record must not be able to send another
         self.purge(self.failed, None)
-
-
-def _done(batch: ProducerBatch, answer: PartitionProduceResponse) -> BatchDone:
-    offset = -1 if answer.error_code else answer.base_offset  # a duplicate's is not told
-    time_type = TIMESTAMP_LOG_APPEND_TIME if answer.log_append_time_ms >= 0 else TIMESTAMP_CREATE_TIME
-    return BatchDone(batch, None, offset, time_type, answer.log_append_time_ms)
 
 
 def _name(batch: ProducerBatch) -> str:

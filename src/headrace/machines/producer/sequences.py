@@ -153,6 +153,25 @@ class Sequences:
         if batch.sealed is not None:
             batch.sealed.stamp(own.producer_id, own.epoch, batch.sequence, self.transactional)
 
+    def assign_alone(self, queue: PartitionQueue, batch: ProducerBatch, topic_id: UUID, now: float) -> bool:
+        """Number a new, sealed batch whose partition has nothing in flight, if nothing about numbers is in question.
+
+        What `check_known`, `allows` and `assign_sequence` do then. Returns False where they have to look; nothing is
+        changed then.
+        """
+        if not self.enabled:
+            return True
+        own = queue.partition_sequence
+        if (own.needs_epoch_bump or own.producer_id < 0 or own.epoch > MAX_EPOCH or own.topic_id is not topic_id
+                or now - own.looked_at > _SILENCE_S or batch.sealed is None):
+            return False
+        own.looked_at = now
+        batch.sequence = own.next_sequence
+        own.next_sequence = (batch.sequence + batch.count) & _SEQUENCE_MASK
+        batch.stamped = True
+        batch.sealed.stamp(own.producer_id, own.epoch, batch.sequence, False)
+        return True
+
     def on_stored(self, queue: PartitionQueue) -> None:
         """The broker stored a batch, so it now knows this producer."""
         queue.partition_sequence.confirmed = True

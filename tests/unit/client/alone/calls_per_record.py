@@ -12,8 +12,8 @@ from headrace.testing import EmbeddedBroker
 from tests.support.calls import counted
 
 RECORDS, WARM_UP, ATTEMPTS = 200, 50, 3
-PRODUCE = {"loop": 122, "here": 16}
-CONSUME = {"loop": 92, "here": 36}
+PRODUCE = {"loop": 56, "here": 9}
+CONSUME = {"loop": 55, "here": 27}
 """At most so many calls for each record. `here` is the application's thread, its own loop left out."""
 FEEDER = """
 import sys, time

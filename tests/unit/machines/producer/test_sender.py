@@ -68,6 +68,10 @@ class Cluster:
     def next_deadline(self, linger_s, held=()):
         return None
 
+    @property
+    def updates(self):
+        return hash((tuple(self.leaders.items()), self.known_id))
+
     def leader(self, topic, partition):
         return self.leaders.get(partition), 0
 

@@ -1,0 +1,62 @@
+"""The short way of a fetch in which one partition has moved on and all others of the session are as they were.
+
+At low rates that is each fetch (decision 0026). What stays the same from one to the next is kept with the partition,
+for as long as the session does: the request, and the bytes around its numbers and around those of the reply.
+
+It must not know which partitions are wanted. Read next: `wire.templates`; `machines.consumer.fetch_session`, which
+keeps it.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+from uuid import UUID
+
+from headrace.wire.messages.consumer.fetch import (
+    AbortedTransaction,
+    FetchableTopicResponse,
+    FetchPartition,
+    FetchRequest,
+    FetchResponse,
+    FetchTopic,
+    PartitionData,
+)
+from headrace.wire.templates import ExchangeTemplate, RecordsReplyTemplate, RequestTemplate
+
+__all__ = ["LoneFetch"]
+
+_SESSIONS_FROM: Final = 7
+_NUMBERS: Final = ("high_watermark", "last_stable_offset", "log_start_offset")
+_READ_COMMITTED: Final = 1
+
+
+class LoneFetch:
+    """The request with one partition, and the reply with records of that partition only.
+
+    Args:
+        request: with the session and the settings of the consumer, without partitions.
+        topic: name of the topic.
+        topic_id: its id; zero while it is not known.
+        asked: the partition.
+
+    Attributes:
+        request: the same, now with the partition.
+        asked: the same; its offset is to be changed before each use, and the session's epoch in `request`.
+        exchange: writes the request and reads the reply.
+        max_version: the highest version that may be used; None for any.
+    """
+
+    __slots__ = ("asked", "exchange", "max_version", "request")
+
+    def __init__(self, request: FetchRequest, topic: str, topic_id: UUID, asked: FetchPartition) -> None:
+        self.request, self.asked = request, asked
+        self.max_version = None if topic_id.int else 12
+        request.topics = [FetchTopic(topic=topic, topic_id=topic_id, partitions=[asked])]
+        # Who reads all records is told of no transactions, not even that there are none.
+        aborted: list[AbortedTransaction] | None = [] if request.isolation_level == _READ_COMMITTED else None
+        data = PartitionData(partition_index=asked.partition, aborted_transactions=aborted)
+        reply = FetchResponse(session_id=request.session_id, responses=[
+            FetchableTopicResponse(topic=topic, topic_id=topic_id, partitions=[data])])
+        self.exchange = ExchangeTemplate(
+            RequestTemplate(request, numbers=[(request, "session_epoch"), (asked, "fetch_offset")]),
+            RecordsReplyTemplate(reply, data, _NUMBERS), _SESSIONS_FROM)

@@ -1,0 +1,294 @@
+"""A batch that is alone goes the short way, with the same request; and the general way where anything is unusual."""
+
+import math
+from types import SimpleNamespace
+from uuid import UUID
+
+import pytest
+
+from headrace.errors import KafkaError
+from headrace.machines.cluster.in_flight import ClientRequest, InFlightRequests
+from headrace.machines.machine import Send
+from headrace.machines.producer.batch_queue import BatchQueues
+from headrace.machines.producer.sender import Limits, Sender
+from headrace.machines.producer.sequences import MAX_EPOCH, Sequences
+from headrace.records import BatchBuilder
+from headrace.wire.frame import encode_response
+from headrace.wire.messages.producer.produce import (
+    InitProducerIdResponse,
+    PartitionProduceResponse,
+    ProduceResponse,
+    TopicProduceResponse,
+)
+
+FIRST_ID, OTHER_ID = UUID(int=5), UUID(int=6)
+
+
+class Producer:
+    """A sender that has already sent and heard of one batch of partition 0, and what surrounds it."""
+
+    def __init__(self, *, linger_s=0.0, message_timeout_s=300.0, idempotent=True, **limits):
+        self.now, self.updates, self.leads, self.id = 10.0, 1, 1, FIRST_ID
+        self.last_error = None
+        self.opened, self.waiting_until = [], None
+        self.accumulator = BatchQueues({"t": self}, linger_s, message_timeout_s)
+        self.sequences = Sequences(idempotent, 30.0, lambda attempt: 0.1)
+        self.sender = Sender(self.accumulator, self.sequences, self, Limits(**limits), lambda attempt: 0.1)
+        for send in list(self.sender.poll(self.now)):
+            self.sender.on_reply(send, InitProducerIdResponse(producer_id=9, producer_epoch=0), self.now)
+        self.answer(*self.send())
+        self.sender.deadline()
+
+    # What surrounds the sender
+
+    def ready(self, opened_before, held=()):
+        taken, self.opened = self.opened, []
+        return taken
+
+    def next_deadline(self, linger_s, held=()):
+        return self.waiting_until
+
+    def leader(self, topic, partition):
+        return self.leads, 0
+
+    def topic_id(self, topic):
+        return self.id
+
+    def refresh(self, now):
+        pass
+
+    # What happens
+
+    def add(self, partition=0):
+        builder = BatchBuilder(1000, 1000)
+        builder.append(1, None, b"value")
+        self.opened.append(SimpleNamespace(
+            partition=partition, opened_at=self.now, count=1, size_bytes=74,
+            seal=lambda codec=0, level=-1: builder.seal()))
+
+    def send(self, partition=0):
+        self.add(partition)
+        return self.sender.poll(self.now)
+
+    def answer(self, send):
+        if send.expects_reply:
+            self.store(send)
+        else:
+            self.sender.on_reply(send, None, self.now)
+
+    def store(self, send, **said):
+        """The usual reply, as a connection hands it over."""
+        (batch,) = send.context
+        answer = PartitionProduceResponse(index=batch.queue.partition, **{"base_offset": 4, **said})
+        reply = ProduceResponse(responses=[
+            TopicProduceResponse(name="t", topic_id=self.id, partition_responses=[answer])])
+        send.version = 13
+        pipeline = InFlightRequests("c")
+        pipeline.push(ClientRequest(self.sender, send, math.inf))
+        frame = b"".join(encode_response(reply, send.version, 0))[4:]
+        _, read = pipeline.take(frame)
+        self.sender.on_reply(send, read, self.now)
+        return read
+
+
+def is_short(sends):
+    (send,) = sends
+    return send.template is not None
+
+
+def written(send):
+    """The frame, and what the codec makes of the same message."""
+    send.version = 13
+    ours, codec = InFlightRequests("c"), InFlightRequests("c")
+    parts = ours.push(ClientRequest(None, send, math.inf))
+    template, send.template = send.template, None
+    general = codec.push(ClientRequest(None, send, math.inf))
+    send.template = template
+    return b"".join(parts), b"".join(general)
+
+
+def test_the_first_batch_of_a_partition_goes_the_general_way_and_those_behind_it_the_short_one():
+    producer = Producer()
+    assert is_short(producer.send())
+    assert not is_short(producer.send(partition=1))
+
+
+def test_a_request_is_the_one_of_the_general_way():
+    producer = Producer()
+    (send,) = producer.send()
+    frame, general = written(send)
+    assert send.template is not None
+    assert frame == general
+    assert (send.destination, send.timeout_s, send.expects_reply) == (1, 30.0, True)
+
+
+def test_numbers_go_on_from_one_way_to_the_other():
+    producer, numbers = Producer(), []
+    for short in (True, True, False, True):
+        if not short:
+            producer.updates += 1
+            producer.id = OTHER_ID
+        (send,) = producer.send()
+        assert is_short([send]) is short
+        numbers.append(send.context[0].sequence)
+        producer.store(send)
+    assert numbers == [1, 2, 3, 4]
+
+
+def test_a_report_says_where_the_record_is_and_when_it_was_appended():
+    producer = Producer()
+    producer.sender.events()
+    (send,) = producer.send()
+    read = producer.store(send, base_offset=77, log_append_time_ms=5)
+    assert read is send.template.heard.reply
+    (done,) = producer.sender.events()
+    assert (done.error, done.base_offset, done.timestamp_type, done.timestamp_ms) == (None, 77, 2, 5)
+    assert done.batch.queue.last_offset == 77
+    assert not done.batch.queue.in_flight
+
+
+def test_an_error_is_read_by_the_codec_and_the_batch_sent_again_the_general_way():
+    producer = Producer()
+    producer.sender.events()
+    (send,) = producer.send()
+    producer.store(send, error_code=KafkaError.NOT_ENOUGH_REPLICAS, base_offset=-1)
+    assert producer.sender.events() == []
+    producer.now += 1
+    (again,) = producer.sender.poll(producer.now)
+    assert again.template is None
+    assert again.context[0] is send.context[0]
+
+
+def test_a_lost_connection_is_a_retry_as_on_the_general_way():
+    producer = Producer()
+    (send,) = producer.send()
+    producer.sender.on_error(send, KafkaError(KafkaError._TRANSPORT, "lost", maybe_applied=True), producer.now)
+    producer.now += 1
+    (again,) = producer.sender.poll(producer.now)
+    assert (again.template, again.context[0].attempts, again.context[0].maybe_stored) == (None, 2, True)
+
+
+@pytest.mark.parametrize("is_stored", [True, False])
+def test_the_records_of_a_batch_are_let_go_when_its_request_has_ended(is_stored):
+    producer = Producer()
+    (send,) = producer.send()
+    (data,) = send.request.topic_data[0].partition_data
+    assert data.records is not None
+    if is_stored:
+        producer.store(send)
+    else:
+        producer.sender.on_error(send, KafkaError(KafkaError._TRANSPORT, "lost", maybe_applied=True), producer.now)
+    assert data.records is None
+
+
+def second_in_flight(producer):
+    producer.send()
+
+
+def two_are_ready(producer):
+    producer.add(partition=0)
+
+
+def throttled(producer):
+    (send,) = producer.send()
+    reply = ProduceResponse(throttle_time_ms=1000, responses=[TopicProduceResponse(
+        name="t", topic_id=FIRST_ID, partition_responses=[PartitionProduceResponse(index=0)])])
+    producer.sender.on_reply(send, reply, producer.now)
+
+
+def no_leader(producer):
+    producer.leads, producer.updates = None, 2
+
+
+def closing(producer):
+    producer.accumulator.queue("t", 0).partition_sequence.needs_epoch_bump = True
+
+
+def late(producer):
+    producer.accumulator.queue("t", 0).retry_at = producer.now + 1
+
+
+def epochs_are_used_up(producer):
+    producer.accumulator.queue("t", 0).partition_sequence.epoch = MAX_EPOCH + 1
+
+
+def not_sealed(producer):
+    producer.accumulator.codec = 4
+
+
+def long_silence(producer):
+    producer.now += 100
+
+
+@pytest.mark.parametrize("happens", [
+    second_in_flight, two_are_ready, throttled, no_leader, closing, late, epochs_are_used_up, not_sealed, long_silence])
+def test_whatever_is_unusual_goes_the_general_way(happens):
+    producer = Producer()
+    assert is_short([sent for sent in producer.send() if producer.store(sent)])
+    happens(producer)
+    assert all(effect.template is None for effect in producer.send() if isinstance(effect, Send))
+
+
+@pytest.mark.parametrize("config", [{"acks": 0}, {"message_timeout_s": 20.0}])
+def test_a_producer_of_another_kind_never_goes_the_short_way(config):
+    producer = Producer(idempotent=False, **config)
+    for _ in range(3):
+        (send,) = producer.send()
+        assert send.template is None
+        producer.answer(send)
+
+
+def test_no_more_requests_go_to_a_broker_than_allowed():
+    producer = Producer(max_in_flight=1)
+    for partition in (0, 1, 1):
+        (send,) = producer.send(partition)
+        producer.store(send)
+    assert is_short(producer.send(0))
+    assert producer.send(1) == []
+
+
+def test_without_idempotence_batches_go_the_short_way_unnumbered():
+    producer = Producer(idempotent=False)
+    (send,) = producer.send()
+    assert is_short([send])
+    assert send.context[0].sequence == -1
+
+
+def test_behind_a_short_way_the_sender_is_asked_neither_for_news_nor_for_a_deadline_unless_it_has_one():
+    producer = Producer()
+    producer.sender.events()
+    producer.store(*producer.send())
+    producer.sender.events()
+    (send,) = producer.send()
+    assert producer.sender.idle
+    producer.store(send)
+    (send,) = producer.send()  # there is a report to tell of
+    assert is_short([send])
+    assert not producer.sender.idle
+    producer.sender.events()
+    producer.waiting_until = producer.now + 5  # an open batch lingers
+    producer.sender.deadline()
+    producer.store(send)
+    producer.sender.events()
+    assert is_short(producer.send())
+    assert not producer.sender.idle
+
+
+def test_where_batches_linger_the_sender_is_always_asked_for_its_deadline():
+    """Another batch may have been opened together with the one that leaves, and nobody wakes the sender for its end."""
+    producer = Producer(linger_s=0.005)
+    producer.sender.events()
+    (send,) = producer.send()
+    assert is_short([send])
+    assert not producer.sender.idle
+
+
+def test_a_batch_that_was_purged_in_flight_is_not_reported_again():
+    producer = Producer()
+    (send,) = producer.send()
+    producer.sender.events()
+    producer.sender.purge(None, KafkaError(KafkaError._PURGE_INFLIGHT))
+    (done,) = producer.sender.events()
+    assert done.error == KafkaError._PURGE_INFLIGHT
+    producer.store(send)
+    assert producer.sender.events() == []
