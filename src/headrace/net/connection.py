@@ -39,6 +39,7 @@ class Connection(asyncio.BufferedProtocol):
         last_error: why it is not open; None while it is, or before the first attempt.
         features: finalized feature levels, as the broker gave them.
         pipeline: the requests in flight.
+        dialling: the task that opened it last, or is at it.
     """
 
     def __init__(self, node: NodeAddress, settings: ConnectionSettings, owner: ConnectionOwner) -> None:
@@ -56,7 +57,7 @@ class Connection(asyncio.BufferedProtocol):
         self._opening = ConnectionSetup(settings, node, FIRST_VERSION, self)
         self._outlet: FrameWriter | None = None
         self._reader = reply_reader(settings.max_reply_bytes)
-        self._dialling: asyncio.Task[None] | None = None
+        self.dialling: asyncio.Task[None] | None = None
         self._closing_for: KafkaException | None = None
         self._failing_since = self._used_at = settings.clock()
         self._alarms, self._expires_at = Timers(self._loop), float("inf")
@@ -142,7 +143,7 @@ class Connection(asyncio.BufferedProtocol):
         self._traffic.connects += 1
         self._reader = reply_reader(self._settings.max_reply_bytes, known=self._traffic.rx > 0)
         self._opening = ConnectionSetup(self._settings, self.node, first_version, self)
-        self._dialling = self._loop.create_task(self._connect())
+        self.dialling = self._loop.create_task(self._connect())
         self._alarms.set(self._on_setup_timeout, self._settings.setup_timeout_s)
 
     async def _connect(self) -> None:
@@ -225,8 +226,8 @@ class Connection(asyncio.BufferedProtocol):
             self._go("close")
             self._outlet.abort()
             return
-        if self._dialling is not None:
-            self._dialling.cancel()
+        if self.dialling is not None:
+            self.dialling.cancel()
         self._lost(reason)
 
     def _lost(self, cause: BaseException | None) -> None:

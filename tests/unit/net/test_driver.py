@@ -520,3 +520,20 @@ def test_the_bootstrap_connection_is_closed_when_its_last_reply_has_come() -> No
         await core.close()
 
     asyncio.run(run())
+
+
+def test_a_client_that_closes_while_it_connects_leaves_no_task_behind() -> None:
+    async def unwinding(_protocol: object, _node: object) -> None:
+        try:
+            await asyncio.sleep(60)
+        finally:
+            for _ in range(5):  # as attempts on several addresses take some turns to give up
+                await asyncio.sleep(0)
+
+    async def scenario() -> None:
+        core = ClientCore(Config(ADMIN, admin_config()), connector=unwinding)
+        await asyncio.sleep(0.01)
+        await core.close()
+        assert asyncio.all_tasks() == {asyncio.current_task()}
+
+    asyncio.run(scenario())

@@ -273,10 +273,10 @@ class Sender:
             self.fail_on(self._sequences.on_reply(reply, now))
             return
         self._load.requests[send.destination] -= 1
-        template = send.template
-        usual = template is not None and reply is template.heard.reply
-        if template is not None:
+        usual = False
+        if (template := send.template) is not None:
             template.said.part.records = None  # the memory of the batch is not kept
+            usual = reply is template.heard.reply
         if template is not None and usual:
             self._stored(send.context[0], template.heard.part)
         elif isinstance(reply, ProduceResponse):
@@ -368,9 +368,8 @@ class Sender:
             stamp_ms = answer.log_append_time_ms
         if offset >= 0:
             batch.queue.last_offset = offset + batch.count - 1
-        if batch.state is not BatchState.PURGED:  # else that was its report
-            time_type = TIMESTAMP_LOG_APPEND_TIME if stamp_ms >= 0 else TIMESTAMP_CREATE_TIME
-            self._events.append(BatchDone(batch, None, offset, time_type, stamp_ms))
+        time_type = TIMESTAMP_LOG_APPEND_TIME if stamp_ms >= 0 else TIMESTAMP_CREATE_TIME
+        self._report(BatchDone(batch, None, offset, time_type, stamp_ms))
         batch.state = _STORE[batch.state]
 
     def _retry(
