@@ -116,7 +116,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def _settle(self) -> None:
         """Requests that get no reply are done as soon as the kernel has them."""
-        if self.pipeline.unheard and self._outlet is not None and self._outlet.full:
+        if self.pipeline.unflushed and self._outlet is not None and self._outlet.full:
             self._alarms.set(self._settle, 0.005)  # TLS does not tell when the stream below it is empty
             return
         for call in self.pipeline.sent():
@@ -184,7 +184,7 @@ class Connection(asyncio.BufferedProtocol):
     def buffer_updated(self, nbytes: int) -> None:
         """Bytes have arrived (called by asyncio): hand out the replies that are now complete."""
         pipeline = self.pipeline
-        if pipeline.in_flight or pipeline.unheard or self._waiting:
+        if pipeline.in_flight or pipeline.unflushed or self._waiting:
             self._used_at = self._settings.clock()
         whole = self._reader.whole(nbytes)
         try:

@@ -144,7 +144,7 @@ class ConsumerMachines:
         self.queue(Callback(function, arguments))
 
     def _tell(self, topic: str | None, partition: int, error: KafkaError) -> None:
-        self.fetcher.tell(topic, partition, error)
+        self.fetcher.queue_error(topic, partition, error)
         self.ready()
 
     # What is read

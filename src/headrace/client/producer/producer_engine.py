@@ -144,7 +144,7 @@ class ProducerEngine:
 
     def relieve(self) -> None:
         """The pool is used up: send what there is, without lingering."""
-        self._batch_queues.hurry = True
+        self._batch_queues.collect_all_once = True
         self.wake()
 
     def _want_topic(self, topic: str) -> None:

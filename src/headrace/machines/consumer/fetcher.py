@@ -44,7 +44,7 @@ _READY = RecordsReady()
 
 @slotted(eq=False)
 class CompletedFetch:
-    """What one reply held for one partition: record batches, or a message that tells an error or the end.
+    """What one reply held for one partition: record batches, or a message that reports an error or the end.
 
     Attributes:
         data: whole record batches as received; the last one may be cut off.
@@ -68,7 +68,7 @@ class CompletedFetch:
 
 @slotted(eq=False)
 class _Beyond:
-    """A position out of range, which is given up when all that was fetched before it is handed out."""
+    """A position out of range. It is given up when all that was fetched before it is handed out."""
 
     state: PartitionState
     epoch: int
@@ -140,8 +140,8 @@ class Fetcher:
                 self._plan.back_off(state, now)
             return
         template = send.template
-        if template is not None and reply is template.heard.reply:
-            data: PartitionData = template.heard.part
+        if template is not None and reply is template.reply.reply:
+            data: PartitionData = template.reply.part
             (topic,) = reply.responses
             state, epoch = flight.partitions[topic.topic, data.partition_index]
             if state.epoch == epoch:
@@ -180,7 +180,7 @@ class Fetcher:
         end = data.last_stable_offset if self._read_committed else data.high_watermark
         if self._tells_eof and state.fetch_offset >= end and state.eof_offset != state.fetch_offset:
             state.eof_offset = state.fetch_offset
-            self._tell(state, KafkaError(
+            self._queue_error(state, KafkaError(
                 KafkaError._PARTITION_EOF, f"Fetch from {state.topic}[{state.partition}] reached the end of the "
                 f"partition at offset {state.fetch_offset}"))
 
@@ -195,7 +195,7 @@ class Fetcher:
             self._queue_batches(state, data, records, batches)
         if damage is not None:
             state.go("damaged")  # what lies in front of the damage stays in the queue
-            self._tell(state, _damage(damage))
+            self._queue_error(state, _damage(damage))
 
     def _queue_batches(self, state: PartitionState, data: PartitionData, records: memoryview | bytes | bytearray,
                        batches: list[BatchInfo]) -> None:
@@ -221,8 +221,8 @@ class Fetcher:
         if action is FetchErrorAction.OUT_OF_RANGE:
             self._on_out_of_range(state, data)
             return
-        if action is FetchErrorAction.TELL and state.attempts == 0:
-            self._tell(state, KafkaError(code, f"Fetch from {state.topic}[{state.partition}] at offset "
+        if action is FetchErrorAction.REPORT and state.attempts == 0:
+            self._queue_error(state, KafkaError(code, f"Fetch from {state.topic}[{state.partition}] at offset "
                                          f"{state.fetch_offset} failed: {KafkaError(code)}"))
         state.replica = -1
         self._plan.back_off(state, now)
@@ -256,16 +256,16 @@ class Fetcher:
                 continue
             self.alone = False  # another machine looks up where to go on
             if not self._subscription.reset_by_policy(state):
-                self._tell(state, beyond.error, beyond.offset)
+                self._queue_error(state, beyond.error, beyond.offset)
 
     # The queue: from here on the application's thread
 
-    def tell(self, topic: str | None, partition: int, error: KafkaError) -> None:
+    def queue_error(self, topic: str | None, partition: int, error: KafkaError) -> None:
         """Queue an error for the application, as a message (loop's thread)."""
         state = self._subscription.get(topic or "", partition) or PartitionState(topic or "", partition)
-        self._tell(state, error)
+        self._queue_error(state, error)
 
-    def _tell(self, state: PartitionState, error: KafkaError, offset: int | None = None) -> None:
+    def _queue_error(self, state: PartitionState, error: KafkaError, offset: int | None = None) -> None:
         at = state.fetch_offset if offset is None else offset
         message = Message(topic=state.topic or None, partition=state.partition, offset=at, error=error)
         self._put(CompletedFetch(state, state.epoch, state.fetch_offset, notice=message))
@@ -357,7 +357,7 @@ class Fetcher:
             self._finish(fetched)
 
     def _corrupt(self, fetched: CompletedFetch, damage: CorruptRecordError) -> Message:
-        """Tell the application and stop there: going on would lose records in silence."""
+        """Report the damage to the application and stop there: going on would lose records in silence."""
         state = fetched.state
         self._finish(fetched)
         message = Message(topic=state.topic, partition=state.partition, offset=state.position, error=_damage(damage))

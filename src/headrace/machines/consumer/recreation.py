@@ -3,9 +3,9 @@
 An offset of the old one would skip records of the new one, or be out of its range. Brokers tell topics apart by their
 ids (KIP-516), so each assigned partition notes the id under which its position holds. When another one comes, the
 position is given up and "auto.offset.reset" decides, as for every position that is no more. Java and librdkafka keep
-the position. This module must not know who tells the application, or how.
+the position. This module must not know how an error reaches the application.
 
-Read next: `client.consumer.consumer_engine`, which does.
+Read next: `client.consumer.consumer_engine`, which reports it.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Recreations:
 
 
 def follow(subscription: Subscription, cluster: Cluster) -> Recreations:
-    """Look at the topics of the assigned partitions in a new picture, and start again in those that were made anew."""
+    """Look at the topics of the assigned partitions in new metadata, and start again in those that were made anew."""
     found = Recreations()
     for state in subscription:
         info = cluster.topics.get(state.topic)
