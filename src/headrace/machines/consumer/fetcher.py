@@ -81,7 +81,7 @@ class Fetcher:
 
     Args:
         subscription: the partitions, with their positions.
-        metadata: who leads which partition.
+        metadata: knows the partitions' leaders.
         config: a consumer's configuration.
         on_drained: called in the application's thread when the queue has room again for a partition left out before.
 
@@ -161,7 +161,7 @@ class Fetcher:
                     self._on_data(state, data, send.destination, now)
 
     def on_error(self, send: Send, error: KafkaError, now: float) -> None:
-        """No reply: fetch these partitions again after a pause, from whoever leads them then."""
+        """No reply: fetch these partitions again after a pause, from their leaders of that time."""
         flight = self._plan.landed(send)
         flight.session.reset()
         self._metadata.refresh(now)
@@ -230,7 +230,7 @@ class Fetcher:
         if leader is not None and leader.leader_id >= 0 and self._metadata.update_leader(
                 state.topic, state.partition, leader.leader_id, leader.leader_epoch, _addresses(reply)):
             state.retry_at = 0.0
-        else:  # a hint that is no news does not help either
+        else:  # a hint at the known leader does not help either
             self._metadata.refresh(now)
 
     def _on_out_of_range(self, state: PartitionState, data: PartitionData) -> None:

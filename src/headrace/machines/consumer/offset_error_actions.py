@@ -21,7 +21,7 @@ class OffsetErrorAction(Enum):
 
     MOVED = "another broker leads or coordinates: look for it, and ask again after a pause"
     RETRY = "a passing state: ask again after a pause"
-    FAIL = "asking again cannot help: tell whoever asked"
+    FAIL = "asking again cannot help: the caller gets the error"
 
 
 _K, _R = KafkaError, OffsetErrorAction

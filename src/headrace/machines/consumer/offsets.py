@@ -97,7 +97,7 @@ class OffsetLookup:
 
     Args:
         subscription: partitions that may wait for a start.
-        metadata: who leads which partition.
+        metadata: knows the partitions' leaders.
         isolation_level: 0 or 1; with 1 the last offset is the last stable one.
         timeout_s: seconds for one request.
         retries: how long to wait before something is asked again.
@@ -183,7 +183,7 @@ class OffsetLookup:
             lookup.back_off(now, self._retries)
 
     def on_error(self, send: Send, error: KafkaError, now: float) -> None:
-        """Ask again, from whoever leads then, unless the error will not pass."""
+        """Ask again, the leaders of that time, unless the error will not pass."""
         self._metadata.refresh(now)
         for lookup in send.context:
             if offset_error_action(OF_CONNECTIONS, error.code()) is OffsetErrorAction.RETRY:

@@ -105,7 +105,7 @@ class Leaders(KnownLeaders, Protocol):
     def update_leader(
         self, topic: str, partition: int, leader_id: int, leader_epoch: int, endpoints: Iterable[NodeAddress] = ()
     ) -> bool:
-        """Take a hint about the new leader (KIP-951); True when it is news."""
+        """Take a hint about the new leader (KIP-951); True when that was not known."""
         ...
 
 
@@ -296,8 +296,8 @@ class Sender:
         if reply.throttle_time_ms > 0:
             self._load.throttled_until[send.destination] = now + reply.throttle_time_ms / 1000.0
         answers = answers_by_partition(send.request, reply, self._leaders.topic_id)
-        told = reply.node_endpoints
-        endpoints = [NodeAddress(n.node_id, n.host, n.port, n.rack) for n in told] if told else []
+        named = reply.node_endpoints
+        endpoints = [NodeAddress(n.node_id, n.host, n.port, n.rack) for n in named] if named else []
         for batch in send.context:
             answer = answers.get((batch.queue.topic, batch.queue.partition))
             if answer is None:  # counts as no answer
@@ -351,13 +351,13 @@ class Sender:
     def _follow_leader(
         self, queue: PartitionQueue, answer: PartitionProduceResponse, endpoints: list[NodeAddress], now: float
     ) -> bool:
-        """Take the broker's hint at the new leader; True when it is news. If not, the topic may have been made anew."""
+        """Take the broker's hint at the new leader; True when it is new. If not, the topic may have been made anew."""
         hint = answer.current_leader
-        news = hint.leader_id >= 0 and self._leaders.update_leader(
+        is_new = hint.leader_id >= 0 and self._leaders.update_leader(
             queue.topic, queue.partition, hint.leader_id, hint.leader_epoch, endpoints)
-        if not news:
+        if not is_new:
             self._leaders.refresh(now)
-        return news
+        return is_new
 
     def _stored(self, batch: ProducerBatch, answer: PartitionProduceResponse | None) -> None:
         """A broker has the batch; without an answer, which acks=0 gets none of, the kernel has it."""

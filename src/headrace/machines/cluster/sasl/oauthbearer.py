@@ -63,8 +63,8 @@ class OAuthBearer:
 def _complaint(challenge: bytes) -> str:
     """The broker's JSON in words: status, and the scope that is needed."""
     try:
-        told = json.loads(challenge)
-        shown = " ".join(f"{name} {told[name]}" for name in ("status", "scope") if told.get(name))
+        complaint = json.loads(challenge)
+        shown = " ".join(f"{name} {complaint[name]}" for name in ("status", "scope") if complaint.get(name))
     except (ValueError, AttributeError, RecursionError):
         shown = ""
     return one_line(shown) or "that the token is not valid"
