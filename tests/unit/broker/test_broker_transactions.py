@@ -101,14 +101,15 @@ def test_the_last_epoch_is_kept_for_fencing(broker: EmbeddedBroker, client: Tran
     client.who = Who(old, 32766)
     client.store(b"open")
     assert client.init() == KafkaError.CONCURRENT_TRANSACTIONS
-    assert client.state().producer_epoch == 32767
+    assert (client.state().producer_id != old, client.state().producer_epoch) == (True, 0)
     assert client.init() == 0
-    assert (client.who.producer_id != old, client.who.epoch) == (True, 0)
+    assert (client.who.producer_id != old, client.who.epoch) == (True, 1)
 
 
-def test_a_transaction_of_the_last_epoch_is_ended_and_its_producer_id_replaced(
+def test_a_producer_whose_transaction_is_aborted_in_its_last_epoch_goes_on_with_a_new_id(
     broker: EmbeddedBroker, client: Transactional
 ) -> None:
+    """With the last epoch, 32767, it could go on in the transaction that another request for its id aborts."""
     broker.apply(lambda cluster: setattr(cluster.transactions.get("tx", Now(0.0, 0)), "epoch", 32766))
     old = client.who.producer_id
     client.who = Who(old, 32766)
@@ -116,13 +117,22 @@ def test_a_transaction_of_the_last_epoch_is_ended_and_its_producer_id_replaced(
     with Transactional(broker) as second:
         assert second.init() == KafkaError.CONCURRENT_TRANSACTIONS  # and is gone: the transaction is aborted
     assert client.end(False) == 0
-    assert client.who == Who(old, 32767)
-    assert client.store(b"last") == 0
+    assert (client.who.producer_id != old, client.who.epoch) == (True, 0)
+    assert client.end(False, who=Who(old, 32766)) == 0  # the reply was lost
+    assert client.store(b"next") == 0
     assert client.end(True) == 0
     assert broker.apply(lambda cluster: cluster.catalog.topics["t"].partitions[0].last_stable_offset) == 4
-    assert (client.who.producer_id != old, client.who.epoch) == (True, 0)
-    assert client.end(True, who=Who(old, 32767)) == 0  # the reply was lost
-    assert client.store(b"next") == 0
+
+
+def test_an_end_with_version_1_is_not_what_another_producer_asks_for_again_with_version_2(
+    broker: EmbeddedBroker, client: Transactional
+) -> None:
+    zombie = client.who
+    with Transactional(broker) as second:
+        assert second.init() == 0
+        assert second.add(0) == {0}
+        assert second.end(False, version=4) == 0
+        assert client.end(False, who=zombie) == KafkaError.PRODUCER_FENCED
 
 
 def test_a_producer_waits_for_its_new_id_until_all_markers_are_written() -> None:

@@ -190,7 +190,7 @@ class TransactionCoordinator:
 
     def _abort(self, transactional_id: str, now: Now) -> None:
         changed = copy.copy(self._known[transactional_id])
-        changed.fence(self._version, now.ms)
+        changed.fence(self._version, self._catalog.new_producer_id, now.ms)
         self._save(changed, now)
         self._finish_soon(transactional_id, now)
 

@@ -203,9 +203,10 @@ class OngoingTransaction:
         is_rotated = who.producer_id == self.previous_id and who.epoch >= _LAST_EPOCH - 1 and self.epoch == 0
         if who.producer_id != self.producer_id and not is_rotated:
             raise ApiError(KafkaError.INVALID_PRODUCER_ID_MAPPING)
-        comes_again = self.state not in (TransactionState.EMPTY, TransactionState.ONGOING) and (
-            is_rotated or who.epoch == self.epoch - 1
-        )
+        # Only an end with a new epoch can be asked for again with the one before. (Kafka does not look, and gives the
+        # epoch of a producer of version 1 to the one that it has replaced.)
+        comes_again = self.version >= _OWN_EPOCHS_FROM and (is_rotated or who.epoch == self.epoch - 1) and (
+            self.state not in (TransactionState.EMPTY, TransactionState.ONGOING))
         if not comes_again and (who.epoch != self.epoch or self.state in _ENDING):
             raise ApiError(KafkaError.PRODUCER_FENCED)
         if comes_again:
@@ -221,10 +222,12 @@ class OngoingTransaction:
         self._prepare(commit, version, now_ms)
         return True
 
-    def fence(self, version: int, now_ms: int) -> None:
+    def fence(self, version: int, new_producer_id: Callable[[], int], now_ms: int) -> None:
         """Abort the open transaction without its producer, which cannot go on after it."""
         if version < _OWN_EPOCHS_FROM:
             self.epoch, self.last_epoch = min(self.epoch + 1, _LAST_EPOCH), NO_EPOCH
+        elif self._is_exhausted:  # a producer that ends it as well must not get the last epoch
+            self.next_id = new_producer_id()
         self._prepare(False, version, now_ms)
 
     def _prepare(self, commit: bool, version: int, now_ms: int) -> None:

@@ -64,8 +64,9 @@ _LAST_PRODUCE_OF_VERSION_1: Final = 11
 _VERSION_2: Final = 2  # of the cluster feature transaction.version
 _CONCURRENT_WAIT_S: Final = 0.02  # the markers of the transaction before are still being written
 _CONCURRENT_TRIES: Final = 10
-_EARLY_TRIES: Final = 10
+_EARLY_TRIES: Final = 30
 _WITHOUT_RECOVERY: Final = (0, 1, 2)  # versions of InitProducerId that know no epoch to go on from (KIP-360)
+_FENCED: Final = (KafkaError.INVALID_PRODUCER_EPOCH, KafkaError.PRODUCER_FENCED)
 _NEVER: Final = float("inf")
 _PURGED: Final = KafkaError(KafkaError._PURGE_QUEUE)
 
@@ -150,6 +151,8 @@ class _Contents:
     bump: bool = False  # its epoch cannot be used any more
     ending: bool = False  # the coordinator was asked to end it: nothing more can get in
     end_uncertain: bool = False  # it may have done so
+    fenced: bool = False  # a leader knows a later epoch
+    early: KafkaError | None = None  # the coordinator said that it is fenced, perhaps only because it came too early
 
 
 class Transactions:
@@ -203,6 +206,7 @@ class Transactions:
         self._last_error: KafkaError | None = None
         self._due = -_NEVER
         self._known_version = 0
+        self._follows_own = False  # the last thing to end with version 2 was a transaction of this producer
         self._used_by_version_1 = False  # the epoch: with version 2 records could fall into a transaction before
         self._recovering = False  # a new epoch is asked for before the next transaction may write
         self._can_recover = True  # the broker can give a new epoch to this producer alone
@@ -323,6 +327,7 @@ class Transactions:
         """
         self._contents.bump |= sent
         self._contents.uncertain |= uncertain
+        self._contents.fenced |= error.code() in _FENCED
         self.on_record_failed(error)
 
     def on_batch_stored(self) -> None:
@@ -452,6 +457,7 @@ class Transactions:
             short = code == KafkaError.CONCURRENT_TRANSACTIONS and self._failures < _CONCURRENT_TRIES
             self._again(now, _CONCURRENT_WAIT_S if short else None)
         elif kind is ErrorClass.FENCED and self._may_be_early(send.request):
+            self._contents.early = error
             self._again(now)
         elif kind in (ErrorClass.FENCED, ErrorClass.FATAL) or isinstance(send.request, InitProducerIdRequest):
             self._fail(error)
@@ -461,16 +467,21 @@ class Transactions:
             self._doom(error, bump=kind is ErrorClass.ABORT_AND_BUMP)
 
     def _may_be_early(self, request: Request) -> bool:
-        """With version 2 "fenced" is also the answer while the transaction before is being completed.
+        """With version 2 the coordinator says "fenced" as well while the transaction before is being completed.
 
-        Only an abort can be that early: all else has to wait for records or offsets to be stored first.
+        Only an abort can be that early: all else has to wait for records or offsets to be stored first. It is asked for
+        again only where there is a transaction before, and no leader has said "fenced" too. For if another producer has
+        taken over and uses version 1, the coordinator would take the late abort for the end of that one's transaction,
+        and give its epoch to both.
         """
-        early = isinstance(request, EndTxnRequest) and self.version >= _VERSION_2 and not self._contents.confirmed
-        return early and self._failures < _EARLY_TRIES
+        early = isinstance(request, EndTxnRequest) and self._follows_own and not self._contents.confirmed
+        return early and not self._contents.fenced and self._failures < _EARLY_TRIES
 
     def _on_end_refused(self, error: KafkaError, kind: ErrorClass) -> None:
         """The coordinator knows of nothing that could be ended like this."""
-        if self.state is TxnState.ABORTING:  # so nothing is left to abort
+        if self.state is TxnState.ABORTING and self._contents.early is not None:
+            self._fail(self._contents.early)  # it was not: the transaction that is over by now is another producer's
+        elif self.state is TxnState.ABORTING:  # so nothing is left to abort
             self._contents.bump = True
             self._ended()
         elif self._contents.end_uncertain:  # an earlier attempt may have committed it: "aborted" could be a lie
@@ -485,6 +496,7 @@ class Transactions:
 
     def _initialized(self, reply: InitProducerIdResponse) -> None:
         self._take_numbers(reply)
+        self._follows_own = False
         if self.state is TxnState.INITIALIZING:
             self._finish(Operation.INIT)
         self._recovering = False
@@ -534,6 +546,7 @@ class Transactions:
     def _end_answered(self, reply: EndTxnResponse) -> None:
         if reply.producer_id >= 0:
             self._take_numbers(reply)
+            self._follows_own = True
             self._contents.bump = self._contents.uncertain = False
         elif self.version >= _VERSION_2:  # a coordinator of before
             self._contents.bump = True
@@ -580,8 +593,7 @@ class Transactions:
         if self.state is TxnState.FATAL_ERROR:
             return
         under_way = _UNDER_WAY.get(self.state)
-        fenced = error.code() in (KafkaError.INVALID_PRODUCER_EPOCH, KafkaError.PRODUCER_FENCED)
-        code = KafkaError._FENCED if fenced else error.code()
+        code = KafkaError._FENCED if error.code() in _FENCED else error.code()
         committed = self.state is TxnState.COMMITTING and self._contents.end_uncertain
         self._go("fatal error")
         self.error = KafkaError(code, error.str(), fatal=True, retriable=False,

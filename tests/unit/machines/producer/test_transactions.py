@@ -704,21 +704,46 @@ def test_an_abort_of_what_the_coordinator_never_heard_of_succeeds_in_a_new_epoch
 
 
 def test_an_abort_of_version_2_may_come_while_the_transaction_before_is_completed(two):
-    two.opened().machine.admits("t", 0)
-    send = two.ending(Operation.ABORT)
+    send = aborting_behind_another(two)
     for _ in range(3):
         two.refuse(send, K.PRODUCER_FENCED)
         assert two.done() == {}
         two.wait()
         send = two.expect(EndTxnRequest)
-    two.accept(send, 7, 1)
+    two.accept(send, 7, 2)
     assert two.done() == {Operation.ABORT: None}
 
 
-def test_an_abort_of_version_2_that_stays_fenced_is_fatal(two):
+def aborting_behind_another(two):
+    two.opened().writing().end(Operation.COMMIT)
     two.opened().machine.admits("t", 0)
-    send = two.ending(Operation.ABORT)
-    for _ in range(10):
+    return two.ending(Operation.ABORT)
+
+
+def test_a_first_abort_is_not_early_so_one_that_is_fenced_is_fatal_at_once(two):
+    two.opened().machine.admits("t", 0)
+    two.refuse(two.ending(Operation.ABORT), K.PRODUCER_FENCED)
+    assert two.done()[Operation.ABORT] == K._FENCED
+
+
+def test_an_abort_is_not_early_where_a_leader_has_said_that_the_epoch_is_outdated(two):
+    two.opened().writing().end(Operation.COMMIT)
+    two.opened().machine.admits("t", 0)
+    two.machine.on_batch_failed(K(K.INVALID_PRODUCER_EPOCH), sent=True, uncertain=False)
+    two.refuse(two.ending(Operation.ABORT), K.PRODUCER_FENCED)
+    assert two.done()[Operation.ABORT] == K._FENCED
+
+
+def test_an_abort_that_seemed_early_was_fenced_if_there_is_nothing_left_to_abort(two):
+    two.refuse(aborting_behind_another(two), K.PRODUCER_FENCED)
+    two.wait()
+    two.refuse(two.expect(EndTxnRequest), K.INVALID_TXN_STATE)
+    assert two.done()[Operation.ABORT] == K._FENCED
+
+
+def test_an_abort_of_version_2_that_stays_fenced_is_fatal(two):
+    send = aborting_behind_another(two)
+    for _ in range(30):
         two.refuse(send, K.PRODUCER_FENCED)
         two.wait()
         send = two.expect(EndTxnRequest)
