@@ -11,6 +11,7 @@ Read next: `client.consumer.consumer_machines` for what runs beside it, `client.
 from __future__ import annotations
 
 import asyncio
+import operator
 import weakref
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -125,6 +126,8 @@ class ConsumerEngine:
     def _enter(self, num_messages: int) -> None:
         """The application came in to read; it is not late for `max.poll.interval.ms` while it is inside."""
         self.machines.check_open()
+        if num_messages.__class__ is not int:
+            operator.index(num_messages)
         if not 0 <= num_messages <= _MOST_MESSAGES:
             raise ValueError(f"num_messages must be between 0 and {_MOST_MESSAGES}, not {num_messages}")
         if self.group is not None:
@@ -178,8 +181,10 @@ class ConsumerEngine:
         self.machines.wake()
 
     def unsubscribe(self) -> Steps[None]:
-        """Give all partitions up and leave the group."""
+        """Give the group's partitions up and leave it; without a subscription there is nothing to do."""
         self.machines.check_open()
+        if not self._subscription.is_subscribed:
+            return
         for callback in self.rebalances.revocation():
             yield from self.rebalances.run(callback)
         yield self.rebalances.leave_group()
@@ -207,7 +212,7 @@ class ConsumerEngine:
     async def assignment(self) -> Partitions:
         """The assigned partitions."""
         self.machines.check_open()
-        return self._subscription.positions()
+        return sorted(self._subscription.positions())
 
     async def pause(self, partitions: Partitions) -> None:
         """Hand out no records of these partitions."""
@@ -247,6 +252,11 @@ class ConsumerEngine:
         """Brokers, topics and partitions as the cluster knows them."""
         self.machines.check_open()
         return await self._client.list_topics(topic, seconds(timeout))
+
+    def set_sasl_credentials(self, username: str, password: str) -> None:
+        """Log in as somebody else from now on."""
+        self.machines.check_open()
+        self.machines.config.set_sasl_credentials(username, password)
 
     # Ending
 

@@ -115,6 +115,7 @@ class Rebalances:
         """Commit what is stored, give everything up, and say goodbye to the group."""
         machines, group = self._machines, self._machines.group
         await self._offsets.commit_stored()
+        self.handled = True  # a rebalance callback may have asked for this
         machines.subscription.assign([])
         machines.subscription.subscribe([])
         machines.want_topics()

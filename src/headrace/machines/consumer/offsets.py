@@ -524,7 +524,7 @@ def _all_of(count: int, partitions: list[TopicPartition], done: Committed) -> Co
 
 def _answer_of(question: _Question, offset: int, leader_epoch: int, metadata: str | None,
                error: KafkaError | None) -> TopicPartition:
-    tp = TopicPartition(question.topic, question.partition, offset, metadata,
+    tp = TopicPartition(question.topic, question.partition, offset, metadata or None,
                         None if leader_epoch < 0 else leader_epoch)
     tp.error = error
     return tp
