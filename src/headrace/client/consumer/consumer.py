@@ -139,7 +139,12 @@ class Consumer:
         self._waits.run(self._engine.unsubscribe())
 
     def assign(self, partitions: list[TopicPartition]) -> None:
-        """Read exactly these partitions, from their offsets on; without an offset, from the committed one."""
+        """Read exactly these partitions, from their offsets on; without an offset, from the committed one.
+
+        Raises:
+            KafkaException: `_STATE` for a member of a cooperative group, which changes its assignment with
+                `incremental_assign()` and `incremental_unassign()`; a member of an eager one does with this.
+        """
         self._waits.call(self._engine.assign(partitions))
 
     def unassign(self) -> None:

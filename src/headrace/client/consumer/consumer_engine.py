@@ -38,6 +38,10 @@ __all__ = ["ConsumerEngine"]
 
 _FOREVER = float("inf")
 _MOST_MESSAGES = 1_000_000
+_ASSIGN_BY = {
+    True: "a member of a cooperative group changes its assignment with incremental_assign() and incremental_unassign()",
+    False: "a member of an eager group changes its assignment with assign() and unassign()",
+}
 
 
 class ConsumerEngine:
@@ -191,19 +195,23 @@ class ConsumerEngine:
 
     async def assign(self, partitions: Partitions) -> None:
         """Read exactly these partitions."""
-        self._change_assignment(self._subscription.assign, partitions)
+        self._change_assignment(self._subscription.assign, partitions, incremental=False)
 
     async def incremental_assign(self, partitions: Partitions) -> None:
         """Read these partitions too."""
-        self._change_assignment(self._subscription.add, partitions)
+        self._change_assignment(self._subscription.add, partitions, incremental=True)
 
     async def incremental_unassign(self, partitions: Partitions) -> None:
         """Read these partitions no more."""
-        self._change_assignment(self._subscription.remove, partitions)
+        self._change_assignment(self._subscription.remove, partitions, incremental=True)
 
-    def _change_assignment(self, change: Callable[[Partitions], None], partitions: Partitions) -> None:
+    def _change_assignment(
+        self, change: Callable[[Partitions], None], partitions: Partitions, *, incremental: bool
+    ) -> None:
         self.machines.check_open()
         wanted = list_of(TopicPartition, partitions, "partitions")
+        if self.rebalances.incremental is (not incremental):  # the group would not learn what is dropped, or kept
+            raise KafkaException(KafkaError(KafkaError._STATE, _ASSIGN_BY[self.rebalances.incremental]))
         self.rebalances.handled = True
         change(wanted)
         self.machines.assignment_changed()

@@ -558,6 +558,21 @@ def test_on_assign_may_call(case, of):
     same(called)
 
 
+@pytest.mark.parametrize("strategy", ["range", "cooperative-sticky"])
+@by_name({
+    "assign": lambda c, k: c.assign([at(k, topic="four")]), "unassign": lambda c, k: c.unassign(),
+    "assign more": lambda c, k: c.incremental_assign([at(k)]),
+    "assign less": lambda c, k: c.incremental_unassign([at(k, topic="four")]),
+})
+def test_a_member_changes_its_assignment_as_its_group_does(case, strategy, of):
+    def changed(kafka):
+        consumer = of(kafka, partition_assignment_strategy=strategy)
+        member(consumer)
+        return outcome(lambda _: case(consumer, kafka), kafka), places(consumer.assignment())
+
+    same(changed)
+
+
 def test_a_member_has_an_id_until_it_unsubscribes(of):
     def ids(kafka):
         consumer = of(kafka)
