@@ -70,7 +70,7 @@ _OUTCOMES = {
     ErrorAction.REJECTED: ("nothing: records are delivered later", "test_a_passing_state_of_the_broker_is_waited_out"),
     ErrorAction.MOVED: ("nothing: records are delivered later",
                      "test_after_new_metadata_the_batch_is_sent_again"),
-    ErrorAction.NUMBER: ("nothing, or a failure with `maybe_applied` when an earlier attempt may have been stored; "
+    ErrorAction.SEQUENCE: ("nothing, or a failure with `maybe_applied` when an earlier attempt may have been stored; "
                       "in a transaction it has to be aborted",
                       "test_a_refused_number_is_followed_by_one_of_the_next_epoch"),
     ErrorAction.FAIL: ("the records of the batch fail with this error, the next ones are stored",

@@ -1,4 +1,4 @@
-"""Where `produce()` puts records: accumulators of open batches, and what their records are told. Native or plain.
+"""Where `produce()` puts records: accumulators of open batches, and the reports of their records. Native or plain.
 
 `implementation` says which one is used; it is never native where `headrace.records` is plain.
 It must not know brokers or partitions' leaders. Read next: `headrace.buffers.record_accumulator`.

@@ -1,4 +1,4 @@
-/* What Cython cannot say: the clock, a number that two threads look at, and what `await` calls first. */
+/* What Cython cannot express: the clock, a number that two threads look at, and what `await` calls first. */
 #ifndef HEADRACE_BUFFER_H
 #define HEADRACE_BUFFER_H
 
@@ -38,7 +38,7 @@ static inline void headrace_watch(const int *number, int value, int64_t timeout_
     }
 }
 
-/* Give a type with `__await__` what `await` calls first; Cython cannot say it. */
+/* Give a type with `__await__` what `await` calls first; Cython cannot express it. */
 static inline void headrace_set_send(PyObject *type, int (*send)(PyObject *, PyObject *, PyObject **)) {
     ((PyTypeObject *)type)->tp_as_async->am_send = (sendfunc)(void (*)(void))send;
 }

@@ -1,6 +1,6 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
 # cython: freethreading_compatible=True, binding=False, embedsignature=True
-"""The append path in C: the same names as the plain twin, which documents them, and the same answers.
+"""The append path in C. It has the names and results of the plain twin, which documents them.
 
     BufferPool             how much may wait
     ClosedBatch            a batch that left its accumulator, and the reports of its records
@@ -77,7 +77,7 @@ cdef extern from "_buffer.h":
 
 cdef enum:
     HAND_OVER_NS = 10_000  # what a thread that watches needs to get the GIL that another has let go
-    TURN_NS = 10_000_000  # 10 ms, longer than the switch interval, 5 ms, after which whoever waits has asked for the GIL
+    TURN_NS = 10_000_000  # 10 ms, longer than the switch interval, 5 ms, after which a waiting thread asks for the GIL
     AHEAD = 16777216
     OVERHEAD = 16
     CALLBACK = 512
@@ -151,10 +151,10 @@ cdef class ClosedBatch:
     cdef double *_appended_at  # of each record in `reports`
     cdef Py_ssize_t _times
     cdef readonly object topic, reports, runs
-    cdef object _teller  # of the last record
+    cdef object _listener  # of the last record
     cdef readonly bint has_deliveries
     cdef Py_ssize_t _deliveries  # how many of them the cost of this batch holds
-    cdef list _watching  # those of them that somebody looks at
+    cdef list _watching  # those of them that are awaited
     cdef list _moved  # where each record is since the batch was divided: (batch, index)
     cdef object _result, _error
     cdef int64_t _base_offset, _stamp_ms
@@ -199,7 +199,7 @@ cdef class ClosedBatch:
         cdef const uint8_t *p = pinned.start + min(HEADER, pinned.size)
         cdef const uint8_t *end = pinned.start + min(builder._used, pinned.size)
         cdef list moved = []
-        teller = None
+        listener = None
         for part in parts:
             if read_record(&p, end, builder.count, builder._base_timestamp, &record):
                 raise SystemError("a batch in memory was overwritten")
@@ -213,9 +213,9 @@ cdef class ClosedBatch:
             if self.reports is not None and index < len(self.reports) and self.reports[index] is not None:
                 batch.report_to(self.reports[index], self._appended_at[index])
                 batch.cost_bytes += CALLBACK
-            teller = runs.get(index, teller)
-            if teller is not batch._teller:
-                batch.begin_run(teller)
+            listener = runs.get(index, listener)
+            if listener is not batch._listener:
+                batch.begin_run(listener)
             if self.has_deliveries:
                 moved.append((batch, batch._builder.count - 1))
                 batch.has_deliveries = True
@@ -273,12 +273,12 @@ cdef class ClosedBatch:
         self._watching.append(delivery)
         return 0
 
-    cdef int begin_run(self, teller) except -1:
+    cdef int begin_run(self, listener) except -1:
         # The last record is the first of other rows than the one before.
         if self.runs is None:
             self.runs = []
-        self.runs.append((self._builder.count - 1, teller))
-        self._teller = teller
+        self.runs.append((self._builder.count - 1, listener))
+        self._listener = listener
         return 0
 
     def messages(self, int64_t base_offset, int timestamp_type, int64_t timestamp_ms, error, double now_s):
@@ -322,7 +322,7 @@ cdef class ClosedBatch:
         cdef Record record
         cdef Message message
         if self._error is not None:
-            self._result.heard = True
+            self._result.retrieved = True
             raise KafkaException(self._error)
         if self._origin is None:
             self.begin_places()
@@ -522,12 +522,12 @@ cdef class RecordAccumulator:
     cdef readonly Py_ssize_t sticky
     cdef Py_ssize_t _turn_count, _turn_bytes
     cdef int64_t _turn_ms, _turn_began_ms
-    cdef list _sums  # of the partitions' weights up to each; None while all weigh the same
+    cdef list _sums  # of the partitions' weights up to each; None while all weigh alike
     cdef uint64_t _random
     cdef list _slots  # by partition: the open batch or None
     cdef dict _open  # the same, the oldest first
     cdef list _full
-    cdef bint _timed  # whoever takes batches out comes by itself before a batch that is opened now has lingered
+    cdef bint _timed  # the next `ready` comes without a wake-up before a batch that is opened now has lingered
     cdef Block _scratch  # the headers of the record that is appended
 
     def __init__(self, topic, Py_ssize_t partition_count, BufferPool buffer_pool not None, *,
@@ -572,7 +572,7 @@ cdef class RecordAccumulator:
                 self._scratch.used = 0
                 pairs = list((<dict> headers).items()) if type(headers) is dict else headers
                 if type(pairs) is not list or not add_headers(self._scratch, <list> pairs, False, &size):
-                    pairs = encode_headers(headers)  # the slow way, which also finds the right words for what is wrong
+                    pairs = encode_headers(headers)  # the slow way, which also raises the right error
                     self._scratch.used = 0
                     add_headers(self._scratch, pairs, True, &size)
                 fields.headers = self._scratch.start
@@ -592,11 +592,11 @@ cdef class RecordAccumulator:
         return 0
 
     cdef int put(self, Py_ssize_t partition, int64_t timestamp_ms, int64_t now_ns, const Fields *fields, int64_t size,
-                 callback, teller) except -2:
+                 callback, listener) except -2:
         # Append a record; WAKE or 0, -1 when the pool is used up. The clock is read once for each: it is not cheap.
         cdef ClosedBatch batch
         cdef int woken = 0
-        cdef bint by_lot = False
+        cdef bint at_random = False
         cdef Py_ssize_t used = 0
         cdef double appended_at
         self.check(size, partition)
@@ -606,10 +606,10 @@ cdef class RecordAccumulator:
         if timestamp_ms == 0:
             timestamp_ms = now_ns // 1_000_000
         if partition < 0:
-            by_lot = self.is_by_lot(fields.key_size)
-            if by_lot:
+            at_random = self.is_at_random(fields.key_size)
+            if at_random:
                 woken = self.turn(size, now_ns // 1_000_000)
-            partition = self.sticky if by_lot else self.place(fields)
+            partition = self.sticky if at_random else self.place(fields)
         slot = <object> PyList_GET_ITEM(self._slots, partition)
         if slot is not None:
             batch = <ClosedBatch> slot
@@ -622,7 +622,7 @@ cdef class RecordAccumulator:
             used = 0
             batch._builder.add(timestamp_ms, fields)
             woken |= not self._timed
-        if by_lot:
+        if at_random:
             self._turn_bytes += batch._builder._used - used
             self._turn_count += 1
         batch.cost_bytes += cost
@@ -634,8 +634,8 @@ cdef class RecordAccumulator:
                 batch.deliver_to(<DeliveryFuture> callback, appended_at)
             else:
                 batch.report_to(callback, appended_at)
-        if teller is not batch._teller:
-            batch.begin_run(teller)
+        if listener is not batch._listener:
+            batch.begin_run(listener)
         if batch._builder.count >= self._batch_count:
             self.close(batch)
             woken = WOKEN
@@ -658,8 +658,8 @@ cdef class RecordAccumulator:
         self._full.append(batch)
         return 0
 
-    cdef inline bint is_by_lot(self, int64_t key_size) noexcept:
-        # Whether a record has no say in where it goes, but takes part in a turn.
+    cdef inline bint is_at_random(self, int64_t key_size) noexcept:
+        # Whether neither the record nor its key decides where it goes, so that it takes part in a turn.
         if key_size < 0:
             return self._by_lot != NEVER
         return self._by_lot == ANY_KEYS or (key_size == 0 and self._by_lot == EMPTY_KEYS)
@@ -688,9 +688,9 @@ cdef class RecordAccumulator:
         return hash_key(self._hash, fields.key, size) % <uint64_t> self.partition_count
 
     cdef inline Py_ssize_t draw(self) except -1:
-        # A partition by lot (xorshift64*).
+        # A partition at random (xorshift64*).
         cdef uint64_t x = self._random
-        cdef int64_t lot
+        cdef int64_t point
         cdef Py_ssize_t low = 0, high, middle
         x ^= x >> 12
         x ^= x << 25
@@ -701,10 +701,10 @@ cdef class RecordAccumulator:
         if sums is None:
             return <Py_ssize_t> (x % <uint64_t> self.partition_count)
         high = PyList_GET_SIZE(sums) - 1
-        lot = <int64_t> (x % <uint64_t> sums[high])
+        point = <int64_t> (x % <uint64_t> sums[high])
         while low < high:
             middle = (low + high) // 2
-            if <int64_t> sums[middle] > lot:
+            if <int64_t> sums[middle] > point:
                 high = middle
             else:
                 low = middle + 1
@@ -843,7 +843,7 @@ cdef int header_cells(const Source *sources, int64_t row, Block block, Fields *f
 
 
 cdef int put_values(RecordAccumulator accumulator, const Source *values, int64_t *row, int64_t stop,
-                    int64_t now_ns, teller) except -1:
+                    int64_t now_ns, listener) except -1:
     # Append rows of values alone from `row` on, as long as they only follow the one before: same turn, same batch, and
     # room for more. Any other row is left to `RecordAccumulator.put`, which sees to the rest: they must agree.
     cdef BufferPool pool = accumulator._buffer_pool
@@ -857,7 +857,7 @@ cdef int put_values(RecordAccumulator accumulator, const Source *values, int64_t
         return 0
     cdef ClosedBatch batch = <ClosedBatch> slot
     cdef BatchBuilder builder = batch._builder
-    if batch._teller is not teller or not builder.count:
+    if batch._listener is not listener or not builder.count:
         return 0
     cdef int64_t before = builder.count, used = builder._used, timestamp_ms = now_ns // 1_000_000
     cdef int64_t delta = <int64_t> (<uint64_t> timestamp_ms - <uint64_t> builder._base_timestamp)
@@ -892,7 +892,7 @@ cdef int put_values(RecordAccumulator accumulator, const Source *values, int64_t
 
 
 def append_columns(RecordAccumulator accumulator not None, int64_t start, int64_t stop, key, value, partitions,
-                   timestamps, headers, teller=None):
+                   timestamps, headers, listener=None):
     """Append rows of Arrow arrays to a topic's accumulator, as many as the pool allows; returns how many."""
     cdef Source key_source, value_source
     cdef Source header_sources[3]
@@ -925,7 +925,7 @@ def append_columns(RecordAccumulator accumulator not None, int64_t start, int64_
         with cython.critical_section(accumulator, pool):
             while row < stop:
                 if values_only:
-                    put_values(accumulator, &value_source, &row, min(stop, row | 63), now_ns, teller)
+                    put_values(accumulator, &value_source, &row, min(stop, row | 63), now_ns, listener)
                     if row == stop:
                         break
                 if row & 63 == 63:
@@ -943,7 +943,7 @@ def append_columns(RecordAccumulator accumulator not None, int64_t start, int64_
                 timestamp = 0 if timestamp_view is None else (<const int64_t *> timestamp_view.start)[row]
                 if timestamp < 0:
                     raise ValueError(f"timestamp must not be negative: {timestamp}")
-                if accumulator.put(partition, timestamp, now_ns, &fields, size, None, teller) < 0:
+                if accumulator.put(partition, timestamp, now_ns, &fields, size, None, listener) < 0:
                     break
                 row += 1
     except Exception as refused:
@@ -1044,14 +1044,14 @@ cdef class AIOProduceFastPath:
     """`AIOProducer.produce` with what it needs at hand; anything unusual is left to `otherwise`."""
 
     cdef dict _open
-    cdef object _otherwise, _wake, _make_future, _ease
+    cdef object _otherwise, _wake, _make_future, _yield_to_loop
 
-    def __init__(self, dict open not None, otherwise, wake, make_future, ease):
+    def __init__(self, dict open not None, otherwise, wake, make_future, yield_to_loop):
         self._open = open
         self._otherwise = otherwise
         self._wake = wake
         self._make_future = make_future
-        self._ease = ease
+        self._yield_to_loop = yield_to_loop
 
     def produce(self, topic, value=None, key=None, Py_ssize_t partition=-1, on_delivery=None, int64_t timestamp=0,
                 headers=None):
@@ -1069,20 +1069,20 @@ cdef class AIOProduceFastPath:
                     delivery._make_future = self._make_future
                     woken = accumulator.add(value, key, partition, timestamp, headers, delivery)
             except Exception:
-                pass  # what refuses it once refuses it twice
+                pass  # what refused it once refuses it again
         if woken < 0:
             return self._otherwise(topic, value, key, partition, on_delivery, timestamp, headers)
         if woken:
             self._wake()
             if accumulator._full:
-                return eased(self._ease, delivery)
+                return yielded(self._yield_to_loop, delivery)
         accepted = Accepted.__new__(Accepted)
         accepted._delivery = delivery
         return accepted
 
 
-async def eased(ease, delivery):
-    await ease()
+async def yielded(yield_to_loop, delivery):
+    await yield_to_loop()
     return delivery
 
 
@@ -1107,7 +1107,7 @@ cdef class SpinWait:
         finally:
             headrace_store(&self._state, NOBODY)
 
-    def tell(self):
+    def notify(self):
         if headrace_load(&self._state) == WATCHED:
             headrace_store(&self._state, CHANGED)
             with nogil:

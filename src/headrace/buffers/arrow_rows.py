@@ -22,7 +22,7 @@ class Rows:
 
     Args:
         key: binary or string of whatever layout (large, view, dictionary, chunked); None for no keys.
-        value: the same; null is a tombstone.
+        value: as `key`; null is a tombstone.
         partition: integers; null and None leave it to the partitioner.
         timestamp: timestamps, or integers in milliseconds since the epoch; null and None stand for now.
         headers: lists of structs (name, value), or maps.
@@ -55,13 +55,13 @@ class Rows:
     def __len__(self) -> int:
         return self._count
 
-    def append_to(self, accumulator: buffers.RecordAccumulator, start: int = 0, teller: object = None) -> int:
+    def append_to(self, accumulator: buffers.RecordAccumulator, start: int = 0, listener: object = None) -> int:
         """Append the rows from `start` on, as many as the producer's pool allows.
 
         Args:
             accumulator: where to.
             start: the first row.
-            teller: what `ClosedBatch.runs` is to name for these rows.
+            listener: what `ClosedBatch.runs` is to name for these rows.
 
         Returns:
             Rows appended; fewer than there are when the pool is used up.
@@ -69,9 +69,9 @@ class Rows:
         Raises:
             KafkaException: a row is too large or names a partition that does not exist; rows before it are appended,
                 as many as the error's `appended` says.
-            ValueError: a timestamp is negative; the same.
+            ValueError: a timestamp is negative; as above.
         """
-        return buffers.append_columns(accumulator, start, self._count, *self._inputs, teller)
+        return buffers.append_columns(accumulator, start, self._count, *self._inputs, listener)
 
 
 def append_columns(
@@ -179,7 +179,7 @@ def _window(array: Any) -> tuple[Any, Any]:
 
 
 def _as_list(array: Any) -> Any:
-    """A (large) list of whatever is like one: list views, lists of a fixed size."""
+    """A (large) list from list views or lists of a fixed size."""
     import pyarrow as pa
     import pyarrow.compute as pc
 

@@ -17,7 +17,7 @@ AHEAD_BYTES = 16 << 20
 OVERHEAD_BYTES = 16
 """What a record costs of a `BufferPool` beyond its key, value and headers."""
 CALLBACK_BYTES = 512
-"""What its callback costs: a function that knows its record takes about 370 bytes, our note of it up to 25."""
+"""What its callback costs: a function that refers to its record takes about 370 bytes, our note of it up to 25."""
 
 
 class BufferPool:
@@ -42,12 +42,12 @@ class BufferPool:
 
     @property
     def is_far_ahead(self) -> bool:
-        """So much waits for brokers that more would make nothing faster; who has more in hand may wait as well."""
+        """So much waits for brokers that more would make nothing faster: a caller with more to send may wait too."""
         return self.ahead_bytes > AHEAD_BYTES
 
     @property
     def is_roomy(self) -> bool:
-        """A sixteenth is free: enough to be worth waking whoever has many records in hand."""
+        """A sixteenth is free: enough to be worth waking a caller with many records in hand."""
         return self.messages <= self.max_messages - self.max_messages // 16 and (
             self.bytes <= self.max_bytes - self.max_bytes // 16)
 

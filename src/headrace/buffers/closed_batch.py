@@ -1,4 +1,4 @@
-"""`ClosedBatch`: a batch that left its `RecordAccumulator`, and what its records are told. The plain twin.
+"""`ClosedBatch`: a batch that left its `RecordAccumulator`, and the reports of its records. The plain twin.
 
 It must not know brokers or retries. Read next: `headrace.buffers.record_accumulator`, which fills it.
 """
@@ -28,15 +28,15 @@ class ClosedBatch:
         partition: partition number.
         opened_at: monotonic seconds of the first record.
         cost_bytes: what its records cost of the `BufferPool`.
-        data_bytes: the same without their callbacks.
+        data_bytes: what they cost without their callbacks.
         reports: the callback of each record, None where it has none; None if no record has one.
         has_deliveries: some records have a `DeliveryFuture`.
-        runs: where records of other calls of `append_columns` begin: (index, teller of that call), with None where
-            records without a teller begin again; None if no record has one.
+        runs: where records of other calls of `append_columns` begin: (index, listener of that call), with None where
+            records without a listener begin again; None if no record has one.
     """
 
     __slots__ = (
-        "_appended_at", "_builder", "_deliveries", "_moved", "_records", "_result", "_teller", "_watching",
+        "_appended_at", "_builder", "_deliveries", "_listener", "_moved", "_records", "_result", "_watching",
         "cost_bytes", "data_bytes", "has_deliveries", "opened_at", "partition", "reports", "runs", "topic",
     )
 
@@ -47,13 +47,13 @@ class ClosedBatch:
         self.cost_bytes = self.data_bytes = 0
         self.reports: list[Any] | None = None
         self.runs: list[tuple[int, Any]] | None = None
-        self._teller: Any = None
+        self._listener: Any = None
         self._appended_at: list[float] = []
         self._builder = builder
         self._result: ProduceResult | None = None
         self.has_deliveries = False
         self._deliveries = 0  # of which the cost is counted here
-        self._watching: list[DeliveryFuture] = []  # those that somebody looks at
+        self._watching: list[DeliveryFuture] = []  # those that are awaited
         self._moved: list[tuple[ClosedBatch, int]] | None = None  # where each record is since the batch was divided
         self._records: list[Message] = []  # once one was asked for
 
@@ -99,7 +99,7 @@ class ClosedBatch:
         return iter(made)
 
     def settle(self, result: ProduceResult) -> None:
-        """Say what became of the batch to those who look at a `DeliveryFuture` of it, now or later."""
+        """Give the batch its outcome, for all that look at a `DeliveryFuture` of it, now or later."""
         self._result = result
         watching, self._watching = self._watching, []
         for delivery in watching:
@@ -107,7 +107,7 @@ class ClosedBatch:
 
     @property
     def settled(self) -> bool:
-        """Whether it is known what became of the batch."""
+        """Whether the batch has its outcome."""
         return self._result is not None
 
     def place_of(self, index: int) -> tuple[ClosedBatch, int] | None:
@@ -115,7 +115,7 @@ class ClosedBatch:
         return self._moved[index] if self._moved is not None else None
 
     def watch(self, delivery: DeliveryFuture) -> None:
-        """Tell a delivery when the batch is settled."""
+        """Call `resolve()` of a delivery when the batch is settled."""
         self._watching.append(delivery)
 
     def message_at(self, index: int, appended_at: float) -> Message:
@@ -127,7 +127,7 @@ class ClosedBatch:
         result = self._result
         assert result is not None
         if result.error is not None:
-            result.heard = True
+            result.retrieved = True
             raise KafkaException(result.error)
         if not self._records:
             self._records = list(self._builder.read_back(self.topic, self.partition))
@@ -138,18 +138,18 @@ class ClosedBatch:
                        max(result.at_s - appended_at, 0.0))
 
     def split(self, parts: Sequence[int]) -> list[ClosedBatch]:
-        """The records in new batches, with their callbacks, tellers, times and costs; in each they keep their order.
+        """The records in new batches, with their callbacks, listeners, times and costs; in each they keep their order.
 
         Args:
-            parts: for each record the number of its new batch: 0, 1, ...
+            parts: for each record the index of its new batch: 0, 1, ...
 
         Raises:
-            ValueError: there is not one number for each record, or a new batch would be empty.
+            ValueError: there is not one index for each record, or a new batch would be empty.
         """
         made = [ClosedBatch(self.topic, self.partition, self.opened_at, BatchBuilder(_ANY_SIZE, _ANY_SIZE))
                 for _ in range(count_parts(parts, self.count))]
         records = self._builder.read_back(self.topic, self.partition)
-        runs, teller = dict(self.runs or ()), None
+        runs, listener = dict(self.runs or ()), None
         moved: list[tuple[ClosedBatch, int]] = []
         for index, (part, m) in enumerate(zip(parts, records, strict=True)):
             batch, headers = made[part], encode_headers(m.headers())
@@ -160,8 +160,8 @@ class ClosedBatch:
             if self.reports is not None and index < len(self.reports) and self.reports[index] is not None:
                 batch.report_to(self.reports[index], self._appended_at[index])
                 batch.cost_bytes += CALLBACK_BYTES
-            teller = runs.get(index, teller)
-            batch.join_run(teller)
+            listener = runs.get(index, listener)
+            batch.join_run(listener)
             batch.has_deliveries = self.has_deliveries
             moved.append((batch, batch.count - 1))
         if self.has_deliveries:
@@ -176,7 +176,7 @@ class ClosedBatch:
 
     def append(self, timestamp_ms: int, key: bytes | None, value: bytes | None,
                headers: list[tuple[bytes, bytes | None]]) -> bool:
-        """Put a record into the open batch; False if it does not fit. What it costs is said to `cost_bytes` then."""
+        """Put a record into the open batch; False if it does not fit. The caller adds its cost to `cost_bytes`."""
         return self._builder.append(timestamp_ms, key, value, headers)
 
     def report_to(self, callback: Any, appended_at: float) -> None:
@@ -193,14 +193,14 @@ class ClosedBatch:
         self.has_deliveries = True
         self._deliveries += 1
 
-    def join_run(self, teller: Any) -> None:
-        """The last record came with this teller; a run begins where it is not that of the record before."""
-        if teller is self._teller:
+    def join_run(self, listener: Any) -> None:
+        """The last record came with this listener; a run begins where it is not that of the record before."""
+        if listener is self._listener:
             return
         if self.runs is None:
             self.runs = []
-        self.runs.append((self.count - 1, teller))
-        self._teller = teller
+        self.runs.append((self.count - 1, listener))
+        self._listener = listener
 
 
 def count_parts(parts: Sequence[int], count: int) -> int:

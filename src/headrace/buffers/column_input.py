@@ -36,7 +36,7 @@ def append_columns(
     partitions: Buffer | None,
     timestamps: Buffer | None,
     headers: tuple[BinaryInput, BinaryInput, BinaryInput] | None,
-    teller: object = None,
+    listener: object = None,
 ) -> int:
     """Append rows to a topic's accumulator, as many as its pool allows.
 
@@ -49,14 +49,14 @@ def append_columns(
         partitions: 32-bit partition numbers by row, -1 for the partitioner.
         timestamps: 64-bit milliseconds by row, 0 for now.
         headers: the lists, the names and the values.
-        teller: kept once for the rows that come together in a batch, in `ClosedBatch.runs`.
+        listener: kept once for the rows that come together in a batch, in `ClosedBatch.runs`.
 
     Returns:
         Rows appended.
 
     Raises:
         KafkaException: a row is too large or names a partition that does not exist; rows before it are appended.
-            Like any error of a row it has their number as `appended`.
+            Like any error of a row it has their count as `appended`.
         IndexError: there are no such rows.
     """
     if not 0 <= start <= stop:
@@ -70,7 +70,7 @@ def append_columns(
                 0 if timestamps is None else struct.unpack_from("<q", timestamps, 8 * row)[0],
                 None if headers is None else _header_cells(headers, row),
                 None,
-                teller,
+                listener,
             )
         except BufferFullError:
             return row - start

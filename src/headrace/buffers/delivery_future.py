@@ -1,8 +1,8 @@
-"""`DeliveryFuture`: what becomes of one record, for asyncio: a future that is made only when somebody looks.
+"""`DeliveryFuture`: the outcome of one record, for asyncio: a future that is made on demand only.
 
-A batch says once what became of it (`ProduceResult`); each of its records has a small `DeliveryFuture` that looks it
-up. The native twin has the same names. It must not know event loops: it is given what makes a future.
-Read next: `headrace.buffers.closed_batch`.
+A batch has one outcome (`ProduceResult`); each of its records has a small `DeliveryFuture` that looks it up. The native
+twin has the same names. It must not know event loops: it is given what makes a future. Read next:
+`headrace.buffers.closed_batch`.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ __all__ = ["DeliveryFuture", "DoneCallback", "ProduceResult"]
 
 
 class ProduceResult:
-    """What became of a batch.
+    """The outcome of a batch.
 
     Args:
         base_offset: offset of its first record, negative when it is not known.
@@ -26,27 +26,27 @@ class ProduceResult:
         timestamp_ms: the broker's timestamp.
         error: why it was not delivered, or None.
         at_s: monotonic seconds, for the latency.
-        unheard: called with the error when the batch is forgotten and nobody has heard of it.
+        on_unretrieved: called with the error when the batch is forgotten and the error was never retrieved.
 
     Attributes:
-        heard: somebody was told of the error.
+        retrieved: the error was raised or returned to a caller.
     """
 
-    __slots__ = ("at_s", "base_offset", "error", "heard", "timestamp_ms", "timestamp_type", "unheard")
+    __slots__ = ("at_s", "base_offset", "error", "on_unretrieved", "retrieved", "timestamp_ms", "timestamp_type")
 
     def __init__(self, base_offset: int, timestamp_type: int, timestamp_ms: int, error: KafkaError | None, at_s: float,
-                 unheard: Callable[[KafkaError], object]) -> None:
+                 on_unretrieved: Callable[[KafkaError], object]) -> None:
         self.base_offset = base_offset
         self.timestamp_type = timestamp_type
         self.timestamp_ms = timestamp_ms
         self.error = error
         self.at_s = at_s
-        self.unheard = unheard
-        self.heard = False
+        self.on_unretrieved = on_unretrieved
+        self.retrieved = False
 
     def __del__(self) -> None:
-        if self.error is not None and not self.heard and not sys.is_finalizing():
-            self.unheard(self.error)
+        if self.error is not None and not self.retrieved and not sys.is_finalizing():
+            self.on_unretrieved(self.error)
 
 
 class DoneCallback:
@@ -73,7 +73,7 @@ class SettledBatch(Protocol):
 
     @property
     def settled(self) -> bool:
-        """Whether it is known what became of the batch."""
+        """Whether the batch has its outcome."""
         ...
 
     def place_of(self, index: int) -> tuple[SettledBatch, int] | None:
@@ -85,12 +85,12 @@ class SettledBatch(Protocol):
         ...
 
     def watch(self, delivery: DeliveryFuture) -> None:
-        """Tell a delivery when the batch is settled."""
+        """Call `resolve()` of a delivery when the batch is settled."""
         ...
 
 
 class DeliveryFuture:
-    """What becomes of one record: `await` gives the delivered `Message`, or raises `KafkaException`.
+    """The outcome of one record: `await` gives the delivered `Message`, or raises `KafkaException`.
 
     It has the methods of an `asyncio.Future`, and goes where asyncio takes one: `gather()`, `wait()`, `wait_for()`.
     Cancelling it does not call the record back.
@@ -175,7 +175,7 @@ class DeliveryFuture:
         self._batch, self._index, self._appended_at = batch, index, appended_at
 
     def is_settled(self) -> bool:
-        """Whether it is known what became of the record. Finds its batch anew if that was divided."""
+        """Whether the record has its outcome. Finds its batch anew if that was divided."""
         if self._batch is None:  # the record was not appended
             return False
         while (place := self._batch.place_of(self._index)) is not None:
@@ -183,12 +183,12 @@ class DeliveryFuture:
         return self._batch.settled
 
     def wait(self) -> None:
-        """Have the batch tell when it is settled."""
+        """Have the batch call `resolve()` when it is settled."""
         if self._batch is not None:
             self._batch.watch(self)
 
     def resolve(self) -> None:
-        """The batch is settled: tell those who wait."""
+        """The batch is settled: resolve the future."""
         if self._future.done():  # cancelled
             return
         try:

@@ -1,4 +1,4 @@
-"""`produce()` with what it needs at hand: an accumulator is found and filled, and anything unusual left to others.
+"""`produce()` with what it needs at hand: an accumulator is found and filled, and anything unusual left to `otherwise`.
 
 The plain twins. They must not know why a record is refused, nor how to wait.
 Read next: `headrace.buffers.record_accumulator`.
@@ -107,18 +107,18 @@ class AIOProduceFastPath:
             that is not in `open`, with a callback, and for what is refused.
         wake: called when the loop has something to do.
         make_future: makes a future of the loop.
-        ease: awaited when a batch is full: the loop needs a turn at least.
+        yield_to_loop: awaited when a batch is full: the loop needs a turn at least.
     """
 
-    __slots__ = ("_ease", "_make_future", "_open", "_otherwise", "_wake")
+    __slots__ = ("_make_future", "_open", "_otherwise", "_wake", "_yield_to_loop")
 
     def __init__(self, open: dict[str, Any], otherwise: Callable[..., Any], wake: Callable[[], object],
-                 make_future: Callable[[], Any], ease: Callable[[], Awaitable[None]]) -> None:
+                 make_future: Callable[[], Any], yield_to_loop: Callable[[], Awaitable[None]]) -> None:
         self._open = open
         self._otherwise = otherwise
         self._wake = wake
         self._make_future = make_future
-        self._ease = ease
+        self._yield_to_loop = yield_to_loop
 
     def produce(
         self,
@@ -135,7 +135,7 @@ class AIOProduceFastPath:
         Where there is nothing to wait for it is done before this returns; `await` raises what went wrong.
         """
         woken, delivery = -1, DeliveryFuture(self._make_future)
-        with suppress(Exception):  # what refuses it once refuses it twice
+        with suppress(Exception):  # what refused it once refuses it again
             accumulator: Any = self._open.get(topic) if on_delivery is None else None
             if accumulator is not None:
                 woken = accumulator.append(value, key, partition, timestamp, headers, delivery)
@@ -144,10 +144,10 @@ class AIOProduceFastPath:
         if woken:
             self._wake()
             if accumulator.has_full:
-                return _eased(self._ease, delivery)
+                return _yielded(self._yield_to_loop, delivery)
         return Accepted(delivery)
 
 
-async def _eased(ease: Callable[[], Awaitable[None]], delivery: DeliveryFuture) -> DeliveryFuture:
-    await ease()
+async def _yielded(yield_to_loop: Callable[[], Awaitable[None]], delivery: DeliveryFuture) -> DeliveryFuture:
+    await yield_to_loop()
     return delivery

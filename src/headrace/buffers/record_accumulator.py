@@ -1,6 +1,6 @@
 """`RecordAccumulator`: the open batches of one topic, where `produce()` puts records. The plain twin of the native one.
 
-It must not know brokers, retries or sequence numbers: whoever takes batches out of it keeps their order per partition.
+It must not know brokers, retries or sequences: the code that takes batches out keeps their order per partition.
 Read next on the way out: `headrace.machines.producer.batch_queue`.
 """
 
@@ -26,9 +26,9 @@ from headrace.records.message import encode_headers, encode_text
 __all__ = ["WAKE", "RecordAccumulator"]
 
 WAKE = 1
-"""Flag of `RecordAccumulator.append`: a batch is full, or one was opened and `next_deadline` said that none was."""
+"""Flag of `RecordAccumulator.append`: a batch is full, or one was opened while `next_deadline` knew of none."""
 
-_NUMBERS_BYTES = 12  # of the numbers of a record: about as many as there are at most
+_NUMBERS_BYTES = 12  # of the varints of a record: about as many as there are at most
 _MOST_WEIGHT = 1 << 31
 _INT32 = 1 << 31
 _MASK = (1 << 64) - 1
@@ -38,7 +38,7 @@ class RecordAccumulator:
     """The open batches of one topic.
 
     Records of one partition leave in the order of `append()`. Those that the partitioner leaves to chance take turns:
-    all go to one partition, chosen by lot, until it has got as much as fills a batch, or time is up (KIP-794).
+    all go to one partition, chosen at random, until it has got as much as fills a batch, or time is up (KIP-794).
 
     Args:
         topic: topic name.
@@ -48,8 +48,8 @@ class RecordAccumulator:
         batch_bytes: size of a batch before compression.
         batch_count: most records of a batch.
         message_bytes: largest record: key, value, headers.
-        turn_ms: longest turn, in milliseconds; 0 draws a lot for each record.
-        seed: for the choice by lot; None takes the system's randomness.
+        turn_ms: longest turn, in milliseconds; 0 chooses at random for each record.
+        seed: of the random choices; None takes the system's randomness.
 
     Attributes:
         sticky: the partition whose turn it is; -1 if no record was left to chance yet, or the turn was ended.
@@ -82,7 +82,7 @@ class RecordAccumulator:
         self.sticky = -1
         self._open: dict[int, ClosedBatch] = {}
         self._full: list[ClosedBatch] = []
-        self._timed = False  # whoever takes batches out comes by itself before one that is opened now has lingered
+        self._timed = False  # the next `ready` comes without a wake-up before a batch that is opened now has lingered
         self._lock = threading.Lock()
 
     @property
@@ -116,14 +116,14 @@ class RecordAccumulator:
             BufferFullError: the pool is used up.
             KafkaException: the record is too large (`MSG_SIZE_TOO_LARGE`), or there is no such partition
                 (`_UNKNOWN_PARTITION`).
-            OverflowError: the partition's number is out of any range.
+            OverflowError: the partition is out of any range.
             TypeError: key, value or headers are of a wrong type.
             ValueError: the timestamp is negative.
         """
         return self.add_row(value, key, partition, timestamp_ms, headers, callback, None)
 
     def add_row(
-        self, value: Any, key: Any, partition: int, timestamp_ms: int, headers: Any, callback: Any, teller: Any
+        self, value: Any, key: Any, partition: int, timestamp_ms: int, headers: Any, callback: Any, listener: Any
     ) -> int:
         """`append`, for a row of columns as well."""
         raw_key, raw_value = encode_text(key, "key"), encode_text(value, "value")
@@ -135,12 +135,12 @@ class RecordAccumulator:
             if not self._pool.take(1, cost):
                 raise queue_full(self._pool)
             now_ms = time.time_ns() // 1_000_000
-            by_lot, woken = partition < 0 and self._is_by_lot(raw_key), 0
-            if by_lot:
+            at_random, woken = partition < 0 and self._is_at_random(raw_key), 0
+            if at_random:
                 woken = self._turn(size - OVERHEAD_BYTES, now_ms)
             if partition < 0:
-                partition = self.sticky if by_lot else self._place(raw_key)
-            batch, opened = self._put(partition, timestamp_ms or now_ms, raw_key, raw_value, raw_headers, by_lot)
+                partition = self.sticky if at_random else self._place(raw_key)
+            batch, opened = self._put(partition, timestamp_ms or now_ms, raw_key, raw_value, raw_headers, at_random)
             woken |= opened
             batch.cost_bytes += cost
             batch.data_bytes += size
@@ -149,7 +149,7 @@ class RecordAccumulator:
                 batch.deliver_to(callback, time.monotonic())
             elif callback is not None:
                 batch.report_to(callback, time.monotonic())
-            batch.join_run(teller)
+            batch.join_run(listener)
             if batch.count >= self._batch_count:
                 self._close(batch)
                 woken = WAKE
@@ -164,7 +164,7 @@ class RecordAccumulator:
             raise ValueError(f"timestamp must not be negative: {timestamp_ms}")
 
     def _put(self, partition: int, timestamp_ms: int, key: bytes | None, value: bytes | None,
-             headers: list[tuple[bytes, bytes | None]], by_lot: bool) -> tuple[ClosedBatch, int]:
+             headers: list[tuple[bytes, bytes | None]], at_random: bool) -> tuple[ClosedBatch, int]:
         batch, woken = self._open.get(partition), 0
         used = batch.size_bytes if batch is not None else 0
         if batch is None or not batch.append(timestamp_ms, key, value, headers):
@@ -174,13 +174,13 @@ class RecordAccumulator:
             batch = self._open[partition] = ClosedBatch(self.topic, partition, time.monotonic(), builder)
             batch.append(timestamp_ms, key, value, headers)
             used, woken = 0, 0 if self._timed else WAKE
-        if by_lot:
+        if at_random:
             self._turn_bytes += batch.size_bytes - used
             self._turn_count += 1
         return batch, woken
 
-    def _is_by_lot(self, key: bytes | None) -> bool:
-        """Whether a record has no say in where it goes, but takes part in a turn."""
+    def _is_at_random(self, key: bytes | None) -> bool:
+        """Whether neither the record nor its key decides where it goes, so that it takes part in a turn."""
         if key is None:
             return self._by_lot != "never"
         return self._by_lot == "any" or (not key and self._by_lot == "empty")
@@ -204,7 +204,7 @@ class RecordAccumulator:
         return self._draw() if self._hash is None else self._hash(key or b"") % self.partition_count
 
     def _draw(self) -> int:
-        """A partition by lot (xorshift64*)."""
+        """A partition at random (xorshift64*)."""
         x = self._random
         x ^= x >> 12
         x ^= x << 25 & _MASK
@@ -220,10 +220,10 @@ class RecordAccumulator:
         self._full.append(batch)
 
     def weigh(self, weights: Sequence[int] | None = None) -> None:
-        """Say how likely each partition shall be drawn; the turn of one that is not to be drawn at all ends at once.
+        """Set how likely each partition is to be drawn; the turn of one that is not to be drawn at all ends at once.
 
         Args:
-            weights: of the partitions from 0 on; those that are left out weigh nothing. None: all weigh the same.
+            weights: of the partitions from 0 on; those that are left out weigh nothing. None: all weigh alike.
 
         Raises:
             ValueError: there are more weights than partitions, one is negative, or their sum is not in 1 to 2**31.
@@ -256,7 +256,7 @@ class RecordAccumulator:
             linger_s: seconds that a batch stays open.
             held: partitions that do not count, as in `ready`.
 
-        Whoever asks comes back by itself at that time, and is not woken for batches that are opened meanwhile.
+        The caller comes back by itself at that time, and is not woken for batches that are opened meanwhile.
         """
         with self._lock:
             oldest = min((b.opened_at for b in self._open.values() if b.partition not in held), default=None)
@@ -292,7 +292,7 @@ def too_large(topic: str, size: int, limit: int) -> KafkaException:
 
 
 def no_partition(topic: str, partition: int, count: int | None) -> Exception:
-    """The error of a partition that the topic does not have; `count` is how many it has, None if nobody knows yet."""
+    """The error of a partition that the topic does not have; `count` is how many it has, None while it is not known."""
     if not -_INT32 <= partition < _INT32:
         return OverflowError(f"partition {partition} of {topic} is out of range: no topic has so many")
     known = "" if count is None else f": it has {count}"

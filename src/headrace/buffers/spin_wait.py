@@ -1,4 +1,4 @@
-"""`SpinWait`: how a thread waits for what another does in a moment. The plain twin.
+"""`SpinWait`: a thread's wait for what another thread does in a moment. The plain twin.
 
 It must not know what is waited for. Read next: `headrace.client.waits`, which waits with it.
 """
@@ -24,17 +24,17 @@ class SpinWait:
         self._condition = threading.Condition()
 
     def wait(self, happened: Callable[[], Any], timeout_s: float) -> None:
-        """Wait until `tell()` is called; not at all if it has happened. It may return earlier.
+        """Wait until `notify()` is called; not at all if it has happened. It may return earlier.
 
         Args:
-            happened: says whether there is anything to wait for.
+            happened: returns whether it has happened already.
             timeout_s: longest wait, in seconds.
         """
         with self._condition:
             if not happened():
                 self._condition.wait(timeout_s)
 
-    def tell(self) -> None:
-        """Something has happened: whoever waits goes on before the caller does."""
+    def notify(self) -> None:
+        """Something has happened: the waiting thread goes on before the caller does."""
         with self._condition:
             self._condition.notify_all()

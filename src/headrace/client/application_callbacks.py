@@ -24,7 +24,7 @@ _NAMES = frozenset(name for row in PROPERTIES.values() if row.kind == "callable"
 
 
 class ApplicationCallbacks:
-    """Holds functions for a face, which must hold this and nobody else may.
+    """Holds functions for a face. The face must hold this, and nothing else may.
 
     Args:
         face: the client that functions get to see.
@@ -35,7 +35,7 @@ class ApplicationCallbacks:
         self._functions: dict[object, Callable[..., Any] | None] = {}
 
     def lend(self, key: object, function: Callable[..., Any] | None) -> Callable[..., Any] | None:
-        """What calls the function that is held under a key then, as long as the face is there; None for none."""
+        """A function that calls the one held under a key, as long as the face is there; None for none."""
         self._functions[key] = function
         if function is None:
             return None
@@ -53,7 +53,7 @@ class ApplicationCallbacks:
         return call_and_wait if inspect.iscoroutinefunction(function) else call
 
     def lend_with_face(self, key: object, function: Callable[..., Any] | None) -> Callable[..., Any] | None:
-        """The same; the function gets the face in front of the other arguments."""
+        """Lend a function that gets the face in front of the other arguments; None for none."""
         face = self._face
         return self.lend(key, None if function is None else lambda *arguments: function(face(), *arguments))
 
@@ -64,11 +64,11 @@ class ApplicationCallbacks:
 
 
 def when_let_go(face: Any, usable: Callable[[], bool], abandon: Callable[[], object]) -> None:
-    """Have something done on the running loop once nobody holds a face any more.
+    """Have `abandon` called on the running loop once a face is let go.
 
     Args:
         face: the client.
-        usable: says that there is something to do; asked on whatever thread the face ends.
+        usable: whether there is something to do; called on the thread on which the face ends.
         abandon: called on the loop. Neither may lead back to the face.
     """
     weakref.finalize(face, _let_go, asyncio.get_running_loop(), usable, abandon).atexit = False

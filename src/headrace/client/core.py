@@ -119,7 +119,7 @@ class ClientCore:
         self.driver.wake()
 
     def wake_threadsafe(self) -> None:
-        """The same from any thread."""
+        """Poll the machines, for something has changed. From any thread."""
         self.driver.wake_threadsafe()
 
     async def request(
@@ -149,7 +149,7 @@ class ClientCore:
     async def _ask(
         self, destination: int, request: Request, timeout_s: float, max_version: int | None, repeatable: bool
     ) -> tuple[int, Response]:
-        """The same, with the broker's id in front, which is negative if it is that of a bootstrap server."""
+        """As `request`, with the broker's id in front of the reply; it is negative for a bootstrap server."""
         self.check_open()
         started, failures = self._clock(), 0
         end = started + timeout_s

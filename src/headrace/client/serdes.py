@@ -48,7 +48,7 @@ class MessageField(StrEnum):
 
 
 class SerializationContext:
-    """What a serializer is told beside the object.
+    """What a serializer gets besides the object.
 
     Args:
         topic: where the message goes to, or comes from.
@@ -129,7 +129,7 @@ class SerializerBuilder:
 
 
 class DeserializerBuilder:
-    """The same for a deserializer."""
+    """Base class of what makes a deserializer from the properties of the client that will use it, and close it."""
 
     __slots__: tuple[str, ...] = ()
 
@@ -236,7 +236,7 @@ class StringDeserializer(Deserializer):
 
 
 class SerializedPart(NamedTuple):
-    """What a client's properties say of keys, or of values."""
+    """The (de)serializer of keys, or of values, in a client's properties."""
 
     name: str
     serde: Any

@@ -1,6 +1,6 @@
-"""What a client can say about itself: `metrics()`, and the same as JSON for `stats_cb`, under librdkafka's names.
+"""A client's figures: `metrics()`, and these as JSON for `stats_cb`, under librdkafka's names.
 
-Counts are kept per request (`net.stats`) and per batch (here); the rest is looked up when somebody asks. Fields of
+Counts are kept per request (`net.stats`) and per batch (here); the rest is looked up on request. Fields of
 librdkafka's that have no meaning here are left out, and none is added. Also hands throttling on to `throttle_cb`.
 
 All on the loop. It must not know sockets. Source of the names: librdkafka, STATISTICS.md. Read next: `net.stats`.
@@ -38,7 +38,7 @@ Notify = Callable[..., None]
 """Called as notify(callback, *arguments): have a callback called where the client serves callbacks."""
 
 _MOST_THROTTLES = 100
-"""So many calls of `throttle_cb` wait for `poll()`; those that come then are dropped."""
+"""Most calls of `throttle_cb` that wait for `poll()`; further ones are dropped."""
 _STATES = {
     ConnectionState.IDLE: "INIT",
     ConnectionState.BACKOFF: "DOWN",
@@ -100,7 +100,7 @@ class PartitionMetrics(TypedDict, total=False):
         txmsgs, txbytes: records acknowledged, bytes of their batches as sent.
         next_offset: the next one to fetch; app_offset: the next one to hand out; -1001 while not known.
         stored_offset, committed_offset: what the next commit covers, and what the last one did; -1001 for none.
-        lo_offset, hi_offset: first offset and high watermark as the last fetch said; -1 while not known.
+        lo_offset, hi_offset: first offset and high watermark as of the last fetch; -1 while not known.
         consumer_lag: `hi_offset` less `app_offset`; -1 while one is not known.
     """
 
@@ -231,7 +231,7 @@ class Statistics:
             self._timer.cancel()
 
     def metrics(self) -> Metrics:
-        """How the client is now."""
+        """The client's figures now."""
         brokers = {counts.name: self._broker(counts) for counts in self._driver.traffic.brokers.values()}
         return Metrics(
             name=self._name, client_id=self._config["client.id"], type=self.kind, ts=time.monotonic_ns() // 1000,
@@ -263,22 +263,22 @@ class Statistics:
         self._timer = asyncio.get_running_loop().call_later(self._interval_s, self._emit)
 
     def _emit(self) -> None:
-        waits = self._latest is not None  # nobody has polled since: what waits is replaced
+        waits = self._latest is not None  # not polled since: what waits is replaced
         self._latest = json.dumps(self.metrics(), separators=(",", ":"))
         if not waits:
-            self._notify(self._tell)
+            self._notify(self._call_stats)
         self._sleep()
 
-    def _tell(self) -> Any:
+    def _call_stats(self) -> Any:
         latest, self._latest = self._latest, None
         return self._config["stats_cb"](latest)
 
     def _on_throttle(self, event: ThrottleEvent) -> None:
         if self._throttles < _MOST_THROTTLES:
             self._throttles += 1
-            self._notify(self._tell_throttle, event)
+            self._notify(self._call_throttle, event)
 
-    def _tell_throttle(self, event: ThrottleEvent) -> Any:
+    def _call_throttle(self, event: ThrottleEvent) -> Any:
         self._throttles -= 1
         return self._config["throttle_cb"](event)
 
@@ -329,7 +329,7 @@ class ProducerStatistics(Statistics):
             counts.batch_records.add(count)
 
     def metrics(self) -> Metrics:
-        """How the producer is now."""
+        """The producer's figures now."""
         config = self._config
         metrics = super().metrics()
         metrics.update(Metrics(
@@ -374,7 +374,7 @@ class ConsumerStatistics(Statistics):
         self._subscription = subscription
 
     def metrics(self) -> Metrics:
-        """How the consumer is now."""
+        """The consumer's figures now."""
         metrics = super().metrics()
         topics: dict[str, TopicMetrics] = {}
         states = list(self._subscription)

@@ -1,4 +1,4 @@
-"""How a client waits, on a thread or on a loop. What it waits for is said once, by rules that are generators.
+"""How a client waits, on a thread or on a loop. Rules, which are generators, define once what it waits for.
 
 A rule yields a `Wait`, or a coroutine for the client's loop, whose result it is given. A blocking face runs the rule
 with `ThreadWaits`, an asyncio face with `LoopWaits` (decision 0017). What ends a wait early, as Ctrl-C and a cancelled
@@ -32,7 +32,7 @@ class Wait:
     """A wait until something has happened, or until its time is over.
 
     Attributes:
-        happened: says so, on any thread. Whoever makes it true calls `tell()` of the waits.
+        happened: whether it has, on any thread. The code that makes it true calls `notify()` of the waits.
         until: monotonic seconds.
         watch_until: monotonic seconds; a thread does not sleep before, for it may happen sooner than it wakes up.
     """
@@ -46,7 +46,7 @@ Steps = Generator[Wait | Coroutine[Any, Any, Any], Any, T]
 """A rule: it yields what it waits for."""
 
 TURN = Wait(lambda: True)
-"""No wait at all; on a loop, everybody else has a turn."""
+"""No wait at all; on a loop, other tasks have a turn."""
 
 
 def seconds(timeout: float | None) -> float:
@@ -88,7 +88,7 @@ class ThreadWaits:
         thread: runs the loop.
 
     Attributes:
-        thread: the same.
+        thread: as given.
     """
 
     def __init__(self, thread: LoopThread) -> None:
@@ -126,11 +126,11 @@ class ThreadWaits:
             return result
 
     def call(self, work: Coroutine[Any, Any, T], meanwhile: Meanwhile | None = None) -> T:
-        """Run a coroutine on the loop and wait for its result. Who is interrupted meanwhile cancels it."""
+        """Run a coroutine on the loop and wait for its result. An interrupt cancels it."""
         if meanwhile is None:
             return self.thread.call(work)
         future = self.thread.submit(work)
-        future.add_done_callback(lambda _done: self.tell())
+        future.add_done_callback(lambda _done: self.notify())
         try:
             self.wait(Wait(future.done), meanwhile)
             return future.result()
@@ -160,9 +160,9 @@ class ThreadWaits:
         finally:
             self._sleepers.remove(sleeper)
 
-    def tell(self) -> None:
-        """Something may have happened. Cheap while nobody waits, or not for this: to wake a thread is not."""
-        self._spin_wait.tell()
+    def notify(self) -> None:
+        """Something may have happened. Cheap unless a thread waits for it: only waking a thread is not."""
+        self._spin_wait.notify()
         if self._sleepers:
             for sleeper in list(self._sleepers):
                 if sleeper.happened():
@@ -215,7 +215,7 @@ class LoopWaits:
             finally:
                 del self._sleepers[asleep]
 
-    def tell(self) -> None:
+    def notify(self) -> None:
         """Something may have happened. On the loop."""
         for asleep, happened in self._sleepers.items():
             if not asleep.done() and happened():

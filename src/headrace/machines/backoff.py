@@ -15,7 +15,7 @@ __all__ = ["RetryPolicy", "backoff_s"]
 _JITTER = 0.2
 _MAX_DOUBLINGS = 30
 _MIDDLE = 0.5
-"""The number that spreads nothing."""
+"""The jitter that does not spread the wait."""
 
 
 def backoff_s(failures: int, first_s: float, limit_s: float, random: float) -> float:

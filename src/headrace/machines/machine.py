@@ -3,7 +3,7 @@
 A machine knows no socket, no clock, no thread and no randomness: time comes in as `now` (monotonic seconds), nonces
 and jitter are injected. So a simulator can run millions of schedules of lost, late and repeated replies.
 
-Read next: `machines.cluster.metadata` for a small machine, `net.driver` for who calls it.
+Read next: `machines.cluster.metadata` for a small machine, `net.driver` for its caller.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ CONTROLLER: Final = -2
 LOST: Final = (KafkaError._TRANSPORT, KafkaError._RESOLVE, KafkaError._UNKNOWN_BROKER)
 """Errors of the way to a broker: another attempt may get through."""
 REFUSALS: Final = (KafkaError._AUTHENTICATION, KafkaError._SSL)
-"""Errors of a broker that does not let this client in. It is dialled again with backoff, but nobody should wait.
+"""Errors of a broker that does not let this client in. It is dialled again with backoff, but no call should wait.
 
-One that is retriable was perhaps not said by a broker but by what is in front of it: nothing to give up for.
+One that is retriable may come from a proxy in front of the broker: no reason to give up.
 """
 
 
@@ -107,8 +107,8 @@ class Machine(Protocol):
     def idle(self) -> bool:
         """True when what happened to it last has left nothing to do and moved no deadline.
 
-        Behind a reply it need not be polled then, though it may have news. Behind a poll it has none, and neither is
-        asked for.
+        After a reply it need not be polled then, though it may have events. After a poll it has none, and is asked for
+        neither events nor a deadline.
         """
         ...
 
@@ -127,7 +127,7 @@ class Machine(Protocol):
     def on_error(self, send: Send, error: KafkaError, now: float) -> None:
         """No reply will come: lost or refused connection, timeout, unknown node, unsupported version.
 
-        `error.maybe_applied` tells whether the request may have reached the broker. `_TRANSPORT`, `_TIMED_OUT`,
+        `error.maybe_applied` is True where the request may have reached the broker. `_TRANSPORT`, `_TIMED_OUT`,
         `_RESOLVE` and `_UNKNOWN_BROKER` are passing; `_UNSUPPORTED_FEATURE`, `_AUTHENTICATION` and `_SSL` are not. An
         answer that could not be read is `_TRANSPORT`, as is every other end of a connection (`net.errors`).
         """

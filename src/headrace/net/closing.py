@@ -1,6 +1,6 @@
 """What a client waits for before it closes its connections: the last replies, where closing at once would lose bytes.
 
-Knows no requests. Read next: `machines.cluster.in_flight`, which says when a reply is owed.
+Knows no requests. Read next: `machines.cluster.in_flight`, which knows whether a reply is owed.
 """
 
 from __future__ import annotations

@@ -31,7 +31,7 @@ class Connection(asyncio.BufferedProtocol):
     Args:
         node: the broker.
         settings: what all connections share.
-        owner: told of replies and errors.
+        owner: receives replies and errors.
 
     Attributes:
         state: where it is in its life.
@@ -79,7 +79,7 @@ class Connection(asyncio.BufferedProtocol):
     # Out: from the driver to the socket.
 
     def submit(self, call: ClientRequest) -> None:
-        """Write a request now, or as soon as the connection is ready. The owner learns how it ends."""
+        """Write a request now, or as soon as the connection is ready. The owner receives its reply or error."""
         outlet = self._outlet
         if self.state is not ConnectionState.READY or self._paused or outlet is None:
             self._wait(call)
@@ -94,7 +94,7 @@ class Connection(asyncio.BufferedProtocol):
             return
         call.written_at = self._settings.clock()
         outlet.write(parts)
-        self._traffic.said(send.request, parts)
+        self._traffic.on_sent(send.request, parts)
         if call.deadline + call.grace_s < self._expires_at:
             self._expire_by(call.reply_by())
         if not send.expects_reply and not self._paused:
@@ -116,8 +116,8 @@ class Connection(asyncio.BufferedProtocol):
 
     def _settle(self) -> None:
         """Requests that get no reply are done as soon as the kernel has them."""
-        if self.pipeline.unheard and self._outlet is not None and self._outlet.full:
-            self._alarms.set(self._settle, 0.005)  # TLS does not tell when the stream below it is empty
+        if self.pipeline.unflushed and self._outlet is not None and self._outlet.full:
+            self._alarms.set(self._settle, 0.005)  # TLS does not report that the stream below it is empty
             return
         for call in self.pipeline.sent():
             self._owner.on_reply(call, None)
@@ -134,7 +134,7 @@ class Connection(asyncio.BufferedProtocol):
         while self._waiting and self.state is ConnectionState.READY and not self._paused:
             self.submit(self._waiting.popleft())
 
-    # Opening: dial, then let the handshake speak until it is ready.
+    # Opening: dial, then run the handshake until it is ready.
 
     def _dial(self, first_version: int = FIRST_VERSION) -> None:
         self._go("dial")
@@ -162,7 +162,7 @@ class Connection(asyncio.BufferedProtocol):
         self._opening.begin(self._outlet)
 
     def on_open(self) -> None:
-        """The broker and we know each other (called by the opening): write what has waited."""
+        """The handshake is done (called by the opening): write what has waited."""
         self._go("opened")
         self.features = self._opening.handshake.features
         self._alarms.cancel(self._on_setup_timeout)
@@ -184,7 +184,7 @@ class Connection(asyncio.BufferedProtocol):
     def buffer_updated(self, nbytes: int) -> None:
         """Bytes have arrived (called by asyncio): hand out the replies that are now complete."""
         pipeline = self.pipeline
-        if pipeline.in_flight or pipeline.unheard or self._waiting:
+        if pipeline.in_flight or pipeline.unflushed or self._waiting:
             self._used_at = self._settings.clock()
         whole = self._reader.whole(nbytes)
         try:

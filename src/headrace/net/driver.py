@@ -1,4 +1,4 @@
-"""Runs the machines of one client: asks each what to send, moves it, tells each what came of it, sleeps in between.
+"""Runs the machines of one client: polls them, moves their requests, hands them the replies, and sleeps in between.
 
 Out: `_step()` polls the machines and gives each request to the connection of its broker.
 Back: `on_reply()` hands a reply to the machine that asked, and `on_input()` steps at once, without a turn of the loop.
@@ -41,7 +41,7 @@ _CLOSED = KafkaError(KafkaError._DESTROY, "the client is closed")
 _NOBODY = KafkaError(KafkaError._TRANSPORT, 'no broker is known: "bootstrap.servers" names none')
 _NEVER = float("inf")
 _SLACK_S = 1.0
-"""So much later than its caller a connection gives up a one-shot call: the caller knows best what to say."""
+"""So much later than its caller a connection gives up a one-shot call: the caller's error is the better one."""
 _log = logging.getLogger("headrace")
 
 
@@ -62,7 +62,7 @@ class Driver:
         jitter: gives numbers in [0, 1).
 
     Attributes:
-        hearers: who takes events of a class, one after the other, instead of `on_event`.
+        listeners: functions that take events of a class, one after the other, instead of `on_event`.
     """
 
     def __init__(
@@ -79,7 +79,7 @@ class Driver:
         self._loop = asyncio.get_running_loop()
         self._ring, self._step_aside = waking(self._loop), stepping_aside(self._loop)
         self._metadata, self._on_event, self._on_effect = metadata, on_event, on_effect or _cannot
-        self.hearers: dict[type[Event], tuple[Callable[[Any], object], ...]] = {}
+        self.listeners: dict[type[Event], tuple[Callable[[Any], object], ...]] = {}
         self._everybody = (on_event,)
         self._clock, self._jitter = clock, jitter
         self._settings = connection_settings(config, clock, connector, jitter)
@@ -87,7 +87,7 @@ class Driver:
         self._machines: tuple[Machine, ...] = (metadata,)
         self._stirred: set[Machine] = set()  # to be polled in the next step
         self._woken: set[Machine | None] = set()  # by other threads; None for all
-        self._heard: set[Machine] = set()  # had a reply that leaves nothing to do but to tell of it
+        self._has_events: set[Machine] = set()  # had a reply that leaves only events
         self._all_stirred = True
         self._due: dict[Machine, float] = {metadata: _NEVER}
         self._connections: dict[tuple[int, int], Connection] = {}
@@ -99,7 +99,7 @@ class Driver:
 
     @property
     def features(self) -> Mapping[str, int]:
-        """Finalized level of each cluster feature, as far as a broker told."""
+        """Finalized level of each cluster feature, as far as a broker has reported it."""
         return next((c.features for c in self._connections.values() if c.features), {})
 
     def add(self, machine: Machine) -> None:
@@ -188,7 +188,7 @@ class Driver:
     # Out: from the machines to the connections.
 
     def _step(self) -> None:
-        """Ask the machines to which something has happened what to send, then for news, then when to ask again."""
+        """Ask the machines to which something has happened for requests, then for events, then for their deadlines."""
         self._scheduled = False
         if self._closed:
             return
@@ -199,11 +199,11 @@ class Driver:
                 self._all_stirred = True
             else:
                 stirred.add(woken)
-        # Only now: whoever was woken for what came before is told of a time behind that, or woken again.
-        self._stepping, now, said = True, self._clock(), False
+        # Only now: what woke a machine came before this time, or wakes it again.
+        self._stepping, now, sent = True, self._clock(), False
         if len(stirred) == 1 and self._wakes_at > now and not (self._all_stirred or self._metadata.stirred):
             (only,) = machines = tuple(stirred)
-        if only is not None and only.alone:  # as nearly always: `_choose` would say the same
+        if only is not None and only.alone:  # as nearly always: `_choose` would choose it too
             stirred.clear()
         else:
             only, machines = None, self._choose(now)
@@ -211,32 +211,32 @@ class Driver:
             try:
                 for effect in list(machine.poll(now)):
                     if isinstance(effect, Send):
-                        said |= self._dispatch(ClientRequest(machine, effect, now + effect.timeout_s)) is not None
+                        sent |= self._dispatch(ClientRequest(machine, effect, now + effect.timeout_s)) is not None
                     else:
                         self._on_effect(effect)
             except Exception as error:  # a defect: the other machines must go on
                 self._on_defect(machine, error)
-        if said:
+        if sent:
             self._step_aside()  # the rest is bookkeeping: a broker on this machine, which has work now, goes first
         if (only is None or not only.idle or stirred or self._all_stirred or self._metadata.stirred
-                or self._heard or self._retired):
+                or self._has_events or self._retired):
             self._end_step(machines, now)
         self._stepping = False
 
     def _end_step(self, machines: Sequence[Machine], now: float) -> None:
-        """Tell the news, and see to it that the next step comes."""
-        self._tell(machines)
-        if self._heard:
-            heard = tuple(self._heard)
-            self._heard.clear()
-            self._tell(heard)
+        """Deliver the events, and see to it that the next step comes."""
+        self._deliver_events(machines)
+        if self._has_events:
+            answered = tuple(self._has_events)
+            self._has_events.clear()
+            self._deliver_events(answered)
         if self._retired:
             self._dismiss()
         self._stepping = False
         self._follow_up(machines, now)
 
     def _choose(self, now: float) -> Sequence[Machine]:
-        """Those that were stirred or are due; with one of them that others share something with, all."""
+        """The machines that were stirred or are due; all, if one of these shares something with others."""
         stirred = self._stirred
         if self._wakes_at <= now:
             self._wakes_at = _NEVER
@@ -255,14 +255,14 @@ class Driver:
                 return True
         return False
 
-    def _tell(self, machines: Iterable[Machine]) -> None:
+    def _deliver_events(self, machines: Iterable[Machine]) -> None:
         for machine in machines:
             for event in machine.events():
                 if isinstance(event, MetadataChanged):
                     self._follow(event.cluster.nodes)
                     self._all_stirred = True
-                for hear in self.hearers.get(type(event), self._everybody):
-                    hear(event)
+                for listener in self.listeners.get(type(event), self._everybody):
+                    listener(event)
 
     def _follow_up(self, machines: Iterable[Machine], now: float) -> None:
         """See to it that the next step comes, at once where something has changed for machines that were not polled."""
@@ -317,19 +317,19 @@ class Driver:
     # Back: from the connections to the machines.
 
     def on_reply(self, call: ClientRequest, reply: Struct | None) -> None:
-        """A connection has a reply: hand it to whoever asked."""
+        """A connection has a reply: hand it to the caller."""
         try:
             call.caller.on_reply(call.send, reply, self._clock())
         except Exception as error:  # a defect: the other machines must go on
             self._on_defect(call.caller, error)
         caller = call.caller
         if caller in self._due:
-            (self._heard if caller.idle else self._stirred).add(caller)
+            (self._has_events if caller.idle else self._stirred).add(caller)
         if reply is None:  # written, and no bytes will come that lead to a step
             self._schedule()
 
     def on_error(self, call: ClientRequest, error: KafkaError) -> None:
-        """A connection cannot deliver a request or its reply: tell whoever asked."""
+        """A connection cannot deliver a request or its reply: fail the caller."""
         self.traffic.failed(call, error)
         try:
             call.caller.on_error(call.send, error, self._clock())
@@ -338,20 +338,20 @@ class Driver:
         self.wake()
 
     def on_input(self) -> None:
-        """A connection handed over all it had: decide at once, and tell what happened.
+        """A connection handed over all it had: decide at once, and deliver events.
 
-        News of machines that share something are told first, for what they are about may change what is decided.
+        Events of machines that share something are delivered first, for they may change what is decided.
         """
         if self._stepping:
             self._schedule()
         elif self._stirred or self._all_stirred or self._metadata.stirred or self._retired:
             if self._concerns_all():
-                self._tell(self._machines)
+                self._deliver_events(self._machines)
             self._step()
-        elif self._heard:
-            heard = tuple(self._heard)
-            self._heard.clear()
-            self._tell(heard)
+        elif self._has_events:
+            answered = tuple(self._has_events)
+            self._has_events.clear()
+            self._deliver_events(answered)
 
     def on_ready(self) -> None:
         """A connection can be used."""
@@ -361,8 +361,8 @@ class Driver:
         """A connection could not be opened, or broke."""
         nodes = self._metadata.cluster.nodes
         if not self._closed and (node.id in nodes or error == KafkaError._BAD_MSG):
-            for news in self._deduplicator.lost(node, error, len(nodes), all(map(self._is_down, nodes))):
-                self._on_event(ErrorEvent(news))
+            for unreported in self._deduplicator.lost(node, error, len(nodes), all(map(self._is_down, nodes))):
+                self._on_event(ErrorEvent(unreported))
 
     def on_hung_up(self) -> None:
         """A broker ended a connection that awaited nothing: it leaves, or refused a request that gets no reply."""

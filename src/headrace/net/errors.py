@@ -1,8 +1,8 @@
-"""What went wrong with a connection, in one line that says what to do; and what it means for the requests on it.
+"""A connection's failure as one line that says what to do; and what it means for the requests on it.
 
-Bytes that break the format, Kafka's or that of TLS below it, say nothing about a request: to the requests they are a
-lost connection, which passes, and to `error_cb` what they are. So is whatever else ends a connection, but a refusal in
-words that were understood (decision 0010).
+Bytes that break the format, Kafka's or that of TLS below it, say nothing about a request: its caller gets a
+lost connection, which passes, and `error_cb` the real error. So it is with every end of a connection but a refusal that
+was understood (decision 0010).
 
 Knows sockets' and OpenSSL's exceptions, no requests. Read next: `net.connection`.
 """
@@ -87,8 +87,8 @@ def request_error(error: KafkaError, cause: BaseException | None, *, written: bo
     """What a connection's end means for a request on it.
 
     Args:
-        error: what ended the connection, as it is told to the client.
-        cause: what it was made of.
+        error: what ended the connection, as `error_cb` gets it.
+        cause: the exception behind it.
         written: the broker may have the request.
     """
     kept = error.code() in _OF_REQUESTS and not is_garbled(cause)
@@ -118,31 +118,31 @@ def history(failures: int, elapsed_s: float) -> str:
 class ErrorDeduplicator:
     """Reports each broken connection once, and once that no broker is left, until one can be used again."""
 
-    __slots__ = ("_all_down", "_told")
+    __slots__ = ("_all_down", "_reported")
 
     def __init__(self) -> None:
-        self._told: dict[int, str] = {}
+        self._reported: dict[int, str] = {}
         self._all_down = False
 
     def over(self) -> None:
-        """A connection can be used: the next failure is news again."""
+        """A connection can be used: the next failure is reported again."""
         self._all_down = False
-        self._told.clear()
+        self._reported.clear()
 
     def lost(self, node: NodeAddress, error: KafkaError, node_count: int, all_down: bool) -> list[KafkaError]:
-        """A connection failed. Returns what of it is news."""
-        news = []
+        """A connection failed. Returns the errors that were not reported yet."""
+        unreported = []
         text = error.str().partition(" (")[0]  # without its history
-        if self._told.get(node.id) != text:
-            self._told[node.id] = text
-            news.append(error)
+        if self._reported.get(node.id) != text:
+            self._reported[node.id] = text
+            unreported.append(error)
         if all_down and not self._all_down:
             self._all_down = True
             who = "the only known broker" if node_count == 1 else f"none of {node_count} known brokers"
             can = "cannot" if node_count == 1 else "can"
-            news.append(KafkaError(KafkaError._ALL_BROKERS_DOWN,
+            unreported.append(KafkaError(KafkaError._ALL_BROKERS_DOWN,
                                    f"{who} {can} be reached, still trying; the last error was {error.str()}"))
-        return news
+        return unreported
 
 
 def _is_tls_failure(cause: BaseException | None) -> bool:

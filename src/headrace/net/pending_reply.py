@@ -15,10 +15,10 @@ __all__ = ["PendingReply"]
 
 
 class PendingReply:
-    """The caller of a single request. One that has given up is not told.
+    """The caller of a single request. One that has given up is not called.
 
     Args:
-        loop: the loop of the one who waits.
+        loop: the waiting caller's loop.
 
     Attributes:
         answer: resolves to the reply, or raises KafkaException.

@@ -87,7 +87,7 @@ class ConnectionSettings:
 
 
 class ConnectionOwner(Protocol):
-    """Who learns what happens on a connection: the driver."""
+    """The owner of a connection: the driver."""
 
     def on_reply(self, call: ClientRequest, reply: Struct | None) -> None:
         """A reply came, or a request that expects none was written."""

@@ -1,4 +1,4 @@
-"""The words around a connection's requests: versions and SASL at its beginning, SASL again before a session ends.
+"""What a connection needs besides requests: versions and SASL at its beginning, SASL again before a session ends.
 
 Steps of a mechanism that take long are made in a thread, so that the loop goes on. While SASL is renewed on a working
 connection (KIP-368) nothing else is written; replies in flight come first, for a broker answers in order.
@@ -31,7 +31,7 @@ _LEAST_S = 1.05
 
 
 class ConnectionSetupOwner(Protocol):
-    """Who learns how it goes: the connection."""
+    """The owner of a setup: the connection."""
 
     def on_open(self) -> None:
         """Requests may be written."""
@@ -40,17 +40,17 @@ class ConnectionSetupOwner(Protocol):
         """No more requests may be written until `on_open`."""
 
     def close(self, reason: KafkaException) -> None:
-        """The broker cannot be spoken to."""
+        """The setup failed: the connection is of no use."""
 
 
 class ConnectionSetup:
-    """What one socket needs besides requests. Made anew for each.
+    """The setup of one socket. Made anew for each.
 
     Args:
         settings: what all connections share.
         node: the broker.
         first_version: version of ApiVersions to begin with.
-        owner: told how it goes.
+        owner: is called when requests may be written, when not, and on failure.
 
     Attributes:
         handshake: knows the broker's versions.
@@ -89,7 +89,7 @@ class ConnectionSetup:
         return Phase.OPEN if proved else Phase.FIRST_REQUEST
 
     async def prepare(self) -> None:
-        """Get what the first words need: with OAUTHBEARER that is a token.
+        """Get what the first messages need: with OAUTHBEARER a token.
 
         Raises:
             KafkaException: it cannot be had.
@@ -100,20 +100,20 @@ class ConnectionSetup:
                 self._settings.software_version, version, await self._settings.mechanism(self._node))
 
     def begin(self, outlet: FrameWriter) -> None:
-        """The socket is open: say the first words."""
+        """The socket is open: send the first message."""
         self._outlet = outlet
-        self._say(self.handshake.begin())
+        self._send(self.handshake.begin())
 
     def on_frame(self, frame: bytes | bytearray | memoryview) -> None:
-        """Take the answer to what was said last.
+        """Take the answer to the last frame.
 
         Raises:
             KafkaException: the broker refuses.
             ProtocolError: it is no answer to that.
         """
-        self._traffic.heard(frame)
+        self._traffic.on_received(frame)
         if self._thinking is not None and not self._thinking.done():
-            raise ProtocolError("the broker said more than it was asked during authentication")
+            raise ProtocolError("the broker sent more than it was asked during authentication")
         following = self.handshake.on_frame(frame)
         if callable(following):
             self._thinking = self._loop.create_task(self._think(following))
@@ -126,15 +126,15 @@ class ConnectionSetup:
             if pending is not None:
                 pending.cancel()
 
-    def _say(self, following: Say) -> None:
+    def _send(self, following: Say) -> None:
         assert self._outlet is not None
         parts = opening_frame(following, self._settings.client_id)
-        self._traffic.said(following[0], parts)
+        self._traffic.on_sent(following[0], parts)
         self._outlet.write(parts)
 
     def _go_on(self, following: Say | None) -> None:
         if following is not None:
-            self._say(following)
+            self._send(following)
             return
         session_s = self.handshake.session_s
         if session_s:
@@ -160,7 +160,7 @@ class ConnectionSetup:
             return
         self._wait_s = _LEAST_S
         self._owner.on_pause()
-        self._say(self.handshake.begin())
+        self._send(self.handshake.begin())
 
 
 def _failure(error: Exception) -> KafkaException:

@@ -26,7 +26,7 @@ _names: dict[type, str] = {bytes: "SaslAuthenticate"}  # of the requests that we
 
 
 class WindowMetrics(TypedDict):
-    """The last values of something, 1,000 at most, all as whole numbers; zeros where there was none.
+    """Figures of the last values of a quantity, 1,000 at most, all as whole numbers; zeros where there was none.
 
     Attributes:
         min, max, avg, sum, stddev, p50, p75, p90, p95, p99, p99_99: of these values.
@@ -48,7 +48,7 @@ class WindowMetrics(TypedDict):
 
 
 class Window:
-    """The last values of something."""
+    """The last values of a quantity."""
 
     __slots__ = ("_values", "add")
 
@@ -57,7 +57,7 @@ class Window:
         self.add = self._values.append
 
     def metrics(self) -> WindowMetrics:
-        """What the values look like."""
+        """The figures of the values."""
         values = sorted(self._values) or [0]
         count, total = len(self._values), sum(values)
         mean = total / len(values)
@@ -120,7 +120,7 @@ class BrokerStats:
         node = self.node
         return f"{node.host}:{node.port}/{node.id if node.id >= 0 else 'bootstrap'}"
 
-    def said(self, request: object, parts: Sequence[bytes | memoryview]) -> None:
+    def on_sent(self, request: object, parts: Sequence[bytes | memoryview]) -> None:
         """A frame was written."""
         self.tx += 1
         self.tx_bytes += sum(map(len, parts))
@@ -130,7 +130,7 @@ class BrokerStats:
             name = _names[type(request)] = _OTHER_NAMES.get(name, name)
         self.requests[name] += 1
 
-    def heard(self, frame: bytes | bytearray | memoryview) -> None:
+    def on_received(self, frame: bytes | bytearray | memoryview) -> None:
         """A frame has come."""
         self.rx += 1
         self.rx_bytes += _LENGTH_BYTES + len(frame)
@@ -160,7 +160,7 @@ class ClientStats:
 
     Attributes:
         brokers: by id; bootstrap servers have negative ones.
-        on_throttle: told of replies that say that the broker slows the client down.
+        on_throttle: called with replies by which the broker slows the client down.
     """
 
     def __init__(self) -> None:

@@ -33,7 +33,7 @@ def reply_reader(max_bytes: int, known: bool = False) -> FrameReader:
         if first[:2] in _TLS_RECORDS:
             text = ('the port speaks TLS, this client plaintext: set "security.protocol" to "ssl", "sasl_ssl" with '
                     "SASL")
-            # Whoever speaks TLS first is no broker for plaintext, though it may be in front of one. Else it is damage.
+            # A server that begins with TLS is no plaintext broker, though perhaps in front of one. Else it is damage.
             return ProtocolError(text) if begun else KafkaException(KafkaError(KafkaError._SSL, text, retriable=True))
         if first.startswith(b"HTTP"):
             line = "".join(c if c.isprintable() else " " for c in first.partition(b"\r")[0].decode("ascii", "replace"))
@@ -50,9 +50,9 @@ def reply_reader(max_bytes: int, known: bool = False) -> FrameReader:
 class FrameWriter:
     """The way out of one socket. What the kernel has no room for waits here, uncopied.
 
-    asyncio before Python 3.12 copies what it cannot send at once; later ones do not say that `writelines()` has left
-    something, and trip over a connection that is gone. So without TLS the parts of a frame go to the kernel from here,
-    in one call, and asyncio gets a small first piece of what is left: when that is gone, it says so.
+    asyncio before Python 3.12 copies what it cannot send at once; later ones do not report that `writelines()` has left
+    something, and fail on a connection that is gone. So without TLS the parts of a frame go to the kernel from here,
+    in one call, and asyncio gets a small first piece of what is left, and calls back when that is gone.
 
     Args:
         transport: the socket's. Its protocol calls `resume()` in `resume_writing()`.
@@ -108,7 +108,7 @@ class FrameWriter:
         return True
 
     def lost(self) -> None:
-        """The socket is gone, and its number may soon be another's."""
+        """The socket is gone, and its file descriptor may soon be another's."""
         self._file = -1
 
     def abort(self) -> None:

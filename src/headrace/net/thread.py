@@ -133,7 +133,7 @@ def waking(loop: asyncio.AbstractEventLoop) -> Callable[[Callable[[], object]], 
 
 
 def stepping_aside(loop: asyncio.AbstractEventLoop) -> Callable[[], object]:
-    """Lets whoever waits for the processor go first; not on an application's own loop, whose work comes next there."""
+    """Lets other threads have the processor first; not on an application's own loop, whose work comes next there."""
     return _nothing if _ours(loop) is None else getattr(os, "sched_yield", _nothing)
 
 
@@ -143,7 +143,7 @@ def _ours(loop: asyncio.AbstractEventLoop) -> LoopThread | None:
 
 
 def _nothing() -> None:
-    """Where nobody is let go first: on other loops, and on systems that cannot say it."""
+    """Lets no thread go first: on other loops, and on systems without such a call."""
 
 
 def _forget_after_fork() -> None:

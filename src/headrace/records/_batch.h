@@ -1,4 +1,4 @@
-/* What Cython cannot say: checksums with the processor's own instruction, hashes, whole pages.
+/* What Cython cannot express: checksums with the processor's own instruction, hashes, whole pages.
  *
  * CRC-32C: three streams at a time hide the latency of the crc32 instruction; their sums are joined by shifting one
  * over the length of the next with tables. The tables are made once, by headrace_setup(), from the polynomial.

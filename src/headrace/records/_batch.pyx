@@ -1,6 +1,6 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
 # cython: freethreading_compatible=True, binding=False, embedsignature=True
-"""Record batches in C: the same names as the plain twin, which documents them, and the same answers.
+"""Record batches in C. They have the names and results of the plain twin, which documents them.
 
 Bytes from the network are read through `read_varint` and `read_record` alone, which check every step against the end.
 Nothing here calls back into the application. What is shared between threads is guarded by critical sections, which
@@ -97,7 +97,7 @@ def crc32c(data, uint32_t value=0):
 
 
 def crc32c_portable(data, uint32_t value=0):
-    """The same without the processor's instruction."""
+    """CRC-32C without the processor's instruction."""
     cdef Pinned pinned = Pinned(data)
     return headrace_crc32c_portable(value, pinned.start, pinned.size)
 
@@ -303,7 +303,7 @@ cdef list read_headers(const uint8_t *p, const uint8_t *end, int64_t count):
 
 @cython.final
 cdef class Block:
-    """Growing memory that becomes a read-only buffer. Owned by whoever holds it; freed with it."""
+    """Growing memory that becomes a read-only buffer, freed with its last reference."""
 
     def __cinit__(self):
         self.reserve(0, True)  # Arrow aborts on a buffer without an address
@@ -401,7 +401,7 @@ cdef class MemoryPool:
 @cython.final
 @cython.no_gc  # the collector would take the pool away before the memory can go back to it
 cdef class BatchBytes:
-    """The bytes of one batch. Their memory goes back where it came from with the last who looks at them."""
+    """The bytes of one batch. Their memory goes back where it came from with the last reference to them."""
 
     def __dealloc__(self):
         self.free()
@@ -758,7 +758,7 @@ def verify(data, topic="", partition=-1):
         if info.magic < 2:
             message_set.check_sum(memoryview(data), at, info.size, topic, partition)
         elif read_head(pinned.start + at, pinned.size - at, &head, topic, partition) == 1:
-            # Read again, and checked again: the bytes may be someone's who writes to them.
+            # Read again, and checked again: another thread may write to the bytes.
             check_sum(pinned.start + at, &head, topic, partition)
 
 
@@ -841,7 +841,7 @@ cdef class Cursor:
             return []
         if self._legacy is not None:
             return self._take_legacy(count)
-        # A record has 7 bytes at least; what the header says may be far more than there is.
+        # A record has 7 bytes at least; the header's count may be far more than there is.
         count = min(count, self._left, (self._end - self._next) // 7 + 1)
         cdef list taken = PyList_New(count)
         while made < count and self._left:

@@ -40,7 +40,7 @@ from headrace.records.record import Record, read_all, wrapped
 
 __all__ = ["MAX_DECOMPRESSED_BYTES", "Cursor"]
 
-MAX_DECOMPRESSED_BYTES = 1 << 28  # of one batch, unless the caller says otherwise
+MAX_DECOMPRESSED_BYTES = 1 << 28  # of one batch, unless the caller sets another limit
 
 
 def read_records(data: memoryview, info: BatchInfo, topic: str, partition: int, limit: int) -> Iterator[Message]:
@@ -64,7 +64,7 @@ def _message(record: Record, info: BatchInfo, topic: str, partition: int) -> Mes
 class Cursor:
     """Hands out the records of fetched bytes, batch by batch, as the application asks for them.
 
-    Control batches, aborted transactions (when told of them) and records before `fetch_offset` are passed over.
+    Control batches, aborted transactions (those in `aborted`) and records before `fetch_offset` are passed over.
     Damage is raised only after every record in front of it has been taken, and then on every further call.
 
     Args:
@@ -150,7 +150,7 @@ class Cursor:
         return None
 
     def _finish(self) -> None:
-        """The batch's last record was read: look for what follows, so that `position` is as far as can be."""
+        """The batch's last record was read: look for what follows, so that `position` is as far as possible."""
         try:
             next(self._records, None)
         except CorruptRecordError as error:

@@ -1,4 +1,4 @@
-"""Batches of format 2 with every field said: control batches, and batches written again with gaps or nothing left.
+"""Batches of format 2 with every field set: control batches, and batches written again with gaps or nothing left.
 
 A producer's batches come from `headrace.records.builder`, which is made for speed; this is for brokers and tools.
 Source: KIP-98, KIP-534, Java's `MemoryRecordsBuilder` and `MemoryRecords`. Read next: `headrace.records.control`.

@@ -59,7 +59,7 @@ def decompress(codec: int, data: bytes | bytearray | memoryview, limit: int) -> 
         plain = _DECOMPRESS[codec](data, limit)
     except (CorruptRecordError, DependencyError):
         raise
-    except Exception as error:  # each library has its own class, some only Exception
+    except Exception as error:  # each library raises its own class, some only Exception
         raise CorruptRecordError(f"cannot decompress {CODEC_NAMES[codec]} data: {error}") from None
     if len(plain) > limit:
         raise _too_large(limit)

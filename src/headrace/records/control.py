@@ -1,6 +1,6 @@
 """Control batches: what a transaction's end, or a KRaft leader, writes between the records.
 
-A control record's key says what it is: version and type, two bytes each. A transaction's marker has a value: version,
+A control record's key has its version and type, two bytes each. A transaction's marker has a value: version,
 two bytes, and the coordinator's epoch, four bytes. Consumers never see them.
 
 It must not know cursors. `headrace.records.batch_writer` writes markers.

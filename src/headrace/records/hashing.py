@@ -103,6 +103,6 @@ PARTITIONERS: dict[str, tuple[Callable[[Any], int] | None, str]] = {
 }
 """Partitioner name -> its hash, and which records take turns instead (librdkafka's rules).
 
-any: all of them. always: those without a key; with one, a lot is drawn for each. never: none. empty: those without a
-key or with an empty one. null: those without a key.
+any: all of them. always: those without a key; with one, each goes to a partition at random. never: none. empty: those
+without a key or with an empty one. null: those without a key.
 """

@@ -1,4 +1,4 @@
-"""Headers of record batches: what they say, before any record is read. The layout is described in `records.batch`.
+"""Headers of record batches, read before any record. The layout is described in `records.batch`.
 
 Formats 0 and 1 have no batches; each of their messages is one here. Read next: `headrace.records.batch`.
 Source: KIP-98, KIP-534, Java's `DefaultRecordBatch` and `ByteBufferLogInputStream`.
@@ -25,7 +25,7 @@ _LAST = (1 << 63) - 1  # no record has this offset: the one behind it must have 
 
 
 class BatchInfo(NamedTuple):
-    """What a batch's header says, and where in the scanned bytes the batch lies."""
+    """The fields of a batch's header, and where in the scanned bytes the batch lies."""
 
     base_offset: int
     last_offset: int
@@ -37,7 +37,7 @@ class BatchInfo(NamedTuple):
     producer_id: int
     epoch: int
     base_sequence: int
-    count: int  # type: ignore[assignment]  # hides tuple.count, which nobody needs here
+    count: int  # type: ignore[assignment]  # hides tuple.count, which is not needed here
     position: int
     size: int
 
@@ -68,7 +68,7 @@ class BatchInfo(NamedTuple):
 
     @property
     def last_sequence(self) -> int:
-        """Sequence number of the last record, -1 without a sequence; numbers start again from 0 after 2^31 - 1."""
+        """Sequence number of the last record, -1 without a sequence; sequences start again from 0 after 2^31 - 1."""
         if self.base_sequence < 0:
             return -1
         return (self.base_sequence + self.last_offset - self.base_offset) % _SEQUENCES

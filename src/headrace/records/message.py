@@ -89,7 +89,7 @@ class Message:
         return self._headers
 
     def timestamp(self) -> tuple[int, int]:
-        """(type, milliseconds since the epoch); type 0 says that there is none."""
+        """(type, milliseconds since the epoch); type 0 stands for none."""
         return self._timestamp
 
     def latency(self) -> float | None:

@@ -1,4 +1,4 @@
-"""Frames that are written and read over and over with few differences: the bytes that stay are made once, by the codec.
+"""Templates of frames that differ little from one to the next: the codec makes the bytes that stay, once.
 
 Nothing here knows how a message is laid out. The codec writes it, twice where numbers change: with zeros and with other
 values, and where the bytes differ is the place of the numbers. So a template cannot drift from the codec; what it does
@@ -40,7 +40,7 @@ class RequestTemplate:
             them.
 
     Attributes:
-        request, part: the same. What changes is changed in place before `frame`.
+        request, part: as given. What changes is changed in place before `frame`.
     """
 
     __slots__ = ("_client_id", "_flexible", "_length", "_middle", "_numbers", "_places", "_size", "_stem", "_tail",
@@ -124,7 +124,7 @@ class ReplyTemplate:
         names: the fields with them: int64, in the order in which they travel, without another field in between.
 
     Attributes:
-        reply, part: the same; `read` changes the numbers in place.
+        reply, part: as given; `read` changes the numbers in place.
     """
 
     __slots__ = ("_after", "_before", "_end", "_first", "_names", "_numbers", "_size", "_version", "part", "reply")
@@ -171,7 +171,7 @@ class ReplyTemplate:
 
 
 class RecordsReplyTemplate(ReplyTemplate):
-    """One in which `part` has records as well, behind the numbers; `read` makes them views of the frame."""
+    """A reply template whose `part` has records as well, behind the numbers; `read` makes them views of the frame."""
 
     __slots__ = ("_fixed", "_flexible", "_known", "_length", "_start", "_tail")
 
@@ -236,12 +236,12 @@ class ExchangeTemplate:
     """A request that is made again and again, and the reply that nearly always comes.
 
     Args:
-        said: the request.
-        heard: the reply.
+        request: writes the request.
+        reply: reads the reply.
         first_version: in older ones both are left to the codec.
     """
 
-    __slots__ = ("first_version", "heard", "said")
+    __slots__ = ("first_version", "reply", "request")
 
-    def __init__(self, said: RequestTemplate, heard: ReplyTemplate, first_version: int) -> None:
-        self.said, self.heard, self.first_version = said, heard, first_version
+    def __init__(self, request: RequestTemplate, reply: ReplyTemplate, first_version: int) -> None:
+        self.request, self.reply, self.first_version = request, reply, first_version

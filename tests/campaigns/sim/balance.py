@@ -114,10 +114,10 @@ class Simulation:
         self.buffer = record_accumulator.RecordAccumulator(
             TOPIC, count, pool, seed=seed, batch_bytes=batch_bytes, turn_ms=turn_ms)
         buffers: dict[str, Any] = {TOPIC: self.buffer}
-        accumulator = BatchQueues(buffers, linger_s, math.inf)
-        self.sender = Sender(accumulator, Sequences(True, 1.0, lambda attempt: 0.05), self.picture,
+        batch_queues = BatchQueues(buffers, linger_s, math.inf)
+        self.sender = Sender(batch_queues, Sequences(True, 1.0, lambda attempt: 0.05), self.picture,
                              _LIMITS, lambda attempt: 0.05)
-        self.balance = PartitionLoadStats(buffers, accumulator, self.picture, **how)
+        self.balance = PartitionLoadStats(buffers, batch_queues, self.picture, **how)
         self._produced = itertools.count()
         self._order = itertools.count()
         self._events: list[tuple[float, int, Callable[[], None]]] = []

@@ -28,7 +28,7 @@ class DividedBatches(Simulation):
         super().__init__(seed)
         rng, cluster = self.random, self.cluster
         self.buffer.batch_count = rng.choice([2, 4, 8])
-        self.accumulator.linger_s = rng.choice([0.005, 0.1, 0.5])
+        self.batch_queues.linger_s = rng.choice([0.005, 0.1, 0.5])
         self.refusing = False
         self.bad = {rng.randrange(25) for _ in range(rng.choice([0, 1, 4, 12]))}
         self.turned_bad = rng.random() < 0.5  # records that were good, and may be stored, are refused from then on

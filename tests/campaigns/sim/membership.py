@@ -74,7 +74,7 @@ class SimulatedWaits(LoopWaits):
                 left_s = wait.until - self._clock()
                 await asyncio.wait_for(self._told.wait(), None if left_s == float("inf") else left_s)
 
-    def tell(self) -> None:
+    def notify(self) -> None:
         self._told.set()
 
 
@@ -86,7 +86,7 @@ class Consumer(AIOConsumer):
         self._waits = SimulatedWaits(clock)
         self._given = ApplicationCallbacks(self)
         self._engine = ConsumerEngine(
-            config, self, self._given, self._waits.tell, awaits=True, connector=connect, clock=clock)
+            config, self, self._given, self._waits.notify, awaits=True, connector=connect, clock=clock)
 
     async def vanish(self) -> None:
         """End without a word to anybody."""

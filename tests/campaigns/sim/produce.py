@@ -1,4 +1,4 @@
-"""Seeded simulation of the produce path: accumulator, sequences and sender against a model broker.
+"""Seeded simulation of the produce path: batch queues, sequences and sender against a model broker.
 
 One seed is one schedule: records, lost, late and repeated requests and replies, connections that overtake each other,
 leaders that move or are missing, brokers that restart, producers that are forgotten, a topic that is deleted and made
@@ -130,10 +130,10 @@ class Simulation:
         in_flight = rng.choice([1, 2, 5, 5]) if self.idempotent else 1
         self.limits = Limits(
             self.acks, in_flight, rng.choice([700, 5000]), rng.choice([0.2, 1.0]), message_timeout_s=timeout_s)
-        self.accumulator = BatchQueues(
+        self.batch_queues = BatchQueues(
             {TOPIC: self.buffer}, rng.choice([0.0, 0.005]), timeout_s, _CODEC if self.seed % 4 else 0)
         sequences = Sequences(self.idempotent, 1.0, self._backoff)
-        return Sender(self.accumulator, sequences, self.leaders, self.limits, self._backoff)
+        return Sender(self.batch_queues, sequences, self.leaders, self.limits, self._backoff)
 
     def _backoff(self, attempt: int) -> float:
         return min(0.01 * 2**attempt, 0.2) * (0.8 + 0.4 * self.random.random())
@@ -252,7 +252,7 @@ class Simulation:
             self.at(self.span_s + self.silence_s * 0.9, self._expire_producers)
             self.at(self.span_s + self.silence_s, self._burst)
         if rng.random() < 0.2:
-            self._anytime(lambda: setattr(self.accumulator, "hurry", True))
+            self._anytime(lambda: setattr(self.batch_queues, "collect_all_once", True))
             self._anytime(self._flush)
         if self.impatient:
             self._anytime(self._purge)
@@ -334,8 +334,8 @@ class Simulation:
     def _flush(self) -> None:
         """All that was appended is reported although nothing else makes it leave."""
         self.counts["flushes"] += 1
-        self.accumulator.flushing = True
-        self.at(1.0, lambda: setattr(self.accumulator, "flushing", self.closed))
+        self.batch_queues.flushing = True
+        self.at(1.0, lambda: setattr(self.batch_queues, "flushing", self.closed))
 
     def _purge(self) -> None:
         self.counts["purges"] += 1
@@ -346,7 +346,7 @@ class Simulation:
     def _close(self) -> None:
         """As the client above: wait for some time, then give everything up."""
         self.counts["closes"] += 1
-        self.closed = self.accumulator.flushing = True
+        self.closed = self.batch_queues.flushing = True
 
         def give_up() -> None:
             self.sender.purge(KafkaError(KafkaError._PURGE_QUEUE), KafkaError(

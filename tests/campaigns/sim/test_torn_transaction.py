@@ -83,7 +83,7 @@ class Story(Simulation):
 
     def _start(self) -> None:
         author = Author(self)
-        author.accumulator.message_timeout_s = 0.5 if self.delayed is ProduceRequest else 60.0
+        author.batch_queues.message_timeout_s = 0.5 if self.delayed is ProduceRequest else 60.0
         self.producers = [author]
 
     def _transmit(self, producer: Producer, machine: Machine, send: Send) -> None:

@@ -178,7 +178,7 @@ def _(patch: pytest.MonkeyPatch) -> None:
     open_ = Transactions.open
 
     def restart(self: Transactions):
-        for queue in self.work._accumulator._queues.values():
+        for queue in self.work._batch_queues._queues.values():
             queue.partition_sequence.next_sequence = 0
         return open_(self)
 

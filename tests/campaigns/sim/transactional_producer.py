@@ -81,8 +81,8 @@ class Producer:
             self._features, sim.request_timeout_s, sim.backoff)
         timeout_s = rng.choice([0.5, 2.0]) if sim.bounded else math.inf
         limits = Limits(-1, rng.choice([1, 2, 5]), 5000, sim.request_timeout_s, message_timeout_s=timeout_s)
-        self.accumulator = BatchQueues({TOPIC: self.buffer}, rng.choice([0.0, 0.005]), timeout_s)
-        self.sender = Sender(self.accumulator, TransactionalSequences(self.machine), self, limits,
+        self.batch_queues = BatchQueues({TOPIC: self.buffer}, rng.choice([0.0, 0.005]), timeout_s)
+        self.sender = Sender(self.batch_queues, TransactionalSequences(self.machine), self, limits,
                              sim.backoff, self.machine)
         self.machine.work = self.sender
         self.machines += [self.sender, self.machine]
@@ -232,11 +232,11 @@ class Producer:
         return error is None
 
     def _flush(self, txn: Txn) -> Generator[Any, None, None]:
-        self.accumulator.collect(self.sim.now, everything=True)
+        self.batch_queues.collect(self.sim.now, everything=True)
         if self._rng.random() < 0.8:
-            self.accumulator.flushing = True
+            self.batch_queues.flushing = True
             yield lambda: all(record in self.reports for record in txn.records)
-            self.accumulator.flushing = False
+            self.batch_queues.flushing = False
 
     def _produce(self, txn: Txn) -> None:
         if self.machine.state is TxnState.IN_TRANSACTION:

@@ -199,7 +199,7 @@ class WholeProduce(Simulation):
     def _deliver(self, connection: Connection, send: Send, reply: Any) -> None:
         if send.template is not None and not connection.cut:
             reply = handed_over(send, reply)
-            self.counts["usual replies to batches sent alone"] += reply is send.template.heard.reply
+            self.counts["usual replies to batches sent alone"] += reply is send.template.reply.reply
         super()._deliver(connection, send, reply)
 
     # What a broker answers, and what goes wrong with it

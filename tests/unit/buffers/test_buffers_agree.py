@@ -96,9 +96,9 @@ def test_on_columns_of_values_alone(
         accumulator = twin.RecordAccumulator("topic", 3, limits, partitioner=partitioner, batch_bytes=batch_bytes,
                                   batch_count=batch_count, message_bytes=message_bytes, seed=seed)
         story: list[Any] = []
-        for start, stop, teller in ((0, first, "one"), (first, len(lengths), "one"), (0, first, "two")):
+        for start, stop, listener in ((0, first, "one"), (first, len(lengths), "one"), (0, first, "two")):
             try:
-                story.append(twin.append_columns(accumulator, start, stop, keys, values, None, None, None, teller))
+                story.append(twin.append_columns(accumulator, start, stop, keys, values, None, None, None, listener))
             except KafkaException as refused:
                 story.append((str(refused), refused.appended))  # type: ignore[attr-defined]
         story.append((limits.messages, limits.bytes, limits.ahead_bytes, accumulator.sticky))

@@ -31,10 +31,10 @@ class Sent:
             accumulator.append(b"v%d" % number, b"k" * number or None, 1, 100 + number, [("h", b"x")], delivery)
         self.opened = accumulator.ready(math.inf)[0]
         self.opened.seal()
-        self.unheard: list[KafkaError] = []
+        self.on_unretrieved: list[KafkaError] = []
 
     def settle(self, error: KafkaError | None = None, base_offset: int = 50, stamp: tuple[int, int] = (1, -1)) -> None:
-        result = ProduceResult(base_offset, *stamp, error, time.monotonic() + 1, self.unheard.append)
+        result = ProduceResult(base_offset, *stamp, error, time.monotonic() + 1, self.on_unretrieved.append)
         self.opened.settle(result)
 
     def forget(self) -> None:
@@ -115,7 +115,7 @@ def test_a_record_that_was_not_delivered_raises_from_its_delivery(twin: Any) -> 
             sent.deliveries[2].result()
         assert isinstance(sent.deliveries[3].exception(), KafkaException)
         sent.forget()
-        assert sent.unheard == []
+        assert sent.on_unretrieved == []
     run(body)
 
 
@@ -126,9 +126,9 @@ def test_an_error_that_nobody_asks_for_is_told_once_for_the_batch(twin: Any, kep
         if not kept:
             sent.deliveries.clear()
         sent.settle(LOST)
-        assert sent.unheard == []
+        assert sent.on_unretrieved == []
         sent.forget()
-        assert sent.unheard == [LOST]
+        assert sent.on_unretrieved == [LOST]
     run(body)
 
 
@@ -198,14 +198,14 @@ def test_who_waits_for_a_delivery_is_told_also_when_its_batch_is_divided_twice(t
         assert not any(future.done() for future in waiting)
         for offset, part in zip((10, 20, 30), parts, strict=True):
             error = None if offset < 30 else LOST
-            part.settle(ProduceResult(offset, 1, -1, error, time.monotonic(), sent.unheard.append))
+            part.settle(ProduceResult(offset, 1, -1, error, time.monotonic(), sent.on_unretrieved.append))
         assert [(await future).offset() for future in waiting[:2]] == [20, 10]
         with pytest.raises(KafkaException):
             await waiting[2]
         assert (await sent.deliveries[3]).offset() == 11
         del parts, left, right, waiting
         sent.forget()
-        assert sent.unheard == []
+        assert sent.on_unretrieved == []
     run(body)
 
 

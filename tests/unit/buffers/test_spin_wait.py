@@ -15,7 +15,7 @@ def test_a_spin_wait_ends_when_it_is_told(twin: Any) -> None:
     def tell() -> None:
         time.sleep(0.05)
         happened.set()
-        spin_wait.tell()
+        spin_wait.notify()
 
     teller = threading.Thread(target=tell)
     teller.start()
@@ -31,7 +31,7 @@ def test_a_spin_wait_ends_in_time_when_nothing_happens(twin: Any) -> None:
     began = time.monotonic()
     spin_wait.wait(lambda: False, 0.03)
     assert 0.02 < time.monotonic() - began < 5
-    spin_wait.tell()  # nobody watches any more: it does not wait either
+    spin_wait.notify()  # nobody watches any more: it does not wait either
 
 
 def test_a_spin_wait_does_not_begin_when_it_has_happened(twin: Any) -> None:
@@ -54,5 +54,5 @@ def test_what_the_question_of_a_spin_wait_raises_ends_it(twin: Any) -> None:
     with pytest.raises(ZeroDivisionError):
         spin_wait.wait(lambda: 1 // 0, 10)
     began = time.monotonic()
-    spin_wait.tell()
+    spin_wait.notify()
     assert time.monotonic() - began < 5

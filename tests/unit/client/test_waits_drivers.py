@@ -182,7 +182,7 @@ def test_what_cleaning_up_raises_takes_the_place_of_the_first(run):
 
 
 def test_a_thread_wakes_at_once(threaded):
-    switch = Switch(threaded.tell)
+    switch = Switch(threaded.notify)
     threading.Timer(0.1, switch.turn_on).start()
     began_at = time.monotonic()
     threaded.wait(Wait(switch.is_on))
@@ -191,7 +191,7 @@ def test_a_thread_wakes_at_once(threaded):
 
 def test_a_thread_that_watches_wakes_at_once_and_sleeps_after_that(threaded):
     for watch_s in (0.05, 10.0):
-        switch = Switch(threaded.tell)
+        switch = Switch(threaded.notify)
         threading.Timer(0.1, switch.turn_on).start()
         began_at = time.monotonic()
         threaded.wait(Wait(switch.is_on, watch_until=began_at + watch_s))
@@ -202,7 +202,7 @@ def test_a_thread_that_watches_wakes_at_once_and_sleeps_after_that(threaded):
 
 
 def test_only_the_thread_wakes_for_which_it_has_happened(threaded):
-    mine, others, asked = Switch(threaded.tell), Switch(threaded.tell), []
+    mine, others, asked = Switch(threaded.notify), Switch(threaded.notify), []
 
     def happened() -> bool:
         if threading.current_thread() is waiting:
@@ -241,7 +241,7 @@ def test_a_wait_that_another_thread_was_faster_for_goes_on(threaded):
         thread.start()
     for number in range(4):
         tokens.append(number)
-        threaded.tell()
+        threaded.notify()
     for thread in threads:
         thread.join(10)
     assert sorted(taken) == [0, 1, 2, 3]
@@ -249,7 +249,7 @@ def test_a_wait_that_another_thread_was_faster_for_goes_on(threaded):
 
 def test_no_wake_up_is_lost_however_close_it_comes_to_the_wait(threaded):
     for _ in range(2000):
-        switch = Switch(threaded.tell)
+        switch = Switch(threaded.notify)
         thread = threading.Thread(target=switch.turn_on)
         thread.start()
         threaded.wait(Wait(switch.is_on))
@@ -311,7 +311,7 @@ def test_nobody_may_wait_on_the_loop_for_what_only_the_loop_can_do(threaded):
 
 def test_a_task_wakes_at_once(looped):
     async def main() -> None:
-        switch = Switch(looped.tell)
+        switch = Switch(looped.notify)
         asyncio.get_running_loop().call_later(0.05, switch.turn_on)
         began_at = time.monotonic()
         await looped.wait(Wait(switch.is_on))
@@ -322,7 +322,7 @@ def test_a_task_wakes_at_once(looped):
 
 def test_only_the_task_wakes_for_which_it_has_happened(looped):
     async def main() -> None:
-        switches = [Switch(looped.tell) for _ in range(3)]
+        switches = [Switch(looped.notify) for _ in range(3)]
         tasks = [asyncio.create_task(looped.wait(Wait(switch.is_on))) for switch in switches]
         await asyncio.sleep(0)
         switches[1].turn_on()
@@ -356,7 +356,7 @@ def test_a_cancelled_task_cleans_up_where_it_waits_and_leaves_nothing(looped, wa
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
-        looped.tell()
+        looped.notify()
 
     asyncio.run(main())
     assert witness.noted == [asyncio.CancelledError, "cleaned up"]

@@ -24,12 +24,12 @@ class Nobody:
 class Pipeline(InFlightRequests):
     """One with a request that is answered, and before it one that is not."""
 
-    def __init__(self, silent: bool = True, awaited: bool = True, heard: bool = True) -> None:
+    def __init__(self, silent: bool = True, awaited: bool = True, flushed: bool = True) -> None:
         super().__init__("me")
         self.awaited = self.asks(True) if awaited else None
         if silent:
             self.asks(False)
-        if heard:
+        if flushed:
             self.sent()
 
     def asks(self, expects_reply: bool) -> ClientRequest:
@@ -62,7 +62,7 @@ def waited_s(pipelines: list[Pipeline], meanwhile: Callable[[], Coroutine[Any, A
 
 
 @pytest.mark.parametrize("pipelines", [
-    [], [Pipeline(silent=False)], [Pipeline(awaited=False)], [Pipeline(heard=False)],
+    [], [Pipeline(silent=False)], [Pipeline(awaited=False)], [Pipeline(flushed=False)],
 ], ids=["no connection", "all is acknowledged", "no reply will come", "not all is sent"])
 def test_nothing_is_waited_for_where_waiting_would_save_nothing(pipelines: list[Pipeline]) -> None:
     assert waited_s(pipelines) == 0

@@ -170,7 +170,7 @@ def test_a_step_looks_at_the_clock_behind_what_it_was_woken_for() -> None:
 def test_events_of_a_class_that_somebody_hears_go_to_nobody_else() -> None:
     async def check(core: ClientCore, told: list[Event], one: Counting, other: Counting) -> None:
         heard: list[tuple[str, Event]] = []
-        core.driver.hearers[ErrorEvent] = (
+        core.driver.listeners[ErrorEvent] = (
             lambda event: heard.append(("first", event)), lambda event: heard.append(("second", event)))
         beat(core, one)
         await settle()

@@ -284,7 +284,7 @@ def test_a_second_answer_while_the_first_is_thought_about_is_none() -> None:
 
         broker.on(SaslAuthenticateRequest, twice)
         core = client(broker, errors, **{**PLAIN, "sasl.mechanism": "SCRAM-SHA-256"})
-        with pytest.raises(KafkaException, match="said more than it was asked"):
+        with pytest.raises(KafkaException, match="sent more than it was asked"):
             await core.list_topics(None, 0.5)
         assert errors[0] == KafkaError._BAD_MSG
         await core.close()

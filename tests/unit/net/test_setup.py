@@ -395,7 +395,7 @@ def test_a_broker_that_goes_on_talking_meanwhile_breaks_the_rules() -> None:
     async def run() -> None:
         mechanism = Slow()
         talk = await thinking(mechanism)
-        with pytest.raises(ProtocolError, match="said more than it was asked"):
+        with pytest.raises(ProtocolError, match="sent more than it was asked"):
             talk.chosen()
         talk.setup.stop()
         mechanism.may_go_on.set()

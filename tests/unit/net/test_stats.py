@@ -76,17 +76,17 @@ def test_a_broker_is_named_by_its_address_and_its_id_once_that_is_known() -> Non
 
 def test_what_is_written_is_counted_with_its_bytes_and_by_its_name() -> None:
     broker = counts()
-    broker.said(HEARTBEAT, [b"12345", memoryview(b"678")])
-    broker.said(HEARTBEAT, [b"1"])
-    broker.said(ApiVersionsRequest(), [b"12"])
-    broker.said(b"a bare token", [b"0000", b"token"])
+    broker.on_sent(HEARTBEAT, [b"12345", memoryview(b"678")])
+    broker.on_sent(HEARTBEAT, [b"1"])
+    broker.on_sent(ApiVersionsRequest(), [b"12"])
+    broker.on_sent(b"a bare token", [b"0000", b"token"])
     assert (broker.tx, broker.tx_bytes) == (4, 8 + 1 + 2 + 9)
     assert broker.requests == {"Heartbeat": 2, "ApiVersion": 1, "SaslAuthenticate": 1}
 
 
 def test_what_comes_is_counted_with_the_four_bytes_of_its_length() -> None:
     broker = counts()
-    broker.heard(b"123")
+    broker.on_received(b"123")
     broker.answered(call(), HeartbeatResponse(), memoryview(b"12345"), 0.0)
     assert (broker.rx, broker.rx_bytes) == (2, 4 + 3 + 4 + 5)
 
@@ -132,10 +132,10 @@ def test_a_request_that_came_to_no_broker_is_no_brokers_failure() -> None:
 
 def test_counts_go_on_when_a_broker_moves_and_differ_from_broker_to_broker() -> None:
     client = ClientStats()
-    client.of(NODE).heard(b"")
-    client.of(NodeAddress(4, "broker", 9092)).heard(b"")
+    client.of(NODE).on_received(b"")
+    client.of(NodeAddress(4, "broker", 9092)).on_received(b"")
     moved = client.of(NodeAddress(3, "elsewhere", 9093))
-    moved.heard(b"")
+    moved.on_received(b"")
     assert (moved.name, moved.rx) == ("elsewhere:9093/3", 2)
     assert {node_id: broker.rx for node_id, broker in client.brokers.items()} == {3: 2, 4: 1}
 

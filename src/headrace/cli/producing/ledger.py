@@ -137,7 +137,7 @@ class RowsListener:
         self.first = first
         self.end = end
 
-    def told(self, error: KafkaError | None, rows: int) -> None:
+    def on_rows_done(self, error: KafkaError | None, rows: int) -> None:
         """So many rows are stored, or given up. On the client's thread."""
         if error is not None:
             self._ledger.queue(self, error, rows)

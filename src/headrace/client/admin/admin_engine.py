@@ -317,7 +317,7 @@ class AdminEngine:
             except KafkaException:
                 if not results or clock() < end:
                     raise
-                return {**settled, **results}  # there was no time for another answer: what the last one said
+                return {**settled, **results}  # there was no time for another answer: the last one stands
             moving = {key: value for key, value in results.items()
                       if isinstance(value, KafkaError) and admin_error_action(value.code()) is AdminErrorAction.MOVED}
             settled.update((key, value) for key, value in results.items() if key not in moving)

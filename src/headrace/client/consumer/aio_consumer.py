@@ -41,7 +41,7 @@ class AIOConsumer:
     def __init__(self, config: Mapping[str, Any]) -> None:
         self._waits = LoopWaits()
         self._given = ApplicationCallbacks(self)
-        self._engine = ConsumerEngine(config, self, self._given, self._waits.tell, awaits=True)
+        self._engine = ConsumerEngine(config, self, self._given, self._waits.notify, awaits=True)
 
     # Reading
 

@@ -60,7 +60,7 @@ class Consumer:
         self._engine = self._waits.call(self._make(given))
 
     async def _make(self, config: Mapping[str, Any]) -> ConsumerEngine:
-        return ConsumerEngine(config, self, self._given, self._waits.tell)
+        return ConsumerEngine(config, self, self._given, self._waits.notify)
 
     # Reading
 
@@ -196,14 +196,14 @@ class Consumer:
         Args:
             message: a record that was consumed.
             offsets: partitions with the offset of the next record to read; those without an offset are left out.
-            asynchronous: return None at once and tell `on_commit`; else wait.
+            asynchronous: return None at once and call `on_commit` later; else wait.
 
         Returns:
             The partitions, each with its own `error`; None when asynchronous.
 
         Raises:
-            KafkaException: the commit failed; `_INVALID_ARG` for a message with an error; `_NO_OFFSET` when there is
-                nothing to commit, which `on_commit` is told when asynchronous.
+            KafkaException: the commit failed; `_INVALID_ARG` for a message with an error, which is raised at once;
+                `_NO_OFFSET` when there is nothing to commit. When asynchronous, `on_commit` gets the others instead.
         """
         return self._waits.call(self._engine.offsets.commit(message, offsets, asynchronous))
 
@@ -242,7 +242,7 @@ class Consumer:
         Args:
             partition: partition to ask for.
             timeout: longest wait in seconds; negative or None waits for ever.
-            cached: take what the last fetch said, without asking; -1001 where nothing is known.
+            cached: take the values of the last fetch, without asking; -1001 where nothing is known.
 
         Raises:
             KafkaException: the offsets could not be found, `_TIMED_OUT` among others.

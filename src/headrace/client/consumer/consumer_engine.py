@@ -51,7 +51,7 @@ class ConsumerEngine:
         config: properties, see `headrace.config.PROPERTIES`.
         face: the consumer, which when it is let go ends this.
         given: holds the application's callbacks for the face.
-        tell: wakes what waits in the face, when there may be something to take or to call.
+        on_change: wakes what waits in the face, when there may be something to take or to call.
         awaits: callbacks may be coroutine functions.
         connector: opens streams; real sockets when None.
         clock: monotonic seconds; a simulation gives its own.
@@ -59,19 +59,19 @@ class ConsumerEngine:
 
     Attributes:
         machines: what runs on the loop; `callbacks` and `group` are theirs.
-        offsets: what the application asks and says about offsets.
-        rebalances: what it is told when partitions come and go.
+        offsets: the application's calls about offsets.
+        rebalances: the application's callbacks for partitions that come and go.
     """
 
     def __init__(
-        self, config: Mapping[str, Any], face: Any, given: ApplicationCallbacks, tell: Callable[[], object], *,
+        self, config: Mapping[str, Any], face: Any, given: ApplicationCallbacks, on_change: Callable[[], object], *,
         awaits: bool = False, connector: Connector | None = None, clock: Clock = monotonic,
         membership: MembershipFactory = membership_of,
     ) -> None:
         settings = Config(CONSUMER, given.lend_properties(config), servers_needed=False)
         self._clock, self._given = clock, weakref.ref(given)
         self.machines = machines = ConsumerMachines(
-            settings, tell, self._on_group_event, membership=membership, connector=connector, clock=clock)
+            settings, on_change, self._on_group_event, membership=membership, connector=connector, clock=clock)
         self.offsets = ConsumerOffsets(machines)
         self.rebalances = Rebalances(machines, self.offsets, awaits)
         self.callbacks, self.group = machines.callbacks, machines.group
@@ -292,6 +292,6 @@ class ConsumerEngine:
             self.machines.ready()
 
     def _abandon(self) -> None:
-        """Nobody holds the consumer any more: leave the group and close. Commits nothing, as if it had crashed."""
+        """The consumer was let go without being closed: leave the group and close. Commits nothing, as in a crash."""
         self._subscription.assign([])
         self._closing = asyncio.get_running_loop().create_task(self._end())

@@ -35,10 +35,10 @@ __all__ = ["Callback", "ConsumerMachines"]
 
 @slotted()
 class Callback:
-    """Code of the application, to run where it comes in.
+    """Code of the application, to run in its thread when it calls the consumer.
 
     Attributes:
-        rebalance: what it is told of; completed when the code has returned.
+        rebalance: the rebalance that it is for; completed when the code has returned.
     """
 
     function: Callable[..., Any]
@@ -51,7 +51,7 @@ class ConsumerMachines:
 
     Args:
         config: the checked properties.
-        tell: called when there is news.
+        on_change: called when there is something new to take or to call.
         on_group_event: takes the events of a membership that are the application's.
         membership: makes the member of the group that the properties name.
         connector: opens streams; real sockets when None.
@@ -65,11 +65,11 @@ class ConsumerMachines:
     """
 
     def __init__(
-        self, config: Config, tell: Callable[[], object], on_group_event: Callable[[Rebalance | Left], None], *,
+        self, config: Config, on_change: Callable[[], object], on_group_event: Callable[[Rebalance | Left], None], *,
         membership: MembershipFactory, connector: Connector | None, clock: Clock,
     ) -> None:
         self.config, self.clock, self.news = config, clock, 0
-        self._on_group_event, self._tell_waits = on_group_event, tell
+        self._on_group_event, self._on_change = on_group_event, on_change
         self.client = client = ClientCore(
             config, on_event=self._on_event, allow_auto_create=config["allow.auto.create.topics"],
             connector=connector, clock=clock)
@@ -96,7 +96,7 @@ class ConsumerMachines:
             subscription=self.subscription)
         if config["error_cb"] is not None:
             client.on_error = self._on_error
-        client.driver.hearers[RecordsReady] = (self.ready,)
+        client.driver.listeners[RecordsReady] = (self.ready,)
         self.closed = False
         self._reported_topics: set[str] = set()
         self._refused = False
@@ -128,10 +128,10 @@ class ConsumerMachines:
     def ready(self, _event: RecordsReady | None = None) -> None:
         """There is something new to take or to call."""
         self.news += 1
-        self._tell_waits()
+        self._on_change()
 
     def news_since(self, seen: int) -> Callable[[], bool]:
-        """Says whether there has been any since `news` was so many."""
+        """A function that returns whether `news` has grown since it was `seen`."""
         return lambda: self.news != seen
 
     def queue(self, callback: Callback) -> None:
@@ -140,11 +140,11 @@ class ConsumerMachines:
         self.ready()
 
     def notify(self, function: Callable[..., Any], *arguments: Any) -> None:
-        """The same, of code that is told of no rebalance."""
+        """Have a callback that belongs to no rebalance run when the application comes in."""
         self.queue(Callback(function, arguments))
 
-    def _tell(self, topic: str | None, partition: int, error: KafkaError) -> None:
-        self.fetcher.tell(topic, partition, error)
+    def _report(self, topic: str | None, partition: int, error: KafkaError) -> None:
+        self.fetcher.queue_error(topic, partition, error)
         self.ready()
 
     # What is read
@@ -163,15 +163,15 @@ class ConsumerMachines:
         self.wake()
 
     def _follow(self, cluster: Cluster) -> None:
-        """Give up positions in topics that were made anew, and tell."""
+        """Give up positions in topics that were made anew, and report them."""
         found = follow(self.subscription, cluster)
         if found.lost and self.group is not None:
             self.group_offsets.forget(found.lost)
-        for state, error in found.news:
+        for state, error in found.errors:
             if state is None:
                 self.client.on_error(error)
             else:
-                self._tell(state.topic, state.partition, error)
+                self._report(state.topic, state.partition, error)
 
     # Events of the machines
 
@@ -184,18 +184,18 @@ class ConsumerMachines:
             self._report_topics(event)
         elif isinstance(event, MetadataFailed):
             if not self._refused:  # once, until a broker answers again
-                self._tell(None, -1, event.error)
+                self._report(None, -1, event.error)
             self._refused = True
         elif isinstance(event, PositionFailed):
-            self._tell(event.topic, event.partition, event.error)
+            self._report(event.topic, event.partition, event.error)
         elif isinstance(event, GroupFailed):
-            self._tell(None, -1, event.error)
+            self._report(None, -1, event.error)
 
     def _on_error(self, error: KafkaError) -> None:
         self.notify(self.config["error_cb"], error)
 
     def _report_topics(self, event: MetadataChanged) -> None:
-        """Tell once about each topic that is asked for and cannot be read."""
+        """Report each topic that is asked for and cannot be read, once."""
         for name in self.subscription.names | self.subscription.topics():
             info = event.cluster.topics.get(name)
             if info is None or info.error is None:
@@ -203,4 +203,4 @@ class ConsumerMachines:
             elif name not in self._reported_topics:
                 self._reported_topics.add(name)
                 text = f"Subscribed topic not available: {info.error}"
-                self._tell(name, -1, KafkaError(info.error.code(), text))
+                self._report(name, -1, KafkaError(info.error.code(), text))

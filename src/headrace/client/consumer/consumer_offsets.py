@@ -1,7 +1,8 @@
-"""A consumer's offsets as its application knows them: positions, commits by hand and by the clock, questions.
+"""A consumer's offsets as its application knows them: positions, commits by hand and by the clock, lookups.
 
-Coroutines run on the loop's thread; `positions`, `store` and `group_member` belong to the application's. As whom a
-partition's offset is committed is decided by `machines.groups.ownership`. It must not know callbacks or rebalances.
+Coroutines run on the loop's thread; `positions`, `store` and `group_member` belong to the application's.
+`machines.groups.ownership` decides as which member a partition's offset is committed. It must not know callbacks or
+rebalances.
 
 Read next: `machines.consumer.offsets`.
 """
@@ -31,7 +32,7 @@ _NOTHING_TO_COMMIT = KafkaError(KafkaError._NO_OFFSET, "Commit failed: no new of
 
 
 class ConsumerOffsets:
-    """What an application asks and says about offsets.
+    """The application's calls about offsets.
 
     Args:
         machines: those of the consumer.
@@ -99,12 +100,12 @@ class ConsumerOffsets:
         return None
 
     def _begin_commit(self, offsets: Partitions) -> None:
-        """Commit; `on_commit` is told how it went."""
+        """Commit; `on_commit` is called with the result."""
         self._machines.group_offsets.commit(offsets, self._machines.clock() + _COMMIT_TIMEOUT_S, self._on_committed)
         self._machines.wake()
 
     async def _commit_and_wait(self, offsets: Partitions, timeout_s: float = _COMMIT_TIMEOUT_S) -> Partitions:
-        """Commit and say how it went; raises `KafkaException` when no partition was committed."""
+        """Commit and return the result; raises `KafkaException` when no partition was committed."""
         outcome: asyncio.Future[tuple[Partitions, KafkaError | None]] = self._machines.client.future()
         self._machines.group_offsets.commit(
             offsets, self._machines.clock() + timeout_s, lambda done, error: _resolve(outcome, (done, error)))
@@ -115,7 +116,7 @@ class ConsumerOffsets:
         return partitions
 
     async def commit_stored(self) -> None:
-        """Commit before partitions are given up; a failure is told to `on_commit` and stops nothing."""
+        """Commit before partitions are given up; `on_commit` gets a failure, which stops nothing."""
         if self._machines.group is None or not self._config["enable.auto.commit"]:
             return
         stored = self._subscription.to_commit()
@@ -150,7 +151,7 @@ class ConsumerOffsets:
         if on_commit is not None:
             self._machines.notify(on_commit, error, partitions)
 
-    # Questions
+    # Lookups
 
     async def committed(self, partitions: Partitions, timeout: float | None) -> Partitions:
         """What the group has for these partitions."""

@@ -101,7 +101,7 @@ class PartitionReader:
 
     def _on_event(self, event: Event) -> None:
         if isinstance(event, MetadataChanged):
-            for state, error in follow(self._subscription, event.cluster).news:
+            for state, error in follow(self._subscription, event.cluster).errors:
                 if state is not None:
                     self._failure = KafkaException(error)
             info = event.cluster.topics.get(self._range[0])
@@ -114,7 +114,7 @@ class PartitionReader:
         elif not isinstance(event, RecordsReady):
             return
         self._news += 1
-        self._waits.tell()
+        self._waits.notify()
 
     def __iter__(self) -> Iterator[FetchedRange]:
         _, _, at, end = self._range

@@ -27,7 +27,7 @@ _LEAVE_TIMEOUT_S = 5.0
 
 
 class Rebalances:
-    """What an application is told when partitions come and go.
+    """Callbacks of an application for partitions that come and go.
 
     Args:
         machines: those of the consumer.
@@ -50,7 +50,7 @@ class Rebalances:
     def on_event(self, event: Rebalance | Left) -> None:
         """A membership has something for the application (loop's thread)."""
         if isinstance(event, Rebalance):
-            function = self.callbacks.get(event.change) or _unheard
+            function = self.callbacks.get(event.change) or _no_callback
             self._machines.queue(Callback(function, (event.partitions,), event))
         elif self._left is not None and not self._left.done():
             self._left.set_result(None)
@@ -60,7 +60,7 @@ class Rebalances:
         return callback.rebalance is not None
 
     def run(self, callback: Callback) -> Steps[None]:
-        """Run a callback, and let the group go on if it was told of a rebalance."""
+        """Run a callback, and let the group go on if it was for a rebalance."""
         self.handled = False
         if callback.rebalance is not None:
             self.incremental = callback.rebalance.incremental
@@ -115,7 +115,7 @@ class Rebalances:
         return [Callback(function, (held,))]
 
     async def leave_group(self) -> None:
-        """Commit what is stored, give everything up, and say goodbye to the group."""
+        """Commit what is stored, give everything up, and leave the group."""
         machines, group = self._machines, self._machines.group
         await self._offsets.commit_stored()
         self.handled, self.incremental = True, None  # a rebalance callback may have asked for this
@@ -139,5 +139,5 @@ async def _result_of(begun: Awaitable[Any]) -> Any:
     return await begun
 
 
-def _unheard(partitions: Partitions) -> None:
+def _no_callback(partitions: Partitions) -> None:
     """Takes the place of a rebalance callback that the application did not give."""

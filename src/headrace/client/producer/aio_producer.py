@@ -70,11 +70,11 @@ class AIOProducer:
                 raise producer_closed()
             engine = ProducerEngine(self._config, self._on_change, same_thread=True)
             engine.deliveries.only_errors = False  # futures are to be resolved in any case
-            engine.deliveries.unheard = functools.partial(_on_unheard, asyncio.get_running_loop())
+            engine.deliveries.on_unretrieved = functools.partial(_on_unretrieved, asyncio.get_running_loop())
             calls = self._calls_if_started = ProducerCalls(engine, self._chain, self._waits, serves=lambda: False)
             if type(self).produce is AIOProducer.produce and self._config["on_delivery"] is None:
                 fast_path = AIOProduceFastPath(calls.intercepted.open, self._produce_one, engine.wake, _new_future,
-                                   lambda: self._run(calls.ease()))
+                                   lambda: self._run(calls.await_brokers()))
                 self.__dict__["produce"] = fast_path.produce  # saves Python's frames and a future for each record
         return self._calls_if_started
 
@@ -93,7 +93,7 @@ class AIOProducer:
             loop.call_exception_handler({"message": "a callback of a producer raised", "exception": error})
             loop.call_soon(self._on_change)
         self._changes += 1
-        self._waits.tell()
+        self._waits.notify()
 
     async def produce(
         self,
@@ -190,7 +190,7 @@ class AIOProducer:
         timestamp: ColumnRole = ...,
         partition: ColumnRole = ...,
     ) -> asyncio.Future[int]:
-        """The same for the rows of many tables, or of a stream of record batches, one after the other."""
+        """As `produce_arrow`, for the rows of many tables, or of a stream of record batches, one after the other."""
         stored: asyncio.Future[int] = asyncio.get_running_loop().create_future()
         roles = ColumnMapping(value, key, headers, timestamp, partition)
         report = RowsResult(topic, functools.partial(resolve, stored))
@@ -336,8 +336,8 @@ def _new_future() -> asyncio.Future[Message]:
     return asyncio.get_running_loop().create_future()
 
 
-def _on_unheard(loop: asyncio.AbstractEventLoop, error: KafkaError) -> None:
-    """As asyncio does when nobody asked a future for its exception."""
+def _on_unretrieved(loop: asyncio.AbstractEventLoop, error: KafkaError) -> None:
+    """Report an exception that was never retrieved, as asyncio does for a future."""
     loop.call_exception_handler({
         "message": "records were not delivered, and nobody asks what became of them",
         "exception": KafkaException(error)})

@@ -141,7 +141,7 @@ class RowsResult:
         self._stored = self._failed = 0
         self._error: KafkaError | None = None
 
-    def told(self, error: KafkaError | None, rows: int) -> None:
+    def on_rows_done(self, error: KafkaError | None, rows: int) -> None:
         """Rows are stored, or given up."""
         with self._lock:
             if error is None:
@@ -157,7 +157,7 @@ class RowsResult:
                        error)
 
     def expect(self, total: int) -> None:
-        """All rows are accepted, and so many they are."""
+        """Every row was accepted; sets their count."""
         with self._lock:
             self._total = total
             settled = self._stored + self._failed == total
@@ -165,7 +165,7 @@ class RowsResult:
             self._settle()
 
     def give_up(self) -> None:
-        """The call failed half way: nobody will ask for the rows that were accepted, so that losses are logged."""
+        """The call failed half way: no future stands for the rows that were accepted, so losses are logged."""
         with self._lock:
             self._given_up = True
         if self._failed:
@@ -182,7 +182,7 @@ class RowsResult:
 
 
 class StoredRows(Future[int]):
-    """How many rows of a call were stored. An error that nobody asks for is logged.
+    """How many rows of a call were stored. An error that is never retrieved is logged.
 
     Args:
         topic: for the log.
@@ -235,7 +235,7 @@ class RowReport(MetadataReport, IoThreadCallback):
 
     def settle(self, metadata: RecordMetadata, error: KafkaError | None) -> None:
         """Count the row."""
-        self._rows.told(error, 1)
+        self._rows.on_rows_done(error, 1)
 
 
 class RowRange:
@@ -251,10 +251,10 @@ class RowRange:
         """Rows that are still to be appended."""
         return len(self._rows) - self.done
 
-    def append_to(self, accumulator: RecordAccumulator, teller: object = None) -> int:
+    def append_to(self, accumulator: RecordAccumulator, listener: object = None) -> int:
         """Append what there is room for, after what came before; returns how many rows."""
         try:
-            appended = self._rows.append_to(accumulator, self.done, teller)
+            appended = self._rows.append_to(accumulator, self.done, listener)
         except Exception as refused:
             self.done += getattr(refused, "appended", 0)
             raise

@@ -1,7 +1,7 @@
 """`ProducerRecord` in, `RecordMetadata` out: what the faces of the producer share beyond `produce()`.
 
-`InterceptedSend` is where records come in: interceptors first, then the engine. Reports turn what became of a record
-into the call or the future that its sender waits for. It must not wait. Read next: `client.producer.producer_calls`.
+`InterceptedSend` takes records in: interceptors first, then the engine. Reports make a record's outcome the call or the
+future that its sender waits for. It must not wait. Read next: `client.producer.producer_calls`.
 """
 
 from __future__ import annotations
@@ -131,11 +131,11 @@ class InterceptedSend:
     def _produce(self, topic: str, value: Any, key: Any, partition: int, timestamp_ms: int, headers: Any,
                  callback: Deliver | None) -> None:
         arguments, record_id = self.intercept((topic, value, key, partition, timestamp_ms, headers))
-        with self.refusals(arguments, record_id):
+        with self.reporting_rejection(arguments, record_id):
             self._engine.produce(*arguments, self.reporting(callback, record_id))
 
     def intercept(self, arguments: Arguments) -> tuple[Arguments, int | None]:
-        """What the interceptors make of a record that is given to `produce()`."""
+        """A record given to `produce()` as the interceptors return it."""
         if self.chain is None:
             return arguments, None
         topic, value, key, partition, timestamp_ms, headers = arguments
@@ -144,7 +144,7 @@ class InterceptedSend:
         return arguments_of(record), record.record_id
 
     def accept(self, record: Any) -> ProducerRecord:
-        """What the interceptors make of a record that is given to `send()`.
+        """A record given to `send()` as the interceptors return it.
 
         Raises:
             TypeError: it is no record.
@@ -156,21 +156,21 @@ class InterceptedSend:
             raise error
         return record if self.chain is None else self.chain.on_send(record)
 
-    def refusals(self, arguments: Arguments, record_id: int | None) -> AbstractContextManager[None]:
-        """Tell the interceptors when a record is not accepted: when the block raises."""
-        return _NOBODY if self.chain is None else _telling(self.chain, arguments, record_id)
+    def reporting_rejection(self, arguments: Arguments, record_id: int | None) -> AbstractContextManager[None]:
+        """Report a record to the interceptors as not accepted when the block raises."""
+        return _NOBODY if self.chain is None else _reporting_rejection(self.chain, arguments, record_id)
 
     def reporting(self, callback: Deliver | None, record_id: int | None) -> Deliver | None:
-        """A callback that tells the interceptors before it calls the given one.
+        """A callback that calls the interceptors before the given one.
 
-        Records whose own callback is not to be called are acknowledged by the loop: nobody may ever poll for them.
+        Records whose own callback is not to be called are acknowledged by the loop: perhaps nothing polls for them.
         """
         if self.chain is None:
             return callback
         deliveries = self._engine.deliveries
         if callback is None or deliveries.only_errors:
-            tell = None if callback is None else lambda error, message: deliveries.add_notice(callback, error, message)
-            return _AcknowledgedAtOnce(self.chain, record_id, tell)
+            report = None if callback is None else lambda error, done: deliveries.add_notice(callback, error, done)
+            return _AcknowledgedAtOnce(self.chain, record_id, report)
         return _Acknowledged(self.chain, record_id, callback)
 
     def close(self) -> None:
@@ -183,7 +183,7 @@ _NOBODY = nullcontext()
 
 
 @contextmanager
-def _telling(chain: InterceptorChain, arguments: Arguments, record_id: int | None) -> Iterator[None]:
+def _reporting_rejection(chain: InterceptorChain, arguments: Arguments, record_id: int | None) -> Iterator[None]:
     try:
         yield
     except Exception as raised:
@@ -226,24 +226,24 @@ class _Acknowledged:
 
 
 class _AcknowledgedAtOnce(IoThreadCallback):
-    """Interceptors of a record without a callback of its own, or with one for errors only (`tell`)."""
+    """Interceptors of a record without a callback of its own, or with one for errors only (`on_error`)."""
 
-    __slots__ = ("_chain", "_record_id", "_tell")
+    __slots__ = ("_chain", "_on_error", "_record_id")
 
-    def __init__(self, chain: InterceptorChain, record_id: int | None, tell: Deliver | None) -> None:
+    def __init__(self, chain: InterceptorChain, record_id: int | None, on_error: Deliver | None) -> None:
         self._chain = chain
         self._record_id = record_id
-        self._tell = tell
+        self._on_error = on_error
 
     def __call__(self, error: KafkaError | None, message: Message | None) -> None:
         assert message is not None
         self._chain.on_acknowledgement(metadata_of(message, self._record_id), error)
-        if error is not None and self._tell is not None:
-            self._tell(error, message)
+        if error is not None and self._on_error is not None:
+            self._on_error(error, message)
 
 
 class MetadataReport:
-    """What becomes of one `ProducerRecord`: interceptors are told, then its callback is called.
+    """The report of one `ProducerRecord`: interceptors are called, then its callback.
 
     Args:
         chain: interceptors, or None.
@@ -271,11 +271,11 @@ class MetadataReport:
             self.settle(metadata, error)
 
     def settle(self, metadata: RecordMetadata, error: KafkaError | None) -> None:
-        """Everybody was told, also if the callback raised."""
+        """Runs after interceptors and callback, even if the callback raised."""
 
 
 class FutureReport(MetadataReport, IoThreadCallback):
-    """The same, called by the loop itself; then a future is resolved. What the callback raises is logged.
+    """A `MetadataReport` that the loop calls itself; then a future is resolved. What the callback raises is logged.
 
     Args:
         chain, record, callback: as above.
@@ -315,11 +315,11 @@ def _logged(callback: Callback) -> Callback:
 
 
 class LoopFutureReport(MetadataReport):
-    """The same, called where reports are served; resolves a future of the loop, which may have been cancelled.
+    """A `MetadataReport` called where reports are served; resolves a loop's future, which may have been cancelled.
 
     Args:
         chain, record, callback: as above.
-        future: of the loop. Nobody need ask it for an error that the callback was told.
+        future: of the loop. An error that the callback received need not be retrieved from it.
     """
 
     __slots__ = ("_future",)
@@ -347,36 +347,36 @@ def resolve(future: Any, result: Any, error: Exception | None) -> None:
 
 
 def _look_at(future: Any) -> None:
-    """The callback was told of the error: nobody has to ask the future as well."""
+    """The callback received the error: it need not be retrieved from the future as well."""
     if not future.cancelled():
         future.exception()
 
 
 class TopicWatch(IoThreadCallback):
-    """Hears when a topic is known, or that it cannot be used.
+    """Called when a topic becomes known or unusable.
 
     Args:
-        tell: called then, on the loop.
+        on_change: called then, on the loop.
 
     Attributes:
         error: why it cannot be used.
     """
 
-    __slots__ = ("_done", "_tell", "error")
+    __slots__ = ("_done", "_on_change", "error")
 
-    def __init__(self, tell: Callable[[], object]) -> None:
-        self._tell = tell
+    def __init__(self, on_change: Callable[[], object]) -> None:
+        self._on_change = on_change
         self._done = False
         self.error: KafkaError | None = None
 
     def is_done(self) -> bool:
-        """One of both is so."""
+        """The topic is known, or cannot be used."""
         return self._done
 
     def __call__(self, error: KafkaError | None, message: Message | None) -> None:
         """The topic is known, or cannot be used."""
         self.error, self._done = error, True
-        self._tell()
+        self._on_change()
 
 
 def batch_arguments(

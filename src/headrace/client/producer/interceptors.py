@@ -111,7 +111,7 @@ class InterceptorChain:
         return record
 
     def on_acknowledgement(self, metadata: RecordMetadata | None, error: Exception | None) -> None:
-        """Tell all interceptors what became of a record."""
+        """Call all interceptors with a record's outcome."""
         for each in self._interceptors:
             self._call(each, "on_acknowledgement", metadata, error)
 

@@ -29,12 +29,12 @@ _log = logging.getLogger("headrace")
 
 
 class EventsPollingOption(enum.Enum):
-    """Who calls the callbacks of a `KafkaAsyncProducer`."""
+    """The thread that calls the callbacks of a `KafkaAsyncProducer`."""
 
     AUTO = "auto"
     """A thread of the producer."""
     MANUAL = "manual"
-    """The application, in `poll_events()`."""
+    """The application's own, in `poll_events()`."""
 
 
 class SendOption(enum.Enum):
@@ -92,7 +92,7 @@ class KafkaSyncProducer(_KafkaProducer):
     """A producer whose `send()` waits until its record is stored.
 
     Args:
-        properties: see `headrace.config`; `linger.ms` is 0 if it is not given, for nobody else adds to the batch.
+        properties: see `headrace.config`; `linger.ms` is 0 if it is not given, for no other record joins the batch.
 
     Raises:
         ConfigError: a property is unknown, malformed or contradicts another.
@@ -126,7 +126,7 @@ class KafkaSyncProducer(_KafkaProducer):
 
 
 class KafkaAsyncProducer(_KafkaProducer):
-    """A producer whose `send()` does not wait; what became of a record is told to its callback, exactly once.
+    """A producer whose `send()` does not wait; a record's callback is called with its outcome, exactly once.
 
     Args:
         properties: see `headrace.config`.
@@ -211,7 +211,7 @@ class _Caller:
                 deliveries.serve()
             except Exception:
                 _log.exception("a callback of a KafkaAsyncProducer raised")
-            self._waits.tell()  # who waits for the callbacks
+            self._waits.notify()  # the calls that wait for the callbacks
             self._waits.wait(Wait(lambda: deliveries.pending or self._stopping))
 
     def _stop(self) -> None:
@@ -220,12 +220,12 @@ class _Caller:
         if self.is_here():
             self._deliveries.serve()
         else:
-            self._waits.tell()
+            self._waits.notify()
             self._thread.join()
 
 
 def _close_anywhere(producer: Producer) -> None:
-    """Close a producer that nobody holds any more, in another thread where waiting is not allowed."""
+    """Close a producer that was let go, in another thread where waiting is not allowed."""
     try:
         asyncio.get_running_loop()
     except RuntimeError:

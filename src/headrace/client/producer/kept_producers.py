@@ -1,6 +1,6 @@
 """Producers that stay open between uses, in processes that do many short tasks one after the other (decision 0014).
 
-Who takes one has it alone until it is given back. It must not know what the tasks are: Spark's are in
+A taken producer belongs to one task until it is given back. It must not know what the tasks are: Spark's are in
 `headrace.spark.column_writer`. Read next: `client.producer.producer`.
 """
 
@@ -27,9 +27,9 @@ _IDLE_S: Final = 60.0
 _OLD_S: Final = 300.0
 """A producer reads files of certificates and keys when it is made."""
 _FRESH_S: Final = 1.0
-"""So long what brokers said of the topics stands."""
+"""Age up to which the brokers' answer about topics is trusted."""
 _ANSWER_S: Final = 1.0
-"""Whoever waits longer for brokers does so in a new producer, which knows how to."""
+"""Longest wait for brokers here; a longer one belongs into a new producer, which knows how to wait."""
 _clock = time.monotonic
 
 Key = frozenset[tuple[str, Any]]
@@ -57,7 +57,7 @@ class _Kept:
         self.is_watched = False
 
     def is_good(self) -> bool:
-        """Whether it may be used again; asks brokers unless they said so a moment ago."""
+        """Whether it may be used again; asks brokers unless they confirmed it a moment ago."""
         if not self.engine.accumulators.is_taking:
             return False
         if _clock() - self.confirmed_at >= _FRESH_S:
@@ -74,7 +74,7 @@ class KeptProducers:
     """The producers that a process keeps.
 
     Args:
-        idle_s: seconds after which one that nobody uses is closed.
+        idle_s: seconds after which an unused one is closed.
     """
 
     def __init__(self, idle_s: float = _IDLE_S) -> None:
@@ -144,7 +144,7 @@ class KeptProducers:
                 kept.engine.abandon()
 
     def close(self) -> None:
-        """Close those that nobody uses now, and those that are given back from now on."""
+        """Close those that are not in use, and those that are given back from now on."""
         with self._lock:
             idle, self._idle, self._closed = self._idle, {}, True
         for kept in [kept for group in idle.values() for kept in group]:

@@ -23,12 +23,12 @@ def murmur2(key: bytes, partition_count: int) -> int:
 
 
 def consistent(key: bytes, partition_count: int) -> int:
-    """The same as librdkafka's default partitioner chooses it: CRC-32."""
+    """The partition of a key as librdkafka's default partitioner chooses it: CRC-32."""
     return _place("consistent", key, partition_count)
 
 
 def fnv1a(key: bytes, partition_count: int) -> int:
-    """The same as Sarama's producers, and the partitioners fnv1a and fnv1a_random, choose it."""
+    """The partition of a key as Sarama's producers, and the partitioners fnv1a and fnv1a_random, choose it."""
     return _place("fnv1a", key, partition_count)
 
 

@@ -1,6 +1,6 @@
-"""What the property `partitioner` means: the user's functions in Python, `round_robin`, and who weighs partitions.
+"""What the property `partitioner` means: the user's functions in Python, `round_robin`, and the weighing of partitions.
 
-Keys are hashed, and lots drawn, natively: see `records.hashing`. Read next: `client.producer.topics`,
+Keys are hashed, and random choices made, natively: see `records.hashing`. Read next: `client.producer.topics`,
 `machines.producer.partitioner`.
 """
 
@@ -36,7 +36,7 @@ def choice_of(partitioner: str | Callable[..., Any]) -> Choice | None:
 def balance_of(
     config: Config, accumulators: Mapping[str, RecordAccumulator], batch_queues: BatchQueues, metadata: Metadata
 ) -> list[Machine]:
-    """Who weighs a producer's partitions; nobody if its partitioner leaves no record to chance."""
+    """The load statistics that weigh a producer's partitions; None if its partitioner leaves no record to chance."""
     if not is_by_lot(config["partitioner"]):
         return []
     return [PartitionLoadStats(

@@ -65,12 +65,12 @@ class Producer:
         self._run = waits.run
         chain = InterceptorChain.of(checked)
         try:
-            self._engine = engine = waits.do(ProducerEngine, checked, waits.tell)
+            self._engine = engine = waits.do(ProducerEngine, checked, waits.notify)
         except BaseException:
             if chain is not None:
                 chain.close()
             raise
-        engine.deliveries.on_served = waits.tell
+        engine.deliveries.on_served = waits.notify
         self._calls = ProducerCalls(engine, chain, waits, serves=lambda: True)
         self._polled_for = 0  # records under way at the last `poll(0)` that had nothing to call
         self._full_at: tuple[int, int] | None = None  # what waited when `produce()` found no room
@@ -115,7 +115,7 @@ class Producer:
         self._produce(topic, value, key, partition, callback, on_delivery, timestamp, headers)
 
     def _produce_unusual(self, *arguments: Any) -> None:
-        """A record that is not simply appended; `poll()` learns when there was no room for it."""
+        """A record that is not simply appended; notes for `poll()` when there was no room for it."""
         before = self._calls.load()
         try:
             self._calls.intercepted.produce(*arguments)
@@ -143,7 +143,7 @@ class Producer:
             ClientClosedError: the producer is closed.
             KafkaException: the record was not accepted: too large, an invalid topic (`_INVALID_ARG`), one that was not
                 known in `max.block.ms` (`_UNKNOWN_TOPIC`), or a partition that it does not have. Neither the
-                callback nor a future tells of it then.
+                callback nor a future reports it then.
             TypeError: not a `ProducerRecord`, or something in it is of a wrong type.
         """
         return self._run(self._calls.send(record, callback))
@@ -231,7 +231,7 @@ class Producer:
         timestamp: ColumnRole = ...,
         partition: ColumnRole = ...,
     ) -> Future[int]:
-        """The same for the rows of many tables, or of a stream of record batches, one after the other."""
+        """As `produce_arrow`, for the rows of many tables, or of a stream of record batches, one after the other."""
         stored = StoredRows(topic)
         roles = ColumnMapping(value, key, headers, timestamp, partition)
         self._run(self._usable.produce_batches(topic, tables, roles, RowsResult(topic, stored.resolve)))
@@ -257,7 +257,7 @@ class Producer:
             if served or not under_way or under_way != self._polled_for:
                 self._polled_for = under_way
                 return served
-            timeout = _STEP_ASIDE_S  # nothing was produced since: who only waits must not keep the loop from the GIL
+            timeout = _STEP_ASIDE_S  # nothing was produced since: a mere wait must not keep the loop from the GIL
         else:
             self._check_serving("poll")
         full_at, self._full_at = self._full_at, None
@@ -430,7 +430,7 @@ class Producer:
             return True
         waited_for = engine.deliveries.in_callback() or self._waits.thread.is_here()
         if not self._closing.acquire(blocking=not waited_for):
-            return True  # by whoever is closing it
+            return True  # the thread that is closing it does the rest
         try:
             if not engine.closed:
                 self._check_thread("close")
@@ -475,7 +475,7 @@ class Producer:
 
 
 def calls_of(producer: Producer) -> ProducerCalls[ThreadWaits]:
-    """The calls behind a producer, for whoever sends through it in ways of their own."""
+    """The calls behind a producer, for modules that send through it in ways of their own."""
     return producer._calls
 
 

@@ -1,4 +1,4 @@
-"""What one calls of a producer: each rule about waiting once, as a generator that yields what it waits for.
+"""The calls of a producer: each rule about waiting once, as a generator that yields what it waits for.
 
 The faces, Spark's writer and the command line run these with `client.waits`, on a thread or on a loop (decision 0017).
 It must not know on which of the two. Read next: `client.producer.producer_engine`, which holds the machines.
@@ -46,7 +46,7 @@ __all__ = ["Backpressure", "ProducerCalls"]
 W = TypeVar("W", ThreadWaits, LoopWaits)
 _FOREVER_S = 1e8
 _SHORT_S = 0.001  # librdkafka does not sleep for less either: it counts in milliseconds
-_EASE_S = 0.05  # longest wait for brokers that records are far ahead of
+_AHEAD_WAIT_S = 0.05  # longest wait for brokers that records are far ahead of
 _REST_S, _NAP_S = 0.005, 0.001
 _OF_THE_RECORD = (KafkaError.MSG_SIZE_TOO_LARGE, KafkaError._UNKNOWN_PARTITION)
 
@@ -57,13 +57,13 @@ class ProducerCalls(Generic[W]):
     Args:
         engine: the producer's machines.
         chain: its interceptors; None for none.
-        waits: runs the calls, and is told of changes.
-        serves: says whether whoever waits calls the callbacks that are due. If not, others do.
+        waits: runs the calls, and is notified of changes.
+        serves: says whether a waiting call calls the callbacks that are due. If not, another thread does.
 
     Attributes:
-        engine: the same.
-        waits: the same.
-        serves: the same; others may take it over.
+        engine: as given.
+        waits: as given.
+        serves: as given; another server of callbacks may replace it.
         serve_last: called when nothing more will come, for the callbacks that are left.
         intercepted: where records come in: interceptors, then the engine.
         record_ids: for records that `send()` is given without one; None leaves them as they are.
@@ -103,7 +103,7 @@ class ProducerCalls(Generic[W]):
             ClientClosedError: the producer is closed.
             KafkaException: the topic cannot be used, or the brokers say that they do not have it.
         """
-        watch = TopicWatch(self.waits.tell)
+        watch = TopicWatch(self.waits.notify)
         if not self.engine.accumulators.await_topic(topic, watch):
             return True
         yield Wait(watch.is_done, until)
@@ -143,9 +143,9 @@ class ProducerCalls(Generic[W]):
 
         return Wait(happened, until)
 
-    def ease(self) -> Steps[None]:
+    def await_brokers(self) -> Steps[None]:
         """Wait a moment for brokers that the records are far ahead of."""
-        yield Wait(lambda: not self.engine.buffer_pool.is_far_ahead, time.monotonic() + _EASE_S)
+        yield Wait(lambda: not self.engine.buffer_pool.is_far_ahead, time.monotonic() + _AHEAD_WAIT_S)
 
     def append(self, arguments: Arguments, report: Deliver | None, until: float = math.inf) -> Iterable[Wait]:
         """Append a record as soon as there is room. Without a generator where there is room at once.
@@ -198,7 +198,7 @@ class ProducerCalls(Generic[W]):
                 return appended
             if time.monotonic() >= until:
                 raise still_full(engine.buffer_pool.messages, engine.config.seconds("max.block.ms"))
-            engine.relieve()
+            engine.flush_now()
             yield self.room(before, until, rows=True)
             self._serve()
 
@@ -211,23 +211,23 @@ class ProducerCalls(Generic[W]):
     def _produce_intercepted(self, arguments: Arguments, report: Deliver | None) -> Iterator[Wait]:
         intercepted = self.intercepted
         arguments, record_id = intercepted.intercept(arguments)
-        with intercepted.refusals(arguments, record_id):
+        with intercepted.reporting_rejection(arguments, record_id):
             yield from self.append(arguments, intercepted.reporting(report, record_id))
 
     def produce_reported(self, arguments: Arguments, report: Deliver) -> Steps[None]:
-        """`produce`, where what is wrong with the record itself is not raised, but told to its report."""
+        """`produce`, with errors of the record itself passed to its report instead of raised."""
         try:
             yield from self.produce(arguments, report)
             if arguments[0] not in self.engine.accumulators.all:
-                yield TURN  # else the loop would never hear of the topic
+                yield TURN  # else the loop would never process the metadata
         except KafkaException as refused:
             if refused.error not in _OF_THE_RECORD:
                 raise
             topic, value, key, partition, timestamp_ms, headers = arguments
             record = ProducerRecord(topic, value, key, partition, headers, timestamp_ms)
-            self._tell(report, record, refused.error)
+            self._report(report, record, refused.error)
 
-    def _tell(self, report: Deliver, record: ProducerRecord, error: KafkaError) -> None:
+    def _report(self, report: Deliver, record: ProducerRecord, error: KafkaError) -> None:
         self.engine.deliveries.add_notice(report, error, refused_message(record, error))
 
     def produce_batch(self, topic: str, messages: list[dict[str, Any]], partition: int, default: Deliver | None,
@@ -296,16 +296,16 @@ class ProducerCalls(Generic[W]):
         return future
 
     def send_reported(self, record: ProducerRecord, callback: Callback | None, *, waits: bool) -> Steps[None]:
-        """`KafkaAsyncProducer.send`: what is wrong with the record is told to its callback, too.
+        """`KafkaAsyncProducer.send`: errors of the record are passed to its callback, too.
 
         Args:
             record: what to send.
-            callback: told what became of it.
+            callback: called with the record's outcome.
             waits: wait for room as long as it takes; else there is room at once, or never.
         """
         accepted = self._accept(record)
         report, arguments = MetadataReport(self.intercepted.chain, accepted, callback), arguments_of(accepted)
-        with self.intercepted.refusals(arguments, accepted.record_id):
+        with self.intercepted.reporting_rejection(arguments, accepted.record_id):
             try:
                 check_record(accepted)
                 yield from self.append(arguments, report, math.inf if waits else -math.inf)
@@ -317,7 +317,7 @@ class ProducerCalls(Generic[W]):
             except ClientClosedError:
                 raise
             except KafkaException as refused:
-                self._tell(report, accepted, refused.error)
+                self._report(report, accepted, refused.error)
 
     def _accept(self, record: Any) -> ProducerRecord:
         accepted = self.intercepted.accept(record)
@@ -328,7 +328,7 @@ class ProducerCalls(Generic[W]):
     def _put(self, record: ProducerRecord, report: Deliver, *, knows_topic: bool = False) -> Steps[None]:
         """Append a record of `send()`, of a topic that is to be known first, if so wanted."""
         arguments, until = arguments_of(record), self.expiry()
-        with self.intercepted.refusals(arguments, record.record_id):
+        with self.intercepted.reporting_rejection(arguments, record.record_id):
             check_record(record)
             if knows_topic and record.topic not in self.engine.accumulators.all and self.waits.may_wait():
                 yield from self.topic_known(record.topic, until)
@@ -355,14 +355,14 @@ class ProducerCalls(Generic[W]):
         for record in records_of(feed.topic, arrays):
             accepted = self.intercepted.accept(record)
             arguments = arguments_of(accepted)
-            with self.intercepted.refusals(arguments, accepted.record_id):
+            with self.intercepted.reporting_rejection(arguments, accepted.record_id):
                 yield from self.append(arguments, RowReport(self.intercepted, accepted, feed.report), self.expiry())
             feed.accepted += 1
 
     def _rows_of(self, feed: ColumnFeed, part: RowRange) -> Steps[None]:
         while part.left:
             yield from self.append_rows(lambda: feed.append(part, self.engine.accumulators), self.expiry())
-            yield from self.ease()
+            yield from self.await_brokers()
 
     # Reports, and the end
 
@@ -400,7 +400,7 @@ class ProducerCalls(Generic[W]):
             engine.flush(False)
 
     def _is_settled(self) -> bool:
-        """Everything is delivered, and others have called all callbacks."""
+        """Everything is delivered, and all callbacks were called on other threads."""
         deliveries = self.engine.deliveries
         return not (len(self.engine) or deliveries.pending or deliveries.called_elsewhere())
 
@@ -412,8 +412,8 @@ class ProducerCalls(Generic[W]):
         """
         engine, deliveries = self.engine, self.engine.deliveries
         engine.refuse(spare_callbacks=spare_callbacks)
-        self.waits.tell()  # whoever waits for reports has nothing to wait for
-        here = int(deliveries.in_callback())  # whoever tells asks what has happened, too, and is somewhere else
+        self.waits.notify()  # a wait for reports has nothing to wait for any more
+        here = int(deliveries.in_callback())  # the notifying thread evaluates `happened` too, on another thread
         try:
             if engine.transactions is not None:
                 yield engine.transactions.leave()
@@ -433,7 +433,7 @@ class ProducerCalls(Generic[W]):
     def init_transactions(self, timeout: float) -> Steps[None]:
         """Take over the transactional id."""
         calls = self._transactions("init_transactions")
-        yield from self._hear(calls, Operation.INIT, calls.run(Operation.INIT, seconds(timeout)))
+        yield from self._await(calls, Operation.INIT, calls.run(Operation.INIT, seconds(timeout)))
 
     def begin_transaction(self) -> Steps[None]:
         """Open a transaction."""
@@ -444,7 +444,7 @@ class ProducerCalls(Generic[W]):
     ) -> Steps[None]:
         """Commit a consumer's offsets with the transaction."""
         calls = self._transactions("send_offsets_to_transaction")
-        yield from self._hear(calls, Operation.OFFSETS, calls.add_offsets(positions, group_metadata, seconds(timeout)))
+        yield from self._await(calls, Operation.OFFSETS, calls.add_offsets(positions, group_metadata, seconds(timeout)))
 
     def commit_transaction(self, timeout: float) -> Steps[None]:
         """Take no more records, deliver those that wait, then commit."""
@@ -453,13 +453,13 @@ class ProducerCalls(Generic[W]):
         if (yield from self.flush(until)):
             raise KafkaException(calls.late("commit_transaction"))
         left_s = max(until - time.monotonic(), 0.0)
-        yield from self._hear(calls, Operation.COMMIT, calls.run(Operation.COMMIT, left_s))
+        yield from self._await(calls, Operation.COMMIT, calls.run(Operation.COMMIT, left_s))
 
     def abort_transaction(self, timeout: float) -> Steps[None]:
         """Give up what was produced in the transaction."""
         calls = self._transactions("abort_transaction")
         try:
-            yield from self._hear(calls, Operation.ABORT, calls.run(Operation.ABORT, seconds(timeout)))
+            yield from self._await(calls, Operation.ABORT, calls.run(Operation.ABORT, seconds(timeout)))
         finally:
             self._serve()
 
@@ -473,25 +473,25 @@ class ProducerCalls(Generic[W]):
             raise KafkaException(not_configured(call))
         return self.engine.transactions
 
-    def _hear(self, calls: TransactionCalls, operation: Operation, work: Coroutine[Any, Any, None]) -> Steps[None]:
+    def _await(self, calls: TransactionCalls, operation: Operation, work: Coroutine[Any, Any, None]) -> Steps[None]:
         try:
             yield work
         except KafkaException:
             raise
-        except BaseException:  # a signal's, perhaps just when the end was to be heard
-            yield calls.not_heard(operation)
+        except BaseException:  # a signal's, perhaps just when the end was to be returned
+            yield calls.not_delivered(operation)
             raise
 
 
 class Backpressure:
-    """Wakes the loop. Who is far ahead of the brokers rests meanwhile: up to `_REST_S`, and four fifths of the time.
+    """Wakes the loop. A caller far ahead of the brokers is paused: up to `_REST_S`, and four fifths of the time.
 
     Memory that comes back from the brokers costs less than new memory does, and two threads less than one and a half.
 
     Args:
         wake: wakes the loop.
-        buffer_pool: knows who is far ahead.
-        on_loop: true on the loop's own thread, which never rests.
+        buffer_pool: knows whether records are far ahead.
+        on_loop: true on the loop's own thread, which is never paused.
     """
 
     def __init__(self, wake: Callable[[], None], buffer_pool: BufferPool, on_loop: Callable[[], bool]) -> None:

@@ -22,7 +22,7 @@ from headrace.buffers import BufferPool
 from headrace.client.core import ClientCore
 from headrace.client.producer.partitioning import balance_of
 from headrace.client.producer.reports import DeliveryReportQueue
-from headrace.client.producer.topics import FailedRecord, TopicAccumulators, nowhere, producer_closed
+from headrace.client.producer.topics import FailedRecord, TopicAccumulators, never, producer_closed
 from headrace.client.producer.transaction_calls import TransactionCalls
 from headrace.client.statistics import ProducerStatistics
 from headrace.config import Config
@@ -53,13 +53,13 @@ class ProducerEngine:
 
     Attributes:
         client: its machines run there.
-        wake: tells the loop that a batch became ready; for faces that append to `accumulators.open` themselves.
+        wake: wakes the loop for a batch that became ready; for faces that append to `accumulators.open` themselves.
         accumulators: accumulators by topic; its `open` is the fast way for `produce()`.
         buffer_pool: what waits, from `produce()` to the report.
         deliveries: reports to be served.
-        statistics: what the producer can say about itself.
+        statistics: the producer's figures.
         transactions: None without a `transactional.id`.
-        forked: this is a child process; whoever held a lock is not here to release it.
+        forked: this is a child process; a thread that held a lock does not exist here to release it.
     """
 
     def __init__(self, config: Config, on_change: Callable[[], None], *, same_thread: bool = False) -> None:
@@ -89,7 +89,7 @@ class ProducerEngine:
         self.statistics = ProducerStatistics(
             config, self.client.metadata, self._driver, self.deliveries.add_notice, self.deliveries.waiting,
             buffer_pool=self.buffer_pool, batch_queues=self._batch_queues)
-        self._driver.hearers[BatchDone] = (self.deliveries.add, self.statistics.on_batch)
+        self._driver.listeners[BatchDone] = (self.deliveries.add, self.statistics.on_batch)
         self._sender = self._make_sender()
         self.wake = self._driver.stirrer(self._sender) if same_thread else self._driver.waker(self._sender)
         balance = balance_of(config, self.accumulators.all, self._batch_queues, self.client.metadata)
@@ -137,14 +137,14 @@ class ProducerEngine:
             else:
                 woken = self.accumulators.append(topic, value, key, partition, timestamp_ms, headers, callback)
         except BufferFullError:
-            self.relieve()
+            self.flush_now()
             raise
         if woken:
             self.wake()
 
-    def relieve(self) -> None:
+    def flush_now(self) -> None:
         """The pool is used up: send what there is, without lingering."""
-        self._batch_queues.hurry = True
+        self._batch_queues.collect_all_once = True
         self.wake()
 
     def _want_topic(self, topic: str) -> None:
@@ -236,8 +236,8 @@ class ProducerEngine:
     def refuse(self, *, spare_callbacks: bool = False) -> None:
         """Take no more records; from callbacks still, if they are waited for. Callable from any thread."""
         self.closed = True
-        spares = self.deliveries.in_callback if spare_callbacks and self.transactions is None else nowhere
-        self.accumulators.refuse(producer_closed(), spares)
+        admits = self.deliveries.in_callback if spare_callbacks and self.transactions is None else never
+        self.accumulators.refuse(producer_closed(), admits)
 
     async def close(self) -> None:
         """Stop; what is not delivered is reported as purged."""
@@ -253,7 +253,7 @@ class ProducerEngine:
             self._sealers.shutdown(wait=False)
 
     def abandon(self) -> None:
-        """Nobody holds the producer any more: close it without waiting. On the loop."""
+        """The producer was let go without being closed: close it without waiting. On the loop."""
         self._closing = self._loop.create_task(self.close())
 
     def after_fork(self) -> None:

@@ -42,10 +42,10 @@ class IoThreadCallback:
 
 
 class ReportListener(Protocol):
-    """Hears what became of rows of columns, batch by batch; on the loop. It must not wait and must not raise."""
+    """Called with the outcome of rows of columns, batch by batch; on the loop. It must not wait and must not raise."""
 
-    def told(self, error: KafkaError | None, rows: int) -> None:
-        """So many rows are stored, or given up."""
+    def on_rows_done(self, error: KafkaError | None, rows: int) -> None:
+        """`rows` more rows are stored, or, with an error, given up."""
 
 
 class DeliveryReportQueue:
@@ -60,7 +60,7 @@ class DeliveryReportQueue:
         only_errors: drop the reports of delivered records.
         has_at_once: some callbacks are `IoThreadCallback`; to be set before the first such record is appended.
         lost: why records without a callback were not delivered, the first time that it happened; None so far.
-        unheard: told of errors that no `DeliveryFuture` was asked for; None while there are no such reports.
+        on_unretrieved: called with errors never retrieved from a `DeliveryFuture`; None while there are none such.
         on_served: called, on the thread that serves, when that made room, and when its last callback has returned.
     """
 
@@ -70,7 +70,7 @@ class DeliveryReportQueue:
         self.has_at_once = False
         self._on_change = on_change
         self.lost: KafkaError | None = None
-        self.unheard: Callable[[KafkaError], object] | None = None
+        self.on_unretrieved: Callable[[KafkaError], object] | None = None
         self.on_served: Callable[[], object] = _nothing
         self._batches: deque[tuple[BatchDone | FailedRecord, float]] = deque()
         self._runs: deque[_Run] = deque()  # the reports of a batch that are left
@@ -109,10 +109,10 @@ class DeliveryReportQueue:
         opened: Any = done.batch.open
         now = time.monotonic()
         if opened.runs is not None:
-            _tell(opened, done.error)
-        if opened.has_deliveries and self.unheard is not None:
+            _notify_listeners(opened, done.error)
+        if opened.has_deliveries and self.on_unretrieved is not None:
             opened.settle(ProduceResult(done.base_offset, done.timestamp_type, done.timestamp_ms, done.error, now,
-                                        self.unheard))
+                                        self.on_unretrieved))
         waits = opened.reports is not None and not (self.only_errors and done.error is None)
         if opened.reports is None:
             self.lost = self.lost or done.error
@@ -199,10 +199,10 @@ class DeliveryReportQueue:
                 if not self._runs:
                     self._expand(*self._batches.popleft())
                 run = self._runs[0]
-            except IndexError:  # another thread serves as well and was faster
+            except IndexError:  # another thread serves too and was faster
                 continue
             error, pairs = run
-            for call, message in pairs:  # an iterator: where it stops, whoever serves next goes on
+            for call, message in pairs:  # an iterator: where it stops, the next `serve` goes on
                 served += 1
                 call(error, message)
             try:
@@ -228,12 +228,12 @@ class DeliveryReportQueue:
 
 
 def _nothing() -> None:
-    """Where nobody waits on another thread than the one that serves."""
+    """For producers where no thread waits but the one that serves."""
 
 
-def _tell(opened: Any, error: KafkaError | None) -> None:
+def _notify_listeners(opened: Any, error: KafkaError | None) -> None:
     ends = [first for first, _ in opened.runs[1:]] + [opened.count]
-    for (first, teller), end in zip(opened.runs, ends, strict=True):
-        if teller is not None:
-            teller.told(error, end - first)
+    for (first, listener), end in zip(opened.runs, ends, strict=True):
+        if listener is not None:
+            listener.on_rows_done(error, end - first)
 

@@ -28,20 +28,20 @@ from headrace.records.message import encode_headers, encode_text
 from headrace.slotted import slotted
 from headrace.types.records import PARTITION_UA, TIMESTAMP_CREATE_TIME
 
-__all__ = ["FailedRecord", "TopicAccumulators", "nowhere", "producer_closed"]
+__all__ = ["FailedRecord", "TopicAccumulators", "never", "producer_closed"]
 
 _INT32, _INT64 = 1 << 31, 1 << 63
 _WAITING_BYTES = 512
 """What a record that is not in a batch costs beyond its bytes: the objects that keep or report it."""
 
 
-def nowhere() -> bool:
-    """False, wherever it is called."""
+def never() -> bool:
+    """False, always."""
     return False
 
 
 def producer_closed() -> ClientClosedError:
-    """To be raised by what a closed producer cannot do."""
+    """The error of a call that a closed producer cannot carry out."""
     return ClientClosedError("Producer has been closed: make a new one")
 
 
@@ -92,7 +92,7 @@ class TopicAccumulators:
         want_topic: called, in the thread of `produce()`, for each topic that is not known yet.
 
     Attributes:
-        open: accumulators by topic that take records from anybody; empty once the producer is closed, and always when a
+        open: accumulators by topic that take any caller's records; empty once the producer is closed, and always when a
             Python function chooses the partitions.
         all: accumulators by topic that may hold records.
         by_function: a Python function chooses the partitions; it must see each record.
@@ -107,12 +107,12 @@ class TopicAccumulators:
         self._waiting: dict[str, deque[_Waiting]] = {}
         self._lock = threading.Lock()
         self._refusal: KafkaException | None = None
-        self._spares = nowhere
+        self._admits = never
         self._choose = choice_of(config["partitioner"])
         self.by_function = self._choose is not None
         self._timeout_s = config.seconds("message.timeout.ms") or math.inf
         self._propagation_s = config.seconds("topic.metadata.propagation.max.ms")
-        self._missed: dict[str, float] = {}  # when brokers first said that they do not have a topic
+        self._missed: dict[str, float] = {}  # when brokers first answered that they do not have a topic
 
     def append(
         self, topic: str, value: Any, key: Any, partition: int, timestamp_ms: int, headers: Any, callback: Any
@@ -135,7 +135,7 @@ class TopicAccumulators:
         return accumulator.append(value, key, partition, timestamp_ms, headers, callback)
 
     def await_topic(self, topic: str, callback: Callable[[KafkaError | None, Message | None], Any]) -> bool:
-        """Have something called, on the loop, as soon as a topic is known, or cannot be used.
+        """Have `callback` called, on the loop, as soon as a topic is known, or cannot be used.
 
         Returns:
             False if the topic is known already; nothing is called then.
@@ -222,7 +222,7 @@ class TopicAccumulators:
         return None if end == math.inf else end
 
     def _end(self, topic: str, record: _Waiting) -> float:
-        """Brokers that cannot be asked may have the topic: only once they say that they do not, it must turn up."""
+        """When a record's wait ends. Brokers may have the topic until they answer that they do not."""
         missed_at = self._missed.get(topic)
         unknown_at = math.inf if missed_at is None else max(missed_at, record.since) + self._propagation_s
         return min(record.since + self._timeout_s, unknown_at)
@@ -233,7 +233,7 @@ class TopicAccumulators:
             queue = self._waiting[topic]
             while queue and self._end(topic, queue[0]) <= now:
                 record = queue.popleft()
-                timed_out = record.cost_bytes is not None and topic not in self._missed  # nobody could be asked
+                timed_out = record.cost_bytes is not None and topic not in self._missed  # no broker could be asked
                 waited = f"{now - record.since:.3g} s"
                 if (timed_out, waited) not in errors:  # a million records share them
                     what = "Message timed out: topic" if timed_out else "topic"
@@ -250,19 +250,19 @@ class TopicAccumulators:
         self._missed.pop(topic, None)
         return self._waiting.pop(topic)
 
-    def refuse(self, refusal: KafkaException, spares: Callable[[], bool] = nowhere) -> None:
-        """Take no more records; `append` raises this from now on, unless `spares()` where it is called."""
+    def refuse(self, refusal: KafkaException, admits: Callable[[], bool] = never) -> None:
+        """Take no more records; `append` raises `refusal` from now on, unless `admits()` is true in its thread."""
         with self._lock:
-            self._refusal, self._spares = refusal, spares
+            self._refusal, self._admits = refusal, admits
             self.open.clear()
 
     @property
     def is_taking(self) -> bool:
-        """Records are taken, from anybody."""
+        """Records are taken, from any caller."""
         return self._refusal is None
 
     def _check_taking(self) -> None:
-        if self._refusal is not None and not self._spares():
+        if self._refusal is not None and not self._admits():
             raise self._refusal
 
     def admit(self) -> None:
@@ -288,7 +288,7 @@ class TopicAccumulators:
             return [queue.popleft().failed(topic, error) for _ in range(len(queue))]
 
     def _open(self, info: TopicInfo) -> list[FailedRecord]:
-        """Move waiting records into a new accumulator, then publish it: nobody may overtake them."""
+        """Move waiting records into a new accumulator, then publish it: no later record may overtake them."""
         accumulator = RecordAccumulator(
             info.name,
             len(info.partitions),

@@ -1,8 +1,8 @@
 """The operations of a transactional producer: each becomes one that can be awaited, and awaited again.
 
-An operation that its caller gave up waiting for goes on; the same call made again waits for the same one, or hears how
-it ended meanwhile, as librdkafka documents it. All runs on the loop but where "from any thread" is said.
-It must not know what a coordinator says: `machines.producer.transactions` decides.
+An operation that its caller gave up waiting for goes on; the same call made again waits for the same one, or returns
+how it ended meanwhile, as librdkafka documents it. All runs on the loop but what is marked "from any thread".
+It must not know a coordinator's answers: `machines.producer.transactions` decides.
 Read next: `machines.producer.transactions`.
 """
 
@@ -41,18 +41,18 @@ _OUTSIDE = KafkaError(KafkaError._STATE, "a transactional producer takes records
 
 
 class OperationOutcome(asyncio.Future[None]):
-    """What becomes of an operation. It is kept until the application hears of it, whose calls may run out of time.
+    """An operation's outcome. It is kept until it is returned to the application, whose calls may run out of time.
 
     Attributes:
-        heard: a caller was told.
-        awaited: a caller waits for the end, who is to hear of it.
+        delivered: it was returned to a caller.
+        awaited: a caller waits for the end, and it will be returned to that one.
     """
 
-    heard = False
+    delivered = False
     awaited = False
 
     async def ended(self) -> None:
-        """Wait for the end. Whoever is cancelled meanwhile does not stop what it waited for."""
+        """Wait for the end. A caller that is cancelled meanwhile does not stop the operation."""
         if not self.done():
             await asyncio.wait((self,))
 
@@ -100,7 +100,7 @@ class TransactionCalls:
         return finder
 
     async def run(self, operation: Operation, timeout_s: float) -> None:
-        """Initialise, commit or abort, or go on waiting for it; hear of the end.
+        """Initialise, commit or abort, or go on waiting for it; return how it ended.
 
         Args:
             operation: any but `OFFSETS`.
@@ -109,9 +109,9 @@ class TransactionCalls:
         Raises:
             KafkaException: it failed, or this is not the time for it; the error says whether to retry, to abort, or to
                 give up (fatal). `_TIMED_OUT`: it goes on. `_PREV_IN_PROGRESS`: another thread or task waits for it.
-                `_CONFLICT`: another operation is under way, or nobody has heard of its end.
+                `_CONFLICT`: another operation is under way, or its end was not returned to any call yet.
         """
-        await self._hear(operation, self._outcome_of(operation, lambda: self._begin(operation)), timeout_s)
+        await self._wait_for(operation, self._outcome_of(operation, lambda: self._begin(operation)), timeout_s)
 
     def _begin(self, operation: Operation) -> KafkaError | None:
         error = self.machine.begin(operation)
@@ -140,15 +140,15 @@ class TransactionCalls:
         if not offsets:
             return
         asked = (member, [(tp.topic, tp.partition, tp.offset) for tp in offsets])
-        before = self._unheard(Operation.OFFSETS)
+        before = self._undelivered(Operation.OFFSETS)
         if before is not None and asked != self._asked_offsets:
             if not before.done():
                 raise KafkaException(KafkaError(KafkaError._CONFLICT, "send_offsets_to_transaction() is under way with "
                                                 "other offsets: call it again with those first"))
-            before.heard = True  # had those failed, nothing but an abort would be possible
+            before.delivered = True  # had those failed, nothing but an abort would be possible
         self._asked_offsets = asked
         outcome = self._outcome_of(Operation.OFFSETS, lambda: self.machine.add_offsets(offsets, member))
-        await self._hear(Operation.OFFSETS, outcome, timeout_s)
+        await self._wait_for(Operation.OFFSETS, outcome, timeout_s)
 
     async def begin(self) -> None:
         """Open a transaction: records are taken from now on. What became of operations before is forgotten.
@@ -171,8 +171,8 @@ class TransactionCalls:
         Raises:
             KafkaException: it cannot be committed any more.
         """
-        if self._unheard(Operation.COMMIT) is not None:
-            return  # the caller is about to hear of it
+        if self._undelivered(Operation.COMMIT) is not None:
+            return  # it is about to be returned to the caller
         if self.machine.error is not None:
             raise _raised(self.machine.error)
         if self.machine.state is TxnState.IN_TRANSACTION:
@@ -182,7 +182,7 @@ class TransactionCalls:
     def can_abort(self) -> bool:
         """True when a transaction is open and not about to be committed. From any thread."""
         may_abort = TXN_TRANSITIONS.allows(self.machine.state, Operation.ABORT.value)
-        return may_abort and self._unheard(Operation.COMMIT) is None
+        return may_abort and self._undelivered(Operation.COMMIT) is None
 
     async def leave(self) -> None:
         """The producer is about to be closed: abort what is open, so that readers need not wait for it.
@@ -192,19 +192,19 @@ class TransactionCalls:
         self._leaving = True
         under_way = Operation.COMMIT if self.machine.state is TxnState.COMMITTING else Operation.ABORT
         for operation, outcome in self._outcomes.items():
-            outcome.heard |= operation is not under_way
-        if self.can_abort or self._unheard(under_way) is not None:
+            outcome.delivered |= operation is not under_way
+        if self.can_abort or self._undelivered(under_way) is not None:
             with suppress(KafkaException, TimeoutError):
                 async with asyncio.timeout(self._timeout_s):
                     await self._outcome_of(under_way, lambda: self._begin(under_way)).ended()
         self._purge(True, True)  # what came too late for it
 
-    async def not_heard(self, operation: Operation) -> None:
-        """A caller of another thread was interrupted, and may not have heard how the operation ended."""
+    async def not_delivered(self, operation: Operation) -> None:
+        """A caller on another thread was interrupted: perhaps the operation's end was not returned to it."""
         if operation in self._outcomes:
-            self._outcomes[operation].heard = False
+            self._outcomes[operation].delivered = False
 
-    async def _hear(self, operation: Operation, outcome: OperationOutcome, timeout_s: float) -> None:
+    async def _wait_for(self, operation: Operation, outcome: OperationOutcome, timeout_s: float) -> None:
         if outcome.awaited:
             raise KafkaException(KafkaError(
                 KafkaError._PREV_IN_PROGRESS, f"{operation.value}() is under way: another thread or task waits for it"))
@@ -217,7 +217,7 @@ class TransactionCalls:
                 raise KafkaException(self.late(operation.value)) from None
         finally:
             outcome.awaited = False
-        outcome.heard = True
+        outcome.delivered = True
         outcome.result()
 
     def late(self, call: str) -> KafkaError:
@@ -232,7 +232,7 @@ class TransactionCalls:
         self._client.wake()
 
     def _outcome_of(self, operation: Operation, begin: Callable[[], KafkaError | None]) -> OperationOutcome:
-        outcome = self._unheard(operation)
+        outcome = self._undelivered(operation)
         if outcome is None:
             error = self._conflict(operation) or begin()
             if error is not None:
@@ -242,20 +242,20 @@ class TransactionCalls:
             self._client.wake()
         return outcome
 
-    def _unheard(self, operation: Operation) -> OperationOutcome | None:
-        """The operation if it is under way, or if nobody has heard of its end."""
+    def _undelivered(self, operation: Operation) -> OperationOutcome | None:
+        """The operation if it is under way, or if its end was not returned to any call yet."""
         outcome = self._outcomes.get(operation)
-        return None if outcome is None or outcome.heard else outcome
+        return None if outcome is None or outcome.delivered else outcome
 
     def _conflict(self, operation: Operation) -> KafkaError | None:
-        """Why an operation must wait: another one's end is to be heard of first.
+        """Why an operation must wait: another one's end is to be returned first.
 
         Not that of offsets: if they failed, nothing but an abort is possible anyway.
         """
         for other in (Operation.INIT, Operation.COMMIT, Operation.ABORT):
-            outcome = self._unheard(other)
+            outcome = self._undelivered(other)
             if other is not operation and outcome is not None:
-                now = "has ended meanwhile: call it again to hear how" if outcome.done() else "is under way"
+                now = "has ended meanwhile: call it again to learn how" if outcome.done() else "is under way"
                 return KafkaError(KafkaError._CONFLICT, f"{operation.value}() cannot be called now: {other.value}() "
                                   f"{now}", retriable=True)
         return None
@@ -291,6 +291,6 @@ def _raised(error: KafkaError) -> KafkaException:
 
 
 def _look_at(future: asyncio.Future[None]) -> None:
-    """The caller may have stopped waiting: an exception that nobody sees is no defect."""
+    """The caller may have stopped waiting: an exception that is never retrieved is no defect."""
     if not future.cancelled():
         future.exception()

@@ -18,7 +18,7 @@ class AdminErrorAction(Enum):
     """What to do about an error code."""
 
     MOVED = "another broker has to be asked, now or soon: ask again after a pause, with new metadata"
-    ANSWER = "that is the answer: tell it"
+    ANSWER = "that is the answer: the caller gets it"
 
 
 _K = KafkaError

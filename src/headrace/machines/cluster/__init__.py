@@ -1,1 +1,1 @@
-"""Decisions about the cluster: its metadata, coordinators, and a connection's first words."""
+"""Decisions about the cluster: its metadata, coordinators, and a connection's handshake."""

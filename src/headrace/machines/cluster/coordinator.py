@@ -1,4 +1,4 @@
-"""Which broker coordinates a group or a transactional id. Others read `node_id` and call `invalidate()` when it moved.
+"""Which broker coordinates a group or a transactional id. Read `node_id`, and call `invalidate()` when it moved.
 
 Knows no sockets. Read next: `machines.groups.classic`, which waits for `node_id`. Source: KIP-699 and KIP-932 for the
 newer forms of FindCoordinator (Java: `AbstractCoordinator`).

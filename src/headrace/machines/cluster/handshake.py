@@ -1,11 +1,11 @@
-"""What a new connection says first: ApiVersions, then SASL if there is to be any, before any other request may be sent.
+"""What a new connection sends first: ApiVersions, then SASL if it is wanted, before any other request may be sent.
 
-The broker's answer gives the version range of every API. A broker that does not know our version of ApiVersions says
-so in version 0 and is asked again; one whose answer cannot be read at all is dialled again and, for that connection,
-asked in version 0 (librdkafka's mock broker is such a one). Source: KIP-35, KIP-511 (Java:
+The broker's answer gives the version range of every API. A broker that does not know our version of ApiVersions answers
+in version 0 and is asked again; one whose answer cannot be read at all is dialled again and, for that connection,
+asked in version 0 (librdkafka's mock broker is an example). Source: KIP-35, KIP-511 (Java:
 `NetworkClient.handleApiVersionsResponse`).
 
-This module knows no sockets. Read next: `machines.cluster.sasl.exchange` for SASL, `net.connection` for who speaks.
+This module knows no sockets. Read next: `machines.cluster.sasl.exchange` for SASL, `net.connection` for the caller.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class Handshake:
 
     @property
     def session_s(self) -> float:
-        """Seconds after which the broker wants to be told again who the client is (KIP-368); 0 for never."""
+        """Seconds after which the broker requires re-authentication (KIP-368); 0 for never."""
         return self._sasl.session_s if self._sasl is not None else 0.0
 
     def renewed(self, mechanism: Mechanism) -> Handshake:
@@ -123,7 +123,7 @@ class Handshake:
 
 
 def opening_frame(say: Say, client_id: str) -> list[bytes | memoryview]:
-    """What the handshake says as it goes on the wire: a request, or a bare token behind its length."""
+    """A message of the handshake as it goes on the wire: a request, or a bare token behind its length."""
     request, version = say
     if isinstance(request, bytes):
         return [len(request).to_bytes(_LENGTH_BYTES, "big") + request]

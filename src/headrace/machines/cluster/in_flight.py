@@ -26,7 +26,7 @@ _LAST_CORRELATION_ID = 2**31 - 1
 
 
 class Caller(Protocol):
-    """Who is told how a request ended: a machine, or a one-shot call."""
+    """Receiver of a reply or error: a machine, or a one-shot call."""
 
     def on_reply(self, send: Send, reply: Struct | None, now: float) -> None:
         """The reply came."""
@@ -39,10 +39,10 @@ class Caller(Protocol):
 
 @slotted(eq=False)
 class ClientRequest:
-    """A request on its way: who sent it and until when it may wait.
+    """A request on its way: its sender, and until when it may wait.
 
     Attributes:
-        caller: told of the reply or of the error, exactly once.
+        caller: receives the reply or the error, exactly once.
         send: the request.
         deadline: monotonic seconds; a request that is not yet written fails then.
         grace_s: seconds beyond the deadline before a written request counts as lost and costs the connection. Only
@@ -70,23 +70,23 @@ class InFlightRequests:
 
     Attributes:
         in_flight: requests whose reply is awaited, oldest first.
-        unheard: requests that get no reply and whose bytes the kernel does not have yet.
+        unflushed: requests that get no reply and whose bytes the kernel does not have yet.
         unanswered: the kernel has some that get no reply.
         on_paid: called when nothing is `owed` any more.
     """
 
-    __slots__ = ("_client_id", "_next_id", "in_flight", "on_paid", "unanswered", "unheard")
+    __slots__ = ("_client_id", "_next_id", "in_flight", "on_paid", "unanswered", "unflushed")
 
     def __init__(self, client_id: str) -> None:
         self._client_id = client_id
         self._next_id = 0
         self.in_flight: deque[ClientRequest] = deque()
-        self.unheard: list[ClientRequest] = []
+        self.unflushed: list[ClientRequest] = []
         self.unanswered = False
         self.on_paid: Callable[[], None] | None = None
 
     def __len__(self) -> int:
-        return len(self.in_flight) + len(self.unheard)
+        return len(self.in_flight) + len(self.unflushed)
 
     def push(self, call: ClientRequest) -> list[bytes | memoryview]:
         """Frame a request, whose version is set, and expect its reply after those already in flight, if it gets one.
@@ -100,29 +100,29 @@ class InFlightRequests:
         send = call.send
         template = send.template
         if template is not None and send.version >= template.first_version:
-            parts = template.said.frame(send.version, self._next_id, self._client_id)
+            parts = template.request.frame(send.version, self._next_id, self._client_id)
         else:
             request = send.request if send.for_version is None else send.for_version(send.request, send.version)
             parts = encode_request(request, send.version, self._next_id, self._client_id)
         call.correlation_id = self._next_id
         self._next_id = 0 if self._next_id == _LAST_CORRELATION_ID else self._next_id + 1
-        (self.in_flight if send.expects_reply else self.unheard).append(call)
+        (self.in_flight if send.expects_reply else self.unflushed).append(call)
         return parts
 
     def sent(self) -> list[ClientRequest]:
         """Take the requests that get no reply: the kernel has the bytes of all that was written."""
-        calls, self.unheard = self.unheard, []
+        calls, self.unflushed = self.unflushed, []
         self.unanswered |= bool(calls)
         return calls
 
     @property
     def owed(self) -> bool:
-        """A reply will come to a connection that has sent what nobody acknowledges, and has sent all of it.
+        """A reply will come to a connection that has sent requests without replies, and has sent all of their bytes.
 
-        Closing it before would cost some of that: a kernel that gets bytes which nobody reads any more drops those
-        that it has not sent yet.
+        Closing it before could lose some of them: a kernel that receives bytes on a closed socket drops those that it
+        has not sent yet.
         """
-        return self.unanswered and bool(self.in_flight) and not self.unheard
+        return self.unanswered and bool(self.in_flight) and not self.unflushed
 
     def take(self, frame: bytes | bytearray | memoryview) -> tuple[ClientRequest, Struct]:
         """Match a reply with the oldest request in flight.
@@ -138,15 +138,15 @@ class InFlightRequests:
         reply: Struct | None = None
         template = send.template
         if template is not None and send.version >= template.first_version:
-            reply = template.heard.read(frame, send.version, call.correlation_id)
+            reply = template.reply.read(frame, send.version, call.correlation_id)
         if reply is None:
             reply = decode_answer(type(send.request), send.version, call.correlation_id, frame)
         self.in_flight.popleft()
         if self.on_paid is not None:
-            self._tell_if_paid()
+            self._call_if_paid()
         return call, reply
 
-    def _tell_if_paid(self) -> None:
+    def _call_if_paid(self) -> None:
         if self.on_paid is not None and not self.owed:
             self.on_paid()
 
@@ -162,9 +162,9 @@ class InFlightRequests:
         """Take all requests in flight: the connection is gone."""
         calls = list(self._all())
         self.in_flight.clear()
-        self.unheard.clear()
-        self._tell_if_paid()
+        self.unflushed.clear()
+        self._call_if_paid()
         return calls
 
     def _all(self) -> tuple[ClientRequest, ...]:
-        return (*self.in_flight, *self.unheard)
+        return (*self.in_flight, *self.unflushed)

@@ -1,10 +1,10 @@
 """What the client knows of the cluster: brokers, topics, partitions and their leaders; when to ask again.
 
-Whoever needs a topic says so with `want_topics()`; whoever finds that the picture is wrong calls `refresh()`, or gives
-the leader that a broker named in its error (`update_leader()`, KIP-951). Readers take the snapshot `cluster`, which is
-never changed, only replaced.
+A caller that needs a topic asks for it with `want_topics()`; one that finds the picture wrong calls `refresh()`, or
+passes on the leader that a broker named in its error (`update_leader()`, KIP-951). Readers take the snapshot `cluster`,
+which is never changed, only replaced.
 
-This module knows no sockets: the driver dials what `cluster.nodes` says. Read next: `net.driver`.
+This module knows no sockets: the driver dials the brokers in `cluster.nodes`. Read next: `net.driver`.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ class MetadataChanged(Event):
 class MetadataFailed(Event):
     """A broker refuses to speak to this client: it cannot authenticate, or TLS fails. It is asked again all the same.
 
-    Whoever waits for metadata should wait no longer.
+    A call that waits for metadata should wait no longer.
     """
 
     error: KafkaError
@@ -95,14 +95,14 @@ class Metadata:
         allow_auto_create: let the broker create topics that are wanted and do not exist.
         rebootstrap: when no known broker answers, try the bootstrap servers again (KIP-899).
         rebootstrap_after_s: seconds without metadata, from the first request on, after which the known brokers are
-            forgotten for the bootstrap servers, whether they failed or say nothing (KIP-1102).
+            forgotten for the bootstrap servers, whether they failed or are silent (KIP-1102).
 
     Attributes:
         cluster: the newest picture.
         updates: how often it was replaced; cheap to compare.
         last_error: why the last request for it failed; None once one was answered.
-        stirred: something was asked of it since the last `poll`, or there is news.
-        alone: False: all look at the picture.
+        stirred: something was asked of it since the last `poll`, or it has events.
+        alone: False: all machines read the picture.
     """
 
     alone = idle = False
@@ -136,7 +136,7 @@ class Metadata:
         self._in_flight: Send | None = None
         self._outdated = False  # something new was wanted while a request was in flight
         self._failures = 0
-        self._seeking_since: float | None = None  # the first request that nobody has answered well
+        self._seeking_since: float | None = None  # the first request without a good answer since
         self._unsettled = 0  # replies in a row in which a wanted topic was not usable yet
         self._events: list[Event] = []
         self.stirred = True
@@ -165,7 +165,7 @@ class Metadata:
         self._topics, self._all = set(names), every
 
     def unwant(self, names: Iterable[str]) -> None:
-        """Forget topics that nobody needs any more."""
+        """Forget topics that are not needed any more."""
         self._topics.difference_update(names)
 
     def refresh(self, now: float) -> None:
@@ -190,7 +190,7 @@ class Metadata:
         """Take over the new leader that a broker named in its error (KIP-951).
 
         Returns:
-            True when it is news; False when an epoch at least as new was known.
+            True when it was not known; False when an epoch at least as new was.
         """
         info = self.cluster.topics.get(topic)
         known = None if info is None else info.partitions.get(partition)
@@ -272,7 +272,7 @@ class Metadata:
         return self._seeking_since + self._rebootstrap_after_s
 
     def _start_again(self, now: float) -> None:
-        """Know nobody but the bootstrap servers, and wait no longer for an answer that is under way."""
+        """Know only the bootstrap servers, and wait no longer for an answer that is under way."""
         self._replace(replace(self.cluster, nodes=dict(self._bootstrap)))
         self._in_flight, self._due, self._seeking_since = None, now, None
 

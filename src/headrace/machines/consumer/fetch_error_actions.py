@@ -17,16 +17,16 @@ __all__ = ["FETCH_REACTIONS", "FetchErrorAction", "fetch_error_action"]
 class FetchErrorAction(Enum):
     """What to do about an error code."""
 
-    OUT_OF_RANGE = "no such offset: ask the leader, and if it says so, do what `auto.offset.reset` says"
-    TELL = "it may last: tell the application once, and fetch again after a pause"
-    RETRY = "a passing state: fetch again after a pause, from whoever leads then"
+    OUT_OF_RANGE = "no such offset: ask the leader, and if it confirms that, do what `auto.offset.reset` says"
+    REPORT = "it may last: report it to the application once, and fetch again after a pause"
+    RETRY = "a passing state: fetch again after a pause, from the leader of that time"
 
 
 FETCH_REACTIONS: Final[Mapping[int, FetchErrorAction]] = {
     KafkaError.OFFSET_OUT_OF_RANGE: FetchErrorAction.OUT_OF_RANGE,
-    KafkaError.TOPIC_AUTHORIZATION_FAILED: FetchErrorAction.TELL,
-    KafkaError.INVALID_MSG: FetchErrorAction.TELL,  # the leader found damage in its own log
-    KafkaError.UNKNOWN: FetchErrorAction.TELL,
+    KafkaError.TOPIC_AUTHORIZATION_FAILED: FetchErrorAction.REPORT,
+    KafkaError.INVALID_MSG: FetchErrorAction.REPORT,  # the leader found damage in its own log
+    KafkaError.UNKNOWN: FetchErrorAction.REPORT,
     KafkaError.NOT_LEADER_FOR_PARTITION: FetchErrorAction.RETRY,
     KafkaError.FENCED_LEADER_EPOCH: FetchErrorAction.RETRY,
     KafkaError.UNKNOWN_LEADER_EPOCH: FetchErrorAction.RETRY,

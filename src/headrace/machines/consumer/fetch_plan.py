@@ -1,4 +1,4 @@
-"""Whom to fetch from, and what: one request per broker, for the partitions that have room in the queue.
+"""Plans the next fetches: one request per broker, for the partitions that have room in the queue.
 
 A broker has at most one request on the wire; it names what changed since the last one
 (`machines.consumer.fetch_session`). A partition is left out while it is paused, backs off after an error, or has too
@@ -47,7 +47,7 @@ class FetchPlan:
 
     Args:
         subscription: the partitions, with their positions.
-        metadata: who leads which partition.
+        metadata: knows the partitions' leaders.
         config: a consumer's configuration.
 
     Attributes:

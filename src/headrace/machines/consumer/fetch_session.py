@@ -1,4 +1,4 @@
-"""Incremental fetch sessions (KIP-227): tell a broker only what changed since the last fetch.
+"""Incremental fetch sessions (KIP-227): send a broker only what changed since the last fetch.
 
 A broker remembers the partitions of a session; a request then names the partitions that are new or moved, and those
 to forget. This module plans one request at a time for one broker and must not know about partitions' states or time.
@@ -63,10 +63,10 @@ class FetchSession:
         self._known: dict[Key, SessionPartition] = {}
         self._uses_ids = False
         self.names: dict[int, str] = {}
-        """Topic names by the number of the id, for replies that carry ids only."""
+        """Topic names by their ids as integers, for replies that carry ids only."""
 
     def asked(self, key: Key, topic_id: UUID, fetch_offset: int, leader_epoch: int, max_bytes: int) -> SessionPartition:
-        """What to ask for a partition: the same object as last time if it is the same, so that it is not sent again."""
+        """What to ask for a partition: last time's object if nothing has changed, so that it is not sent again."""
         before = self._known.get(key)
         if (before is not None and before.fetch_offset == fetch_offset and before.topic_id is topic_id
                 and before.leader_epoch == leader_epoch and before.max_bytes == max_bytes):
@@ -74,9 +74,9 @@ class FetchSession:
         return SessionPartition(topic_id, fetch_offset, leader_epoch, max_bytes)
 
     def only_moved(self, wanted: Sequence[tuple[PartitionState, UUID, int]], max_bytes: int) -> Key | None:
-        """The only partition with another offset than last time; None if there is none, or something else has changed.
+        """The only partition whose offset has changed since last time; None if there is none, or if more has changed.
 
-        With a broker that keeps no session, the only partition that there is, wherever it is read.
+        With a broker that keeps no session: the only partition that there is, whatever its offset.
 
         Args:
             wanted: partitions, ids of their topics, epochs of their leaders.
@@ -94,7 +94,7 @@ class FetchSession:
             if before.topic_id is not topic_id:
                 if before.topic_id != topic_id:
                     return None
-                before.topic_id = topic_id  # next time they are the same
+                before.topic_id = topic_id  # so that nothing has changed next time
             if is_full or before.fetch_offset != state.fetch_offset:
                 if moved is not None:
                     return None

@@ -45,7 +45,7 @@ _READY = RecordsReady()
 
 @slotted(eq=False)
 class CompletedFetch:
-    """What one reply held for one partition: record batches, or a message that tells an error or the end.
+    """What one reply held for one partition: record batches, or a message that reports an error or the end.
 
     Attributes:
         data: whole record batches as received; the last one may be cut off.
@@ -69,7 +69,7 @@ class CompletedFetch:
 
 @slotted(eq=False)
 class _Beyond:
-    """A position out of range, which is given up when all that was fetched before it is handed out."""
+    """A position out of range. It is given up when all that was fetched before it is handed out."""
 
     state: PartitionState
     epoch: int
@@ -82,7 +82,7 @@ class Fetcher:
 
     Args:
         subscription: the partitions, with their positions.
-        metadata: who leads which partition.
+        metadata: knows the partitions' leaders.
         config: a consumer's configuration.
         on_drained: called in the application's thread when the queue has room again for a partition left out before.
 
@@ -141,8 +141,8 @@ class Fetcher:
                 self._plan.back_off(state, now)
             return
         template = send.template
-        if template is not None and reply is template.heard.reply:
-            data: PartitionData = template.heard.part
+        if template is not None and reply is template.reply.reply:
+            data: PartitionData = template.reply.part
             (topic,) = reply.responses
             state, epoch = flight.partitions[topic.topic, data.partition_index]
             if state.epoch == epoch:
@@ -162,7 +162,7 @@ class Fetcher:
                     self._on_data(state, data, send.destination, now)
 
     def on_error(self, send: Send, error: KafkaError, now: float) -> None:
-        """No reply: fetch these partitions again after a pause, from whoever leads them then."""
+        """No reply: fetch these partitions again after a pause, from their leaders of that time."""
         flight = self._plan.landed(send)
         flight.session.reset()
         self._metadata.refresh(now)
@@ -181,7 +181,7 @@ class Fetcher:
         end = data.last_stable_offset if self._read_committed else data.high_watermark
         if self._tells_eof and state.fetch_offset >= end and state.eof_offset != state.fetch_offset:
             state.eof_offset = state.fetch_offset
-            self._tell(state, KafkaError(
+            self._queue_error(state, KafkaError(
                 KafkaError._PARTITION_EOF, f"Fetch from {state.topic}[{state.partition}] reached the end of the "
                 f"partition at offset {state.fetch_offset}"))
 
@@ -196,7 +196,7 @@ class Fetcher:
             self._queue_batches(state, data, records, batches)
         if damage is not None:
             state.go("damaged")  # what lies in front of the damage stays in the queue
-            self._tell(state, _damage(damage))
+            self._queue_error(state, _damage(damage))
 
     def _queue_batches(self, state: PartitionState, data: PartitionData, records: memoryview | bytes | bytearray,
                        batches: list[BatchInfo]) -> None:
@@ -222,8 +222,8 @@ class Fetcher:
         if action is FetchErrorAction.OUT_OF_RANGE:
             self._on_out_of_range(state, data)
             return
-        if action is FetchErrorAction.TELL and state.attempts == 0:
-            self._tell(state, KafkaError(code, f"Fetch from {state.topic}[{state.partition}] at offset "
+        if action is FetchErrorAction.REPORT and state.attempts == 0:
+            self._queue_error(state, KafkaError(code, f"Fetch from {state.topic}[{state.partition}] at offset "
                                          f"{state.fetch_offset} failed: {KafkaError(code)}"))
         state.replica = -1
         self._plan.back_off(state, now)
@@ -231,7 +231,7 @@ class Fetcher:
         if leader is not None and leader.leader_id >= 0 and self._metadata.update_leader(
                 state.topic, state.partition, leader.leader_id, leader.leader_epoch, _addresses(reply)):
             state.retry_at = 0.0
-        else:  # a hint that is no news does not help either
+        else:  # a hint at the known leader does not help either
             self._metadata.refresh(now)
 
     def _on_out_of_range(self, state: PartitionState, data: PartitionData) -> None:
@@ -257,16 +257,16 @@ class Fetcher:
                 continue
             self.alone = False  # another machine looks up where to go on
             if not self._subscription.reset_by_policy(state):
-                self._tell(state, beyond.error, beyond.offset)
+                self._queue_error(state, beyond.error, beyond.offset)
 
     # The queue: from here on the application's thread
 
-    def tell(self, topic: str | None, partition: int, error: KafkaError) -> None:
+    def queue_error(self, topic: str | None, partition: int, error: KafkaError) -> None:
         """Queue an error for the application, as a message (loop's thread)."""
         state = self._subscription.get(topic or "", partition) or PartitionState(topic or "", partition)
-        self._tell(state, error)
+        self._queue_error(state, error)
 
-    def _tell(self, state: PartitionState, error: KafkaError, offset: int | None = None) -> None:
+    def _queue_error(self, state: PartitionState, error: KafkaError, offset: int | None = None) -> None:
         at = state.fetch_offset if offset is None else offset
         message = Message(
             state.topic or None, state.partition, at, error=error, timestamp=_NO_TIMESTAMP)
@@ -359,7 +359,7 @@ class Fetcher:
             self._finish(fetched)
 
     def _corrupt(self, fetched: CompletedFetch, damage: CorruptRecordError) -> Message:
-        """Tell the application and stop there: going on would lose records in silence."""
+        """Report the damage to the application and stop there: going on would lose records in silence."""
         state = fetched.state
         self._finish(fetched)
         message = Message(

@@ -1,7 +1,7 @@
 """The short way of a fetch in which one partition has moved on and all others of the session are as they were.
 
 At low rates that is each fetch (decision 0026). What stays the same from one to the next is kept with the partition,
-for as long as the session does: the request, and the bytes around its numbers and around those of the reply.
+for as long as the session lasts: the request, and the bytes around the fields that change in it and in the reply.
 
 It must not know which partitions are wanted. Read next: `wire.templates`; `machines.consumer.fetch_session`, which
 keeps it.
@@ -40,8 +40,8 @@ class LoneFetch:
         asked: the partition.
 
     Attributes:
-        request: the same, now with the partition.
-        asked: the same; its offset is to be changed before each use, and the session's epoch in `request`.
+        request: as given, now with the partition.
+        asked: as given; its offset is to be changed before each use, and the session's epoch in `request`.
         exchange: writes the request and reads the reply.
         max_version: the highest version that may be used; None for any.
     """
@@ -52,7 +52,7 @@ class LoneFetch:
         self.request, self.asked = request, asked
         self.max_version = None if topic_id.int else 12
         request.topics = [FetchTopic(topic=topic, topic_id=topic_id, partitions=[asked])]
-        # Who reads all records is told of no transactions, not even that there are none.
+        # With read_uncommitted a broker sends null for the aborted transactions, not an empty list.
         aborted: list[AbortedTransaction] | None = [] if request.isolation_level == _READ_COMMITTED else None
         data = PartitionData(partition_index=asked.partition, aborted_transactions=aborted)
         reply = FetchResponse(session_id=request.session_id, responses=[

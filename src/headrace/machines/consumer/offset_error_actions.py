@@ -1,6 +1,6 @@
 """What an error code means when offsets are asked for or committed: one table for leaders, one for coordinators.
 
-It must not know questions or time. `machines.consumer.offsets` acts on it.
+It must not know lookups or time. `machines.consumer.offsets` acts on it.
 Source: Java's `OffsetFetcherUtils` and `ConsumerCoordinator`.
 """
 
@@ -21,7 +21,7 @@ class OffsetErrorAction(Enum):
 
     MOVED = "another broker leads or coordinates: look for it, and ask again after a pause"
     RETRY = "a passing state: ask again after a pause"
-    FAIL = "asking again cannot help: tell whoever asked"
+    FAIL = "asking again cannot help: the caller gets the error"
 
 
 _K, _R = KafkaError, OffsetErrorAction
@@ -33,12 +33,12 @@ OF_LEADERS: Final[Mapping[int, OffsetErrorAction]] = {
     _K.LEADER_NOT_AVAILABLE: _R.MOVED,
     _K.REPLICA_NOT_AVAILABLE: _R.MOVED,
     _K.KAFKA_STORAGE_ERROR: _R.MOVED,
-    _K.OFFSET_NOT_AVAILABLE: _R.MOVED,  # the leader is new and has not heard from its followers (KIP-207)
+    _K.OFFSET_NOT_AVAILABLE: _R.MOVED,  # the leader is new and its followers have not fetched yet (KIP-207)
 }
 """Answers to ListOffsets."""
 
 OF_COORDINATORS: Final[Mapping[int, OffsetErrorAction]] = {
-    _K.NO_ERROR: _R.RETRY,  # an answer that leaves out what was asked
+    _K.NO_ERROR: _R.RETRY,  # the answer leaves out what was asked
     _K.NOT_COORDINATOR: _R.MOVED,
     _K.COORDINATOR_NOT_AVAILABLE: _R.MOVED,
     _K.COORDINATOR_LOAD_IN_PROGRESS: _R.RETRY,
@@ -57,5 +57,5 @@ OF_CONNECTIONS: Final[Mapping[int, OffsetErrorAction]] = {
 
 
 def offset_error_action(table: Mapping[int, OffsetErrorAction], code: int) -> OffsetErrorAction:
-    """What to do about an error code: what a table does not list is told to whoever asked."""
+    """What to do about an error code: one that a table does not list is reported to the caller."""
     return table.get(code, OffsetErrorAction.FAIL)

@@ -1,7 +1,7 @@
-"""Offsets asked for and given: what the leaders know (`OffsetLookup`) and what the group knows (`GroupOffsets`).
+"""Looks up offsets at the leaders (`OffsetLookup`), and the group's at its coordinator, and commits (`GroupOffsets`).
 
-Both serve two kinds of callers in the same way: partitions of the subscription that wait for a start, and questions
-of the application. Passing errors are retried with a growing pause until the question's deadline. This module must not
+Both serve two kinds of callers in the same way: partitions of the subscription that wait for a start, and lookups
+of the application. Passing errors are retried with a growing pause until the lookup's deadline. This module must not
 know how members join a group; `machines.groups.ownership` says as whom a partition's offset is committed.
 
 Source: Java's `OffsetFetcher` and `ConsumerCoordinator`, KIP-79, KIP-320. Read next: `machines.consumer.fetcher`.
@@ -49,18 +49,18 @@ __all__ = ["Committed", "Found", "GroupOffsets", "OffsetLookup", "PositionFailed
 _NEVER = float("inf")
 _NO_ID = UUID(int=0)
 _LAST_COMMIT_BY_NAME = 9
-"""By id, the offset of a topic that was deleted is not taken for one of another with its name."""
+"""From version 10 on topics go by id, so that a deleted topic's offset cannot fall to a new one with its name."""
 
 Found = Callable[[TopicPartition], None]
-"""Told once per partition asked for: its offset, leader epoch and metadata, or its `error`."""
+"""Called once per partition asked for: its offset, leader epoch and metadata, or its `error`."""
 
 Committed = Callable[[list[TopicPartition], KafkaError | None], None]
-"""Told once per commit: the partitions, each with its own `error`, and the error of the whole commit."""
+"""Called once per commit: the partitions, each with its own `error`, and the error of the whole commit."""
 
 
 @slotted()
 class PositionFailed(Event):
-    """A partition got no start; the application must be told, and may seek."""
+    """A partition got no start; the application gets the error, and may seek."""
 
     topic: str
     partition: int
@@ -68,7 +68,7 @@ class PositionFailed(Event):
 
 
 @slotted(eq=False)
-class _Question:
+class _Lookup:
     """One partition's offset, asked until it is found or `expires_at` is over."""
 
     topic: str
@@ -97,7 +97,7 @@ class OffsetLookup:
 
     Args:
         subscription: partitions that may wait for a start.
-        metadata: who leads which partition.
+        metadata: knows the partitions' leaders.
         isolation_level: 0 or 1; with 1 the last offset is the last stable one.
         timeout_s: seconds for one request.
         retries: how long to wait before something is asked again.
@@ -112,18 +112,18 @@ class OffsetLookup:
         self._isolation_level = isolation_level
         self._timeout_s = timeout_s
         self._retries = retries
-        self._open: list[_Question] = []
+        self._open: list[_Lookup] = []
         self._seen = -1
         self._deadline: float | None = None
         self._events: list[Event] = []
 
     def ask(self, topic: str, partition: int, timestamp: int, expires_at: float, found: Found) -> None:
         """Look up the first offset whose record is at `timestamp` (ms, or EARLIEST, LATEST) or later."""
-        self._open.append(_Question(topic, partition, timestamp, expires_at, found))
+        self._open.append(_Lookup(topic, partition, timestamp, expires_at, found))
 
     def topics(self) -> set[str]:
         """The topics that are asked about."""
-        return {question.topic for question in self._open}
+        return {lookup.topic for lookup in self._open}
 
     def poll(self, now: float) -> Iterator[Send]:
         """One request to each leader that is asked something."""
@@ -133,29 +133,29 @@ class OffsetLookup:
         if not self._open:
             self._deadline = None
             return
-        by_leader: dict[int, list[_Question]] = {}
-        in_flight = {question.key for question in self._open if question.flying}
-        for question in list(self._open):
-            if question.flying or question.not_before > now or question.key in in_flight:
-                continue  # a partition may be named once in a request: its other questions wait for the reply
-            if question.expires_at <= now:
-                self._answer(question, error=_expired(question, self._metadata.last_error))
+        by_leader: dict[int, list[_Lookup]] = {}
+        in_flight = {lookup.key for lookup in self._open if lookup.flying}
+        for lookup in list(self._open):
+            if lookup.flying or lookup.not_before > now or lookup.key in in_flight:
+                continue  # a partition may be named once in a request: its other lookups wait for the reply
+            if lookup.expires_at <= now:
+                self._answer(lookup, error=_expired(lookup, self._metadata.last_error))
                 continue
-            leader, _ = self._metadata.leader(question.topic, question.partition)
+            leader, _ = self._metadata.leader(lookup.topic, lookup.partition)
             if leader is None:
-                self._metadata.want_topics([question.topic])
+                self._metadata.want_topics([lookup.topic])
                 self._metadata.refresh(now)
-                question.back_off(now, self._retries)
+                lookup.back_off(now, self._retries)
             else:
-                question.flying = True
-                in_flight.add(question.key)
-                by_leader.setdefault(leader, []).append(question)
+                lookup.flying = True
+                in_flight.add(lookup.key)
+                by_leader.setdefault(leader, []).append(lookup)
         self._deadline = min((q.not_before for q in self._open if not q.flying and q.not_before > now), default=None)
-        for leader, questions in by_leader.items():
-            yield Send(leader, self._request(questions), self._timeout_s, context=questions)
+        for leader, lookups in by_leader.items():
+            yield Send(leader, self._request(lookups), self._timeout_s, context=lookups)
 
     def deadline(self) -> float | None:
-        """When the first question is asked again."""
+        """When the first lookup is sent again."""
         return self._deadline
 
     def events(self) -> list[Event]:
@@ -164,32 +164,32 @@ class OffsetLookup:
         return events
 
     def on_reply(self, send: Send, reply: Struct | None, now: float) -> None:
-        """Answer what was found; ask again what a stale leader could not say."""
+        """Answer what was found; ask again where a stale leader had no answer."""
         assert isinstance(reply, ListOffsetsResponse)
-        waiting = {question.key: question for question in send.context}
+        waiting = {lookup.key: lookup for lookup in send.context}
         for topic in reply.topics:
             for data in topic.partitions:
-                question = waiting.pop((topic.name, data.partition_index), None)
-                if question is None:
+                lookup = waiting.pop((topic.name, data.partition_index), None)
+                if lookup is None:
                     continue
                 if not data.error_code:
-                    self._answer(question, data.offset, data.leader_epoch)
+                    self._answer(lookup, data.offset, data.leader_epoch)
                 elif offset_error_action(OF_LEADERS, data.error_code) is OffsetErrorAction.FAIL:
-                    self._answer(question, error=KafkaError(data.error_code))
+                    self._answer(lookup, error=KafkaError(data.error_code))
                 else:
                     self._metadata.refresh(now)
-                    question.back_off(now, self._retries)
-        for question in waiting.values():
-            question.back_off(now, self._retries)
+                    lookup.back_off(now, self._retries)
+        for lookup in waiting.values():
+            lookup.back_off(now, self._retries)
 
     def on_error(self, send: Send, error: KafkaError, now: float) -> None:
-        """Ask again, from whoever leads then, unless the error will not pass."""
+        """Ask again, the leaders of that time, unless the error will not pass."""
         self._metadata.refresh(now)
-        for question in send.context:
+        for lookup in send.context:
             if offset_error_action(OF_CONNECTIONS, error.code()) is OffsetErrorAction.RETRY:
-                question.back_off(now, self._retries, error)
+                lookup.back_off(now, self._retries, error)
             else:
-                self._answer(question, error=error)
+                self._answer(lookup, error=error)
 
     def _claim(self) -> None:
         """Take up the subscription's partitions that wait for the end or the beginning of the log."""
@@ -212,21 +212,21 @@ class OffsetLookup:
 
         return found
 
-    def _request(self, questions: list[_Question]) -> ListOffsetsRequest:
+    def _request(self, lookups: list[_Lookup]) -> ListOffsetsRequest:
         topics: dict[str, ListOffsetsTopic] = {}
-        for question in questions:
-            entry = topics.setdefault(question.topic, ListOffsetsTopic(name=question.topic, partitions=[]))
-            _, epoch = self._metadata.leader(question.topic, question.partition)
+        for lookup in lookups:
+            entry = topics.setdefault(lookup.topic, ListOffsetsTopic(name=lookup.topic, partitions=[]))
+            _, epoch = self._metadata.leader(lookup.topic, lookup.partition)
             entry.partitions.append(ListOffsetsPartition(
-                partition_index=question.partition, current_leader_epoch=epoch, timestamp=question.timestamp))
+                partition_index=lookup.partition, current_leader_epoch=epoch, timestamp=lookup.timestamp))
         return ListOffsetsRequest(replica_id=-1, isolation_level=self._isolation_level, topics=list(topics.values()),
                                   timeout_ms=int(self._timeout_s * 1000))
 
-    def _answer(self, question: _Question, offset: int = OFFSET_INVALID, leader_epoch: int = -1,
+    def _answer(self, lookup: _Lookup, offset: int = OFFSET_INVALID, leader_epoch: int = -1,
                 error: KafkaError | None = None) -> None:
-        if question in self._open:
-            self._open.remove(question)
-            question.found(_answer_of(question, offset, leader_epoch, None, error))
+        if lookup in self._open:
+            self._open.remove(lookup)
+            lookup.found(_answer_of(lookup, offset, leader_epoch, None, error))
 
 
 class GroupOffsets:
@@ -253,7 +253,7 @@ class GroupOffsets:
         self._require_stable = isolation_level == 1
         self._timeout_s = timeout_s
         self._retries = retries
-        self._questions: list[_Question] = []
+        self._lookups: list[_Lookup] = []
         self._commits: list[_Commit] = []
         self._seen = -1
         self._deadline: float | None = None
@@ -261,7 +261,7 @@ class GroupOffsets:
 
     def ask(self, partitions: Iterable[TopicPartition], expires_at: float, found: Found) -> None:
         """Ask for the committed offsets; `OFFSET_INVALID` where the group has none."""
-        self._questions += [_Question(tp.topic, tp.partition, 0, expires_at, found) for tp in partitions]
+        self._lookups += [_Lookup(tp.topic, tp.partition, 0, expires_at, found) for tp in partitions]
 
     def commit(self, partitions: Iterable[TopicPartition], expires_at: float, done: Committed) -> None:
         """Commit offsets, each as the member that read its partition."""
@@ -284,18 +284,18 @@ class GroupOffsets:
         return bool(self._commits)
 
     def poll(self, now: float) -> Iterator[Send]:
-        """Commits first, in order and one at a time; then one request for all questions."""
+        """Commits first, in order and one at a time; then one request for all lookups."""
         if self._seen != self._subscription.version:
             self._seen = self._subscription.version
             self._claim()
         self._deadline = None
-        self._give_up_void()
-        if not (self._questions or self._commits):
+        self._give_up_forgotten()
+        if not (self._lookups or self._commits):
             return
         self._expire(now)
         coordinator = self._finder.node_id
         if coordinator is None:
-            self._wake_at(min([c.expires_at for c in self._commits] + [q.expires_at for q in self._questions],
+            self._wake_at(min([c.expires_at for c in self._commits] + [q.expires_at for q in self._lookups],
                               default=_NEVER))
             return
         if self._commits and not self._commits[0].flying:
@@ -308,13 +308,13 @@ class GroupOffsets:
                 by_id = all(topic.topic_id != _NO_ID for topic in request.topics)
                 yield Send(coordinator, request, self._timeout_s, max_version=None if by_id else _LAST_COMMIT_BY_NAME,
                            context=commit)
-        ready = [q for q in self._questions if not q.flying and q.not_before <= now]
-        for question in self._questions:
-            if not question.flying and question.not_before > now:
-                self._wake_at(question.not_before)
+        ready = [q for q in self._lookups if not q.flying and q.not_before <= now]
+        for lookup in self._lookups:
+            if not lookup.flying and lookup.not_before > now:
+                self._wake_at(lookup.not_before)
         if ready:
-            for question in ready:
-                question.flying = True
+            for lookup in ready:
+                lookup.flying = True
             yield Send(coordinator, self._fetch_request(ready), self._timeout_s, max_version=7, context=ready)
 
     def deadline(self) -> float | None:
@@ -327,7 +327,7 @@ class GroupOffsets:
         return events
 
     def on_reply(self, send: Send, reply: Struct | None, now: float) -> None:
-        """Answer the commit or the questions, or try again."""
+        """Answer the commit or the lookups, or try again."""
         if isinstance(reply, OffsetCommitResponse):
             assert isinstance(send.request, OffsetCommitRequest)
             self._on_committed(send.context, send.request, reply, now)
@@ -344,11 +344,11 @@ class GroupOffsets:
             else:
                 self._fail(send.context, error)
             return
-        for question in send.context:
+        for lookup in send.context:
             if offset_error_action(OF_CONNECTIONS, error.code()) is OffsetErrorAction.RETRY:
-                question.back_off(now, self._retries, error)
+                lookup.back_off(now, self._retries, error)
             else:
-                self._answer(question, error=error)
+                self._answer(lookup, error=error)
 
     def _wake_at(self, when: float) -> None:
         if when != _NEVER and (self._deadline is None or when < self._deadline):
@@ -359,8 +359,8 @@ class GroupOffsets:
             self._fail(commit, KafkaError(
                 KafkaError._TIMED_OUT, f"Commit to group {self._group_id!r} timed out: no coordinator took it; check "
                 f"that brokers are up{because(commit.last_error or self._finder.last_error)}"))
-        for question in [q for q in self._questions if q.expires_at <= now and not q.flying]:
-            self._answer(question, error=_expired(question, self._finder.last_error))
+        for lookup in [q for q in self._lookups if q.expires_at <= now and not q.flying]:
+            self._answer(lookup, error=_expired(lookup, self._finder.last_error))
 
     # Committed offsets
 
@@ -390,45 +390,45 @@ class GroupOffsets:
 
         return found
 
-    def _fetch_request(self, questions: list[_Question]) -> OffsetFetchRequest:
+    def _fetch_request(self, lookups: list[_Lookup]) -> OffsetFetchRequest:
         topics: dict[str, OffsetFetchRequestTopic] = {}
-        for question in questions:
+        for lookup in lookups:
             entry = topics.setdefault(
-                question.topic, OffsetFetchRequestTopic(name=question.topic, partition_indexes=[]))
-            if question.partition not in entry.partition_indexes:
-                entry.partition_indexes.append(question.partition)
+                lookup.topic, OffsetFetchRequestTopic(name=lookup.topic, partition_indexes=[]))
+            if lookup.partition not in entry.partition_indexes:
+                entry.partition_indexes.append(lookup.partition)
         return OffsetFetchRequest(
             group_id=self._group_id, topics=list(topics.values()), require_stable=self._require_stable)
 
-    def _on_fetched(self, questions: list[_Question], reply: OffsetFetchResponse, now: float) -> None:
+    def _on_fetched(self, lookups: list[_Lookup], reply: OffsetFetchResponse, now: float) -> None:
         if reply.error_code:
-            self._on_group_error(questions, reply.error_code, now)
+            self._on_group_error(lookups, reply.error_code, now)
             return
         found = {(t.name, p.partition_index): p for t in reply.topics for p in t.partitions}
-        for question in questions:
-            data = found.get(question.key)
+        for lookup in lookups:
+            data = found.get(lookup.key)
             if data is None or data.error_code:
-                self._on_group_error([question], data.error_code if data else KafkaError.NO_ERROR, now)
+                self._on_group_error([lookup], data.error_code if data else KafkaError.NO_ERROR, now)
             elif data.committed_offset < 0:
-                self._answer(question)
+                self._answer(lookup)
             else:
-                self._answer(question, data.committed_offset, data.committed_leader_epoch, data.metadata)
+                self._answer(lookup, data.committed_offset, data.committed_leader_epoch, data.metadata)
 
-    def _on_group_error(self, questions: list[_Question], code: int, now: float) -> None:
+    def _on_group_error(self, lookups: list[_Lookup], code: int, now: float) -> None:
         action = offset_error_action(OF_COORDINATORS, code)
         if action is OffsetErrorAction.MOVED:
             self._finder.invalidate(now)
-        for question in questions:
+        for lookup in lookups:
             if action is OffsetErrorAction.FAIL:
-                self._answer(question, error=KafkaError(code))
+                self._answer(lookup, error=KafkaError(code))
             else:
-                question.back_off(now, self._retries)
+                lookup.back_off(now, self._retries)
 
-    def _answer(self, question: _Question, offset: int = OFFSET_INVALID, leader_epoch: int = -1,
+    def _answer(self, lookup: _Lookup, offset: int = OFFSET_INVALID, leader_epoch: int = -1,
                 metadata: str | None = None, error: KafkaError | None = None) -> None:
-        if question in self._questions:
-            self._questions.remove(question)
-            question.found(_answer_of(question, offset, leader_epoch, metadata, error))
+        if lookup in self._lookups:
+            self._lookups.remove(lookup)
+            lookup.found(_answer_of(lookup, offset, leader_epoch, metadata, error))
 
     # Commits
 
@@ -477,8 +477,8 @@ class GroupOffsets:
             tp.error = error
         self._finish(commit, error)
 
-    def _give_up_void(self) -> None:
-        for commit in [commit for commit in self._commits if commit.is_void and not commit.flying]:
+    def _give_up_forgotten(self) -> None:
+        for commit in [commit for commit in self._commits if commit.all_forgotten and not commit.flying]:
             self._fail(commit, KafkaError(
                 KafkaError.UNKNOWN_TOPIC_OR_PART, f"Commit to group {self._group_id!r} failed: the topics are gone"))
 
@@ -500,7 +500,7 @@ class _Commit:
     forgotten: set[str] = field(default_factory=set)
 
     @property
-    def is_void(self) -> bool:
+    def all_forgotten(self) -> bool:
         return all(tp.topic in self.forgotten for tp in self.partitions)
 
     def back_off(self, now: float, retries: RetryPolicy, error: KafkaError | None = None) -> None:
@@ -511,7 +511,7 @@ class _Commit:
 
 
 def _all_of(count: int, partitions: list[TopicPartition], done: Committed) -> Committed:
-    """Tells once what became of so many parts of a commit."""
+    """Calls `done` once, when all `count` parts of a commit have ended, with the first error."""
     errors: list[KafkaError | None] = []
 
     def part_done(_: list[TopicPartition], error: KafkaError | None) -> None:
@@ -522,9 +522,9 @@ def _all_of(count: int, partitions: list[TopicPartition], done: Committed) -> Co
     return part_done
 
 
-def _answer_of(question: _Question, offset: int, leader_epoch: int, metadata: str | None,
+def _answer_of(lookup: _Lookup, offset: int, leader_epoch: int, metadata: str | None,
                error: KafkaError | None) -> TopicPartition:
-    tp = TopicPartition(question.topic, question.partition, offset, metadata or None,
+    tp = TopicPartition(lookup.topic, lookup.partition, offset, metadata or None,
                         None if leader_epoch < 0 else leader_epoch)
     tp.error = error
     return tp
@@ -534,10 +534,10 @@ def _copy(tp: TopicPartition) -> TopicPartition:
     return TopicPartition(tp.topic, tp.partition, tp.offset, tp.metadata, tp.leader_epoch)
 
 
-def _expired(question: _Question, last_error: KafkaError | None) -> KafkaError:
-    what = "first offset" if question.timestamp == EARLIEST else "offset"
-    why = because(question.last_error or last_error)
-    return KafkaError(KafkaError._TIMED_OUT, f"The {what} of {question.topic}[{question.partition}] was not found in "
+def _expired(lookup: _Lookup, last_error: KafkaError | None) -> KafkaError:
+    what = "first offset" if lookup.timestamp == EARLIEST else "offset"
+    why = because(lookup.last_error or last_error)
+    return KafkaError(KafkaError._TIMED_OUT, f"The {what} of {lookup.topic}[{lookup.partition}] was not found in "
                       f"time: check that the topic exists and that brokers are up{why}")
 
 

@@ -3,9 +3,9 @@
 An offset of the old one would skip records of the new one, or be out of its range. Brokers tell topics apart by their
 ids (KIP-516), so each assigned partition notes the id under which its position holds. When another one comes, the
 position is given up and "auto.offset.reset" decides, as for every position that is no more. Java and librdkafka keep
-the position. This module must not know who tells the application, or how.
+the position. This module must not know how an error reaches the application.
 
-Read next: `client.consumer.consumer_engine`, which does.
+Read next: `client.consumer.consumer_engine`, which reports it.
 """
 
 from __future__ import annotations
@@ -30,16 +30,16 @@ class Recreations:
 
     Attributes:
         lost: topics that are gone, or were made anew: offsets of theirs that are not committed yet must not be.
-        news: one error for each topic that was made anew, and one, with the partition, for each of its partitions that
-            is read no more because "auto.offset.reset" is "error".
+        errors: one error for each topic that was made anew, and one, with the partition, for each of its partitions
+            that is read no more because "auto.offset.reset" is "error".
     """
 
     lost: set[str] = field(default_factory=set)
-    news: list[tuple[PartitionState | None, KafkaError]] = field(default_factory=list)
+    errors: list[tuple[PartitionState | None, KafkaError]] = field(default_factory=list)
 
 
 def follow(subscription: Subscription, cluster: Cluster) -> Recreations:
-    """Look at the topics of the assigned partitions in a new picture, and start again in those that were made anew."""
+    """Look at the topics of the assigned partitions in new metadata, and start again in those that were made anew."""
     found = Recreations()
     for state in subscription:
         info = cluster.topics.get(state.topic)
@@ -61,10 +61,10 @@ def _start_again(
     goes_on = subscription.start_again(state)
     if state.topic not in found.lost:
         found.lost.add(state.topic)
-        found.news.append((None, KafkaError(
+        found.errors.append((None, KafkaError(
             ErrorCodes.UNKNOWN_TOPIC_ID, f'topic "{state.topic}" was deleted and made anew, with id {info.topic_id} '
             f'instead of {before}: its positions are void, "auto.offset.reset" decides where it is read from')))
     if not goes_on:
-        found.news.append((state, KafkaError(
+        found.errors.append((state, KafkaError(
             ErrorCodes._AUTO_OFFSET_RESET, f"{state.topic}[{state.partition}]: the topic was deleted and made anew, "
             'and "auto.offset.reset" is "error": seek() to an offset of the new one')))

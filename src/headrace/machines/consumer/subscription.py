@@ -42,7 +42,7 @@ class PositionPhase(Enum):
     COMMITTED = "waits for the group's committed offset"
     RESET = "waits for the first or last offset of the log"
     FETCH = "has a position and is fetched"
-    FAILED = "is not fetched: the application is told, and must seek"
+    FAILED = "is not fetched: the application gets an error, and must seek"
 
 
 _P = PositionPhase
@@ -73,7 +73,7 @@ class PartitionState:
         leader_epoch: epoch of the last batch handed out, -1 when unknown (KIP-320).
         stop_offset: not fetched from here on; None for no end.
         stored: offset for the next commit, and `committed` the last one that the group acknowledged.
-        high_watermark, log_start: as the last fetch said; -1 when unknown.
+        high_watermark, log_start: as of the last fetch; -1 when unknown.
         received_bytes, released_bytes: fetched so far and consumed so far under this epoch, one writer each; and
         received_records, released_records.
         retry_at: not fetched or looked up before this time, in monotonic seconds; `attempts` failed in a row.
@@ -128,7 +128,7 @@ class PartitionState:
 
     @property
     def queued_records(self) -> int:
-        """The same in records, by the batches' own word: those of aborted transactions count as well."""
+        """Records that were fetched and are not consumed yet, as their batches count them: aborted ones included."""
         return self.received_records - self.released_records
 
     def go(self, trigger: str) -> None:

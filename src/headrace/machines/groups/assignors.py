@@ -1,4 +1,4 @@
-"""Who gets which partition: the plans that a classic group's leader makes, and the bytes that members exchange.
+"""Which member gets which partition: the plans that a classic group's leader makes, and the bytes that they exchange.
 
 Every function here is pure: members and partition counts in, an assignment out. The bytes are those of Java's
 `ConsumerProtocol`, so that members of any client share a group. This module must not know how groups are joined.
@@ -119,7 +119,7 @@ ASSIGNORS: dict[str, Assignor] = {
 
 
 def _owners(members: Sequence[MemberSubscription], partition_counts: Mapping[str, int]) -> dict[Key, str]:
-    """Who holds what. Of two that claim one partition the newer generation is right; of the same one, neither."""
+    """The member that holds each partition. Of two that claim one the newer generation is right, of equal ones none."""
     claims: dict[Key, list[MemberSubscription]] = defaultdict(list)
     for member in members:
         for topic, partition in member.owned:

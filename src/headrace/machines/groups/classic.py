@@ -152,19 +152,19 @@ class ClassicGroup:
         self._flying = False
         self._heartbeat_flying = False
         self._next_heartbeat = 0.0
-        self._heard_at = 0.0
+        self._answered_at = 0.0
         self._deadline: float | None = None
         self._not_before = 0.0
         self._attempts = 0
         self._seen = (-1, -1)
-        self._told_late_at = _NEVER  # since when the application was away that was said to be late
+        self._reported_late_at = _NEVER  # `application_at` when the application was last reported as late
         self._events: list[Event] = []
 
     # What the client calls
 
     @property
     def identity(self) -> ConsumerGroupMetadata:
-        """Who this member is in the newest generation that it knows."""
+        """This member's id and generation, the newest that it knows."""
         return ConsumerGroupMetadata(self._group_id, self.generation, self.member_id, self.instance_id)
 
     @property
@@ -198,7 +198,7 @@ class ClassicGroup:
         elif self.state is JoinState.REVOKING:
             self._owned &= self._target
         if self._lost:
-            self._tell_lost()
+            self._report_lost()
         elif self.state is JoinState.PREPARING:
             self._go("prepared")
         elif self.state is JoinState.REVOKING:
@@ -260,7 +260,7 @@ class ClassicGroup:
     def _next_deadline(self, now: float) -> float | None:
         times = [self.application_at + self._max_poll_s] if self._is_member else []
         if self._beats:
-            times += (self._next_heartbeat, self._heard_at + self._session_timeout_s)
+            times += (self._next_heartbeat, self._answered_at + self._session_timeout_s)
         if self.state is JoinState.JOINING:
             times.append(self._not_before)
         # A time that has passed is waiting for an input: a reply, the coordinator, the metadata.
@@ -272,7 +272,7 @@ class ClassicGroup:
         return events
 
     def on_reply(self, send: Send, reply: Struct | None, now: float) -> None:
-        """Go on with the dance."""
+        """Take the next step of the round, or of the membership."""
         if isinstance(reply, HeartbeatResponse):
             self._heartbeat_flying = False
             self._on_heartbeat(reply.error_code, send, now)
@@ -288,7 +288,7 @@ class ClassicGroup:
             self._on_sync(reply, now)
 
     def on_error(self, send: Send, error: KafkaError, now: float) -> None:
-        """The coordinator did not answer: look for it again and go on where we were."""
+        """The coordinator did not answer: look for it again and go on from the present state."""
         self._finder.invalidate(now)
         if isinstance(send.request, HeartbeatRequest):
             self._heartbeat_flying = False
@@ -352,15 +352,15 @@ class ClassicGroup:
 
     def _check_application(self, now: float) -> None:
         if now - self.application_at >= self._max_poll_s:
-            if self._told_late_at == self.application_at:
+            if self._reported_late_at == self.application_at:
                 return  # it has not come back since
-            self._told_late_at = self.application_at
+            self._reported_late_at = self.application_at
             text = (f"The application did not poll for {self._max_poll_s:g} s (max.poll.interval.ms): left group "
                     f"{self._group_id!r}; poll more often, or raise the limit")
             self._events.append(GroupFailed(KafkaError(KafkaError._MAX_POLL_EXCEEDED, text)))
             self._farewell = "" if self.instance_id else self.member_id
             self._lose()
-        elif self._beats and now - self._heard_at >= self._session_timeout_s:
+        elif self._beats and now - self._answered_at >= self._session_timeout_s:
             self._lose()
 
     def _on_stable(self) -> None:
@@ -374,11 +374,11 @@ class ClassicGroup:
         """This member was dropped: its partitions may belong to others already."""
         self._forget_member()
         if self._asks_application:
-            self._lost = True  # told once the application is back from its callback
+            self._lost = True  # reported when the application is back from its callback
         else:
-            self._tell_lost()
+            self._report_lost()
 
-    def _tell_lost(self) -> None:
+    def _report_lost(self) -> None:
         self._lost = self._flying = False
         self._go("lost")
         self._ask_to_drop()
@@ -392,7 +392,7 @@ class ClassicGroup:
         self.member_id = ""
         self._round = object()
 
-    # Telling the application
+    # What the application has to do
 
     def _ask(self, change: Change, keys: Iterable[Key]) -> None:
         partitions = [TopicPartition(topic, partition) for topic, partition in sorted(keys)]
@@ -443,7 +443,7 @@ class ClassicGroup:
             self._rejoin_reason = ""
             self.member_id, self.generation = reply.member_id, reply.generation_id
             self._protocol = reply.protocol_name or ""
-            self._heard_at = now
+            self._answered_at = now
             self._go("joined")
             try:
                 if self._protocol not in self._strategies:
@@ -459,7 +459,7 @@ class ClassicGroup:
             self._plan_to_send = plan or []
 
     def _plan(self, reply: JoinGroupResponse) -> list[SyncGroupRequestAssignment]:
-        """The leader's part: who gets what."""
+        """The leader's part: the assignment of each member."""
         members = [read_member(m.member_id, m.group_instance_id, m.metadata) for m in reply.members]
         topics = frozenset[str]().union(*(member.topics for member in members))
         self._metadata.want_topics(sorted(topics))
@@ -488,7 +488,7 @@ class ClassicGroup:
             self._retry(now, error.error)
             return
         self._attempts = 0
-        self._heard_at = now
+        self._answered_at = now
         self._next_heartbeat = now + self._heartbeat_s
         self._target = target
         gone = self._owned - target
@@ -532,7 +532,7 @@ class ClassicGroup:
         self._forget_member()
         self._go("fenced")
         self._events.append(GroupFailed(KafkaError(KafkaError.FENCED_INSTANCE_ID, text, fatal=True)))
-        self._lost = False  # whatever is being told now, this comes after it
+        self._lost = False  # it is reported now, behind the callback that may be running
         self._ask_to_drop()
 
     # Staying and leaving
@@ -550,7 +550,7 @@ class ClassicGroup:
             return
         action = group_error_action(code) if code else None
         if action in (None, GroupErrorAction.REBALANCE):
-            self._heard_at = now
+            self._answered_at = now
             if action and self.state in (JoinState.STABLE, JoinState.ASSIGNING, JoinState.REVOKING):
                 self._rejoin_reason = self._rejoin_reason or "the group rebalances"
         elif action is GroupErrorAction.MOVED:

@@ -22,7 +22,7 @@ class GroupErrorAction(Enum):
     MOVED = "another broker is the coordinator: look for it, then go on"
     REBALANCE = "the group rebalances: join again"
     RETRY = "a passing state: ask again after a pause"
-    REFUSED = "only the user or an administrator can mend it: tell the application"
+    REFUSED = "only the user or an administrator can mend it: report it to the application"
 
 
 GROUP_REACTIONS: Final[Mapping[int, GroupErrorAction]] = {

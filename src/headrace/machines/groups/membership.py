@@ -1,9 +1,9 @@
 """What a consumer asks of its group, whatever kind of group that is; `machines.groups.classic` is one kind.
 
-A membership is a machine. It says what changes with `Rebalance` events and then waits for `callback_done`, because an
-application may commit or look up its own offsets first; one event is on its way at a time. The client above says when
-the application reads, and as whom offsets are committed is kept by `machines.groups.ownership`. This module must not
-know how members join, or what the application's callbacks do.
+A membership is a machine. It reports changes as `Rebalance` events and then waits for `callback_done`, because an
+application may commit or look up its own offsets first; one event is on its way at a time. The client above reports
+when the application reads; `machines.groups.ownership` keeps as which member offsets are committed. This module must
+not know how members join, or what the application's callbacks do.
 
 Read next: `machines.groups.classic`, `machines.groups.group_protocols`, which chooses the kind.
 """
@@ -41,7 +41,7 @@ class Rebalance(Event):
 
     Attributes:
         incremental: the partitions are a change to the assignment; else they are all of it.
-        generation, member_id: who this consumer is in the group while it deals with the change; -1 and "" when it was
+        generation, member_id: of this consumer in the group while it deals with the change; -1 and "" when it was
             dropped.
     """
 
@@ -54,7 +54,7 @@ class Rebalance(Event):
 
 @slotted()
 class GroupFailed(Event):
-    """The group refuses this member; the application must be told. Fatal errors end the membership."""
+    """The group refuses this member; the application gets the error. Fatal errors end the membership."""
 
     error: KafkaError
 
@@ -78,7 +78,7 @@ class Membership(Machine, Protocol):
 
     @property
     def identity(self) -> ConsumerGroupMetadata:
-        """Who this member is in the newest generation that it knows; generation -1 and "" where it is nobody."""
+        """This member's id and generation, the newest that it knows; generation -1 and "" while it is no member."""
         ...
 
     @property

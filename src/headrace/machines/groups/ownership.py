@@ -1,9 +1,9 @@
 """As which member of its group an application reads, commits and takes part in transactions.
 
-A rebalance runs in the background, but it takes effect for the application only where that comes in to read: there it
-is told (`meet`), and from there on it acts as the member of the new generation. Until then, and for partitions that
-were taken from it for good, its commits carry the identity under which it read, so that the coordinator refuses what
-would set another member's offset back. This module must not know how members join, or when callbacks run.
+A rebalance runs in the background, but it takes effect for the application only when that reads: then its callback is
+called (`meet`), and from then on it acts as the member of the new generation. Until then, and for partitions that were
+taken from it for good, its commits carry the identity under which it read, so that the coordinator refuses what would
+set another member's offset back. This module must not know how members join, or when callbacks run.
 
 Source: KIP-447, Java's `ConsumerCoordinator`. Read next: `machines.groups.membership`,
 `client.consumer.consumer_engine`.
@@ -35,7 +35,7 @@ class Ownership:
         self._former: dict[Key, ConsumerGroupMetadata] = {}
 
     def meet(self, change: Rebalance) -> None:
-        """The application is about to be told of a rebalance; what it commits meanwhile belongs to it already."""
+        """A rebalance callback is about to be called: what it commits belongs to the new generation already."""
         if change.generation >= 0:
             nobody = self._nobody
             self.member = ConsumerGroupMetadata(
@@ -46,7 +46,7 @@ class Ownership:
                 self._former.pop((tp.topic, tp.partition), None)
 
     def part(self, change: Rebalance) -> None:
-        """The application has been told: what was revoked or lost is not its own any more."""
+        """The callback has returned: what was revoked or lost is not the application's any more."""
         if change.change is not Change.ASSIGN:
             for tp in change.partitions:
                 self._former[tp.topic, tp.partition] = self.member

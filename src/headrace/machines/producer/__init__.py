@@ -1,1 +1,1 @@
-"""Decisions of a producer: batches, requests, numbers, retries, transactions."""
+"""Decisions of a producer: batches, requests, sequences, retries, transactions."""

@@ -1,11 +1,11 @@
-"""The accumulator: batches on their way from `produce()` to the sender, one queue per partition, in order.
+"""Batches on their way from `produce()` to the sender, one queue per partition, in order.
 
 `produce()` appends to a `RecordAccumulator` in the caller's thread; here, on the loop's thread, batches that are full
 or have lingered are queued. A queue keeps the order of `produce()` whatever is retried: everything else leans on that.
 
-A batch gets its wire bytes (it is *sealed*) where it is queued. Compressing them takes long, so that is left to
-whoever has threads: `unsealed` are the batches for which the sender asks it. What a batch may go through is a table,
-`BATCH_TRANSITIONS`.
+A batch gets its wire bytes (it is *sealed*) where it is queued. Compression takes long, so it is left
+to a thread: `unsealed` are the batches for which the sender asks for it. `BATCH_TRANSITIONS` is the table of what may
+happen to a batch.
 
 It must not know the wire, leaders or producer ids. Read next: `machines.producer.sender`.
 """
@@ -43,7 +43,7 @@ class SealedBatch(Protocol):
         ...
 
     def stamp(self, producer_id: int, epoch: int, base_sequence: int, transactional: bool = False) -> None:
-        """Write the idempotent producer's identity and number into the header (KIP-98)."""
+        """Write the idempotent producer's identity and the sequence into the header (KIP-98)."""
         ...
 
 
@@ -65,7 +65,7 @@ class UnsealedBatch(Protocol):
 
 
 class Buffer(Protocol):
-    """What the accumulator needs of `buffers.RecordAccumulator`."""
+    """What the queues need of `buffers.RecordAccumulator`."""
 
     def ready(self, opened_before: float | None, held: Collection[int] = ()) -> list[Any]:
         """Take out full batches, and open ones of partitions not held whose first record came by `opened_before`."""
@@ -83,7 +83,7 @@ class BatchState(Enum):
     SEALING = "is being compressed"
     QUEUED = "waits to be sent"
     IN_FLIGHT = "was sent: the answer is awaited"
-    PURGED = "was sent and reported as failed: the answer is awaited for its numbers only"
+    PURGED = "was sent and reported as failed: the answer is awaited for its sequence only"
     STORED = "is acknowledged"
     FAILED = "is given up"
     DIVIDED = "has given its place to its parts"
@@ -123,10 +123,10 @@ class ProducerBatch:
         deadline: monotonic seconds; reported as failed when it is not stored by then (KIP-91).
         sealed: the wire bytes; None before it was QUEUED.
         attempts: times it was sent.
-        sequence: number of its first record, -1 while it has none. It keeps its number through retries.
-        stamped: the wire bytes have that number; not yet those of a part, which inherits its number.
+        sequence: that of its first record, -1 while it has none. It stays the same through retries.
+        stamped: the wire bytes have that sequence; not yet those of a part, which inherits its sequence.
         maybe_stored: an earlier attempt may have been stored although no acknowledgement came.
-        void: its number follows one that was never stored, so it cannot have been stored either, whatever else is so.
+        void: its sequence follows one that was never stored, so it cannot have been stored either.
     """
 
     __slots__ = (
@@ -160,7 +160,7 @@ class PartitionQueue:
         retry_at: monotonic seconds; nothing is sent before (backoff).
         next_position: place of the next batch.
         last_offset: where the last record is that was acknowledged; -1 when that is not known.
-        partition_sequence: its numbers. Owned by `sequences`: nobody else looks into it.
+        partition_sequence: its sequences. Only `sequences` reads and writes it.
     """
 
     __slots__ = (
@@ -237,7 +237,7 @@ class BatchQueues:
         linger_s, message_timeout_s: as given.
         unsealed: CLOSED batches that are to be compressed, in order; `start_sealing` takes them.
         flushing: while it is true, batches do not linger.
-        hurry: the same, for the next time only.
+        collect_all_once: batches do not linger the next time that they are collected.
         waits: queues with batches waiting, the one that was served longest ago first.
     """
 
@@ -251,13 +251,13 @@ class BatchQueues:
     ) -> None:
         self._buffers = buffers
         self.flushing: object = False
-        self.hurry = False
+        self.collect_all_once = False
         self.linger_s, self.message_timeout_s = linger_s, message_timeout_s
         self.codec, self.level = codec, level
         self.unsealed: dict[ProducerBatch, None] = {}
         self._queues: dict[tuple[str, int], PartitionQueue] = {}
         self.waits: dict[PartitionQueue, None] = {}
-        self._held: dict[str, set[int]] = {}  # the same by topic: their open batch may grow until its turn comes
+        self._held: dict[str, set[int]] = {}  # their partitions by topic: an open batch may grow until its turn comes
 
     def collect(self, now: float, everything: bool = False) -> bool:
         """Take batches that are full, have lingered, or are flushed out of the buffers into their queues.
@@ -274,8 +274,8 @@ class BatchQueues:
         While a partition has batches waiting, its open batch stays where it is and grows: behind a slow broker,
         batches get larger instead of more.
         """
-        opened_before = math.inf if everything or self.flushing or self.hurry else now - self.linger_s
-        self.hurry = False
+        opened_before = math.inf if everything or self.flushing or self.collect_all_once else now - self.linger_s
+        self.collect_all_once = False
         found: list[tuple[str, UnsealedBatch]] = []
         for topic, buffer in list(self._buffers.items()):
             for opened in buffer.ready(opened_before, () if everything else self._held.get(topic, ())):
@@ -298,7 +298,7 @@ class BatchQueues:
             batch.state = _SEALED[batch.state]
 
     def start_sealing(self) -> list[ProducerBatch]:
-        """Take the batches that somebody has to compress from now on."""
+        """Take the batches that are to be compressed; the caller has that done."""
         taken = list(self.unsealed)
         self.unsealed.clear()
         for batch in taken:

@@ -25,7 +25,7 @@ class ErrorAction(enum.Enum):
     RETRY = "a passing state of the leader: send again after a backoff; it may have been stored"
     REJECTED = "not stored, for a passing reason: send again after a backoff"
     MOVED = "ask for metadata, then send to the new leader; it may have been stored"
-    NUMBER = "the sequence number was refused: `machines.producer.sequences` decides"
+    SEQUENCE = "the sequence number was refused: `machines.producer.sequences` decides"
     DIVIDE = "not stored as one: `split` sends it in parts, and reports what cannot be stored at all"
     FAIL = "no retry can help: report it"
     FATAL = "no record of this producer can be stored: report all and stop"
@@ -41,7 +41,7 @@ ERROR_ACTIONS: Final[Mapping[int, ErrorAction]] = {
     KafkaError.REQUEST_TIMED_OUT: ErrorAction.RETRY,
     KafkaError.UNKNOWN_TOPIC_OR_PART: ErrorAction.MOVED,
     KafkaError.LEADER_NOT_AVAILABLE: ErrorAction.MOVED,
-    KafkaError.NOT_LEADER_FOR_PARTITION: ErrorAction.MOVED,  # also told when leadership is lost after the append
+    KafkaError.NOT_LEADER_FOR_PARTITION: ErrorAction.MOVED,  # also sent when leadership is lost after the append
     KafkaError.BROKER_NOT_AVAILABLE: ErrorAction.MOVED,
     KafkaError.REPLICA_NOT_AVAILABLE: ErrorAction.MOVED,
     KafkaError.KAFKA_STORAGE_ERROR: ErrorAction.MOVED,
@@ -49,9 +49,9 @@ ERROR_ACTIONS: Final[Mapping[int, ErrorAction]] = {
     KafkaError.UNKNOWN_LEADER_EPOCH: ErrorAction.MOVED,
     KafkaError.UNKNOWN_TOPIC_ID: ErrorAction.MOVED,
     KafkaError.INCONSISTENT_TOPIC_ID: ErrorAction.MOVED,
-    KafkaError.OUT_OF_ORDER_SEQUENCE_NUMBER: ErrorAction.NUMBER,
-    KafkaError.UNKNOWN_PRODUCER_ID: ErrorAction.NUMBER,  # as unsafe as out of order (KIP-360)
-    KafkaError.INVALID_PRODUCER_EPOCH: ErrorAction.NUMBER,
+    KafkaError.OUT_OF_ORDER_SEQUENCE_NUMBER: ErrorAction.SEQUENCE,
+    KafkaError.UNKNOWN_PRODUCER_ID: ErrorAction.SEQUENCE,  # as unsafe as out of order (KIP-360)
+    KafkaError.INVALID_PRODUCER_EPOCH: ErrorAction.SEQUENCE,
     KafkaError.CONCURRENT_TRANSACTIONS: ErrorAction.REJECTED,  # the markers of the transaction before are being written
     KafkaError.MSG_SIZE_TOO_LARGE: ErrorAction.DIVIDE,
     KafkaError.RECORD_LIST_TOO_LARGE: ErrorAction.DIVIDE,
@@ -92,10 +92,10 @@ def error_action(code: int) -> ErrorAction:
 def forgotten(answer: PartitionProduceResponse, last_offset: int) -> bool:
     """Whether the broker does not know the producer because retention deleted all that it has written.
 
-    Then nothing that was acknowledged is lost, and numbers may begin again. Kafka 1.0 to 2.4 answer so (KAFKA-5793).
+    Then nothing that was acknowledged is lost, and sequences may begin again. Kafka 1.0 to 2.4 answer so (KAFKA-5793).
 
     Args:
-        answer: the refusal; it says where the log begins now.
+        answer: the refusal, which has the offset at which the log begins now.
         last_offset: the last record that was acknowledged in this partition, -1 for none.
     """
     return answer.error_code == KafkaError.UNKNOWN_PRODUCER_ID and answer.log_start_offset > last_offset
@@ -112,9 +112,9 @@ def answers_by_partition(
     Args:
         request: the `ProduceRequest`; it translates topic ids, for the answer has no names from version 13 on.
         reply: the broker's answer.
-        topic_id: knows topics' ids as they are now.
+        topic_id: gives a topic's id as it is now.
     """
-    names: dict[int, str] = {}  # by number: a UUID itself is hashed and compared in Python
+    names: dict[int, str] = {}  # by the id as an integer: a UUID is hashed and compared in Python
     anew: set[str] = set()
     for topic in request.topic_data:
         names[topic.topic_id.int] = topic.name

@@ -60,7 +60,7 @@ class BrokerLoad:
         self.throttled_until: dict[int, float] = {}
 
 
-class _Way:
+class _Lane:
     """What lone batches of one partition have in common."""
 
     __slots__ = ("data", "exchange", "leader", "max_version", "queue", "topic_id")
@@ -80,61 +80,61 @@ class LoneBatches:
     """Takes what is ready out of the buffers, and sends it at once if that is one batch with nothing in its way.
 
     Args:
-        accumulator, sequences, leaders: the sender's.
-        load: the same.
+        batch_queues, sequences, leaders: the sender's.
+        load: the sender's, which changes it too.
         acks: how many replicas have to store a batch; not 0.
         max_in_flight: requests that may be in flight to a broker.
-        request_timeout_s: seconds for a request; a batch that has less left is nothing for this.
+        request_timeout_s: seconds for a request; a batch that has less time left is queued.
     """
 
-    def __init__(self, accumulator: BatchQueues, sequences: Sequences, leaders: KnownLeaders, load: BrokerLoad, *,
+    def __init__(self, batch_queues: BatchQueues, sequences: Sequences, leaders: KnownLeaders, load: BrokerLoad, *,
                  acks: int, max_in_flight: int, request_timeout_s: float) -> None:
-        self._accumulator, self._sequences, self._leaders, self._load = accumulator, sequences, leaders, load
+        self._batch_queues, self._sequences, self._leaders, self._load = batch_queues, sequences, leaders, load
         self._acks, self._max_in_flight, self._request_timeout_s = acks, max_in_flight, request_timeout_s
-        self._ways: dict[tuple[str, int], _Way] = {}
+        self._lanes: dict[tuple[str, int], _Lane] = {}
         self._updates = -1
 
     def poll(self, now: float) -> Send | None:
-        """The request with the batch that is alone. None if there is no such batch: what was ready is queued then.
+        """The request with the batch that is alone; None if there is no such batch: then what was ready is queued.
 
         To be called while nothing waits.
         """
-        accumulator = self._accumulator
-        ready = accumulator.ready(now)
+        batch_queues = self._batch_queues
+        ready = batch_queues.ready(now)
         if len(ready) != 1:
-            accumulator.enqueue(ready)
+            batch_queues.enqueue(ready)
             return None
         topic, opened = ready[0]
-        way = self._ways.get((topic, opened.partition)) if self._updates == self._leaders.updates else None
-        queue = accumulator.queue(topic, opened.partition) if way is None else way.queue
-        batch = queue.add(opened, opened.opened_at + accumulator.message_timeout_s)
-        accumulator.seal(batch)
-        if way is None and (way := self._way(batch)) is None:
-            accumulator.has_waiting(queue)
+        lane = self._lanes.get((topic, opened.partition)) if self._updates == self._leaders.updates else None
+        queue = batch_queues.queue(topic, opened.partition) if lane is None else lane.queue
+        batch = queue.add(opened, opened.opened_at + batch_queues.message_timeout_s)
+        batch_queues.seal(batch)
+        if lane is None and (lane := self._lane(batch)) is None:
+            batch_queues.has_waiting(queue)
             return None
-        leader, load = way.leader, self._load
+        leader, load = lane.leader, self._load
         in_flight = load.requests.get(leader, 0)
         sealed = batch.sealed
         if (sealed is None or queue.in_flight or now < queue.retry_at or in_flight >= self._max_in_flight
                 or load.throttled_until.get(leader, now) > now or batch.deadline - now < self._request_timeout_s
-                or not self._sequences.assign_alone(queue, batch, way.topic_id, now)):
-            accumulator.has_waiting(queue)
+                or not self._sequences.assign_alone(queue, batch, lane.topic_id, now)):
+            batch_queues.has_waiting(queue)
             return None
         queue.take()
         load.requests[leader] = in_flight + 1
-        way.data.records = sealed.data
-        return Send(leader, way.exchange.said.request, self._request_timeout_s, way.max_version, True, [batch],
-                    produce_for_version, way.exchange)
+        lane.data.records = sealed.data
+        return Send(leader, lane.exchange.request.request, self._request_timeout_s, lane.max_version, True, [batch],
+                    produce_for_version, lane.exchange)
 
-    def _way(self, batch: ProducerBatch) -> _Way | None:
-        """The way to the leader as it is known now. None if it is not, or if the topic is not the one as before."""
+    def _lane(self, batch: ProducerBatch) -> _Lane | None:
+        """The lane to the leader as the metadata has it now. None without a leader, or for a topic made anew."""
         if self._updates != self._leaders.updates:
-            self._ways.clear()
+            self._lanes.clear()
             self._updates = self._leaders.updates
         queue = batch.queue
         leader, _ = self._leaders.leader(queue.topic, queue.partition)
         if leader is None or topic_id(queue) != self._leaders.topic_id(queue.topic):
             return None
         request, max_version = produce_request([batch], self._acks, self._request_timeout_s, None)
-        way = self._ways[queue.topic, queue.partition] = _Way(queue, leader, request, max_version)
-        return way
+        lane = self._lanes[queue.topic, queue.partition] = _Lane(queue, leader, request, max_version)
+        return lane

@@ -1,8 +1,8 @@
 """What brokers older than the batch format take: message sets instead of batches, and no compression that came later.
 
 The version of a request is only known where it is written, so `Send.for_version` calls this there. What an old format
-cannot say is an error and never left out silently: headers (the records that have them fail alone), the numbers of
-idempotence, zstd.
+cannot say is an error and never left out silently: headers (the records that have them fail alone), the sequences
+of idempotence, zstd.
 
 It must not know queues. Source: KIP-32, KIP-98, KIP-110. Read next: `records.legacy.conversion`.
 """
@@ -30,11 +30,11 @@ _NO_PRODUCER = b"\xff" * 8
 
 
 def produce_for_version(request: Request, version: int) -> Request:
-    """A produce request as it can be written in a version; the same where nothing has to be converted.
+    """A produce request as it can be written in a version; `request` itself where nothing has to be converted.
 
     Raises:
-        KafkaException: UNSUPPORTED_FOR_MESSAGE_FORMAT: some records have headers; `_UNSUPPORTED_FEATURE`: they are
-            numbered; UNSUPPORTED_COMPRESSION_TYPE: they are compressed with zstd.
+        KafkaException: UNSUPPORTED_FOR_MESSAGE_FORMAT: some records have headers; `_UNSUPPORTED_FEATURE`: they
+            have sequences; UNSUPPORTED_COMPRESSION_TYPE: they are compressed with zstd.
     """
     if version >= UNCHANGED_FROM:
         return request

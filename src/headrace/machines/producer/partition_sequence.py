@@ -1,7 +1,7 @@
-"""What `sequences` keeps for one partition: which numbers come next, and what its leader knows of this producer.
+"""What `sequences` keeps for one partition: the next sequence, and what its leader knows of this producer.
 
-Only `machines.producer.sequences` and `machines.producer.transactional_sequences` read and write it; who else needs
-something of it asks them. It must not know batches. Read next: `machines.producer.sequences`.
+Only `machines.producer.sequences` and `machines.producer.transactional_sequences` read and write it; other modules
+ask these. It must not know batches. Read next: `machines.producer.sequences`.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ __all__ = ["PartitionSequence"]
 
 
 class PartitionSequence:
-    """The numbers of one partition (KIP-98).
+    """The sequences of one partition (KIP-98).
 
     Attributes:
-        producer_id, epoch: under which its batches are numbered; -1 before the first.
-        next_sequence: number of the next record that has none yet.
+        producer_id, epoch: under which its batches have their sequences; -1 before the first.
+        next_sequence: that of the next record that has none yet.
         confirmed: the leader has stored a batch under these, so it refuses one that does not follow.
-        needs_epoch_bump: numbers cannot go on (a batch was given up): those that are numbered are resolved first, then
+        needs_epoch_bump: sequences cannot go on (a batch was given up): batches that have one are resolved first, then
             they begin at zero in the next epoch (KIP-360); in a transaction in the same one.
         topic_id: of the topic whose leader is meant; zero while it is not known.
         looked_at: monotonic seconds; when a batch was last about to be sent.

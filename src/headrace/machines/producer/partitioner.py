@@ -2,10 +2,10 @@
 
 A topic's accumulator draws a partition for each turn. This machine looks at the queues behind them, after the sender
 has taken what can be sent, and gives the accumulators the partitions' weights: the longer a queue, the less its
-partition weighs. What cannot be reached weighs nothing, nor, if so wished, what is led elsewhere than in the client's
-rack.
+partition weighs. A partition that cannot be reached weighs nothing; nor, if so configured, one led outside of the
+client's rack.
 
-It sends nothing, and moves no record that has a partition: order and sequence numbers know nothing of it. It must not
+It sends nothing, and moves no record that has a partition: order and sequences do not depend on it. It must not
 know keys. Came from: `machines.producer.batch_queue`. Read next: `buffers.record_accumulator`, which draws.
 Source: Java's `BuiltInPartitioner`, `RecordAccumulator.partitionReady`.
 """
@@ -25,23 +25,23 @@ from headrace.wire.schema import Struct
 __all__ = ["PartitionLoadStats"]
 
 _PAUSE_S = 0.005
-"""At most so often the queues are looked at."""
+"""Shortest pause between two looks at the queues."""
 _PAUSE_PER_PARTITION_S = 0.00005  # a look takes a hundredth of that for each
 _MOST_WEIGHT = 1_000
 
 
-class Drawing(Protocol):
+class WeightedBuffer(Protocol):
     """What the balance needs of `buffers.RecordAccumulator`."""
 
     sticky: int
     partition_count: int
 
     def weigh(self, weights: Sequence[int] | None) -> None:
-        """Say how likely each partition shall be drawn; None: all alike."""
+        """Set how likely each partition is to be drawn; None: all alike."""
         ...
 
 
-class Picture(Protocol):
+class LeaderView(Protocol):
     """What the balance needs of `machines.cluster.metadata`."""
 
     cluster: Cluster
@@ -53,8 +53,8 @@ class PartitionLoadStats:
 
     Args:
         accumulators: of the topics; others add to it.
-        batch_queues: whose queues are looked at.
-        metadata: who knows the leaders.
+        batch_queues: the queues that are looked at.
+        metadata: knows the leaders.
         adaptive: weigh partitions by their queues; else all alike that have a leader.
         patience_s: seconds after which the partitions of a broker that settles none of the batches that wait for it are
             not drawn any more; 0 for ever.
@@ -64,7 +64,7 @@ class PartitionLoadStats:
     alone, idle = True, False  # no other machine asks for the weights
 
     def __init__(
-        self, accumulators: Mapping[str, Drawing], batch_queues: BatchQueues, metadata: Picture, *,
+        self, accumulators: Mapping[str, WeightedBuffer], batch_queues: BatchQueues, metadata: LeaderView, *,
         adaptive: bool = True, patience_s: float = 0.0, rack: str = "",
     ) -> None:
         self._accumulators = accumulators
@@ -79,7 +79,7 @@ class PartitionLoadStats:
         self._weights: dict[str, list[int]] = {}  # of topics whose partitions are not all alike
         self._out: dict[str, set[int]] = {}  # by topic: partitions that are not to be drawn
         self._stuck: set[int] = set()
-        self._stuck_since: dict[int, float] = {}  # by broker: when it last settled something, or got something to do
+        self._stuck_since: dict[int, float] = {}  # by broker: when it last settled a batch, or first had one to settle
         self._watched: dict[PartitionQueue, int] = {}  # had batches waiting, and how many were settled by then
 
     def poll(self, now: float) -> Iterable[Send]:
@@ -102,7 +102,7 @@ class PartitionLoadStats:
         return ()
 
     def deadline(self) -> float | None:
-        """When a look is due that was put off, or a broker's time is over."""
+        """When a look that was put off is due, or a broker's time is over."""
         return self._again
 
     def _look(self, busy: list[PartitionQueue], now: float) -> None:

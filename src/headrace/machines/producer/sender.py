@@ -1,7 +1,8 @@
 """The sender: turns queued batches into produce requests, and answers into delivery reports or retries.
 
 Each poll drains the partitions whose leader has room: one batch per partition and request, as many requests in flight
-per broker as allowed. `error_actions` is the table of what each answer means, `sequences` numbers the batches.
+per broker as allowed. `error_actions` is the table of what each answer means, `sequences` gives the batches their
+sequences.
 
 Where batches are compressed, `poll` asks for that with `Seal`, and `on_sealed` takes what came of it (decision 0025).
 
@@ -70,7 +71,7 @@ class Seal(Effect):
 
 @slotted(eq=False)
 class BatchDone(Event):
-    """A batch's delivery report: said exactly once for each batch.
+    """A batch's delivery report: made exactly once for each batch.
 
     Attributes:
         error: None when it is stored.
@@ -93,7 +94,7 @@ class ProducerFailed(Event):
 
 
 class Leaders(KnownLeaders, Protocol):
-    """What the sender needs of `machines.cluster.metadata`. `last_error` is why nobody could be asked for leaders."""
+    """What the sender needs of `machines.cluster.metadata`. `last_error` is why no broker could be asked."""
 
     last_error: KafkaError | None
 
@@ -104,7 +105,7 @@ class Leaders(KnownLeaders, Protocol):
     def update_leader(
         self, topic: str, partition: int, leader_id: int, leader_epoch: int, endpoints: Iterable[NodeAddress] = ()
     ) -> bool:
-        """Take a hint about the new leader (KIP-951); True when it is news."""
+        """Take a hint about the new leader (KIP-951); True when that was not known."""
         ...
 
 
@@ -124,8 +125,8 @@ class Sender:
     """The machine of the produce path.
 
     Args:
-        accumulator, sequences: where batches wait, and who numbers them.
-        leaders: who knows the leaders.
+        batch_queues, sequences: where batches wait, and what gives them their sequences.
+        leaders: knows the leaders.
         limits: settings.
         backoff_s: seconds to wait before retry n (0, 1, ...), jitter included.
         transactions: the producer's transactions, None without a `transactional.id`.
@@ -133,7 +134,7 @@ class Sender:
 
     def __init__(
         self,
-        accumulator: BatchQueues,
+        batch_queues: BatchQueues,
         sequences: Sequences,
         leaders: Leaders,
         limits: Limits,
@@ -141,15 +142,15 @@ class Sender:
         transactions: Transactions | None = None,
     ) -> None:
         self.failed: KafkaError | None = None
-        self._accumulator, self._sequences, self._leaders = accumulator, sequences, leaders
+        self._batch_queues, self._sequences, self._leaders = batch_queues, sequences, leaders
         self._limits, self._backoff_s = limits, backoff_s
         self._transactions = transactions
         self._load = BrokerLoad()
         self._lone = None if transactions is not None or limits.acks == 0 else LoneBatches(
-            accumulator, sequences, leaders, self._load, acks=limits.acks, max_in_flight=limits.max_in_flight,
+            batch_queues, sequences, leaders, self._load, acks=limits.acks, max_in_flight=limits.max_in_flight,
             request_timeout_s=limits.request_timeout_s)
         self._polled_at = -math.inf
-        self._never_due = False  # as `deadline` said last
+        self._never_due = False  # what `deadline` returned last
         self.alone = transactions is None
         self.idle = False
         self._events: list[Event] = []
@@ -157,47 +158,47 @@ class Sender:
     def poll(self, now: float) -> Sequence[Effect]:
         """Requests to send now, and batches to compress."""
         self._polled_at = now
-        was_busy = bool(self._accumulator.waits)
+        was_busy = bool(self._batch_queues.waits)
         if was_busy or self._lone is None or self.failed is not None or self._sequences.asks:
-            self._accumulator.collect(now)
+            self._batch_queues.collect(now)
         elif (lone := self._lone.poll(now)) is not None:
             # A batch that was opened meanwhile has its own wake-up, but none for the end of its lingering.
-            self.alone, self.idle = True, self._never_due and not self._events and not self._accumulator.linger_s
+            self.alone, self.idle = True, self._never_due and not self._events and not self._batch_queues.linger_s
             return [lone]
         self.idle = False
         if (lost := self.failed or (self._transactions.lost if self._transactions is not None else None)) is not None:
             self.purge(lost, None)
             return []
         sends: list[Send] = []
-        if self._accumulator.waits:
-            for batch in self._accumulator.expired(now):
-                self._accumulator.drop(batch)
+        if self._batch_queues.waits:
+            for batch in self._batch_queues.expired(now):
+                self._batch_queues.drop(batch)
                 self._give_up(batch, self._timed_out(batch))
             sends = self._drain(now)
-        while was_busy and sends and self._accumulator.collect(now):  # what was held back behind them
+        while was_busy and sends and self._batch_queues.collect(now):  # what was held back behind them
             sends += self._drain(now)
         if self._sequences.asks:
             sends += self._sequences.poll(now)
-        self.alone = self._transactions is None and not (was_busy or self._accumulator.waits)
-        return sends if not self._accumulator.unsealed else [*self._seals(), *sends]
+        self.alone = self._transactions is None and not (was_busy or self._batch_queues.waits)
+        return sends if not self._batch_queues.unsealed else [*self._seals(), *sends]
 
     def _seals(self) -> list[Seal]:
-        queues = self._accumulator
+        queues = self._batch_queues
         return [Seal(batch, queues.codec, queues.level) for batch in queues.start_sealing()]
 
     def on_sealed(self, batch: ProducerBatch, sealed: SealedBatch) -> None:
         """A `Seal` was carried out."""
-        self._accumulator.on_sealed(batch, sealed)
+        self._batch_queues.on_sealed(batch, sealed)
 
     def on_seal_failed(self, batch: ProducerBatch, error: KafkaError) -> None:
         """A `Seal` cannot be carried out: the batch cannot be sent at all."""
         if batch.state is BatchState.SEALING:  # else it was given up meanwhile
-            self._accumulator.drop(batch)
+            self._batch_queues.drop(batch)
             self._give_up(batch, error)
 
     def deadline(self) -> float | None:
         """When to poll again although nothing happened."""
-        soonest = self._accumulator.deadline(self._polled_at)
+        soonest = self._batch_queues.deadline(self._polled_at)
         if self._sequences.asks and not self.failed:
             soonest = min(soonest, self._sequences.deadline())
         for until in self._load.throttled_until.values():
@@ -216,7 +217,7 @@ class Sender:
     def _drain(self, now: float) -> list[Send]:
         sends: list[Send] = []
         by_leader: dict[int, deque[PartitionQueue]] = {}
-        for queue in self._accumulator.busy():
+        for queue in self._batch_queues.busy():
             leader, _ = self._leaders.leader(queue.topic, queue.partition)
             if leader is None:
                 if self._next(queue, now) is not None:
@@ -250,7 +251,7 @@ class Sender:
             queue = queues.popleft()  # one without a batch to send has none for the next request either
             if batch is not None:
                 room -= batch.size_bytes
-                taken.append(self._accumulator.take(queue))
+                taken.append(self._batch_queues.take(queue))
                 self._sequences.assign_sequence(queue, batch)
                 if queue.waiting:
                     queues.append(queue)
@@ -275,10 +276,10 @@ class Sender:
         self._load.requests[send.destination] -= 1
         usual = False
         if (template := send.template) is not None:
-            template.said.part.records = None  # the memory of the batch is not kept
-            usual = reply is template.heard.reply
+            template.request.part.records = None  # the memory of the batch is not kept
+            usual = reply is template.reply.reply
         if template is not None and usual:
-            self._stored(send.context[0], template.heard.part)
+            self._stored(send.context[0], template.reply.part)
         elif isinstance(reply, ProduceResponse):
             self._on_answers(send, reply, now)
             usual = reply.throttle_time_ms == 0
@@ -287,7 +288,7 @@ class Sender:
                 self._stored(batch, None)
             return
         # All is stored and nothing waits: as after most requests that carry a record or two.
-        waits = bool(self._accumulator.waits)
+        waits = bool(self._batch_queues.waits)
         self.alone = self.alone and not waits
         self.idle = usual and self.alone and not self._sequences.asks
 
@@ -295,11 +296,11 @@ class Sender:
         if reply.throttle_time_ms > 0:
             self._load.throttled_until[send.destination] = now + reply.throttle_time_ms / 1000.0
         answers = answers_by_partition(send.request, reply, self._leaders.topic_id)
-        told = reply.node_endpoints
-        endpoints = [NodeAddress(n.node_id, n.host, n.port, n.rack) for n in told] if told else []
+        named = reply.node_endpoints
+        endpoints = [NodeAddress(n.node_id, n.host, n.port, n.rack) for n in named] if named else []
         for batch in send.context:
             answer = answers.get((batch.queue.topic, batch.queue.partition))
-            if answer is None:  # as good as none
+            if answer is None:  # counts as no answer
                 answer = PartitionProduceResponse(index=batch.queue.partition, error_code=KafkaError.REQUEST_TIMED_OUT)
             self._react(batch, answer, endpoints, now)
 
@@ -312,12 +313,12 @@ class Sender:
             return
         self._load.requests[send.destination] -= 1
         if send.template is not None:
-            send.template.said.part.records = None
+            send.template.request.part.records = None
         self._leaders.refresh(now)
         for batch in send.context:
-            self._accumulator.settle(batch)
+            self._batch_queues.settle(batch)
             if error.code() in HOPELESS:
-                for part, why in without_headers(batch, error, self._accumulator, now):
+                for part, why in without_headers(batch, error, self._batch_queues, now):
                     self._give_up(part, why)
             else:
                 self._retry(batch, error, now, maybe_stored=error.maybe_applied)
@@ -329,7 +330,7 @@ class Sender:
         if action is ErrorAction.STORED:
             self._stored(batch, answer)
             return
-        self._accumulator.settle(batch)
+        self._batch_queues.settle(batch)
         error = answer_error(_name(batch), answer)
         hinted = False
         if action is ErrorAction.MOVED:
@@ -338,9 +339,9 @@ class Sender:
             self._give_up(batch, error)
             self.fail_on(error)
         elif action is ErrorAction.DIVIDE and batch.state is BatchState.IN_FLIGHT:
-            for part, why in split(batch, answer, error, self._accumulator, now, self._sequences.transactional):
+            for part, why in split(batch, answer, error, self._batch_queues, now, self._sequences.transactional):
                 self._give_up(part, why)
-        elif action in (ErrorAction.FAIL, ErrorAction.DIVIDE) or (action is ErrorAction.NUMBER and not
+        elif action in (ErrorAction.FAIL, ErrorAction.DIVIDE) or (action is ErrorAction.SEQUENCE and not
                 self._sequences.on_refused(batch, forgotten(answer, batch.queue.last_offset))):
             self._give_up(batch, error)
         else:
@@ -350,13 +351,13 @@ class Sender:
     def _follow_leader(
         self, queue: PartitionQueue, answer: PartitionProduceResponse, endpoints: list[NodeAddress], now: float
     ) -> bool:
-        """Take the broker's hint at the new leader; True when it is news. If not, the topic may have been made anew."""
+        """Take the broker's hint at the new leader; True when it is new. If not, the topic may have been made anew."""
         hint = answer.current_leader
-        news = hint.leader_id >= 0 and self._leaders.update_leader(
+        is_new = hint.leader_id >= 0 and self._leaders.update_leader(
             queue.topic, queue.partition, hint.leader_id, hint.leader_epoch, endpoints)
-        if not news:
+        if not is_new:
             self._leaders.refresh(now)
-        return news
+        return is_new
 
     def _stored(self, batch: ProducerBatch, answer: PartitionProduceResponse | None) -> None:
         """A broker has the batch; without an answer, which acks=0 gets none of, the kernel has it."""
@@ -364,7 +365,7 @@ class Sender:
         self._sequences.on_stored(batch.queue)
         offset, stamp_ms = -1, -1
         if answer is not None:
-            offset = -1 if answer.error_code else answer.base_offset  # a duplicate's is not told
+            offset = -1 if answer.error_code else answer.base_offset  # a duplicate's is not known
             stamp_ms = answer.log_append_time_ms
         if offset >= 0:
             batch.queue.last_offset = offset + batch.count - 1
@@ -386,7 +387,7 @@ class Sender:
             self._give_up(batch, self._timed_out(batch))
         else:
             wait_s = 0.0 if at_once else self._backoff_s(batch.attempts - 1)
-            self._accumulator.requeue(batch, now + wait_s)
+            self._batch_queues.requeue(batch, now + wait_s)
 
     def _give_up(self, batch: ProducerBatch, error: KafkaError) -> None:
         if batch.maybe_stored and not error.maybe_applied:
@@ -408,21 +409,21 @@ class Sender:
     def purge(self, queued: KafkaError | None, in_flight: KafkaError | None) -> None:
         """Report batches as failed: those that wait, those in flight, or both; None leaves a kind alone."""
         if queued is not None:
-            self._accumulator.collect(self._polled_at, everything=True)
-            for batch in self._accumulator.waiting():
-                self._accumulator.drop(batch)
+            self._batch_queues.collect(self._polled_at, everything=True)
+            for batch in self._batch_queues.waiting():
+                self._batch_queues.drop(batch)
                 self._give_up(batch, queued)
         if in_flight is not None:
-            for batch in self._accumulator.in_flight():
+            for batch in self._batch_queues.in_flight():
                 if batch.state is BatchState.IN_FLIGHT:
                     self._report(BatchDone(batch, in_flight))
-                    batch.state = _PURGE[batch.state]  # its number is settled when the answer comes
+                    batch.state = _PURGE[batch.state]  # its sequence is settled when the answer comes
                 if self._transactions is not None:
                     self._transactions.on_record_failed(in_flight)
 
     def unresolved(self) -> bool:
         """True while a batch is neither stored nor given up."""
-        return bool(self._accumulator.waiting() or self._accumulator.in_flight())
+        return bool(self._batch_queues.waiting() or self._batch_queues.in_flight())
 
     def fail_on(self, error: KafkaError | None) -> None:
         """Stop for good; nothing happens without an error, or when it has stopped."""
@@ -431,7 +432,7 @@ class Sender:
         self.failed = KafkaError(error.code(), f"The producer cannot go on: {error.str()}", fatal=True)
         if self._transactions is not None:
             self._transactions.on_fatal(self.failed)
-        self._events.insert(0, ProducerFailed(self.failed))  # who hears of a record must not be able to send another
+        self._events.insert(0, ProducerFailed(self.failed))  # no delivery callback can send another record
         self.purge(self.failed, None)
 
 

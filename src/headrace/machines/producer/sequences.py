@@ -1,13 +1,13 @@
-"""Numbers that make retries safe: a producer id for the client, an epoch and sequences for each partition (KIP-98).
+"""Sequences, which make retries safe: a producer id for the client, an epoch and sequences per partition (KIP-98).
 
-A broker stores a batch only if its number follows the last one, and recognises the last five; so a batch keeps its
-number through all retries, and what may have been stored is never sent under a new number. When numbers cannot go
-on (a batch was given up), the partition *needs an epoch bump*: numbered batches are resolved first, then it starts
+A broker stores a batch only if its sequence follows the last one, and recognises the last five; so a batch keeps its
+sequence through all retries, and what may have been stored is never sent under a new one. When sequences cannot go on
+(a batch was given up), the partition *needs an epoch bump*: batches with a sequence are resolved first, then it starts
 again at zero in the next epoch (KIP-360). Epochs are per partition here: brokers compare them per partition, and so one
 partition's trouble does not stop the others.
 
-It must not know leaders or sockets. Read next: `machines.producer.sender`, which asks here before it sends and after it
-hears.
+It must not know leaders or sockets. Read next: `machines.producer.sender`, which asks here before it sends and after
+each answer.
 """
 
 from __future__ import annotations
@@ -28,21 +28,21 @@ __all__ = ["MAX_EPOCH", "Sequences", "increment_sequence", "producer_state", "re
 MAX_EPOCH: Final = 32_767
 _SEQUENCE_MASK: Final = 0x7FFFFFFF  # after 2^31 - 1 comes 0
 _RECOGNISED: Final = 5  # batches per producer and partition that a broker remembers
-_SILENCE_S: Final = 60.0  # far less than after which a broker forgets who is silent (producer.id.expiration.ms)
+_SILENCE_S: Final = 60.0  # far less than brokers remember a silent producer (producer.id.expiration.ms)
 _TRANSACTION_TIMEOUT_MS: Final = 2_147_483_647  # without a transactional id the broker ignores it
 
 
 class Sequences:
-    """Gives batches their numbers and decides what a refusal means for those behind.
+    """Gives batches their sequences and decides what a refusal means for those behind.
 
     Args:
-        enabled: False for `enable.idempotence=false`; then nothing is numbered and every rule says "go on".
+        enabled: False for `enable.idempotence=false`; then batches have no sequence and every rule says "go on".
         request_timeout_s: seconds for an InitProducerId request.
         backoff_s: seconds to wait before attempt n (0, 1, ...) of InitProducerId.
 
     Attributes:
         transactional: batches belong to transactions.
-        asks: a producer id is needed, and nobody was asked for it yet.
+        asks: a producer id is needed, and no broker was asked for it yet.
     """
 
     transactional = False
@@ -63,7 +63,7 @@ class Sequences:
 
     @property
     def last_error(self) -> KafkaError | None:
-        """Why there is no producer id yet; None if nobody has failed to give one, or it is there."""
+        """Why there is no producer id yet; None if no attempt has failed, or it is there."""
         return self._last_error
 
     def poll(self, now: float) -> Iterator[Send]:
@@ -98,7 +98,7 @@ class Sequences:
         self._attempts += 1
         return None if error.retriable() or error.code() in REFUSALS else error
 
-    # The numbers of a partition
+    # The sequences of a partition
 
     def allows(self, queue: PartitionQueue, batch: ProducerBatch) -> bool:
         """May this batch, the queue's first, be sent now?"""
@@ -120,7 +120,7 @@ class Sequences:
         was silent for so long that the producer may have been forgotten.
 
         Args:
-            queue: whose batch may be sent.
+            queue: of the batch that may be sent.
             topic_id: of the topic as it is known now; zero while it is not.
             now: monotonic seconds.
         """
@@ -132,7 +132,7 @@ class Sequences:
     def has_room(self, queue: PartitionQueue, batch: ProducerBatch) -> bool:
         """May the batch follow those in flight?
 
-        A broker that holds nothing of this producer accepts any number: until the first batch is stored, a second one
+        A broker that holds nothing of this producer accepts any sequence: until the first batch is stored, a second one
         could overtake it. And it recognises a repeated batch among the last five only: an unresolved one must not get
         older than that.
         """
@@ -142,7 +142,7 @@ class Sequences:
         return queue.partition_sequence.confirmed and batch.position - oldest < _RECOGNISED
 
     def assign_sequence(self, queue: PartitionQueue, batch: ProducerBatch) -> None:
-        """Give a batch its number, once; retries keep it, and parts of a batch have theirs from it."""
+        """Give a batch its sequence, once; retries keep it, and parts of a batch have theirs from it."""
         if batch.stamped or not self.enabled:
             return
         own = queue.partition_sequence
@@ -154,7 +154,7 @@ class Sequences:
             batch.sealed.stamp(own.producer_id, own.epoch, batch.sequence, self.transactional)
 
     def assign_alone(self, queue: PartitionQueue, batch: ProducerBatch, topic_id: UUID, now: float) -> bool:
-        """Number a new, sealed batch whose partition has nothing in flight, if nothing about numbers is in question.
+        """Give a new, sealed batch its sequence if its partition has nothing in flight and no sequence is in question.
 
         What `check_known`, `allows` and `assign_sequence` do then. Returns False where they have to look; nothing is
         changed then.
@@ -177,7 +177,7 @@ class Sequences:
         queue.partition_sequence.confirmed = True
 
     def on_refused(self, batch: ProducerBatch, forgotten: bool = False) -> bool:
-        """The broker refused the number of a settled batch. Returns True to send it again, False to give it up.
+        """The broker refused the sequence of a settled batch. Returns True to send it again, False to give it up.
 
         Args:
             batch: what was refused.
@@ -185,7 +185,7 @@ class Sequences:
                 Here it makes no difference, for the next epoch begins at zero whatever the broker remembers (KIP-360).
 
         Only the first unresolved batch says something about the partition; those behind are refused because it is
-        missing. If an earlier attempt of the first may have been stored, a new number could store it twice.
+        missing. If an earlier attempt of the first may have been stored, a new sequence could store it twice.
         """
         queue = batch.queue
         if batch.void or not queue.is_first(batch):
@@ -220,12 +220,12 @@ class Sequences:
 
 
 def increment_sequence(sequence: int, count: int) -> int:
-    """The number that follows those of `count` records."""
+    """The sequence that follows those of `count` records."""
     return (sequence + count) & _SEQUENCE_MASK
 
 
 def restart(queue: PartitionQueue, epoch: int) -> None:
-    """All numbered batches are resolved: begin at zero, as a rule in the next epoch."""
+    """All batches with a sequence are resolved: begin at zero, as a rule in the next epoch."""
     for batch in queue.waiting:
         batch.sequence = -1
         batch.stamped = batch.void = batch.maybe_stored = False
@@ -241,6 +241,6 @@ def topic_id(queue: PartitionQueue) -> UUID:
 
 
 def producer_state(queue: PartitionQueue) -> tuple[int, int]:
-    """Producer id and epoch under which the partition's batches are numbered; -1 before the first."""
+    """Producer id and epoch under which the partition's batches have their sequences; -1 before the first."""
     own = queue.partition_sequence
     return own.producer_id, own.epoch

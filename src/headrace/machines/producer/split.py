@@ -3,10 +3,10 @@
 A batch that is too large becomes two halves (KIP-126). Of a batch with records that the broker names (KIP-467) these
 fail, each for its own reason, and the rest becomes a batch again. The parts take the batch's place in the order.
 
-Why their numbers (KIP-98) are safe: the refused attempt stored nothing. Halves carry the same numbers on the same
-records, s to s+n-1 in two pieces, so what follows keeps its number, and if an earlier attempt of the whole was stored
-after all, the broker refuses both halves as out of order and they are reported as of unknown fate. A rest has fewer
-records than the batch had numbers, and a gap would stand before what follows. But as the batch was not stored, nothing
+Why their sequences (KIP-98) are safe: the refused attempt stored nothing. In the halves each record has the sequence
+that it had, s to s+n-1 in two pieces, so what follows keeps its sequence, and if an earlier attempt of the whole was
+stored after all, the broker refuses both halves as out of order and they are reported as of unknown fate. A rest has
+fewer records than the batch had, and a gap would stand before what follows. But as the batch was not stored, nothing
 behind it was, and `machines.producer.sequences` begins a new epoch for the rest and all that follows. Where an earlier
 attempt may have been stored, or a transaction cannot be committed any more, the rest is not sent but fails as well.
 
@@ -32,7 +32,7 @@ _DIVIDE: Final = BATCH_TRANSITIONS.column("divide")
 
 
 def split(
-    batch: ProducerBatch, answer: PartitionProduceResponse, error: KafkaError, accumulator: BatchQueues, now: float,
+    batch: ProducerBatch, answer: PartitionProduceResponse, error: KafkaError, batch_queues: BatchQueues, now: float,
     transactional: bool,
 ) -> list[tuple[ProducerBatch, KafkaError]]:
     """Queue what can be stored of a settled batch.
@@ -40,8 +40,8 @@ def split(
     Args:
         batch: its last attempt stored nothing.
         answer: the refusal.
-        error: the same as an error.
-        accumulator: queues the parts.
+        error: the refusal as an error.
+        batch_queues: queues the parts.
         now: monotonic seconds.
         transactional: it belongs to a transaction.
 
@@ -49,16 +49,16 @@ def split(
         What is to be given up, and why: the batch itself, or records of it, those with the same reason together.
     """
     if answer.error_code in TOO_LARGE:
-        return [] if _halve(batch, error, accumulator, now) else [(batch, error)]
+        return [] if _halve(batch, error, batch_queues, now) else [(batch, error)]
     reasons = {
         record.batch_index: record.batch_index_error_message or error.str()
         for record in answer.record_errors if 0 <= record.batch_index < batch.count
     }
-    return set_aside(batch, reasons, error, accumulator, now, keep_rest=bool(reasons) and not transactional)
+    return set_aside(batch, reasons, error, batch_queues, now, keep_rest=bool(reasons) and not transactional)
 
 
 def set_aside(
-    batch: ProducerBatch, reasons: Mapping[int, str], error: KafkaError, accumulator: BatchQueues, now: float, *,
+    batch: ProducerBatch, reasons: Mapping[int, str], error: KafkaError, batch_queues: BatchQueues, now: float, *,
     keep_rest: bool = True,
 ) -> list[tuple[ProducerBatch, KafkaError]]:
     """Part a settled batch from records that cannot be stored, and queue the rest.
@@ -67,14 +67,14 @@ def set_aside(
         batch: its last attempt stored nothing.
         reasons: why, by the record's place in the batch.
         error: why the batch as a whole was not stored.
-        accumulator: queues the rest.
+        batch_queues: queues the rest.
         now: monotonic seconds.
         keep_rest: False when the rest has to fail as well.
 
     Returns:
         What is to be given up, and why.
     """
-    # The rest stands behind the records that fail, so that giving them up tells it to begin with new numbers.
+    # The rest stands behind the records that fail, so that giving these up makes it start new sequences.
     order: list[str | None] = [*dict.fromkeys(reasons[index] for index in sorted(reasons))]
     if len(reasons) < batch.count:
         order.append(None)
@@ -85,37 +85,37 @@ def set_aside(
     failed = []
     for reason, part in zip(order, made, strict=True):
         if reason is None and keep_rest and not batch.maybe_stored:
-            accumulator.insert(part, now)
+            batch_queues.insert(part, now)
         else:
             failed.append((part, _because(batch, reason, error)))
     return failed
 
 
 def without_headers(
-    batch: ProducerBatch, error: KafkaError, accumulator: BatchQueues, now: float
+    batch: ProducerBatch, error: KafkaError, batch_queues: BatchQueues, now: float
 ) -> list[tuple[ProducerBatch, KafkaError]]:
     """Queue what can be stored of a settled batch whose request could not be written for an older broker.
 
     Returns:
-        What is to be given up, and why, as `split`: records with headers if these are what the broker does not take.
+        What is to be given up, and why, as `split`: the records with headers if the broker refuses those.
     """
     purged = batch.state is BatchState.PURGED
     if error.code() != KafkaError.UNSUPPORTED_FOR_MESSAGE_FORMAT or batch.sealed is None or purged:
         return [(batch, error)]
     reasons = dict.fromkeys(places_with_headers(batch.sealed.data), NO_HEADERS)
     if reasons:
-        return set_aside(batch, reasons, error, accumulator, now)
-    accumulator.requeue(batch, now)  # another batch of the request was meant
+        return set_aside(batch, reasons, error, batch_queues, now)
+    batch_queues.requeue(batch, now)  # another batch of the request was meant
     return []
 
 
-def _halve(batch: ProducerBatch, error: KafkaError, accumulator: BatchQueues, now: float) -> bool:
+def _halve(batch: ProducerBatch, error: KafkaError, batch_queues: BatchQueues, now: float) -> bool:
     """False if the batch is one record and has no halves."""
     if batch.count < 2:
         return False
     first = (batch.count + 1) // 2
     for part in _put_in_place(batch, [0] * first + [1] * (batch.count - first), error):
-        accumulator.insert(part, now)
+        batch_queues.insert(part, now)
     return True
 
 

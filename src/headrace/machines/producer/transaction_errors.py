@@ -67,7 +67,7 @@ _ALSO: Final[Mapping[type[Request], Mapping[int, ErrorClass]]] = {
         _K.FENCED_INSTANCE_ID: _C.ABORT,
         _K.STALE_MEMBER_EPOCH: _C.ABORT,
     },
-    # An abort of what the coordinator never heard of: its first request was lost.
+    # An abort of what the coordinator does not know: its first request was lost.
     EndTxnRequest: {_K.INVALID_TXN_STATE: _C.ABORT_AND_BUMP},
 }
 

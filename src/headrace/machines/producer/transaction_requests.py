@@ -43,20 +43,20 @@ class ConsumerGroupMetadata:
 
 @slotted()
 class TransactionalIdentity:
-    """Who asks: the transactional id, and the numbers that the coordinator gave; -1 before it did."""
+    """The producer: its transactional id, and the producer id and epoch of the coordinator; -1 before it gave them."""
 
     transactional_id: str
     producer_id: int = -1
     epoch: int = -1
 
     def initialise(self, timeout_ms: int) -> Request:
-        """Ask for an epoch: the first one takes the id over from whoever had it; later ones go on from the last."""
+        """Ask for an epoch: the first one takes the id over from its last producer; later ones go on from the last."""
         return InitProducerIdRequest(
             transactional_id=self.transactional_id, transaction_timeout_ms=timeout_ms, producer_id=self.producer_id,
             producer_epoch=self.epoch)
 
     def add_partitions(self, keys: Iterable[tuple[str, int]]) -> Request:
-        """Tell the coordinator what will be written to (version 1)."""
+        """Name the partitions that will be written to (version 1)."""
         topics: dict[str, list[int]] = {}
         for topic, partition in keys:
             topics.setdefault(topic, []).append(partition)
@@ -66,7 +66,7 @@ class TransactionalIdentity:
             v3_and_below_topics=[AddPartitionsToTxnTopic(name=name, partitions=ids) for name, ids in topics.items()])
 
     def add_offsets(self, group_id: str) -> Request:
-        """Tell the coordinator which group's offsets will be written (version 1)."""
+        """Name the group whose offsets will be written (version 1)."""
         return AddOffsetsToTxnRequest(
             transactional_id=self.transactional_id, producer_id=self.producer_id, producer_epoch=self.epoch,
             group_id=group_id)

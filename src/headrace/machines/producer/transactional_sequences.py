@@ -1,4 +1,4 @@
-"""Numbers of batches inside transactions: one producer id and epoch for all partitions, given by the coordinator.
+"""Sequences of batches inside transactions: one producer id and epoch for all partitions, given by the coordinator.
 
 Where `machines.producer.sequences` starts a partition again in its next epoch, here a batch that is given up dooms the
 transaction: after the abort everything starts at zero in an epoch that the coordinator gives.
@@ -21,7 +21,7 @@ __all__ = ["TransactionalSequences"]
 
 
 class TransactionalSequences(Sequences):
-    """Gives batches their numbers inside a transaction.
+    """Gives batches their sequences inside a transaction.
 
     Args:
         transactions: knows the producer id, its epoch, and what may be sent.
@@ -63,14 +63,14 @@ class TransactionalSequences(Sequences):
         return self.has_room(queue, batch)
 
     def on_stored(self, queue: PartitionQueue) -> None:
-        """The broker stored a batch: its number, and its place in the transaction, are settled."""
+        """The broker stored a batch: its sequence, and its place in the transaction, are settled."""
         super().on_stored(queue)
         self._transactions.on_batch_stored()
 
     def on_refused(self, batch: ProducerBatch, forgotten: bool = False) -> bool:
-        """The broker refused a number: those behind a missing batch wait for its fate, the first one is given up.
+        """The broker refused a sequence: batches behind a missing one wait for its fate, the first one is given up.
 
-        Unless the broker forgot the producer and nothing was lost: then the numbers begin at zero, in the same epoch.
+        Unless the broker forgot the producer and nothing was lost: then sequences begin at zero, in the same epoch.
         """
         queue = batch.queue
         if not queue.is_first(batch):

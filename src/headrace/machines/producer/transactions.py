@@ -9,11 +9,11 @@ epoch of its own, so that nothing late can fall into the next one. With version 
 new epoch whenever the fate of a request was uncertain: else a late request could end, or fill, the next transaction
 (decision 0007).
 
-Whoever is fenced asks for nothing more. A request for a new epoch would make the coordinator abort what is open, and
+A fenced producer sends nothing more. A request for a new epoch would make the coordinator abort what is open, and
 that may be the transaction of the producer that took over.
 
-It must not know batches or sockets. It asks `Work` whether records are still on their way, and tells the numbers
-through `producer_id` and `epoch`. Read next: `machines.producer.sequences`. Source: Java's `TransactionManager`.
+It must not know batches or sockets. It asks `Work` whether records are still on their way, and hands over producer id
+and epoch as `producer_id` and `epoch`. Read next: `machines.producer.sequences`. Source: Java's `TransactionManager`.
 """
 
 from __future__ import annotations
@@ -147,7 +147,7 @@ class _Contents:
     started: bool = False  # the coordinator may know of it
     confirmed: bool = False  # something of it is stored, so the transaction before is over
     uncertain: bool = False  # a request of it may still arrive somewhere
-    bump: bool = False  # its numbers cannot be used any more
+    bump: bool = False  # its epoch cannot be used any more
     ending: bool = False  # the coordinator was asked to end it: nothing more can get in
     end_uncertain: bool = False  # it may have done so
 
@@ -156,7 +156,7 @@ class Transactions:
     """The machine of a producer with a `transactional.id`.
 
     Args:
-        transactional_id: the producer's name for fencing: whoever initialises it last is the only one that may write.
+        transactional_id: the producer's name for fencing: only the producer that initialised it last may write.
         timeout_ms: the coordinator aborts a transaction that stays open longer.
         finder: finds the transaction coordinator; a machine of its own.
         find_group: gives the machine that finds a group's coordinator; called once for each group.
@@ -168,7 +168,7 @@ class Transactions:
         state: where the producer is in its life.
         error: why it is in an error state, None otherwise.
         version: 1 or 2, of the transaction protocol; settled when a transaction begins.
-        work: told by the producer once both exist.
+        work: set by the producer once both exist.
     """
 
     alone = idle = False  # others read what it decides
@@ -208,7 +208,7 @@ class Transactions:
         self._can_recover = True  # the broker can give a new epoch to this producer alone
         self._events: list[Event] = []
 
-    # What the application asks for. Wrong order is the application's mistake and told at once.
+    # What the application asks for. Wrong order is the application's mistake and returned at once.
 
     def begin(self, operation: Operation) -> KafkaError | None:
         """Begin `INIT`, `COMMIT` or `ABORT`; an error if this is not the time for it. `OperationDone` follows else."""
@@ -234,7 +234,7 @@ class Transactions:
 
     def _cluster_version(self) -> int:
         features = self._features()
-        if features:  # else no broker is connected that tells them, or all are old
+        if features:  # else no connected broker reports them, or all are old
             self._known_version = features.get("transaction.version", 0)
         return self._known_version
 
@@ -276,7 +276,7 @@ class Transactions:
         """Why the last attempt of what is under way failed; None if it did not, or once one succeeded."""
         return self._last_error or self._finder.last_error
 
-    # What the sender asks and tells.
+    # What the sender asks and reports.
 
     @property
     def transactional_id(self) -> str:
@@ -317,9 +317,9 @@ class Transactions:
         return ANY_VERSION if self.version >= _VERSION_2 else _LAST_PRODUCE_OF_VERSION_1
 
     def on_batch_failed(self, error: KafkaError, *, sent: bool, uncertain: bool) -> None:
-        """A batch of the transaction was given up. `sent`: it has a number; `uncertain`: it may be stored, even later.
+        """A batch of the transaction was given up. `sent`: it has a sequence; `uncertain`: it may get stored still.
 
-        What was purged because the transaction is being aborted changes nothing but the numbers.
+        What was purged because the transaction is being aborted changes the sequences only.
         """
         self._contents.bump |= sent
         self._contents.uncertain |= uncertain
@@ -335,7 +335,7 @@ class Transactions:
             self._doom(error, bump=False)
 
     def on_fatal(self, error: KafkaError) -> None:
-        """A broker said that this producer may not write any more."""
+        """A broker reports that this producer may not write any more."""
         self._fail(error)
 
     # The machine
@@ -461,7 +461,7 @@ class Transactions:
             self._doom(error, bump=kind is ErrorClass.ABORT_AND_BUMP)
 
     def _may_be_early(self, request: Request) -> bool:
-        """With version 2 the coordinator says "fenced" as well while the transaction before is being completed.
+        """With version 2 "fenced" is also the answer while the transaction before is being completed.
 
         Only an abort can be that early: all else has to wait for records or offsets to be stored first.
         """

@@ -1,8 +1,8 @@
 """Tokens for OAUTHBEARER: got when a connection needs one, shared by all of a client, renewed before they expire.
 
 They come from the application (`oauth_cb`), from a token endpoint (`net.auth.oidc`), or are made unsigned, for tests. A
-source that fails is left alone for a while; until then everybody who asks gets its last error. Nothing runs while
-nobody asks. Source: KIP-255, KIP-768 (Java: `ExpiringCredentialRefreshingLogin`).
+source that fails is left alone for a while; until then every caller gets its last error. Nothing runs without
+a caller. Source: KIP-255, KIP-768 (Java: `ExpiringCredentialRefreshingLogin`).
 
 Read next: `net.auth.oidc`.
 """
@@ -83,7 +83,7 @@ class TokenSource:
         """A token that is not about to expire.
 
         Raises:
-            KafkaException: there is none: `_AUTHENTICATION` when it was refused, `_TRANSPORT` when nobody answered.
+            KafkaException: there is none: `_AUTHENTICATION` when it was refused, `_TRANSPORT` when there was no answer.
         """
         async with self._lock:
             if self._token is None or self._wall() >= self._refresh_at:

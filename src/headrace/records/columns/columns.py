@@ -1,7 +1,7 @@
 """Record batches as columns: plain buffers in Arrow's layout. The plain twin of the native function.
 
 A binary column is a validity bitmap (None when nothing is null), `rows + 1` offsets of 32 bits and the bytes; all
-little-endian. Who owns the buffers: whoever asked for them. This module must not import pyarrow.
+little-endian. The caller owns the buffers. This module must not import pyarrow.
 Read next: `headrace.records.columns.arrow`.
 """
 
@@ -116,7 +116,7 @@ def read_columns(
 
 
 def _micros(kind: int, ms: int) -> int:
-    if kind == 0:  # none: Java, and so Spark, says -1 ms then
+    if kind == 0:  # none: Java, and so Spark, has -1 ms then
         return -1000
     return max(-(1 << 63), min((1 << 63) - 1, ms * 1000))
 

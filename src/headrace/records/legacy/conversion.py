@@ -1,4 +1,4 @@
-"""Between message formats: what an old client sends becomes one batch of format 2, and batches become message sets.
+"""Between message formats: an old client's message sets become one batch of format 2, and batches become message sets.
 
 A broker upgrades what it appends and downgrades what it gives to old consumers; a producer downgrades for brokers that
 know nothing newer. It must not know partitions' state or requests.

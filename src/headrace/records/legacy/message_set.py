@@ -52,7 +52,7 @@ class LegacyRecord(NamedTuple):
 class MessageSet(NamedTuple):
     """What a message holds: itself, or the messages that it wraps. The records are made one by one."""
 
-    count: int  # type: ignore[assignment]  # hides tuple.count, which nobody needs here
+    count: int  # type: ignore[assignment]  # hides tuple.count, which is not needed here
     size: int  # bytes, uncompressed
     records: Iterator[LegacyRecord]
 
@@ -233,7 +233,7 @@ def _field(view: memoryview, at: int, end: int) -> tuple[memoryview | None, int]
 
 
 def _record(entry: _Entry, offset: int, outer: _Entry) -> LegacyRecord:
-    """A record from its message; what its wrapper says of timestamps holds for all inside."""
+    """A record from its message; the wrapper's kind of timestamp holds for all inside."""
     if entry.magic == 0:
         stamp = (0, 0)
     elif outer.attributes & LOG_APPEND_TIME:

@@ -33,7 +33,7 @@ class Reader(AIOConsumer):
     def __init__(self, config: dict[str, Any], membership: MembershipFactory) -> None:
         self._waits = LoopWaits()
         self._given = ApplicationCallbacks(self)
-        self._engine = ConsumerEngine(config, self, self._given, self._waits.tell, awaits=True, membership=membership)
+        self._engine = ConsumerEngine(config, self, self._given, self._waits.notify, awaits=True, membership=membership)
 
     @property
     def group(self) -> Membership | None:

@@ -443,7 +443,7 @@ def test_rows_are_settled_once_all_that_were_accepted_are_stored_or_given_up(out
             report.expect(total)
         if rows:
             assert told == [] or total == 0
-            report.told(None if stored else error, rows)
+            report.on_rows_done(None if stored else error, rows)
     good = sum(rows for stored, rows in outcomes if stored)
     ((rows, why),) = told
     assert (rows, why) == (good, None if good == total else error)
@@ -451,9 +451,9 @@ def test_rows_are_settled_once_all_that_were_accepted_are_stored_or_given_up(out
 
 def test_the_first_error_is_the_one_that_is_told_with_the_counts():
     report, told = resolved()
-    report.told(KafkaError(KafkaError._MSG_TIMED_OUT, "late"), 2)
-    report.told(KafkaError(KafkaError._PURGE_QUEUE), 1)
-    report.told(None, 4)
+    report.on_rows_done(KafkaError(KafkaError._MSG_TIMED_OUT, "late"), 2)
+    report.on_rows_done(KafkaError(KafkaError._PURGE_QUEUE), 1)
+    report.on_rows_done(None, 4)
     report.expect(7)
     ((rows, error),) = told
     assert (rows, error) == (4, KafkaError._MSG_TIMED_OUT)
@@ -462,10 +462,10 @@ def test_the_first_error_is_the_one_that_is_told_with_the_counts():
 
 def test_rows_of_a_call_that_failed_half_way_are_logged_when_they_are_lost(caplog):
     report, told = resolved()
-    report.told(None, 1)
+    report.on_rows_done(None, 1)
     report.give_up()
     assert caplog.records == []
-    report.told(KafkaError(KafkaError._MSG_TIMED_OUT, "late"), 3)
+    report.on_rows_done(KafkaError(KafkaError._MSG_TIMED_OUT, "late"), 3)
     assert "3 rows for t, accepted before their call failed, were not stored" in caplog.text
     assert told == []
 

@@ -382,7 +382,7 @@ def test_a_callback_cannot_wait_for_room(props):
 
     with KafkaAsyncProducer({**props, "queue.buffering.max.messages": 2, "linger.ms": 1000}) as producer:
         producer.send(ProducerRecord("one", b"v"), callback)
-        producer._producer._waits.thread.call_soon(producer._producer._engine.relieve)
+        producer._producer._waits.thread.call_soon(producer._producer._engine.flush_now)
         assert done.wait(10)
     assert len(told) == 1
 

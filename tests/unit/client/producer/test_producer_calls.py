@@ -78,7 +78,7 @@ class Engine:
     def wake(self):
         self.noted.append("woken")
 
-    def relieve(self):
+    def flush_now(self):
         self.noted.append("relieved")
 
     def __len__(self):
@@ -91,7 +91,7 @@ class Waits:
     def __init__(self):
         self.told, self.waits_here = 0, True
 
-    def tell(self):
+    def notify(self):
         self.told += 1
 
     def may_wait(self):
@@ -333,7 +333,7 @@ class Transactions:
     async def run(self, operation, timeout_s):
         self.noted.append(operation.value)
 
-    async def not_heard(self, operation):
+    async def not_delivered(self, operation):
         self.noted.append(f"{operation.value} not heard")
 
     def stop_taking(self):

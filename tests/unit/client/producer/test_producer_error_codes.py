@@ -115,7 +115,7 @@ def test_when_retries_are_over_the_error_says_whether_the_record_may_be_stored(b
     assert len(given) == 2
 
 
-@codes_with(ErrorAction.NUMBER)
+@codes_with(ErrorAction.SEQUENCE)
 def test_a_refused_number_of_what_may_be_stored_is_reported_as_such(broker, producer, code):
     assert send(producer, b"first") == [(b"first", None, 0)]
     answer(broker, KafkaError.REQUEST_TIMED_OUT)
@@ -125,7 +125,7 @@ def test_a_refused_number_of_what_may_be_stored_is_reported_as_such(broker, prod
     assert send(producer, b"next") == [(b"next", None, 1)]
 
 
-@codes_with(ErrorAction.NUMBER)
+@codes_with(ErrorAction.SEQUENCE)
 def test_a_refused_number_dooms_a_transaction(broker, transactional, code):
     answer(broker, code)
     ((_, error, _),) = send(transactional, b"v")

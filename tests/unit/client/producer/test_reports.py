@@ -236,7 +236,7 @@ def test_rows_that_came_together_are_told_together_how_they_ended():
         def __init__(self):
             self.got = []
 
-        def told(self, error, rows):
+        def on_rows_done(self, error, rows):
             self.got.append((error, rows))
 
     one, two = Listener(), Listener()

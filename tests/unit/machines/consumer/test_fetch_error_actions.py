@@ -8,7 +8,7 @@ from headrace.machines.consumer.fetch_error_actions import FetchErrorAction, fet
 
 @pytest.mark.parametrize(("code", "action"), [
     (K.OFFSET_OUT_OF_RANGE, FetchErrorAction.OUT_OF_RANGE),
-    (K.TOPIC_AUTHORIZATION_FAILED, FetchErrorAction.TELL),
+    (K.TOPIC_AUTHORIZATION_FAILED, FetchErrorAction.REPORT),
     (K.NOT_LEADER_FOR_PARTITION, FetchErrorAction.RETRY),
     (K.POLICY_VIOLATION, FetchErrorAction.RETRY),
 ])

@@ -107,7 +107,7 @@ class Reader:
         send.template = template
         offsets = {state.partition: state.fetch_offset for state in self.subscription.states.values()}
         read = self.answer(send, {p: batch(offsets[p], count) for p, count in moved.items()}, **fields)
-        return template is not None, template is not None and read is template.heard.reply
+        return template is not None, template is not None and read is template.reply.reply
 
     def offsets(self) -> list[int | None]:
         return [message.offset() for message in self.fetcher.take(1000)]
@@ -134,7 +134,7 @@ def test_a_broker_that_has_become_older_is_written_and_read_by_the_codec() -> No
     assert asked is not None
     send, reader.session_id = asked[0], 0
     assert send.template is not None
-    assert reader.answer(send, {0: batch(1, 1)}) is not send.template.heard.reply
+    assert reader.answer(send, {0: batch(1, 1)}) is not send.template.reply.reply
     assert reader.offsets() == [0, 1]
 
 
@@ -197,7 +197,7 @@ def test_a_seek_while_a_reply_is_on_its_way_drops_it() -> None:
     reader.subscription.seek("t", 0, 100)
     send = asked[0]
     assert send.template is not None
-    assert reader.answer(send, {0: batch(1, 1)}) is send.template.heard.reply
+    assert reader.answer(send, {0: batch(1, 1)}) is send.template.reply.reply
     assert reader.offsets() == []
     assert reader.turn({0: 1}) == (True, True)
     assert reader.offsets() == [100]

@@ -74,7 +74,7 @@ def reading(reset: str = "earliest") -> Bench:
 
 
 def texts(found: Recreations) -> list[str]:
-    return [error.str() for _, error in found.news]
+    return [error.str() for _, error in found.errors]
 
 
 @pytest.mark.parametrize(("reset", "timestamp"), [("earliest", EARLIEST), ("latest", LATEST)])
@@ -86,7 +86,7 @@ def test_the_policy_decides_where_a_topic_that_was_made_anew_is_read(reset: str,
         assert bench.states() == [(PositionPhase.FETCH, 100)] * 2
     found = bench.picture(NEW)
     assert found.lost == {"t"}
-    assert [(state, error.code()) for state, error in found.news] == [(None, KafkaError.UNKNOWN_TOPIC_ID)]
+    assert [(state, error.code()) for state, error in found.errors] == [(None, KafkaError.UNKNOWN_TOPIC_ID)]
     assert str(OLD) in texts(found)[0]
     assert str(NEW) in texts(found)[0]
     assert bench.states() == [(PositionPhase.RESET, OFFSET_INVALID)] * 2
@@ -97,7 +97,7 @@ def test_the_policy_decides_where_a_topic_that_was_made_anew_is_read(reset: str,
 def test_without_a_policy_each_partition_stops_and_is_told() -> None:
     bench = reading("error")
     found = bench.picture(NEW)
-    assert [(state and state.partition, error.code()) for state, error in found.news] == [
+    assert [(state and state.partition, error.code()) for state, error in found.errors] == [
         (None, KafkaError.UNKNOWN_TOPIC_ID), (0, KafkaError._AUTO_OFFSET_RESET), (1, KafkaError._AUTO_OFFSET_RESET)]
     assert "seek()" in texts(found)[1]
     assert bench.states() == [(PositionPhase.FAILED, OFFSET_INVALID)] * 2

@@ -140,7 +140,7 @@ def test_a_report_says_where_the_record_is_and_when_it_was_appended():
     producer.sender.events()
     (send,) = producer.send()
     read = producer.store(send, base_offset=77, log_append_time_ms=5)
-    assert read is send.template.heard.reply
+    assert read is send.template.reply.reply
     (done,) = producer.sender.events()
     assert (done.error, done.base_offset, done.timestamp_type, done.timestamp_ms) == (None, 77, 2, 5)
     assert done.batch.queue.last_offset == 77

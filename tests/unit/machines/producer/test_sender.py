@@ -46,10 +46,10 @@ class Cluster:
         self.opened = []
         self.now = 10.0
         timeout_s = limits.get("message_timeout_s", 300.0)
-        self.accumulator = BatchQueues({"t": self}, 0.0, timeout_s, codec, 3)
+        self.batch_queues = BatchQueues({"t": self}, 0.0, timeout_s, codec, 3)
         sequences = Sequences(idempotent, 30.0, lambda attempt: 0.1)
         limits = Limits(**{"max_in_flight": 5, **limits})
-        self.sender = Sender(self.accumulator, sequences, self, limits, lambda attempt: 0.1)
+        self.sender = Sender(self.batch_queues, sequences, self, limits, lambda attempt: 0.1)
         if idempotent:
             (ask,) = self.sender.poll(self.now)
             self.sender.on_reply(ask, InitProducerIdResponse(producer_id=9, producer_epoch=0), self.now)

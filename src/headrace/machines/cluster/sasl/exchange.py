@@ -27,13 +27,13 @@ from headrace.wire.schema import Request, Response
 __all__ = ["OPENING_ID", "Later", "Mechanism", "SaslExchange", "Say", "one_line", "refused"]
 
 Say = tuple[Request | bytes, int]
-"""What to say next: a request and its version, or a bare token."""
+"""What to send next: a request and its version, or a bare token."""
 
 Later = Callable[[], Say | None]
-"""Finds out what to say next, and takes milliseconds or more for it."""
+"""Computes what to send next, and takes milliseconds or more for it."""
 
 OPENING_ID = 0
-"""The correlation id of all that is said before other requests may be: one is under way at a time."""
+"""The correlation id of all requests of the handshake: one is under way at a time."""
 _MOST_TOKEN_BYTES = 65_536
 _MOST_TEXT = 300
 _FRAMED = 1  # version of SaslHandshake after which tokens travel in SaslAuthenticate
@@ -59,7 +59,7 @@ class Mechanism(Protocol):
         ...
 
     def step(self, challenge: bytes) -> bytes | None:
-        """Take the broker's token. Returns the next one of the client, None when it has nothing more to say.
+        """Take the broker's token. Returns the next one of the client, None when it has nothing more to send.
 
         Raises:
             KafkaException: the broker did not prove itself, or asks for what must not be given.
@@ -81,7 +81,7 @@ class SaslExchange:
     """One SASL authentication on a connection. Ask `begin()`, then hand each frame to `on_frame()` until None.
 
     Args:
-        mechanism: what is said.
+        mechanism: makes the tokens.
         ranges: lowest and highest version of each API key that the broker knows.
 
     Attributes:
@@ -103,10 +103,10 @@ class SaslExchange:
         return SaslHandshakeRequest(mechanism=self._mechanism.name), self._choice_version
 
     def on_frame(self, frame: bytes | bytearray | memoryview) -> Say | Later | None:
-        """Take the frame that answers what was said last. A refusal is raised at once, however slow the mechanism is.
+        """Take the frame that answers what was sent last. A refusal is raised at once, however slow the mechanism is.
 
         Returns:
-            What to say next, or what finds it out if that is slow; None when all is well.
+            What to send next, or a function that computes it if that is slow; None when authentication succeeded.
 
         Raises:
             KafkaException: `_AUTHENTICATION`; the text says why and what to do.

@@ -1,4 +1,4 @@
-"""OAUTHBEARER: a token that somebody else has made out, with extensions. Source: RFC 7628, KIP-255, KIP-342."""
+"""OAUTHBEARER: a token that a third party has issued, with extensions. Source: RFC 7628, KIP-255, KIP-342."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class OAuthBearer:
         return self._token
 
     def step(self, challenge: bytes) -> bytes | None:
-        """Empty: the token is taken. Else the broker's complaint, which must be answered before it says no."""
+        """Empty: the token is taken. Else the broker's complaint, which must be answered before it refuses."""
         if self._complaint:
             raise refused(f"SASL {self.name} authentication failed: {self._complaint}: {self.remedy}")
         if challenge:
@@ -63,8 +63,8 @@ class OAuthBearer:
 def _complaint(challenge: bytes) -> str:
     """The broker's JSON in words: status, and the scope that is needed."""
     try:
-        told = json.loads(challenge)
-        shown = " ".join(f"{name} {told[name]}" for name in ("status", "scope") if told.get(name))
+        complaint = json.loads(challenge)
+        shown = " ".join(f"{name} {complaint[name]}" for name in ("status", "scope") if complaint.get(name))
     except (ValueError, AttributeError, RecursionError):
         shown = ""
     return one_line(shown) or "that the token is not valid"

@@ -21,7 +21,7 @@ class Plain:
         self.done = False
 
     def first(self) -> bytes:
-        """Everything there is to say."""
+        """The only token: name and password."""
         return self._token
 
     def step(self, challenge: bytes) -> None:

@@ -1,4 +1,4 @@
-"""SCRAM-SHA-256 and SCRAM-SHA-512: both sides prove that they know the password, and neither says it.
+"""SCRAM-SHA-256 and SCRAM-SHA-512: both sides prove that they know the password, and neither sends it.
 
 Name and password are taken as UTF-8 as they are. RFC 5802 would have them prepared by SASLprep; Kafka's broker and
 tools store credentials without it, so that a client which prepares a password cannot log in where SASLprep changes it.
@@ -18,7 +18,7 @@ from headrace.machines.cluster.sasl.exchange import one_line, refused
 __all__ = ["MOST_ITERATIONS", "Scram"]
 
 LEAST_ITERATIONS = 4_096
-"""Kafka's own lower bound: fewer would make the password easy to guess for whoever listens."""
+"""Kafka's own lower bound: fewer would make the password easy to guess for an eavesdropper."""
 MOST_ITERATIONS = 1_000_000
 """About a second of work. Kafka stores at most 16,384; a hostile server could ask for any number."""
 
@@ -50,7 +50,7 @@ class Scram:
         self._signature: bytes | None = None  # what the server must answer
 
     def first(self) -> bytes:
-        """Who the client is, and its nonce."""
+        """The user's name, and the client's nonce."""
         self.slow = True  # thousands of hashes come next
         return f"{_NO_CHANNEL_BINDING}{self._said}".encode()
 
