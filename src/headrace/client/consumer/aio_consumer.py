@@ -161,6 +161,14 @@ class AIOConsumer:
         """As `Consumer.list_topics`, awaited."""
         return await self._engine.list_topics(topic, timeout)
 
+    async def cluster_id(self, timeout: float | None = -1) -> str | None:
+        """As `Consumer.cluster_id`, awaited."""
+        return (await self._engine.list_topics(None, timeout)).cluster_id
+
+    async def set_sasl_credentials(self, username: str, password: str) -> None:
+        """As `Consumer.set_sasl_credentials`, awaited."""
+        self._engine.set_sasl_credentials(username, password)
+
     # Ending
 
     async def close(self) -> None:

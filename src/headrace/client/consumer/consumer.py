@@ -42,9 +42,15 @@ class Consumer:
 
     Raises:
         ConfigError: an unknown property or a bad value.
+        RuntimeError: it was made already.
+        TypeError: no properties were given.
     """
 
     def __init__(self, config: Mapping[str, Any] | None = None, *, logger: Any = None, **properties: Any) -> None:
+        if "_engine" in self.__dict__:
+            raise RuntimeError("Consumer already initialized")
+        if not isinstance(config, Mapping) and not (config is None and properties):
+            raise TypeError("expected configuration dict")
         given = {**(config or {}), **properties}
         if logger is not None:
             given["logger"] = logger
@@ -88,6 +94,7 @@ class Consumer:
             timeout: longest wait in seconds; negative or None waits for ever.
 
         Raises:
+            TypeError: `num_messages` is not an int.
             ValueError: `num_messages` is out of range.
             ClientClosedError: the consumer is closed (a `RuntimeError`).
         """
@@ -125,11 +132,19 @@ class Consumer:
         self._waits.call(self._engine.subscribe(topics, on_assign, on_revoke, on_lost))
 
     def unsubscribe(self) -> None:
-        """Give all partitions up and leave the group; `on_revoke` is called, offsets are committed."""
+        """Give the group's partitions up and leave it; `on_revoke` is called, offsets are committed.
+
+        Without a subscription it does nothing: what `assign()` chose is read on until `unassign()`.
+        """
         self._waits.run(self._engine.unsubscribe())
 
     def assign(self, partitions: list[TopicPartition]) -> None:
-        """Read exactly these partitions, from their offsets on; without an offset, from the committed one."""
+        """Read exactly these partitions, from their offsets on; without an offset, from the committed one.
+
+        Raises:
+            KafkaException: `_STATE` for a member of a cooperative group, which changes its assignment with
+                `incremental_assign()` and `incremental_unassign()`; a member of an eager one does with this.
+        """
         self._waits.call(self._engine.assign(partitions))
 
     def unassign(self) -> None:
@@ -141,11 +156,15 @@ class Consumer:
         self._waits.call(self._engine.incremental_assign(partitions))
 
     def incremental_unassign(self, partitions: list[TopicPartition]) -> None:
-        """Read these partitions no more."""
+        """Read these partitions no more.
+
+        Raises:
+            KafkaException: `_INVALID_ARG` when one is not assigned; nothing is changed then.
+        """
         self._waits.call(self._engine.incremental_unassign(partitions))
 
     def assignment(self) -> list[TopicPartition]:
-        """The assigned partitions."""
+        """The assigned partitions in the order of topics and numbers, each with the offset of its next record."""
         return self._waits.call(self._engine.assignment())
 
     def pause(self, partitions: list[TopicPartition]) -> None:
@@ -161,7 +180,8 @@ class Consumer:
         """Go on from `partition.offset`, absolute or logical.
 
         Raises:
-            KafkaException: `_STATE` when the partition is not assigned.
+            KafkaException: the partition is not assigned: `_UNKNOWN_PARTITION` when no partition of its topic ever
+                was, else `_STATE`.
             TypeError: not a `TopicPartition`.
         """
         self._waits.call(self._engine.seek(partition))
@@ -182,8 +202,8 @@ class Consumer:
             The partitions, each with its own `error`; None when asynchronous.
 
         Raises:
-            KafkaException: the commit failed; `_NO_OFFSET` when there is nothing to commit. When
-                asynchronous, `on_commit` gets these errors instead.
+            KafkaException: the commit failed; `_INVALID_ARG` for a message with an error, which is raised at once;
+                `_NO_OFFSET` when there is nothing to commit. When asynchronous, `on_commit` gets the others instead.
         """
         return self._waits.call(self._engine.offsets.commit(message, offsets, asynchronous))
 
@@ -193,6 +213,9 @@ class Consumer:
         Args:
             partitions: partitions to ask for.
             timeout: longest wait in seconds; negative or None waits for ever.
+
+        Raises:
+            KafkaException: nothing was found of any partition, `_TIMED_OUT` among others.
         """
         return self._waits.call(self._engine.offsets.committed(partitions, timeout))
 
@@ -204,7 +227,10 @@ class Consumer:
         """Choose what the next commit covers. Needs "enable.auto.offset.store": false.
 
         Raises:
-            KafkaException: `_STATE` for a partition that is not assigned, `_INVALID_ARG` with automatic storing.
+            KafkaException: `_STATE` or `_UNKNOWN_PARTITION` for a partition that is not assigned, as in `seek()`;
+                `_INVALID_ARG` with automatic storing, or for a message with an error.
+            TypeError: not a `Message`, or not a list of `TopicPartition`.
+            ValueError: neither or both were given.
         """
         self._engine.offsets.store(message, offsets)
 
@@ -227,7 +253,7 @@ class Consumer:
         """The first offset at or after the time (ms) in each partition's `offset`; `OFFSET_END` when none is.
 
         Raises:
-            KafkaException: `_INVALID_ARG` for an empty list.
+            KafkaException: `_INVALID_ARG` for an empty list; nothing was found of any partition.
         """
         return self._waits.call(self._engine.offsets.at_times(partitions, timeout))
 
@@ -248,6 +274,26 @@ class Consumer:
     def list_topics(self, topic: str | None = None, timeout: float | None = -1) -> ClusterMetadata:
         """Brokers, topics and partitions as the cluster knows them; of one topic only when it is named."""
         return self._waits.call(self._engine.list_topics(topic, timeout))
+
+    def cluster_id(self, timeout: float | None = -1) -> str | None:
+        """Id of the cluster (KIP-78).
+
+        Args:
+            timeout: longest wait in seconds; negative or None waits for ever.
+
+        Raises:
+            KafkaException: no broker answered in time.
+        """
+        return self.list_topics(timeout=timeout).cluster_id
+
+    def set_sasl_credentials(self, username: str, password: str) -> None:
+        """Replace user and password of PLAIN or SCRAM, for connections and authentications that come after this.
+
+        Raises:
+            ConfigError: one is empty, or has a NUL character.
+            TypeError: one is not str.
+        """
+        self._engine.set_sasl_credentials(username, password)
 
     # Ending
 

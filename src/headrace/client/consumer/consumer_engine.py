@@ -11,6 +11,7 @@ Read next: `client.consumer.consumer_machines` for what runs beside it, `client.
 from __future__ import annotations
 
 import asyncio
+import operator
 import weakref
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -37,6 +38,10 @@ __all__ = ["ConsumerEngine"]
 
 _FOREVER = float("inf")
 _MOST_MESSAGES = 1_000_000
+_ASSIGN_BY = {
+    True: "a member of a cooperative group changes its assignment with incremental_assign() and incremental_unassign()",
+    False: "a member of an eager group changes its assignment with assign() and unassign()",
+}
 
 
 class ConsumerEngine:
@@ -125,6 +130,8 @@ class ConsumerEngine:
     def _enter(self, num_messages: int) -> None:
         """The application came in to read; it is not late for `max.poll.interval.ms` while it is inside."""
         self.machines.check_open()
+        if num_messages.__class__ is not int:
+            operator.index(num_messages)
         if not 0 <= num_messages <= _MOST_MESSAGES:
             raise ValueError(f"num_messages must be between 0 and {_MOST_MESSAGES}, not {num_messages}")
         if self.group is not None:
@@ -178,27 +185,33 @@ class ConsumerEngine:
         self.machines.wake()
 
     def unsubscribe(self) -> Steps[None]:
-        """Give all partitions up and leave the group."""
+        """Give the group's partitions up and leave it; without a subscription there is nothing to do."""
         self.machines.check_open()
+        if not self._subscription.is_subscribed:
+            return
         for callback in self.rebalances.revocation():
             yield from self.rebalances.run(callback)
         yield self.rebalances.leave_group()
 
     async def assign(self, partitions: Partitions) -> None:
         """Read exactly these partitions."""
-        self._change_assignment(self._subscription.assign, partitions)
+        self._change_assignment(self._subscription.assign, partitions, incremental=False)
 
     async def incremental_assign(self, partitions: Partitions) -> None:
         """Read these partitions too."""
-        self._change_assignment(self._subscription.add, partitions)
+        self._change_assignment(self._subscription.add, partitions, incremental=True)
 
     async def incremental_unassign(self, partitions: Partitions) -> None:
         """Read these partitions no more."""
-        self._change_assignment(self._subscription.remove, partitions)
+        self._change_assignment(self._subscription.remove, partitions, incremental=True)
 
-    def _change_assignment(self, change: Callable[[Partitions], None], partitions: Partitions) -> None:
+    def _change_assignment(
+        self, change: Callable[[Partitions], None], partitions: Partitions, *, incremental: bool
+    ) -> None:
         self.machines.check_open()
         wanted = list_of(TopicPartition, partitions, "partitions")
+        if self.rebalances.incremental is (not incremental):  # the group would not learn what is dropped, or kept
+            raise KafkaException(KafkaError(KafkaError._STATE, _ASSIGN_BY[self.rebalances.incremental]))
         self.rebalances.handled = True
         change(wanted)
         self.machines.assignment_changed()
@@ -207,7 +220,7 @@ class ConsumerEngine:
     async def assignment(self) -> Partitions:
         """The assigned partitions."""
         self.machines.check_open()
-        return self._subscription.positions()
+        return sorted(self._subscription.positions())
 
     async def pause(self, partitions: Partitions) -> None:
         """Hand out no records of these partitions."""
@@ -247,6 +260,11 @@ class ConsumerEngine:
         """Brokers, topics and partitions as the cluster knows them."""
         self.machines.check_open()
         return await self._client.list_topics(topic, seconds(timeout))
+
+    def set_sasl_credentials(self, username: str, password: str) -> None:
+        """Log in as somebody else from now on."""
+        self.machines.check_open()
+        self.machines.config.set_sasl_credentials(username, password)
 
     # Ending
 

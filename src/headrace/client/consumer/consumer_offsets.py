@@ -60,18 +60,19 @@ class ConsumerOffsets:
         found = []
         for tp in list_of(TopicPartition, partitions, "partitions"):
             state = self._subscription.get(tp.topic, tp.partition)
-            found.append(TopicPartition(tp.topic, tp.partition, *(() if state is None else (state.position,))))
+            offset = OFFSET_INVALID if state is None else state.position
+            found.append(TopicPartition(tp.topic, tp.partition, offset, tp.metadata))
         return found
 
     def store(self, message: Message | None, offsets: Partitions | None) -> None:
         """Choose what the next commit covers."""
         self._machines.check_open()
-        if self._config["enable.auto.offset.store"]:
-            raise KafkaException(KafkaError(
-                KafkaError._INVALID_ARG, 'store_offsets() needs "enable.auto.offset.store": false'))
         given = _offsets_of(message, offsets)
         if given is None:
             raise ValueError("expected either message or offsets")
+        if self._config["enable.auto.offset.store"]:
+            raise KafkaException(KafkaError(
+                KafkaError._INVALID_ARG, 'store_offsets() needs "enable.auto.offset.store": false'))
         for tp in given:
             state = self._subscription.require(tp.topic, tp.partition)
             state.stored_metadata = tp.metadata
@@ -87,6 +88,10 @@ class ConsumerOffsets:
         self._machines.require_group()
         given = _offsets_of(message, offsets)
         wanted = self._subscription.to_commit() if given is None else [tp for tp in given if tp.offset >= 0]
+        if not wanted and asynchronous:
+            held = given or [TopicPartition(tp.topic, tp.partition) for tp in self._subscription.positions()]
+            self._on_committed(held, _NOTHING_TO_COMMIT)
+            return None
         if not asynchronous:
             if not wanted:
                 raise KafkaException(_NOTHING_TO_COMMIT)
@@ -96,9 +101,6 @@ class ConsumerOffsets:
 
     def _begin_commit(self, offsets: Partitions) -> None:
         """Commit; `on_commit` is called with the result."""
-        if not offsets:
-            self._on_committed([], _NOTHING_TO_COMMIT)
-            return
         self._machines.group_offsets.commit(offsets, self._machines.clock() + _COMMIT_TIMEOUT_S, self._on_committed)
         self._machines.wake()
 
@@ -157,7 +159,8 @@ class ConsumerOffsets:
         partitions = list_of(TopicPartition, partitions, "partitions")
         self._machines.require_group()
         ask = self._machines.group_offsets.ask
-        return await self._ask(partitions, timeout, lambda tp, expires_at, found: ask([tp], expires_at, found))
+        return _some_found(await self._ask(
+            partitions, timeout, lambda tp, expires_at, found: ask([tp], expires_at, found)))
 
     async def watermarks(self, partition: TopicPartition, timeout: float | None, cached: bool) -> tuple[int, int]:
         """The first offset of a partition, and the one after its last record."""
@@ -180,7 +183,7 @@ class ConsumerOffsets:
         if partitions == []:
             raise KafkaException(KafkaError(
                 KafkaError._INVALID_ARG, "offsets_for_times() takes at least one partition"))
-        found = await self._look_up(partitions, timeout)
+        found = _some_found(await self._look_up(partitions, timeout))
         for tp in found:
             tp.offset = OFFSET_END if tp.error is None and tp.offset < 0 else tp.offset
         return found
@@ -220,6 +223,14 @@ def _resolver(future: asyncio.Future[TopicPartition]) -> Callable[[TopicPartitio
     return lambda found: _resolve(future, found)
 
 
+def _some_found(answers: Partitions) -> Partitions:
+    """Answers, unless each of them is an error: then the first is raised."""
+    first = answers[0].error if answers else None
+    if first is not None and all(tp.error is not None for tp in answers):
+        raise KafkaException(first)
+    return answers
+
+
 def _offsets_of(message: Message | None, offsets: Partitions | None) -> Partitions | None:
     """The offsets that `commit` and `store_offsets` were given, in either form; None for none."""
     if message is not None and offsets is not None:
@@ -228,7 +239,8 @@ def _offsets_of(message: Message | None, offsets: Partitions | None) -> Partitio
         return None if offsets is None else list_of(TopicPartition, offsets, "offsets")
     error = instance_of(Message, message, "message").error()
     if error is not None:
-        raise KafkaException(error)
+        raise KafkaException(KafkaError(
+            KafkaError._INVALID_ARG, f"Cannot commit offsets for message with error: {error}"))
     topic, partition, offset = message.topic(), message.partition(), message.offset()
     if topic is None or partition is None or offset is None:
         raise KafkaException(KafkaError(KafkaError._INVALID_ARG, "The message has no topic, partition and offset"))

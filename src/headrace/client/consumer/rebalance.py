@@ -37,12 +37,14 @@ class Rebalances:
     Attributes:
         callbacks: what the application gave with its subscription.
         handled: a rebalance callback has changed the assignment itself.
+        incremental: the group's rebalances change an assignment, others replace it; None before the first of them.
     """
 
     def __init__(self, machines: ConsumerMachines, offsets: ConsumerOffsets, awaits: bool) -> None:
         self._machines, self._offsets, self._awaits = machines, offsets, awaits
         self.callbacks: dict[Change, Callable[[Partitions], Any] | None] = {}
         self.handled = False
+        self.incremental: bool | None = None
         self._left: asyncio.Future[None] | None = None
 
     def on_event(self, event: Rebalance | Left) -> None:
@@ -61,6 +63,7 @@ class Rebalances:
         """Run a callback, and let the group go on if it was for a rebalance."""
         self.handled = False
         if callback.rebalance is not None:
+            self.incremental = callback.rebalance.incremental
             self._machines.ownership.meet(callback.rebalance)
         try:
             result = callback.function(*callback.arguments)
@@ -115,6 +118,7 @@ class Rebalances:
         """Commit what is stored, give everything up, and leave the group."""
         machines, group = self._machines, self._machines.group
         await self._offsets.commit_stored()
+        self.handled, self.incremental = True, None  # a rebalance callback may have asked for this
         machines.subscription.assign([])
         machines.subscription.subscribe([])
         machines.want_topics()

@@ -24,13 +24,14 @@ from headrace.machines.machine import Event, Send
 from headrace.records import BatchInfo, Cursor, Message, scan
 from headrace.records.header import scan_to_damage
 from headrace.slotted import slotted
-from headrace.types.records import NodeAddress
+from headrace.types.records import TIMESTAMP_NOT_AVAILABLE, NodeAddress
 from headrace.wire.messages.consumer.fetch import FetchResponse, PartitionData
 from headrace.wire.schema import Struct
 
 __all__ = ["CompletedFetch", "Fetcher", "RecordsReady"]
 
 _REPLICA_LEASE_S = 300.0
+_NO_TIMESTAMP = (TIMESTAMP_NOT_AVAILABLE, -1)
 """How long a preferred replica is used before the leader is asked again (KIP-392)."""
 
 
@@ -267,7 +268,8 @@ class Fetcher:
 
     def _queue_error(self, state: PartitionState, error: KafkaError, offset: int | None = None) -> None:
         at = state.fetch_offset if offset is None else offset
-        message = Message(topic=state.topic or None, partition=state.partition, offset=at, error=error)
+        message = Message(
+            state.topic or None, state.partition, at, error=error, timestamp=_NO_TIMESTAMP)
         self._put(CompletedFetch(state, state.epoch, state.fetch_offset, notice=message))
 
     def _put(self, fetched: CompletedFetch) -> None:
@@ -360,7 +362,8 @@ class Fetcher:
         """Report the damage to the application and stop there: going on would lose records in silence."""
         state = fetched.state
         self._finish(fetched)
-        message = Message(topic=state.topic, partition=state.partition, offset=state.position, error=_damage(damage))
+        message = Message(
+            state.topic, state.partition, state.position, error=_damage(damage), timestamp=_NO_TIMESTAMP)
         state.jump("damaged", state.position)
         return message
 

@@ -524,7 +524,7 @@ def _all_of(count: int, partitions: list[TopicPartition], done: Committed) -> Co
 
 def _answer_of(lookup: _Lookup, offset: int, leader_epoch: int, metadata: str | None,
                error: KafkaError | None) -> TopicPartition:
-    tp = TopicPartition(lookup.topic, lookup.partition, offset, metadata,
+    tp = TopicPartition(lookup.topic, lookup.partition, offset, metadata or None,
                         None if leader_epoch < 0 else leader_epoch)
     tp.error = error
     return tp

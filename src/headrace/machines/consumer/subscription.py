@@ -164,6 +164,7 @@ class Subscription:
         """The assigned partitions. Replaced, never changed: other threads may be iterating."""
         self.names: frozenset[str] = frozenset()
         self.patterns: tuple[re.Pattern[str], ...] = ()
+        self._topics_had: set[str] = set()
         self.version = 0
         """Grows with every change that a machine should look at: assignment, seek, pause."""
 
@@ -210,16 +211,19 @@ class Subscription:
         """The state of an assigned partition, None when it is not assigned."""
         return self.states.get((topic, partition))
 
-    def require(self, topic: str, partition: int) -> PartitionState:
+    def require(self, topic: str, partition: int, code: int | None = None) -> PartitionState:
         """The state of an assigned partition.
 
         Raises:
-            KafkaException: `_STATE` when it is not assigned.
+            KafkaException: it is not assigned: `code`, else `_UNKNOWN_PARTITION` when no partition of its topic ever
+                was, else `_STATE`.
         """
         state = self.states.get((topic, partition))
         if state is None:
+            if code is None:
+                code = KafkaError._STATE if topic in self._topics_had else KafkaError._UNKNOWN_PARTITION
             text = f"{topic}[{partition}] is not assigned to this consumer: call assign(), or wait for the group"
-            raise KafkaException(KafkaError(KafkaError._STATE, text))
+            raise KafkaException(KafkaError(code, text))
         return state
 
     def topics(self) -> set[str]:
@@ -256,15 +260,16 @@ class Subscription:
             state = added[key] = PartitionState(tp.topic, tp.partition)
             self._start(state, tp.offset)
         self.states = {**self.states, **added}
+        self._topics_had.update(topic for topic, _ in added)
         self.version += 1
 
     def remove(self, partitions: Iterable[TopicPartition]) -> None:
         """Take partitions away.
 
         Raises:
-            KafkaException: `_STATE` when one is not assigned; nothing is changed then.
+            KafkaException: `_INVALID_ARG` when one is not assigned; nothing is changed then.
         """
-        gone = [self.require(tp.topic, tp.partition) for tp in partitions]
+        gone = [self.require(tp.topic, tp.partition, KafkaError._INVALID_ARG) for tp in partitions]
         left = dict(self.states)
         for state in gone:
             left.pop(state.key, None)
@@ -276,7 +281,7 @@ class Subscription:
         """Move an assigned partition to an absolute or logical offset.
 
         Raises:
-            KafkaException: `_STATE` when it is not assigned.
+            KafkaException: it is not assigned, as `require()`.
         """
         self._start(self.require(topic, partition), offset)
         self.version += 1
@@ -285,7 +290,7 @@ class Subscription:
         """Stop or go on handing out records of these partitions.
 
         Raises:
-            KafkaException: `_STATE` when one is not assigned; nothing is changed then.
+            KafkaException: one is not assigned, as `require()`; nothing is changed then.
         """
         for state in [self.require(tp.topic, tp.partition) for tp in partitions]:
             state.paused = paused

@@ -12,7 +12,7 @@ import pytest
 from headrace.client.consumer.aio_consumer import AIOConsumer
 from headrace.client.consumer.consumer import Consumer
 from headrace.client.producer.producer import Producer
-from headrace.errors import ClientClosedError, KafkaError
+from headrace.errors import ClientClosedError, KafkaError, KafkaException
 from headrace.testing import EmbeddedBroker
 from headrace.types.records import OFFSET_BEGINNING, TopicPartition
 
@@ -120,13 +120,16 @@ def test_questions_are_answered_together(broker: EmbeddedBroker) -> None:
 
 
 def test_an_offset_that_cannot_be_found_in_time_says_so(broker: EmbeddedBroker) -> None:
-    async def main() -> KafkaError | None:
+    async def main() -> KafkaError:
         async with AIOConsumer(properties(broker)) as reader:
-            [found] = await reader.offsets_for_times([TopicPartition("nowhere", 0, 1)], timeout=0.3)
-            return found.error
+            with pytest.raises(KafkaException) as raised:
+                await reader.offsets_for_times([TopicPartition("nowhere", 0, 1)], timeout=0.3)
+            [found, other] = await reader.offsets_for_times(
+                [TopicPartition("t", 0, 0), TopicPartition("nowhere", 0, 1)], timeout=0.5)
+            assert (found.error, other.error) == (None, raised.value.error.code()), "one that was found is no loss"
+            return raised.value.error
 
     error = asyncio.run(main())
-    assert error is not None
     assert error == KafkaError._TIMED_OUT
     assert "nowhere" in error.str()
 

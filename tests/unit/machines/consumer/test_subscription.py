@@ -60,7 +60,7 @@ def test_a_failed_change_changes_nothing() -> None:
     assert conflict.value.error == KafkaError._CONFLICT
     with pytest.raises(KafkaException) as unknown:
         subscription.remove([TopicPartition("t", 0), TopicPartition("t", 9)])
-    assert unknown.value.error == KafkaError._STATE
+    assert unknown.value.error == KafkaError._INVALID_ARG
     assert [state.key for state in subscription] == [("t", 0)]
 
 

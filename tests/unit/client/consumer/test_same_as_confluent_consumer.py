@@ -1,0 +1,665 @@
+"""`Consumer`: the same calls over confluent_kafka and headrace, without a broker and against one.
+
+Arguments that are lists are in `test_same_as_confluent_lists`. Where headrace does otherwise, `OTHERWISE` and the tests
+at the end say what and why.
+"""
+
+import pickle
+import time
+from collections.abc import Iterator
+
+import confluent_kafka
+import pytest
+
+import headrace
+from headrace.broker.settings import BrokerSettings
+from headrace.testing import EmbeddedBroker
+from tests.support.same_as_confluent import QUIET, by_name, outcome, same
+
+NOWHERE = "127.0.0.1:1"
+WAIT_S = 10.0
+
+
+@pytest.fixture(scope="module")
+def broker() -> Iterator[EmbeddedBroker]:
+    topics = {"one": 1, "four": 4}
+    with EmbeddedBroker(topics=topics, settings=BrokerSettings(auto_create_topics=False)) as made:
+        producer = headrace.Producer({"bootstrap.servers": made.bootstrap_servers})
+        for number in range(5):
+            producer.produce("one", f"v{number}", "k", headers=[("h", b"x")])
+        producer.flush(WAIT_S)
+        producer.close()
+        yield made
+
+
+@pytest.fixture
+def nowhere():
+    """Makes consumers whose broker is not there; they are closed in the end."""
+    made = []
+
+    def consumer(kafka, **given):
+        properties = {name if name.endswith("_cb") or name == "on_commit" else name.replace("_", "."): value
+                      for name, value in given.items()}
+        made.append(kafka.Consumer({"bootstrap.servers": NOWHERE, "group.id": "g", "logger": QUIET, "error_cb": ignored,
+                                    "session.timeout.ms": 6000, "auto.offset.reset": "earliest", **properties}))
+        return made[-1]
+
+    yield consumer
+    for one in made:
+        one.close()
+
+
+@pytest.fixture
+def of(nowhere, broker):
+    """The same for consumers that have a broker, each in a group of its own."""
+    groups = iter(range(1000))
+
+    def consumer(kafka, **given):
+        group = f"{kafka.__name__}-{next(groups)}-{time.monotonic_ns()}"
+        return nowhere(kafka, **{"bootstrap_servers": broker.bootstrap_servers, "group_id": group, **given})
+
+    return consumer
+
+
+def ignored(*arguments):
+    pass
+
+
+def boom(*arguments):
+    raise ZeroDivisionError
+
+
+def at(kafka, offset=-1001, partition=0, topic="one"):
+    return kafka.TopicPartition(topic, partition, offset)
+
+
+def plain(partitions):
+    """What can be compared of partitions."""
+    return [(tp.topic, tp.partition, tp.offset, tp.metadata, tp.error and tp.error.code()) for tp in partitions]
+
+
+def places(partitions):
+    return [(tp.topic, tp.partition) for tp in partitions]
+
+
+def read(consumer, polls=100):
+    """The next message, or None."""
+    return next((message for message in (consumer.poll(0.1) for _ in range(polls)) if message is not None), None)
+
+
+def poll_until(consumer, happened):
+    end = time.monotonic() + WAIT_S
+    while not happened() and time.monotonic() < end:
+        consumer.poll(0.05)
+
+
+def text_of(call):
+    """Class and text of what is raised."""
+    try:
+        return call()
+    except Exception as error:
+        return next(kind.__name__ for kind in (TypeError, RuntimeError) if isinstance(error, kind)), str(error)
+
+
+def assigned(consumer, kafka, offset=0):
+    consumer.assign([at(kafka, offset)])
+    return consumer
+
+
+def started(consumer, kafka):
+    """Assigned, and some time ago: the peer cannot seek at once."""
+    assigned(consumer, kafka)
+    time.sleep(0.2)
+    return consumer
+
+
+# How one is made
+
+
+@by_name({
+    "nothing": lambda k: k.Consumer(), "None": lambda k: k.Consumer(None), "a number": lambda k: k.Consumer(5),
+    "text": lambda k: k.Consumer("x"), "a list": lambda k: k.Consumer([]),
+})
+def test_properties_that_are_none_are_refused_with_the_same_words(case):
+    assert text_of(lambda: case(headrace)) == text_of(lambda: case(confluent_kafka)) == (
+        "TypeError", "expected configuration dict")
+
+
+@by_name({
+    "a mapping": lambda k: bool(k.Consumer({"group.id": "x", "logger": QUIET})),
+    "keywords": lambda k: bool(k.Consumer(**{"group.id": "x", "logger": QUIET})),
+    "both": lambda k: bool(k.Consumer({"group.id": "x", "logger": QUIET}, **{"client.id": "x"})),
+    "a logger beside it": lambda k: bool(k.Consumer({"group.id": "x"}, logger=QUIET)),
+    "an unknown property": lambda k: k.Consumer({"group.id": "x", "should.fail": 1}),
+    "a wrong value": lambda k: k.Consumer({"group.id": "x", "session.timeout.ms": "x"}),
+    "an unknown reset": lambda k: k.Consumer({"group.id": "x", "auto.offset.reset": "x"}),
+    "an unknown strategy": lambda k: k.Consumer({"group.id": "x", "partition.assignment.strategy": "x"}),
+    "a property of producers": lambda k: bool(k.Consumer({"group.id": "x", "linger.ms": 5, "logger": QUIET})),
+    "topic properties": lambda k: bool(k.Consumer(
+        {"group.id": "x", "logger": QUIET, "default.topic.config": {"auto.offset.reset": "earliest"}})),
+    "unknown topic properties": lambda k: k.Consumer({"group.id": "x", "default.topic.config": {"no": 1}}),
+    "an error_cb that is none": lambda k: k.Consumer({"group.id": "x", "error_cb": 1}),
+    "a stats_cb that is none": lambda k: k.Consumer({"group.id": "x", "stats_cb": 1}),
+    "a subclass": lambda k: type("Mine", (k.Consumer,), {})({"group.id": "x", "logger": QUIET}).__class__.__name__,
+    "one that is made again": lambda k: k.Consumer({"group.id": "x", "logger": QUIET}).__init__({"group.id": "x"}),
+})
+@pytest.mark.filterwarnings("ignore::ResourceWarning")
+def test_a_consumer_is_made_of(case):
+    same(case)
+
+
+def test_a_mapping_that_was_given_stays_as_it_is():
+    def made(kafka):
+        given = {"group.id": "x", "default.topic.config": {"auto.offset.reset": "earliest"}, "on_commit": ignored}
+        kafka.Consumer(given, logger=QUIET).close()
+        return sorted(given), given["default.topic.config"]
+
+    same(made)
+
+
+def test_a_subclass_may_change_what_a_call_takes():
+    def polled(kafka):
+        class Mine(kafka.Consumer):
+            def __init__(self, group, **keywords):
+                super().__init__({"group.id": group, "logger": QUIET}, **keywords)
+                self.mine = []
+
+            def poll(self, mark):
+                self.mine.append(mark)
+                return super().poll(timeout=0.001)
+
+        consumer = Mine("x")
+        return consumer.poll("a mark"), consumer.mine, consumer.close()
+
+    assert same(polled) == (None, ["a mark"], None)
+
+
+# Each call, on a consumer that was just made and has no broker
+
+
+CALLS = {
+    "subscribe": lambda c, k: c.subscribe(["one"]), "subscribe()": lambda c, k: c.subscribe(),
+    "a pattern": lambda c, k: c.subscribe(["^a.*"]), "a bad pattern": lambda c, k: c.subscribe(["^(a"]),
+    "subscribe with callbacks": lambda c, k: c.subscribe(["one"], ignored, ignored, ignored),
+    "by name": lambda c, k: c.subscribe(topics=["one"], on_assign=ignored, on_revoke=ignored, on_lost=ignored),
+    "too many callbacks": lambda c, k: c.subscribe(["one"], ignored, ignored, ignored, ignored),
+    "on_assign of a number": lambda c, k: c.subscribe(["one"], on_assign=1),
+    "on_revoke of a number": lambda c, k: c.subscribe(["one"], on_revoke=1),
+    "on_lost of text": lambda c, k: c.subscribe(["one"], on_lost="x"),
+    "an unknown callback": lambda c, k: c.subscribe(["one"], listener=ignored),
+    "subscribe twice": lambda c, k: (c.subscribe(["a"]), c.subscribe(["b"])),
+    "a topic with a space": lambda c, k: c.subscribe(["a b"]), "a long one": lambda c, k: c.subscribe(["a" * 300]),
+    "a NUL": lambda c, k: c.subscribe(["a\0b"]),
+    "unsubscribe": lambda c, k: c.unsubscribe(), "unsubscribe(1)": lambda c, k: c.unsubscribe(1),
+    "unsubscribe twice": lambda c, k: (c.subscribe(["a"]), c.unsubscribe(), c.unsubscribe()),
+    "unsubscribe from what was assigned": lambda c, k: (
+        c.assign([at(k, 3)]), c.unsubscribe(), places(c.assignment())),
+    "unassign": lambda c, k: c.unassign(), "unassign(1)": lambda c, k: c.unassign(1),
+    "unassign twice": lambda c, k: (c.assign([at(k)]), c.unassign(), c.unassign(), c.assignment()),
+    "assignment": lambda c, k: c.assignment(), "assign()": lambda c, k: c.assign(),
+    "assign in order": lambda c, k: (c.assign([at(k, 7, 3, "b"), at(k, -2, 1, "b"), at(k, -1, 0, "a")]),
+                                     places(c.assignment())),
+    "assign anew": lambda c, k: (c.assign([at(k, 7)]), c.assign([at(k, 7, 3)]), places(c.assignment())),
+    "assign while subscribed": lambda c, k: (c.subscribe(["one"]), c.assign([at(k)]), places(c.assignment())),
+    "subscribe while assigned": lambda c, k: (c.assign([at(k)]), c.subscribe(["one"]), places(c.assignment())),
+    "what was given stays": lambda c, k: (lambda given: (c.assign(given), plain(given)))([at(k, 7)]),
+    "assign more": lambda c, k: (c.assign([at(k, 3, 5)]), c.incremental_assign([at(k, 4)]), places(c.assignment())),
+    "assign more()": lambda c, k: c.incremental_assign(),
+    "assign what is there": lambda c, k: (c.incremental_assign([at(k)]), c.incremental_assign([at(k)])),
+    "assign less": lambda c, k: (c.assign([at(k), at(k, 0, 1)]), c.incremental_unassign([at(k)]),
+                                 places(c.assignment())),
+    "assign less()": lambda c, k: c.incremental_unassign(),
+    "assign less than nothing": lambda c, k: c.incremental_unassign([at(k)]),
+    "assign less of others": lambda c, k: (c.assign([at(k)]), c.incremental_unassign([at(k, 0, 1)])),
+    "poll(0)": lambda c, k: c.poll(0), "poll by name": lambda c, k: c.poll(timeout=0.01),
+    "poll of text": lambda c, k: c.poll("x"), "poll(0, 0)": lambda c, k: c.poll(0, 0),
+    "poll of what": lambda c, k: c.poll(bogus=1),
+    "consume nothing": lambda c, k: c.consume(0, 0), "consume less": lambda c, k: c.consume(-1, 0),
+    "consume most": lambda c, k: c.consume(1_000_000, 0), "consume more": lambda c, k: c.consume(1_000_001, 0),
+    "consume by name": lambda c, k: c.consume(num_messages=2, timeout=0.01),
+    "consume text": lambda c, k: c.consume("x", 0), "consume a float": lambda c, k: c.consume(1.0, 0),
+    "consume a bool": lambda c, k: c.consume(True, 0), "consume None": lambda c, k: c.consume(None, 0),
+    "consume until text": lambda c, k: c.consume(1, "x"), "consume(1, 0, 0)": lambda c, k: c.consume(1, 0, 0),
+    "consume what": lambda c, k: c.consume(bogus=1),
+    "commit": lambda c, k: c.commit(), "commit and wait": lambda c, k: c.commit(asynchronous=False),
+    "commit by place": lambda c, k: c.commit(None, [at(k, 3)], True), "commit what": lambda c, k: c.commit(bogus=1),
+    "commit of nothing read": lambda c, k: (c.assign([at(k, 3)]), c.commit(asynchronous=False)),
+    "commit a message": lambda c, k: c.commit(message=k.Message("t", 0, 1)),
+    "commit text": lambda c, k: c.commit(message="x"),
+    "commit both": lambda c, k: c.commit(message=k.Message("t", 0, 1), offsets=[at(k, 3)]),
+    "commit an error": lambda c, k: c.commit(message=k.Message("t", 0, 1, error=k.KafkaError(-191))),
+    "commit an error that is none": lambda c, k: c.commit(message=k.Message("t", 0, 1, error=k.KafkaError(0))),
+    "store nothing": lambda c, k: c.store_offsets(), "store None": lambda c, k: c.store_offsets(None, None),
+    "store both": lambda c, k: c.store_offsets(k.Message("t", 0, 1), [at(k, 1)]),
+    "store text": lambda c, k: c.store_offsets("x"), "store no list": lambda c, k: c.store_offsets(offsets="x"),
+    "store with automatic storing": lambda c, k: (c.assign([at(k)]), c.store_offsets(offsets=[at(k, 1)])),
+    "store an error": lambda c, k: c.store_offsets(k.Message("t", 0, 1, error=k.KafkaError(-191))),
+    "store what": lambda c, k: c.store_offsets(bogus=1),
+    "committed()": lambda c, k: c.committed(), "committed": lambda c, k: c.committed([at(k)], timeout=0.05),
+    "committed at once": lambda c, k: c.committed([at(k)], 0),
+    "committed until text": lambda c, k: c.committed([at(k)], timeout="x"),
+    "position()": lambda c, k: c.position(), "position of nothing": lambda c, k: c.position([]),
+    "position": lambda c, k: plain(c.position([k.TopicPartition("a", 0, 7, "m")])),
+    "position of what was assigned": lambda c, k: (c.assign([at(k)]), plain(c.position(partitions=[at(k, 9)]))),
+    "position is another list": lambda c, k: (lambda given: (c.position(given) is given, plain(given)))([at(k, 7)]),
+    "seek()": lambda c, k: c.seek(), "seek(1, 1)": lambda c, k: c.seek(at(k, 1), 1),
+    "seek": lambda c, k: started(c, k).seek(partition=at(k, 1)),
+    "seek without an offset": lambda c, k: started(c, k).seek(at(k)),
+    "seek to both ends": lambda c, k: (started(c, k).seek(at(k, -2)), c.seek(at(k, -1))),
+    "seek in no assignment": lambda c, k: c.seek(at(k, 1)), "seek no partition": lambda c, k: c.seek(at(k, 1, -1)),
+    "pause()": lambda c, k: c.pause(), "resume()": lambda c, k: c.resume(),
+    "pause": lambda c, k: (c.assign([at(k)]), c.pause([at(k)]), c.pause(partitions=[at(k)])),
+    "resume": lambda c, k: (c.assign([at(k)]), c.resume([at(k)]), c.resume(partitions=[at(k)])),
+    "watermarks()": lambda c, k: c.get_watermark_offsets(),
+    "watermarks of text": lambda c, k: c.get_watermark_offsets("x"),
+    "watermarks until text": lambda c, k: c.get_watermark_offsets(at(k), timeout="x"),
+    "cached watermarks": lambda c, k: c.get_watermark_offsets(at(k), cached=True),
+    "cached by name": lambda c, k: c.get_watermark_offsets(partition=at(k), timeout=0.1, cached=True),
+    "cached of what was assigned": lambda c, k: (c.assign([at(k)]), c.get_watermark_offsets(at(k), cached=True)),
+    "times()": lambda c, k: c.offsets_for_times(), "times of nothing": lambda c, k: c.offsets_for_times([], 0.1),
+    "times until text": lambda c, k: c.offsets_for_times([at(k, 100)], timeout="x"),
+    "topics": lambda c, k: c.list_topics(timeout=0.1), "topics by name": lambda c, k: c.list_topics("one", timeout=0.1),
+    "topics of a number": lambda c, k: c.list_topics(5), "topics until text": lambda c, k: c.list_topics("one", "x"),
+    "topics(3)": lambda c, k: c.list_topics(None, 0.1, 1),
+    "group(1)": lambda c, k: c.consumer_group_metadata(1), "member": lambda c, k: c.memberid(),
+    "member(1)": lambda c, k: c.memberid(1), "member of no broker": lambda c, k: (c.subscribe(["a"]), c.memberid()),
+    "credentials": lambda c, k: c.set_sasl_credentials("u", "p"),
+    "credentials by name": lambda c, k: c.set_sasl_credentials(username="u", password="p"),
+    "half of them": lambda c, k: c.set_sasl_credentials("u"), "none": lambda c, k: c.set_sasl_credentials(None, "p"),
+    "numbers": lambda c, k: c.set_sasl_credentials(1, 2),
+    "cluster id until text": lambda c, k: c.cluster_id("x"), "cluster id(2)": lambda c, k: c.cluster_id(0.1, 1),
+    "close(1)": lambda c, k: c.close(1), "close twice": lambda c, k: (c.close(), c.close()),
+    "with": lambda c, k: c.__enter__() is c, "end of with": lambda c, k: c.__exit__(None, None, None),
+    "half an end": lambda c, k: c.__exit__(None), "end of with twice": lambda c, k: (
+        c.__exit__(None, None, None), c.close(), c.__exit__(None, None, None)),
+    "with after the end": lambda c, k: (c.close(), c.__enter__() is c),
+    "len": lambda c, k: len(c), "bool": lambda c, k: bool(c), "a producer's call": lambda c, k: c.flush(),
+}
+
+
+@by_name(CALLS)
+def test_calls(case, nowhere):
+    same(lambda kafka: case(nowhere(kafka), kafka))
+
+
+CLOSED = {
+    "subscribe": lambda c, k: c.subscribe(["a"]), "subscribe to what": lambda c, k: c.subscribe(5),
+    "unsubscribe": lambda c, k: c.unsubscribe(), "assign": lambda c, k: c.assign([at(k)]),
+    "assign what": lambda c, k: c.assign(5), "unassign": lambda c, k: c.unassign(),
+    "assign more": lambda c, k: c.incremental_assign([]), "assign less": lambda c, k: c.incremental_unassign([]),
+    "assignment": lambda c, k: c.assignment(), "poll": lambda c, k: c.poll(), "poll(0)": lambda c, k: c.poll(0),
+    "consume": lambda c, k: c.consume(1, 0), "consume nothing": lambda c, k: c.consume(0, 0),
+    "consume less": lambda c, k: c.consume(-1, 0), "commit": lambda c, k: c.commit(),
+    "commit offsets": lambda c, k: c.commit(offsets=[at(k, 1)], asynchronous=False),
+    "commit what": lambda c, k: c.commit(offsets=5), "store nothing": lambda c, k: c.store_offsets(),
+    "store": lambda c, k: c.store_offsets(offsets=[at(k, 1)]), "committed": lambda c, k: c.committed([at(k)], 0.1),
+    "position": lambda c, k: c.position([at(k)]), "position of what": lambda c, k: c.position(5),
+    "seek": lambda c, k: c.seek(at(k, 1)), "pause": lambda c, k: c.pause([at(k)]),
+    "resume": lambda c, k: c.resume([at(k)]), "watermarks": lambda c, k: c.get_watermark_offsets(at(k), 0.1),
+    "cached watermarks": lambda c, k: c.get_watermark_offsets(at(k), cached=True),
+    "times": lambda c, k: c.offsets_for_times([at(k, 1)], 0.1), "member": lambda c, k: c.memberid(),
+    "group": lambda c, k: c.consumer_group_metadata(),
+}
+
+
+@by_name(CLOSED)
+def test_calls_of_a_closed_consumer_are_refused_with_the_same_words(case, nowhere):
+    def closed(kafka):
+        consumer = nowhere(kafka)
+        consumer.subscribe(["test"])
+        consumer.close()
+        return text_of(lambda: case(consumer, kafka))
+
+    assert same(closed) == ("RuntimeError", "Consumer closed")
+
+
+@by_name({"topics": lambda c: c.list_topics(timeout=0.1), "cluster id": lambda c: c.cluster_id(0.1),
+          "credentials": lambda c: c.set_sasl_credentials("u", "p")})
+def test_calls_of_a_closed_client_are_refused(case, nowhere):
+    def closed(kafka):
+        consumer = nowhere(kafka)
+        consumer.close()
+        return case(consumer)
+
+    assert same(closed) == "RuntimeError"
+
+
+def test_what_is_raised_in_a_with_statement_comes_out_of_it_and_the_consumer_is_closed(nowhere):
+    def left(kafka):
+        consumer = nowhere(kafka)
+        try:
+            with consumer as same_one:
+                assert same_one is consumer
+                raise ZeroDivisionError
+        except ZeroDivisionError:
+            return text_of(lambda: consumer.poll(0))
+
+    assert same(left) == ("RuntimeError", "Consumer closed")
+
+
+STORING = {
+    "an assigned one": lambda c, k: (c.assign([at(k)]), c.store_offsets(offsets=[at(k, 1)])),
+    "of a message": lambda c, k: (c.assign([at(k)]), c.store_offsets(message=k.Message("one", 0, 4))),
+    "none": lambda c, k: (c.assign([at(k)]), c.store_offsets(offsets=[at(k)])),
+    "nothing": lambda c, k: c.store_offsets(offsets=[]),
+    "one that is not": lambda c, k: c.store_offsets(offsets=[at(k, 1)]),
+    "a message of another": lambda c, k: c.store_offsets(k.Message("one", 0, 4)),
+    "one that is subscribed": lambda c, k: (c.subscribe(["one"]), c.store_offsets(offsets=[at(k, 1)])),
+    "one that was": lambda c, k: (c.assign([at(k)]), c.unassign(), c.store_offsets(offsets=[at(k, 1)])),
+    "text": lambda c, k: c.store_offsets(offsets="x"), "neither": lambda c, k: c.store_offsets(),
+}
+
+
+@by_name(STORING)
+def test_storing_offsets_by_hand(case, nowhere):
+    same(lambda kafka: case(nowhere(kafka, enable_auto_offset_store=False), kafka))
+
+
+# Offsets, with a broker
+
+
+@by_name({
+    "of nothing": lambda c, k: plain(c.committed([], 5)), "of one": lambda c, k: plain(c.committed([at(k)], 5)),
+    "in order": lambda c, k: plain(c.committed([at(k, topic="four", partition=3), at(k)], 5)),
+    "of no topic": lambda c, k: plain(c.committed([at(k, topic="nope")], 5)),
+    "of no partition": lambda c, k: plain(c.committed([at(k, partition=9)], 5)),
+    "with metadata": lambda c, k: (plain(c.commit(offsets=[k.TopicPartition("one", 0, 3, "m")], asynchronous=False)),
+                                   plain(c.committed([at(k)], 5))),
+    "without metadata": lambda c, k: (plain(c.commit(offsets=[at(k, 3)], asynchronous=False)),
+                                      plain(c.committed([at(k)], 5))),
+    "without an offset": lambda c, k: c.commit(offsets=[at(k)], asynchronous=False),
+    "nothing read": lambda c, k: assigned(c, k).commit(asynchronous=False),
+    "what was read": lambda c, k: (read(assigned(c, k)).offset(), plain(c.commit(asynchronous=False)),
+                                   plain(c.committed([at(k)], 5))),
+    "twice": lambda c, k: (read(assigned(c, k)) and c.commit(asynchronous=False) and c.commit(asynchronous=False)),
+    "after a message": lambda c, k: plain(c.commit(read(assigned(c, k)), asynchronous=False)),
+})
+def test_what_is_committed(case, of):
+    same(lambda kafka: case(of(kafka), kafka))
+
+
+def test_what_was_stored_by_hand_is_committed(of):
+    def stored(kafka):
+        consumer = assigned(of(kafka, enable_auto_offset_store=False), kafka)
+        consumer.store_offsets(read(consumer))
+        return plain(consumer.commit(asynchronous=False))
+
+    assert same(stored) == [("one", 0, 1, None, None)]
+
+
+@by_name({
+    "position": lambda c, k: (read(assigned(c, k, 2)).offset(), plain(c.position([at(k)]))),
+    "seek": lambda c, k: (read(assigned(c, k)).offset(), c.seek(at(k, 1)), read(c).offset()),
+    "seek before reading": lambda c, k: (started(c, k).seek(at(k, 3)), read(c).offset()),
+    "seek to the beginning": lambda c, k: (read(assigned(c, k, 3)).offset(), c.seek(at(k, -2)), read(c).offset()),
+    "seek in what was assigned": lambda c, k: (assigned(c, k), c.unassign(), c.seek(at(k, 1))),
+    "pause and resume": lambda c, k: (
+        read(assigned(c, k)).offset(), c.pause([at(k)]), read(c, 3), c.resume([at(k)]), read(c).offset()),
+    "unassign": lambda c, k: (read(assigned(c, k)).offset(), c.unassign(), read(c, 3)),
+    "unsubscribe from nothing": lambda c, k: (assigned(c, k, 2).unsubscribe(), read(c).offset()),
+    "consume": lambda c, k: ([m.offset() for m in assigned(c, k).consume(3, 8)], [m.offset() for m in c.consume(9, 1)],
+                             c.consume(1, 0.1)),
+    "a message": lambda c, k: (lambda m: (
+        m.error(), m.topic(), m.partition(), m.offset(), m.key(), m.value(), m.timestamp()[0], m.headers(), len(m),
+        m.latency(), m.leader_epoch()))(read(assigned(c, k))),
+    "watermarks": lambda c, k: c.get_watermark_offsets(at(k), 5),
+    "cached watermarks": lambda c, k: read(assigned(c, k)) and c.get_watermark_offsets(at(k), cached=True),
+    "times": lambda c, k: plain(c.offsets_for_times([at(k, 0), at(k, 0, 1, "four")], 5)),
+    "time to come": lambda c, k: plain(c.offsets_for_times([at(k, 2**50)], 5)),
+    "times of the ends": lambda c, k: [plain(c.offsets_for_times([at(k, end)], 5)) for end in (-1, -2)],
+    "times that are none": lambda c, k: c.offsets_for_times([at(k, -1000)], 5),
+    "topics": lambda c, k: sorted(topic for topic in c.list_topics(timeout=5).topics if topic[:2] != "__"),
+    "one topic": lambda c, k: sorted(c.list_topics("one", 5).topics),
+    "no topic": lambda c, k: c.list_topics("nope", 5).topics["nope"].error.code(),
+    "cluster id": lambda c, k: c.cluster_id(5), "cluster id by name": lambda c, k: c.cluster_id(timeout=5),
+})
+def test_what_is_read(case, of):
+    same(lambda kafka: case(of(kafka), kafka))
+
+
+def test_the_end_of_a_partition_is_an_event(of):
+    def ended(kafka):
+        event = read(assigned(of(kafka, enable_partition_eof=True), kafka, 5))
+        return (event.error().code(), event.error().fatal(), event.topic(), event.partition(), event.offset(),
+                event.key(), event.timestamp(), event.headers(), event.latency())
+
+    assert same(ended)[0] == headrace.KafkaError._PARTITION_EOF
+
+
+@pytest.mark.parametrize("offset", [99, -1001])
+def test_a_position_that_may_not_be_reset_is_an_event(offset, of):
+    def refused(kafka):
+        event = read(assigned(of(kafka, auto_offset_reset="error"), kafka, offset))
+        return event.error().code(), event.topic(), event.partition(), event.offset(), event.timestamp()
+
+    assert same(refused)[0] == headrace.KafkaError._AUTO_OFFSET_RESET
+
+
+def test_a_message_that_was_read_can_be_pickled(of):
+    def pickled(kafka):
+        message = pickle.loads(pickle.dumps(read(assigned(of(kafka), kafka))))
+        return message.topic(), message.partition(), message.offset(), message.key(), message.value(), message.headers()
+
+    assert same(pickled) == ("one", 0, 0, b"k", b"v0", [("h", b"x")])
+
+
+# Callbacks
+
+
+@by_name({
+    "offsets": lambda c, k: c.commit(offsets=[at(k, 3)]), "nothing": lambda c, k: c.commit(),
+    "no offset": lambda c, k: c.commit(offsets=[at(k)]),
+    "offsets at once": lambda c, k: plain(c.commit(offsets=[at(k, 3)], asynchronous=False)),
+    "a message": lambda c, k: c.commit(read(c)), "a message at once": lambda c, k: bool(c.commit(read(c), None, False)),
+})
+def test_on_commit_is_told(case, of):
+    def told(kafka):
+        got = []
+        consumer = assigned(of(kafka, enable_auto_commit=False, on_commit=lambda error, partitions: got.append(
+            (error and error.code(), plain(partitions)))), kafka)
+        returned = case(consumer, kafka)
+        end = time.monotonic() + (0.3 if returned else WAIT_S)
+        while not got and time.monotonic() < end:
+            consumer.poll(0.05)
+        return returned, got
+
+    same(told)
+
+
+def test_what_on_commit_raises_comes_out_of_poll(of):
+    def raised(kafka):
+        consumer = assigned(of(kafka, on_commit=boom, enable_auto_commit=False), kafka, 5)
+        consumer.commit(offsets=[at(kafka, 3)])
+        return read(consumer)
+
+    assert same(raised) == "ZeroDivisionError"
+
+
+@pytest.mark.parametrize("name", ["error_cb", "stats_cb"])
+@by_name({"poll": lambda c: c.poll(0.1), "consume": lambda c: c.consume(1, 0.1)})
+def test_what_other_callbacks_raise_comes_out_of_whoever_reads(case, name, nowhere):
+    armed = []
+
+    def callback(*arguments):
+        if armed:
+            raise ZeroDivisionError
+
+    def raised(kafka):
+        armed.append(True)
+        try:
+            consumer = nowhere(kafka, **{"statistics_interval_ms": 50, name: callback})
+            consumer.subscribe(["x"])
+            return [case(consumer) for _ in range(50)] and None
+        finally:
+            armed.clear()
+
+    assert same(raised) == "ZeroDivisionError"
+
+
+def test_what_on_assign_raises_comes_out_of_poll_and_the_partitions_are_had(of):
+    def raised(kafka):
+        consumer = of(kafka)
+        consumer.subscribe(["four"], on_assign=boom)
+        said = outcome(lambda _: read(consumer), kafka)
+        return said, len(consumer.assignment()), consumer.close()
+
+    assert same(raised) == ("ZeroDivisionError", 4, None)
+
+
+def member(consumer, **callbacks):
+    """Let it become a member that has partitions."""
+    got = []
+    consumer.subscribe(["four"], on_assign=lambda _, partitions: got.append(places(partitions)), **callbacks)
+    poll_until(consumer, lambda: got)
+    return got
+
+
+def test_what_on_revoke_raises_comes_out_of_close_and_the_consumer_is_closed(of):
+    def raised(kafka):
+        consumer = of(kafka)
+        member(consumer, on_revoke=boom)
+        return outcome(lambda _: consumer.close(), kafka), consumer.close(), text_of(lambda: consumer.poll(0))
+
+    assert same(raised) == ("ZeroDivisionError", None, ("RuntimeError", "Consumer closed"))
+
+
+@by_name({"close": lambda c: c.close(), "unsubscribe": lambda c: (c.unsubscribe(), c.poll(0.2), c.assignment())})
+def test_the_end_of_a_membership_is_told_to_on_revoke(case, of):
+    def told(kafka):
+        consumer, got = of(kafka), []
+        gained = member(consumer, on_revoke=lambda _, partitions: got.append(places(partitions)), on_lost=boom)
+        return case(consumer), gained, got
+
+    assert same(told)[1:] == ([[("four", number) for number in range(4)]],) * 2
+
+
+@by_name({
+    "nothing": lambda c, p, k: None, "assign": lambda c, p, k: c.assign(p),
+    "assign elsewhere": lambda c, p, k: (setattr(p[0], "offset", 0), c.assign(p)),
+    "assign less": lambda c, p, k: c.assign(p[:1]), "unassign": lambda c, p, k: c.unassign(),
+    "unsubscribe": lambda c, p, k: c.unsubscribe(), "poll": lambda c, p, k: c.poll(0),
+    "commit": lambda c, p, k: plain(c.commit(offsets=[at(k, 0, 0, "four")], asynchronous=False)),
+    "committed": lambda c, p, k: plain(c.committed(p, 5)), "position": lambda c, p, k: plain(c.position(p)),
+    "seek": lambda c, p, k: c.seek(at(k, 0, 0, "four")), "assignment": lambda c, p, k: c.assignment(),
+    "watermarks": lambda c, p, k: c.get_watermark_offsets(p[0], 5), "member": lambda c, p, k: bool(c.memberid()),
+})
+def test_on_assign_may_call(case, of):
+    def called(kafka):
+        consumer, got = of(kafka), []
+
+        def on_assign(given, partitions):
+            got.append((given is consumer, plain(partitions)))
+            got.append(outcome(lambda _: case(given, partitions, kafka), kafka))
+
+        consumer.subscribe(["four"], on_assign=on_assign)
+        poll_until(consumer, lambda: len(got) > 1)
+        return got, places(consumer.assignment())
+
+    same(called)
+
+
+@pytest.mark.parametrize("strategy", ["range", "cooperative-sticky"])
+@by_name({
+    "assign": lambda c, k: c.assign([at(k, topic="four")]), "unassign": lambda c, k: c.unassign(),
+    "assign more": lambda c, k: c.incremental_assign([at(k)]),
+    "assign less": lambda c, k: c.incremental_unassign([at(k, topic="four")]),
+})
+def test_a_member_changes_its_assignment_as_its_group_does(case, strategy, of):
+    def changed(kafka):
+        consumer = of(kafka, partition_assignment_strategy=strategy)
+        member(consumer)
+        return outcome(lambda _: case(consumer, kafka), kafka), places(consumer.assignment())
+
+    same(changed)
+
+
+def test_a_member_has_an_id_until_it_unsubscribes(of):
+    def ids(kafka):
+        consumer = of(kafka)
+        before = consumer.memberid()
+        member(consumer)
+        return before, bool(consumer.memberid())
+
+    assert same(ids)[1]
+
+
+# Where headrace does otherwise
+
+
+INVALID, TIMED_OUT = ("KafkaException", -186, False, False), ("KafkaException", -185, False, False)
+DOWN, STATE = ("KafkaException", -187, False, False), ("KafkaException", -172, False, False)
+UNKNOWN = ("KafkaException", -190, False, False)
+OTHERWISE = {
+    # Reading without a group needs no "group.id", as in Java.
+    "no group": (lambda c, k: bool(k.Consumer({"logger": QUIET})), "ValueError", True),
+    # None is a property that was not given, here as everywhere else.
+    "on_commit None": (lambda c, k: bool(k.Consumer({"group.id": "x", "on_commit": None, "logger": QUIET})),
+                       INVALID, True),
+    # The same error as of other callbacks: a KafkaException that is a TypeError too.
+    "an on_commit that is none": (lambda c, k: k.Consumer({"group.id": "x", "on_commit": 1}), INVALID, "TypeError"),
+    "callbacks None": (lambda c, k: c.subscribe(["one"], on_assign=None), "TypeError", None),
+    "no end of time": (lambda c, k: c.consume(0, None), "TypeError", []),
+    # A group moves from one kind of assignor to the other by members that name both (Java, KIP-429).
+    "both kinds of assignors": (
+        lambda c, k: bool(k.Consumer({"group.id": "x", "logger": QUIET,
+                                      "partition.assignment.strategy": "range,cooperative-sticky"})), INVALID, True),
+    # A session may be longer than the time between two polls: the application's thread is watched by itself.
+    "a session that outlives polls": (
+        lambda c, k: bool(k.Consumer({"group.id": "x", "logger": QUIET, "session.timeout.ms": 9000,
+                                      "max.poll.interval.ms": 5000})), INVALID, True),
+    # These have names in the documentation, and subclasses of a partition are partitions.
+    "assign by name": (lambda c, k: c.assign(partitions=[at(k)]), "TypeError", None),
+    "assign more by name": (lambda c, k: c.incremental_assign(partitions=[at(k)]), "TypeError", None),
+    "assign less by name": (lambda c, k: c.incremental_unassign(partitions=[]), "TypeError", None),
+    "a subclass of a partition": (
+        lambda c, k: c.assign([type("Mine", (k.TopicPartition,), {})("one", 0)]), "TypeError", None),
+    # Arguments that nobody takes, and numbers that do not fit, are errors.
+    "assignment(1)": (lambda c, k: c.assignment(1), [], "TypeError"),
+    "consume far too many": (lambda c, k: c.consume(2**40, 0), [], "ValueError"),
+    # "async" is a word of Python since 3.7: nobody can write this call but with a dict.
+    "commit(async=)": (lambda c, k: c.commit(**{"async": True}), None, "TypeError"),
+    # A message that is nowhere: the peer fails inside.
+    "commit of no place": (lambda c, k: c.commit(message=k.Message()), "SystemError", INVALID),
+    # What cannot be done is said, and nothing is done by half: the peer drops these errors.
+    "pause in no assignment": (lambda c, k: c.pause([at(k)]), None, UNKNOWN),
+    "resume in no assignment": (lambda c, k: c.resume([at(k)]), None, UNKNOWN),
+    "pause of some": (lambda c, k: (c.assign([at(k)]), c.pause([at(k), at(k, 0, 1)])), (None, None), STATE),
+    "seek to nothing": (lambda c, k: started(c, k).seek(at(k, -7)), None, INVALID),
+    # The group's offset is a place to go to, as in assign().
+    "seek to what is committed": (lambda c, k: started(c, k).seek(at(k, -1000)), INVALID, None),
+    # A position is known as soon as there is one, as in Java: not only when something was read from there.
+    "position before reading": (lambda c, k: (c.assign([at(k, 7)]), plain(c.position([at(k)])))[1],
+                                [("one", 0, -1001, None, None)], [("one", 0, 7, None, None)]),
+    "assignment with positions": (lambda c, k: (c.assign([at(k)]), plain(c.assignment()))[1],
+                                  [("one", 0, -1000, None, None)], [("one", 0, -1001, None, None)]),
+}
+
+
+@pytest.mark.parametrize("name", OTHERWISE)
+@pytest.mark.filterwarnings("ignore::ResourceWarning")
+def test_where_headrace_does_otherwise(name, nowhere):
+    call, theirs, ours = OTHERWISE[name]
+    assert outcome(lambda kafka: call(nowhere(kafka), kafka), confluent_kafka) == theirs
+    assert outcome(lambda kafka: call(nowhere(kafka), kafka), headrace) == ours
+
+
+@by_name({"watermarks": lambda c, k: c.get_watermark_offsets(at(k), timeout=0.2),
+          "times": lambda c, k: c.offsets_for_times([at(k, 100)], timeout=0.2)})
+def test_without_a_broker_the_time_is_up_or_all_brokers_are_down(case, nowhere):
+    assert outcome(lambda kafka: case(nowhere(kafka), kafka), confluent_kafka) in (TIMED_OUT, DOWN)
+    assert outcome(lambda kafka: case(nowhere(kafka), kafka), headrace) == TIMED_OUT
+
+
+def test_headrace_can_be_iterated_over(of):
+    assert outcome(lambda kafka: iter(of(kafka)), confluent_kafka) == "TypeError"
+    assert next(iter(assigned(of(headrace), headrace))).offset() == 0
+
+
+def test_a_failed_on_revoke_comes_out_of_unsubscribe_itself(of):
+    def raised(kafka):
+        consumer = of(kafka)
+        member(consumer, on_revoke=boom)
+        return outcome(lambda _: consumer.unsubscribe(), kafka), outcome(lambda _: consumer.close(), kafka)
+
+    assert raised(confluent_kafka) == (None, "ZeroDivisionError")  # its unsubscribe() only asks for it
+    assert raised(headrace)[0] == "ZeroDivisionError"
