@@ -17,6 +17,7 @@ import os
 import statistics
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from itertools import count
@@ -82,7 +83,8 @@ class Comparison:
         self._numbers = count()
         makers = {"imports": self._imports, "producing": self._producing, "clients": self._clients,
                   "latency": self._latency, "trickle": self._trickle, "spark": self._spark}
-        self.rows = [row for part in PARTS if part in arguments.parts for row in makers[part]()]
+        self.rows = [row for part in PARTS if part in arguments.parts for row in makers[part]()
+                     if not arguments.only or any(text in row.name for text in arguments.only)]
 
     def run(self) -> None:
         """All rounds; before the first one each row is measured once, so that the broker and the files are warm."""
@@ -207,7 +209,8 @@ def _cpu_s(source: Path, code: str) -> float:
     """CPU of a whole process that runs `code`."""
     folder = source / "headrace" / "wire" / "messages"
     names = [".".join(path.relative_to(source).with_suffix("").parts) for path in sorted(folder.rglob("[!_]*.py"))]
-    environment = {**os.environ, "PYTHONPATH": str(source)}
+    environment = {**os.environ, "PYTHONPATH": str(source), "PYTHONPYCACHEPREFIX": tempfile.gettempdir() + "/compared"}
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)  # what is measured is to be compiled
     command = [sys.executable, "-c", code.replace("{messages}", ", ".join(names))]
     _, status, used = os.wait4(os.posix_spawn(command[0], command, environment), 0)
     if status:
@@ -269,6 +272,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("commit", help="what is compared with, as git names it")
     parser.add_argument("parts", nargs="*", metavar="part", choices=[[], *PARTS],
                         help=f"only these of {', '.join(PARTS)}")
+    parser.add_argument("--only", nargs="+", metavar="TEXT", help="only rows with one of these in their name")
     parser.add_argument("--records", type=int, default=1_000_000)
     parser.add_argument("--seconds", type=float, default=5, help="of latency and trickle")
     parser.add_argument("--rounds", type=int, default=5)

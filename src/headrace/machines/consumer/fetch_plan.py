@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from uuid import UUID
 
 from headrace.config import Config
-from headrace.machines.backoff import backoff_s
+from headrace.machines.backoff import RetryPolicy
 from headrace.machines.cluster.metadata import Metadata
 from headrace.machines.consumer.fetch_session import FetchSession, SessionPartition
 from headrace.machines.consumer.subscription import Key, PartitionState, PositionPhase, Subscription
@@ -27,7 +27,6 @@ _STARVED_WAIT_MS = 20
 _QUEUE_DEPTH = 8
 """Replies of full size that one partition may have in the queue, if the budget allows."""
 _FIRST_BACKOFF_S = 0.05
-_MIDDLE = 0.5
 _NO_ID = UUID(int=0)
 
 _Part = tuple[PartitionState, UUID, int]
@@ -69,7 +68,7 @@ class FetchPlan:
         self._partition_bytes: int = config["max.partition.fetch.bytes"]
         self._budget: int = config["queued.max.messages.kbytes"] * 1024
         self._most_records: float = config["queued.min.messages"] or float("inf")
-        self._backoff_max_s = config.seconds("fetch.error.backoff.ms")
+        self._retries = RetryPolicy(_FIRST_BACKOFF_S, config.seconds("fetch.error.backoff.ms"))
         self._sessions: dict[int, FetchSession] = {}
         self._in_flight: set[int] = set()
         self._touched = True
@@ -103,7 +102,7 @@ class FetchPlan:
     def back_off(self, state: PartitionState, now: float) -> None:
         """Leave a partition alone for a while, longer after every failure in a row."""
         state.attempts += 1
-        state.retry_at = now + backoff_s(state.attempts, _FIRST_BACKOFF_S, self._backoff_max_s, _MIDDLE)
+        state.retry_at = now + self._retries.wait_s(state.attempts)
 
     def _choose(self, now: float, queued_bytes: int) -> tuple[dict[int, list[_Part]], set[int]]:
         """The partitions to fetch by broker, and the brokers with a partition whose queue is full."""
