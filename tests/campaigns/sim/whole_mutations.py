@@ -14,7 +14,7 @@ from headrace.broker.coordinators.transactional_ids import OngoingTransaction, P
 from headrace.broker.deadlines import Now
 from headrace.broker.purgatory import DelayedReply, Purgatory
 from headrace.broker.storage.partition import Partition
-from headrace.broker.storage.producer_state import Marker, ProducerStates
+from headrace.broker.storage.producer_state import ProducerStates
 from headrace.errors import KafkaError as K
 from headrace.machines.groups.classic import ClassicGroup
 
@@ -126,16 +126,6 @@ def _(patch: pytest.MonkeyPatch) -> None:
 @broken("Embedded coordinator: a transaction that takes too long is aborted", whole_transactions.run_schedule, 2000)
 def _(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(TransactionCoordinator, "_watch", lambda self, transaction, now: None)
-
-
-@broken("Embedded coordinator: markers of the last epoch are taken", whole_transactions.run_schedule, 600)
-def _(patch: pytest.MonkeyPatch) -> None:
-    marker = OngoingTransaction.marker
-
-    def strict(self: OngoingTransaction, coordinator_epoch: int) -> Marker:
-        return marker(self, coordinator_epoch)._replace(version=2 if self.epoch == (1 << 15) - 1 else self.version)
-
-    patch.setattr(OngoingTransaction, "marker", strict)
 
 
 @broken("Embedded coordinator: who goes on under a new id waits for the markers", whole_transactions.run_schedule, 2000)
