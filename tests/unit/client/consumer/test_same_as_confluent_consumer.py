@@ -5,6 +5,7 @@ at the end say what and why.
 """
 
 import pickle
+import threading
 import time
 from collections.abc import Iterator
 
@@ -40,13 +41,18 @@ def nowhere():
     def consumer(kafka, **given):
         properties = {name if name.endswith("_cb") or name == "on_commit" else name.replace("_", "."): value
                       for name, value in given.items()}
-        made.append(kafka.Consumer({"bootstrap.servers": NOWHERE, "group.id": "g", "logger": QUIET, "error_cb": ignored,
-                                    "session.timeout.ms": 6000, "auto.offset.reset": "earliest", **properties}))
+        made.append(kafka.Consumer({
+            "bootstrap.servers": NOWHERE, "group.id": "g", "logger": QUIET, "error_cb": ignored,
+            "session.timeout.ms": 1000, "heartbeat.interval.ms": 300, "auto.offset.reset": "earliest", **properties}))
         return made[-1]
 
     yield consumer
-    for one in made:
-        one.close()
+    # Side by side: where no broker takes what is to be committed, each waits for it.
+    closing = [threading.Thread(target=one.close) for one in made]
+    for thread in closing:
+        thread.start()
+    for thread in closing:
+        thread.join()
 
 
 @pytest.fixture
@@ -56,7 +62,8 @@ def of(nowhere, broker):
 
     def consumer(kafka, **given):
         group = f"{kafka.__name__}-{next(groups)}-{time.monotonic_ns()}"
-        return nowhere(kafka, **{"bootstrap_servers": broker.bootstrap_servers, "group_id": group, **given})
+        return nowhere(kafka, **{"bootstrap_servers": broker.bootstrap_servers, "group_id": group,
+                                 "session_timeout_ms": 6000, **given})
 
     return consumer
 
