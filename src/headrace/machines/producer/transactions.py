@@ -474,8 +474,8 @@ class Transactions:
         taken over and uses version 1, the coordinator would take the late abort for the end of that one's transaction,
         and give its epoch to both.
         """
-        early = isinstance(request, EndTxnRequest) and self._follows_own and not self._contents.confirmed
-        return early and not self._contents.fenced and self._failures < _EARLY_TRIES
+        early = isinstance(request, EndTxnRequest) and self.version >= _VERSION_2 and not self._contents.confirmed
+        return early and self._follows_own and not self._contents.fenced and self._failures < _EARLY_TRIES
 
     def _on_end_refused(self, error: KafkaError, kind: ErrorClass) -> None:
         """The coordinator knows of nothing that could be ended like this."""

@@ -726,6 +726,16 @@ def test_a_first_abort_is_not_early_so_one_that_is_fenced_is_fatal_at_once(two):
     assert two.done()[Operation.ABORT] == K._FENCED
 
 
+def test_an_abort_of_version_1_is_not_early_behind_a_transaction_of_version_2(two):
+    two.opened().writing().end(Operation.COMMIT)
+    two.features = {"transaction.version": 1}
+    two.opened().machine.admits("t", 0)
+    two.lose(two.expect(AddPartitionsToTxnRequest))
+    two.wait()
+    two.refuse(two.ending(Operation.ABORT), K.PRODUCER_FENCED)
+    assert two.done()[Operation.ABORT] == K._FENCED
+
+
 def test_an_abort_is_not_early_where_a_leader_has_said_that_the_epoch_is_outdated(two):
     two.opened().writing().end(Operation.COMMIT)
     two.opened().machine.admits("t", 0)
