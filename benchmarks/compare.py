@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import statistics
 import subprocess
 import sys
@@ -24,7 +23,7 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-from benchmarks import brokers, report
+from benchmarks import brokers, imports, report
 from benchmarks.measure import ROOT, ChildError, Sample, answer, machine, run_child
 from benchmarks.producing import OURS, ROWS, WARM_TOPIC, Way
 from benchmarks.spark_session import SMALL_ROWS, Session, cpu_of_all_s
@@ -36,13 +35,8 @@ BARS = {"cpu": 1.03, "time": 1.03, "p50": 1.03}
 FULL_TOPIC = "filled"
 SPARK_WARM_UP = 20_000
 SMALL_WRITES = 15
-IMPORTS = {
-    "import headrace": "import headrace",
-    "import Producer, Consumer": "from headrace import Consumer, Producer",
-    "a first Producer": "import os; from headrace import Producer; "
-                        "Producer({'bootstrap.servers': '127.0.0.1:1'}); os._exit(0)",
-    "all messages": "import headrace.wire.api, {messages}",
-}
+IMPORTS = (imports.IMPORT, f"{OURS}, Producer and Consumer", imports.FIRST, imports.MESSAGES)
+"""Rows of `benchmarks.imports`."""
 
 Measure = Callable[[Path], dict[str, float]]
 """Measures the package in a `src` folder once: names of figures to figures, less is better."""
@@ -76,10 +70,11 @@ class Comparison:
         arguments: of the command line.
         broker: that both use.
         old: the `src` folder of the older commit.
+        compiled: a folder for compiled files.
     """
 
-    def __init__(self, arguments: argparse.Namespace, broker: brokers.Broker, old: Path) -> None:
-        self.arguments, self.broker, self._old = arguments, broker, old
+    def __init__(self, arguments: argparse.Namespace, broker: brokers.Broker, old: Path, compiled: str) -> None:
+        self.arguments, self.broker, self._old, self._compiled = arguments, broker, old, compiled
         self._numbers = count()
         makers = {"imports": self._imports, "producing": self._producing, "clients": self._clients,
                   "latency": self._latency, "trickle": self._trickle, "spark": self._spark}
@@ -102,9 +97,11 @@ class Comparison:
     # The rows
 
     def _imports(self) -> Iterator[Row]:
-        for name, code in IMPORTS.items():
-            def measure(source: Path, code: str = code) -> dict[str, float]:
-                return {"cpu": statistics.median(_cpu_s(source, code) for _ in range(7))}
+        for name in IMPORTS:
+            def measure(source: Path, name: str = name) -> dict[str, float]:
+                code = imports.all_messages(source) if name == imports.MESSAGES else imports.ROWS[name]
+                environment = imports.compiled_files_in(self._compiled, source)
+                return {"cpu": statistics.median(imports.cpu_ns(code, environment) for _ in range(7)) / 1e9}
 
             yield Row(name, measure)
 
@@ -205,19 +202,6 @@ def _of_sample(sample: Sample) -> dict[str, float]:
     return {"cpu": sample.cpu_s_per_million, "time": sample.wall_s}
 
 
-def _cpu_s(source: Path, code: str) -> float:
-    """CPU of a whole process that runs `code`."""
-    folder = source / "headrace" / "wire" / "messages"
-    names = [".".join(path.relative_to(source).with_suffix("").parts) for path in sorted(folder.rglob("[!_]*.py"))]
-    environment = {**os.environ, "PYTHONPATH": str(source), "PYTHONPYCACHEPREFIX": tempfile.gettempdir() + "/compared"}
-    environment.pop("PYTHONDONTWRITEBYTECODE", None)  # what is measured is to be compiled
-    command = [sys.executable, "-c", code.replace("{messages}", ", ".join(names))]
-    _, status, used = os.wait4(os.posix_spawn(command[0], command, environment), 0)
-    if status:
-        raise ChildError(f"{code!r} failed with status {status}")
-    return used.ru_utime + used.ru_stime
-
-
 def checked_out(commit: str) -> Path:
     """The `src` folder of a commit, with its native modules built."""
     def git(*words: str) -> str:
@@ -257,8 +241,8 @@ def main(argv: list[str]) -> int:
     arguments.parts = arguments.parts or list(PARTS)
     try:
         old = checked_out(arguments.commit)
-        with brokers.kafka(arguments.kafka_version) as broker:
-            comparison = Comparison(arguments, broker, old)
+        with brokers.kafka(arguments.kafka_version) as broker, tempfile.TemporaryDirectory() as compiled:
+            comparison = Comparison(arguments, broker, old, compiled)
             comparison.run()
             return 0 if comparison.show() else 1
     except (MissingJavaError, RegistryError, KafkaStartError, ChildError, subprocess.CalledProcessError) as error:

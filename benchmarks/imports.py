@@ -14,6 +14,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from statistics import median
 
 from benchmarks.loops import OURS, Case, arguments_of, write
@@ -23,9 +24,26 @@ from benchmarks.report import table
 BARE, PROCESS = "the bare interpreter", "process"
 IMPORT, MESSAGES = f"import {OURS}", f"{OURS}, all messages"
 FIRST = f"{OURS}, a first Producer"
+
 _FIRST = "import os; from {} import Producer; Producer({{'bootstrap.servers': '127.0.0.1:1'}}); os._exit(0)"
 LIBRARY = "its part of the standard library"
 BARS_MS = {IMPORT: 5.0, MESSAGES: 15.0, FIRST: 90.0}
+
+
+def all_messages(source: Path) -> str:
+    """Code that imports all messages of the package in a `src` folder."""
+    files = sorted((source / "headrace/wire/messages").rglob("[!_]*.py"))
+    return "import " + ", ".join(["headrace.wire.api", *(
+        ".".join(path.relative_to(source).with_suffix("").parts) for path in files)])
+
+
+def compiled_files_in(folder: str, source: Path) -> dict[str, str]:
+    """The environment of a process that imports the package in a `src` folder and keeps compiled files in `folder`."""
+    environment = {**os.environ, "PYTHONPYCACHEPREFIX": folder, "PYTHONPATH": str(source)}
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)
+    return environment
+
+
 ROWS = {
     IMPORT: "import headrace",
     f"{OURS}, Producer and Consumer": "from headrace import Consumer, Producer",
@@ -34,9 +52,7 @@ ROWS = {
     "aiokafka, Producer and Consumer": "from aiokafka import AIOKafkaConsumer, AIOKafkaProducer",
     FIRST: _FIRST.format("headrace"),
     "confluent-kafka, a first Producer": _FIRST.format("confluent_kafka"),
-    MESSAGES: "import headrace.wire.api, " + ", ".join(
-        f"headrace.wire.messages.{path.parent.name}.{path.stem}"
-        for path in sorted((ROOT / "src/headrace/wire/messages").glob("*/[!_]*.py"))),
+    MESSAGES: all_messages(ROOT / "src"),
     "kafka-python, all messages": "import " + ", ".join(f"kafka.protocol.{name}" for name in (
         "admin", "consumer", "metadata", "producer", "sasl")),
     "aiokafka, all messages": "import " + ", ".join(f"aiokafka.protocol.{name}" for name in (
@@ -51,13 +67,12 @@ def main(argv: list[str]) -> int:
     arguments.rounds = 1 if arguments.quick else arguments.rounds
     installed = {name: code for name, code in ROWS.items() if version_of(name.split(",")[0].removeprefix("import "))}
     with tempfile.TemporaryDirectory() as kept:
-        environment = {**os.environ, "PYTHONPYCACHEPREFIX": kept, "PYTHONPATH": str(ROOT / "src")}
-        environment.pop("PYTHONDONTWRITEBYTECODE", None)
+        environment = compiled_files_in(kept, ROOT / "src")
         rows = {BARE: "pass", **dict(_with_library(installed, environment))}
         cases = {name: Case(name, {}) for name in rows}
         for turn in range(-1, arguments.rounds):
             for name, code in rows.items():
-                cost_ns = _cpu_ns(code, environment)
+                cost_ns = cpu_ns(code, environment)
                 if turn >= 0:  # the round before the first one compiles
                     cases[name].rounds_ns.setdefault(PROCESS, []).append(cost_ns)
     _show(cases, arguments.rounds)
@@ -78,8 +93,8 @@ def _with_library(rows: Mapping[str, str], environment: Mapping[str, str]) -> It
             yield f"  {LIBRARY} ({OURS if name == IMPORT else 'messages'})", f"import {', '.join(sorted(modules))}"
 
 
-def _cpu_ns(code: str, environment: Mapping[str, str]) -> float:
-    """User and system time of a whole process."""
+def cpu_ns(code: str, environment: Mapping[str, str]) -> float:
+    """User and system time of a whole process that runs `code`."""
     process = os.posix_spawn(sys.executable, [sys.executable, "-c", code], environment)
     _, status, used = os.wait4(process, 0)
     if status:
