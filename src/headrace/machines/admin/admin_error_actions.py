@@ -11,7 +11,7 @@ from typing import Final
 
 from headrace.errors import KafkaError
 
-__all__ = ["ADMIN_REACTIONS", "AdminErrorAction", "admin_error_action"]
+__all__ = ["ADMIN_ERROR_ACTIONS", "AdminErrorAction", "admin_error_action"]
 
 
 class AdminErrorAction(Enum):
@@ -22,7 +22,7 @@ class AdminErrorAction(Enum):
 
 
 _K = KafkaError
-ADMIN_REACTIONS: Final[Mapping[int, AdminErrorAction]] = dict.fromkeys((
+ADMIN_ERROR_ACTIONS: Final[Mapping[int, AdminErrorAction]] = dict.fromkeys((
     _K.NOT_CONTROLLER,
     _K.NOT_COORDINATOR,
     _K.COORDINATOR_NOT_AVAILABLE,
@@ -40,4 +40,4 @@ ADMIN_REACTIONS: Final[Mapping[int, AdminErrorAction]] = dict.fromkeys((
 
 def admin_error_action(code: int) -> AdminErrorAction:
     """What to do about an error code."""
-    return ADMIN_REACTIONS.get(code, AdminErrorAction.ANSWER)
+    return ADMIN_ERROR_ACTIONS.get(code, AdminErrorAction.ANSWER)

@@ -11,7 +11,7 @@ from typing import Final
 
 from headrace.errors import KafkaError
 
-__all__ = ["FETCH_REACTIONS", "FetchErrorAction", "fetch_error_action"]
+__all__ = ["FETCH_ERROR_ACTIONS", "FetchErrorAction", "fetch_error_action"]
 
 
 class FetchErrorAction(Enum):
@@ -22,7 +22,7 @@ class FetchErrorAction(Enum):
     RETRY = "a passing state: fetch again after a pause, from the leader of that time"
 
 
-FETCH_REACTIONS: Final[Mapping[int, FetchErrorAction]] = {
+FETCH_ERROR_ACTIONS: Final[Mapping[int, FetchErrorAction]] = {
     KafkaError.OFFSET_OUT_OF_RANGE: FetchErrorAction.OUT_OF_RANGE,
     KafkaError.TOPIC_AUTHORIZATION_FAILED: FetchErrorAction.REPORT,
     KafkaError.INVALID_MSG: FetchErrorAction.REPORT,  # the leader found damage in its own log
@@ -41,4 +41,4 @@ FETCH_REACTIONS: Final[Mapping[int, FetchErrorAction]] = {
 
 def fetch_error_action(code: int) -> FetchErrorAction:
     """What to do about an error code: a consumer never gives up a partition for one that is not listed."""
-    return FETCH_REACTIONS.get(code, FetchErrorAction.RETRY)
+    return FETCH_ERROR_ACTIONS.get(code, FetchErrorAction.RETRY)

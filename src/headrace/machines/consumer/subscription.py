@@ -126,11 +126,6 @@ class PartitionState:
         """Bytes that were fetched and are not consumed yet."""
         return self.received_bytes - self.released_bytes
 
-    @property
-    def queued_records(self) -> int:
-        """Records that were fetched and are not consumed yet, as their batches count them: aborted ones included."""
-        return self.received_records - self.released_records
-
     def go(self, trigger: str) -> None:
         """Another phase; the position and what was fetched for it stay."""
         self.phase = POSITION_TRANSITIONS.go(self.phase, trigger)

@@ -11,7 +11,7 @@ from typing import Final
 
 from headrace.errors import KafkaError
 
-__all__ = ["GROUP_REACTIONS", "GroupErrorAction", "group_error_action"]
+__all__ = ["GROUP_ERROR_ACTIONS", "GroupErrorAction", "group_error_action"]
 
 
 class GroupErrorAction(Enum):
@@ -25,7 +25,7 @@ class GroupErrorAction(Enum):
     REFUSED = "only the user or an administrator can mend it: report it to the application"
 
 
-GROUP_REACTIONS: Final[Mapping[int, GroupErrorAction]] = {
+GROUP_ERROR_ACTIONS: Final[Mapping[int, GroupErrorAction]] = {
     KafkaError.UNKNOWN_MEMBER_ID: GroupErrorAction.DROPPED,
     KafkaError.ILLEGAL_GENERATION: GroupErrorAction.DROPPED,
     KafkaError.FENCED_INSTANCE_ID: GroupErrorAction.FENCED,
@@ -38,7 +38,7 @@ GROUP_REACTIONS: Final[Mapping[int, GroupErrorAction]] = {
 
 def group_error_action(code: int) -> GroupErrorAction:
     """What to do about an error code."""
-    listed = GROUP_REACTIONS.get(code)
+    listed = GROUP_ERROR_ACTIONS.get(code)
     if listed is not None:
         return listed
     return GroupErrorAction.RETRY if KafkaError(code).retriable() else GroupErrorAction.REFUSED
