@@ -22,6 +22,7 @@ if TYPE_CHECKING or _PLAIN:
     from headrace.buffers.closed_batch import ClosedBatch
     from headrace.buffers.column_input import append_columns
     from headrace.buffers.delivery_future import DeliveryFuture
+    from headrace.buffers.direct_lane import DirectLane, DirectPartition
     from headrace.buffers.fast_path import AIOProduceFastPath, ProduceFastPath
     from headrace.buffers.record_accumulator import RecordAccumulator
     from headrace.buffers.spin_wait import SpinWait
@@ -31,6 +32,8 @@ else:
         BufferPool,
         ClosedBatch,
         DeliveryFuture,
+        DirectLane,
+        DirectPartition,
         ProduceFastPath,
         RecordAccumulator,
         SpinWait,
@@ -45,6 +48,8 @@ __all__ = [
     "BufferPool",
     "ClosedBatch",
     "DeliveryFuture",
+    "DirectLane",
+    "DirectPartition",
     "ProduceFastPath",
     "ProduceResult",
     "RecordAccumulator",

@@ -6,6 +6,7 @@
     ClosedBatch            a batch that left its accumulator, and the reports of its records
     DeliveryFuture         what becomes of a record, for asyncio
     RecordAccumulator      the open batches of a topic
+    DirectLane, ...        the way of a batch that its own thread sends
     append_columns         Arrow's buffers into an accumulator
     ProduceFastPath, ...   `produce()` with what it needs at hand
     SpinWait               to see at once what another thread has done
@@ -19,12 +20,13 @@ import os
 from time import monotonic
 
 cimport cython
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
 from cpython.list cimport PyList_GET_ITEM, PyList_GET_SIZE
 from cpython.ref cimport Py_INCREF
 from libc.math cimport INFINITY
 from libc.stdint cimport INT32_MAX, int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport free, malloc, realloc
-from libc.string cimport memset
+from libc.string cimport memcmp, memcpy, memset
 
 from headrace.records._batch cimport (
     CRC32,
@@ -35,6 +37,7 @@ from headrace.records._batch cimport (
     MURMUR2,
     NO_HASH,
     SLACK,
+    Batch,
     BatchBuilder,
     Block,
     Fields,
@@ -74,6 +77,10 @@ cdef extern from "_buffer.h":
     int headrace_load(const int *number) nogil
     void headrace_store(int *number, int value) nogil
     void headrace_watch(const int *number, int value, int64_t timeout_ns) nogil
+    void headrace_put(uint8_t *p, int size, uint64_t x) nogil
+    uint64_t headrace_get(const uint8_t *p, int size) nogil
+    int64_t headrace_send(int file, const uint8_t *head, size_t head_size, const uint8_t *data, size_t size,
+                          const uint8_t *tail, size_t tail_size) nogil
 
 cdef enum:
     HAND_OVER_NS = 10_000  # what a thread that watches needs to get the GIL that another has let go
@@ -90,6 +97,11 @@ cdef enum:
     ANY_KEYS = 4
 
     NUMBERS = 12  # of the numbers of a record, in bytes: about as many as there are at most
+
+    DIRECT = 16384  # the largest batch that is sent by its own thread
+    STEM = 1024  # the longest head of its request, which is made on the stack
+    START = 12  # length, API, version, correlation id
+    OFFSETS = 24  # base offset, log append time, log start offset
 
 OVERHEAD_BYTES = OVERHEAD
 CALLBACK_BYTES = CALLBACK
@@ -510,6 +522,146 @@ cdef class DeliveryFuture:
         return 0
 
 
+# The way of a batch that its own thread sends. See the plain twin in `headrace.buffers.direct_lane`.
+
+
+@cython.final
+cdef class DirectPartition:
+    """What all direct requests of one partition have in common; see the plain twin."""
+
+    cdef DirectLane _lane
+    cdef object _owner
+    cdef bytes _stem, _tail, _before, _after
+    cdef int _api, _version, _epoch
+    cdef bint _flexible
+    cdef int64_t _producer_id
+    cdef int32_t _sequence  # of the next record
+
+    def __init__(self, DirectLane lane not None, owner, request not None, reply not None, producer not None):
+        self._lane = lane
+        self._owner = owner
+        self._api, self._version, self._stem, self._tail, self._flexible = request
+        self._before, self._after = reply
+        self._producer_id, self._epoch, self._sequence = producer
+
+
+@cython.final
+cdef class DirectLane:
+    """One connection for batches that their own threads send, one at a time; see the plain twin.
+
+    Sending is one step for all other threads: from the last look at what may have changed to the end no Python object
+    is made, so that neither the garbage collector nor a signal comes in between.
+    """
+
+    cdef int _file  # -1 while nothing may be sent
+    cdef double _until
+    cdef readonly int32_t correlation_id
+    cdef readonly Py_ssize_t size_bytes
+    cdef DirectPartition _partition  # whose batch is in flight; None for none
+    cdef ClosedBatch _batch
+    cdef Batch _sealed
+    cdef bytes _rest
+    cdef object _on_rest
+
+    def __init__(self, on_rest):
+        self._file = -1
+        self._on_rest = on_rest
+
+    @property
+    def in_flight(self):
+        return self._partition is not None
+
+    @cython.critical_section
+    def start(self, int file, int32_t correlation_id, double until):
+        self.correlation_id = correlation_id
+        self._until = until
+        self._file = file
+
+    @cython.critical_section
+    def stop(self):
+        self._file = -1
+        if self._partition is None:
+            return None
+        taken = (self._partition._owner, self._batch, self._sealed, self._rest)
+        self.forget()
+        return taken
+
+    cdef int forget(self) except -1:
+        self._partition = self._batch = self._sealed = self._rest = None
+        return 0
+
+    cdef bint send(self, DirectPartition way, ClosedBatch batch, Batch sealed) except -1:
+        # Write the request with a batch of records; False if it has to go the general way.
+        cdef uint8_t head[START + STEM]
+        cdef Py_ssize_t stem = PyBytes_GET_SIZE(way._stem), tail = PyBytes_GET_SIZE(way._tail), size, whole
+        cdef uint8_t *p = head + START
+        cdef int64_t sent
+        cdef uint64_t left
+        if (self._file < 0 or self._partition is not None or batch.opened_at >= self._until
+                or batch._builder._used > DIRECT or stem + 5 > STEM):
+            return False
+        batch._builder.seal_into(sealed)
+        sealed.put_producer(way._producer_id, way._epoch, way._sequence if way._producer_id >= 0 else -1, False)
+        sealed.sum()
+        size = sealed._data.size
+        memcpy(p, PyBytes_AS_STRING(way._stem), stem)
+        p += stem
+        if way._flexible:
+            left = size + 1
+            while left > 0x7F:
+                p[0] = <uint8_t> (left | 0x80)
+                p += 1
+                left >>= 7
+            p[0] = <uint8_t> left
+            p += 1
+        else:
+            headrace_put(p, 4, size)
+            p += 4
+        whole = p - head + size + tail
+        headrace_put(head, 4, whole - 4)
+        headrace_put(head + 4, 2, way._api)
+        headrace_put(head + 6, 2, way._version)
+        headrace_put(head + 8, 4, self.correlation_id)
+        sent = headrace_send(self._file, head, p - head, sealed._data.start, size,
+                             <const uint8_t *> PyBytes_AS_STRING(way._tail), tail)
+        if sent <= 0:  # no room, or the connection is gone: whoever comes next finds out
+            return False
+        self.size_bytes = whole
+        self._partition = way
+        self._batch = batch
+        self._sealed = sealed
+        self.correlation_id = (self.correlation_id + 1) & INT32_MAX
+        if way._producer_id >= 0:
+            way._sequence = (way._sequence + <int32_t> batch._builder.count) & INT32_MAX
+        if sent < whole:
+            self._file = -1
+            self._rest = (head[:p - head] + bytes(sealed.data) + way._tail)[sent:]
+        return True
+
+    @cython.critical_section
+    def take(self, data, Py_ssize_t count):
+        cdef DirectPartition way = self._partition
+        cdef const uint8_t *p
+        cdef Py_ssize_t before, after
+        if way is None or self._rest is not None:
+            return None
+        before = PyBytes_GET_SIZE(way._before)
+        after = PyBytes_GET_SIZE(way._after)
+        if count != 8 + before + OFFSETS + after:
+            return None
+        cdef Pinned pinned = Pinned(data)
+        p = pinned.start
+        if (pinned.size < count or headrace_get(p, 4) != <uint64_t> (count - 4)
+                or headrace_get(p + 4, 4) != <uint64_t> ((self.correlation_id - 1) & INT32_MAX)
+                or memcmp(p + 8, PyBytes_AS_STRING(way._before), before)
+                or memcmp(p + 8 + before + OFFSETS, PyBytes_AS_STRING(way._after), after)):
+            return None
+        p += 8 + before
+        taken = (way._owner, self._batch, <int64_t> headrace_get(p, 8), <int64_t> headrace_get(p + 8, 8))
+        self.forget()
+        return taken
+
+
 @cython.final
 cdef class RecordAccumulator:
     """The open batches of one topic: where `produce()` puts records."""
@@ -529,6 +681,8 @@ cdef class RecordAccumulator:
     cdef list _full
     cdef bint _timed  # the next `ready` comes without a wake-up before a batch that is opened now has lingered
     cdef Block _scratch  # the headers of the record that is appended
+    cdef list _direct  # by partition: the way of its batches that are alone, or None; None for all
+    cdef Py_ssize_t _opened  # the partition whose batch was opened last
 
     def __init__(self, topic, Py_ssize_t partition_count, BufferPool buffer_pool not None, *,
                  partitioner="consistent_random", Py_ssize_t batch_bytes=1_000_000, Py_ssize_t batch_count=10_000,
@@ -561,6 +715,7 @@ cdef class RecordAccumulator:
         cdef Fields fields
         cdef int64_t size
         cdef BufferPool pool = self._buffer_pool
+        cdef int woken
         with cython.critical_section(self, pool):
             raw_key = point_at(key, "key", &fields.key, &fields.key_size)
             raw_value = point_at(value, "value", &fields.value, &fields.value_size)
@@ -581,7 +736,36 @@ cdef class RecordAccumulator:
             if timestamp_ms < 0:
                 self.check(size, partition)
                 raise ValueError(f"timestamp must not be negative: {timestamp_ms}")
-            return self.put(partition, timestamp_ms, headrace_now_ns(), &fields, size, callback, None)
+            woken = self.put(partition, timestamp_ms, headrace_now_ns(), &fields, size, callback, None)
+        if woken > 0 and self._direct is not None and self.send_directly():
+            woken = 0
+        return woken
+
+    @cython.critical_section
+    def lend(self, Py_ssize_t partition, DirectPartition way=None):
+        if self._direct is None:
+            self._direct = [None] * self.partition_count
+        self._direct[partition] = way
+
+    cdef bint send_directly(self) except -1:
+        # Send the batch that was opened last, from this thread, if its partition may; False if the loop has to.
+        cdef Batch sealed = Batch.__new__(Batch)  # before the looks: others may have a turn here
+        cdef DirectLane lane
+        way = self._direct[self._opened]
+        if way is None:
+            return False
+        lane = (<DirectPartition> way)._lane
+        with cython.critical_section(self, lane):
+            slot = self._slots[self._opened]
+            if (slot is None or self._full or self._direct[self._opened] is not way
+                    or not lane.send(<DirectPartition> way, <ClosedBatch> slot, sealed)):
+                return False
+            self._slots[self._opened] = None
+            del self._open[self._opened]
+        if lane._rest is not None:
+            lane._on_rest()
+        return True
+
 
     cdef inline int check(self, int64_t size, Py_ssize_t partition) except -1:
         if size > self._message_bytes:
@@ -650,6 +834,7 @@ cdef class RecordAccumulator:
         batch._opened_ns = now_ns
         self._slots[partition] = batch
         self._open[partition] = batch
+        self._opened = partition
         return batch
 
     cdef int close(self, ClosedBatch batch) except -1:
@@ -746,6 +931,8 @@ cdef class RecordAccumulator:
     def grow(self, Py_ssize_t partition_count):
         if partition_count > self.partition_count:
             self._slots += [None] * (partition_count - self.partition_count)
+            if self._direct is not None:
+                self._direct += [None] * (partition_count - self.partition_count)
             self.partition_count = partition_count
 
 

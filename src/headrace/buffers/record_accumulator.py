@@ -18,6 +18,7 @@ from typing import Any
 from headrace.buffers.buffer_pool import CALLBACK_BYTES, OVERHEAD_BYTES, BufferPool, cost_of, queue_full
 from headrace.buffers.closed_batch import ClosedBatch
 from headrace.buffers.delivery_future import DeliveryFuture
+from headrace.buffers.direct_lane import DirectPartition
 from headrace.errors import KafkaError, KafkaException
 from headrace.records.builder import BatchBuilder
 from headrace.records.hashing import PARTITIONERS
@@ -84,6 +85,8 @@ class RecordAccumulator:
         self._full: list[ClosedBatch] = []
         self._timed = False  # the next `ready` comes without a wake-up before a batch that is opened now has lingered
         self._lock = threading.Lock()
+        self._direct: dict[int, DirectPartition] = {}  # the ways of partitions whose lone batches are sent at once
+        self._opened = -1  # the partition whose batch was opened last
 
     @property
     def has_full(self) -> bool:
@@ -110,7 +113,7 @@ class RecordAccumulator:
             callback: kept for the delivery report.
 
         Returns:
-            `WAKE` or 0.
+            `WAKE` or 0, which it also is when the record is on its way to the broker already.
 
         Raises:
             BufferFullError: the pool is used up.
@@ -120,7 +123,27 @@ class RecordAccumulator:
             TypeError: key, value or headers are of a wrong type.
             ValueError: the timestamp is negative.
         """
-        return self.add_row(value, key, partition, timestamp_ms, headers, callback, None)
+        woken = self.add_row(value, key, partition, timestamp_ms, headers, callback, None)
+        return 0 if woken and self._direct and self._send_directly() else woken
+
+    def lend(self, partition: int, way: DirectPartition | None = None) -> None:
+        """Let threads that append send a partition's batch by themselves when it is alone; None ends that.
+
+        What is in flight then is the lane's.
+        """
+        if way is not None:
+            self._direct[partition] = way
+        else:
+            self._direct.pop(partition, None)
+
+    def _send_directly(self) -> bool:
+        """Send the batch that was opened last, from this thread, if its partition may; False if the loop has to."""
+        with self._lock:
+            way, batch = self._direct.get(self._opened), self._open.get(self._opened)
+            if way is None or batch is None or self._full or not way.lane.send(way, batch):
+                return False
+            del self._open[self._opened]
+        return True
 
     def add_row(
         self, value: Any, key: Any, partition: int, timestamp_ms: int, headers: Any, callback: Any, listener: Any
@@ -173,7 +196,7 @@ class RecordAccumulator:
             builder = BatchBuilder(self._batch_bytes, self._batch_count)
             batch = self._open[partition] = ClosedBatch(self.topic, partition, time.monotonic(), builder)
             batch.append(timestamp_ms, key, value, headers)
-            used, woken = 0, 0 if self._timed else WAKE
+            used, woken, self._opened = 0, 0 if self._timed else WAKE, partition
         if at_random:
             self._turn_bytes += batch.size_bytes - used
             self._turn_count += 1

@@ -255,6 +255,10 @@ class Driver:
                 return True
         return False
 
+    def deliver_events_of(self, machine: Machine) -> None:
+        """Hand out what a machine has to say because of something that did not come through the driver."""
+        self._deliver_events((machine,))
+
     def _deliver_events(self, machines: Iterable[Machine]) -> None:
         for machine in machines:
             for event in machine.events():
@@ -305,6 +309,10 @@ class Driver:
             connection = self._connections[key] = Connection(node, self._settings, self)
         connection.submit(call)
         return connection
+
+    def connection(self, node_id: int) -> Connection | None:
+        """The connection to a broker for requests that it answers at once; None before the first."""
+        return self._connections.get((node_id, 0))
 
     def any_node(self) -> int:
         """The least busy of the best connected brokers; where there is a choice, a random one."""

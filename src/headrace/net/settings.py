@@ -22,10 +22,11 @@ from headrace.net.timers import Clock
 from headrace.slotted import field, slotted
 from headrace.states import Transitions, from_each
 from headrace.types.records import NodeAddress
-from headrace.wire.schema import Struct
+from headrace.wire.schema import Request, Struct
 
 __all__ = [
     "CONNECTION_TRANSITIONS",
+    "Borrower",
     "ConnectionOwner",
     "ConnectionSettings",
     "Connector",
@@ -84,6 +85,48 @@ class ConnectionSettings:
     protocol: str
     mechanism: MechanismSource | None = None
     traffic: ClientStats = field(default_factory=ClientStats)
+
+
+class Borrower(Protocol):
+    """Writes requests of its own on a connection, from any thread, while the loop has none under way there.
+
+    Attributes:
+        request: all its requests are like this one.
+    """
+
+    request: Request
+
+    @property
+    def size_bytes(self) -> int:
+        """Of the last frame that was written."""
+        ...
+
+    @property
+    def in_flight(self) -> bool:
+        """A request was written and awaits its reply."""
+        ...
+
+    def start(self, file: int, correlation_id: int, until: float) -> None:
+        """Requests may be written.
+
+        Args:
+            file: descriptor of the socket.
+            correlation_id: of the next request.
+            until: monotonic seconds after which none may be written.
+        """
+
+    def stop(self) -> tuple[int, ClientRequest | None, bytes | None]:
+        """No more may be written: the next correlation id, the request in flight, and what the kernel did not take."""
+        ...
+
+    def take(self, data: memoryview, count: int) -> float | None:
+        """So many bytes have come: when the request was written (monotonic seconds) to which they are the usual reply,
+        None if they are anything else.
+        """
+        ...
+
+    def end(self) -> None:
+        """The connection is lost; `stop` was called. It cannot be used any more."""
 
 
 class ConnectionOwner(Protocol):

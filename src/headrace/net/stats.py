@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter, deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, Protocol, TypedDict
 from weakref import WeakSet
 
@@ -120,10 +120,10 @@ class BrokerStats:
         node = self.node
         return f"{node.host}:{node.port}/{node.id if node.id >= 0 else 'bootstrap'}"
 
-    def on_sent(self, request: object, parts: Sequence[bytes | memoryview]) -> None:
+    def on_sent(self, request: object, size_bytes: int) -> None:
         """A frame was written."""
         self.tx += 1
-        self.tx_bytes += sum(map(len, parts))
+        self.tx_bytes += size_bytes
         name = _names.get(type(request))
         if name is None:
             name = type(request).__name__.removesuffix("Request")
@@ -144,6 +144,14 @@ class BrokerStats:
         self.throttle_ms.add(throttle_ms)
         if throttle_ms > 0 and self._client.on_throttle is not None:
             self._client.on_throttle(ThrottleEvent(self.name, self.node.id, throttle_ms / 1000.0))
+
+    def on_exchange(self, request: object, sent_bytes: int, received_bytes: int, took_s: float) -> None:
+        """A request was written and answered, without anything unusual; the sizes are of whole frames."""
+        self.on_sent(request, sent_bytes)
+        self.rx += 1
+        self.rx_bytes += received_bytes
+        self.round_trip_us.add(took_s * 1e6)
+        self.throttle_ms.add(0)
 
     def failed(self, call: ClientRequest, error: KafkaError) -> None:
         """A request will not be answered."""

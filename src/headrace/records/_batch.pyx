@@ -530,24 +530,30 @@ cdef class BatchBuilder:
 
     def seal(self, int codec=0, int level=-1):
         cdef Batch batch = Batch.__new__(Batch)
-        self._max_count = 0
         if self._data.capacity == 0:
             self._data.reserve(HEADER, None)
-        if codec:
-            packed = compress(codec, memoryview(self._data)[HEADER:self._used], level)
-            batch._data = BatchBytes.__new__(BatchBytes)
-            batch._data.reserve(HEADER + PyBytes_GET_SIZE(packed), None)
-            memcpy(batch._data.start + HEADER, PyBytes_AS_STRING(packed), PyBytes_GET_SIZE(packed))
-            batch._data.size = HEADER + PyBytes_GET_SIZE(packed)
-            self._codec = codec
-            self._packed = batch._data
-            if self.count:
-                self._data = None
-        else:
-            self._data.size = self._used
-            batch._data = self._data
+        if not codec:
+            self.seal_into(batch)
+            return batch
+        self._max_count = 0
+        packed = compress(codec, memoryview(self._data)[HEADER:self._used], level)
+        batch._data = BatchBytes.__new__(BatchBytes)
+        batch._data.reserve(HEADER + PyBytes_GET_SIZE(packed), None)
+        memcpy(batch._data.start + HEADER, PyBytes_AS_STRING(packed), PyBytes_GET_SIZE(packed))
+        batch._data.size = HEADER + PyBytes_GET_SIZE(packed)
+        self._codec = codec
+        self._packed = batch._data
+        if self.count:
+            self._data = None
         batch.write_header(codec, self.count, self._base_timestamp, self._max_timestamp)
         return batch
+
+    cdef int seal_into(self, Batch batch) except -1:
+        # `seal` without compression. It makes no object, so that no other thread has a turn meanwhile.
+        self._max_count = 0
+        self._data.size = self._used
+        batch._data = self._data
+        return batch.write_header(0, self.count, self._base_timestamp, self._max_timestamp)
 
     cdef BatchBytes records(self):
         # The records behind room for a header, as they were before compression.
@@ -566,12 +572,6 @@ cdef class BatchBuilder:
 @cython.final
 cdef class Batch:
     """A sealed batch: its bytes, and the few fields that a producer writes when it sends it."""
-
-    cdef BatchBytes _data
-    cdef int _codec
-    cdef bint _summed
-    cdef readonly Py_ssize_t count
-    cdef readonly int64_t max_timestamp
 
     cdef uint8_t *start(self) except NULL:
         if self._data is None:
@@ -602,19 +602,28 @@ cdef class Batch:
 
     @property
     def data(self):
+        self.sum()
+        return memoryview(self._data)
+
+    cdef int sum(self) except -1:
+        # Write the checksum if something has changed.
         cdef uint8_t *p = self.start()
         if not self._summed:
             headrace_put(p + 17, 4, sum_bytes(p + SUMMED_FROM, self._data.size - SUMMED_FROM))
             self._summed = True
-        return memoryview(self._data)
+        return 0
 
     def stamp(self, int64_t producer_id, int epoch, int base_sequence, bint transactional=False):
+        self.put_producer(producer_id, epoch, base_sequence, transactional)
+
+    cdef int put_producer(self, int64_t producer_id, int epoch, int base_sequence, bint transactional) except -1:
         cdef uint8_t *p = self.start()
         headrace_put(p + 21, 2, self._codec | (TRANSACTIONAL if transactional else 0))
         headrace_put(p + 43, 8, producer_id)
         headrace_put(p + 51, 2, epoch)
         headrace_put(p + 53, 4, base_sequence)
         self._summed = False
+        return 0
 
 
 cdef uint32_t sum_bytes(const uint8_t *p, Py_ssize_t size):

@@ -76,10 +76,10 @@ def test_a_broker_is_named_by_its_address_and_its_id_once_that_is_known() -> Non
 
 def test_what_is_written_is_counted_with_its_bytes_and_by_its_name() -> None:
     broker = counts()
-    broker.on_sent(HEARTBEAT, [b"12345", memoryview(b"678")])
-    broker.on_sent(HEARTBEAT, [b"1"])
-    broker.on_sent(ApiVersionsRequest(), [b"12"])
-    broker.on_sent(b"a bare token", [b"0000", b"token"])
+    broker.on_sent(HEARTBEAT, 8)
+    broker.on_sent(HEARTBEAT, 1)
+    broker.on_sent(ApiVersionsRequest(), 2)
+    broker.on_sent(b"a bare token", 9)
     assert (broker.tx, broker.tx_bytes) == (4, 8 + 1 + 2 + 9)
     assert broker.requests == {"Heartbeat": 2, "ApiVersion": 1, "SaslAuthenticate": 1}
 

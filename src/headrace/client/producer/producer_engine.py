@@ -18,8 +18,9 @@ import weakref
 from collections.abc import Callable
 from typing import Any
 
-from headrace.buffers import BufferPool
+from headrace.buffers import BufferPool, implementation
 from headrace.client.core import ClientCore
+from headrace.client.producer.direct_sends import DirectSends
 from headrace.client.producer.partitioning import balance_of
 from headrace.client.producer.reports import DeliveryReportQueue
 from headrace.client.producer.topics import FailedRecord, TopicAccumulators, never, producer_closed
@@ -31,10 +32,12 @@ from headrace.machines.backoff import RetryPolicy
 from headrace.machines.cluster.metadata import MetadataChanged, MetadataFailed
 from headrace.machines.machine import Effect, Event
 from headrace.machines.producer.batch_queue import BatchQueues, ProducerBatch, SealedBatch
+from headrace.machines.producer.lone_batch import Lend
 from headrace.machines.producer.sender import BatchDone, Limits, ProducerFailed, Seal, Sender
 from headrace.machines.producer.sequences import Sequences
 from headrace.machines.producer.transactional_sequences import TransactionalSequences
 from headrace.machines.producer.transactions import TransactionFailed
+from headrace.net.thread import waking
 from headrace.net.timers import jitter
 from headrace.records import CODEC_NAMES, compress
 
@@ -91,6 +94,8 @@ class ProducerEngine:
             buffer_pool=self.buffer_pool, batch_queues=self._batch_queues)
         self._driver.listeners[BatchDone] = (self.deliveries.add, self.statistics.on_batch)
         self._sender = self._make_sender()
+        self._direct_sends = DirectSends(
+            self._sender, self._driver, self.accumulators.all, config["client.id"], waking(self._loop))
         self.wake = self._driver.stirrer(self._sender) if same_thread else self._driver.waker(self._sender)
         balance = balance_of(config, self.accumulators.all, self._batch_queues, self.client.metadata)
         for machine in (self._sender, *balance):
@@ -113,7 +118,7 @@ class ProducerEngine:
         sequences = Sequences(config["enable.idempotence"], limits.request_timeout_s, backoff)
         return Sender(
             self._batch_queues, TransactionalSequences(machine) if machine is not None else sequences,
-            self.client.metadata, limits, backoff, machine)
+            self.client.metadata, limits, backoff, machine, lends=implementation == "native")
 
     def __len__(self) -> int:
         return self.buffer_pool.messages + len(self.deliveries)
@@ -158,6 +163,9 @@ class ProducerEngine:
     # On the loop
 
     def _on_effect(self, effect: Effect) -> None:
+        if isinstance(effect, Lend):
+            self._direct_sends.lend(effect)
+            return
         assert isinstance(effect, Seal)
         assert self._sealers is not None
         batch = effect.batch
