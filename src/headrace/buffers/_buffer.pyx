@@ -102,6 +102,7 @@ cdef enum:
     STEM = 1024  # the longest head of its request, which is made on the stack
     START = 12  # length, API, version, correlation id
     OFFSETS = 24  # base offset, log append time, log start offset
+    QUIET_S = 30  # a partition that was not used for so long goes the general way, which looks whether it is known still
 
 OVERHEAD_BYTES = OVERHEAD
 CALLBACK_BYTES = CALLBACK
@@ -536,18 +537,32 @@ cdef class DirectPartition:
     cdef bint _flexible
     cdef int64_t _producer_id
     cdef int32_t _sequence  # of the next record
+    cdef double _used_at
 
-    def __init__(self, DirectLane lane not None, owner, request not None, reply not None, producer not None):
+    def __init__(self, DirectLane lane not None, owner, request not None, reply not None, producer not None,
+                 double used_at):
         self._lane = lane
         self._owner = owner
         self._api, self._version, self._stem, self._tail, self._flexible = request
         self._before, self._after = reply
         self._producer_id, self._epoch, self._sequence = producer
+        self._used_at = used_at
+
+    cdef Py_ssize_t measure(self, const uint8_t *p, const uint8_t *end, int32_t correlation_id) noexcept:
+        # The length of the usual reply, if the bytes begin with one; else 0.
+        cdef Py_ssize_t before = PyBytes_GET_SIZE(self._before), after = PyBytes_GET_SIZE(self._after)
+        cdef Py_ssize_t size = 8 + before + OFFSETS + after
+        if (end - p < size or headrace_get(p, 4) != <uint64_t> (size - 4)
+                or headrace_get(p + 4, 4) != <uint64_t> correlation_id
+                or memcmp(p + 8, PyBytes_AS_STRING(self._before), before)
+                or memcmp(p + size - after, PyBytes_AS_STRING(self._after), after)):
+            return 0
+        return size
 
 
 @cython.final
 cdef class DirectLane:
-    """One connection for batches that their own threads send, one at a time; see the plain twin.
+    """One connection for batches that their own threads send; see the plain twin.
 
     Sending is one step for all other threads: from the last look at what may have changed to the end no Python object
     is made, so that neither the garbage collector nor a signal comes in between.
@@ -556,20 +571,17 @@ cdef class DirectLane:
     cdef int _file  # -1 while nothing may be sent
     cdef double _until
     cdef readonly int32_t correlation_id
-    cdef readonly Py_ssize_t size_bytes
-    cdef DirectPartition _partition  # whose batch is in flight; None for none
-    cdef ClosedBatch _batch
-    cdef Batch _sealed
+    cdef Py_ssize_t _most, _first
+    cdef readonly Py_ssize_t in_flight, size_bytes
+    cdef list _ways, _batches, _sealed  # rings: those in flight, from `_first` on
     cdef bytes _rest
     cdef object _on_rest
 
-    def __init__(self, on_rest):
+    def __init__(self, Py_ssize_t most, on_rest):
         self._file = -1
+        self._most = most
+        self._ways, self._batches, self._sealed = [None] * most, [None] * most, [None] * most
         self._on_rest = on_rest
-
-    @property
-    def in_flight(self):
-        return self._partition is not None
 
     @cython.critical_section
     def start(self, int file, int32_t correlation_id, double until):
@@ -579,29 +591,36 @@ cdef class DirectLane:
 
     @cython.critical_section
     def stop(self):
+        cdef list taken = []
+        cdef Py_ssize_t place
+        rest = self._rest
         self._file = -1
-        if self._partition is None:
-            return None
-        taken = (self._partition._owner, self._batch, self._sealed, self._rest)
-        self.forget()
-        return taken
+        self._rest = None
+        while self.in_flight:
+            place = self._first
+            taken.append(((<DirectPartition> self._ways[place])._owner, self._batches[place], self._sealed[place]))
+            self.drop()
+        return taken, rest
 
-    cdef int forget(self) except -1:
-        self._partition = self._batch = self._sealed = self._rest = None
+    cdef int drop(self) except -1:
+        # The oldest in flight is no more.
+        self._ways[self._first] = self._batches[self._first] = self._sealed[self._first] = None
+        self._first = (self._first + 1) % self._most
+        self.in_flight -= 1
         return 0
 
     cdef bint send(self, DirectPartition way, ClosedBatch batch, Batch sealed) except -1:
         # Write the request with a batch of records; False if it has to go the general way.
         cdef uint8_t head[START + STEM]
-        cdef Py_ssize_t stem = PyBytes_GET_SIZE(way._stem), tail = PyBytes_GET_SIZE(way._tail), size, whole
+        cdef Py_ssize_t stem = PyBytes_GET_SIZE(way._stem), tail = PyBytes_GET_SIZE(way._tail), size, whole, place
         cdef uint8_t *p = head + START
         cdef int64_t sent
         cdef uint64_t left
-        if (self._file < 0 or self._partition is not None or batch.opened_at >= self._until
-                or batch._builder._used > DIRECT or stem + 5 > STEM):
+        if (self._file < 0 or self.in_flight == self._most or batch.opened_at >= self._until
+                or batch.opened_at - way._used_at > QUIET_S or batch._builder._used > DIRECT or stem + 5 > STEM):
             return False
         batch._builder.seal_into(sealed)
-        sealed.put_producer(way._producer_id, way._epoch, way._sequence if way._producer_id >= 0 else -1, False)
+        sealed.put_producer(way._producer_id, way._epoch, way._sequence, False)
         sealed.sum()
         size = sealed._data.size
         memcpy(p, PyBytes_AS_STRING(way._stem), stem)
@@ -626,11 +645,14 @@ cdef class DirectLane:
                              <const uint8_t *> PyBytes_AS_STRING(way._tail), tail)
         if sent <= 0:  # no room, or the connection is gone: whoever comes next finds out
             return False
-        self.size_bytes = whole
-        self._partition = way
-        self._batch = batch
-        self._sealed = sealed
+        place = (self._first + self.in_flight) % self._most
+        self._ways[place] = way
+        self._batches[place] = batch
+        self._sealed[place] = sealed
+        self.in_flight += 1
         self.correlation_id = (self.correlation_id + 1) & INT32_MAX
+        self.size_bytes = whole
+        way._used_at = batch.opened_at
         if way._producer_id >= 0:
             way._sequence = (way._sequence + <int32_t> batch._builder.count) & INT32_MAX
         if sent < whole:
@@ -640,25 +662,35 @@ cdef class DirectLane:
 
     @cython.critical_section
     def take(self, data, Py_ssize_t count):
-        cdef DirectPartition way = self._partition
+        cdef Pinned pinned
         cdef const uint8_t *p
-        cdef Py_ssize_t before, after
-        if way is None or self._rest is not None:
-            return None
-        before = PyBytes_GET_SIZE(way._before)
-        after = PyBytes_GET_SIZE(way._after)
-        if count != 8 + before + OFFSETS + after:
-            return None
-        cdef Pinned pinned = Pinned(data)
+        cdef const uint8_t *end
+        cdef const uint8_t *numbers
+        cdef DirectPartition way
+        cdef Py_ssize_t index, size, replies = 0
+        cdef list taken = []
+        if not self.in_flight or self._rest is not None:
+            return taken
+        pinned = Pinned(data)
         p = pinned.start
-        if (pinned.size < count or headrace_get(p, 4) != <uint64_t> (count - 4)
-                or headrace_get(p + 4, 4) != <uint64_t> ((self.correlation_id - 1) & INT32_MAX)
-                or memcmp(p + 8, PyBytes_AS_STRING(way._before), before)
-                or memcmp(p + 8 + before + OFFSETS, PyBytes_AS_STRING(way._after), after)):
-            return None
-        p += 8 + before
-        taken = (way._owner, self._batch, <int64_t> headrace_get(p, 8), <int64_t> headrace_get(p + 8, 8))
-        self.forget()
+        end = p + min(count, pinned.size)
+        while p < end and replies < self.in_flight:
+            way = <DirectPartition> self._ways[(self._first + replies) % self._most]
+            size = way.measure(p, end, (self.correlation_id - <int32_t> (self.in_flight - replies)) & INT32_MAX)
+            if size == 0:
+                return taken
+            p += size
+            replies += 1
+        if p != end:
+            return taken
+        p = pinned.start
+        for index in range(replies):
+            way = <DirectPartition> self._ways[self._first]
+            numbers = p + 8 + PyBytes_GET_SIZE(way._before)
+            taken.append((way._owner, self._batches[self._first],
+                          <int64_t> headrace_get(numbers, 8), <int64_t> headrace_get(numbers + 8, 8)))
+            p = numbers + OFFSETS + PyBytes_GET_SIZE(way._after)
+            self.drop()
         return taken
 
 

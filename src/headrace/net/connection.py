@@ -77,8 +77,8 @@ class Connection(asyncio.BufferedProtocol):
     @property
     def queued(self) -> tuple[int, int]:
         """Requests waiting, and in flight."""
-        return len(self._waiting), len(self.pipeline) + (self._lent and self._borrower is not None
-                                                         and self._borrower.in_flight)
+        borrowed = self._borrower.in_flight if self._lent and self._borrower is not None else 0
+        return len(self._waiting), len(self.pipeline) + borrowed
 
     @property
     def load(self) -> int:
@@ -157,8 +157,8 @@ class Connection(asyncio.BufferedProtocol):
         if not self._lent or self._borrower is None:
             return
         self._lent = False
-        self.pipeline.next_id, call, rest = self._borrower.stop()
-        if call is not None:
+        self.pipeline.next_id, calls, rest = self._borrower.stop()
+        for call in calls:
             self.pipeline.in_flight.append(call)
             self._traffic.on_sent(call.send.request, self._borrower.size_bytes)
             self._expire_by(call.reply_by())

@@ -102,8 +102,8 @@ class Borrower(Protocol):
         ...
 
     @property
-    def in_flight(self) -> bool:
-        """A request was written and awaits its reply."""
+    def in_flight(self) -> int:
+        """Requests that were written and await their replies."""
         ...
 
     def start(self, file: int, correlation_id: int, until: float) -> None:
@@ -115,13 +115,13 @@ class Borrower(Protocol):
             until: monotonic seconds after which none may be written.
         """
 
-    def stop(self) -> tuple[int, ClientRequest | None, bytes | None]:
-        """No more may be written: the next correlation id, the request in flight, and what the kernel did not take."""
+    def stop(self) -> tuple[int, list[ClientRequest], bytes | None]:
+        """No more may be written: the next correlation id, the requests in flight, and what the kernel did not take."""
         ...
 
     def take(self, data: memoryview, count: int) -> float | None:
         """So many bytes have come: when the request was written (monotonic seconds) to which they are the usual reply,
-        None if they are anything else.
+        the first one if they are several; None if they are anything else.
         """
         ...
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from headrace.buffers import DirectLane, DirectPartition, RecordAccumulator
-from headrace.machines.cluster.in_flight import ClientRequest
+from headrace.machines.cluster.in_flight import LAST_CORRELATION_ID, ClientRequest
 from headrace.machines.producer.lone_batch import Lend, LoneLane
 from headrace.machines.producer.sender import Sender
 from headrace.net.connection import Connection
@@ -46,7 +46,7 @@ class DirectSends:
             return
         lent = self._connections.get(connection)
         if lent is None:
-            lent = _LentConnection(lane, self._sender, self._driver, connection, self._call_soon, self._connections)
+            lent = _LentConnection(effect, self._sender, self._driver, connection, self._call_soon, self._connections)
         if not connection.lend(lent):
             return
         self._connections[connection] = lent
@@ -54,7 +54,8 @@ class DirectSends:
         request = (lane.exchange.request.request.api_key, effect.version, before, behind, flexible)
         way = _Way(lane, effect.version, accumulator, lent)
         lent.ways[way] = None
-        accumulator.lend(lane.queue.partition, DirectPartition(lent.lane, way, request, answer, effect.producer))
+        accumulator.lend(lane.queue.partition, DirectPartition(
+            lent.lane, way, request, answer, effect.producer, effect.used_at))
         self._sender.on_lent(lane, way)
 
 
@@ -86,12 +87,12 @@ class _Way:
 class _LentConnection:
     """One connection as the threads that produce have it."""
 
-    def __init__(self, lane: LoneLane, sender: Sender, driver: Driver, connection: Connection,
+    def __init__(self, effect: Lend, sender: Sender, driver: Driver, connection: Connection,
                  call_soon: Callable[[Callable[[], object]], object],
                  connections: dict[Connection, _LentConnection]) -> None:
-        self.lane = DirectLane(lambda: call_soon(connection.take_back))
+        self.lane = DirectLane(effect.most, lambda: call_soon(connection.take_back))
         self.ways: dict[_Way, None] = {}
-        self.request = lane.exchange.request.request
+        self.request = effect.lane.exchange.request.request
         self._sender, self._driver, self._connection, self._connections = sender, driver, connection, connections
 
     @property
@@ -100,36 +101,36 @@ class _LentConnection:
         return self.lane.size_bytes
 
     @property
-    def in_flight(self) -> bool:
-        """A batch awaits its reply."""
+    def in_flight(self) -> int:
+        """Batches that await their replies."""
         return self.lane.in_flight
 
     def start(self, file: int, correlation_id: int, until: float) -> None:
         """See `net.settings.Borrower`."""
         self.lane.start(file, correlation_id, until)
 
-    def stop(self) -> tuple[int, ClientRequest | None, bytes | None]:
+    def stop(self) -> tuple[int, list[ClientRequest], bytes | None]:
         """See `net.settings.Borrower`."""
-        in_flight = self.lane.stop()
-        if in_flight is None:
-            return self.lane.correlation_id, None, None
-        way, opened, sealed, rest = in_flight
-        way.detach()
-        send = self._sender.on_direct_taken_back(way.lane, opened, sealed)
-        send.version, send.node_id = way.version, send.destination
-        call = ClientRequest(self._sender, send, opened.opened_at + send.timeout_s)
-        call.correlation_id, call.written_at = self.lane.correlation_id - 1 & 0x7FFFFFFF, opened.opened_at
-        return self.lane.correlation_id, call, rest
+        in_flight, rest = self.lane.stop()
+        next_id, calls = self.lane.correlation_id, []
+        for number, (way, opened, sealed) in enumerate(in_flight, next_id - len(in_flight)):
+            way.detach()
+            send = self._sender.on_direct_taken_back(way.lane, opened, sealed)
+            send.version, send.node_id = way.version, send.destination
+            call = ClientRequest(self._sender, send, opened.opened_at + send.timeout_s)
+            call.correlation_id, call.written_at = number & LAST_CORRELATION_ID, opened.opened_at
+            calls.append(call)
+        return next_id, calls, rest
 
     def take(self, data: memoryview, count: int) -> float | None:
         """See `net.settings.Borrower`."""
         stored = self.lane.take(data, count)
-        if stored is None:
+        if not stored:
             return None
-        way, opened, base_offset, log_append_ms = stored
-        self._sender.on_direct_stored(way.lane, opened, base_offset, log_append_ms)
+        for way, opened, base_offset, log_append_ms in stored:
+            self._sender.on_direct_stored(way.lane, opened, base_offset, log_append_ms)
         self._driver.deliver_events_of(self._sender)
-        return opened.opened_at
+        return stored[0][1].opened_at
 
     def end(self) -> None:
         """See `net.settings.Borrower`."""

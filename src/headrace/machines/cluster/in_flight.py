@@ -20,9 +20,10 @@ from headrace.slotted import slotted
 from headrace.wire.frame import decode_answer, encode_request
 from headrace.wire.schema import Struct
 
-__all__ = ["ClientRequest", "Caller", "InFlightRequests"]
+__all__ = ["LAST_CORRELATION_ID", "ClientRequest", "Caller", "InFlightRequests"]
 
-_LAST_CORRELATION_ID = 2**31 - 1
+LAST_CORRELATION_ID = 2**31 - 1
+"""After it comes 0."""
 
 
 class Caller(Protocol):
@@ -106,7 +107,7 @@ class InFlightRequests:
             request = send.request if send.for_version is None else send.for_version(send.request, send.version)
             parts = encode_request(request, send.version, self.next_id, self._client_id)
         call.correlation_id = self.next_id
-        self.next_id = 0 if self.next_id == _LAST_CORRELATION_ID else self.next_id + 1
+        self.next_id = 0 if self.next_id == LAST_CORRELATION_ID else self.next_id + 1
         (self.in_flight if send.expects_reply else self.unflushed).append(call)
         return parts
 

@@ -38,6 +38,9 @@ from headrace.wire.templates import ExchangeTemplate, ReplyTemplate, RequestTemp
 
 __all__ = ["BrokerLoad", "KnownLeaders", "Lend", "LoneBatches", "LoneLane"]
 
+_FEW: Final = 5
+"""Direct requests in flight; brokers recognise no more batches of a producer. Who has more is better off with the loop,
+which makes larger batches."""
 _NUMBERS: Final = ("base_offset", "log_append_time_ms", "log_start_offset")
 
 
@@ -102,11 +105,15 @@ class Lend(Effect):
         lane: what such batches have in common.
         version: of the request.
         producer: producer id, epoch and next sequence; -1 for a producer that is not idempotent.
+        most: so many requests may be in flight.
+        used_at: monotonic seconds; when the last batch was opened.
     """
 
     lane: LoneLane
     version: int
     producer: tuple[int, int, int]
+    most: int
+    used_at: float
 
 
 class LoneBatches:
@@ -174,13 +181,14 @@ class LoneBatches:
 
     def offer(self, send: Send) -> bool:
         """The usual reply to a lone batch is here, and nothing waits; True if `lend` has something to say now."""
-        queue: PartitionQueue = send.context[0].queue
+        batch: ProducerBatch = send.context[0]
+        queue = batch.queue
         lane = self._lanes.get((queue.topic, queue.partition))
         if (not self._lends or lane is None or lane.exchange is not send.template or queue.in_flight
                 or self._updates != self._leaders.updates or send.version < UNCHANGED_FROM
                 or (producer := self._sequences.next_of(queue)) is None):
             return False
-        self._offered = Lend(lane, send.version, producer)
+        self._offered = Lend(lane, send.version, producer, min(self._max_in_flight, _FEW), batch.open.opened_at)
         return True
 
     def lend(self) -> Lend | None:

@@ -173,10 +173,9 @@ class Sequences:
         return True
 
     def assign_sent(self, batch: ProducerBatch, now: float) -> None:
-        """A batch of a partition with nothing else in flight was sent directly, with the next sequence."""
+        """A batch was sent directly, with the next sequence."""
         if self.enabled:
             own = batch.queue.partition_sequence
-            own.confirmed &= now - own.looked_at <= _SILENCE_S
             own.looked_at = now
             batch.sequence, batch.stamped = own.next_sequence, True
             own.next_sequence = (batch.sequence + batch.count) & _SEQUENCE_MASK
