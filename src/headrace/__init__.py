@@ -19,11 +19,11 @@ if TYPE_CHECKING:
         KafkaSyncProducer,
         SendOption,
     )
-    from headrace.client.producer.key_hashes import consistent, fnv1a, murmur2
     from headrace.client.producer.producer import Producer
     from headrace.client.producer.serializing_producers import SerializingProducer
     from headrace.errors import KafkaError, KafkaException
     from headrace.records import Message
+    from headrace.records.key_hashes import consistent, fnv1a, murmur2
     from headrace.types.records import (
         OFFSET_BEGINNING,
         OFFSET_END,
@@ -43,7 +43,6 @@ __version__ = "0.1.0"
 
 _HOMES = {
     "headrace.client.producer.interceptors": ("ProducerInterceptor",),
-    "headrace.client.producer.key_hashes": ("consistent", "fnv1a", "murmur2"),
     "headrace.client.producer.kafka_producers": (
         "EventsPollingOption", "KafkaAsyncProducer", "KafkaSyncProducer", "SendOption",
     ),
@@ -52,6 +51,7 @@ _HOMES = {
     "headrace.client.consumer.consumer": ("Consumer",),
     "headrace.errors": ("KafkaError", "KafkaException"),
     "headrace.records": ("Message",),
+    "headrace.records.key_hashes": ("consistent", "fnv1a", "murmur2"),
     "headrace.types.records": (
         "OFFSET_BEGINNING", "OFFSET_END", "OFFSET_INVALID", "OFFSET_STORED", "TIMESTAMP_CREATE_TIME",
         "TIMESTAMP_LOG_APPEND_TIME", "TIMESTAMP_NOT_AVAILABLE", "ProducerRecord", "RecordMetadata", "ThrottleEvent",
