@@ -73,10 +73,14 @@ class _Way:
         self.lane, self.version = lane, version
         self._accumulator, self._lent = accumulator, lent
 
+    def take_back(self) -> None:
+        """What is in flight on the connection becomes the sender's."""
+        self._lent.take_back()
+
     def end(self) -> None:
         """Nothing more is sent directly; what is in flight becomes the sender's."""
         self.detach()
-        self._lent.take_back_in_flight()
+        self._lent.take_back()
 
     def detach(self) -> None:
         """Nothing more is sent directly."""
@@ -138,7 +142,7 @@ class _LentConnection:
         for way in list(self.ways):
             way.lane.queue.end_direct()
 
-    def take_back_in_flight(self) -> None:
-        """What is in flight may be of a partition that is lent no more."""
+    def take_back(self) -> None:
+        """The sender wants what is in flight."""
         if self.lane.in_flight:
             self._connection.take_back()

@@ -87,8 +87,12 @@ class Buffer(Protocol):
 class DirectSend(Protocol):
     """Threads that produce may send a partition's batches by themselves while they are alone (decision 0027)."""
 
+    def take_back(self) -> None:
+        """What is in flight becomes the sender's."""
+        ...
+
     def end(self) -> None:
-        """They may no more. What is in flight becomes the sender's."""
+        """They may no more; and `take_back`."""
         ...
 
 

@@ -128,6 +128,7 @@ class LoneBatches:
         lends: the client can carry out `Lend`.
 
     Attributes:
+        lends: the client can carry it out, and this producer's batches may be sent so.
         lent: partitions of which that is done.
     """
 
@@ -137,7 +138,7 @@ class LoneBatches:
         self._acks, self._max_in_flight, self._request_timeout_s = acks, max_in_flight, request_timeout_s
         self._lanes: dict[tuple[str, int], LoneLane] = {}
         self._updates = -1
-        self._lends = lends and not batch_queues.linger_s and not batch_queues.codec and (
+        self.lends = lends and not batch_queues.linger_s and not batch_queues.codec and (
             batch_queues.message_timeout_s >= request_timeout_s)
         self._offered: Lend | None = None
         self.lent: dict[PartitionQueue, None] = {}
@@ -149,6 +150,8 @@ class LoneBatches:
         """
         batch_queues = self._batch_queues
         ready = batch_queues.ready(now)
+        if ready and self.lent:
+            self.take_back()
         if len(ready) != 1:
             batch_queues.enqueue(ready)
             return None
@@ -184,7 +187,7 @@ class LoneBatches:
         batch: ProducerBatch = send.context[0]
         queue = batch.queue
         lane = self._lanes.get((queue.topic, queue.partition))
-        if (not self._lends or lane is None or lane.exchange is not send.template or queue.in_flight
+        if (lane is None or lane.exchange is not send.template or queue.in_flight
                 or self._updates != self._leaders.updates or send.version < UNCHANGED_FROM
                 or (producer := self._sequences.next_of(queue)) is None):
             return False
@@ -208,6 +211,12 @@ class LoneBatches:
         for queue in list(self.lent):
             queue.end_direct()
         self.lent.clear()
+
+    def take_back(self) -> None:
+        """Before anything is sent: what is in flight directly counts as in flight."""
+        for queue in list(self.lent):
+            if queue.direct is not None:
+                queue.direct.take_back()
 
     def check_leaders(self) -> None:
         """The metadata may have changed: what was lent may not be the way to the leader any more."""

@@ -177,6 +177,8 @@ class Sender:
             return []
         sends: list[Send] = []
         if self._batch_queues.waits:
+            if self._lone is not None and self._lone.lent:
+                self._lone.take_back()
             for batch in self._batch_queues.expired(now):
                 self._batch_queues.drop(batch)
                 self._give_up(batch, self._timed_out(batch))
@@ -299,8 +301,8 @@ class Sender:
         waits = bool(self._batch_queues.waits)
         self.alone = self.alone and not waits
         self.idle = usual and self.alone and not self._sequences.asks
-        if self.idle and template is not None and self._lone is not None and self._lone.offer(send):
-            self.idle = False
+        if self.idle and template is not None and self._lone is not None and self._lone.lends:
+            self.idle = not self._lone.offer(send)
 
     def _on_answers(self, send: Send, reply: ProduceResponse, now: float) -> None:
         if reply.throttle_time_ms > 0:

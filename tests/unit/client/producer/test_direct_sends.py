@@ -143,7 +143,8 @@ def test_more_than_a_few_are_sent_by_the_loop_in_their_order(sent: Sent, broker:
 
 def test_an_error_in_the_reply_is_reported_as_ever(sent: Sent, broker: EmbeddedBroker) -> None:
     sent.warm()
-    broker.add_fault(Fault(action=Action.ERROR, request=ProduceRequest, error_code=KafkaError.TOPIC_AUTHORIZATION_FAILED))
+    broker.add_fault(Fault(
+        action=Action.ERROR, request=ProduceRequest, error_code=KafkaError.TOPIC_AUTHORIZATION_FAILED))
     sent.one(b"refused")
     sent.one(b"accepted")
     assert [(value, code) for value, code, _ in sent.reports] == [
