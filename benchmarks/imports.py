@@ -27,7 +27,7 @@ FIRST = f"{OURS}, a first Producer"
 
 _FIRST = "import os; from {} import Producer; Producer({{'bootstrap.servers': '127.0.0.1:1'}}); os._exit(0)"
 LIBRARY = "its part of the standard library"
-BARS_MS = {IMPORT: 5.0, MESSAGES: 15.0, FIRST: 90.0}
+BARS_MS = {IMPORT: 5.0, MESSAGES: 15.0, FIRST: 80.0}
 
 
 def all_messages(source: Path) -> str:
