@@ -56,9 +56,8 @@ from headrace.records._batch cimport (
 )
 
 from headrace.buffers.buffer_pool import queue_full
-from headrace.buffers.closed_batch import count_parts
 from headrace.buffers.delivery_future import DoneCallback
-from headrace.buffers.record_accumulator import no_partition, sums_of, too_large
+from headrace.buffers.refusals import count_parts, no_partition, sums_of, too_large
 from headrace.errors import KafkaException
 from headrace.records.hashing import PARTITIONERS
 from headrace.records.message import encode_headers

@@ -6,7 +6,6 @@ Read next on the way out: `headrace.machines.producer.batch_queue`.
 
 from __future__ import annotations
 
-import itertools
 import math
 import os
 import threading
@@ -19,7 +18,7 @@ from headrace.buffers.buffer_pool import CALLBACK_BYTES, OVERHEAD_BYTES, BufferP
 from headrace.buffers.closed_batch import ClosedBatch
 from headrace.buffers.delivery_future import DeliveryFuture
 from headrace.buffers.direct_lane import DirectPartition
-from headrace.errors import KafkaError, KafkaException
+from headrace.buffers.refusals import no_partition, sums_of, too_large
 from headrace.records.builder import BatchBuilder
 from headrace.records.hashing import PARTITIONERS
 from headrace.records.message import encode_headers, encode_text
@@ -30,8 +29,6 @@ WAKE = 1
 """Flag of `RecordAccumulator.append`: a batch is full, or one was opened while `next_deadline` knew of none."""
 
 _NUMBERS_BYTES = 12  # of the varints of a record: about as many as there are at most
-_MOST_WEIGHT = 1 << 31
-_INT32 = 1 << 31
 _MASK = (1 << 64) - 1
 
 
@@ -292,33 +289,3 @@ class RecordAccumulator:
         """Partitions were added to the topic."""
         with self._lock:
             self.partition_count = max(self.partition_count, partition_count)
-
-
-def sums_of(weights: Sequence[int], partition_count: int) -> list[int]:
-    """The sum of the weights up to each partition.
-
-    Raises:
-        ValueError: see `RecordAccumulator.weigh`.
-    """
-    sums = list(itertools.accumulate(weights))
-    if len(sums) > partition_count or min(weights, default=-1) < 0 or not 0 < sums[-1] <= _MOST_WEIGHT:
-        raise ValueError(f"weights of {len(sums)} partitions of {partition_count} must not be negative, and their sum "
-                         f"be 1 to {_MOST_WEIGHT}")
-    return sums
-
-
-def too_large(topic: str, size: int, limit: int) -> KafkaException:
-    """The error of a record that no broker would take."""
-    return KafkaException(KafkaError(
-        KafkaError.MSG_SIZE_TOO_LARGE,
-        f"a record of {size} bytes for {topic} is larger than message.max.bytes ({limit})"))
-
-
-def no_partition(topic: str, partition: int, count: int | None) -> Exception:
-    """The error of a partition that the topic does not have; `count` is how many it has, None while it is not known."""
-    if not -_INT32 <= partition < _INT32:
-        return OverflowError(f"partition {partition} of {topic} is out of range: no topic has so many")
-    known = "" if count is None else f": it has {count}"
-    remedy = "; give -1 to let the partitioner choose" if partition < -1 else ""
-    return KafkaException(KafkaError(
-        KafkaError._UNKNOWN_PARTITION, f"{topic} has no partition {partition}{known}{remedy}"))

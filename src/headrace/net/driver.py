@@ -27,14 +27,16 @@ from headrace.net.settings import ConnectionState, Connector, connection_setting
 from headrace.net.thread import stepping_aside, waking
 from headrace.net.timers import Clock, Timers, jitter, monotonic
 from headrace.types.records import NodeAddress
-from headrace.wire.messages.consumer.fetch import FetchRequest
-from headrace.wire.messages.groups.classic_groups import JoinGroupRequest, SyncGroupRequest
 from headrace.wire.schema import Request, Response, Struct
 
 __all__ = ["Driver"]
 
-_LANES: dict[type[Request], int] = {FetchRequest: 1, JoinGroupRequest: 2, SyncGroupRequest: 2}
-"""A broker answers one connection in order. Requests that it may hold back get a connection of their own."""
+_FETCH, _JOIN_GROUP, _SYNC_GROUP = 1, 11, 14
+_LANES = {_FETCH: 1, _JOIN_GROUP: 2, _SYNC_GROUP: 2}
+"""A broker answers one connection in order. Requests that it may hold back get a connection of their own.
+
+By their API keys, so that a producer does not load a consumer's messages.
+"""
 _EAGERNESS = {ConnectionState.READY: 0, ConnectionState.OPENING: 1, ConnectionState.DIALLING: 1,
               ConnectionState.IDLE: 2, ConnectionState.BACKOFF: 3, ConnectionState.CLOSING: 3}
 _CLOSED = KafkaError(KafkaError._DESTROY, "the client is closed")
@@ -303,7 +305,7 @@ class Driver:
             self.on_error(call, _CLOSED if self._closed else _NOBODY if node_id == ANY_NODE else unknown)
             return None
         send.node_id = node_id
-        key = (node.id, _LANES.get(type(send.request), 0))
+        key = (node.id, _LANES.get(send.request.api_key, 0))
         connection = self._connections.get(key)
         if connection is None:
             connection = self._connections[key] = Connection(node, self._settings, self)

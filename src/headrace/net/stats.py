@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections import Counter, deque
 from collections.abc import Callable
-from typing import Any, Protocol, TypedDict
+from typing import TYPE_CHECKING, Any, Protocol
 from weakref import WeakSet
 
 from headrace.errors import KafkaError
@@ -17,34 +17,15 @@ from headrace.machines.cluster.in_flight import ClientRequest
 from headrace.types.records import NodeAddress, ThrottleEvent
 from headrace.wire.schema import Struct
 
-__all__ = ["BrokerStats", "Counted", "ClientStats", "Window", "WindowMetrics"]
+if TYPE_CHECKING:
+    from headrace.types.metrics import WindowMetrics
+
+__all__ = ["BrokerStats", "Counted", "ClientStats", "Window"]
 
 _SAMPLES = 1_000
 _LENGTH_BYTES = 4
 _OTHER_NAMES = {"ApiVersions": "ApiVersion"}  # where librdkafka names a request otherwise
 _names: dict[type, str] = {bytes: "SaslAuthenticate"}  # of the requests that were counted
-
-
-class WindowMetrics(TypedDict):
-    """Figures of the last values of a quantity, 1,000 at most, all as whole numbers; zeros where there was none.
-
-    Attributes:
-        min, max, avg, sum, stddev, p50, p75, p90, p95, p99, p99_99: of these values.
-        cnt: how many they are.
-    """
-
-    min: int
-    max: int
-    avg: int
-    sum: int
-    stddev: int
-    p50: int
-    p75: int
-    p90: int
-    p95: int
-    p99: int
-    p99_99: int
-    cnt: int
 
 
 class Window:
@@ -66,10 +47,10 @@ class Window:
         def percentile(share: float) -> int:
             return int(values[max(math.ceil(share * len(values)), 1) - 1])
 
-        return WindowMetrics(
-            min=int(values[0]), max=int(values[-1]), avg=int(mean), sum=int(total), stddev=int(spread),
-            p50=percentile(0.50), p75=percentile(0.75), p90=percentile(0.90), p95=percentile(0.95),
-            p99=percentile(0.99), p99_99=percentile(0.9999), cnt=count)
+        return {
+            "min": int(values[0]), "max": int(values[-1]), "avg": int(mean), "sum": int(total), "stddev": int(spread),
+            "p50": percentile(0.50), "p75": percentile(0.75), "p90": percentile(0.90), "p95": percentile(0.95),
+            "p99": percentile(0.99), "p99_99": percentile(0.9999), "cnt": count}
 
 
 class Counted(Protocol):

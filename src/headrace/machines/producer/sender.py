@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
-from typing import Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 from headrace.errors import KafkaError
 from headrace.machines.machine import REFUSALS, Effect, Event, Send
@@ -41,7 +41,6 @@ from headrace.machines.producer.message_sets import produce_for_version
 from headrace.machines.producer.produce_request import produce_request
 from headrace.machines.producer.sequences import Sequences
 from headrace.machines.producer.split import split, without_headers
-from headrace.machines.producer.transactions import Transactions
 from headrace.slotted import slotted
 from headrace.types.records import TIMESTAMP_CREATE_TIME, TIMESTAMP_LOG_APPEND_TIME, NodeAddress
 from headrace.wire.messages.producer.produce import (
@@ -51,6 +50,9 @@ from headrace.wire.messages.producer.produce import (
     ProduceResponse,
 )
 from headrace.wire.schema import Struct
+
+if TYPE_CHECKING:
+    from headrace.machines.producer.transactions import Transactions
 
 __all__ = ["BatchDone", "Leaders", "Limits", "ProducerFailed", "Seal", "Sender"]
 
