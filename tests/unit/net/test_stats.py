@@ -91,6 +91,14 @@ def test_what_comes_is_counted_with_the_four_bytes_of_its_length() -> None:
     assert (broker.rx, broker.rx_bytes) == (2, 4 + 3 + 4 + 5)
 
 
+def test_an_exchange_is_counted_as_request_and_reply() -> None:
+    broker = counts()
+    broker.on_exchange(HEARTBEAT, 30, 40, 0.25)
+    assert (broker.tx, broker.tx_bytes, broker.rx, broker.rx_bytes, broker.requests) == (1, 30, 1, 40, {"Heartbeat": 1})
+    assert broker.round_trip_us.metrics()["max"] == 250_000
+    assert broker.throttle_ms.metrics()["cnt"] == 1
+
+
 def test_a_round_trip_is_from_the_request_to_its_reply_in_microseconds() -> None:
     broker = counts()
     for written_at, now in ((1.0, 1.25), (2.0, 2.75)):

@@ -182,13 +182,14 @@ class LoneBatches:
 
     # Batches that the threads that produce send by themselves
 
-    def offer(self, send: Send) -> bool:
+    def offer(self, send: Send, now: float) -> bool:
         """The usual reply to a lone batch is here, and nothing waits; True if `lend` has something to say now."""
         batch: ProducerBatch = send.context[0]
         queue = batch.queue
         lane = self._lanes.get((queue.topic, queue.partition))
         if (lane is None or lane.exchange is not send.template or queue.in_flight
                 or self._updates != self._leaders.updates or send.version < UNCHANGED_FROM
+                or self._load.throttled_until.get(lane.leader, now) > now
                 or (producer := self._sequences.next_of(queue)) is None):
             return False
         self._offered = Lend(lane, send.version, producer, min(self._max_in_flight, _FEW), batch.open.opened_at)
@@ -208,6 +209,7 @@ class LoneBatches:
 
     def end_lending(self) -> None:
         """Have all batches come here again."""
+        self._offered = None
         for queue in list(self.lent):
             queue.end_direct()
         self.lent.clear()

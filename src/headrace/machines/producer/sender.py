@@ -304,7 +304,7 @@ class Sender:
         self.alone = self.alone and not waits
         self.idle = usual and self.alone and not self._sequences.asks
         if self.idle and template is not None and self._lone is not None and self._lone.lends:
-            self.idle = not self._lone.offer(send)
+            self.idle = not self._lone.offer(send, now)
 
     def _on_answers(self, send: Send, reply: ProduceResponse, now: float) -> None:
         if reply.throttle_time_ms > 0:
