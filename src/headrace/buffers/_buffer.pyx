@@ -547,6 +547,13 @@ cdef class DirectPartition:
         self._producer_id, self._epoch, self._sequence = producer
         self._used_at = used_at
 
+    cdef Py_ssize_t frame_bytes(self, ClosedBatch batch) noexcept:
+        # Size of the frame with a batch.
+        cdef Py_ssize_t size = batch._builder._used, length = 4
+        if self._flexible:
+            length = 1 if size < 0x7F else 2 if size < 0x3FFF else 3
+        return START + PyBytes_GET_SIZE(self._stem) + length + size + PyBytes_GET_SIZE(self._tail)
+
     cdef Py_ssize_t measure(self, const uint8_t *p, const uint8_t *end, int32_t correlation_id) noexcept:
         # The length of the usual reply, if the bytes begin with one; else 0.
         cdef Py_ssize_t before = PyBytes_GET_SIZE(self._before), after = PyBytes_GET_SIZE(self._after)
@@ -571,7 +578,7 @@ cdef class DirectLane:
     cdef double _until
     cdef readonly int32_t correlation_id
     cdef Py_ssize_t _most, _first
-    cdef readonly Py_ssize_t in_flight, size_bytes
+    cdef readonly Py_ssize_t in_flight
     cdef list _ways, _batches, _sealed  # rings: those in flight, from `_first` on
     cdef bytes _rest
     cdef object _on_rest
@@ -592,12 +599,15 @@ cdef class DirectLane:
     def stop(self):
         cdef list taken = []
         cdef Py_ssize_t place
+        cdef DirectPartition way
         rest = self._rest
         self._file = -1
         self._rest = None
         while self.in_flight:
             place = self._first
-            taken.append(((<DirectPartition> self._ways[place])._owner, self._batches[place], self._sealed[place]))
+            way = <DirectPartition> self._ways[place]
+            taken.append((way._owner, self._batches[place], self._sealed[place],
+                          way.frame_bytes(<ClosedBatch> self._batches[place])))
             self.drop()
         return taken, rest
 
@@ -635,7 +645,7 @@ cdef class DirectLane:
         else:
             headrace_put(p, 4, size)
             p += 4
-        whole = p - head + size + tail
+        whole = way.frame_bytes(batch)
         headrace_put(head, 4, whole - 4)
         headrace_put(head + 4, 2, way._api)
         headrace_put(head + 6, 2, way._version)
@@ -650,7 +660,6 @@ cdef class DirectLane:
         self._sealed[place] = sealed
         self.in_flight += 1
         self.correlation_id = (self.correlation_id + 1) & INT32_MAX
-        self.size_bytes = whole
         way._used_at = batch.opened_at
         if way._producer_id >= 0:
             way._sequence = (way._sequence + <int32_t> batch._builder.count) & INT32_MAX
@@ -687,7 +696,8 @@ cdef class DirectLane:
             way = <DirectPartition> self._ways[self._first]
             numbers = p + 8 + PyBytes_GET_SIZE(way._before)
             taken.append((way._owner, self._batches[self._first],
-                          <int64_t> headrace_get(numbers, 8), <int64_t> headrace_get(numbers + 8, 8)))
+                          <int64_t> headrace_get(numbers, 8), <int64_t> headrace_get(numbers + 8, 8),
+                          way.frame_bytes(<ClosedBatch> self._batches[self._first])))
             p = numbers + OFFSETS + PyBytes_GET_SIZE(way._after)
             self.drop()
         return taken

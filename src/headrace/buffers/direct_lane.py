@@ -53,6 +53,14 @@ class DirectPartition:
         self.expected = reply
         self.producer_id, self.epoch, self.sequence = producer
 
+    def length(self, batch: ClosedBatch) -> bytes:
+        """The length of the records, as it is written."""
+        return _varint(batch.size_bytes + 1) if self.flexible else struct.pack(">i", batch.size_bytes)
+
+    def frame_bytes(self, batch: ClosedBatch) -> int:
+        """Size of the frame with a batch."""
+        return _START.size + len(self.stem) + len(self.length(batch)) + batch.size_bytes + len(self.tail)
+
     def measure(self, data: memoryview, correlation_id: int) -> int:
         """The length of the usual reply, if the bytes begin with one; else 0."""
         before, after = self.expected
@@ -74,13 +82,12 @@ class DirectLane:
     Attributes:
         correlation_id: of the next request.
         in_flight: batches that were sent and await their reply.
-        size_bytes: of the last frame that was written.
     """
 
-    __slots__ = ("_batches", "_file", "_most", "_on_rest", "_rest", "_until", "correlation_id", "size_bytes")
+    __slots__ = ("_batches", "_file", "_most", "_on_rest", "_rest", "_until", "correlation_id")
 
     def __init__(self, most: int, on_rest: Callable[[], object]) -> None:
-        self._file, self._until, self.correlation_id, self.size_bytes = -1, 0.0, 0, 0
+        self._file, self._until, self.correlation_id = -1, 0.0, 0
         self._most, self._on_rest = most, on_rest
         self._batches: deque[tuple[DirectPartition, ClosedBatch, Any]] = deque()
         self._rest: bytes | None = None
@@ -100,14 +107,15 @@ class DirectLane:
         """
         self._file, self.correlation_id, self._until = file, correlation_id, until
 
-    def stop(self) -> tuple[list[tuple[Any, ClosedBatch, Any]], bytes | None]:
+    def stop(self) -> tuple[list[tuple[Any, ClosedBatch, Any, int]], bytes | None]:
         """Let no more be sent.
 
         Returns:
-            What is in flight, oldest first: the partition's owner, the batch, the same sealed. And the bytes of the
-            last request that the kernel did not take, None for none.
+            What is in flight, oldest first: the partition's owner, the batch, the same sealed, the size of its frame.
+            And the bytes of the last request that the kernel did not take, None for none.
         """
-        batches, rest = [(way.owner, batch, sealed) for way, batch, sealed in self._batches], self._rest
+        batches = [(way.owner, batch, sealed, way.frame_bytes(batch)) for way, batch, sealed in self._batches]
+        rest = self._rest
         self._file, self._rest = -1, None
         self._batches.clear()
         return batches, rest
@@ -120,18 +128,16 @@ class DirectLane:
             return False
         sealed = batch.seal()
         sealed.stamp(way.producer_id, way.epoch, way.sequence)
-        size = sealed.size_bytes
-        middle = way.stem + (_varint(size + 1) if way.flexible else struct.pack(">i", size))
-        whole = _START.size + len(middle) + size + len(way.tail)
+        whole = way.frame_bytes(batch)
         start = _START.pack(whole - 4, way.api, way.version, self.correlation_id)
-        parts: list[bytes | bytearray] = [start, middle, sealed.data, way.tail]
+        parts: list[bytes | bytearray] = [start, way.stem, way.length(batch), sealed.data, way.tail]
         try:
             sent = os.writev(self._file, parts)
         except OSError:  # no room, or the connection is gone: whoever comes next finds out
             return False
         self._batches.append((way, batch, sealed))
         self.correlation_id = self.correlation_id + 1 & _MASK
-        self.size_bytes, way.used_at = whole, batch.opened_at
+        way.used_at = batch.opened_at
         if way.producer_id >= 0:
             way.sequence = way.sequence + batch.count & _MASK
         if sent < whole:
@@ -139,7 +145,7 @@ class DirectLane:
             self._on_rest()
         return True
 
-    def take(self, data: memoryview, count: int) -> list[tuple[Any, ClosedBatch, int, int]]:
+    def take(self, data: memoryview, count: int) -> list[tuple[Any, ClosedBatch, int, int, int]]:
         """What was stored, if the bytes that have come are the usual replies to what is in flight, each of them whole.
 
         Args:
@@ -147,8 +153,8 @@ class DirectLane:
             count: how many have come.
 
         Returns:
-            For each reply the partition's owner, the batch, its base offset, and its log append time in milliseconds,
-            -1 for none. Nothing, with nothing changed, if the bytes are to be read in the general way.
+            For each reply the partition's owner, the batch, its base offset, its log append time in milliseconds, -1
+            for none, and the size of the frame that it was sent in. Nothing, with nothing changed, if the bytes are to be read in the general way.
         """
         if self._rest is not None:
             return []
@@ -165,7 +171,8 @@ class DirectLane:
         if rest:
             return []
         stored = [self._batches.popleft() for _ in range(replies)]
-        return [(way.owner, batch, *where) for (way, batch, _), where in zip(stored, offsets, strict=True)]
+        return [(way.owner, batch, *where, way.frame_bytes(batch))
+                for (way, batch, _), where in zip(stored, offsets, strict=True)]
 
 
 def _varint(number: int) -> bytes:

@@ -158,9 +158,9 @@ class Connection(asyncio.BufferedProtocol):
             return
         self._lent = False
         self.pipeline.next_id, calls, rest = self._borrower.stop()
-        for call in calls:
+        for call, size_bytes in calls:
             self.pipeline.in_flight.append(call)
-            self._traffic.on_sent(call.send.request, self._borrower.size_bytes)
+            self._traffic.on_sent(call.send.request, size_bytes)
             self._expire_by(call.reply_by())
         if rest is not None and self._outlet is not None:
             self._outlet.write([rest])
@@ -239,10 +239,9 @@ class Connection(asyncio.BufferedProtocol):
         """Bytes have arrived (called by asyncio): hand out the replies that are now complete."""
         if self._lent and self._borrower is not None:
             free = self._reader.free
-            if free is not None and (written_at := self._borrower.take(free, nbytes)) is not None:
+            if free is not None and (answered := self._borrower.take(free, nbytes)):
                 self._used_at = now = self._settings.clock()
-                self._traffic.on_exchange(
-                    self._borrower.request, self._borrower.size_bytes, nbytes, now - written_at)
+                self._traffic.on_exchanges(self._borrower.request_name, answered, nbytes, now)
                 return
             self.take_back()
         pipeline = self.pipeline

@@ -259,7 +259,9 @@ class Driver:
 
     def deliver_events_of(self, machine: Machine) -> None:
         """Hand out what a machine has to say because of something that did not come through the driver."""
-        self._deliver_events((machine,))
+        for event in machine.events():
+            for listener in self.listeners.get(type(event), self._everybody):
+                listener(event)
 
     def _deliver_events(self, machines: Iterable[Machine]) -> None:
         for machine in machines:

@@ -22,7 +22,7 @@ from headrace.net.timers import Clock
 from headrace.slotted import field, slotted
 from headrace.states import Transitions, from_each
 from headrace.types.records import NodeAddress
-from headrace.wire.schema import Request, Struct
+from headrace.wire.schema import Struct
 
 __all__ = [
     "CONNECTION_TRANSITIONS",
@@ -91,15 +91,10 @@ class Borrower(Protocol):
     """Writes requests of its own on a connection, from any thread, while the loop has none under way there.
 
     Attributes:
-        request: all its requests are like this one.
+        request_name: name of all its requests, for the statistics.
     """
 
-    request: Request
-
-    @property
-    def size_bytes(self) -> int:
-        """Of the last frame that was written."""
-        ...
+    request_name: str
 
     @property
     def in_flight(self) -> int:
@@ -115,13 +110,15 @@ class Borrower(Protocol):
             until: monotonic seconds after which none may be written.
         """
 
-    def stop(self) -> tuple[int, list[ClientRequest], bytes | None]:
-        """No more may be written: the next correlation id, the requests in flight, and what the kernel did not take."""
+    def stop(self) -> tuple[int, list[tuple[ClientRequest, int]], bytes | None]:
+        """No more may be written: the next correlation id, the requests in flight with the sizes of their frames, and
+        what the kernel did not take.
+        """
         ...
 
-    def take(self, data: memoryview, count: int) -> float | None:
-        """So many bytes have come: when the request was written (monotonic seconds) to which they are the usual reply,
-        the first one if they are several; None if they are anything else.
+    def take(self, data: memoryview, count: int) -> list[tuple[int, float]]:
+        """So many bytes have come: the sizes of the requests to which they are the usual replies, and when these were
+        written (monotonic seconds). Nothing if they are anything else.
         """
         ...
 

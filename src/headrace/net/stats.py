@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter, deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, Protocol
 from weakref import WeakSet
 
@@ -20,12 +20,21 @@ from headrace.wire.schema import Struct
 if TYPE_CHECKING:
     from headrace.types.metrics import WindowMetrics
 
-__all__ = ["BrokerStats", "Counted", "ClientStats", "Window"]
+__all__ = ["BrokerStats", "Counted", "ClientStats", "Window", "request_name"]
 
 _SAMPLES = 1_000
 _LENGTH_BYTES = 4
 _OTHER_NAMES = {"ApiVersions": "ApiVersion"}  # where librdkafka names a request otherwise
 _names: dict[type, str] = {bytes: "SaslAuthenticate"}  # of the requests that were counted
+
+
+def request_name(request: object) -> str:
+    """The name under which a request is counted."""
+    name = _names.get(type(request))
+    if name is None:
+        name = type(request).__name__.removesuffix("Request")
+        name = _names[type(request)] = _OTHER_NAMES.get(name, name)
+    return name
 
 
 class Window:
@@ -105,11 +114,7 @@ class BrokerStats:
         """A frame was written."""
         self.tx += 1
         self.tx_bytes += size_bytes
-        name = _names.get(type(request))
-        if name is None:
-            name = type(request).__name__.removesuffix("Request")
-            name = _names[type(request)] = _OTHER_NAMES.get(name, name)
-        self.requests[name] += 1
+        self.requests[_names.get(type(request)) or request_name(request)] += 1
 
     def on_received(self, frame: bytes | bytearray | memoryview) -> None:
         """A frame has come."""
@@ -126,13 +131,23 @@ class BrokerStats:
         if throttle_ms > 0 and self._client.on_throttle is not None:
             self._client.on_throttle(ThrottleEvent(self.name, self.node.id, throttle_ms / 1000.0))
 
-    def on_exchange(self, request: object, sent_bytes: int, received_bytes: int, took_s: float) -> None:
-        """A request was written and answered, without anything unusual; the sizes are of whole frames."""
-        self.on_sent(request, sent_bytes)
-        self.rx += 1
+    def on_exchanges(self, name: str, requests: Iterable[tuple[int, float]], received_bytes: int, now: float) -> None:
+        """Requests of one API were written and answered, without anything unusual.
+
+        Args:
+            name: as `request_name` gives it.
+            requests: the sizes of their frames, and when they were written (monotonic seconds).
+            received_bytes: of all replies.
+            now: monotonic seconds.
+        """
+        for sent_bytes, written_at in requests:
+            self.tx += 1
+            self.rx += 1
+            self.tx_bytes += sent_bytes
+            self.requests[name] += 1
+            self.round_trip_us.add((now - written_at) * 1e6)
+            self.throttle_ms.add(0)
         self.rx_bytes += received_bytes
-        self.round_trip_us.add(took_s * 1e6)
-        self.throttle_ms.add(0)
 
     def failed(self, call: ClientRequest, error: KafkaError) -> None:
         """A request will not be answered."""

@@ -125,14 +125,15 @@ def bench(twin: Any) -> Iterator[Bench]:
 def test_a_request_is_byte_for_byte_that_of_the_codec(
     twin: Any, sizes: list[int], version: int, sequence: int, number: int
 ) -> None:
-    bench = Bench(twin, version, sequence=sequence, number=number)
+    bench, sent = Bench(twin, version, sequence=sequence, number=number), list[int]()
     for index, size in enumerate(sizes):
         value = bytes([index]) * size
         assert bench.add(value) == 0
         expected = bench.general(value, (number + index) % 2**31, (sequence + index) % 2**31)
         assert bench.received(len(expected)) == expected
-        assert bench.lane.size_bytes == len(expected)
+        sent.append(len(expected))
     assert (bench.lane.in_flight, bench.lane.correlation_id) == (len(sizes), (number + len(sizes)) % 2**31)
+    assert [size for _, _, _, size in bench.lane.stop()[0]] == sent
     bench.close()
 
 
@@ -145,10 +146,11 @@ def test_what_was_sent_is_no_longer_to_be_taken_out(bench: Bench) -> None:
 def test_the_usual_reply_names_owner_batch_and_offset(bench: Bench) -> None:
     bench.add(b"one")
     bench.add(b"two")
-    ((owner, batch, offset, time_ms),) = bench.take(replied(FROM, 70))
+    ((owner, batch, offset, time_ms, size),) = bench.take(replied(FROM, 70))
     assert (owner, offset, time_ms, bench.lane.in_flight) == ("owner of 0", 70, -1, 1)
+    assert size == len(bench.general(b"one", FROM, 9))
     assert [message.value() for message in bench.twin.Cursor(batch.seal().data, "t", 0, 0).take(9)] == [b"one"]
-    ((_, _, offset, time_ms),) = bench.take(replied(FROM + 1, 71, log_append_time_ms=5))
+    ((_, _, offset, time_ms, _),) = bench.take(replied(FROM + 1, 71, log_append_time_ms=5))
     assert (offset, time_ms, bench.lane.in_flight) == (71, 5, 0)
 
 
@@ -158,7 +160,7 @@ def test_replies_that_come_together_are_taken_together(bench: Bench) -> None:
     bench.add(b"other", partition=1)
     bench.add(b"two")
     taken = bench.take(replied(FROM, 7) + replied(FROM + 1, 8, partition=1) + replied(FROM + 2, 9))
-    assert [(owner, offset) for owner, _, offset, _ in taken] == [
+    assert [(owner, offset) for owner, _, offset, _, _ in taken] == [
         ("owner of 0", 7), ("owner of 1", 8), ("owner of 0", 9)]
 
 
@@ -191,8 +193,8 @@ def test_stopping_gives_back_what_is_in_flight_in_order(bench: Bench) -> None:
     bench.add(b"two")
     batches, rest = bench.lane.stop()
     assert rest is None
-    assert [owner for owner, _, _ in batches] == ["owner of 0"] * 2
-    sent = b"".join(bytes(sealed.data) for _, _, sealed in batches)
+    assert [owner for owner, _, _, _ in batches] == ["owner of 0"] * 2
+    sent = b"".join(bytes(sealed.data) for _, _, sealed, _ in batches)
     assert [m.value() for m in bench.twin.Cursor(sent, "t", 0, 0).take(9)] == [b"one", b"two"]
     assert (bench.lane.in_flight, bench.lane.stop()) == (0, ([], None))
     assert bench.add(b"three") == 1

@@ -259,15 +259,13 @@ def test_a_request_without_reply_that_the_kernel_has_no_room_for_is_not_done_yet
 class Borrower:
     """Writes nothing by itself; notes when it might."""
 
-    request = HeartbeatRequest(group_id="g", generation_id=1, member_id="lent")
-    size_bytes = 30
+    request_name = "Heartbeat"
 
     def __init__(self, bench: Bench) -> None:
         self.bench = bench
         self.told: list[Any] = []
         self.calls: list[ClientRequest] = []
         self.rest: bytes | None = None
-        self.written_at: float | None = None
 
     @property
     def in_flight(self) -> int:
@@ -277,14 +275,14 @@ class Borrower:
         self.told.append(("start", file, correlation_id, until - self.bench.loop.time()))
         self.next_id = correlation_id
 
-    def stop(self) -> tuple[int, list[ClientRequest], bytes | None]:
+    def stop(self) -> tuple[int, list[tuple[ClientRequest, int]], bytes | None]:
         self.told.append("stop")
         calls, self.calls = self.calls, []
-        return self.next_id, calls, self.rest
+        return self.next_id, [(call, 30) for call in calls], self.rest
 
-    def take(self, data: memoryview, count: int) -> float | None:
+    def take(self, data: memoryview, count: int) -> list[tuple[int, float]]:
         self.told.append("take")
-        return self.written_at
+        return []
 
     def end(self) -> None:
         self.told.append("end")

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from headrace.errors import KafkaError
 from headrace.machines.cluster.in_flight import ClientRequest
 from headrace.machines.machine import Send
-from headrace.net.stats import BrokerStats, ClientStats, Window
+from headrace.net.stats import BrokerStats, ClientStats, Window, request_name
 from headrace.types.records import NodeAddress, ThrottleEvent
 from headrace.wire.messages.cluster.session import ApiVersionsRequest
 from headrace.wire.messages.groups.classic_groups import HeartbeatRequest, HeartbeatResponse
@@ -91,12 +91,13 @@ def test_what_comes_is_counted_with_the_four_bytes_of_its_length() -> None:
     assert (broker.rx, broker.rx_bytes) == (2, 4 + 3 + 4 + 5)
 
 
-def test_an_exchange_is_counted_as_request_and_reply() -> None:
+def test_exchanges_are_counted_as_requests_and_replies() -> None:
     broker = counts()
-    broker.on_exchange(HEARTBEAT, 30, 40, 0.25)
-    assert (broker.tx, broker.tx_bytes, broker.rx, broker.rx_bytes, broker.requests) == (1, 30, 1, 40, {"Heartbeat": 1})
-    assert broker.round_trip_us.metrics()["max"] == 250_000
-    assert broker.throttle_ms.metrics()["cnt"] == 1
+    broker.on_exchanges(request_name(HEARTBEAT), [(30, 1.75), (31, 1.5)], 40, 2.0)
+    assert (broker.tx, broker.tx_bytes, broker.rx, broker.rx_bytes) == (2, 61, 2, 40)
+    assert broker.requests == {"Heartbeat": 2}
+    assert (broker.round_trip_us.metrics()["min"], broker.round_trip_us.metrics()["max"]) == (250_000, 500_000)
+    assert broker.throttle_ms.metrics()["cnt"] == 2
 
 
 def test_a_round_trip_is_from_the_request_to_its_reply_in_microseconds() -> None:

@@ -15,6 +15,7 @@ from headrace.machines.producer.lone_batch import Lend, LoneLane
 from headrace.machines.producer.sender import Sender
 from headrace.net.connection import Connection
 from headrace.net.driver import Driver
+from headrace.net.stats import request_name
 
 __all__ = ["DirectSends"]
 
@@ -96,13 +97,8 @@ class _LentConnection:
                  connections: dict[Connection, _LentConnection]) -> None:
         self.lane = DirectLane(effect.most, lambda: call_soon(connection.take_back))
         self.ways: dict[_Way, None] = {}
-        self.request = effect.lane.exchange.request.request
+        self.request_name = request_name(effect.lane.exchange.request.request)
         self._sender, self._driver, self._connection, self._connections = sender, driver, connection, connections
-
-    @property
-    def size_bytes(self) -> int:
-        """Of the last frame."""
-        return self.lane.size_bytes
 
     @property
     def in_flight(self) -> int:
@@ -113,28 +109,28 @@ class _LentConnection:
         """See `net.settings.Borrower`."""
         self.lane.start(file, correlation_id, until)
 
-    def stop(self) -> tuple[int, list[ClientRequest], bytes | None]:
+    def stop(self) -> tuple[int, list[tuple[ClientRequest, int]], bytes | None]:
         """See `net.settings.Borrower`."""
         in_flight, rest = self.lane.stop()
         next_id, calls = self.lane.correlation_id, []
-        for number, (way, opened, sealed) in enumerate(in_flight, next_id - len(in_flight)):
+        for number, (way, opened, sealed, size_bytes) in enumerate(in_flight, next_id - len(in_flight)):
             way.detach()
             send = self._sender.on_direct_taken_back(way.lane, opened, sealed)
             send.version, send.node_id = way.version, send.destination
             call = ClientRequest(self._sender, send, opened.opened_at + send.timeout_s)
             call.correlation_id, call.written_at = number & LAST_CORRELATION_ID, opened.opened_at
-            calls.append(call)
+            calls.append((call, size_bytes))
         return next_id, calls, rest
 
-    def take(self, data: memoryview, count: int) -> float | None:
+    def take(self, data: memoryview, count: int) -> list[tuple[int, float]]:
         """See `net.settings.Borrower`."""
-        stored = self.lane.take(data, count)
-        if not stored:
-            return None
-        for way, opened, base_offset, log_append_ms in stored:
+        answered = []
+        for way, opened, base_offset, log_append_ms, size_bytes in self.lane.take(data, count):
             self._sender.on_direct_stored(way.lane, opened, base_offset, log_append_ms)
-        self._driver.deliver_events_of(self._sender)
-        return stored[0][1].opened_at
+            answered.append((size_bytes, opened.opened_at))
+        if answered:
+            self._driver.deliver_events_of(self._sender)
+        return answered
 
     def end(self) -> None:
         """See `net.settings.Borrower`."""
