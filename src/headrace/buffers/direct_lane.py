@@ -154,7 +154,8 @@ class DirectLane:
 
         Returns:
             For each reply the partition's owner, the batch, its base offset, its log append time in milliseconds, -1
-            for none, and the size of the frame that it was sent in. Nothing, with nothing changed, if the bytes are to be read in the general way.
+            for none, and the size of the frame that it was sent in. Nothing, with nothing changed, if the bytes are to
+            be read in the general way.
         """
         if self._rest is not None:
             return []

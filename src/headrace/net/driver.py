@@ -144,8 +144,13 @@ class Driver:
             if machine in woken:
                 time.sleep(0)  # gives the GIL away; a busy caller would else keep it for 5 ms at a time
             else:
-                woken.add(machine)
-                ring(step)
+                try:
+                    woken.add(machine)
+                    ring(step)
+                except BaseException:  # Ctrl-C in between: later wakes would count on this one
+                    woken.add(machine)
+                    ring(step)
+                    raise
 
         return wake
 
