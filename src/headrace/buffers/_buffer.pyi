@@ -6,6 +6,8 @@ from headrace.buffers.buffer_pool import BufferPool as BufferPool
 from headrace.buffers.closed_batch import ClosedBatch as ClosedBatch
 from headrace.buffers.column_input import append_columns as append_columns
 from headrace.buffers.delivery_future import DeliveryFuture as DeliveryFuture
+from headrace.buffers.direct_lane import DirectLane as DirectLane
+from headrace.buffers.direct_lane import DirectPartition as DirectPartition
 from headrace.buffers.fast_path import AIOProduceFastPath as AIOProduceFastPath
 from headrace.buffers.fast_path import ProduceFastPath as ProduceFastPath
 from headrace.buffers.record_accumulator import WAKE as WAKE

@@ -60,6 +60,7 @@ class ClientCore:
         metadata: the picture of the cluster.
         driver: runs the machines.
         closed: after `close()`, and in a child process that was forked after the client was made.
+        on_closed: called then.
         on_error: takes the errors that belong to no record and no call. It begins as `error_cb`, or as the log.
         log: the logger to use.
     """
@@ -89,6 +90,7 @@ class ClientCore:
         self._watchers: list[tuple[Callable[[Cluster], bool], asyncio.Future[None]]] = []
         self._waiting: set[asyncio.Future[Any]] = set()
         self.closed = False
+        self.on_closed: Callable[[], object] = _nothing
         self._unusable: str | None = None
         self.driver = Driver(config, self.metadata, on_event=self._on_event, on_effect=on_effect, clock=clock,
                              connector=connector)
@@ -246,6 +248,7 @@ class ClientCore:
         """Close all connections. The second call does nothing."""
         if self._unusable is None:
             self._unusable, self.closed = "the client is closed: make a new one", True
+            self.on_closed()
             for _, waiting in self._watchers:
                 if not waiting.done():
                     waiting.set_exception(ClientClosedError(self._unusable))
@@ -290,11 +293,16 @@ class ClientCore:
         return f": {self._reported.str()}" if self._reported is not None else ""
 
 
+def _nothing() -> None:
+    """For clients that need not know."""
+
+
 def _abandon_after_fork() -> None:
     for core in _living:
         core._unusable = ("the client was made before this process was forked: sockets and threads do not survive a "
                           "fork, make a new client in the child process")
         core.closed = True
+        core.on_closed()
 
 
 if hasattr(os, "register_at_fork"):

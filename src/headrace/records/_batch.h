@@ -9,11 +9,23 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
+#include <time.h>
 #ifdef _WIN32
 #include <stdlib.h>
 #else
 #include <sys/mman.h>
 #endif
+
+/* Seconds as Python's time.monotonic() counts them, or -1 where that is another clock. */
+static inline double headrace_monotonic(void) {
+#ifdef __linux__
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+#else
+    return -1.0;
+#endif
+}
 
 #if defined(__GNUC__) && defined(__x86_64__)
 #define HEADRACE_X86 1

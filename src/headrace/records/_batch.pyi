@@ -1,6 +1,8 @@
 """The native twin has the names and types of the plain one."""
 
 from headrace.records.batch import Cursor as Cursor
+from headrace.records.batch import PollFastPath as PollFastPath
+from headrace.records.batch import ReadPosition as ReadPosition
 from headrace.records.builder import Batch as Batch
 from headrace.records.builder import BatchBuilder as BatchBuilder
 from headrace.records.builder import set_base_offset as set_base_offset

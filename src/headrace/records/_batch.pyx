@@ -19,6 +19,8 @@ The GIL is released while columns are filled and round sums of more than `GIL_BY
 than getting the GIL back from a busy thread would (5 ms), and snappy, lz4 and zstd release it themselves.
 """
 
+from time import monotonic
+
 cimport cython
 from cpython.buffer cimport PyBUF_SIMPLE, PyBUF_WRITABLE, PyBuffer_FillInfo, PyBuffer_Release, PyObject_GetBuffer
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
@@ -29,7 +31,7 @@ from libc.stdint cimport INT64_MAX, int32_t, int64_t, uint8_t, uint32_t, uint64_
 from libc.stdlib cimport free, malloc, realloc
 from libc.string cimport memcpy, memmove, memset
 
-from headrace.errors import CorruptRecordError
+from headrace.errors import ClientClosedError, CorruptRecordError
 from headrace.records.compression import MAX_COLUMN_BYTES, MAX_DECOMPRESSED_BYTES, compress, decompress
 from headrace.records.header import BatchInfo
 from headrace.records.message import encode_text, rebuild
@@ -50,10 +52,13 @@ cdef extern from "_batch.h":
     int64_t headrace_micros(int64_t ms) nogil
     uint64_t headrace_get(const uint8_t *p, int size) nogil
     void headrace_put(uint8_t *p, int size, uint64_t x) nogil
+    double headrace_monotonic() nogil
     void *headrace_map(size_t size) nogil
     void headrace_unmap(void *p, size_t size) nogil
 
 headrace_setup(0)
+
+cdef double NOTED_S = 0.01  # how exactly a group knows when the application was here last
 
 cdef enum:
     SUMMED_FROM = 21
@@ -841,6 +846,29 @@ cdef class Cursor:
             raise CorruptRecordError(self._error)
         return None
 
+    cdef Message next_in_run(self):
+        # The next record if it is in the present batch and not the last there; None where there is more to do.
+        cdef Record record
+        cdef Message message
+        cdef int64_t offset
+        if self._packed or self._legacy is not None or self._error is not None:
+            return None
+        while self._left > 1:
+            if read_record(&self._next, self._end, self._last_offset - self._base_offset, self._base_timestamp,
+                           &record):
+                return None  # `_take_run` says what is wrong
+            self._left -= 1
+            offset = self._base_offset + record.delta
+            if offset < self._fetch_offset:
+                continue
+            if self._origin.stamp_type == 2:
+                record.timestamp = self._broker_time
+            message = new_message(self._origin, offset, record.timestamp, &record)
+            if offset >= self.position:
+                self.position = offset + 1
+            return message
+        return None
+
     cdef list _take_run(self, Py_ssize_t count):
         # Records of the current batch, at most `count`; moves to the next batch when this one ends.
         cdef Record record
@@ -1006,6 +1034,82 @@ cdef class Cursor:
         self._packed_at = self._next - self._pinned.start
         self._packed_size = head.size - HEADER
         return 0
+
+
+cdef class ReadPosition:
+    """Where the application is in a partition; see the plain twin."""
+
+    cdef public int64_t position, stored
+
+
+@cython.final
+cdef class PollFastPath:
+    """`Consumer.poll` while a batch lasts; see the plain twin."""
+
+    cdef Cursor _cursor  # None while it is closed
+    cdef ReadPosition _state
+    cdef object _group, _face, _otherwise
+    cdef bint _auto_store
+    cdef double _polled_at
+
+    def __init__(self, face, otherwise):
+        self._face = face
+        self._otherwise = otherwise
+
+    @cython.critical_section
+    def open(self, Cursor cursor not None, ReadPosition state not None, bint auto_store, group=None):
+        self._state = state
+        self._group = group
+        self._auto_store = auto_store
+        self._cursor = cursor
+
+    @cython.critical_section
+    def close(self):
+        self._cursor = None
+        self._state = self._group = None
+
+    @cython.critical_section
+    cdef Message next(self):
+        cdef Cursor cursor = self._cursor
+        cdef Message message
+        cdef double now
+        if cursor is None:
+            return None
+        message = cursor.next_in_run()
+        if message is None or cursor is not self._cursor:  # the collector may have run, and others with it
+            return message
+        self._state.position = cursor.position
+        if self._auto_store:
+            self._state.stored = cursor.position
+        if self._group is not None:
+            now = headrace_monotonic()
+            if now < 0.0:
+                now = monotonic()
+            if now - self._polled_at > NOTED_S:
+                self._polled_at = now
+                self._group.application_at = now
+        return message
+
+    def poll(self, timeout=-1):
+        """The next message, or None; see `headrace.Consumer.poll`."""
+        message = self.next()
+        return self.general(timeout) if message is None else message
+
+    cdef general(self, timeout):
+        consumer = self._face()
+        if consumer is None:
+            raise ClientClosedError("the consumer was let go: keep it as long as its poll() is called")
+        return self._otherwise(consumer, timeout)
+
+    def __iter__(self):
+        return self
+
+    def __next__(self):
+        message = self.next()
+        while message is None:
+            message = self.general(-1)
+        return message
+
 
 
 # Bytes into Arrow's buffers. See the plain twin in `headrace.records.columns.columns`.

@@ -27,10 +27,10 @@ Source: KIP-98, Java's `DefaultRecordBatch` and `DefaultRecord`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from headrace.errors import CorruptRecordError
+from headrace.errors import ClientClosedError, CorruptRecordError
 from headrace.records.compression import MAX_DECOMPRESSED_BYTES, decompress
 from headrace.records.control import aborts
 from headrace.records.header import HEADER_BYTES, BatchInfo, check_sum, read_info
@@ -38,7 +38,7 @@ from headrace.records.legacy import message_set as legacy
 from headrace.records.message import Message
 from headrace.records.record import Record, read_all, wrapped
 
-__all__ = ["Cursor"]
+__all__ = ["Cursor", "PollFastPath", "ReadPosition"]
 
 
 def read_records(data: memoryview, info: BatchInfo, topic: str, partition: int, limit: int) -> Iterator[Message]:
@@ -195,3 +195,68 @@ class Cursor:
 
     def _fail(self, reason: str) -> None:
         self._error = f"batch up to offset {self._last_offset} of {self._topic}[{self._partition}]: {reason}"
+
+
+class ReadPosition:
+    """Where the application is in a partition.
+
+    Attributes:
+        position: next offset to hand out.
+        stored: offset for the next commit.
+    """
+
+    __slots__ = ("position", "stored")
+
+    def __init__(self) -> None:
+        self.position = self.stored = 0
+
+
+class PollFastPath:
+    """`Consumer.poll` while a batch lasts: the next record is there, and nothing else is to be done.
+
+    It is opened behind a call that went the general way, and closed by whatever else may happen: a callback that is
+    due, a seek, a pause, a partition that is taken away, the end of the consumer, another call. This twin leaves every
+    call to the general way.
+
+    Args:
+        face: the consumer, which is not kept alive.
+        otherwise: called as otherwise(consumer, timeout), in the general way; returns a message or None.
+    """
+
+    __slots__ = ("_face", "_otherwise")
+
+    def __init__(self, face: Callable[[], Any], otherwise: Callable[[Any, Any], Message | None]) -> None:
+        self._face, self._otherwise = face, otherwise
+
+    def open(self, cursor: Cursor, state: ReadPosition, auto_store: bool, group: Any = None) -> None:
+        """Let `poll` go on with a cursor.
+
+        Args:
+            cursor: has the next records of the application.
+            state: of their partition; its `position` moves with each record.
+            auto_store: its `stored` moves too.
+            group: its `application_at` says, in monotonic seconds, when the application was here; None for none.
+        """
+
+    def close(self) -> None:
+        """Have the next `poll` go the general way."""
+
+    def poll(self, timeout: Any = -1) -> Message | None:
+        """The next message, or None; see `headrace.Consumer.poll`."""
+        consumer = self._face()
+        if consumer is None:
+            raise let_go()
+        return self._otherwise(consumer, timeout)
+
+    def __iter__(self) -> PollFastPath:
+        return self
+
+    def __next__(self) -> Message:
+        while (message := self.poll()) is None:
+            pass
+        return message
+
+
+def let_go() -> ClientClosedError:
+    """The error of `poll()` when its consumer is no more."""
+    return ClientClosedError("the consumer was let go: keep it as long as its poll() is called")

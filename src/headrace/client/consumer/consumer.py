@@ -8,6 +8,7 @@ waits. Read next: `client.consumer.consumer_engine`.
 from __future__ import annotations
 
 import threading
+import weakref
 from collections.abc import Iterator, Mapping
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
@@ -18,7 +19,7 @@ from headrace.client.consumer.consumer_engine import ConsumerEngine
 from headrace.client.consumer.rebalance import RebalanceCallback
 from headrace.client.waits import ThreadWaits
 from headrace.net.thread import loop_thread
-from headrace.records import Message
+from headrace.records import Message, PollFastPath
 from headrace.types.records import ConsumerGroupMetadata, TopicPartition
 
 if TYPE_CHECKING:
@@ -57,6 +58,10 @@ class Consumer:
             given["logger"] = logger
         self._waits = ThreadWaits(loop_thread())
         self._reading = threading.RLock()
+        self._running = 0  # calls in which callbacks may run, one in the other
+        self._fast_path = PollFastPath(weakref.ref(self), Consumer._poll)  # not kept alive by a method of its own
+        if type(self).poll is Consumer.poll:
+            self.__dict__["poll"] = self._fast_path.poll  # saves a Python frame for each record
         self._given = ApplicationCallbacks(self)
         self._engine = self._waits.call(self._make(given))
 
@@ -77,12 +82,26 @@ class Consumer:
         Raises:
             ClientClosedError: the consumer is closed (a `RuntimeError`).
         """
+        return self._fast_path.poll(timeout)
+
+    def _poll(self, timeout: float | None) -> Message | None:
+        """`poll` in the general way; opens the fast path where only records are to be handed out next."""
         with self._reading:
+            self._fast_path.close()
             message = self._engine.take_one()
-            if message is not None:
-                return message
-            messages = self._waits.run(self._engine.consume(1, timeout, []))
-        return messages[0] if messages else None
+            if message is None:
+                messages = self._consume(1, timeout, [])
+                return messages[0] if messages else None
+            if not self._running:
+                self._engine.lend(self._fast_path)
+        return message
+
+    def _consume(self, num_messages: int, timeout: float | None, messages: list[Message]) -> list[Message]:
+        self._running += 1
+        try:
+            return self._waits.run(self._engine.consume(num_messages, timeout, messages))
+        finally:
+            self._running -= 1
 
     def consume(self, num_messages: int = 1, timeout: float | None = -1) -> list[Message]:
         """Up to `num_messages` messages; fewer when time is up, or the group rebalances, first. Runs callbacks.
@@ -100,16 +119,21 @@ class Consumer:
             ClientClosedError: the consumer is closed (a `RuntimeError`).
         """
         with self._reading:
+            self._fast_path.close()
             messages = self._engine.take(num_messages)
             if 0 < num_messages == len(messages):
                 return messages
-            return self._waits.run(self._engine.consume(num_messages, timeout, messages))
+            return self._consume(num_messages, timeout, messages)
 
     def __iter__(self) -> Iterator[Message]:
-        while True:
-            message = self.poll()
-            if message is not None:
-                yield message
+        if type(self).poll is Consumer.poll:
+            return iter(self._fast_path)
+        return iter(self._each, None)
+
+    def _each(self) -> Message:
+        while (message := self.poll()) is None:
+            pass
+        return message
 
     # Choosing what to read
 

@@ -30,7 +30,7 @@ from headrace.machines.groups.group_protocols import membership_of
 from headrace.machines.groups.membership import Change, Left, MembershipFactory, Rebalance
 from headrace.net.settings import Connector
 from headrace.net.timers import Clock, monotonic
-from headrace.records import Message
+from headrace.records import Message, PollFastPath
 from headrace.types.records import TopicPartition
 
 if TYPE_CHECKING:
@@ -93,6 +93,13 @@ class ConsumerEngine:
         if message is not None and self.group is not None:
             self.group.application_at = self._clock()
         return message
+
+    def lend(self, fast_path: PollFastPath) -> None:
+        """Let a fast path hand out records until something else is to be done. Callbacks may come at any moment."""
+        self.machines.fast_path = fast_path
+        self._fetcher.lend(fast_path, self.group)
+        if self.callbacks or not self.machines.usable:
+            fast_path.close()
 
     def take(self, num_messages: int) -> list[Message]:
         """Up to so many messages that are there at once; none while the application has something else to do."""
@@ -283,6 +290,7 @@ class ConsumerEngine:
     async def _end(self) -> None:
         """Everything that ends a consumer, but for the application's callbacks."""
         self.machines.closed = True
+        self.machines.interrupt()
         self.machines.statistics.stop()
         if self._client.closed:
             return

@@ -28,6 +28,7 @@ from headrace.machines.groups.ownership import Ownership
 from headrace.machines.machine import Event
 from headrace.net.settings import Connector
 from headrace.net.timers import Clock
+from headrace.records import PollFastPath
 from headrace.slotted import slotted
 
 __all__ = ["Callback", "ConsumerMachines"]
@@ -61,6 +62,7 @@ class ConsumerMachines:
         callbacks: code of the application that waits for it to come in, in order.
         closed: the application has closed the consumer.
         news: grows when there may be something new to take or to call.
+        fast_path: hands out records past the engine while nothing else is to be done; None where nobody uses one.
         group: the membership; None without a "group.id", when there is no `ownership` and no `group_offsets` either.
     """
 
@@ -98,6 +100,8 @@ class ConsumerMachines:
             client.on_error = self._on_error
         client.driver.listeners[RecordsReady] = (self.ready,)
         self.closed = False
+        self.fast_path: PollFastPath | None = None
+        client.on_closed = self.interrupt
         self._reported_topics: set[str] = set()
         self._refused = False
 
@@ -125,6 +129,11 @@ class ConsumerMachines:
 
     # For the application
 
+    def interrupt(self) -> None:
+        """There is more to do for the application than to hand it the next record."""
+        if self.fast_path is not None:
+            self.fast_path.close()
+
     def ready(self, _event: RecordsReady | None = None) -> None:
         """There is something new to take or to call."""
         self.news += 1
@@ -137,6 +146,7 @@ class ConsumerMachines:
     def queue(self, callback: Callback) -> None:
         """Have the application's code run when it comes in."""
         self.callbacks.append(callback)
+        self.interrupt()
         self.ready()
 
     def notify(self, function: Callable[..., Any], *arguments: Any) -> None:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Sequence
+from typing import Any
 
 from headrace.config import Config
 from headrace.errors import CorruptRecordError, KafkaError
@@ -21,7 +22,7 @@ from headrace.machines.consumer.fetch_error_actions import FetchErrorAction, fet
 from headrace.machines.consumer.fetch_plan import FetchPlan
 from headrace.machines.consumer.subscription import PartitionState, Subscription
 from headrace.machines.machine import Event, Send
-from headrace.records import BatchInfo, Cursor, Message, scan
+from headrace.records import BatchInfo, Cursor, Message, PollFastPath, scan
 from headrace.records.header import scan_to_damage
 from headrace.slotted import slotted
 from headrace.types.records import TIMESTAMP_NOT_AVAILABLE, NodeAddress
@@ -313,6 +314,22 @@ class Fetcher:
         if self._auto_store:
             state.stored = cursor.position
         return message
+
+    def lend(self, fast_path: PollFastPath, group: Any) -> None:
+        """Let a fast path hand out what is left of the present piece of the queue, if it may be handed out.
+
+        Args:
+            fast_path: opened, or left as it is.
+            group: see `PollFastPath.open`.
+        """
+        if self._queue:
+            fetched = self._queue[0]
+            state = fetched.state
+            if fetched.cursor is not None and fetched.epoch == state.epoch and not state.paused:
+                state.fast_path = fast_path
+                fast_path.open(fetched.cursor, state, self._auto_store, group)
+                if fetched.epoch != state.epoch or state.paused:  # the loop's thread did that meanwhile
+                    fast_path.close()
 
     def take_fetched(self) -> CompletedFetch | None:
         """The next piece of the queue, not decoded; its partition moves behind it."""

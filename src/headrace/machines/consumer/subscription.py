@@ -16,6 +16,7 @@ from enum import Enum
 from uuid import UUID
 
 from headrace.errors import KafkaError, KafkaException
+from headrace.records import PollFastPath, ReadPosition
 from headrace.states import Transitions, from_each
 from headrace.types.records import (
     OFFSET_BEGINNING,
@@ -61,7 +62,7 @@ POSITION_TRANSITIONS = Transitions("The position of a partition", PositionPhase.
 """The only ways from one phase to another. "no reset": `auto.offset.reset` says that it is an error."""
 
 
-class PartitionState:
+class PartitionState(ReadPosition):
     """One assigned partition.
 
     Attributes:
@@ -80,13 +81,14 @@ class PartitionState:
         replica: follower to read from until `replica_until` (KIP-392); -1 for the leader.
         topic_id: id of the topic in which the position holds (KIP-516); None while it is not known.
         gone: the topic is not there any more, so that nothing can be committed to it.
+        fast_path: hands out its records past the fetcher; closed when something happens to the partition. None mostly.
     """
 
     __slots__ = (
-        "attempts", "busy", "committed", "eof_offset", "epoch", "fetch_offset", "gone", "high_watermark",
-        "leader_epoch", "log_start", "partition", "paused", "phase", "position", "received_bytes",
-        "received_records", "released_bytes", "released_records", "replica", "replica_until", "reset_timestamp",
-        "retry_at", "stop_offset", "stored", "stored_metadata", "topic", "topic_id",
+        "attempts", "busy", "committed", "eof_offset", "epoch", "fast_path", "fetch_offset", "gone", "high_watermark",
+        "leader_epoch", "log_start", "partition", "paused", "phase", "received_bytes", "received_records",
+        "released_bytes", "released_records", "replica", "replica_until", "reset_timestamp", "retry_at",
+        "stop_offset", "stored_metadata", "topic", "topic_id",
     )
 
     def __init__(self, topic: str, partition: int) -> None:
@@ -115,6 +117,7 @@ class PartitionState:
         self.replica_until = 0.0
         self.topic_id: UUID | None = None
         self.gone = False
+        self.fast_path: PollFastPath | None = None
 
     @property
     def key(self) -> Key:
@@ -130,9 +133,16 @@ class PartitionState:
         """Another phase; the position and what was fetched for it stay."""
         self.phase = POSITION_TRANSITIONS.go(self.phase, trigger)
 
+    def interrupt(self) -> None:
+        """The next record comes through the fetcher, which looks at everything."""
+        if self.fast_path is not None:
+            self.fast_path.close()
+            self.fast_path = None
+
     def jump(self, trigger: str, offset: int = OFFSET_INVALID) -> None:
         """Another phase, and another position; everything fetched for the present one becomes stale."""
         self.epoch += 1
+        self.interrupt()  # only now: who looks at the epoch first is closed here
         self.phase = POSITION_TRANSITIONS.go(self.phase, trigger)
         self.busy = False
         self.position = self.fetch_offset = offset
@@ -289,6 +299,7 @@ class Subscription:
         """
         for state in [self.require(tp.topic, tp.partition) for tp in partitions]:
             state.paused = paused
+            state.interrupt()
         self.version += 1
 
     # Where to start

@@ -131,7 +131,7 @@ def test_the_way_back_is_that_of_the_page(servers):
             asked = trace.at("Fetcher.on_reply")
             begun = max(index for index in range(asked) if trace.entered[index][1] == "Connection.get_buffer")
             stepped = trace.at("Fetcher.deadline", asked)
-            return files((*trace.entered[begun:stepped], *trace.entered[trace.at("Consumer.poll", stepped):]))
+            return files((*trace.entered[begun:stepped], *trace.entered[trace.at("Consumer._poll", stepped):]))
 
         expected = told("back")
         assert shown(follow, expected) == expected
