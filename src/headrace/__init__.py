@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from headrace.client.consumer.consumer import Consumer
+    from headrace.client.consumer.deserializing_consumers import DeserializingConsumer
     from headrace.client.producer.interceptors import ProducerInterceptor
     from headrace.client.producer.kafka_producers import (
         EventsPollingOption,
@@ -50,6 +51,7 @@ _HOMES = {
     "headrace.client.producer.producer": ("Producer",),
     "headrace.client.producer.serializing_producers": ("SerializingProducer",),
     "headrace.client.consumer.consumer": ("Consumer",),
+    "headrace.client.consumer.deserializing_consumers": ("DeserializingConsumer",),
     "headrace.errors": ("KafkaError", "KafkaException"),
     "headrace.records": ("Message",),
     "headrace.types.records": (
@@ -69,6 +71,7 @@ __all__ = [
     "TIMESTAMP_LOG_APPEND_TIME",
     "TIMESTAMP_NOT_AVAILABLE",
     "Consumer",
+    "DeserializingConsumer",
     "EventsPollingOption",
     "KafkaAsyncProducer",
     "KafkaError",
