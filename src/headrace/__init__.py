@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from headrace.client.producer.serializing_producers import SerializingProducer
     from headrace.errors import KafkaError, KafkaException
     from headrace.records import Message
+    from headrace.types.admin import IsolationLevel
     from headrace.types.records import (
         OFFSET_BEGINNING,
         OFFSET_END,
@@ -54,6 +55,7 @@ _HOMES = {
     "headrace.client.consumer.deserializing_consumers": ("DeserializingConsumer",),
     "headrace.errors": ("KafkaError", "KafkaException"),
     "headrace.records": ("Message",),
+    "headrace.types.admin": ("IsolationLevel",),
     "headrace.types.records": (
         "OFFSET_BEGINNING", "OFFSET_END", "OFFSET_INVALID", "OFFSET_STORED", "TIMESTAMP_CREATE_TIME",
         "TIMESTAMP_LOG_APPEND_TIME", "TIMESTAMP_NOT_AVAILABLE", "ProducerRecord", "RecordMetadata", "ThrottleEvent",
@@ -73,6 +75,7 @@ __all__ = [
     "Consumer",
     "DeserializingConsumer",
     "EventsPollingOption",
+    "IsolationLevel",
     "KafkaAsyncProducer",
     "KafkaError",
     "KafkaException",

@@ -14,8 +14,10 @@ import confluent_kafka
 import pytest
 
 import headrace
+from headrace.broker.faults import Action, Fault
 from headrace.broker.settings import BrokerSettings
 from headrace.testing import EmbeddedBroker
+from headrace.wire.messages.consumer.fetch import FetchRequest
 from tests.support.same_as_confluent import QUIET, by_name, outcome, same
 
 NOWHERE = "127.0.0.1:1"
@@ -554,6 +556,53 @@ def test_error_cb_is_told_of_brokers_that_are_not_there(nowhere):
         headrace.KafkaError._TRANSPORT, headrace.KafkaError._ALL_BROKERS_DOWN]
 
 
+@pytest.fixture
+def slow_broker(broker):
+    """Fetches are throttled for 250 ms."""
+    def throttled(reply):  # behind length, correlation id and tagged fields
+        return reply[:9] + (250).to_bytes(4) + reply[13:]
+
+    broker.add_fault(Fault(action=Action.GARBLE, request=FetchRequest, garble=throttled, times=None))
+    yield
+    broker.clear_faults()
+
+
+def test_throttle_cb_is_told_which_broker_and_for_how_long(of, slow_broker):
+    def told(kafka):
+        got = []
+        poll_until(assigned(of(kafka, throttle_cb=got.append), kafka), lambda: got)
+        return type(got[0]).__name__, got[0].broker_id, got[0].throttle_time, got[0].broker_name[:10], str(got[0])[-20:]
+
+    assert same(told)[:3] == ("ThrottleEvent", 1, 0.25)
+
+
+def test_what_throttle_cb_raises_comes_out_of_poll(of, slow_broker):
+    def raised(kafka):
+        said = []
+
+        def once(event):
+            if not said:
+                said.append(event)
+                raise ZeroDivisionError
+
+        return poll_until(assigned(of(kafka, throttle_cb=once), kafka), lambda: False)
+
+    assert same(raised) == "ZeroDivisionError"
+
+
+@by_name({"close": lambda c: c.close(), "poll": lambda c: (c.close(), c.poll(0)),
+          "assign": lambda c: (c.close(), c.assign([]))})
+def test_on_assign_may_close_the_consumer(case, of):
+    def closed(kafka):
+        consumer, said = of(kafka), []
+        consumer.subscribe(["four"], on_assign=lambda given, partitions: said.append(
+            outcome(lambda _: case(given), kafka)))
+        last = outcome(lambda _: poll_until(consumer, lambda: said), kafka)
+        return said, last, text_of(lambda: consumer.poll(0))
+
+    assert same(closed)[2] == ("RuntimeError", "Consumer closed")
+
+
 def test_stats_cb_gets_text_of_json(nowhere):
     def told(kafka):
         got = []
@@ -816,6 +865,21 @@ def test_where_headrace_does_otherwise(name, nowhere):
     call, theirs, ours = OTHERWISE[name]
     assert outcome(lambda kafka: call(nowhere(kafka), kafka), confluent_kafka) == theirs
     assert outcome(lambda kafka: call(nowhere(kafka), kafka), headrace) == ours
+
+
+@by_name({"close": (lambda c: c.close(), None), "close twice": (lambda c: (c.close(), c.close()), (None, None)),
+          "poll": (lambda c: (c.close(), c.poll(0)), "RuntimeError"),
+          "commit": (lambda c: (c.close(), c.commit()), "RuntimeError")})
+def test_on_commit_may_close_the_consumer(case, of):
+    """confluent_kafka hangs for ever."""
+    call, ours = case
+    said = []
+    consumer = assigned(of(headrace, enable_auto_commit=False, on_commit=lambda error, partitions: said.append(
+        outcome(lambda _: call(consumer), headrace))), headrace, 5)
+    consumer.commit(offsets=[at(headrace, 3)])
+    poll_until(consumer, lambda: said)
+    assert said == [ours]
+    assert text_of(lambda: consumer.poll(0)) == ("RuntimeError", "Consumer closed")
 
 
 @by_name({
