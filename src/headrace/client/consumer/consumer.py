@@ -10,7 +10,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator, Mapping
 from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from headrace.client.application_callbacks import ApplicationCallbacks
 from headrace.client.cluster_metadata import ClusterMetadata
@@ -60,10 +60,12 @@ class Consumer:
         self._given = ApplicationCallbacks(self)
         self._engine = self._waits.call(self._make(given))
 
-    def __getattr__(self, name: str) -> Any:
-        if name in ("_engine", "_reading", "_waits"):  # a subclass did not call `Consumer.__init__`
-            raise ClientClosedError("Consumer closed: its __init__() was not called, or failed")
-        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+    if not TYPE_CHECKING:  # a type checker would take every name for one of a consumer's
+
+        def __getattr__(self, name: str) -> Any:
+            if name in ("_engine", "_reading", "_waits"):  # a subclass did not call `Consumer.__init__`
+                raise ClientClosedError("Consumer closed: its __init__() was not called, or failed")
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     async def _make(self, config: Mapping[str, Any]) -> ConsumerEngine:
         return ConsumerEngine(config, self, self._given, self._waits.notify)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Generator, Mapping
-from typing import Any, Generic, Never, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Never, Self, TypeVar
 
 from headrace.client.consumer.aio_consumer import AIOConsumer
 from headrace.client.consumer.consumer import Consumer
@@ -129,11 +129,13 @@ class AsyncDeserializingConsumer(AIOConsumer, Generic[K, V]):
         self._built: list[Any] = []
         self._made = False
 
-    def __getattr__(self, name: str) -> Any:
-        if name == "_engine":
-            raise ClientClosedError("an AsyncDeserializingConsumer must be awaited: consumer = await "
-                                    "AsyncDeserializingConsumer(conf)")
-        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+    if not TYPE_CHECKING:  # as in `Consumer`
+
+        def __getattr__(self, name: str) -> Any:
+            if name == "_engine":
+                raise ClientClosedError("an AsyncDeserializingConsumer must be awaited: consumer = await "
+                                        "AsyncDeserializingConsumer(conf)")
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     def __await__(self) -> Generator[Any, None, Self]:
         return self._make().__await__()
