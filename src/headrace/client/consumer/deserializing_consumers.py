@@ -77,6 +77,15 @@ class DeserializingConsumer(Consumer, Generic[K, V]):
         message = super().poll(timeout)
         if message is None:
             return None
+        try:
+            return self._deserialized(message)
+        except Exception:
+            raise
+        except BaseException:  # Ctrl-C: nobody has seen it
+            self._waits.call(self._engine.give_back([message]))
+            raise
+
+    def _deserialized(self, message: Message) -> Message:
         context = _context_of(message)
         key, value = message.key(), message.value()
         if self._key_deserializer is not None:

@@ -96,6 +96,17 @@ def test_a_key_that_cannot_be_read_leaves_the_value_alone(conf):
     assert same(read)[1] == []
 
 
+def test_a_message_whose_deserializer_was_interrupted_comes_again(conf):
+    def interrupted(data, context):
+        raise KeyboardInterrupt
+
+    with reader_of(headrace, conf, 2, **{"value.deserializer": interrupted}) as consumer:
+        for _ in range(2):
+            with pytest.raises(KeyboardInterrupt):
+                consumer.poll(10)
+        assert [tp.offset for tp in consumer.position([headrace.TopicPartition("numbers", 0)])] == [2]
+
+
 def test_an_event_is_a_consume_error_with_the_event(conf):
     def read(kafka):
         with reader_of(kafka, conf, 4, **{"enable.partition.eof": True}) as consumer:
