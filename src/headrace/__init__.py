@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from headrace.client.consumer.consumer import Consumer
+    from headrace.client.consumer.deserializing_consumers import DeserializingConsumer
     from headrace.client.producer.interceptors import ProducerInterceptor
     from headrace.client.producer.kafka_producers import (
         EventsPollingOption,
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from headrace.errors import KafkaError, KafkaException
     from headrace.records import Message
     from headrace.records.key_hashes import consistent, fnv1a, murmur2
+    from headrace.types.admin import IsolationLevel
     from headrace.types.records import (
         OFFSET_BEGINNING,
         OFFSET_END,
@@ -49,9 +51,11 @@ _HOMES = {
     "headrace.client.producer.producer": ("Producer",),
     "headrace.client.producer.serializing_producers": ("SerializingProducer",),
     "headrace.client.consumer.consumer": ("Consumer",),
+    "headrace.client.consumer.deserializing_consumers": ("DeserializingConsumer",),
     "headrace.errors": ("KafkaError", "KafkaException"),
     "headrace.records": ("Message",),
     "headrace.records.key_hashes": ("consistent", "fnv1a", "murmur2"),
+    "headrace.types.admin": ("IsolationLevel",),
     "headrace.types.records": (
         "OFFSET_BEGINNING", "OFFSET_END", "OFFSET_INVALID", "OFFSET_STORED", "TIMESTAMP_CREATE_TIME",
         "TIMESTAMP_LOG_APPEND_TIME", "TIMESTAMP_NOT_AVAILABLE", "ProducerRecord", "RecordMetadata", "ThrottleEvent",
@@ -69,7 +73,9 @@ __all__ = [
     "TIMESTAMP_LOG_APPEND_TIME",
     "TIMESTAMP_NOT_AVAILABLE",
     "Consumer",
+    "DeserializingConsumer",
     "EventsPollingOption",
+    "IsolationLevel",
     "KafkaAsyncProducer",
     "KafkaError",
     "KafkaException",

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from headrace.client.admin.aio_admin_client import AIOAdminClient
     from headrace.client.consumer.aio_consumer import AIOConsumer
+    from headrace.client.consumer.deserializing_consumers import AsyncDeserializingConsumer
     from headrace.client.producer.aio_producer import AIOProducer
     from headrace.client.producer.serializing_producers import AsyncSerializingProducer
 
@@ -18,10 +19,11 @@ _HOME_OF = {
     "AIOAdminClient": "headrace.client.admin.aio_admin_client",
     "AIOConsumer": "headrace.client.consumer.aio_consumer",
     "AIOProducer": "headrace.client.producer.aio_producer",
+    "AsyncDeserializingConsumer": "headrace.client.consumer.deserializing_consumers",
     "AsyncSerializingProducer": "headrace.client.producer.serializing_producers",
 }
 
-__all__ = ["AIOAdminClient", "AIOConsumer", "AIOProducer", "AsyncSerializingProducer"]
+__all__ = ["AIOAdminClient", "AIOConsumer", "AIOProducer", "AsyncDeserializingConsumer", "AsyncSerializingProducer"]
 
 
 def __getattr__(name: str) -> Any:

@@ -22,6 +22,7 @@ __all__ = [
     "BufferFullError",
     "CallbackTypeError",
     "ClientClosedError",
+    "CommitError",
     "ConfigError",
     "ConsumeError",
     "CorruptRecordError",
@@ -217,6 +218,21 @@ class CorruptRecordError(ProtocolError):
 
 class DependencyError(ImportError):
     """An optional package is missing. The text names the extra to install, for example `headrace[spark]`."""
+
+
+class CommitError(KafkaException):
+    """Offsets were not committed, or not those of all partitions.
+
+    Attributes:
+        partitions: what was to be committed, each with its own `error`; None for those that were.
+    """
+
+    def __init__(self, error: KafkaError, partitions: list[Any]) -> None:
+        super().__init__(error)
+        self.partitions = partitions
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (type(self), (self.error, self.partitions))
 
 
 class SerializationError(KafkaException):

@@ -6,6 +6,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import functools
+import inspect
 import struct
 from collections.abc import Callable, Mapping
 from enum import StrEnum
@@ -29,10 +32,16 @@ __all__ = [
     "SerializerBuilder",
     "StringDeserializer",
     "StringSerializer",
+    "build_all",
+    "build_all_async",
     "built",
     "close_all",
+    "close_all_async",
+    "offer_cluster_id",
+    "offer_cluster_id_async",
     "parts_of",
     "rest_of",
+    "settled",
 ]
 
 CLUSTER_ID_TIMEOUT_S = 60.0
@@ -263,7 +272,7 @@ def parts_of(conf: Mapping[str, Any], kind: str) -> tuple[list[SerializedPart], 
         name = f"{field}.{kind}"
         part = SerializedPart(name, left.pop(name, None), left.pop(f"{name}.builder", None), field == "key")
         if part.serde is not None and part.builder is not None:
-            raise ValueError(f'"{name}" and "{name}.builder" are both given: give one of them')
+            raise ValueError(f"Cannot configure both {name} and {name}.builder: give one of them")
         parts.append(part)
     return parts, left
 
@@ -285,13 +294,93 @@ def rest_of(conf: dict[str, Any], left: list[dict[str, Any]]) -> dict[str, Any]:
     return {name: value for name, value in (left[-1] if left else conf).items() if all(name in one for one in left)}
 
 
+def build_all(
+    parts: list[SerializedPart], left: dict[str, Any], made: list[Any]
+) -> tuple[list[Any], dict[str, Any]]:
+    """Have builders make their (de)serializers.
+
+    Args:
+        parts: key and value.
+        left: the properties that `parts_of` left.
+        made: gets what builders made, also when one of them raises.
+
+    Returns:
+        The (de)serializers of key and value, None for none, and the properties for the client.
+    """
+    serdes: list[Any] = []
+    rests: list[dict[str, Any]] = []
+    for part in parts:
+        result = None if part.builder is None else part.builder.build(dict(left), part.is_key)
+        serdes.append(_taken(part, result, made, rests))
+    return serdes, rest_of(left, rests)
+
+
+async def build_all_async(
+    parts: list[SerializedPart], left: dict[str, Any], made: list[Any]
+) -> tuple[list[Any], dict[str, Any]]:
+    """As `build_all`; builders may be coroutine functions."""
+    serdes: list[Any] = []
+    rests: list[dict[str, Any]] = []
+    for part in parts:
+        result = None if part.builder is None else await settled(part.builder.build(dict(left), part.is_key))
+        serdes.append(_taken(part, result, made, rests))
+    return serdes, rest_of(left, rests)
+
+
+def _taken(part: SerializedPart, result: Any, made: list[Any], rests: list[dict[str, Any]]) -> Any:
+    if part.builder is None:
+        return part.serde
+    serde, rest = built(part, result)
+    made.append(serde)
+    rests.append(rest)
+    return serde
+
+
+async def settled(result: Any) -> Any:
+    """What a function returned, or its coroutine."""
+    return await result if inspect.isawaitable(result) else result
+
+
+def offer_cluster_id(serdes: list[Any], cluster_id: Callable[[float], Any]) -> None:
+    """Give those that may ask for the cluster's id a function that asks for it, and may wait for a broker."""
+    for serde in serdes:
+        if hasattr(serde, "set_cluster_id_resolver"):
+            serde.set_cluster_id_resolver(functools.partial(cluster_id, CLUSTER_ID_TIMEOUT_S))
+
+
+def offer_cluster_id_async(serdes: list[Any], cluster_id: Callable[[float], Any]) -> None:
+    """As `offer_cluster_id`, with a coroutine function, for those that are coroutine functions: others would block."""
+    resolver = functools.partial(cluster_id, CLUSTER_ID_TIMEOUT_S)
+    for serde in serdes:
+        if hasattr(serde, "set_async_cluster_id_resolver"):
+            serde.set_async_cluster_id_resolver(resolver)
+        elif inspect.iscoroutinefunction(type(serde).__call__) and hasattr(serde, "set_cluster_id_resolver"):
+            serde.set_cluster_id_resolver(resolver)
+
+
 def close_all(serdes: list[Any]) -> None:
-    """Close each of them, and empty the list; the first exception is raised in the end."""
+    """Close each of them that can be closed, and empty the list; the first exception is raised in the end."""
     failed: Exception | None = None
     while serdes:
         try:
-            serdes.pop().close()
+            getattr(serdes.pop(), "close", _nothing)()
         except Exception as error:
             failed = failed or error
     if failed is not None:
         raise failed
+
+
+async def close_all_async(serdes: list[Any]) -> None:
+    """As `close_all`; what has an `aclose()` is closed with that, and what is closed may be a coroutine function."""
+    async with contextlib.AsyncExitStack() as stack:  # all are closed, also if one raises
+        while serdes:
+            serde = serdes.pop(0)
+            stack.push_async_callback(_closed, getattr(serde, "aclose", getattr(serde, "close", _nothing)))
+
+
+async def _closed(close: Callable[[], Any]) -> None:
+    await settled(close())
+
+
+def _nothing() -> None:
+    """Closes what cannot be closed."""

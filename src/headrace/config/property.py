@@ -5,19 +5,22 @@ Knows no names. Read next: `headrace.config.rows_common` and its neighbours, the
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from headrace.errors import CallbackTypeError, ConfigError
 from headrace.slotted import slotted
 
-__all__ = ["ADMIN", "ALL", "CONSUMER", "INT32", "PRODUCER", "Property", "as_text", "close_matches", "convert"]
+__all__ = ["ADMIN", "ALL", "CONSUMER", "INT32", "PRODUCER", "Property", "as_text", "close_matches", "convert",
+           "duration_ms"]
 
 PRODUCER = "producer"
 CONSUMER = "consumer"
 ADMIN = "admin"
 ALL = (PRODUCER, CONSUMER, ADMIN)
 INT32 = 2**31 - 1
+_BY_DURATION = "by_duration:"
 _TRUE, _FALSE = ("true", "t", "1", "yes", "on"), ("false", "f", "0", "no", "off")
 
 
@@ -84,6 +87,15 @@ def as_text(value: Any) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value) if value != "" else "empty"
 
 
+def duration_ms(text: str) -> int | None:
+    """The milliseconds of an ISO-8601 duration of days, hours, minutes and seconds (P2DT3H4M5.5S); None for no such."""
+    found = re.fullmatch(r"P(?!$)(?:(\d+)D)?(?:T(?!$)(?:(\d+)H)?(?:(\d+)M)?(?:(\d+(?:\.\d{1,9})?)S)?)?", text.upper())
+    if found is None:
+        return None
+    days, hours, minutes, seconds = (float(part or 0) for part in found.groups())
+    return int((((days * 24 + hours) * 60 + minutes) * 60 + seconds) * 1000)
+
+
 def close_matches(text: str, known: list[str]) -> list[str]:
     """The known name that is nearest to a text, if one is near."""
     from difflib import get_close_matches  # nobody waits for it whose properties are right
@@ -120,10 +132,19 @@ def _to_choice(row: Property, value: Any) -> Any:
     if row.name == "partitioner" and callable(value):
         return value
     text = str(value).strip().lower()
+    if row.name == "auto.offset.reset" and text.startswith(_BY_DURATION):
+        return _to_duration(text.removeprefix(_BY_DURATION))
     if text not in row.choices:
         close = close_matches(text, list(row.choices))
         raise _BadValueError(f"one of {', '.join(row.choices)}" + (f'; did you mean "{close[0]}"?' if close else ""))
     return row.choices[text] if isinstance(row.choices, Mapping) else text
+
+
+def _to_duration(text: str) -> int:
+    milliseconds = duration_ms(text)
+    if milliseconds is None:
+        raise _BadValueError(f"an ISO-8601 duration after {_BY_DURATION}, for example {_BY_DURATION}PT1H30M")
+    return milliseconds
 
 
 def _to_list(row: Property, value: Any) -> tuple[str, ...]:

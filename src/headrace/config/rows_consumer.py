@@ -30,7 +30,8 @@ CONSUMER_ROWS = (
     Property("enable.auto.offset.store", "bool", True, "Store the offset of each record that is handed out, so that "
              "the next commit covers it.", roles=_C),
     Property("auto.offset.reset", "enum", "latest", "Where to start without a committed offset, or with one that is "
-             "out of range, or in a topic that was deleted and made anew.", roles=_C, choices={
+             "out of range, or in a topic that was deleted and made anew. by_duration:PT1H, for example, is the first "
+             "record of the last hour (KIP-1106).", roles=_C, choices={
                  "earliest": "earliest", "smallest": "earliest", "beginning": "earliest", "latest": "latest",
                  "largest": "latest", "end": "latest", "error": "error", "none": "error"}),
     Property("isolation.level", "enum", 1, "Hand out records of committed transactions only, or all of them.",

@@ -183,6 +183,12 @@ cdef class Message:
             return PyBytes_FromStringAndSize(<const char *> self._value_at, self._value_size)
         return self._value if self._value_size == IS_OBJECT else None
 
+    def deserialized_key(self):
+        return self.key()
+
+    def deserialized_value(self):
+        return self.value()
+
     def headers(self):
         if self._header_count == IS_OBJECT:
             return self._headers

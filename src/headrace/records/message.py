@@ -84,6 +84,14 @@ class Message:
         """The payload: bytes or None, or what `set_value()` put there."""
         return self._value
 
+    def deserialized_key(self) -> Any:
+        """As `key()`, in confluent_kafka typed as what a `DeserializingConsumer` has made of it."""
+        return self.key()
+
+    def deserialized_value(self) -> Any:
+        """As `value()`, in confluent_kafka typed as what a `DeserializingConsumer` has made of it."""
+        return self.value()
+
     def headers(self) -> Any:
         """A list of (name, bytes or None), None when there are no headers."""
         return self._headers

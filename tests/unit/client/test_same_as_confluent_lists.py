@@ -26,6 +26,7 @@ from tests.support.same_as_confluent import QUIET, outcome
 INVALID = ("KafkaException", -186, False, False)
 NO_OFFSET = ("KafkaException", -168, False, False)
 TIMED_OUT = ("KafkaException", -185, False, False)
+INVALID_TOPIC = ("KafkaException", 17, False, False)
 UNKNOWN = ("KafkaException", -190, False, False)
 UNSUPPORTED = ("KafkaException", 35, False, False)
 REFUSED = ("TypeError", "ValueError", "AttributeError", "RuntimeError")
@@ -125,11 +126,11 @@ CONSUMER: dict[str, tuple[Call, Differences]] = {
     "resume": (lambda c, given: c.resume(given), dict.fromkeys(PARTITIONS, ("passes", UNKNOWN))),
     "position": (lambda c, given: c.position(given), {}),
     "committed": (lambda c, given: c.committed(given, 5), {}),
-    # Whether there are times below 0 is the broker's to say, and the peer asks in an older version. A partition that is
-    # not there may yet be made: we wait for it as long as the call may.
+    # Whether there are times below 0 is the broker's to say, and the peer asks in an older version. It waits for a
+    # topic whose name the broker refuses.
     "offsets_for_times": (lambda c, given: c.offsets_for_times(given, 1), {
         "[partition at -5]": (UNSUPPORTED, [("t", 0, -1, None)]),
-        "[no partition]": (UNKNOWN, TIMED_OUT), "[partition -5]": (UNKNOWN, TIMED_OUT)}),
+        "[partition of no topic]": (TIMED_OUT, INVALID_TOPIC)}),
     "commit": (lambda c, given: c.commit(offsets=given), {}),
     "commit at once": (lambda c, given: c.commit(offsets=given, asynchronous=False), {}),
     "commit of a message": (lambda c, given: c.commit(given), {}),

@@ -270,6 +270,19 @@ def test_javas_names_of_assignors_are_known() -> None:
         Config(CONSUMER, {**SERVERS, "partition.assignment.strategy": "sticky"})
 
 
+@pytest.mark.parametrize(("text", "milliseconds"), [
+    ("PT1H30M", 5_400_000), ("p2dt3h4m5.5s", 183_845_500), ("PT0S", 0), ("P1D", 86_400_000), ("PT0.001S", 1)])
+def test_an_offset_reset_by_duration_is_kept_in_milliseconds(text: str, milliseconds: int) -> None:
+    config = Config(CONSUMER, {**SERVERS, "auto.offset.reset": f"by_duration:{text}"})
+    assert config["auto.offset.reset"] == milliseconds
+
+
+@pytest.mark.parametrize("text", ["", "P", "PT", "1H", "-PT1H", "P1Y", "PT1H30", "PT1M1H", "P1DT"])
+def test_a_duration_that_is_none_is_refused_with_an_example(text: str) -> None:
+    with pytest.raises(ConfigError, match="ISO-8601 duration after by_duration:, for example by_duration:PT1H30M"):
+        Config(CONSUMER, {**SERVERS, "auto.offset.reset": f"by_duration:{text}"})
+
+
 def test_a_number_that_is_none_is_refused() -> None:
     for value in ("nan", float("nan"), float("inf")):
         with pytest.raises(ConfigError, match=r'"linger\.ms": (nan|inf): expected 0 to 900000 ms'):

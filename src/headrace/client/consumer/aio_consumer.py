@@ -7,7 +7,8 @@ Read next: `client.consumer.consumer_engine`, then `machines.consumer.fetcher` f
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping
-from typing import TYPE_CHECKING, Any
+from concurrent.futures import Executor
+from typing import TYPE_CHECKING, Any, Self
 
 from headrace.client.application_callbacks import ApplicationCallbacks
 from headrace.client.cluster_metadata import ClusterMetadata
@@ -33,16 +34,22 @@ class AIOConsumer:
     `ClientClosedError`, a `RuntimeError`.
 
     Args:
-        config: properties, see `headrace.config.PROPERTIES`.
+        consumer_conf: properties, see `headrace.config.PROPERTIES`.
+        max_workers, executor: without effect: no threads are needed.
 
     Raises:
         ConfigError: an unknown property or a bad value.
+        ValueError: `max_workers` is less than 1, without an executor.
     """
 
-    def __init__(self, config: Mapping[str, Any]) -> None:
+    def __init__(
+        self, consumer_conf: Mapping[str, Any], max_workers: int = 100, executor: Executor | None = None
+    ) -> None:
+        if executor is None and max_workers < 1:
+            raise ValueError("max_workers must be at least 1")
         self._waits = LoopWaits()
         self._given = ApplicationCallbacks(self)
-        self._engine = ConsumerEngine(config, self, self._given, self._waits.notify, awaits=True)
+        self._engine = ConsumerEngine(consumer_conf, self, self._given, self._waits.notify, awaits=True)
 
     # Reading
 
@@ -164,7 +171,7 @@ class AIOConsumer:
 
     async def cluster_id(self, timeout: float | None = -1) -> str | None:
         """As `Consumer.cluster_id`, awaited."""
-        return (await self._engine.list_topics(None, timeout)).cluster_id
+        return await self._engine.cluster_id(timeout)
 
     async def set_sasl_credentials(self, username: str, password: str) -> None:
         """As `Consumer.set_sasl_credentials`, awaited."""
@@ -176,7 +183,7 @@ class AIOConsumer:
         """As `Consumer.close`, awaited."""
         await self._waits.run(self._engine.close())
 
-    async def __aenter__(self) -> AIOConsumer:
+    async def __aenter__(self) -> Self:
         return self
 
     async def __aexit__(self, *exc_info: object) -> None:

@@ -11,13 +11,14 @@ import threading
 import weakref
 from collections.abc import Iterator, Mapping
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from headrace.client.application_callbacks import ApplicationCallbacks
 from headrace.client.cluster_metadata import ClusterMetadata
 from headrace.client.consumer.consumer_engine import ConsumerEngine
 from headrace.client.consumer.rebalance import RebalanceCallback
 from headrace.client.waits import ThreadWaits
+from headrace.errors import ClientClosedError
 from headrace.net.thread import loop_thread
 from headrace.records import Message, PollFastPath
 from headrace.types.records import ConsumerGroupMetadata, TopicPartition
@@ -64,6 +65,13 @@ class Consumer:
             self.__dict__["poll"] = self._fast_path.poll  # saves a Python frame for each record
         self._given = ApplicationCallbacks(self)
         self._engine = self._waits.call(self._make(given))
+
+    if not TYPE_CHECKING:  # a type checker would take every name for one of a consumer's
+
+        def __getattr__(self, name: str) -> Any:
+            if name in ("_engine", "_fast_path", "_reading", "_waits"):  # a subclass did not call `Consumer.__init__`
+                raise ClientClosedError("Consumer closed: its __init__() was not called, or failed")
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     async def _make(self, config: Mapping[str, Any]) -> ConsumerEngine:
         return ConsumerEngine(config, self, self._given, self._waits.notify)
@@ -220,15 +228,16 @@ class Consumer:
 
         Args:
             message: a record that was consumed.
-            offsets: partitions with the offset of the next record to read; those without an offset are left out.
+            offsets: partitions with the offset of the next record to read; those without an offset stay as they are.
             asynchronous: return None at once and call `on_commit` later; else wait.
 
         Returns:
-            The partitions, each with its own `error`; None when asynchronous.
+            The partitions; None when asynchronous.
 
         Raises:
-            KafkaException: the commit failed; `_INVALID_ARG` for a message with an error, which is raised at once;
-                `_NO_OFFSET` when there is nothing to commit. When asynchronous, `on_commit` gets the others instead.
+            CommitError: a partition was not committed; `partitions` has each with its own `error`.
+            KafkaException: `_INVALID_ARG` for a message with an error, which is raised at once; `_NO_OFFSET` when
+                there is nothing to commit. When asynchronous, `on_commit` gets the others instead.
         """
         return self._waits.call(self._engine.offsets.commit(message, offsets, asynchronous))
 
@@ -307,9 +316,9 @@ class Consumer:
             timeout: longest wait in seconds; negative or None waits for ever.
 
         Raises:
-            KafkaException: no broker answered in time.
+            KafkaException: `_TIMED_OUT`: no broker answered in time.
         """
-        return self.list_topics(timeout=timeout).cluster_id
+        return self._waits.call(self._engine.cluster_id(timeout))
 
     def set_sasl_credentials(self, username: str, password: str) -> None:
         """Replace user and password of PLAIN or SCRAM, for connections and authentications that come after this.
@@ -324,9 +333,10 @@ class Consumer:
 
     def close(self) -> None:
         """Commit, leave the group and close all connections. Closing twice does no harm."""
-        self._waits.run(self._engine.close())
+        if "_engine" in self.__dict__:
+            self._waits.run(self._engine.close())
 
-    def __enter__(self) -> Consumer:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(

@@ -28,6 +28,7 @@ from headrace.errors import KafkaError, KafkaException
 from headrace.machines.consumer.subscription import Key
 from headrace.machines.groups.group_protocols import membership_of
 from headrace.machines.groups.membership import Change, Left, MembershipFactory, Rebalance
+from headrace.machines.machine import LOST
 from headrace.net.settings import Connector
 from headrace.net.timers import Clock, monotonic
 from headrace.records import Message, PollFastPath
@@ -131,7 +132,7 @@ class ConsumerEngine:
                 yield Wait(machines.news_since(seen), give_up_at)
         except BaseException:  # interrupted, or a callback raised: the caller will not see these messages
             if messages:
-                yield self._give_back(messages)
+                yield self.give_back(messages)
             raise
         finally:
             self._leave()
@@ -142,7 +143,7 @@ class ConsumerEngine:
         if num_messages.__class__ is not int:
             operator.index(num_messages)
         if not 0 <= num_messages <= _MOST_MESSAGES:
-            raise ValueError(f"num_messages must be between 0 and {_MOST_MESSAGES}, not {num_messages}")
+            raise ValueError("num_messages must be between 0 and 1000000 (1M)")
         if self.group is not None:
             self.group.application_at = _FOREVER
             if self.group.stalled:
@@ -153,8 +154,8 @@ class ConsumerEngine:
         if self.group is not None:
             self.group.application_at = self._clock()
 
-    async def _give_back(self, messages: list[Message]) -> None:
-        """The call that took these was interrupted: hand them out again."""
+    async def give_back(self, messages: list[Message]) -> None:
+        """The caller did not get to see these, or will not take them yet: hand them out again."""
         first: dict[Key, int] = {}
         for message in messages:
             topic, partition, offset = message.topic(), message.partition(), message.offset()
@@ -269,6 +270,15 @@ class ConsumerEngine:
         """Brokers, topics and partitions as the cluster knows them."""
         self.machines.check_open()
         return await self._client.list_topics(topic, seconds(timeout))
+
+    async def cluster_id(self, timeout: float | None) -> str | None:
+        """Id of the cluster."""
+        try:
+            return (await self.list_topics(None, timeout)).cluster_id
+        except KafkaException as failed:
+            if failed.error.code() not in LOST:
+                raise
+            raise KafkaException(KafkaError(KafkaError._TIMED_OUT, failed.error.str())) from None
 
     def set_sasl_credentials(self, username: str, password: str) -> None:
         """Log in as somebody else from now on."""

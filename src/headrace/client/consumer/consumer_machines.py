@@ -8,6 +8,7 @@ Read next: `client.consumer.consumer_engine`, which does what the application as
 
 from __future__ import annotations
 
+import time
 from collections import deque
 from collections.abc import Callable
 from typing import Any
@@ -78,7 +79,7 @@ class ConsumerMachines:
         timeout_s, isolation = config.seconds("socket.timeout.ms"), config["isolation.level"]
         retries = RetryPolicy.of(config)
         group_id: str = config["group.id"]
-        self.subscription = Subscription(group_id, config["auto.offset.reset"])
+        self.subscription = Subscription(group_id, config["auto.offset.reset"], _wall_ms)
         self.fetcher = Fetcher(self.subscription, client.metadata, config, client.driver.wake_threadsafe)
         self.lookup = OffsetLookup(self.subscription, client.metadata, isolation, timeout_s, retries)
         client.driver.add(self.lookup)
@@ -214,3 +215,7 @@ class ConsumerMachines:
                 self._reported_topics.add(name)
                 text = f"Subscribed topic not available: {info.error}"
                 self._report(name, -1, KafkaError(info.error.code(), text))
+
+
+def _wall_ms() -> int:
+    return time.time_ns() // 1_000_000

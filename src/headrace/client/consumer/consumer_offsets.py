@@ -16,7 +16,7 @@ from typing import Any
 from headrace.arguments import instance_of, list_of
 from headrace.client.consumer.consumer_machines import ConsumerMachines
 from headrace.client.waits import seconds
-from headrace.errors import KafkaError, KafkaException
+from headrace.errors import CommitError, KafkaError, KafkaException
 from headrace.machines.consumer.subscription import EARLIEST, LATEST
 from headrace.records import Message
 from headrace.types.records import OFFSET_END, OFFSET_INVALID, ConsumerGroupMetadata, TopicPartition
@@ -59,8 +59,8 @@ class ConsumerOffsets:
         found = []
         for tp in list_of(TopicPartition, partitions, "partitions"):
             state = self._subscription.get(tp.topic, tp.partition)
-            offset = OFFSET_INVALID if state is None else state.position
-            found.append(TopicPartition(tp.topic, tp.partition, offset, tp.metadata))
+            offset, epoch = (OFFSET_INVALID, -1) if state is None else (state.position, state.leader_epoch)
+            found.append(TopicPartition(tp.topic, tp.partition, offset, tp.metadata, epoch))
         return found
 
     def store(self, message: Message | None, offsets: Partitions | None) -> None:
@@ -72,8 +72,7 @@ class ConsumerOffsets:
         if self._config["enable.auto.offset.store"]:
             raise KafkaException(KafkaError(
                 KafkaError._INVALID_ARG, 'store_offsets() needs "enable.auto.offset.store": false'))
-        for tp in given:
-            state = self._subscription.require(tp.topic, tp.partition)
+        for tp, state in [(tp, self._subscription.require(tp.topic, tp.partition)) for tp in given]:
             state.stored_metadata = tp.metadata
             state.stored = tp.offset
 
@@ -94,24 +93,29 @@ class ConsumerOffsets:
         if not asynchronous:
             if not wanted:
                 raise KafkaException(_NOTHING_TO_COMMIT)
-            return await self._commit_and_wait(wanted)
-        self._begin_commit(wanted)
+            return await self._commit_and_wait(wanted, given or wanted)
+        self._begin_commit(wanted, given or wanted)
         return None
 
-    def _begin_commit(self, offsets: Partitions) -> None:
-        """Commit; `on_commit` is called with the result."""
-        self._machines.group_offsets.commit(offsets, self._machines.clock() + _COMMIT_TIMEOUT_S, self._on_committed)
+    def _begin_commit(self, offsets: Partitions, given: Partitions) -> None:
+        """Commit those of what was given that have offsets; `on_commit` is called with the result."""
+        self._machines.group_offsets.commit(
+            offsets, self._machines.clock() + _COMMIT_TIMEOUT_S,
+            lambda done, error: self._on_committed(_all_given(given, done), error))
         self._machines.wake()
 
-    async def _commit_and_wait(self, offsets: Partitions, timeout_s: float = _COMMIT_TIMEOUT_S) -> Partitions:
-        """Commit and return the result; raises `KafkaException` when no partition was committed."""
+    async def _commit_and_wait(
+        self, offsets: Partitions, given: Partitions, timeout_s: float = _COMMIT_TIMEOUT_S
+    ) -> Partitions:
+        """Commit those of what was given that have offsets; raises `CommitError` when one was not committed."""
         outcome: asyncio.Future[tuple[Partitions, KafkaError | None]] = self._machines.client.future()
         self._machines.group_offsets.commit(
             offsets, self._machines.clock() + timeout_s, lambda done, error: _resolve(outcome, (done, error)))
         self._machines.wake()
-        partitions, error = await outcome
-        if error is not None and all(tp.error is not None for tp in partitions):
-            raise KafkaException(error)
+        done, error = await outcome
+        partitions = _all_given(given, done)
+        if error is not None:
+            raise CommitError(error, partitions)
         return partitions
 
     async def commit_stored(self) -> None:
@@ -121,7 +125,7 @@ class ConsumerOffsets:
         stored = self._subscription.to_commit()
         if stored:
             try:
-                await self._commit_and_wait(stored, _LAST_COMMIT_TIMEOUT_S)
+                await self._commit_and_wait(stored, stored, _LAST_COMMIT_TIMEOUT_S)
             except KafkaException as failure:
                 self._on_committed(stored, failure.error)
 
@@ -142,7 +146,7 @@ class ConsumerOffsets:
         # While a rebalance waits for the application the group would refuse what was read before it.
         met = group is not None and group.identity.generation == self._machines.ownership.member.generation
         if stored and met and not self._machines.group_offsets.is_committing:
-            self._begin_commit(stored)
+            self._begin_commit(stored, stored)
         self.start_auto_commit()
 
     def _on_committed(self, partitions: Partitions, error: KafkaError | None) -> None:
@@ -170,7 +174,7 @@ class ConsumerOffsets:
             known = state is not None and state.high_watermark >= 0
             return (state.log_start, state.high_watermark) if state and known else (OFFSET_INVALID, OFFSET_INVALID)
         ends = [TopicPartition(partition.topic, partition.partition, at) for at in (EARLIEST, LATEST)]
-        low, high = [(await self._look_up([end], timeout))[0] for end in ends]
+        low, high = await self._look_up(ends, timeout)
         for found in (low, high):
             if found.error is not None:
                 raise KafkaException(found.error)
@@ -220,6 +224,13 @@ def _resolve(future: asyncio.Future[Any], value: Any) -> None:
 
 def _resolver(future: asyncio.Future[TopicPartition]) -> Callable[[TopicPartition], None]:
     return lambda found: _resolve(future, found)
+
+
+def _all_given(given: Partitions, committed: Partitions) -> Partitions:
+    """What was committed, and those that have no offset, in the order in which they were given."""
+    done = iter(committed)
+    return [next(done) if tp.offset >= 0 else TopicPartition(tp.topic, tp.partition, tp.offset, tp.metadata)
+            for tp in given]
 
 
 def _some_found(answers: Partitions) -> Partitions:

@@ -7,8 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import functools
-import inspect
 from collections.abc import Generator, Mapping
 from typing import Any, Generic, TypeVar
 
@@ -16,13 +14,16 @@ from headrace.client.producer.aio_producer import AIOProducer
 from headrace.client.producer.producer import DeliveryCallback, Producer
 from headrace.client.producer.topics import producer_closed
 from headrace.client.serdes import (
-    CLUSTER_ID_TIMEOUT_S,
     MessageField,
     SerializationContext,
-    built,
+    build_all,
+    build_all_async,
     close_all,
+    close_all_async,
+    offer_cluster_id,
+    offer_cluster_id_async,
     parts_of,
-    rest_of,
+    settled,
 )
 from headrace.errors import KeySerializationError, ValueSerializationError
 from headrace.records import Message
@@ -52,19 +53,10 @@ class SerializingProducer(Producer, Generic[K, V]):
         parts, left = parts_of(conf, "serializer")
         self._built: list[Any] = []
         try:
-            serdes, rests = [], []
-            for part in parts:
-                serde = part.serde
-                if part.builder is not None:
-                    serde, rest = built(part, part.builder.build(dict(left), part.is_key))
-                    self._built.append(serde)
-                    rests.append(rest)
-                serdes.append(serde)
+            serdes, rest = build_all(parts, left, self._built)
             self._key_serializer, self._value_serializer = serdes
-            super().__init__(rest_of(left, rests))
-            for serde in serdes:
-                if hasattr(serde, "set_cluster_id_resolver"):
-                    serde.set_cluster_id_resolver(functools.partial(self.cluster_id, CLUSTER_ID_TIMEOUT_S))
+            super().__init__(rest)
+            offer_cluster_id(serdes, self.cluster_id)
         except BaseException:
             with contextlib.suppress(Exception):
                 close_all(self._built)
@@ -153,24 +145,14 @@ class AsyncSerializingProducer(AIOProducer, Generic[K, V]):
         if self._made:
             return self
         try:
-            serdes, rests = [], []
-            for part in self._parts:
-                serde = part.serde
-                if part.builder is not None:
-                    serde, rest = built(part, await _settled(part.builder.build(dict(self._left), part.is_key)))
-                    self._built.append(serde)
-                    rests.append(rest)
-                serdes.append(serde)
+            serdes, rest = await build_all_async(self._parts, self._left, self._built)
             self._key_serializer, self._value_serializer = serdes
-            super().__init__(rest_of(self._left, rests), **self._options)
+            super().__init__(rest, **self._options)
         except BaseException:
             with contextlib.suppress(Exception):
-                await self._close_built()
+                await close_all_async(self._built)
             raise
-        for serde in serdes:
-            waits = serde is not None and inspect.iscoroutinefunction(type(serde).__call__)
-            if waits and hasattr(serde, "set_cluster_id_resolver"):  # others could only block the loop
-                serde.set_cluster_id_resolver(functools.partial(self.cluster_id, CLUSTER_ID_TIMEOUT_S))
+        offer_cluster_id_async(serdes, self.cluster_id)
         self._made = True
         return self
 
@@ -203,13 +185,13 @@ class AsyncSerializingProducer(AIOProducer, Generic[K, V]):
         raw_value: Any = value
         if self._key_serializer is not None:
             try:
-                raw_key = await _settled(self._key_serializer(key, context))
+                raw_key = await settled(self._key_serializer(key, context))
             except Exception as error:
                 raise KeySerializationError(error) from error
         context.field = MessageField.VALUE
         if self._value_serializer is not None:
             try:
-                raw_value = await _settled(self._value_serializer(value, context))
+                raw_value = await settled(self._value_serializer(value, context))
             except Exception as error:
                 raise ValueSerializationError(error) from error
         return await super().produce(topic, raw_value, raw_key, partition, None, timestamp, headers)
@@ -218,20 +200,7 @@ class AsyncSerializingProducer(AIOProducer, Generic[K, V]):
         """Deliver what waits and stop, as `AIOProducer.close` does; then close the serializers that builders made."""
         if self._made:
             await super().close()
-        await self._close_built()
-
-    async def _close_built(self) -> None:
-        async with contextlib.AsyncExitStack() as stack:  # all are closed, also if one raises
-            while self._built:
-                stack.push_async_callback(_closed, self._built.pop(0))
+        await close_all_async(self._built)
 
     async def __aenter__(self) -> AsyncSerializingProducer[K, V]:
         return await self._make()
-
-
-async def _closed(serde: Any) -> None:
-    await _settled(serde.close())
-
-
-async def _settled(result: Any) -> Any:
-    return await result if inspect.isawaitable(result) else result

@@ -179,6 +179,17 @@ class Metadata:
         found = None if info is None else info.partitions.get(partition)
         return (None, -1) if found is None else (found.leader_id, found.leader_epoch)
 
+    def missing(self, topic: str, partition: int) -> KafkaError | None:
+        """Why a partition cannot be had: there is none, or it is not for this client. None when that is not known."""
+        info = self.cluster.topics.get(topic)
+        if info is None or partition in info.partitions:
+            return None
+        if info.error is not None and info.error != KafkaError.UNKNOWN_TOPIC_OR_PART:
+            return None if info.error.retriable() else info.error
+        text = f"{topic}[{partition}] does not exist: " + (
+            "there is no such topic" if info.error else f"the topic has {len(info.partitions)} partition(s)")
+        return KafkaError(KafkaError._UNKNOWN_PARTITION, text)
+
     def topic_id(self, topic: str) -> UUID:
         """A topic's id (KIP-516); zero while it is not known."""
         info = self.cluster.topics.get(topic)

@@ -54,6 +54,7 @@ class CompletedFetch:
         next_offset: the offset after the last whole batch.
         aborted: producer id and first offset of aborted transactions in `data`.
         count: records in `data`, as its batches say.
+        leader_epoch: of the last batch; first_epoch: the same if all have it, else -1.
     """
 
     state: PartitionState
@@ -66,6 +67,7 @@ class CompletedFetch:
     count: int = 0
     cursor: Cursor | None = None
     notice: Message | None = None
+    first_epoch: int = -1
 
 
 @slotted(eq=False)
@@ -206,9 +208,10 @@ class Fetcher:
             count += batch.count
         if self._read_committed and data.aborted_transactions:
             aborted = [(a.producer_id, a.first_offset) for a in data.aborted_transactions]
-        last = batches[-1]
+        first, last = batches[0], batches[-1]
+        epoch = first.leader_epoch if first.leader_epoch == last.leader_epoch else -1
         fetched = CompletedFetch(state, state.epoch, state.fetch_offset, last.last_offset + 1, last.leader_epoch,
-                                 records, aborted, count)
+                                 records, aborted, count, first_epoch=epoch)
         state.received_bytes += len(records)
         state.received_records += count
         self._received_bytes += len(records)
@@ -360,6 +363,7 @@ class Fetcher:
                 cursor = fetched.cursor = Cursor(
                     fetched.data, state.topic, state.partition, fetched.offset, check_crcs=self._check_crcs,
                     aborted=fetched.aborted, max_decompressed_bytes=self._max_decompressed)
+                state.leader_epoch = fetched.first_epoch
             messages = cursor.take(count)
         except CorruptRecordError as damage:
             return [self._corrupt(fetched, damage)]

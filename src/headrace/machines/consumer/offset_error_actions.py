@@ -43,7 +43,6 @@ OF_COORDINATORS: Final[Mapping[int, OffsetErrorAction]] = {
     _K.COORDINATOR_NOT_AVAILABLE: _R.MOVED,
     _K.COORDINATOR_LOAD_IN_PROGRESS: _R.RETRY,
     _K.REQUEST_TIMED_OUT: _R.RETRY,
-    _K.UNKNOWN_TOPIC_OR_PART: _R.RETRY,
     _K.UNKNOWN_TOPIC_ID: _R.RETRY,
     _K.UNSTABLE_OFFSET_COMMIT: _R.RETRY,  # a transaction with this offset is open (KIP-447)
 }

@@ -23,7 +23,7 @@ from headrace.machines.consumer.offset_error_actions import (
     OffsetErrorAction,
     offset_error_action,
 )
-from headrace.machines.consumer.subscription import EARLIEST, Key, PartitionState, PositionPhase, Subscription
+from headrace.machines.consumer.subscription import EARLIEST, LATEST, Key, PartitionState, PositionPhase, Subscription
 from headrace.machines.groups.ownership import Ownership
 from headrace.machines.machine import Event, Send, because
 from headrace.slotted import field, slotted
@@ -79,6 +79,10 @@ class _Lookup:
     attempts: int = 0
     flying: bool = False
     last_error: KafkaError | None = None
+    seen: int = -1
+    """Which picture of the cluster knew no leader for it first; -1 for none."""
+    is_start: bool = False
+    """For a partition of the subscription, whose topic may still be made; else for the application."""
 
     @property
     def key(self) -> Key:
@@ -135,23 +139,31 @@ class OffsetLookup:
         by_leader: dict[int, list[_Lookup]] = {}
         in_flight = {lookup.key for lookup in self._open if lookup.flying}
         for lookup in list(self._open):
-            if lookup.flying or lookup.not_before > now or lookup.key in in_flight:
-                continue  # a partition may be named once in a request: its other lookups wait for the reply
-            if lookup.expires_at <= now:
+            if lookup.expires_at <= now:  # also while a request is under way: a silent broker has no more time
                 self._answer(lookup, error=_expired(lookup, self._metadata.last_error))
-                continue
-            leader, _ = self._metadata.leader(lookup.topic, lookup.partition)
-            if leader is None:
-                self._metadata.want_topics([lookup.topic])
-                self._metadata.refresh(now)
-                lookup.back_off(now, self._retries)
-            else:
+            elif lookup.flying or lookup.key in in_flight:
+                continue  # a partition may be named once in a request: its other lookups wait for the reply
+            elif (leader := self._metadata.leader(lookup.topic, lookup.partition)[0]) is None:
+                self._look_for_leader(lookup, now)
+            elif lookup.not_before <= now:
                 lookup.flying = True
                 in_flight.add(lookup.key)
                 by_leader.setdefault(leader, []).append(lookup)
-        self._deadline = min((q.not_before for q in self._open if not q.flying and q.not_before > now), default=None)
+        self._deadline = min((at for lookup in self._open if (at := _next_step(lookup, now)) < _NEVER), default=None)
         for leader, lookups in by_leader.items():
             yield Send(leader, self._request(lookups), self._timeout_s, context=lookups)
+
+    def _look_for_leader(self, lookup: _Lookup, now: float) -> None:
+        """Have a leader looked for. An application that asks is told once a new picture knows no such partition."""
+        metadata = self._metadata
+        missing = None if lookup.is_start else metadata.missing(lookup.topic, lookup.partition)
+        if missing is not None and -1 < lookup.seen < metadata.updates:
+            self._answer(lookup, error=missing)
+        elif lookup.not_before <= now:
+            lookup.seen = metadata.updates if lookup.seen < 0 else lookup.seen
+            metadata.want_topics([lookup.topic])
+            metadata.refresh(now)
+            lookup.back_off(now, self._retries)
 
     def deadline(self) -> float | None:
         """When the first lookup is sent again."""
@@ -195,19 +207,28 @@ class OffsetLookup:
         for state in self._subscription:
             if state.phase is PositionPhase.RESET and not state.busy:
                 state.busy = True
-                self.ask(state.topic, state.partition, state.reset_timestamp, _NEVER, self._start_of(state))
+                self._ask_start(state, state.reset_timestamp)
 
-    def _start_of(self, state: PartitionState) -> Found:
+    def _ask_start(self, state: PartitionState, timestamp: int, end: int | None = None) -> None:
+        """Look up where a partition starts; `end` is known once the first offset is asked for, for its last so many."""
+        self._open.append(_Lookup(
+            state.topic, state.partition, timestamp, _NEVER, self._start_of(state, timestamp, end), is_start=True))
+
+    def _start_of(self, state: PartitionState, timestamp: int, end: int | None) -> Found:
         epoch = state.epoch
 
         def found(tp: TopicPartition) -> None:
             if state.epoch != epoch:
                 return
-            if tp.error is None:
-                self._subscription.positioned(state, tp.offset)
-            else:
+            if tp.error is not None:
                 state.jump("refused")
                 self._events.append(PositionFailed(state.topic, state.partition, tp.error))
+            elif timestamp >= 0 and tp.offset < 0:  # no record is that young
+                self._ask_start(state, LATEST)
+            elif state.tail and end is None:
+                self._ask_start(state, EARLIEST, tp.offset)
+            else:
+                self._subscription.positioned(state, tp.offset if end is None else max(tp.offset, end - state.tail))
 
         return found
 
@@ -309,11 +330,9 @@ class GroupOffsets:
                            context=commit)
         ready = [q for q in self._lookups if not q.flying and q.not_before <= now]
         for lookup in self._lookups:
-            if not lookup.flying and lookup.not_before > now:
-                self._wake_at(lookup.not_before)
+            lookup.flying = lookup.flying or lookup.not_before <= now
+            self._wake_at(_next_step(lookup, now))
         if ready:
-            for lookup in ready:
-                lookup.flying = True
             yield Send(coordinator, self._fetch_request(ready), self._timeout_s, max_version=7, context=ready)
 
     def deadline(self) -> float | None:
@@ -358,7 +377,7 @@ class GroupOffsets:
             self._fail(commit, KafkaError(
                 KafkaError._TIMED_OUT, f"Commit to group {self._group_id!r} timed out: no coordinator took it; check "
                 f"that brokers are up{because(commit.last_error or self._finder.last_error)}"))
-        for lookup in [q for q in self._lookups if q.expires_at <= now and not q.flying]:
+        for lookup in [q for q in self._lookups if q.expires_at <= now]:
             self._answer(lookup, error=_expired(lookup, self._finder.last_error))
 
     # Committed offsets
@@ -468,8 +487,8 @@ class GroupOffsets:
             state = self._subscription.get(tp.topic, tp.partition)
             if tp.error is None and state is not None and tp.topic not in commit.forgotten:
                 state.committed = tp.offset
-        first = min(failed, default=0)
-        self._finish(commit, KafkaError(first, _commit_text(first, self._group_id)) if first else None)
+        failures = [tp for tp in commit.partitions if tp.error is not None and tp.topic not in commit.forgotten]
+        self._finish(commit, _commit_error(failures[0], self._group_id) if failures else None)
 
     def _fail(self, commit: _Commit, error: KafkaError) -> None:
         for tp in commit.partitions:
@@ -529,6 +548,12 @@ def _answer_of(lookup: _Lookup, offset: int, leader_epoch: int, metadata: str | 
     return tp
 
 
+def _next_step(lookup: _Lookup, now: float) -> float:
+    """When time alone changes something for a lookup."""
+    waits = lookup.not_before > now and not lookup.flying
+    return min(lookup.not_before, lookup.expires_at) if waits else lookup.expires_at
+
+
 def _copy(tp: TopicPartition) -> TopicPartition:
     return TopicPartition(tp.topic, tp.partition, tp.offset, tp.metadata, tp.leader_epoch)
 
@@ -540,8 +565,15 @@ def _expired(lookup: _Lookup, last_error: KafkaError | None) -> KafkaError:
                       f"time: check that the topic exists and that brokers are up{why}")
 
 
-def _commit_text(code: int, group_id: str) -> str:
+def _commit_error(failed: TopicPartition, group_id: str) -> KafkaError:
+    """The error of a commit of which a partition failed."""
+    assert failed.error is not None
+    code = failed.error.code()
+    return KafkaError(code, _commit_text(code, f"{failed.topic}[{failed.partition}]", group_id))
+
+
+def _commit_text(code: int, place: str, group_id: str) -> str:
     if code in (KafkaError.ILLEGAL_GENERATION, KafkaError.UNKNOWN_MEMBER_ID, KafkaError.FENCED_INSTANCE_ID):
         return (f"Commit refused: this consumer is no longer that member of group {group_id!r} (poll more often than "
                 "max.poll.interval.ms); its partitions may belong to others already")
-    return f"Commit to group {group_id!r} failed: {KafkaError(code)}"
+    return f"Commit to group {group_id!r} failed for {place}: {KafkaError(code)}"

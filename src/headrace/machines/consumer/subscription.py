@@ -11,7 +11,7 @@ Read next: `machines.consumer.fetcher`.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from enum import Enum
 from uuid import UUID
 
@@ -35,6 +35,8 @@ EARLIEST, LATEST = -2, -1
 """Special timestamps of ListOffsets: the first offset, and the one after the last."""
 
 _RESETS = {"earliest": EARLIEST, "latest": LATEST, "error": None}
+_TAIL = -2000
+"""librdkafka's OFFSET_TAIL(n) is this less n: the last n offsets of the partition."""
 
 
 class PositionPhase(Enum):
@@ -68,7 +70,7 @@ class PartitionState(ReadPosition):
     Attributes:
         epoch: grows with every jump (seek, reset, removal); data fetched under an older epoch is stale.
         phase: see `PositionPhase`; `busy` is True while a lookup for it is on the wire.
-        reset_timestamp: what to ask the leader for in phase `RESET`.
+        reset_timestamp: what to ask the leader for in phase `RESET`; `tail`: how far in front of it to start.
         position: next offset to hand out; `OFFSET_INVALID` until it is known.
         fetch_offset: next offset to fetch; ahead of `position` by what waits in the fetcher.
         leader_epoch: epoch of the last batch handed out, -1 when unknown (KIP-320).
@@ -88,7 +90,7 @@ class PartitionState(ReadPosition):
         "attempts", "busy", "committed", "eof_offset", "epoch", "fast_path", "fetch_offset", "gone", "high_watermark",
         "leader_epoch", "log_start", "partition", "paused", "phase", "received_bytes", "received_records",
         "released_bytes", "released_records", "replica", "replica_until", "reset_timestamp", "retry_at",
-        "stop_offset", "stored_metadata", "topic", "topic_id",
+        "stop_offset", "stored_metadata", "tail", "topic", "topic_id",
     )
 
     def __init__(self, topic: str, partition: int) -> None:
@@ -98,6 +100,7 @@ class PartitionState(ReadPosition):
         self.phase = POSITION_TRANSITIONS.first
         self.busy = False
         self.reset_timestamp = LATEST
+        self.tail = 0
         self.position = OFFSET_INVALID
         self.fetch_offset = OFFSET_INVALID
         self.leader_epoch = -1
@@ -159,12 +162,14 @@ class Subscription:
 
     Args:
         group_id: the group whose committed offsets are the start; "" for none.
-        reset: `auto.offset.reset`: "earliest", "latest" or "error".
+        reset: `auto.offset.reset`: "earliest", "latest", "error", or milliseconds before the present (KIP-1106).
+        wall_ms: the time of day in milliseconds, for the last of these.
     """
 
-    def __init__(self, group_id: str, reset: str) -> None:
+    def __init__(self, group_id: str, reset: str | int, wall_ms: Callable[[], int] = lambda: 0) -> None:
         self._group_id = group_id
         self._reset = reset
+        self._wall_ms = wall_ms
         self.states: Mapping[Key, PartitionState] = {}
         """The assigned partitions. Replaced, never changed: other threads may be iterating."""
         self.names: frozenset[str] = frozenset()
@@ -180,9 +185,11 @@ class Subscription:
 
         Raises:
             KafkaException: `_INVALID_ARG` for an empty name or a malformed pattern.
+            UnicodeEncodeError: a name has surrogates.
         """
         names, patterns = set(), []
         for topic in topics:
+            topic.encode()
             if topic.startswith("^"):
                 patterns.append(_compile(topic))
             elif topic:
@@ -309,6 +316,8 @@ class Subscription:
             state.jump("seek", offset)
         elif offset in (OFFSET_BEGINNING, OFFSET_END):
             self.reset(state, EARLIEST if offset == OFFSET_BEGINNING else LATEST)
+        elif offset <= _TAIL:
+            self.reset(state, LATEST, _TAIL - offset)
         elif offset in (OFFSET_STORED, OFFSET_INVALID):
             if self._group_id:
                 state.jump("ask the group")
@@ -317,14 +326,17 @@ class Subscription:
         else:
             raise KafkaException(KafkaError(KafkaError._INVALID_ARG, f"{offset} is not an offset to start from"))
 
-    def reset(self, state: PartitionState, timestamp: int) -> None:
-        """Have the position looked up: `EARLIEST` or `LATEST`."""
+    def reset(self, state: PartitionState, timestamp: int, tail: int = 0) -> None:
+        """Have the position looked up: `EARLIEST`, `LATEST` or so many offsets in front of it, or a time (ms)."""
         state.jump("reset")
-        state.reset_timestamp = timestamp
+        state.reset_timestamp, state.tail = timestamp, tail
         self.version += 1
 
     def reset_by_policy(self, state: PartitionState) -> bool:
         """Do what `auto.offset.reset` says; False when it says that this is an error."""
+        if isinstance(self._reset, int):
+            self.reset(state, max(self._wall_ms() - self._reset, 0))
+            return True
         timestamp = _RESETS[self._reset]
         if timestamp is None:
             state.jump("no reset")

@@ -4,6 +4,7 @@ Arguments that are lists are in `test_same_as_confluent_lists`. Where headrace d
 at the end say what and why.
 """
 
+import json
 import pickle
 import threading
 import time
@@ -13,8 +14,10 @@ import confluent_kafka
 import pytest
 
 import headrace
+from headrace.broker.faults import Action, Fault
 from headrace.broker.settings import BrokerSettings
 from headrace.testing import EmbeddedBroker
+from headrace.wire.messages.consumer.fetch import FetchRequest
 from tests.support.same_as_confluent import QUIET, by_name, outcome, same
 
 NOWHERE = "127.0.0.1:1"
@@ -82,7 +85,8 @@ def at(kafka, offset=-1001, partition=0, topic="one"):
 
 def plain(partitions):
     """What can be compared of partitions."""
-    return [(tp.topic, tp.partition, tp.offset, tp.metadata, tp.error and tp.error.code()) for tp in partitions]
+    return [(tp.topic, tp.partition, tp.offset, tp.metadata, tp.leader_epoch, tp.error and tp.error.code())
+            for tp in partitions]
 
 
 def places(partitions):
@@ -121,6 +125,19 @@ def started(consumer, kafka):
 
 
 # How one is made
+
+
+def test_a_subclass_that_does_not_make_it_is_a_closed_consumer():
+    def called(kafka):
+        made = type("Mine", (kafka.Consumer,), {"__init__": lambda self, config: None})({"group.id": "x"})
+        calls = {**CLOSED, "topics": lambda c, k: c.list_topics(), "cluster id": lambda c, k: c.cluster_id(),
+                 "credentials": lambda c, k: c.set_sasl_credentials("u", "p"), "attribute": lambda c, k: c.no_such}
+        said = {name: outcome(lambda k, call=call: call(made, k), kafka) for name, call in calls.items()}
+        with pytest.raises(RuntimeError, match="Consumer closed"):
+            made.poll()
+        return said, made.__enter__() is made, made.close(), made.__exit__(None, None, None)
+
+    assert same(called)[0]["poll"] == "RuntimeError"
 
 
 @by_name({
@@ -265,6 +282,7 @@ CALLS = {
     "cached of what was assigned": lambda c, k: (c.assign([at(k)]), c.get_watermark_offsets(at(k), cached=True)),
     "times()": lambda c, k: c.offsets_for_times(), "times of nothing": lambda c, k: c.offsets_for_times([], 0.1),
     "times until text": lambda c, k: c.offsets_for_times([at(k, 100)], timeout="x"),
+    "cluster id": lambda c, k: c.cluster_id(0.1), "cluster id by name": lambda c, k: c.cluster_id(timeout=0.1),
     "topics": lambda c, k: c.list_topics(timeout=0.1), "topics by name": lambda c, k: c.list_topics("one", timeout=0.1),
     "topics of a number": lambda c, k: c.list_topics(5), "topics until text": lambda c, k: c.list_topics("one", "x"),
     "topics(3)": lambda c, k: c.list_topics(None, 0.1, 1),
@@ -359,7 +377,8 @@ STORING = {
 
 @by_name(STORING)
 def test_storing_offsets_by_hand(case, nowhere):
-    same(lambda kafka: case(nowhere(kafka, enable_auto_offset_store=False), kafka))
+    # Without a broker, a last commit would wait for one.
+    same(lambda kafka: case(nowhere(kafka, enable_auto_offset_store=False, enable_auto_commit=False), kafka))
 
 
 # Offsets, with a broker
@@ -391,7 +410,52 @@ def test_what_was_stored_by_hand_is_committed(of):
         consumer.store_offsets(read(consumer))
         return plain(consumer.commit(asynchronous=False))
 
-    assert same(stored) == [("one", 0, 1, None, None)]
+    assert same(stored) == [("one", 0, 1, None, 0, None)]
+
+
+@by_name({
+    "of no topic": lambda c, k: c.commit(offsets=[at(k, 3, topic="nope")], asynchronous=False),
+    "of no partition": lambda c, k: c.commit(offsets=[at(k, 3, 9)], asynchronous=False),
+    "of one that is not there": lambda c, k: (
+        outcome(lambda _: c.commit(offsets=[at(k, 3), at(k, 3, 9)], asynchronous=False), k),
+        plain(c.committed([at(k)], 5))),
+    "of one without an offset": lambda c, k: plain(
+        c.commit(offsets=[at(k, 3, topic="four"), at(k), at(k, -2, 7)], asynchronous=False)),
+    "with an epoch": lambda c, k: (
+        plain(c.commit(offsets=[k.TopicPartition("one", 0, 3, "m", 5)], asynchronous=False)),
+        plain(c.committed([at(k)], 5))),
+    "told of no topic": lambda c, k: c.commit(offsets=[at(k, 3, topic="nope")]),
+})
+def test_what_cannot_be_committed_is_said_at_once(case, of):
+    same(lambda kafka: case(of(kafka), kafka))
+
+
+@by_name({
+    "watermarks of no partition": lambda c, k: c.get_watermark_offsets(at(k, partition=9), 30),
+    "watermarks of no topic": lambda c, k: c.get_watermark_offsets(at(k, topic="nope"), 30),
+    "times of no partition": lambda c, k: c.offsets_for_times([at(k, 0, 9)], 30),
+    "times of no topic": lambda c, k: c.offsets_for_times([at(k, 0, topic="nope")], 30),
+    "times of some": lambda c, k: [(tp.partition, tp.error and tp.error.code())
+                                   for tp in c.offsets_for_times([at(k, 0), at(k, 0, 9)], 30)],
+    "committed": lambda c, k: plain(c.committed([at(k, topic="nope"), at(k)], 30)),
+})
+def test_what_is_not_there_is_said_at_once(case, of):
+    def asked(kafka):
+        consumer, started = of(kafka), time.monotonic()
+        said = outcome(lambda _: case(consumer, kafka), kafka)
+        return said, time.monotonic() - started < 10
+
+    assert same(asked)[1]
+
+
+@by_name({
+    "the last": lambda c, k: [m.offset() for m in assigned(c, k, -2001).consume(1, 10)],
+    "the last two": lambda c, k: [m.offset() for m in assigned(c, k, -2002).consume(2, 10)],
+    "more than there are": lambda c, k: read(assigned(c, k, -2099)).offset(),
+    "after a seek": lambda c, k: (started(c, k).seek(at(k, -2002)), read(c).offset()),
+})
+def test_the_last_so_many_records_are_read(case, of):
+    same(lambda kafka: case(of(kafka), kafka))
 
 
 @by_name({
@@ -480,6 +544,74 @@ def test_what_on_commit_raises_comes_out_of_poll(of):
         return read(consumer)
 
     assert same(raised) == "ZeroDivisionError"
+
+
+def test_error_cb_is_told_of_brokers_that_are_not_there(nowhere):
+    def told(kafka):
+        got = []
+        poll_until(nowhere(kafka, error_cb=got.append), lambda: len({error.code() for error in got}) > 1)
+        return sorted({(type(error).__name__, error.code(), error.name(), error.fatal()) for error in got})
+
+    assert [code for _, code, *_ in same(told)] == [
+        headrace.KafkaError._TRANSPORT, headrace.KafkaError._ALL_BROKERS_DOWN]
+
+
+@pytest.fixture
+def slow_broker(broker):
+    """Fetches are throttled for 250 ms."""
+    def throttled(reply):  # behind length, correlation id and tagged fields
+        return reply[:9] + (250).to_bytes(4) + reply[13:]
+
+    broker.add_fault(Fault(action=Action.GARBLE, request=FetchRequest, garble=throttled, times=None))
+    yield
+    broker.clear_faults()
+
+
+def test_throttle_cb_is_told_which_broker_and_for_how_long(of, slow_broker):
+    def told(kafka):
+        got = []
+        poll_until(assigned(of(kafka, throttle_cb=got.append), kafka), lambda: got)
+        return type(got[0]).__name__, got[0].broker_id, got[0].throttle_time, got[0].broker_name[:10], str(got[0])[-20:]
+
+    assert same(told)[:3] == ("ThrottleEvent", 1, 0.25)
+
+
+def test_what_throttle_cb_raises_comes_out_of_poll(of, slow_broker):
+    def raised(kafka):
+        said = []
+
+        def once(event):
+            if not said:
+                said.append(event)
+                raise ZeroDivisionError
+
+        return poll_until(assigned(of(kafka, throttle_cb=once), kafka), lambda: False)
+
+    assert same(raised) == "ZeroDivisionError"
+
+
+@by_name({"close": lambda c: c.close(), "poll": lambda c: (c.close(), c.poll(0)),
+          "assign": lambda c: (c.close(), c.assign([]))})
+def test_on_assign_may_close_the_consumer(case, of):
+    def closed(kafka):
+        consumer, said = of(kafka), []
+        consumer.subscribe(["four"], on_assign=lambda given, partitions: said.append(
+            outcome(lambda _: case(given), kafka)))
+        last = outcome(lambda _: poll_until(consumer, lambda: said), kafka)
+        return said, last, text_of(lambda: consumer.poll(0))
+
+    assert same(closed)[2] == ("RuntimeError", "Consumer closed")
+
+
+def test_stats_cb_gets_text_of_json(nowhere):
+    def told(kafka):
+        got = []
+        poll_until(nowhere(kafka, stats_cb=got.append, statistics_interval_ms=20, client_id="c"), lambda: got)
+        stats = json.loads(got[0])
+        known = {"brokers", "topics", "cgrp", "ts", "time", "replyq"}
+        return stats["type"], stats["client_id"], sorted(known.intersection(stats))
+
+    assert same(told)[:2] == ("consumer", "c")
 
 
 @pytest.mark.parametrize("name", ["error_cb", "stats_cb"])
@@ -590,6 +722,85 @@ def test_a_member_has_an_id_until_it_unsubscribes(of):
     assert same(ids)[1]
 
 
+@by_name({"on_lost": True, "on_revoke": False})
+def test_a_member_that_polled_too_late_has_lost_its_partitions_and_gets_them_again(case, of):
+    def told(kafka):
+        consumer, log, events = of(kafka, max_poll_interval_ms=1000, enable_auto_commit=False, **QUICKLY), [], []
+
+        def tells(name):
+            return lambda given, partitions: log.append((name, places(partitions), len(given.assignment())))
+
+        given = {"on_lost": tells("lost")} if case else {}
+        consumer.subscribe(["four"], on_assign=tells("assign"), on_revoke=tells("revoke"), **given)
+        poll_until(consumer, lambda: log)
+        time.sleep(1.5)
+        end = time.monotonic() + WAIT_S
+        while len(log) < 3 and time.monotonic() < end:
+            events += consumer.consume(1, 0.1)
+        consumer.close()
+        return log, [(event.error() and event.error().code(), event.topic()) for event in events if event.error()]
+
+    log, events = same(told)
+    assert [name for name, *_ in log] == ["assign", "lost" if case else "revoke", "assign", "revoke"]
+    assert events == [(headrace.KafkaError._MAX_POLL_EXCEEDED, None)]
+
+
+QUICKLY = {"session_timeout_ms": 1000, "heartbeat_interval_ms": 100}
+
+
+def two_members(of, kafka, **properties):
+    group = f"{kafka.__name__}-{time.monotonic_ns()}"
+    return [of(kafka, group_id=group, **QUICKLY, **properties) for _ in range(2)]
+
+
+def poll_both(first, second, happened):
+    """Poll until something has happened; returns what was raised meanwhile."""
+    end, raised = time.monotonic() + WAIT_S, []
+    while not happened() and time.monotonic() < end:
+        for consumer in (first, second):
+            try:
+                consumer.poll(0.02)
+            except ZeroDivisionError:
+                raised.append(consumer is first)
+    return raised
+
+
+@pytest.mark.parametrize("strategy", ["range", "cooperative-sticky"])
+def test_partitions_move_to_another_member_and_back_with_the_same_calls(strategy, of):
+    def moved(kafka):
+        first, second = two_members(of, kafka, partition_assignment_strategy=strategy)
+        logs = {first: [], second: []}
+
+        def tells(name):
+            return lambda given, partitions: logs[given].append((name, len(partitions), len(given.assignment())))
+
+        for consumer in (first, second):
+            consumer.subscribe(["four"], on_assign=tells("assign"), on_revoke=tells("revoke"), on_lost=tells("lost"))
+            if consumer is first:
+                poll_until(first, lambda: len(first.assignment()) == 4)
+        poll_both(first, second, lambda: [len(one.assignment()) for one in (first, second)] == [2, 2])
+        first.close()
+        poll_until(second, lambda: len(second.assignment()) == 4)
+        second.close()
+        # How many rounds it takes, and so how often nothing is assigned, is not fixed.
+        return [[call for call in logs[one] if call[:2] != ("assign", 0)] for one in (first, second)]
+
+    same(moved)
+
+
+@pytest.mark.parametrize("strategy", ["range", "cooperative-sticky"])
+def test_what_on_revoke_raises_comes_out_of_poll_and_the_partitions_move(strategy, of):
+    def moved(kafka):
+        first, second = two_members(of, kafka, partition_assignment_strategy=strategy)
+        first.subscribe(["four"], on_revoke=boom)
+        poll_until(first, lambda: len(first.assignment()) == 4)
+        second.subscribe(["four"])
+        return poll_both(first, second, lambda: [len(one.assignment()) for one in (first, second)] == [2, 2]), outcome(
+            lambda _: first.close(), kafka)
+
+    assert same(moved) == ([True], "ZeroDivisionError")
+
+
 # Where headrace does otherwise
 
 
@@ -636,9 +847,15 @@ OTHERWISE = {
     "seek to what is committed": (lambda c, k: started(c, k).seek(at(k, -1000)), INVALID, None),
     # A position is known as soon as there is one, as in Java: not only when something was read from there.
     "position before reading": (lambda c, k: (c.assign([at(k, 7)]), plain(c.position([at(k)])))[1],
-                                [("one", 0, -1001, None, None)], [("one", 0, 7, None, None)]),
+                                [("one", 0, -1001, None, None, None)], [("one", 0, 7, None, None, None)]),
     "assignment with positions": (lambda c, k: (c.assign([at(k)]), plain(c.assignment()))[1],
-                                  [("one", 0, -1000, None, None)], [("one", 0, -1001, None, None)]),
+                                  [("one", 0, -1000, None, None, None)], [("one", 0, -1001, None, None, None)]),
+    # KIP-1106 is newer than the peer's library.
+    "a reset by duration": (lambda c, k: bool(k.Consumer(
+        {"group.id": "x", "logger": QUIET, "auto.offset.reset": "by_duration:PT1H"})), INVALID, True),
+    # The same error as of other callbacks: it is a ValueError too.
+    "a throttle_cb that is none": (
+        lambda c, k: k.Consumer({"group.id": "x", "throttle_cb": 1}), "ValueError", "TypeError"),
 }
 
 
@@ -648,6 +865,53 @@ def test_where_headrace_does_otherwise(name, nowhere):
     call, theirs, ours = OTHERWISE[name]
     assert outcome(lambda kafka: call(nowhere(kafka), kafka), confluent_kafka) == theirs
     assert outcome(lambda kafka: call(nowhere(kafka), kafka), headrace) == ours
+
+
+@by_name({"close": (lambda c: c.close(), None), "close twice": (lambda c: (c.close(), c.close()), (None, None)),
+          "poll": (lambda c: (c.close(), c.poll(0)), "RuntimeError"),
+          "commit": (lambda c: (c.close(), c.commit()), "RuntimeError")})
+def test_on_commit_may_close_the_consumer(case, of):
+    """confluent_kafka hangs for ever."""
+    call, ours = case
+    said = []
+    consumer = assigned(of(headrace, enable_auto_commit=False, on_commit=lambda error, partitions: said.append(
+        outcome(lambda _: call(consumer), headrace))), headrace, 5)
+    consumer.commit(offsets=[at(headrace, 3)])
+    poll_until(consumer, lambda: said)
+    assert said == [ours]
+    assert text_of(lambda: consumer.poll(0)) == ("RuntimeError", "Consumer closed")
+
+
+@by_name({
+    "several": lambda c, k: c.store_offsets(offsets=[at(k, 2), at(k, 3, 9), at(k, 3, topic="zzz")]),
+    "one": lambda c, k: c.store_offsets(offsets=[at(k, 2, 9), at(k, 3)]),
+})
+def test_offsets_are_stored_all_or_none(case, of):
+    def stored(kafka):
+        consumer = assigned(of(kafka, enable_auto_offset_store=False), kafka)
+        said = outcome(lambda _: case(consumer, kafka), kafka)
+        return said, outcome(lambda _: len(consumer.commit(asynchronous=False)), kafka)
+
+    assert stored(confluent_kafka) == (None, 1)  # it stores those that it can
+    assert stored(headrace) == (STATE, ("KafkaException", headrace.KafkaError._NO_OFFSET, False, False))
+
+
+def test_names_that_cannot_be_sent_are_refused(nowhere):
+    # confluent_kafka ends the whole process where it is subscribed to such a name.
+    with pytest.raises(UnicodeEncodeError):
+        nowhere(headrace).subscribe(["\ud800"])
+    assert outcome(lambda kafka: kafka.TopicPartition("\ud800"), headrace) == "ValueError"
+    assert outcome(lambda kafka: kafka.TopicPartition("\ud800"), confluent_kafka) == "ValueError"
+
+
+def test_which_partitions_were_not_committed_is_said(of):
+    with pytest.raises(headrace.KafkaException) as refused:
+        of(headrace).commit(offsets=[at(headrace, 3), at(headrace, 3, 9)], asynchronous=False)
+    assert [(tp.partition, tp.error) for tp in refused.value.partitions] == [
+        (0, None), (9, headrace.KafkaError.UNKNOWN_TOPIC_OR_PART)]
+    assert "one[9]" in refused.value.error.str()
+    again = pickle.loads(pickle.dumps(refused.value))
+    assert (again.error, again.partitions) == (refused.value.error, refused.value.partitions)
 
 
 @by_name({"watermarks": lambda c, k: c.get_watermark_offsets(at(k), timeout=0.2),

@@ -33,12 +33,12 @@ from headrace.wire.messages.consumer.fetch import (
 TOPIC_ID = UUID(int=7)
 
 
-def batch(base_offset: int, count: int, size: int = 10) -> bytes:
+def batch(base_offset: int, count: int, size: int = 10, epoch: int = 3) -> bytes:
     builder = BatchBuilder(1 << 20, 1 << 20)
     for i in range(count):
         builder.append(1000 + i, None, b"%d" % (base_offset + i) + b"." * size)
     data = bytearray(builder.seal(0).data)
-    set_base_offset(memoryview(data), base_offset, 3)
+    set_base_offset(memoryview(data), base_offset, epoch)
     return bytes(data)
 
 
@@ -113,6 +113,21 @@ def test_taking_moves_the_position_and_stores_the_offset() -> None:
     assert (state.position, state.stored) == (3, 3)
     assert offsets(bench) == [3, 4]
     assert state.queued_bytes == 0
+
+
+@pytest.mark.parametrize(("epochs", "after_one", "after_all"), [((3, 3), 3, 3), ((3, 4), -1, 4)])
+def test_the_epoch_of_a_position_is_known_as_soon_as_it_is_certain(
+    epochs: tuple[int, int], after_one: int, after_all: int
+) -> None:
+    bench = Bench()
+    data = b"".join(batch(base, 2, epoch=epoch) for base, epoch in zip((0, 2), epochs, strict=True))
+    bench.reply(bench.poll()[1], data=data)
+    state = bench.subscription.require("t", 0)
+    assert state.leader_epoch == -1
+    assert offsets(bench, 1) == [0]
+    assert state.leader_epoch == after_one
+    assert offsets(bench) == [1, 2, 3]
+    assert state.leader_epoch == after_all
 
 
 def test_without_automatic_storing_nothing_is_stored() -> None:

@@ -12,7 +12,7 @@ from headrace.machines.backoff import RetryPolicy
 from headrace.machines.cluster.coordinator import CoordinatorFinder
 from headrace.machines.cluster.metadata import Metadata
 from headrace.machines.consumer.offsets import GroupOffsets, OffsetLookup, PositionFailed
-from headrace.machines.consumer.subscription import EARLIEST, PositionPhase, Subscription
+from headrace.machines.consumer.subscription import EARLIEST, LATEST, PositionPhase, Subscription
 from headrace.machines.groups.membership import Change, Rebalance
 from headrace.machines.groups.ownership import Ownership
 from headrace.machines.machine import Send
@@ -39,12 +39,13 @@ from headrace.wire.messages.consumer.offsets import (
 from headrace.wire.messages.groups.classic_groups import FindCoordinatorResponse
 
 NEVER = float("inf")
+NOW_MS = 1_700_000_000_000
 
 
 class Bench:
     """Both machines; topic "t" has partition 0 on broker 1 and partition 1 on broker 2; broker 1 coordinates."""
 
-    def __init__(self, reset: str = "earliest", group_id: str = "g") -> None:
+    def __init__(self, reset: str | int = "earliest", group_id: str = "g") -> None:
         self.now = 0.0
         self.metadata = Metadata([("h", 1)])
         self.metadata.want_topics(["t"])
@@ -53,7 +54,7 @@ class Bench:
             brokers=[MetadataResponseBroker(node_id=n, host="h", port=n) for n in (1, 2)],
             topics=[MetadataResponseTopic(name="t", partitions=[
                 MetadataResponsePartition(partition_index=p, leader_id=1 + p) for p in (0, 1)])]), 0.0)
-        self.subscription = Subscription(group_id, reset)
+        self.subscription = Subscription(group_id, reset, lambda: NOW_MS)
         self.finder = CoordinatorFinder(0, "g")
         self.find()
         self.lookup = OffsetLookup(self.subscription, self.metadata, 1, 30.0, RetryPolicy())
@@ -172,6 +173,107 @@ def test_a_question_expires_with_a_reason() -> None:
     assert error is not None
     assert error == KafkaError._TIMED_OUT
     assert "nowhere[0]" in error.str()
+
+
+def test_a_question_that_a_silent_leader_or_coordinator_does_not_answer_expires_when_its_time_is_over() -> None:
+    bench = Bench()
+    bench.ask_leader(0, expires_at=2.0)
+    bench.group.ask([TopicPartition("t", 0)], 3.0, bench.found.append)
+    [asked_leader], [asked_group] = poll(bench.lookup, 0.0), poll(bench.group, 0.0)
+    assert (bench.lookup.deadline(), bench.group.deadline()) == (2.0, 3.0)
+    assert poll(bench.lookup, 2.0) == poll(bench.group, 3.0) == []
+    assert [tp.error for tp in bench.found] == [KafkaError._TIMED_OUT] * 2
+    bench.lookup.on_reply(asked_leader, listed(0), 4.0)
+    bench.group.on_reply(asked_group, fetched(0, 5), 4.0)
+    assert len(bench.found) == 2, "an answer that comes too late is no second one"
+
+
+def test_a_question_that_waits_for_another_one_expires_as_well() -> None:
+    bench = Bench()
+    bench.ask_leader(0)
+    bench.ask_leader(0, 1000, expires_at=2.0)
+    [_] = poll(bench.lookup, 0.0)
+    assert bench.lookup.deadline() == 2.0
+    poll(bench.lookup, 2.0)
+    assert [tp.error for tp in bench.found] == [KafkaError._TIMED_OUT]
+
+
+def answer_metadata(bench: Bench, now: float, code: int) -> None:
+    [send] = bench.metadata.poll(now)
+    bench.metadata.on_reply(send, MetadataResponse(
+        brokers=[MetadataResponseBroker(node_id=n, host="h", port=n) for n in (1, 2)],
+        topics=[MetadataResponseTopic(name="t", partitions=[
+            MetadataResponsePartition(partition_index=p, leader_id=1 + p) for p in (0, 1)]),
+            MetadataResponseTopic(name="nowhere", error_code=code, partitions=[])]), now)
+
+
+@pytest.mark.parametrize(("topic", "partition", "code", "answer", "text"), [
+    ("t", 9, 3, KafkaError._UNKNOWN_PARTITION, r"t[9] does not exist: the topic has 2 partition(s)"),
+    ("nowhere", 0, 3, KafkaError._UNKNOWN_PARTITION, "nowhere[0] does not exist: there is no such topic"),
+    ("nowhere", 0, 29, KafkaError.TOPIC_AUTHORIZATION_FAILED, "nowhere"),
+])
+def test_a_partition_that_a_new_picture_does_not_know_has_no_offset(
+    topic: str, partition: int, code: int, answer: int, text: str
+) -> None:
+    bench = Bench()
+    bench.lookup.ask(topic, partition, EARLIEST, NEVER, bench.found.append)
+    assert poll(bench.lookup, 1.0) == []
+    assert bench.found == [], "the picture may be too old"
+    answer_metadata(bench, 1.0, code)
+    assert poll(bench.lookup, 1.0) == []
+    [found] = bench.found
+    assert found.error is not None
+    assert found.error == answer
+    assert text in found.error.str()
+
+
+def test_a_topic_that_is_only_just_made_is_waited_for() -> None:
+    bench = Bench()
+    bench.lookup.ask("nowhere", 0, EARLIEST, NEVER, bench.found.append)
+    poll(bench.lookup, 1.0)
+    answer_metadata(bench, 1.0, KafkaError.LEADER_NOT_AVAILABLE)
+    poll(bench.lookup, 1.0)
+    assert bench.found == []
+
+
+def test_a_partition_of_the_subscription_is_waited_for_until_it_is_made() -> None:
+    bench = Bench(group_id="")
+    bench.subscription.assign([TopicPartition("nowhere", 0)])
+    poll(bench.lookup, 1.0)
+    answer_metadata(bench, 1.0, 3)
+    poll(bench.lookup, 1.0)
+    assert bench.lookup.events() == []
+    assert bench.subscription.require("nowhere", 0).phase is PositionPhase.RESET
+
+
+@pytest.mark.parametrize(("tail", "start"), [(3, 37), (40, 10), (99, 10)])
+def test_the_last_so_many_records_begin_so_far_in_front_of_the_end_but_not_in_front_of_the_first(
+    tail: int, start: int
+) -> None:
+    bench = Bench()
+    bench.subscription.assign([TopicPartition("t", 0, -2000 - tail)])
+    for timestamp, offset in ((LATEST, 40), (EARLIEST, 10)):
+        [send] = poll(bench.lookup, 0.0)
+        assert isinstance(send.request, ListOffsetsRequest)
+        assert send.request.topics[0].partitions[0].timestamp == timestamp
+        bench.lookup.on_reply(send, listed(0, offset), 0.0)
+    state = bench.subscription.require("t", 0)
+    assert (state.phase, state.position) == (PositionPhase.FETCH, start)
+
+
+@pytest.mark.parametrize(("found", "start"), [(20, 20), (-1, 40)])
+def test_a_reset_by_duration_begins_with_the_first_record_that_is_young_enough_or_at_the_end(
+    found: int, start: int
+) -> None:
+    bench = Bench(reset=1000, group_id="")
+    bench.subscription.assign([TopicPartition("t", 0)])
+    for timestamp, offset in ((NOW_MS - 1000, found), (LATEST, 40))[:1 if found >= 0 else 2]:
+        [send] = poll(bench.lookup, 0.0)
+        assert isinstance(send.request, ListOffsetsRequest)
+        assert send.request.topics[0].partitions[0].timestamp == timestamp
+        bench.lookup.on_reply(send, listed(0, offset), 0.0)
+    assert bench.subscription.require("t", 0).position == start
+    assert poll(bench.lookup, 0.0) == []
 
 
 def test_an_error_that_does_not_pass_is_the_answer() -> None:
@@ -455,6 +557,17 @@ def test_what_kept_the_coordinator_or_the_metadata_is_said_when_time_is_over() -
     poll(bench.lookup, 5.0)
     assert "; last error: no frame" in str(bench.done[0][1])
     assert "; last error: no frame" in str(bench.found[0].error)
+
+
+def test_a_commit_to_a_topic_that_does_not_exist_fails_at_once_and_names_it() -> None:
+    bench = Bench()
+    bench.commit()
+    [send] = poll(bench.group, 0.0)
+    bench.group.on_reply(send, committed(code=KafkaError.UNKNOWN_TOPIC_OR_PART), 0.0)
+    [([tp], error)] = bench.done
+    assert error is not None
+    assert tp.error == error == KafkaError.UNKNOWN_TOPIC_OR_PART
+    assert "t[0]" in error.str()
 
 
 def test_a_lost_connection_repeats_the_commit() -> None:
