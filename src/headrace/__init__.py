@@ -22,7 +22,14 @@ if TYPE_CHECKING:
     from headrace.client.producer.key_hashes import consistent, fnv1a, murmur2
     from headrace.client.producer.producer import Producer
     from headrace.client.producer.serializing_producers import SerializingProducer
-    from headrace.errors import KafkaError, KafkaException
+    from headrace.client.share.polled_messages import Messages
+    from headrace.client.share.share_consumer import ShareConsumer
+    from headrace.errors import (
+        ConcurrentModificationException,
+        IllegalStateException,
+        KafkaError,
+        KafkaException,
+    )
     from headrace.records import Message
     from headrace.types.records import (
         OFFSET_BEGINNING,
@@ -38,6 +45,7 @@ if TYPE_CHECKING:
         TopicPartition,
         Uuid,
     )
+    from headrace.types.share import AcknowledgeType
 
 __version__ = "0.1.0"
 
@@ -50,13 +58,18 @@ _HOMES = {
     "headrace.client.producer.producer": ("Producer",),
     "headrace.client.producer.serializing_producers": ("SerializingProducer",),
     "headrace.client.consumer.consumer": ("Consumer",),
-    "headrace.errors": ("KafkaError", "KafkaException"),
+    "headrace.client.share.polled_messages": ("Messages",),
+    "headrace.client.share.share_consumer": ("ShareConsumer",),
+    "headrace.errors": (
+        "ConcurrentModificationException", "IllegalStateException", "KafkaError", "KafkaException",
+    ),
     "headrace.records": ("Message",),
     "headrace.types.records": (
         "OFFSET_BEGINNING", "OFFSET_END", "OFFSET_INVALID", "OFFSET_STORED", "TIMESTAMP_CREATE_TIME",
         "TIMESTAMP_LOG_APPEND_TIME", "TIMESTAMP_NOT_AVAILABLE", "ProducerRecord", "RecordMetadata", "ThrottleEvent",
         "TopicPartition", "Uuid",
     ),
+    "headrace.types.share": ("AcknowledgeType",),
 }
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
 
@@ -68,19 +81,24 @@ __all__ = [
     "TIMESTAMP_CREATE_TIME",
     "TIMESTAMP_LOG_APPEND_TIME",
     "TIMESTAMP_NOT_AVAILABLE",
+    "AcknowledgeType",
+    "ConcurrentModificationException",
     "Consumer",
     "EventsPollingOption",
+    "IllegalStateException",
     "KafkaAsyncProducer",
     "KafkaError",
     "KafkaException",
     "KafkaSyncProducer",
     "Message",
+    "Messages",
     "Producer",
     "ProducerInterceptor",
     "ProducerRecord",
     "RecordMetadata",
     "SendOption",
     "SerializingProducer",
+    "ShareConsumer",
     "ThrottleEvent",
     "TopicPartition",
     "Uuid",

@@ -270,6 +270,7 @@ class KafkaCluster:
             "transaction.state.log.num.partitions": "4",
             "share.coordinator.state.topic.num.partitions": "4",
             "group.initial.rebalance.delay.ms": "0",
+            "group.share.min.record.lock.duration.ms": "1000",  # for groups that ask for it
             "default.replication.factor": replicas,
         }
         if self.certificates is not None:

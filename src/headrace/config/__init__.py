@@ -5,11 +5,11 @@ Read next: `headrace.config.mapping`.
 """
 
 from headrace.config.mapping import PROPERTIES, Config
-from headrace.config.property import ADMIN, CONSUMER, PRODUCER, Property, convert
+from headrace.config.property import ADMIN, CONSUMER, PRODUCER, SHARE, Property, convert
 from headrace.config.rows_elsewhere import NOT_SUPPORTED, WITHOUT_EFFECT
 from headrace.config.rules import is_by_lot
 
 __all__ = [
-    "ADMIN", "CONSUMER", "NOT_SUPPORTED", "PRODUCER", "PROPERTIES", "WITHOUT_EFFECT", "Config", "Property", "convert",
-    "is_by_lot",
+    "ADMIN", "CONSUMER", "NOT_SUPPORTED", "PRODUCER", "PROPERTIES", "SHARE", "WITHOUT_EFFECT", "Config", "Property",
+    "convert", "is_by_lot",
 ]

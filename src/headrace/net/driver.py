@@ -33,8 +33,16 @@ from headrace.wire.schema import Request, Response, Struct
 
 __all__ = ["Driver"]
 
-_LANES: dict[type[Request], int] = {FetchRequest: 1, JoinGroupRequest: 2, SyncGroupRequest: 2}
-"""A broker answers one connection in order. Requests that it may hold back get a connection of their own."""
+_SHARE_FETCH, _SHARE_ACKNOWLEDGE = 78, 79
+_LANES: dict[int, int] = {
+    FetchRequest.api_key: 1, JoinGroupRequest.api_key: 2, SyncGroupRequest.api_key: 2,
+    _SHARE_FETCH: 1, _SHARE_ACKNOWLEDGE: 1,
+}
+"""A broker answers one connection in order. Requests that it may hold back get a connection of their own.
+
+A share session ends with its connection, so its requests have the same one. Their messages are not imported here: few
+programs need them.
+"""
 _EAGERNESS = {ConnectionState.READY: 0, ConnectionState.OPENING: 1, ConnectionState.DIALLING: 1,
               ConnectionState.IDLE: 2, ConnectionState.BACKOFF: 3, ConnectionState.CLOSING: 3}
 _CLOSED = KafkaError(KafkaError._DESTROY, "the client is closed")
@@ -299,7 +307,7 @@ class Driver:
             self.on_error(call, _CLOSED if self._closed else _NOBODY if node_id == ANY_NODE else unknown)
             return None
         send.node_id = node_id
-        key = (node.id, _LANES.get(type(send.request), 0))
+        key = (node.id, _LANES.get(send.request.api_key, 0))
         connection = self._connections.get(key)
         if connection is None:
             connection = self._connections[key] = Connection(node, self._settings, self)

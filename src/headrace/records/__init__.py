@@ -24,13 +24,14 @@ if TYPE_CHECKING or _PLAIN:
     from headrace.records.columns.columns import read_columns
     from headrace.records.hashing import crc32c, fnv1a, murmur2
     from headrace.records.header import scan, verify
-    from headrace.records.message import Message
+    from headrace.records.message import Message, acquired
 else:
     from headrace.records._batch import (
         Batch,
         BatchBuilder,
         Cursor,
         Message,
+        acquired,
         crc32c,
         fnv1a,
         murmur2,
@@ -54,6 +55,7 @@ __all__ = [
     "BatchInfo",
     "Cursor",
     "Message",
+    "acquired",
     "compress",
     "crc32c",
     "decompress",
