@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from headrace.client.producer.key_hashes import consistent, fnv1a, murmur2
     from headrace.client.producer.producer import Producer
     from headrace.client.producer.serializing_producers import SerializingProducer
+    from headrace.client.share.deserializing_share_consumer import DeserializingShareConsumer
     from headrace.client.share.polled_messages import Messages
     from headrace.client.share.share_consumer import ShareConsumer
     from headrace.errors import (
@@ -58,6 +59,7 @@ _HOMES = {
     "headrace.client.producer.producer": ("Producer",),
     "headrace.client.producer.serializing_producers": ("SerializingProducer",),
     "headrace.client.consumer.consumer": ("Consumer",),
+    "headrace.client.share.deserializing_share_consumer": ("DeserializingShareConsumer",),
     "headrace.client.share.polled_messages": ("Messages",),
     "headrace.client.share.share_consumer": ("ShareConsumer",),
     "headrace.errors": (
@@ -84,6 +86,7 @@ __all__ = [
     "AcknowledgeType",
     "ConcurrentModificationException",
     "Consumer",
+    "DeserializingShareConsumer",
     "EventsPollingOption",
     "IllegalStateException",
     "KafkaAsyncProducer",

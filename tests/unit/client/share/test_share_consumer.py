@@ -14,8 +14,9 @@ import confluent_kafka
 import pytest
 
 import headrace
-from headrace import ShareConsumer
+from headrace import KafkaError, KafkaException, ShareConsumer
 from headrace.errors import ConfigError
+from headrace.testing import EmbeddedBroker
 from tests.support.same_as_confluent import QUIET, by_name, same
 
 NOWHERE = {"bootstrap.servers": "127.0.0.1:1", "group.id": "g", "logger": QUIET, "error_cb": lambda _: None}
@@ -177,3 +178,19 @@ def test_a_share_consumer_that_is_let_go_is_gone() -> None:
     del one
     gc.collect()
     assert gone() is None
+
+
+def test_a_broker_without_share_groups_is_told_of_clearly() -> None:
+    with EmbeddedBroker(topics={"t": 1}) as broker, ShareConsumer({
+            **NOWHERE, "bootstrap.servers": broker.bootstrap_servers}) as one:
+        one.subscribe(["t"])
+        for _ in range(2):
+            with pytest.raises(KafkaException, match="the brokers have no share groups: they need Kafka") as error:
+                one.poll(10)
+            assert error.value.args[0].code() == KafkaError._UNSUPPORTED_FEATURE
+
+
+@pytest.mark.parametrize("name", ["ShareConsumer", "DeserializingShareConsumer", "Messages", "AcknowledgeType"])
+def test_the_names_of_confluents_classes_are_here(name: str) -> None:
+    theirs, ours = getattr(confluent_kafka, name), getattr(headrace, name)
+    assert {member for member in dir(theirs) if not member.startswith("_")} <= set(dir(ours))
