@@ -35,7 +35,8 @@ BARS = {"cpu": 1.03, "time": 1.03, "p50": 1.03}
 FULL_TOPIC = "filled"
 SPARK_WARM_UP = 20_000
 SMALL_WRITES = 15
-IMPORTS = (imports.IMPORT, f"{OURS}, Producer and Consumer", imports.FIRST, imports.MESSAGES)
+IMPORTS = (imports.IMPORT, f"{OURS}, Producer and Consumer", imports.FIRST,
+           imports.FIRST_CONSUMER, imports.MESSAGES)
 """Rows of `benchmarks.imports`."""
 
 Measure = Callable[[Path], dict[str, float]]

@@ -1,4 +1,4 @@
-"""Milliseconds of CPU over the bare interpreter of importing, and of making a first producer: ours and the peers'.
+"""Milliseconds of CPU over the bare interpreter of importing, and of making a first client: ours and the peers'.
 
     python -m benchmarks.imports --rounds 20
 
@@ -24,10 +24,13 @@ from benchmarks.report import table
 BARE, PROCESS = "the bare interpreter", "process"
 IMPORT, MESSAGES = f"import {OURS}", f"{OURS}, all messages"
 FIRST = f"{OURS}, a first Producer"
+FIRST_CONSUMER = f"{OURS}, a first Consumer"
 
 _FIRST = "import os; from {} import Producer; Producer({{'bootstrap.servers': '127.0.0.1:1'}}); os._exit(0)"
+_FIRST_CONSUMER = ("import os; from {} import Consumer; Consumer({{'bootstrap.servers': '127.0.0.1:1', "
+                   "'group.id': 'readers'}}); os._exit(0)")
 LIBRARY = "its part of the standard library"
-BARS_MS = {IMPORT: 5.0, MESSAGES: 15.0, FIRST: 90.0}
+BARS_MS = {IMPORT: 5.0, MESSAGES: 15.0, FIRST: 80.0, FIRST_CONSUMER: 80.0}
 
 
 def all_messages(source: Path) -> str:
@@ -52,6 +55,8 @@ ROWS = {
     "aiokafka, Producer and Consumer": "from aiokafka import AIOKafkaConsumer, AIOKafkaProducer",
     FIRST: _FIRST.format("headrace"),
     "confluent-kafka, a first Producer": _FIRST.format("confluent_kafka"),
+    FIRST_CONSUMER: _FIRST_CONSUMER.format("headrace"),
+    "confluent-kafka, a first Consumer": _FIRST_CONSUMER.format("confluent_kafka"),
     MESSAGES: all_messages(ROOT / "src"),
     "kafka-python, all messages": "import " + ", ".join(f"kafka.protocol.{name}" for name in (
         "admin", "consumer", "metadata", "producer", "sasl")),

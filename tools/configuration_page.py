@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from headrace.config import NOT_SUPPORTED, PROPERTIES, WITHOUT_EFFECT, Property
+from headrace.config import PROPERTIES, Property
 from headrace.config.property import as_text
+from headrace.config.rows_elsewhere import NOT_SUPPORTED, WITHOUT_EFFECT
 
 PAGE = Path(__file__).parents[1] / "docs/reference/configuration.md"
 _HEAD = """# Configuration

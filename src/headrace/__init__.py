@@ -19,7 +19,6 @@ if TYPE_CHECKING:
         KafkaSyncProducer,
         SendOption,
     )
-    from headrace.client.producer.key_hashes import consistent, fnv1a, murmur2
     from headrace.client.producer.producer import Producer
     from headrace.client.producer.serializing_producers import SerializingProducer
     from headrace.client.share.deserializing_share_consumer import DeserializingShareConsumer
@@ -32,6 +31,7 @@ if TYPE_CHECKING:
         KafkaException,
     )
     from headrace.records import Message
+    from headrace.records.key_hashes import consistent, fnv1a, murmur2
     from headrace.types.records import (
         OFFSET_BEGINNING,
         OFFSET_END,
@@ -52,7 +52,6 @@ __version__ = "0.1.0"
 
 _HOMES = {
     "headrace.client.producer.interceptors": ("ProducerInterceptor",),
-    "headrace.client.producer.key_hashes": ("consistent", "fnv1a", "murmur2"),
     "headrace.client.producer.kafka_producers": (
         "EventsPollingOption", "KafkaAsyncProducer", "KafkaSyncProducer", "SendOption",
     ),
@@ -66,6 +65,7 @@ _HOMES = {
         "ConcurrentModificationException", "IllegalStateException", "KafkaError", "KafkaException",
     ),
     "headrace.records": ("Message",),
+    "headrace.records.key_hashes": ("consistent", "fnv1a", "murmur2"),
     "headrace.types.records": (
         "OFFSET_BEGINNING", "OFFSET_END", "OFFSET_INVALID", "OFFSET_STORED", "TIMESTAMP_CREATE_TIME",
         "TIMESTAMP_LOG_APPEND_TIME", "TIMESTAMP_NOT_AVAILABLE", "ProducerRecord", "RecordMetadata", "ThrottleEvent",

@@ -19,9 +19,8 @@ _SASL_ONLY = ("sasl.mechanism", "sasl.username", "sasl.password", "sasl.jaas.con
 _WITH_PASSWORD = MECHANISMS[:3]
 
 _OPTION = r'[\w.-]+\s*=\s*(?:"(?:[^"\\]|\\.)*"|[^\s;"]+)'
-_JAAS = re.compile(rf"\s*(?:([\w.$]+)\s+)?(?:required|requisite|sufficient|optional)((?:\s+{_OPTION})*)\s*;\s*",
-                   re.IGNORECASE | re.DOTALL)
-_EACH_OPTION = re.compile(r'([\w.-]+)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|([^\s;"]+))', re.DOTALL)
+_JAAS = rf"\s*(?:([\w.$]+)\s+)?(?:required|requisite|sufficient|optional)((?:\s+{_OPTION})*)\s*;\s*"
+_EACH_OPTION = r'([\w.-]+)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|([^\s;"]+))'
 _MODULES = {
     "PlainLoginModule": ("PLAIN",),
     "ScramLoginModule": ("SCRAM-SHA-256", "SCRAM-SHA-512"),
@@ -99,7 +98,7 @@ def _check_oauth(values: dict[str, Any]) -> None:
 
 def _read_jaas(values: dict[str, Any]) -> None:
     """Take the JAAS line's options over into the properties that they mean."""
-    found = _JAAS.fullmatch(values["sasl.jaas.config"])
+    found = re.fullmatch(_JAAS, values["sasl.jaas.config"], re.IGNORECASE | re.DOTALL)
     if found is None:
         raise ConfigError('"sasl.jaas.config" cannot be read: expected one entry such as org.apache.kafka.common.'
                           'security.plain.PlainLoginModule required username="..." password="...";')
@@ -113,7 +112,7 @@ def _read_jaas(values: dict[str, Any]) -> None:
             raise ConfigError(f'"sasl.jaas.config" names {module}, which does not go with "sasl.mechanism": '
                               f'"{mechanism}": expected {" or ".join(_MODULES[module])}')
     options = {name: re.sub(r"\\(.)", r"\1", quoted) if quoted or not bare else bare
-               for name, quoted, bare in _EACH_OPTION.findall(found[2])}
+               for name, quoted, bare in re.findall(_EACH_OPTION, found[2], re.DOTALL)}
     for option, value in options.items():
         name = _MEANINGS.get(option)
         if name is not None:

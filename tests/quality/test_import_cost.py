@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from headrace.records import implementation
+
 MESSAGES = Path(__file__).parents[2] / "src/headrace/wire/messages"
 ALL_MESSAGES = "import headrace.wire.api, " + ", ".join(
     f"headrace.wire.messages.{path.parent.name}.{path.stem}" for path in sorted(MESSAGES.glob("*/*.py"))
@@ -19,8 +21,19 @@ LIBRARY = {"collections", "contextlib", "dataclasses", "enum", "functools", "ins
 
 FEWEST_ROUNDS, MOST_ROUNDS = 12, 80
 
-WITH_IMPORT_MS, CONSTRUCTION_MS = 90, 20
+WITH_IMPORT_MS, CONSTRUCTION_MS = 80, 10
+MOST_MODULES = 128
+"""Of the package, for a producer and a consumer: each costs a quarter of a millisecond, also an empty one."""
 NOBODY = {"bootstrap.servers": "127.0.0.1:1"}
+BOTH = "from headrace import Consumer, Producer"
+SELDOM = {
+    "concurrent.futures.thread", "dataclasses", "difflib", "ipaddress", "json", "pyarrow", "random", "secrets",
+    "tempfile",
+    "headrace.config.rows_elsewhere", "headrace.machines.cluster.sasl.scram", "headrace.net.auth.tls",
+    "headrace.net.auth.tokens", "headrace.records.legacy.conversion", "headrace.types.metrics",
+}
+"""What ordinary producers and consumers do without."""
+NATIVE_ONLY = pytest.mark.skipif(implementation == "plain", reason="the plain twin is what runs here")
 FIRST_PRODUCER = f"""
 import time
 started = time.process_time()
@@ -119,6 +132,33 @@ def _cheap(rounds: list[tuple[float, float]]) -> bool:
 def test_a_producer_without_tls_sasl_or_columns_loads_nothing_for_them() -> None:
     loaded = loaded_by(f"from headrace import Producer; Producer({NOBODY})")
     assert "headrace.client.producer.producer_engine" in loaded
-    unused = {"dataclasses", "difflib", "ipaddress", "secrets", "tempfile", "concurrent.futures.thread", "pyarrow",
-              "headrace.net.auth.tls", "headrace.net.auth.tokens", "headrace.machines.cluster.sasl.scram"}
-    assert not unused & loaded
+    unused = {"headrace.client.producer.column_feed", "headrace.client.producer.interceptors",
+              "headrace.client.producer.transaction_calls", "headrace.machines.producer.transactions",
+              "headrace.machines.producer.transactional_sequences", "headrace.machines.cluster.coordinator",
+              "headrace.wire.messages.producer.transactions", "headrace.wire.messages.consumer.fetch",
+              "headrace.wire.messages.groups.classic_groups"}
+    assert not (SELDOM | unused) & loaded
+
+
+def test_a_consumer_loads_nothing_of_a_producer() -> None:
+    loaded = loaded_by(f"from headrace import Consumer; Consumer({NOBODY | {'group.id': 'readers'}})")
+    assert "headrace.client.consumer.consumer_engine" in loaded
+    unused = {"headrace.machines.producer.sender", "headrace.machines.producer.sequences",
+              "headrace.machines.producer.transactions", "headrace.wire.messages.producer.produce"}
+    assert not (SELDOM | unused) & loaded
+
+
+@NATIVE_ONLY
+def test_where_the_native_twin_runs_the_plain_one_is_not_loaded() -> None:
+    loaded = loaded_by(BOTH)
+    assert {"headrace.records._batch", "headrace.buffers._buffer"} <= loaded
+    assert not {"headrace.records.batch", "headrace.records.builder", "headrace.records.columns.columns",
+                "headrace.records.legacy.message_set", "headrace.buffers.record_accumulator",
+                "headrace.buffers.closed_batch"} & loaded
+
+
+@NATIVE_ONLY
+def test_a_producer_and_a_consumer_load_few_modules() -> None:
+    loaded = {name for name in loaded_by(BOTH) if name.partition(".")[0] == "headrace"}
+    assert "headrace.client.consumer.consumer" in loaded
+    assert len(loaded) <= MOST_MODULES

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from headrace.config import NOT_SUPPORTED, PROPERTIES, WITHOUT_EFFECT
+from headrace.config import PROPERTIES
+from headrace.config.rows_elsewhere import NOT_SUPPORTED, WITHOUT_EFFECT
 
 _ROOT = Path(__file__).parents[2]
 _SRC = _ROOT / "src/headrace"

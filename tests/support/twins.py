@@ -13,6 +13,7 @@ from headrace.buffers import (
     closed_batch,
     column_input,
     delivery_future,
+    direct_lane,
     fast_path,
     record_accumulator,
     spin_wait,
@@ -20,8 +21,8 @@ from headrace.buffers import (
 from headrace.records import batch, builder, hashing, header, message
 from headrace.records.columns import columns
 
-_MODULES = (batch, buffer_pool, builder, closed_batch, column_input, columns, delivery_future, fast_path, hashing,
-            header, message, record_accumulator, spin_wait)
+_MODULES = (batch, buffer_pool, builder, closed_batch, column_input, columns, delivery_future, direct_lane,
+            fast_path, hashing, header, message, record_accumulator, spin_wait)
 
 
 class Twin(SimpleNamespace):

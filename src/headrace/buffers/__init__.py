@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 from headrace import records
 from headrace.buffers.buffer_pool import CALLBACK_BYTES, OVERHEAD_BYTES
 from headrace.buffers.delivery_future import ProduceResult
-from headrace.buffers.record_accumulator import WAKE
 
 _PLAIN = records.implementation == "plain" or find_spec("headrace.buffers._buffer") is None
 
@@ -22,15 +21,19 @@ if TYPE_CHECKING or _PLAIN:
     from headrace.buffers.closed_batch import ClosedBatch
     from headrace.buffers.column_input import append_columns
     from headrace.buffers.delivery_future import DeliveryFuture
+    from headrace.buffers.direct_lane import DirectLane, DirectPartition
     from headrace.buffers.fast_path import AIOProduceFastPath, ProduceFastPath
-    from headrace.buffers.record_accumulator import RecordAccumulator
+    from headrace.buffers.record_accumulator import WAKE, RecordAccumulator
     from headrace.buffers.spin_wait import SpinWait
 else:
     from headrace.buffers._buffer import (
+        WAKE,
         AIOProduceFastPath,
         BufferPool,
         ClosedBatch,
         DeliveryFuture,
+        DirectLane,
+        DirectPartition,
         ProduceFastPath,
         RecordAccumulator,
         SpinWait,
@@ -45,6 +48,8 @@ __all__ = [
     "BufferPool",
     "ClosedBatch",
     "DeliveryFuture",
+    "DirectLane",
+    "DirectPartition",
     "ProduceFastPath",
     "ProduceResult",
     "RecordAccumulator",

@@ -1,4 +1,4 @@
-/* What Cython cannot express: the clock, a number that two threads look at, and what `await` calls first. */
+/* What Cython cannot express: the clock, a number that two threads look at, bytes to a socket, what `await` calls. */
 #ifndef HEADRACE_BUFFER_H
 #define HEADRACE_BUFFER_H
 
@@ -7,6 +7,11 @@
 #include <time.h>
 #ifndef _WIN32
 #include <sched.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+#ifndef MSG_NOSIGNAL
+#define MSG_NOSIGNAL 0 /* macOS; Python ignores SIGPIPE */
+#endif
 #endif
 
 /* Nanoseconds since the epoch. */
@@ -36,6 +41,34 @@ static inline void headrace_watch(const int *number, int value, int64_t timeout_
         headrace_yield();
         passed_ns = headrace_now_ns() - began_ns;
     }
+}
+
+/* Numbers of the wire: big endian, of so many bytes. */
+static inline void headrace_put(uint8_t *p, int size, uint64_t x) {
+    while (size--) {
+        p[size] = (uint8_t)x;
+        x >>= 8;
+    }
+}
+
+static inline uint64_t headrace_get(const uint8_t *p, int size) {
+    uint64_t x = 0;
+    while (size--) x = x << 8 | *p++;
+    return x;
+}
+
+/* Write three pieces to a socket without waiting: how many bytes it took, or -1. */
+static inline int64_t headrace_send(int file, const uint8_t *head, size_t head_size, const uint8_t *data, size_t size,
+                                    const uint8_t *tail, size_t tail_size) {
+#ifdef _WIN32
+    return -1;
+#else
+    struct iovec pieces[3] = {{(void *)head, head_size}, {(void *)data, size}, {(void *)tail, tail_size}};
+    struct msghdr message = {0};
+    message.msg_iov = pieces;
+    message.msg_iovlen = tail_size ? 3 : 2;
+    return sendmsg(file, &message, MSG_DONTWAIT | MSG_NOSIGNAL);
+#endif
 }
 
 /* Give a type with `__await__` what `await` calls first; Cython cannot express it. */

@@ -6,6 +6,7 @@
     ClosedBatch            a batch that left its accumulator, and the reports of its records
     DeliveryFuture         what becomes of a record, for asyncio
     RecordAccumulator      the open batches of a topic
+    DirectLane, ...        the way of a batch that its own thread sends
     append_columns         Arrow's buffers into an accumulator
     ProduceFastPath, ...   `produce()` with what it needs at hand
     SpinWait               to see at once what another thread has done
@@ -19,12 +20,13 @@ import os
 from time import monotonic
 
 cimport cython
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
 from cpython.list cimport PyList_GET_ITEM, PyList_GET_SIZE
 from cpython.ref cimport Py_INCREF
 from libc.math cimport INFINITY
 from libc.stdint cimport INT32_MAX, int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport free, malloc, realloc
-from libc.string cimport memset
+from libc.string cimport memcmp, memcpy, memset
 
 from headrace.records._batch cimport (
     CRC32,
@@ -35,6 +37,7 @@ from headrace.records._batch cimport (
     MURMUR2,
     NO_HASH,
     SLACK,
+    Batch,
     BatchBuilder,
     Block,
     Fields,
@@ -53,9 +56,8 @@ from headrace.records._batch cimport (
 )
 
 from headrace.buffers.buffer_pool import queue_full
-from headrace.buffers.closed_batch import count_parts
 from headrace.buffers.delivery_future import DoneCallback
-from headrace.buffers.record_accumulator import no_partition, sums_of, too_large
+from headrace.buffers.refusals import count_parts, no_partition, sums_of, too_large
 from headrace.errors import KafkaException
 from headrace.records.hashing import PARTITIONERS
 from headrace.records.message import encode_headers
@@ -74,6 +76,10 @@ cdef extern from "_buffer.h":
     int headrace_load(const int *number) nogil
     void headrace_store(int *number, int value) nogil
     void headrace_watch(const int *number, int value, int64_t timeout_ns) nogil
+    void headrace_put(uint8_t *p, int size, uint64_t x) nogil
+    uint64_t headrace_get(const uint8_t *p, int size) nogil
+    int64_t headrace_send(int file, const uint8_t *head, size_t head_size, const uint8_t *data, size_t size,
+                          const uint8_t *tail, size_t tail_size) nogil
 
 cdef enum:
     HAND_OVER_NS = 10_000  # what a thread that watches needs to get the GIL that another has let go
@@ -90,6 +96,12 @@ cdef enum:
     ANY_KEYS = 4
 
     NUMBERS = 12  # of the numbers of a record, in bytes: about as many as there are at most
+
+    DIRECT = 16384  # the largest batch that is sent by its own thread
+    STEM = 1024  # the longest head of its request, which is made on the stack
+    START = 12  # length, API, version, correlation id
+    OFFSETS = 24  # base offset, log append time, log start offset
+    QUIET_S = 30  # a partition that was not used for so long goes the general way, which looks whether it is known still
 
 OVERHEAD_BYTES = OVERHEAD
 CALLBACK_BYTES = CALLBACK
@@ -510,6 +522,187 @@ cdef class DeliveryFuture:
         return 0
 
 
+# The way of a batch that its own thread sends. See the plain twin in `headrace.buffers.direct_lane`.
+
+
+@cython.final
+cdef class DirectPartition:
+    """What all direct requests of one partition have in common; see the plain twin."""
+
+    cdef DirectLane _lane
+    cdef object _owner
+    cdef bytes _stem, _tail, _before, _after
+    cdef int _api, _version, _epoch
+    cdef bint _flexible
+    cdef int64_t _producer_id
+    cdef int32_t _sequence  # of the next record
+    cdef double _used_at
+
+    def __init__(self, DirectLane lane not None, owner, request not None, reply not None, producer not None,
+                 double used_at):
+        self._lane = lane
+        self._owner = owner
+        self._api, self._version, self._stem, self._tail, self._flexible = request
+        self._before, self._after = reply
+        self._producer_id, self._epoch, self._sequence = producer
+        self._used_at = used_at
+
+    cdef Py_ssize_t frame_bytes(self, ClosedBatch batch) noexcept:
+        # Size of the frame with a batch.
+        cdef Py_ssize_t size = batch._builder._used, length = 4
+        if self._flexible:
+            length = 1 if size < 0x7F else 2 if size < 0x3FFF else 3
+        return START + PyBytes_GET_SIZE(self._stem) + length + size + PyBytes_GET_SIZE(self._tail)
+
+    cdef Py_ssize_t measure(self, const uint8_t *p, const uint8_t *end, int32_t correlation_id) noexcept:
+        # The length of the usual reply, if the bytes begin with one; else 0.
+        cdef Py_ssize_t before = PyBytes_GET_SIZE(self._before), after = PyBytes_GET_SIZE(self._after)
+        cdef Py_ssize_t size = 8 + before + OFFSETS + after
+        if (end - p < size or headrace_get(p, 4) != <uint64_t> (size - 4)
+                or headrace_get(p + 4, 4) != <uint64_t> correlation_id
+                or memcmp(p + 8, PyBytes_AS_STRING(self._before), before)
+                or memcmp(p + size - after, PyBytes_AS_STRING(self._after), after)):
+            return 0
+        return size
+
+
+@cython.final
+cdef class DirectLane:
+    """One connection for batches that their own threads send; see the plain twin.
+
+    Sending is one step for all other threads: from the last look at what may have changed to the end no Python object
+    is made, so that neither the garbage collector nor a signal comes in between.
+    """
+
+    cdef int _file  # -1 while nothing may be sent
+    cdef double _until
+    cdef readonly int32_t correlation_id
+    cdef Py_ssize_t _most, _first
+    cdef readonly Py_ssize_t in_flight
+    cdef list _ways, _batches, _sealed  # rings: those in flight, from `_first` on
+    cdef bytes _rest
+    cdef object _on_rest
+
+    def __init__(self, Py_ssize_t most, on_rest):
+        self._file = -1
+        self._most = most
+        self._ways, self._batches, self._sealed = [None] * most, [None] * most, [None] * most
+        self._on_rest = on_rest
+
+    @cython.critical_section
+    def start(self, int file, int32_t correlation_id, double until):
+        self.correlation_id = correlation_id
+        self._until = until
+        self._file = file
+
+    @cython.critical_section
+    def stop(self):
+        cdef list taken = []
+        cdef Py_ssize_t place
+        cdef DirectPartition way
+        rest = self._rest
+        self._file = -1
+        self._rest = None
+        while self.in_flight:
+            place = self._first
+            way = <DirectPartition> self._ways[place]
+            taken.append((way._owner, self._batches[place], self._sealed[place],
+                          way.frame_bytes(<ClosedBatch> self._batches[place])))
+            self.drop()
+        return taken, rest
+
+    cdef int drop(self) except -1:
+        # The oldest in flight is no more.
+        self._ways[self._first] = self._batches[self._first] = self._sealed[self._first] = None
+        self._first = (self._first + 1) % self._most
+        self.in_flight -= 1
+        return 0
+
+    cdef bint send(self, DirectPartition way, ClosedBatch batch, Batch sealed) except -1:
+        # Write the request with a batch of records; False if it has to go the general way.
+        cdef uint8_t head[START + STEM]
+        cdef Py_ssize_t stem = PyBytes_GET_SIZE(way._stem), tail = PyBytes_GET_SIZE(way._tail), size, whole, place
+        cdef uint8_t *p = head + START
+        cdef int64_t sent
+        cdef uint64_t left
+        if (self._file < 0 or self.in_flight == self._most or batch.opened_at >= self._until
+                or batch.opened_at - way._used_at > QUIET_S or batch._builder._used > DIRECT or stem + 5 > STEM):
+            return False
+        batch._builder.seal_into(sealed)
+        sealed.put_producer(way._producer_id, way._epoch, way._sequence, False)
+        sealed.sum()
+        size = sealed._data.size
+        memcpy(p, PyBytes_AS_STRING(way._stem), stem)
+        p += stem
+        if way._flexible:
+            left = size + 1
+            while left > 0x7F:
+                p[0] = <uint8_t> (left | 0x80)
+                p += 1
+                left >>= 7
+            p[0] = <uint8_t> left
+            p += 1
+        else:
+            headrace_put(p, 4, size)
+            p += 4
+        whole = way.frame_bytes(batch)
+        headrace_put(head, 4, whole - 4)
+        headrace_put(head + 4, 2, way._api)
+        headrace_put(head + 6, 2, way._version)
+        headrace_put(head + 8, 4, self.correlation_id)
+        sent = headrace_send(self._file, head, p - head, sealed._data.start, size,
+                             <const uint8_t *> PyBytes_AS_STRING(way._tail), tail)
+        if sent <= 0:  # no room, or the connection is gone: whoever comes next finds out
+            return False
+        place = (self._first + self.in_flight) % self._most
+        self._ways[place] = way
+        self._batches[place] = batch
+        self._sealed[place] = sealed
+        self.in_flight += 1
+        self.correlation_id = (self.correlation_id + 1) & INT32_MAX
+        way._used_at = batch.opened_at
+        if way._producer_id >= 0:
+            way._sequence = (way._sequence + <int32_t> batch._builder.count) & INT32_MAX
+        if sent < whole:
+            self._file = -1
+            self._rest = (head[:p - head] + bytes(sealed.data) + way._tail)[sent:]
+        return True
+
+    @cython.critical_section
+    def take(self, data, Py_ssize_t count):
+        cdef Pinned pinned
+        cdef const uint8_t *p
+        cdef const uint8_t *end
+        cdef const uint8_t *numbers
+        cdef DirectPartition way
+        cdef Py_ssize_t index, size, replies = 0
+        cdef list taken = []
+        if not self.in_flight or self._rest is not None:
+            return taken
+        pinned = Pinned(data)
+        p = pinned.start
+        end = p + min(count, pinned.size)
+        while p < end and replies < self.in_flight:
+            way = <DirectPartition> self._ways[(self._first + replies) % self._most]
+            size = way.measure(p, end, (self.correlation_id - <int32_t> (self.in_flight - replies)) & INT32_MAX)
+            if size == 0:
+                return taken
+            p += size
+            replies += 1
+        if p != end:
+            return taken
+        p = pinned.start
+        for index in range(replies):
+            way = <DirectPartition> self._ways[self._first]
+            numbers = p + 8 + PyBytes_GET_SIZE(way._before)
+            taken.append((way._owner, self._batches[self._first],
+                          <int64_t> headrace_get(numbers, 8), <int64_t> headrace_get(numbers + 8, 8),
+                          way.frame_bytes(<ClosedBatch> self._batches[self._first])))
+            p = numbers + OFFSETS + PyBytes_GET_SIZE(way._after)
+            self.drop()
+        return taken
+
+
 @cython.final
 cdef class RecordAccumulator:
     """The open batches of one topic: where `produce()` puts records."""
@@ -529,6 +722,8 @@ cdef class RecordAccumulator:
     cdef list _full
     cdef bint _timed  # the next `ready` comes without a wake-up before a batch that is opened now has lingered
     cdef Block _scratch  # the headers of the record that is appended
+    cdef list _direct  # by partition: the way of its batches that are alone, or None; None for all
+    cdef Py_ssize_t _opened  # the partition whose batch was opened last
 
     def __init__(self, topic, Py_ssize_t partition_count, BufferPool buffer_pool not None, *,
                  partitioner="consistent_random", Py_ssize_t batch_bytes=1_000_000, Py_ssize_t batch_count=10_000,
@@ -561,6 +756,7 @@ cdef class RecordAccumulator:
         cdef Fields fields
         cdef int64_t size
         cdef BufferPool pool = self._buffer_pool
+        cdef int woken
         with cython.critical_section(self, pool):
             raw_key = point_at(key, "key", &fields.key, &fields.key_size)
             raw_value = point_at(value, "value", &fields.value, &fields.value_size)
@@ -581,7 +777,36 @@ cdef class RecordAccumulator:
             if timestamp_ms < 0:
                 self.check(size, partition)
                 raise ValueError(f"timestamp must not be negative: {timestamp_ms}")
-            return self.put(partition, timestamp_ms, headrace_now_ns(), &fields, size, callback, None)
+            woken = self.put(partition, timestamp_ms, headrace_now_ns(), &fields, size, callback, None)
+        if woken > 0 and self._direct is not None and self.send_directly():
+            woken = 0
+        return woken
+
+    @cython.critical_section
+    def lend(self, Py_ssize_t partition, DirectPartition way=None):
+        if self._direct is None:
+            self._direct = [None] * self.partition_count
+        self._direct[partition] = way
+
+    cdef bint send_directly(self) except -1:
+        # Send the batch that was opened last, from this thread, if its partition may; False if the loop has to.
+        cdef Batch sealed = Batch.__new__(Batch)  # before the looks: others may have a turn here
+        cdef DirectLane lane
+        way = self._direct[self._opened]
+        if way is None:
+            return False
+        lane = (<DirectPartition> way)._lane
+        with cython.critical_section(self, lane):
+            slot = self._slots[self._opened]
+            if (slot is None or self._full or self._direct[self._opened] is not way
+                    or not lane.send(<DirectPartition> way, <ClosedBatch> slot, sealed)):
+                return False
+            self._slots[self._opened] = None
+            del self._open[self._opened]
+        if lane._rest is not None:
+            lane._on_rest()
+        return True
+
 
     cdef inline int check(self, int64_t size, Py_ssize_t partition) except -1:
         if size > self._message_bytes:
@@ -650,6 +875,7 @@ cdef class RecordAccumulator:
         batch._opened_ns = now_ns
         self._slots[partition] = batch
         self._open[partition] = batch
+        self._opened = partition
         return batch
 
     cdef int close(self, ClosedBatch batch) except -1:
@@ -746,6 +972,8 @@ cdef class RecordAccumulator:
     def grow(self, Py_ssize_t partition_count):
         if partition_count > self.partition_count:
             self._slots += [None] * (partition_count - self.partition_count)
+            if self._direct is not None:
+                self._direct += [None] * (partition_count - self.partition_count)
             self.partition_count = partition_count
 
 

@@ -11,11 +11,12 @@ from typing import Any
 
 from headrace.buffers.buffer_pool import CALLBACK_BYTES, cost_of
 from headrace.buffers.delivery_future import DeliveryFuture, ProduceResult
+from headrace.buffers.refusals import count_parts
 from headrace.errors import KafkaError, KafkaException
 from headrace.records.builder import Batch, BatchBuilder
 from headrace.records.message import Message, encode_headers
 
-__all__ = ["ClosedBatch", "count_parts"]
+__all__ = ["ClosedBatch"]
 
 _ANY_SIZE = sys.maxsize
 
@@ -201,15 +202,3 @@ class ClosedBatch:
             self.runs = []
         self.runs.append((self.count - 1, listener))
         self._listener = listener
-
-
-def count_parts(parts: Sequence[int], count: int) -> int:
-    """How many batches `ClosedBatch.split` is to make.
-
-    Raises:
-        ValueError: see there.
-    """
-    numbers = set(parts)
-    if len(parts) != count or numbers != set(range(len(numbers))):
-        raise ValueError(f"{len(parts)} numbers of parts for {count} records; each part from 0 on needs a record")
-    return len(numbers)

@@ -6,7 +6,6 @@ Read next on the way out: `headrace.machines.producer.batch_queue`.
 
 from __future__ import annotations
 
-import itertools
 import math
 import os
 import threading
@@ -18,7 +17,8 @@ from typing import Any
 from headrace.buffers.buffer_pool import CALLBACK_BYTES, OVERHEAD_BYTES, BufferPool, cost_of, queue_full
 from headrace.buffers.closed_batch import ClosedBatch
 from headrace.buffers.delivery_future import DeliveryFuture
-from headrace.errors import KafkaError, KafkaException
+from headrace.buffers.direct_lane import DirectPartition
+from headrace.buffers.refusals import no_partition, sums_of, too_large
 from headrace.records.builder import BatchBuilder
 from headrace.records.hashing import PARTITIONERS
 from headrace.records.message import encode_headers, encode_text
@@ -29,8 +29,6 @@ WAKE = 1
 """Flag of `RecordAccumulator.append`: a batch is full, or one was opened while `next_deadline` knew of none."""
 
 _NUMBERS_BYTES = 12  # of the varints of a record: about as many as there are at most
-_MOST_WEIGHT = 1 << 31
-_INT32 = 1 << 31
 _MASK = (1 << 64) - 1
 
 
@@ -84,6 +82,8 @@ class RecordAccumulator:
         self._full: list[ClosedBatch] = []
         self._timed = False  # the next `ready` comes without a wake-up before a batch that is opened now has lingered
         self._lock = threading.Lock()
+        self._direct: dict[int, DirectPartition] = {}  # the ways of partitions whose lone batches are sent at once
+        self._opened = -1  # the partition whose batch was opened last
 
     @property
     def has_full(self) -> bool:
@@ -110,7 +110,7 @@ class RecordAccumulator:
             callback: kept for the delivery report.
 
         Returns:
-            `WAKE` or 0.
+            `WAKE` or 0, which it also is when the record is on its way to the broker already.
 
         Raises:
             BufferFullError: the pool is used up.
@@ -120,7 +120,27 @@ class RecordAccumulator:
             TypeError: key, value or headers are of a wrong type.
             ValueError: the timestamp is negative.
         """
-        return self.add_row(value, key, partition, timestamp_ms, headers, callback, None)
+        woken = self.add_row(value, key, partition, timestamp_ms, headers, callback, None)
+        return 0 if woken and self._direct and self._send_directly() else woken
+
+    def lend(self, partition: int, way: DirectPartition | None = None) -> None:
+        """Let threads that append send a partition's batch by themselves when it is alone; None ends that.
+
+        What is in flight then is the lane's.
+        """
+        if way is not None:
+            self._direct[partition] = way
+        else:
+            self._direct.pop(partition, None)
+
+    def _send_directly(self) -> bool:
+        """Send the batch that was opened last, from this thread, if its partition may; False if the loop has to."""
+        with self._lock:
+            way, batch = self._direct.get(self._opened), self._open.get(self._opened)
+            if way is None or batch is None or self._full or not way.lane.send(way, batch):
+                return False
+            del self._open[self._opened]
+        return True
 
     def add_row(
         self, value: Any, key: Any, partition: int, timestamp_ms: int, headers: Any, callback: Any, listener: Any
@@ -173,7 +193,7 @@ class RecordAccumulator:
             builder = BatchBuilder(self._batch_bytes, self._batch_count)
             batch = self._open[partition] = ClosedBatch(self.topic, partition, time.monotonic(), builder)
             batch.append(timestamp_ms, key, value, headers)
-            used, woken = 0, 0 if self._timed else WAKE
+            used, woken, self._opened = 0, 0 if self._timed else WAKE, partition
         if at_random:
             self._turn_bytes += batch.size_bytes - used
             self._turn_count += 1
@@ -269,33 +289,3 @@ class RecordAccumulator:
         """Partitions were added to the topic."""
         with self._lock:
             self.partition_count = max(self.partition_count, partition_count)
-
-
-def sums_of(weights: Sequence[int], partition_count: int) -> list[int]:
-    """The sum of the weights up to each partition.
-
-    Raises:
-        ValueError: see `RecordAccumulator.weigh`.
-    """
-    sums = list(itertools.accumulate(weights))
-    if len(sums) > partition_count or min(weights, default=-1) < 0 or not 0 < sums[-1] <= _MOST_WEIGHT:
-        raise ValueError(f"weights of {len(sums)} partitions of {partition_count} must not be negative, and their sum "
-                         f"be 1 to {_MOST_WEIGHT}")
-    return sums
-
-
-def too_large(topic: str, size: int, limit: int) -> KafkaException:
-    """The error of a record that no broker would take."""
-    return KafkaException(KafkaError(
-        KafkaError.MSG_SIZE_TOO_LARGE,
-        f"a record of {size} bytes for {topic} is larger than message.max.bytes ({limit})"))
-
-
-def no_partition(topic: str, partition: int, count: int | None) -> Exception:
-    """The error of a partition that the topic does not have; `count` is how many it has, None while it is not known."""
-    if not -_INT32 <= partition < _INT32:
-        return OverflowError(f"partition {partition} of {topic} is out of range: no topic has so many")
-    known = "" if count is None else f": it has {count}"
-    remedy = "; give -1 to let the partitioner choose" if partition < -1 else ""
-    return KafkaException(KafkaError(
-        KafkaError._UNKNOWN_PARTITION, f"{topic} has no partition {partition}{known}{remedy}"))

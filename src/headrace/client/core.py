@@ -17,14 +17,12 @@ from headrace.client.cluster_metadata import ClusterMetadata, cluster_metadata
 from headrace.config import Config
 from headrace.errors import ClientClosedError, KafkaError, KafkaException
 from headrace.machines.backoff import RetryPolicy
-from headrace.machines.cluster.coordinator import ELECTING, coordinator_of, find_coordinator
 from headrace.machines.cluster.metadata import Cluster, Metadata, MetadataChanged, MetadataFailed
 from headrace.machines.machine import ANY_NODE, LOST, Effect, ErrorEvent, Event, Machine
 from headrace.net.driver import Driver
 from headrace.net.settings import Connector
 from headrace.net.timers import Clock, jitter, monotonic
 from headrace.wire.messages.cluster.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
-from headrace.wire.messages.groups.classic_groups import FindCoordinatorResponse
 from headrace.wire.schema import Request, Response
 
 __all__ = ["ClientCore", "metadata_from"]
@@ -225,6 +223,9 @@ class ClientCore:
         Raises:
             KafkaException: it was not found in time, or must not be used.
         """
+        from headrace.machines.cluster.coordinator import ELECTING, coordinator_of, find_coordinator
+        from headrace.wire.messages.groups.classic_groups import FindCoordinatorResponse
+
         end, failures = self._clock() + timeout_s, 0
         while True:
             send = find_coordinator(kind, key, max(end - self._clock(), 0.0))

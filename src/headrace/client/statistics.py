@@ -1,4 +1,4 @@
-"""A client's figures: `metrics()`, and these as JSON for `stats_cb`, under librdkafka's names.
+"""A client's figures: `metrics()`, and these as JSON for `stats_cb`, under librdkafka's names (`types.metrics`).
 
 Counts are kept per request (`net.stats`) and per batch (here); the rest is looked up on request. Fields of
 librdkafka's that have no meaning here are left out, and none is added. Also hands throttling on to `throttle_cb`.
@@ -10,29 +10,25 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-import json
 import time
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any, TypedDict
+from typing import TYPE_CHECKING, Any
 
 from headrace.buffers import BufferPool
 from headrace.config import Config
 from headrace.machines.cluster.metadata import Metadata
-from headrace.machines.producer.batch_queue import BatchQueues, PartitionQueue, ProducerBatch
-from headrace.machines.producer.sender import BatchDone
-from headrace.machines.producer.sequences import producer_state
 from headrace.net.driver import Driver
 from headrace.net.settings import ConnectionState
-from headrace.net.stats import BrokerStats, Window, WindowMetrics
+from headrace.net.stats import BrokerStats, Window
 from headrace.types.records import ThrottleEvent
 
 if TYPE_CHECKING:
     from headrace.machines.consumer.subscription import Subscription
+    from headrace.machines.producer.batch_queue import BatchQueues, PartitionQueue, ProducerBatch
+    from headrace.machines.producer.sender import BatchDone
+    from headrace.types.metrics import BrokerMetrics, Metrics, TopicMetrics
 
-__all__ = [
-    "BrokerMetrics", "ConsumerStatistics", "GroupMetrics", "IdempotenceMetrics", "Metrics", "PartitionMetrics",
-    "ProducerStatistics", "Statistics", "TopicMetrics",
-]
+__all__ = ["ConsumerStatistics", "ProducerStatistics", "Statistics"]
 
 Notify = Callable[..., None]
 """Called as notify(callback, *arguments): have a callback called where the client serves callbacks."""
@@ -49,150 +45,6 @@ _STATES = {
 }
 _BEST_STATE = ("UP", "APIVERSION_QUERY", "CONNECT", "DOWN", "INIT")
 _numbers = {"producer": itertools.count(1), "consumer": itertools.count(1)}
-
-
-class BrokerMetrics(TypedDict):
-    """One broker; the counters go on for as long as the client lives.
-
-    Attributes:
-        name: ``host:port/id``; ``host:port/bootstrap`` for a server of `bootstrap.servers`.
-        nodeid: its id, -1 for a bootstrap server; nodename: ``host:port``.
-        source: "configured" for a bootstrap server, else "learned".
-        state: "INIT", "CONNECT", "APIVERSION_QUERY", "UP" or "DOWN", of its best connection.
-        outbuf_cnt, waitresp_cnt: requests that wait for the connection, and for their reply.
-        tx, txbytes, txerrs: requests written, their bytes; requests that failed before.
-        rx, rxbytes, rxerrs: replies, their bytes; requests that lost their reply with the connection.
-        req_timeouts: requests whose time was over.
-        req: requests written, by name.
-        connects, disconnects: attempts to connect; connections that came to an end.
-        rtt: time from a request to its reply, in microseconds.
-        throttle: `throttle_time_ms` of the replies, in milliseconds.
-    """
-
-    name: str
-    nodeid: int
-    nodename: str
-    source: str
-    state: str
-    outbuf_cnt: int
-    waitresp_cnt: int
-    tx: int
-    txbytes: int
-    txerrs: int
-    rx: int
-    rxbytes: int
-    rxerrs: int
-    req_timeouts: int
-    req: dict[str, int]
-    connects: int
-    disconnects: int
-    rtt: WindowMetrics
-    throttle: WindowMetrics
-
-
-class PartitionMetrics(TypedDict, total=False):
-    """One partition. A producer has the first block, a consumer the second.
-
-    Attributes:
-        partition: its number; leader: broker id, -1 while it is not known.
-        xmit_msgq_cnt, xmit_msgq_bytes: records in closed batches that wait to be sent, bytes of these batches.
-        msgs_inflight: records that were sent and are not acknowledged.
-        txmsgs, txbytes: records acknowledged, bytes of their batches as sent.
-        next_offset: the next one to fetch; app_offset: the next one to hand out; -1001 while not known.
-        stored_offset, committed_offset: what the next commit covers, and what the last one did; -1001 for none.
-        lo_offset, hi_offset: first offset and high watermark as of the last fetch; -1 while not known.
-        consumer_lag: `hi_offset` less `app_offset`; -1 while one is not known.
-    """
-
-    partition: int
-    leader: int
-    xmit_msgq_cnt: int
-    xmit_msgq_bytes: int
-    msgs_inflight: int
-    txmsgs: int
-    txbytes: int
-    next_offset: int
-    app_offset: int
-    stored_offset: int
-    committed_offset: int
-    lo_offset: int
-    hi_offset: int
-    consumer_lag: int
-
-
-class TopicMetrics(TypedDict, total=False):
-    """One topic.
-
-    Attributes:
-        topic: its name.
-        batchsize, batchcnt: bytes as sent, and records, of a producer's acknowledged batches.
-        partitions: by number, as text.
-    """
-
-    topic: str
-    batchsize: WindowMetrics
-    batchcnt: WindowMetrics
-    partitions: dict[str, PartitionMetrics]
-
-
-class IdempotenceMetrics(TypedDict):
-    """The producer's identity, as its last acknowledged batch had it: epochs are per partition here.
-
-    Attributes:
-        idemp_state: "Init" before that, then "Assigned".
-        producer_id, producer_epoch: -1 before that.
-    """
-
-    idemp_state: str
-    producer_id: int
-    producer_epoch: int
-
-
-class GroupMetrics(TypedDict):
-    """The consumer's part in its group; assignment_size: partitions that are assigned."""
-
-    assignment_size: int
-
-
-class Metrics(TypedDict, total=False):
-    """What `metrics()` returns and `stats_cb` gets as JSON.
-
-    Attributes:
-        name: ``client.id#producer-1``: numbered in this process; client_id: `client.id`.
-        type: "producer" or "consumer".
-        ts: a monotonic clock, in microseconds; time: seconds since the epoch.
-        replyq: callbacks that wait for `poll()`.
-        tx, tx_bytes, rx, rx_bytes: requests and replies of all brokers, and their bytes.
-        metadata_cache_cnt: topics that the client knows.
-        brokers: by `BrokerMetrics.name`; topics: by name.
-        msg_cnt, msg_size: records that wait in a producer, from `produce()` to the report, and their memory in bytes.
-        msg_max, msg_size_max: their limits, 0 for none.
-        txmsgs, txmsg_bytes: records acknowledged, bytes of their batches as sent.
-        eos: of a producer with `enable.idempotence`.
-        cgrp: of a consumer.
-    """
-
-    name: str
-    client_id: str
-    type: str
-    ts: int
-    time: int
-    replyq: int
-    tx: int
-    tx_bytes: int
-    rx: int
-    rx_bytes: int
-    metadata_cache_cnt: int
-    brokers: dict[str, BrokerMetrics]
-    topics: dict[str, TopicMetrics]
-    msg_cnt: int
-    msg_size: int
-    msg_max: int
-    msg_size_max: int
-    txmsgs: int
-    txmsg_bytes: int
-    eos: IdempotenceMetrics
-    cgrp: GroupMetrics
 
 
 class Statistics:
@@ -233,25 +85,26 @@ class Statistics:
     def metrics(self) -> Metrics:
         """The client's figures now."""
         brokers = {counts.name: self._broker(counts) for counts in self._driver.traffic.brokers.values()}
-        return Metrics(
-            name=self._name, client_id=self._config["client.id"], type=self.kind, ts=time.monotonic_ns() // 1000,
-            time=int(time.time()), replyq=self._waiting(), tx=sum(b["tx"] for b in brokers.values()),
-            tx_bytes=sum(b["txbytes"] for b in brokers.values()), rx=sum(b["rx"] for b in brokers.values()),
-            rx_bytes=sum(b["rxbytes"] for b in brokers.values()),
-            metadata_cache_cnt=len(self._metadata.cluster.topics), brokers=brokers)
+        return {
+            "name": self._name, "client_id": self._config["client.id"], "type": self.kind,
+            "ts": time.monotonic_ns() // 1000, "time": int(time.time()), "replyq": self._waiting(),
+            "tx": sum(b["tx"] for b in brokers.values()), "tx_bytes": sum(b["txbytes"] for b in brokers.values()),
+            "rx": sum(b["rx"] for b in brokers.values()), "rx_bytes": sum(b["rxbytes"] for b in brokers.values()),
+            "metadata_cache_cnt": len(self._metadata.cluster.topics), "brokers": brokers}
 
     def _broker(self, counts: BrokerStats) -> BrokerMetrics:
         node = counts.node
         queued = [connection.queued for connection in counts.connections]
         state = min((_STATES[c.state] for c in counts.connections), key=_BEST_STATE.index, default="DOWN")
         known = node.id >= 0
-        return BrokerMetrics(
-            name=counts.name, nodeid=node.id if known else -1, nodename=f"{node.host}:{node.port}",
-            source="learned" if known else "configured", state=state, outbuf_cnt=sum(out for out, _ in queued),
-            waitresp_cnt=sum(sent for _, sent in queued), tx=counts.tx, txbytes=counts.tx_bytes,
-            txerrs=counts.tx_errors, rx=counts.rx, rxbytes=counts.rx_bytes, rxerrs=counts.rx_errors,
-            req_timeouts=counts.timeouts, req=dict(counts.requests), connects=counts.connects,
-            disconnects=counts.disconnects, rtt=counts.round_trip_us.metrics(), throttle=counts.throttle_ms.metrics())
+        return {
+            "name": counts.name, "nodeid": node.id if known else -1, "nodename": f"{node.host}:{node.port}",
+            "source": "learned" if known else "configured", "state": state,
+            "outbuf_cnt": sum(out for out, _ in queued), "waitresp_cnt": sum(sent for _, sent in queued),
+            "tx": counts.tx, "txbytes": counts.tx_bytes, "txerrs": counts.tx_errors, "rx": counts.rx,
+            "rxbytes": counts.rx_bytes, "rxerrs": counts.rx_errors, "req_timeouts": counts.timeouts,
+            "req": dict(counts.requests), "connects": counts.connects, "disconnects": counts.disconnects,
+            "rtt": counts.round_trip_us.metrics(), "throttle": counts.throttle_ms.metrics()}
 
     def _leader(self, topic: str, partition: int) -> int:
         leader, _ = self._metadata.leader(topic, partition)
@@ -263,6 +116,8 @@ class Statistics:
         self._timer = asyncio.get_running_loop().call_later(self._interval_s, self._emit)
 
     def _emit(self) -> None:
+        import json  # few programs ask for statistics
+
         waits = self._latest is not None  # not polled since: what waits is replaced
         self._latest = json.dumps(self.metrics(), separators=(",", ":"))
         if not waits:
@@ -332,16 +187,18 @@ class ProducerStatistics(Statistics):
         """The producer's figures now."""
         config = self._config
         metrics = super().metrics()
-        metrics.update(Metrics(
-            msg_cnt=self._buffer_pool.messages, msg_size=self._buffer_pool.bytes,
-            msg_max=config["queue.buffering.max.messages"],
-            msg_size_max=config["queue.buffering.max.kbytes"] * 1024, topics=self._topic_metrics(),
-            txmsgs=sum(sum(counts.records.values()) for counts in self._topics.values()),
-            txmsg_bytes=sum(sum(counts.bytes.values()) for counts in self._topics.values())))
+        metrics.update({
+            "msg_cnt": self._buffer_pool.messages, "msg_size": self._buffer_pool.bytes,
+            "msg_max": config["queue.buffering.max.messages"],
+            "msg_size_max": config["queue.buffering.max.kbytes"] * 1024, "topics": self._topic_metrics(),
+            "txmsgs": sum(sum(counts.records.values()) for counts in self._topics.values()),
+            "txmsg_bytes": sum(sum(counts.bytes.values()) for counts in self._topics.values())})
         if config["enable.idempotence"]:
+            from headrace.machines.producer.sequences import producer_state  # a consumer does not load it
+
             producer_id, epoch = (-1, -1) if self._last is None else producer_state(self._last)
-            metrics["eos"] = IdempotenceMetrics(idemp_state="Init" if producer_id < 0 else "Assigned",
-                                                producer_id=producer_id, producer_epoch=epoch)
+            metrics["eos"] = {"idemp_state": "Init" if producer_id < 0 else "Assigned", "producer_id": producer_id,
+                              "producer_epoch": epoch}
         return metrics
 
     def _topic_metrics(self) -> dict[str, TopicMetrics]:
@@ -351,13 +208,13 @@ class ProducerStatistics(Statistics):
         for topic, number in sorted(done | waiting.keys() | flying.keys()):
             counts = self._topics.get(topic) or _Acknowledged()
             if topic not in topics:
-                topics[topic] = TopicMetrics(topic=topic, batchsize=counts.batch_bytes.metrics(),
-                                             batchcnt=counts.batch_records.metrics(), partitions={})
+                topics[topic] = {"topic": topic, "batchsize": counts.batch_bytes.metrics(),
+                                 "batchcnt": counts.batch_records.metrics(), "partitions": {}}
             records, size = waiting.get((topic, number), (0, 0))
-            topics[topic]["partitions"][str(number)] = PartitionMetrics(
-                partition=number, leader=self._leader(topic, number), xmit_msgq_cnt=records, xmit_msgq_bytes=size,
-                msgs_inflight=flying.get((topic, number), (0, 0))[0], txmsgs=counts.records.get(number, 0),
-                txbytes=counts.bytes.get(number, 0))
+            topics[topic]["partitions"][str(number)] = {
+                "partition": number, "leader": self._leader(topic, number), "xmit_msgq_cnt": records,
+                "xmit_msgq_bytes": size, "msgs_inflight": flying.get((topic, number), (0, 0))[0],
+                "txmsgs": counts.records.get(number, 0), "txbytes": counts.bytes.get(number, 0)}
         return topics
 
 
@@ -380,13 +237,13 @@ class ConsumerStatistics(Statistics):
         states = list(self._subscription)
         for state in states:
             high, position = state.high_watermark, state.position
-            topic = topics.setdefault(state.topic, TopicMetrics(topic=state.topic, partitions={}))
-            topic["partitions"][str(state.partition)] = PartitionMetrics(
-                partition=state.partition, leader=self._leader(state.topic, state.partition),
-                next_offset=state.fetch_offset, app_offset=position, stored_offset=state.stored,
-                committed_offset=state.committed, lo_offset=state.log_start, hi_offset=high,
-                consumer_lag=max(high - position, 0) if high >= 0 and position >= 0 else -1)
-        metrics.update(Metrics(topics=topics, cgrp=GroupMetrics(assignment_size=len(states))))
+            topic = topics.setdefault(state.topic, {"topic": state.topic, "partitions": {}})
+            topic["partitions"][str(state.partition)] = {
+                "partition": state.partition, "leader": self._leader(state.topic, state.partition),
+                "next_offset": state.fetch_offset, "app_offset": position, "stored_offset": state.stored,
+                "committed_offset": state.committed, "lo_offset": state.log_start, "hi_offset": high,
+                "consumer_lag": max(high - position, 0) if high >= 0 and position >= 0 else -1}
+        metrics.update({"topics": topics, "cgrp": {"assignment_size": len(states)}})
         return metrics
 
 

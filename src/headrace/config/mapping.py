@@ -13,8 +13,7 @@ from typing import Any
 
 from headrace.config.property import ADMIN, SHARE, Property, close_matches, convert
 from headrace.config.rows_common import COMMON_ROWS
-from headrace.config.rows_consumer import CONSUMER_ROWS, NOT_FOR_SHARE_GROUPS
-from headrace.config.rows_elsewhere import NOT_SUPPORTED, WITHOUT_EFFECT
+from headrace.config.rows_consumer import CONSUMER_ROWS
 from headrace.config.rows_producer import PRODUCER_ROWS
 from headrace.config.rules import Draft, settle
 from headrace.errors import ConfigError
@@ -77,6 +76,8 @@ class Config(Mapping[str, Any]):
 
     def _take_elsewhere(self, name: str, value: Any) -> None:
         """A name of librdkafka's or Java's that does nothing here, or nobody's."""
+        from headrace.config.rows_elsewhere import NOT_SUPPORTED, WITHOUT_EFFECT  # few give one of these
+
         row = WITHOUT_EFFECT.get(name)
         if row is None and (value is not None or name not in NOT_SUPPORTED):
             raise ConfigError(_refusal(name))
@@ -130,12 +131,16 @@ def _flatten(properties: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
 
 
 def _refuse_for_share_group(name: str, row: Property | None) -> None:
+    from headrace.config.rows_elsewhere import NOT_FOR_SHARE_GROUPS  # who makes no share consumer does without
+
     why = NOT_FOR_SHARE_GROUPS.get(name if row is None else row.name)
     if why is not None:
         raise ConfigError(f'"{name}" is not applicable for a share consumer: {why}')
 
 
 def _refusal(name: str) -> str:
+    from headrace.config.rows_elsewhere import NOT_SUPPORTED, WITHOUT_EFFECT
+
     if name in NOT_SUPPORTED:
         return f'"{name}" is not supported: {NOT_SUPPORTED[name]}'
     close = close_matches(name, [*_BY_ANY_NAME, *WITHOUT_EFFECT])

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from headrace.config.property import CONSUMER, INT32, SHARE, Property
 
-__all__ = ["CONSUMER_ROWS", "NOT_FOR_SHARE_GROUPS"]
+__all__ = ["CONSUMER_ROWS"]
 
 _C = (CONSUMER,)
 _CS = (CONSUMER, SHARE)
@@ -68,18 +68,3 @@ CONSUMER_ROWS = (
     Property("max.poll.records", "int", 500, "Most records of one `poll()` of a share consumer. Another one has no use "
              "for it: `poll()` hands out one record, and `consume()` takes the number.", roles=_S, low=1, high=INT32),
 )
-
-NOT_FOR_SHARE_GROUPS: dict[str, str] = {
-    **dict.fromkeys(("auto.offset.reset", "isolation.level", "session.timeout.ms", "heartbeat.interval.ms"),
-                    "brokers decide it for the whole group: set it on the group, as share.auto.offset.reset, "
-                    "share.isolation.level, share.session.timeout.ms or share.heartbeat.interval.ms"),
-    **dict.fromkeys(("group.instance.id", "group.protocol", "group.protocol.type", "group.remote.assignor",
-                     "partition.assignment.strategy"),
-                    "each member of a share group may get each partition, and brokers choose which"),
-    **dict.fromkeys(("enable.auto.commit", "on_commit"),
-                    "records are acknowledged, not committed: see share.acknowledgement.mode and "
-                    "`set_acknowledgement_commit_callback()`"),
-    **dict.fromkeys(("enable.partition.eof", "queued.max.messages.kbytes"),
-                    "a share consumer reads no partition from one end to the other, and nothing ahead"),
-}
-"""Properties that a share consumer refuses, as librdkafka's and Java's do, and why."""

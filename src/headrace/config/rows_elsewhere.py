@@ -10,7 +10,7 @@ from typing import Any
 
 from headrace.config.property import INT32, Property
 
-__all__ = ["NOT_SUPPORTED", "WITHOUT_EFFECT"]
+__all__ = ["NOT_FOR_SHARE_GROUPS", "NOT_SUPPORTED", "WITHOUT_EFFECT"]
 
 _OAUTH = "org.apache.kafka.common.security.oauthbearer."
 _PACKAGES_OF_HANDLER = (_OAUTH, f"{_OAUTH}secured.")
@@ -204,3 +204,18 @@ NOT_SUPPORTED: dict[str, str] = {
     "value.deserializer": "messages have bytes: decode them after `poll()`",
     "value.serializer": "`produce()` takes bytes and str: serialise values before, or make a `SerializingProducer`",
 }
+
+NOT_FOR_SHARE_GROUPS: dict[str, str] = {
+    **dict.fromkeys(("auto.offset.reset", "isolation.level", "session.timeout.ms", "heartbeat.interval.ms"),
+                    "brokers decide it for the whole group: set it on the group, as share.auto.offset.reset, "
+                    "share.isolation.level, share.session.timeout.ms or share.heartbeat.interval.ms"),
+    **dict.fromkeys(("group.instance.id", "group.protocol", "group.protocol.type", "group.remote.assignor",
+                     "partition.assignment.strategy"),
+                    "each member of a share group may get each partition, and brokers choose which"),
+    **dict.fromkeys(("enable.auto.commit", "on_commit"),
+                    "records are acknowledged, not committed: see share.acknowledgement.mode and "
+                    "`set_acknowledgement_commit_callback()`"),
+    **dict.fromkeys(("enable.partition.eof", "queued.max.messages.kbytes"),
+                    "a share consumer reads no partition from one end to the other, and nothing ahead"),
+}
+"""Properties that a share consumer refuses, as librdkafka's and Java's do, and why."""

@@ -16,12 +16,17 @@ from headrace.slotted import slotted
 from headrace.wire.schema import Request, Struct
 from headrace.wire.templates import ExchangeTemplate
 
-__all__ = ["ANY_NODE", "CONTROLLER", "LOST", "REFUSALS", "Effect", "ErrorEvent", "Event", "Machine", "Send", "because"]
+__all__ = [
+    "ANY_NODE", "ANY_VERSION", "CONTROLLER", "LOST", "REFUSALS", "Effect", "ErrorEvent", "Event", "Machine", "Send",
+    "because",
+]
 
 ANY_NODE: Final = -1
 """Destination: any broker, the least loaded one that is connected."""
 CONTROLLER: Final = -2
 """Destination: the broker that the metadata names as controller (any broker forwards in KRaft)."""
+ANY_VERSION: Final = 32_767
+"""Highest version of a request: whichever both sides know."""
 LOST: Final = (KafkaError._TRANSPORT, KafkaError._RESOLVE, KafkaError._UNKNOWN_BROKER)
 """Errors of the way to a broker: another attempt may get through."""
 REFUSALS: Final = (KafkaError._AUTHENTICATION, KafkaError._SSL)

@@ -16,13 +16,22 @@ from headrace.machines.backoff import backoff_s
 from headrace.machines.cluster.handshake import FIRST_VERSION, HandshakeRestartError
 from headrace.machines.cluster.in_flight import ClientRequest, InFlightRequests
 from headrace.net.errors import Phase, connection_error, history, is_garbled, no_reply, request_error, setup_timeout
-from headrace.net.settings import CONNECTION_TRANSITIONS, ConnectionOwner, ConnectionSettings, ConnectionState
+from headrace.net.settings import (
+    CONNECTION_TRANSITIONS,
+    Borrower,
+    ConnectionOwner,
+    ConnectionSettings,
+    ConnectionState,
+)
 from headrace.net.setup import ConnectionSetup
 from headrace.net.stream import FrameWriter, reply_reader
 from headrace.net.timers import Timers
 from headrace.types.records import NodeAddress
 
 __all__ = ["Connection"]
+
+_LENT_S = 30.0
+"""The longest time for which it is lent: what is decided once for many requests is looked at as often as this."""
 
 
 class Connection(asyncio.BufferedProtocol):
@@ -61,12 +70,15 @@ class Connection(asyncio.BufferedProtocol):
         self._closing_for: KafkaException | None = None
         self._failing_since = self._used_at = settings.clock()
         self._alarms, self._expires_at = Timers(self._loop), float("inf")
+        self._borrower: Borrower | None = None
+        self._lent = False  # the borrower may write now
         self._proved = self._paused = False  # on the present socket a request was answered; the kernel has no room
 
     @property
     def queued(self) -> tuple[int, int]:
         """Requests waiting, and in flight."""
-        return len(self._waiting), len(self.pipeline)
+        borrowed = self._borrower.in_flight if self._lent and self._borrower is not None else 0
+        return len(self._waiting), len(self.pipeline) + borrowed
 
     @property
     def load(self) -> int:
@@ -80,6 +92,8 @@ class Connection(asyncio.BufferedProtocol):
 
     def submit(self, call: ClientRequest) -> None:
         """Write a request now, or as soon as the connection is ready. The owner receives its reply or error."""
+        if self._lent:
+            self.take_back()
         outlet = self._outlet
         if self.state is not ConnectionState.READY or self._paused or outlet is None:
             self._wait(call)
@@ -94,7 +108,7 @@ class Connection(asyncio.BufferedProtocol):
             return
         call.written_at = self._settings.clock()
         outlet.write(parts)
-        self._traffic.on_sent(send.request, parts)
+        self._traffic.on_sent(send.request, sum(map(len, parts)))
         if call.deadline + call.grace_s < self._expires_at:
             self._expire_by(call.reply_by())
         if not send.expects_reply and not self._paused:
@@ -121,6 +135,45 @@ class Connection(asyncio.BufferedProtocol):
             return
         for call in self.pipeline.sent():
             self._owner.on_reply(call, None)
+
+    # Lending: the threads that produce write by themselves while nothing of the loop is under way (decision 0027).
+
+    def lend(self, borrower: Borrower) -> bool:
+        """Let somebody else write requests here, always when no other is under way, until the connection is lost.
+
+        Returns:
+            False if that cannot be: the socket is not open, or its bytes go through TLS.
+        """
+        if self.state is not ConnectionState.READY or self._outlet is None or self._outlet.file < 0:
+            return False
+        if self._borrower is not borrower:
+            self._borrower, borrowed = borrower, self._borrower
+            assert borrowed is None
+        self._lend_again()
+        return True
+
+    def take_back(self) -> None:
+        """From now on only the loop writes; what the borrower wrote is in flight as any other request."""
+        if not self._lent or self._borrower is None:
+            return
+        self._lent = False
+        self.pipeline.next_id, calls, rest = self._borrower.stop()
+        for call, size_bytes in calls:
+            self.pipeline.in_flight.append(call)
+            self._traffic.on_sent(call.send.request, size_bytes)
+            self._expire_by(call.reply_by())
+        if rest is not None and self._outlet is not None:
+            self._outlet.write([rest])
+
+    def _lend_again(self) -> None:
+        """Let the borrower write if nothing else is under way."""
+        if (self._lent or self._borrower is None or self.pipeline or self._waiting or self._paused
+                or self.state is not ConnectionState.READY or self._outlet is None or self._outlet.file < 0):
+            return
+        now = self._settings.clock()
+        self._expire_by(now + _LENT_S)  # sees to replies that do not come; nothing is written behind it
+        self._lent = True
+        self._borrower.start(self._outlet.file, self.pipeline.next_id, self._expires_at)
 
     def pause_writing(self) -> None:
         """The kernel takes no more for now (called by asyncio)."""
@@ -172,6 +225,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def on_pause(self) -> None:
         """SASL is renewed (called by the opening): what is written is still answered, the rest waits."""
+        self.take_back()
         self._go("renew")
         self._alarms.set(self._on_setup_timeout, self._settings.setup_timeout_s)
 
@@ -183,6 +237,13 @@ class Connection(asyncio.BufferedProtocol):
 
     def buffer_updated(self, nbytes: int) -> None:
         """Bytes have arrived (called by asyncio): hand out the replies that are now complete."""
+        if self._lent and self._borrower is not None:
+            free = self._reader.free
+            if free is not None and (answered := self._borrower.take(free, nbytes)):
+                self._used_at = now = self._settings.clock()
+                self._traffic.on_exchanges(self._borrower.request_name, answered, nbytes, now)
+                return
+            self.take_back()
         pipeline = self.pipeline
         if pipeline.in_flight or pipeline.unflushed or self._waiting:
             self._used_at = self._settings.clock()
@@ -199,6 +260,8 @@ class Connection(asyncio.BufferedProtocol):
                     self._opening.on_frame(frame)
         except KafkaException as error:
             self.close(error)
+        if self._borrower is not None:
+            self._lend_again()
         self._owner.on_input()
 
     def _prove(self) -> None:
@@ -208,6 +271,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         """The socket is gone (called by asyncio)."""
+        self._end_lending()
         if self._outlet is not None:
             self._outlet.lost()
         self._outlet = None
@@ -216,10 +280,17 @@ class Connection(asyncio.BufferedProtocol):
 
     # Ending: one way out, whatever the cause.
 
+    def _end_lending(self) -> None:
+        self.take_back()
+        if self._borrower is not None:
+            borrower, self._borrower = self._borrower, None
+            borrower.end()
+
     def close(self, reason: KafkaException) -> None:
         """Close the socket, if there is one, and fail all that waits for it."""
         if self._closing_for is not None:
             return
+        self._end_lending()
         self._closing_for = reason
         self._opening.stop()
         if self._outlet is not None:
@@ -276,6 +347,7 @@ class Connection(asyncio.BufferedProtocol):
             self.close(setup_timeout(self._settings.setup_timeout_s, self.state.value))
 
     def _on_idle(self) -> None:
+        self.take_back()
         left_s = self._used_at + self._settings.idle_s - self._settings.clock()
         if left_s <= 0 and not self.load and self.state is ConnectionState.READY:
             self.close(KafkaException(KafkaError(KafkaError._TRANSPORT, "closed because it was not used")))
@@ -288,6 +360,7 @@ class Connection(asyncio.BufferedProtocol):
             self._alarms.set(self._on_expiry, when - self._settings.clock())
 
     def _on_expiry(self) -> None:
+        self.take_back()
         now, self._expires_at = self._settings.clock(), float("inf")
         for call in [call for call in self._waiting if call.deadline <= now]:
             why = self.withdraw(call).str()

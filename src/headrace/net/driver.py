@@ -27,21 +27,16 @@ from headrace.net.settings import ConnectionState, Connector, connection_setting
 from headrace.net.thread import stepping_aside, waking
 from headrace.net.timers import Clock, Timers, jitter, monotonic
 from headrace.types.records import NodeAddress
-from headrace.wire.messages.consumer.fetch import FetchRequest
-from headrace.wire.messages.groups.classic_groups import JoinGroupRequest, SyncGroupRequest
 from headrace.wire.schema import Request, Response, Struct
 
 __all__ = ["Driver"]
 
-_SHARE_FETCH, _SHARE_ACKNOWLEDGE = 78, 79
-_LANES: dict[int, int] = {
-    FetchRequest.api_key: 1, JoinGroupRequest.api_key: 2, SyncGroupRequest.api_key: 2,
-    _SHARE_FETCH: 1, _SHARE_ACKNOWLEDGE: 1,
-}
+_FETCH, _JOIN_GROUP, _SYNC_GROUP, _SHARE_FETCH, _SHARE_ACKNOWLEDGE = 1, 11, 14, 78, 79
+_LANES = {_FETCH: 1, _JOIN_GROUP: 2, _SYNC_GROUP: 2, _SHARE_FETCH: 1, _SHARE_ACKNOWLEDGE: 1}
 """A broker answers one connection in order. Requests that it may hold back get a connection of their own.
 
-A share session ends with its connection, so its requests have the same one. Their messages are not imported here: few
-programs need them.
+By their API keys, so that a producer does not load a consumer's messages. A share session ends with its connection, so
+all of its requests have the same one.
 """
 _EAGERNESS = {ConnectionState.READY: 0, ConnectionState.OPENING: 1, ConnectionState.DIALLING: 1,
               ConnectionState.IDLE: 2, ConnectionState.BACKOFF: 3, ConnectionState.CLOSING: 3}
@@ -150,8 +145,13 @@ class Driver:
             if machine in woken:
                 time.sleep(0)  # gives the GIL away; a busy caller would else keep it for 5 ms at a time
             else:
-                woken.add(machine)
-                ring(step)
+                try:
+                    woken.add(machine)
+                    ring(step)
+                except BaseException:  # Ctrl-C in between: later wakes would count on this one
+                    woken.add(machine)
+                    ring(step)
+                    raise
 
         return wake
 
@@ -263,6 +263,12 @@ class Driver:
                 return True
         return False
 
+    def deliver_events_of(self, machine: Machine) -> None:
+        """Hand out what a machine has to say because of something that did not come through the driver."""
+        for event in machine.events():
+            for listener in self.listeners.get(type(event), self._everybody):
+                listener(event)
+
     def _deliver_events(self, machines: Iterable[Machine]) -> None:
         for machine in machines:
             for event in machine.events():
@@ -313,6 +319,10 @@ class Driver:
             connection = self._connections[key] = Connection(node, self._settings, self)
         connection.submit(call)
         return connection
+
+    def connection(self, node_id: int) -> Connection | None:
+        """The connection to a broker for requests that it answers at once; None before the first."""
+        return self._connections.get((node_id, 0))
 
     def any_node(self) -> int:
         """The least busy of the best connected brokers; where there is a choice, a random one."""

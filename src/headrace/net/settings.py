@@ -26,6 +26,7 @@ from headrace.wire.schema import Struct
 
 __all__ = [
     "CONNECTION_TRANSITIONS",
+    "Borrower",
     "ConnectionOwner",
     "ConnectionSettings",
     "Connector",
@@ -84,6 +85,45 @@ class ConnectionSettings:
     protocol: str
     mechanism: MechanismSource | None = None
     traffic: ClientStats = field(default_factory=ClientStats)
+
+
+class Borrower(Protocol):
+    """Writes requests of its own on a connection, from any thread, while the loop has none under way there.
+
+    Attributes:
+        request_name: name of all its requests, for the statistics.
+    """
+
+    request_name: str
+
+    @property
+    def in_flight(self) -> int:
+        """Requests that were written and await their replies."""
+        ...
+
+    def start(self, file: int, correlation_id: int, until: float) -> None:
+        """Requests may be written.
+
+        Args:
+            file: descriptor of the socket.
+            correlation_id: of the next request.
+            until: monotonic seconds after which none may be written.
+        """
+
+    def stop(self) -> tuple[int, list[tuple[ClientRequest, int]], bytes | None]:
+        """No more may be written: the next correlation id, the requests in flight with the sizes of their frames, and
+        what the kernel did not take.
+        """
+        ...
+
+    def take(self, data: memoryview, count: int) -> list[tuple[int, float]]:
+        """So many bytes have come: the sizes of the requests to which they are the usual replies, and when these were
+        written (monotonic seconds). Nothing if they are anything else.
+        """
+        ...
+
+    def end(self) -> None:
+        """The connection is lost; `stop` was called. It cannot be used any more."""
 
 
 class ConnectionOwner(Protocol):

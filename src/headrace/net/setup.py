@@ -129,7 +129,7 @@ class ConnectionSetup:
     def _send(self, following: Say) -> None:
         assert self._outlet is not None
         parts = opening_frame(following, self._settings.client_id)
-        self._traffic.on_sent(following[0], parts)
+        self._traffic.on_sent(following[0], sum(map(len, parts)))
         self._outlet.write(parts)
 
     def _go_on(self, following: Say | None) -> None:

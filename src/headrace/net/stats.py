@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import math
 from collections import Counter, deque
-from collections.abc import Callable, Sequence
-from typing import Any, Protocol, TypedDict
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any, Protocol
 from weakref import WeakSet
 
 from headrace.errors import KafkaError
@@ -17,7 +17,10 @@ from headrace.machines.cluster.in_flight import ClientRequest
 from headrace.types.records import NodeAddress, ThrottleEvent
 from headrace.wire.schema import Struct
 
-__all__ = ["BrokerStats", "Counted", "ClientStats", "Window", "WindowMetrics"]
+if TYPE_CHECKING:
+    from headrace.types.metrics import WindowMetrics
+
+__all__ = ["BrokerStats", "Counted", "ClientStats", "Window", "request_name"]
 
 _SAMPLES = 1_000
 _LENGTH_BYTES = 4
@@ -25,26 +28,13 @@ _OTHER_NAMES = {"ApiVersions": "ApiVersion"}  # where librdkafka names a request
 _names: dict[type, str] = {bytes: "SaslAuthenticate"}  # of the requests that were counted
 
 
-class WindowMetrics(TypedDict):
-    """Figures of the last values of a quantity, 1,000 at most, all as whole numbers; zeros where there was none.
-
-    Attributes:
-        min, max, avg, sum, stddev, p50, p75, p90, p95, p99, p99_99: of these values.
-        cnt: how many they are.
-    """
-
-    min: int
-    max: int
-    avg: int
-    sum: int
-    stddev: int
-    p50: int
-    p75: int
-    p90: int
-    p95: int
-    p99: int
-    p99_99: int
-    cnt: int
+def request_name(request: object) -> str:
+    """The name under which a request is counted."""
+    name = _names.get(type(request))
+    if name is None:
+        name = type(request).__name__.removesuffix("Request")
+        name = _names[type(request)] = _OTHER_NAMES.get(name, name)
+    return name
 
 
 class Window:
@@ -66,10 +56,10 @@ class Window:
         def percentile(share: float) -> int:
             return int(values[max(math.ceil(share * len(values)), 1) - 1])
 
-        return WindowMetrics(
-            min=int(values[0]), max=int(values[-1]), avg=int(mean), sum=int(total), stddev=int(spread),
-            p50=percentile(0.50), p75=percentile(0.75), p90=percentile(0.90), p95=percentile(0.95),
-            p99=percentile(0.99), p99_99=percentile(0.9999), cnt=count)
+        return {
+            "min": int(values[0]), "max": int(values[-1]), "avg": int(mean), "sum": int(total), "stddev": int(spread),
+            "p50": percentile(0.50), "p75": percentile(0.75), "p90": percentile(0.90), "p95": percentile(0.95),
+            "p99": percentile(0.99), "p99_99": percentile(0.9999), "cnt": count}
 
 
 class Counted(Protocol):
@@ -120,15 +110,11 @@ class BrokerStats:
         node = self.node
         return f"{node.host}:{node.port}/{node.id if node.id >= 0 else 'bootstrap'}"
 
-    def on_sent(self, request: object, parts: Sequence[bytes | memoryview]) -> None:
+    def on_sent(self, request: object, size_bytes: int) -> None:
         """A frame was written."""
         self.tx += 1
-        self.tx_bytes += sum(map(len, parts))
-        name = _names.get(type(request))
-        if name is None:
-            name = type(request).__name__.removesuffix("Request")
-            name = _names[type(request)] = _OTHER_NAMES.get(name, name)
-        self.requests[name] += 1
+        self.tx_bytes += size_bytes
+        self.requests[_names.get(type(request)) or request_name(request)] += 1
 
     def on_received(self, frame: bytes | bytearray | memoryview) -> None:
         """A frame has come."""
@@ -144,6 +130,24 @@ class BrokerStats:
         self.throttle_ms.add(throttle_ms)
         if throttle_ms > 0 and self._client.on_throttle is not None:
             self._client.on_throttle(ThrottleEvent(self.name, self.node.id, throttle_ms / 1000.0))
+
+    def on_exchanges(self, name: str, requests: Iterable[tuple[int, float]], received_bytes: int, now: float) -> None:
+        """Requests of one API were written and answered, without anything unusual.
+
+        Args:
+            name: as `request_name` gives it.
+            requests: the sizes of their frames, and when they were written (monotonic seconds).
+            received_bytes: of all replies.
+            now: monotonic seconds.
+        """
+        for sent_bytes, written_at in requests:
+            self.tx += 1
+            self.rx += 1
+            self.tx_bytes += sent_bytes
+            self.requests[name] += 1
+            self.round_trip_us.add((now - written_at) * 1e6)
+            self.throttle_ms.add(0)
+        self.rx_bytes += received_bytes
 
     def failed(self, call: ClientRequest, error: KafkaError) -> None:
         """A request will not be answered."""

@@ -70,6 +70,11 @@ class FrameWriter:
         transport.set_write_buffer_limits(high=0 if plain else 1, low=0)  # with 0 TLS would pause when it is empty
 
     @property
+    def file(self) -> int:
+        """Descriptor of the socket while its bytes may be written past asyncio; else -1."""
+        return -1 if self.full else self._file
+
+    @property
     def full(self) -> bool:
         """The kernel does not have all that was written."""
         return bool(self._rest or self._transport.get_write_buffer_size())

@@ -11,8 +11,17 @@ import os
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
-from headrace.records.batch import MAX_DECOMPRESSED_BYTES
-from headrace.records.compression import CODEC_NAMES, GZIP, LZ4, NONE, SNAPPY, ZSTD, compress, decompress
+from headrace.records.compression import (
+    CODEC_NAMES,
+    GZIP,
+    LZ4,
+    MAX_DECOMPRESSED_BYTES,
+    NONE,
+    SNAPPY,
+    ZSTD,
+    compress,
+    decompress,
+)
 from headrace.records.header import BatchInfo
 
 _PLAIN = os.environ.get("HEADRACE_PURE", "") not in ("", "0") or find_spec("headrace.records._batch") is None

@@ -122,6 +122,9 @@ cdef class BatchBytes:
     cdef int reserve(self, Py_ssize_t needed, MemoryPool pool) except -1
 
 
+cdef class Batch
+
+
 cdef class BatchBuilder:
     cdef BatchBytes _data
     cdef BatchBytes _packed  # once it is compressed; the records are unpacked again if they are needed
@@ -133,8 +136,23 @@ cdef class BatchBuilder:
     cdef readonly Py_ssize_t count
 
     cdef int add(self, int64_t timestamp_ms, const Fields *fields) except -1
+    cdef int seal_into(self, Batch batch) except -1
     cdef void add_value(self, int64_t delta, const uint8_t *value, int64_t value_size) noexcept
     cdef BatchBytes records(self)
+
+
+@cython.final
+cdef class Batch:
+    cdef BatchBytes _data
+    cdef int _codec
+    cdef bint _summed
+    cdef readonly Py_ssize_t count
+    cdef readonly int64_t max_timestamp
+
+    cdef uint8_t *start(self) except NULL
+    cdef int write_header(self, int codec, Py_ssize_t count, int64_t base_timestamp, int64_t max_timestamp) except -1
+    cdef int sum(self) except -1
+    cdef int put_producer(self, int64_t producer_id, int epoch, int base_sequence, bint transactional) except -1
 
 
 cdef Message new_message(Origin origin, int64_t offset, int64_t timestamp, const Record *record)

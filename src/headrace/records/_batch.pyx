@@ -30,13 +30,8 @@ from libc.stdlib cimport free, malloc, realloc
 from libc.string cimport memcpy, memmove, memset
 
 from headrace.errors import CorruptRecordError
-from headrace.records.batch import MAX_DECOMPRESSED_BYTES
-from headrace.records.columns.columns import MAX_COLUMN_BYTES, BinaryColumn, Columns, HeaderColumn
-from headrace.records.columns.columns import read_columns as plain_read_columns
-from headrace.records.compression import compress, decompress
-from headrace.records.control import aborts
+from headrace.records.compression import MAX_COLUMN_BYTES, MAX_DECOMPRESSED_BYTES, compress, decompress
 from headrace.records.header import BatchInfo
-from headrace.records.legacy import message_set
 from headrace.records.message import encode_text, rebuild
 
 cdef extern from "Python.h":
@@ -553,24 +548,30 @@ cdef class BatchBuilder:
 
     def seal(self, int codec=0, int level=-1):
         cdef Batch batch = Batch.__new__(Batch)
-        self._max_count = 0
         if self._data.capacity == 0:
             self._data.reserve(HEADER, None)
-        if codec:
-            packed = compress(codec, memoryview(self._data)[HEADER:self._used], level)
-            batch._data = BatchBytes.__new__(BatchBytes)
-            batch._data.reserve(HEADER + PyBytes_GET_SIZE(packed), None)
-            memcpy(batch._data.start + HEADER, PyBytes_AS_STRING(packed), PyBytes_GET_SIZE(packed))
-            batch._data.size = HEADER + PyBytes_GET_SIZE(packed)
-            self._codec = codec
-            self._packed = batch._data
-            if self.count:
-                self._data = None
-        else:
-            self._data.size = self._used
-            batch._data = self._data
+        if not codec:
+            self.seal_into(batch)
+            return batch
+        self._max_count = 0
+        packed = compress(codec, memoryview(self._data)[HEADER:self._used], level)
+        batch._data = BatchBytes.__new__(BatchBytes)
+        batch._data.reserve(HEADER + PyBytes_GET_SIZE(packed), None)
+        memcpy(batch._data.start + HEADER, PyBytes_AS_STRING(packed), PyBytes_GET_SIZE(packed))
+        batch._data.size = HEADER + PyBytes_GET_SIZE(packed)
+        self._codec = codec
+        self._packed = batch._data
+        if self.count:
+            self._data = None
         batch.write_header(codec, self.count, self._base_timestamp, self._max_timestamp)
         return batch
+
+    cdef int seal_into(self, Batch batch) except -1:
+        # `seal` without compression. It makes no object, so that no other thread has a turn meanwhile.
+        self._max_count = 0
+        self._data.size = self._used
+        batch._data = self._data
+        return batch.write_header(0, self.count, self._base_timestamp, self._max_timestamp)
 
     cdef BatchBytes records(self):
         # The records behind room for a header, as they were before compression.
@@ -589,12 +590,6 @@ cdef class BatchBuilder:
 @cython.final
 cdef class Batch:
     """A sealed batch: its bytes, and the few fields that a producer writes when it sends it."""
-
-    cdef BatchBytes _data
-    cdef int _codec
-    cdef bint _summed
-    cdef readonly Py_ssize_t count
-    cdef readonly int64_t max_timestamp
 
     cdef uint8_t *start(self) except NULL:
         if self._data is None:
@@ -625,19 +620,28 @@ cdef class Batch:
 
     @property
     def data(self):
+        self.sum()
+        return memoryview(self._data)
+
+    cdef int sum(self) except -1:
+        # Write the checksum if something has changed.
         cdef uint8_t *p = self.start()
         if not self._summed:
             headrace_put(p + 17, 4, sum_bytes(p + SUMMED_FROM, self._data.size - SUMMED_FROM))
             self._summed = True
-        return memoryview(self._data)
+        return 0
 
     def stamp(self, int64_t producer_id, int epoch, int base_sequence, bint transactional=False):
+        self.put_producer(producer_id, epoch, base_sequence, transactional)
+
+    cdef int put_producer(self, int64_t producer_id, int epoch, int base_sequence, bint transactional) except -1:
         cdef uint8_t *p = self.start()
         headrace_put(p + 21, 2, self._codec | (TRANSACTIONAL if transactional else 0))
         headrace_put(p + 43, 8, producer_id)
         headrace_put(p + 51, 2, epoch)
         headrace_put(p + 53, 4, base_sequence)
         self._summed = False
+        return 0
 
 
 cdef uint32_t sum_bytes(const uint8_t *p, Py_ssize_t size):
@@ -746,6 +750,13 @@ cdef int check_sum(const uint8_t *p, const Head *head, object topic, object part
     return 0
 
 
+cdef object old_formats():
+    # Few brokers still have these: who never meets them does not load what reads them.
+    from headrace.records.legacy import message_set
+
+    return message_set
+
+
 def scan(data, topic="", partition=-1):
     """Read the headers of all whole batches; a part of a batch at the end is left out."""
     cdef Pinned pinned = Pinned(data)
@@ -756,7 +767,7 @@ def scan(data, topic="", partition=-1):
     while True:
         kind = read_head(pinned.start + at, pinned.size - at, &head, topic, partition)
         if kind == 2:
-            info = message_set.read_info(BatchInfo._make, memoryview(data), at, topic, partition)
+            info = old_formats().read_info(BatchInfo._make, memoryview(data), at, topic, partition)
             if info is None:
                 return found
             found.append(info)
@@ -779,7 +790,7 @@ def verify(data, topic="", partition=-1):
     for info in scan(data, topic, partition):
         at = info.position
         if info.magic < 2:
-            message_set.check_sum(memoryview(data), at, info.size, topic, partition)
+            old_formats().check_sum(memoryview(data), at, info.size, topic, partition)
         elif read_head(pinned.start + at, pinned.size - at, &head, topic, partition) == 1:
             # Read again, and checked again: another thread may write to the bytes.
             check_sum(pinned.start + at, &head, topic, partition)
@@ -969,7 +980,7 @@ cdef class Cursor:
 
     cdef bint _step_legacy(self) except -1:
         view = memoryview(self._data).cast("B")
-        info = message_set.read_info(BatchInfo._make, view, self._at, self._topic, self._partition)
+        info = old_formats().read_info(BatchInfo._make, view, self._at, self._topic, self._partition)
         if info is None:
             return False
         self._at += info.size
@@ -977,8 +988,8 @@ cdef class Cursor:
         if info.last_offset < self._fetch_offset:
             return True
         if self._check_crcs:
-            message_set.check_sum(view, info.position, info.size, self._topic, self._partition)
-        self._left, _, self._legacy = message_set.read_set(view, info.position, self._limit, self._check_crcs)
+            old_formats().check_sum(view, info.position, info.size, self._topic, self._partition)
+        self._left, _, self._legacy = old_formats().read_set(view, info.position, self._limit, self._check_crcs)
         return False
 
     cdef bint _is_visible(self, const Head *head) except -1:
@@ -988,6 +999,8 @@ cdef class Cursor:
                 self._aborting.add(self._aborted.pop()[0])
         if head.attributes & CONTROL:
             if self._aborting and head.producer_id in self._aborting:
+                from headrace.records.control import aborts  # few readers meet one
+
                 begin = self._at - head.size
                 if aborts(memoryview(self._data).cast("B")[begin:self._at]):
                     self._aborting.discard(head.producer_id)
@@ -1081,6 +1094,8 @@ cdef class Column:
         return 0
 
     cdef object finish(self):
+        from headrace.records.columns.columns import BinaryColumn  # who reads no columns does not load it
+
         return BinaryColumn(self.validity if self.nulls else None, self.offsets, self.data)
 
 
@@ -1182,6 +1197,8 @@ def read_columns(data, topic, int32_t partition, int64_t fetch_offset, int64_t e
                  bint check_crcs=True, aborted=None, max_decompressed_bytes=MAX_DECOMPRESSED_BYTES,
                  int64_t max_column_bytes=MAX_COLUMN_BYTES):
     """Read the records from `fetch_offset` up to but not including `end_offset` into buffers of Arrow's layout."""
+    from headrace.records.columns import columns
+
     cdef Cursor cursor = Cursor(data, topic, partition, fetch_offset, check_crcs=check_crcs, aborted=aborted,
                                 max_decompressed_bytes=max_decompressed_bytes)
     cdef Column key = Column(), value = Column(), names = Column(), values = Column()
@@ -1197,7 +1214,7 @@ def read_columns(data, topic, int32_t partition, int64_t fetch_offset, int64_t e
         value.data.reserve(cursor._pinned.size if want_value else 0)
     while cursor._left and cursor._error is None and to.rows < max_rows and to.position < end_offset and not to.full:
         if cursor._legacy is not None:
-            return plain_read_columns(
+            return columns.read_columns(
                 data, topic, partition, fetch_offset, end_offset, want_key=want_key, want_value=want_value,
                 want_headers=want_headers, max_rows=max_rows, check_crcs=check_crcs, aborted=aborted,
                 max_decompressed_bytes=max_decompressed_bytes, max_column_bytes=max_column_bytes)
@@ -1247,7 +1264,7 @@ def read_columns(data, topic, int32_t partition, int64_t fetch_offset, int64_t e
             to.position = max(to.position, cursor.position)
     if cursor._error is not None and to.rows < max_rows and to.position < end_offset and not to.full:
         raise CorruptRecordError(cursor._error)
-    return Columns(
+    return columns.Columns(
         to.rows,
         min(to.position, end_offset),
         key.finish() if want_key else None,
@@ -1255,6 +1272,6 @@ def read_columns(data, topic, int32_t partition, int64_t fetch_offset, int64_t e
         offsets,
         timestamps,
         types,
-        HeaderColumn(list_validity if to.lists.nulls else None, lists, names.finish(), values.finish(), names.rows,
-                     bool(to.ascii)) if want_headers else None,
+        columns.HeaderColumn(list_validity if to.lists.nulls else None, lists, names.finish(), values.finish(),
+                             names.rows, bool(to.ascii)) if want_headers else None,
     )

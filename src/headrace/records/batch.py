@@ -31,16 +31,14 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from headrace.errors import CorruptRecordError
-from headrace.records.compression import decompress
+from headrace.records.compression import MAX_DECOMPRESSED_BYTES, decompress
 from headrace.records.control import aborts
 from headrace.records.header import HEADER_BYTES, BatchInfo, check_sum, read_info
 from headrace.records.legacy import message_set as legacy
 from headrace.records.message import Message
 from headrace.records.record import Record, read_all, wrapped
 
-__all__ = ["MAX_DECOMPRESSED_BYTES", "Cursor"]
-
-MAX_DECOMPRESSED_BYTES = 1 << 28  # of one batch, unless the caller sets another limit
+__all__ = ["Cursor"]
 
 
 def read_records(data: memoryview, info: BatchInfo, topic: str, partition: int, limit: int) -> Iterator[Message]:

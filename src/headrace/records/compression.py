@@ -9,15 +9,20 @@ from __future__ import annotations
 import struct
 import zlib
 from collections.abc import Callable
-from mmap import mmap
 from typing import Any
 
 from headrace.errors import CorruptRecordError, DependencyError
 
-__all__ = ["CODEC_NAMES", "GZIP", "LZ4", "NONE", "SNAPPY", "ZSTD", "compress", "decompress"]
+__all__ = [
+    "CODEC_NAMES", "GZIP", "LZ4", "MAX_COLUMN_BYTES", "MAX_DECOMPRESSED_BYTES", "NONE", "SNAPPY", "ZSTD", "compress",
+    "decompress",
+]
 
 NONE, GZIP, SNAPPY, LZ4, ZSTD = range(5)
 CODEC_NAMES = ("none", "gzip", "snappy", "lz4", "zstd")
+
+MAX_DECOMPRESSED_BYTES = 1 << 28  # of one batch, unless the caller sets another limit
+MAX_COLUMN_BYTES = 1 << 28  # of all columns of one call; Arrow's 32-bit offsets would allow eight times as much
 
 _XERIAL = b"\x82SNAPPY\x00" + struct.pack(">ii", 1, 1)
 _XERIAL_BLOCK = 32 * 1024
@@ -191,6 +196,8 @@ def _zstd_bound(data: Any) -> int:
 
 def _into(codec: Any, data: Any, limit: int) -> bytes:
     """Decompress into memory of the limit's size; what is not written to is never really taken."""
+    from mmap import mmap
+
     room = mmap(-1, max(limit, 1))
     try:
         size = codec.decompress_into(data, room)

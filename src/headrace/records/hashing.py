@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 __all__ = ["PARTITIONERS", "crc32", "crc32c", "fnv1a", "murmur2"]
@@ -15,7 +16,8 @@ __all__ = ["PARTITIONERS", "crc32", "crc32c", "fnv1a", "murmur2"]
 Buffer = bytes | bytearray | memoryview
 
 
-def _make_table() -> tuple[int, ...]:
+@cache
+def _table() -> tuple[int, ...]:
     table = []
     for byte in range(256):
         crc = byte
@@ -23,9 +25,6 @@ def _make_table() -> tuple[int, ...]:
             crc = (crc >> 1) ^ (0x82F63B78 if crc & 1 else 0)
         table.append(crc)
     return tuple(table)
-
-
-_TABLE = _make_table()
 
 
 def crc32c_reference(data: Buffer, value: int = 0) -> int:
@@ -39,13 +38,14 @@ def crc32c_reference(data: Buffer, value: int = 0) -> int:
         Unsigned 32-bit checksum.
     """
     crc = value ^ 0xFFFFFFFF
-    table = _TABLE
+    table = _table()
     for byte in memoryview(data).cast("B"):
         crc = (crc >> 8) ^ table[(crc ^ byte) & 0xFF]
     return crc ^ 0xFFFFFFFF
 
 
-def _find_crc32c() -> Callable[..., int]:
+@cache
+def _implementation() -> Callable[..., int]:
     try:
         from google_crc32c import extend  # type: ignore[import-not-found]
     except ImportError:
@@ -57,7 +57,9 @@ def _find_crc32c() -> Callable[..., int]:
     return accelerated
 
 
-crc32c: Callable[..., int] = _find_crc32c()
+def crc32c(data: Buffer, value: int = 0) -> int:
+    """As `crc32c_reference`, faster with an accelerator: an installed one is found when the first bytes are summed."""
+    return _implementation()(data, value)
 
 
 def crc32(key: Buffer) -> int:

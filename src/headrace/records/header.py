@@ -11,7 +11,6 @@ from typing import Any, NamedTuple
 
 from headrace.errors import CorruptRecordError
 from headrace.records.hashing import crc32c
-from headrace.records.legacy import message_set as legacy
 
 __all__ = ["HEADER_BYTES", "BatchInfo", "scan", "verify"]
 
@@ -83,7 +82,9 @@ def read_info(view: memoryview, position: int, topic: str = "", partition: int =
     if len(view) - position < 17:
         return None
     if view[position + 16] < 2:
-        return legacy.read_info(BatchInfo._make, view, position, topic, partition)
+        from headrace.records.legacy import message_set  # few brokers still have these formats
+
+        return message_set.read_info(BatchInfo._make, view, position, topic, partition)
     offset, magic = _START.unpack_from(view, position)
     where = f"batch at offset {offset} of {topic}[{partition}]"
     if magic != 2:
@@ -132,7 +133,9 @@ def verify(data: Any, topic: str = "", partition: int = -1) -> None:
 def check_sum(view: memoryview, info: BatchInfo, topic: str = "", partition: int = -1) -> None:
     """Compare the checksum of one batch with its bytes; raises `CorruptRecordError`."""
     if info.magic < 2:
-        legacy.check_sum(view, info.position, info.size, topic, partition)
+        from headrace.records.legacy import message_set
+
+        message_set.check_sum(view, info.position, info.size, topic, partition)
         return
     expected = int.from_bytes(view[info.position + 17 : info.position + 21], "big")
     found = crc32c(view[info.position + SUMMED_FROM : info.position + info.size])

@@ -22,6 +22,7 @@ __all__ = [
     "TIMESTAMP_CREATE_TIME",
     "TIMESTAMP_LOG_APPEND_TIME",
     "TIMESTAMP_NOT_AVAILABLE",
+    "ConsumerGroupMetadata",
     "Headers",
     "NodeAddress",
     "ProducerRecord",
@@ -116,6 +117,16 @@ class TopicPartition:
             f"TopicPartition{{topic={self.topic},partition={self.partition},offset={self.offset},"
             f"leader_epoch={self.leader_epoch},error={self.error}}}"
         )
+
+
+@slotted(frozen=True)
+class ConsumerGroupMetadata:
+    """A consumer's place in its group: offsets of a member that was replaced are refused (KIP-447)."""
+
+    group_id: str
+    generation: int = -1
+    member_id: str = ""
+    instance_id: str | None = None
 
 
 _KINDS: dict[str, tuple[type, ...]] = {

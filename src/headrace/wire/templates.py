@@ -76,6 +76,16 @@ class RequestTemplate:
             return [head]
         return [head, records, self._tail] if self._tail else [head, records]
 
+    def around(self, version: int, client_id: str | None) -> tuple[bytes, bytes, bool]:
+        """What stands around the records and their length, behind the correlation id; and how the length is written.
+
+        Returns:
+            The bytes before the length, those behind the records, and whether the length is a varint and one more.
+        """
+        if version != self._version or client_id != self._client_id:
+            self._make(version, client_id)
+        return self._stem, self._tail, self._flexible
+
     def _make(self, version: int, client_id: str | None) -> None:
         """Have the codec write the request, around a marker if it has records; their length stands right before it."""
         records = None if self.part is None else self.part.records
@@ -154,6 +164,14 @@ class ReplyTemplate:
         for name, number in zip(self._names, self._numbers.unpack_from(frame, first), strict=True):
             setattr(part, name, number)
         return self.reply
+
+    def around(self, version: int) -> tuple[bytes, bytes] | None:
+        """The bytes between the correlation id and the numbers, and those behind the numbers; None if nothing is read
+        in this version.
+        """
+        if version != self._version:
+            self._make(version)
+        return (self._before, self._after) if self._size >= 0 else None
 
     def _make(self, version: int) -> None:
         """Have the codec write the reply twice. Where it has not all of the numbers side by side, nothing is read."""

@@ -416,14 +416,13 @@ class Membership:
 @contextmanager
 def _by_lot(seed: int) -> Iterator[None]:
     """What is random elsewhere comes from the seed."""
-    chance, jitter = random.Random(seed + 1), timers.jitter.__self__  # type: ignore[attr-defined]
-    state, ids = jitter.getstate(), uuid.uuid4
-    jitter.seed(seed)
+    chance, random_bytes, ids = random.Random(seed + 1), timers.random_bytes, uuid.uuid4
+    timers.random_bytes = random.Random(seed).randbytes
     uuid.uuid4 = lambda: uuid.UUID(int=chance.getrandbits(128))
     try:
         yield
     finally:
-        jitter.setstate(state)
+        timers.random_bytes = random_bytes
         uuid.uuid4 = ids
 
 

@@ -67,6 +67,11 @@ class ModelBuffer:
             batches.append(ModelOpen(partition, now, self._sealed))
         batches[-1].records.append(record)
 
+    def take_lone(self, partition: int) -> ModelOpen | None:
+        """Take out the batch of a partition if it has one record and no other batch stands before it."""
+        batches = self._open[partition]
+        return batches.pop() if len(batches) == 1 and batches[0].count == 1 else None
+
     def ready(self, opened_before: float | None, held: Collection[int] = ()) -> list[ModelOpen]:
         taken = []
         for partition, batches in enumerate(self._open):

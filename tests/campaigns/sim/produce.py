@@ -22,6 +22,7 @@ from uuid import UUID
 from headrace.errors import KafkaError
 from headrace.machines.machine import Machine, Send
 from headrace.machines.producer.batch_queue import BatchQueues
+from headrace.machines.producer.lone_batch import Lend
 from headrace.machines.producer.sender import BatchDone, Limits, ProducerFailed, Seal, Sender
 from headrace.machines.producer.sequences import MAX_EPOCH, Sequences
 from headrace.testing.simulated_clock import SimulatedClock
@@ -35,6 +36,7 @@ from headrace.wire.messages.producer.produce import (
 )
 
 from .campaign import Violation, run_campaign
+from .direct_ways import DirectWays
 from .model_batches import ModelBuffer, ModelSealed
 from .model_broker import ModelCluster
 
@@ -90,9 +92,10 @@ class Simulation:
         self.failed: KafkaError | None = None
         self.closed = False
         self._under_way = 0  # produce requests that may still arrive
-        self._connections: dict[int, Connection] = {}
+        self.connections: dict[int, Connection] = {}
         self._throttled_until: dict[int, float] = {}
         self._said: dict[Send, list[tuple[UUID, int, Any]]] = {}  # what was sent stays as it was, as bytes do
+        self._ways = DirectWays(self)
         self.leaders: Any = self._make_leaders()
         self.sender = self._build()
         self._machines: list[Machine] = [self.sender]
@@ -133,7 +136,7 @@ class Simulation:
         self.batch_queues = BatchQueues(
             {TOPIC: self.buffer}, rng.choice([0.0, 0.005]), timeout_s, _CODEC if self.seed % 4 else 0)
         sequences = Sequences(self.idempotent, 1.0, self._backoff)
-        return Sender(self.batch_queues, sequences, self.leaders, self.limits, self._backoff)
+        return Sender(self.batch_queues, sequences, self.leaders, self.limits, self._backoff, lends=True)
 
     def _backoff(self, attempt: int) -> float:
         return min(0.01 * 2**attempt, 0.2) * (0.8 + 0.4 * self.random.random())
@@ -222,7 +225,7 @@ class Simulation:
             moment = rng.uniform(0, self.span_s) * rng.random()
             if self.silence_s and rng.random() < 0.5:
                 moment += self.span_s + self.silence_s
-            self.at(moment, self.append)
+            self.clock.after(moment, self.append)
         for _ in range(rng.choice([0, 1, 3])):
             self._anytime(cluster.move_leader)
             self._anytime(self._restart_broker)
@@ -299,8 +302,15 @@ class Simulation:
             for effect in machine.poll(self.now):
                 if isinstance(effect, Seal):
                     sealed |= self._carry_out(effect)
+                elif isinstance(effect, Lend):
+                    self._ways.lend(effect)
                 else:
                     self._transmit(effect)
+        self._take_events()
+        if sealed:
+            self._step()
+
+    def _take_events(self) -> None:
         for event in self.sender.events():
             if isinstance(event, ProducerFailed):
                 self._hold(self.failed is None, "the producer failed twice")
@@ -312,8 +322,6 @@ class Simulation:
             for record in opened.records:
                 self._hold(record not in self.reports, f"record {record} was reported twice")
                 self.reports[record] = event
-        if sealed:
-            self._step()
 
     # The application
 
@@ -325,6 +333,7 @@ class Simulation:
         partition = self.random.randrange(self.partitions)
         self.partition_of[number] = partition
         self.buffer.append(partition, number, self.now)
+        self._awake |= not self._ways.send(partition)
 
     def _burst(self) -> None:
         """So many that they do not fit into one request."""
@@ -374,9 +383,28 @@ class Simulation:
             refused = KafkaError(KafkaError._TRANSPORT, "refused")
             self.at(0.005, lambda: self._machine_of(send).on_error(send, refused, self.now))
             return
-        connection = self._connections.get(node)
+        connection = self.connections.get(node)
         if connection is None or connection.cut:
-            connection = self._connections[node] = Connection()
+            connection = self.connections[node] = Connection()
+        self._ways.take_back(connection)
+        if send.context is not None and send.version < 0:
+            send.version = 13
+        self._travel(send, node, connection)
+
+    def sent_directly(self, send: Send, connection: Connection) -> None:
+        """The application has sent a batch by itself: see `direct_ways`."""
+        node = send.destination
+        self._hold(self.now >= self._throttled_until.get(node, 0.0), "sent to a broker that asked for a pause")
+        request: Any = send.request
+        self._said[send] = [(topic.topic_id, data.index, data.records) for topic in request.topic_data
+                            for data in topic.partition_data]
+        self._travel(send, node, connection)
+
+    def stands_for(self, taken: Send, send: Send) -> None:
+        """A direct request is the sender's now."""
+        self._said[taken] = self._said[send]
+
+    def _travel(self, send: Send, node: int, connection: Connection) -> None:
         connection.outstanding.append(send)
         connection.arrives_at = max(self.now + self._delay_s("requests late", 0.02, 0.3), connection.arrives_at)
         self._arrives(connection.arrives_at - self.now, node, connection, send)
@@ -396,7 +424,7 @@ class Simulation:
             self._hold(batch.attempts == 1 or batch.queue.in_flight[0] is batch, "a retry was sent into others' way")
         self._hold(len({batch.queue for batch in send.context}) == len(send.context), "two batches of a partition")
         self._hold(self.now >= self._throttled_until.get(node, 0.0), "sent to a broker that asked for a pause")
-        connection = self._connections.get(node)
+        connection = self.connections.get(node)
         flying = [s for s in connection.outstanding if s.context is not None] if connection is not None else []
         self._hold(len(flying) < self.limits.max_in_flight, "more requests in flight than allowed")
 
@@ -477,14 +505,22 @@ class Simulation:
         return answer
 
     def _deliver(self, connection: Connection, send: Send, reply: Any) -> None:
-        if not connection.cut and send in connection.outstanding:
+        if connection.cut:
+            return
+        if self._ways.delivered(send, reply):
+            connection.outstanding.remove(send)
+            self._take_events()
+            return
+        self._ways.take_back(connection)
+        send = self._ways.now(send)
+        if send in connection.outstanding:
             connection.outstanding.remove(send)
             if isinstance(reply, ProduceResponse) and reply.throttle_time_ms:
                 self._throttled_until[send.destination] = self.now + reply.throttle_time_ms / 1000.0
             self._machine_of(send).on_reply(send, reply, self.now)
 
     def _time_out(self, connection: Connection, send: Send) -> None:
-        if not connection.cut and send in connection.outstanding:
+        if not connection.cut and self._ways.now(send) in connection.outstanding:
             self.counts["requests timed out"] += 1
             self._cut(connection, KafkaError(KafkaError._TIMED_OUT, "no answer", maybe_applied=True))
 
@@ -492,6 +528,7 @@ class Simulation:
         if connection.cut:
             return
         self.counts["connections cut"] += 1
+        self._ways.take_back(connection)
         connection.cut = self._awake = True
         sends, connection.outstanding = connection.outstanding, []
         error = error or KafkaError(KafkaError._TRANSPORT, "cut", maybe_applied=True)
@@ -499,8 +536,8 @@ class Simulation:
             self._machine_of(send).on_error(send, error, self.now)
 
     def _cut_any(self) -> None:
-        if self._connections:
-            self._cut(self.random.choice(list(self._connections.values())))
+        if self.connections:
+            self._cut(self.random.choice(list(self.connections.values())))
 
     # The cluster
 
@@ -508,8 +545,8 @@ class Simulation:
         self.counts["brokers restarted"] += 1
         node = self.random.choice(self.cluster.nodes)
         self.cluster.stop(node)
-        if node in self._connections:
-            self._cut(self._connections[node])
+        if node in self.connections:
+            self._cut(self.connections[node])
         self.at(self.random.uniform(0.01, 1.0), lambda: self.cluster.start(node))
 
     def _lose_leader(self) -> None:

@@ -13,7 +13,7 @@ from headrace.machines.machine import Send
 from headrace.machines.producer import sender, sequences, split
 from headrace.machines.producer.batch_queue import BatchQueues, BatchState, PartitionQueue, ProducerBatch
 from headrace.machines.producer.error_actions import ErrorAction
-from headrace.machines.producer.lone_batch import BrokerLoad, LoneBatches
+from headrace.machines.producer.lone_batch import BrokerLoad, LoneBatches, LoneLane
 from headrace.machines.producer.sender import BatchDone, Limits, Sender
 from headrace.machines.producer.sequences import Sequences
 from headrace.wire.messages.producer.produce import PartitionProduceResponse, ProduceResponse
@@ -298,6 +298,41 @@ def _(patch: pytest.MonkeyPatch) -> None:
         return numbered
 
     patch.setattr(Sequences, "assign_alone", number_again)
+
+
+# Batches that their own threads send
+
+@broken("A batch that was sent directly takes its number from those of the partition", produce.run_schedule, 6_000)
+def _(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Sequences, "assign_sent", lambda self, batch, now: None)
+
+
+@broken("What was sent directly is taken back before the loop sends", produce.run_schedule, 20_000, "than allowed")
+def _(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(LoneBatches, "take_back", lambda self: None)
+
+
+@broken("A pause that the broker asked for holds for direct requests as well", produce.run_schedule, 20_000,
+        "asked for a pause")
+def _(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Sender, "_end_lending", lambda self: None)
+
+
+@broken("Before a batch is queued, its partition's are no longer sent directly", produce.run_schedule, 20_000)
+def _(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(PartitionQueue, "end_direct", lambda self: None)
+
+
+@broken("What is in flight directly is in flight for the sender when it is taken back", produce.run_schedule, 6_000)
+def _(patch: pytest.MonkeyPatch) -> None:
+    take_over = LoneBatches.take_over
+
+    def forgetful(self: LoneBatches, lane: LoneLane, *args: Any) -> Send:
+        send = take_over(self, lane, *args)
+        lane.queue.in_flight.clear()
+        return send
+
+    patch.setattr(LoneBatches, "take_over", forgetful)
 
 
 # Parts of batches

@@ -240,6 +240,8 @@ _RARE = {
     "No record is sent while a new epoch is awaited": 500,
     "Offsets that a late request could take back doom the transaction": 1500,
     "Records that come too late do not keep an abort waiting": 1500,
+    "What was sent directly is taken back before the loop sends": 6000,
+    "A pause that the broker asked for holds for direct requests as well": 6000,
     "A batch that is refused for its partition's sake is not reported as stored": 1500,
 }
 """Rules of the machines that take more than some hundred schedules."""

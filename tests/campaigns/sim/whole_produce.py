@@ -196,10 +196,20 @@ class WholeProduce(Simulation):
         self._written[send] = self.cluster.written(send, "p", highest)
         super()._transmit(send)
 
+    def sent_directly(self, send: Send, connection: Connection) -> None:
+        self._written[send] = self.cluster.written(send, "p", _IDS if self.cluster.by_id else _NAMES)
+        super().sent_directly(send, connection)
+
+    def stands_for(self, taken: Send, send: Send) -> None:
+        super().stands_for(taken, send)
+        self._written[taken], taken.version = self._written[send], send.version
+
     def _deliver(self, connection: Connection, send: Send, reply: Any) -> None:
-        if send.template is not None and not connection.cut:
-            reply = handed_over(send, reply)
-            self.counts["usual replies to batches sent alone"] += reply is send.template.reply.reply
+        if (taken := self._ways.now(send)).template is not None and not connection.cut:
+            if taken is not send:
+                taken.template.request.part.records = b""  # the request is written once more
+            reply = handed_over(taken, reply)
+            self.counts["usual replies to batches sent alone"] += reply is taken.template.reply.reply
         super()._deliver(connection, send, reply)
 
     # What a broker answers, and what goes wrong with it

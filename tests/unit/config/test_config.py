@@ -8,14 +8,13 @@ import pytest
 from headrace.config import (
     ADMIN,
     CONSUMER,
-    NOT_SUPPORTED,
     PRODUCER,
     PROPERTIES,
-    WITHOUT_EFFECT,
     Config,
     Property,
     convert,
 )
+from headrace.config.rows_elsewhere import NOT_SUPPORTED, WITHOUT_EFFECT
 from headrace.errors import ConfigError, KafkaError, KafkaException
 
 SERVERS = {"bootstrap.servers": "localhost:9092"}

@@ -11,7 +11,8 @@ import pytest
 
 from headrace import Consumer, Producer
 from headrace.admin import AdminClient
-from headrace.config import ADMIN, CONSUMER, NOT_SUPPORTED, PRODUCER, PROPERTIES, SHARE, WITHOUT_EFFECT, Config
+from headrace.config import ADMIN, CONSUMER, PRODUCER, PROPERTIES, SHARE, Config
+from headrace.config.rows_elsewhere import NOT_SUPPORTED, WITHOUT_EFFECT
 from headrace.errors import ConfigError
 
 from .others import KAFKA, Other, ask_java, ask_librdkafka, bundled_librdkafka, kept

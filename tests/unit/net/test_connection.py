@@ -13,6 +13,7 @@ from headrace.machines.cluster.in_flight import ClientRequest
 from headrace.machines.machine import Send
 from headrace.net.connection import Connection
 from headrace.net.settings import ConnectionSettings, ConnectionState
+from headrace.net.stream import FrameWriter
 from headrace.testing.simulated_clock import SimulatedLoop
 from headrace.types.records import NodeAddress
 from headrace.wire.frame import RequestFrame
@@ -248,6 +249,145 @@ def test_a_request_without_reply_that_the_kernel_has_no_room_for_is_not_done_yet
         assert bench.connection.load == 1
         bench.connection.resume_writing()
         assert bench.owner.told == [("reply", "a", None)]
+
+    simulated(run)
+
+
+# Lending
+
+
+class Borrower:
+    """Writes nothing by itself; notes when it might."""
+
+    request_name = "Heartbeat"
+
+    def __init__(self, bench: Bench) -> None:
+        self.bench = bench
+        self.told: list[Any] = []
+        self.calls: list[ClientRequest] = []
+        self.rest: bytes | None = None
+
+    @property
+    def in_flight(self) -> int:
+        return len(self.calls)
+
+    def start(self, file: int, correlation_id: int, until: float) -> None:
+        self.told.append(("start", file, correlation_id, until - self.bench.loop.time()))
+        self.next_id = correlation_id
+
+    def stop(self) -> tuple[int, list[tuple[ClientRequest, int]], bytes | None]:
+        self.told.append("stop")
+        calls, self.calls = self.calls, []
+        return self.next_id, [(call, 30) for call in calls], self.rest
+
+    def take(self, data: memoryview, count: int) -> list[tuple[int, float]]:
+        self.told.append("take")
+        return []
+
+    def end(self) -> None:
+        self.told.append("end")
+
+    def wrote(self, bench: Bench, name: str) -> None:
+        """As if a request had been written."""
+        call = bench.call(name, request=HeartbeatRequest(group_id="g", generation_id=1, member_id=name))
+        call.send.version, call.correlation_id = 4, self.next_id
+        self.next_id += 1
+        self.calls.append(call)
+
+
+@pytest.fixture
+def plain_socket(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is in memory has no descriptor."""
+    monkeypatch.setattr(FrameWriter, "file", 99)
+
+
+def test_what_is_in_memory_or_encrypted_cannot_be_lent() -> None:
+    async def run() -> None:
+        bench = await Bench().opened()
+        assert not bench.connection.lend(Borrower(bench))
+
+    simulated(run)
+
+
+@pytest.mark.usefixtures("plain_socket")
+def test_a_connection_is_lent_while_no_request_is_under_way() -> None:
+    async def run() -> None:
+        bench = await Bench().opened()
+        borrower = Borrower(bench)
+        assert bench.connection.lend(borrower)
+        ((_, file, first, lent_s),) = borrower.told
+        assert (file, 0 < lent_s <= 30) == (99, True)
+        bench.submit("a")
+        assert borrower.told[1:] == ["stop"]
+        await asyncio.sleep(0.001)
+        assert bench.owner.all("reply") == [("a", 27)]
+        assert borrower.told[2][:3] == ("start", 99, first + 1)
+
+    simulated(run)
+
+
+@pytest.mark.usefixtures("plain_socket")
+def test_what_a_borrower_wrote_is_in_flight_before_what_is_submitted() -> None:
+    async def run() -> None:
+        bench = await Bench().opened()
+        bench.broker.on(HeartbeatRequest, SILENCE)
+        borrower = Borrower(bench)
+        bench.connection.lend(borrower)
+        borrower.wrote(bench, "theirs")
+        assert bench.connection.queued == (0, 1)
+        bench.submit("ours")
+        assert [call.send.context for call in bench.connection.pipeline.in_flight] == ["theirs", "ours"]
+        ids = [call.correlation_id for call in bench.connection.pipeline.in_flight]
+        assert ids == [ids[0], ids[0] + 1]
+
+    simulated(run)
+
+
+@pytest.mark.usefixtures("plain_socket")
+def test_what_the_kernel_did_not_take_is_written_before_what_is_submitted() -> None:
+    async def run() -> None:
+        bench = await Bench().opened()
+        written: list[bytes] = []
+        bench.broker.transports[-1].write = lambda data: written.append(bytes(data))  # type: ignore[method-assign]
+        borrower = Borrower(bench)
+        bench.connection.lend(borrower)
+        borrower.rest = b"the rest"
+        bench.submit("a")
+        assert written[0] == b"the rest"
+        assert len(written) > 1
+
+    simulated(run)
+
+
+@pytest.mark.usefixtures("plain_socket")
+@pytest.mark.parametrize("ends", ["closed", "lost"])
+def test_a_connection_that_ends_fails_what_a_borrower_wrote_and_is_lent_no_more(ends: str) -> None:
+    async def run() -> None:
+        bench = await Bench().opened()
+        borrower = Borrower(bench)
+        bench.connection.lend(borrower)
+        borrower.wrote(bench, "theirs")
+        if ends == "closed":
+            bench.connection.close(KafkaException(KafkaError(KafkaError._TRANSPORT)))
+        else:
+            bench.broker.transports[-1].abort()
+        await asyncio.sleep(0.001)
+        assert borrower.told[1:] == ["stop", "end"]
+        assert [name for name, _ in bench.owner.all("error")] == ["theirs"]
+
+    simulated(run)
+
+
+@pytest.mark.usefixtures("plain_socket")
+def test_a_reply_to_a_borrower_that_does_not_come_costs_the_connection() -> None:
+    async def run() -> None:
+        bench = await Bench().opened()
+        borrower = Borrower(bench)
+        bench.connection.lend(borrower)
+        borrower.wrote(bench, "theirs")
+        await asyncio.sleep(31)
+        ((name, error),) = bench.owner.all("error")
+        assert (name, error.code()) == ("theirs", KafkaError._TIMED_OUT)
 
     simulated(run)
 

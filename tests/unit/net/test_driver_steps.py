@@ -6,6 +6,8 @@ import time
 from collections.abc import Awaitable, Callable
 from typing import Any
 
+import pytest
+
 from headrace.client.core import ClientCore
 from headrace.config import ADMIN, Config
 from headrace.errors import KafkaError
@@ -253,5 +255,28 @@ def test_a_wake_for_all_is_not_lost_behind_a_wake_for_one_that_is_on_its_way() -
         await asyncio.sleep(0.01)
         assert one.polls
         assert other.polls == 1
+
+    run(check)
+
+
+def test_a_wake_that_ctrl_c_interrupts_wakes_all_the_same() -> None:
+    async def check(core: ClientCore, told: list[Event], one: Counting, two: Counting) -> None:
+        ring, rung = core.driver._ring, []
+
+        def interrupted(step: Callable[[], object]) -> None:
+            rung.append(step)
+            if len(rung) == 1:
+                raise KeyboardInterrupt
+            ring(step)
+
+        core.driver._ring = interrupted
+        wake = core.driver.waker(one)
+        with pytest.raises(KeyboardInterrupt):
+            wake()
+        await settle()
+        assert one.polls == 1
+        wake()
+        await settle()
+        assert one.polls == 2
 
     run(check)

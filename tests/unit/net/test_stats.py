@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from headrace.errors import KafkaError
 from headrace.machines.cluster.in_flight import ClientRequest
 from headrace.machines.machine import Send
-from headrace.net.stats import BrokerStats, ClientStats, Window
+from headrace.net.stats import BrokerStats, ClientStats, Window, request_name
 from headrace.types.records import NodeAddress, ThrottleEvent
 from headrace.wire.messages.cluster.session import ApiVersionsRequest
 from headrace.wire.messages.groups.classic_groups import HeartbeatRequest, HeartbeatResponse
@@ -76,10 +76,10 @@ def test_a_broker_is_named_by_its_address_and_its_id_once_that_is_known() -> Non
 
 def test_what_is_written_is_counted_with_its_bytes_and_by_its_name() -> None:
     broker = counts()
-    broker.on_sent(HEARTBEAT, [b"12345", memoryview(b"678")])
-    broker.on_sent(HEARTBEAT, [b"1"])
-    broker.on_sent(ApiVersionsRequest(), [b"12"])
-    broker.on_sent(b"a bare token", [b"0000", b"token"])
+    broker.on_sent(HEARTBEAT, 8)
+    broker.on_sent(HEARTBEAT, 1)
+    broker.on_sent(ApiVersionsRequest(), 2)
+    broker.on_sent(b"a bare token", 9)
     assert (broker.tx, broker.tx_bytes) == (4, 8 + 1 + 2 + 9)
     assert broker.requests == {"Heartbeat": 2, "ApiVersion": 1, "SaslAuthenticate": 1}
 
@@ -89,6 +89,15 @@ def test_what_comes_is_counted_with_the_four_bytes_of_its_length() -> None:
     broker.on_received(b"123")
     broker.answered(call(), HeartbeatResponse(), memoryview(b"12345"), 0.0)
     assert (broker.rx, broker.rx_bytes) == (2, 4 + 3 + 4 + 5)
+
+
+def test_exchanges_are_counted_as_requests_and_replies() -> None:
+    broker = counts()
+    broker.on_exchanges(request_name(HEARTBEAT), [(30, 1.75), (31, 1.5)], 40, 2.0)
+    assert (broker.tx, broker.tx_bytes, broker.rx, broker.rx_bytes) == (2, 61, 2, 40)
+    assert broker.requests == {"Heartbeat": 2}
+    assert (broker.round_trip_us.metrics()["min"], broker.round_trip_us.metrics()["max"]) == (250_000, 500_000)
+    assert broker.throttle_ms.metrics()["cnt"] == 2
 
 
 def test_a_round_trip_is_from_the_request_to_its_reply_in_microseconds() -> None:

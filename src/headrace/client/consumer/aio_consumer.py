@@ -7,17 +7,18 @@ Read next: `client.consumer.consumer_engine`, then `machines.consumer.fetcher` f
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from headrace.client.application_callbacks import ApplicationCallbacks
 from headrace.client.cluster_metadata import ClusterMetadata
 from headrace.client.consumer.consumer_engine import ConsumerEngine
 from headrace.client.consumer.rebalance import RebalanceCallback
-from headrace.client.statistics import Metrics
 from headrace.client.waits import LoopWaits
-from headrace.machines.producer.transactions import ConsumerGroupMetadata
 from headrace.records import Message
-from headrace.types.records import TopicPartition
+from headrace.types.records import ConsumerGroupMetadata, TopicPartition
+
+if TYPE_CHECKING:
+    from headrace.types.metrics import Metrics
 
 __all__ = ["AIOConsumer"]
 

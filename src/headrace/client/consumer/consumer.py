@@ -10,18 +10,19 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator, Mapping
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from headrace.client.application_callbacks import ApplicationCallbacks
 from headrace.client.cluster_metadata import ClusterMetadata
 from headrace.client.consumer.consumer_engine import ConsumerEngine
 from headrace.client.consumer.rebalance import RebalanceCallback
-from headrace.client.statistics import Metrics
 from headrace.client.waits import ThreadWaits
-from headrace.machines.producer.transactions import ConsumerGroupMetadata
 from headrace.net.thread import loop_thread
 from headrace.records import Message
-from headrace.types.records import TopicPartition
+from headrace.types.records import ConsumerGroupMetadata, TopicPartition
+
+if TYPE_CHECKING:
+    from headrace.types.metrics import Metrics
 
 __all__ = ["Consumer"]
 
@@ -260,7 +261,7 @@ class Consumer:
     # The group and the cluster
 
     def metrics(self) -> Metrics:
-        """What `stats_cb` gets, as a dictionary: librdkafka's names, documented in `client.statistics`."""
+        """What `stats_cb` gets, as a dictionary: librdkafka's names, documented in `types.metrics`."""
         return self._waits.call(self._engine.metrics())
 
     def memberid(self) -> str | None:

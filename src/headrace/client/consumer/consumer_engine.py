@@ -14,7 +14,7 @@ import asyncio
 import operator
 import weakref
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from headrace.arguments import instance_of, list_of
 from headrace.client.application_callbacks import ApplicationCallbacks, when_let_go
@@ -22,7 +22,6 @@ from headrace.client.cluster_metadata import ClusterMetadata
 from headrace.client.consumer.consumer_machines import ConsumerMachines
 from headrace.client.consumer.consumer_offsets import ConsumerOffsets, Partitions
 from headrace.client.consumer.rebalance import RebalanceCallback, Rebalances
-from headrace.client.statistics import Metrics
 from headrace.client.waits import Steps, Wait, seconds
 from headrace.config import CONSUMER, Config
 from headrace.errors import KafkaError, KafkaException
@@ -33,6 +32,9 @@ from headrace.net.settings import Connector
 from headrace.net.timers import Clock, monotonic
 from headrace.records import Message
 from headrace.types.records import TopicPartition
+
+if TYPE_CHECKING:
+    from headrace.types.metrics import Metrics
 
 __all__ = ["ConsumerEngine"]
 

@@ -18,9 +18,8 @@ from headrace.client.consumer.consumer_machines import ConsumerMachines
 from headrace.client.waits import seconds
 from headrace.errors import KafkaError, KafkaException
 from headrace.machines.consumer.subscription import EARLIEST, LATEST
-from headrace.machines.producer.transactions import ConsumerGroupMetadata
 from headrace.records import Message
-from headrace.types.records import OFFSET_END, OFFSET_INVALID, TopicPartition
+from headrace.types.records import OFFSET_END, OFFSET_INVALID, ConsumerGroupMetadata, TopicPartition
 
 __all__ = ["ConsumerOffsets", "Partitions"]
 

@@ -10,23 +10,23 @@ import functools
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from concurrent.futures import Executor
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from headrace.buffers import AIOProduceFastPath
 from headrace.client.coroutine_callbacks import started, with_started
-from headrace.client.producer.column_feed import ColumnMapping, ColumnRole, RowsResult
-from headrace.client.producer.interception import Callback, Deliver, resolve
-from headrace.client.producer.interceptors import InterceptorChain
+from headrace.client.producer.interception import Callback, Deliver, chain_of, resolve
 from headrace.client.producer.producer_calls import ProducerCalls
 from headrace.client.producer.producer_engine import ProducerEngine
 from headrace.client.producer.topics import producer_closed
-from headrace.client.statistics import Metrics
 from headrace.client.waits import LoopWaits, Wait, deadline
 from headrace.config import PRODUCER, Config
 from headrace.errors import KafkaError, KafkaException
-from headrace.machines.producer.transactions import ConsumerGroupMetadata
 from headrace.records import Message
-from headrace.types.records import Headers, ProducerRecord, RecordMetadata, TopicPartition
+from headrace.types.records import ConsumerGroupMetadata, Headers, ProducerRecord, RecordMetadata, TopicPartition
+
+if TYPE_CHECKING:
+    from headrace.client.producer.column_feed import ColumnRole
+    from headrace.types.metrics import Metrics
 
 __all__ = ["AIOProducer", "AIOTransaction"]
 
@@ -56,7 +56,7 @@ class AIOProducer:
         buffer_timeout: float = 1.0,
     ) -> None:
         self._config = Config(PRODUCER, with_started(producer_conf), servers_needed=False)
-        self._chain = InterceptorChain.of(self._config)
+        self._chain = chain_of(self._config)
         self._calls_if_started: ProducerCalls[LoopWaits] | None = None
         self._waits = LoopWaits()
         self._run = self._waits.run
@@ -191,6 +191,8 @@ class AIOProducer:
         partition: ColumnRole = ...,
     ) -> asyncio.Future[int]:
         """As `produce_arrow`, for the rows of many tables, or of a stream of record batches, one after the other."""
+        from headrace.client.producer.column_feed import ColumnMapping, RowsResult
+
         stored: asyncio.Future[int] = asyncio.get_running_loop().create_future()
         roles = ColumnMapping(value, key, headers, timestamp, partition)
         report = RowsResult(topic, functools.partial(resolve, stored))
@@ -245,7 +247,7 @@ class AIOProducer:
         self._engine.config.set_sasl_credentials(username, password)
 
     async def metrics(self) -> Metrics:
-        """What `stats_cb` gets, as a dictionary: librdkafka's names, documented in `client.statistics`."""
+        """What `stats_cb` gets, as a dictionary: librdkafka's names, documented in `types.metrics`."""
         return self._engine.statistics.metrics()
 
     async def init_transactions(self, timeout: float = -1) -> None:

@@ -7,26 +7,29 @@ future that its sender waits for. It must not wait. Read next: `client.producer.
 from __future__ import annotations
 
 import logging
-import re
+import string
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from headrace.buffers import BufferPool
-from headrace.client.producer.interceptors import InterceptorChain
 from headrace.client.producer.producer_engine import ProducerEngine
 from headrace.client.producer.reports import IoThreadCallback
+from headrace.config import Config
 from headrace.errors import BufferFullError, KafkaError, KafkaException
 from headrace.records import Message
 from headrace.records.message import encode_headers, encode_text
 from headrace.types.records import PARTITION_UA, ProducerRecord, RecordMetadata
 
+if TYPE_CHECKING:
+    from headrace.client.producer.interceptors import InterceptorChain
+
 __all__ = [
     "Arguments", "Callback", "Deliver", "FutureReport", "InterceptedSend", "LoopFutureReport", "MetadataReport",
     "TopicWatch",
-    "arguments_of", "batch_arguments", "check_record", "check_topic", "metadata_of", "refused_message", "resolve",
-    "still_full", "unknown_topic",
+    "arguments_of", "batch_arguments", "chain_of", "check_record", "check_topic", "metadata_of", "refused_message",
+    "resolve", "still_full", "unknown_topic",
 ]
 
 Callback = Callable[[RecordMetadata, KafkaError | None], Any]
@@ -39,8 +42,18 @@ Arguments = tuple[str, Any, Any, int, int, Any]
 _FUTURE_BYTES = 1_400
 """What a future with its report takes beyond what a callback is counted with."""
 _INT32 = 1 << 31
-_TOPIC = re.compile(r"[a-zA-Z0-9._-]{1,249}")
+_LONGEST_TOPIC = 249
+_OF_TOPICS = frozenset(f"{string.ascii_letters}{string.digits}._-")
 _log = logging.getLogger("headrace")
+
+
+def chain_of(config: Config) -> InterceptorChain | None:
+    """`InterceptorChain.of`, which is loaded only if there is an interceptor."""
+    if not config["interceptor.classes"]:
+        return None
+    from headrace.client.producer.interceptors import InterceptorChain
+
+    return InterceptorChain.of(config)
 
 
 def check_topic(topic: Any) -> None:
@@ -49,7 +62,8 @@ def check_topic(topic: Any) -> None:
     Raises:
         KafkaException: `_INVALID_ARG`.
     """
-    if not isinstance(topic, str) or not _TOPIC.fullmatch(topic) or topic in (".", ".."):
+    if (not isinstance(topic, str) or not 0 < len(topic) <= _LONGEST_TOPIC or not _OF_TOPICS.issuperset(topic)
+            or topic in (".", "..")):
         shown = repr(topic) if len(repr(topic)) <= 60 else f"{repr(topic)[:57]}... ({len(topic)} characters)"
         raise KafkaException(KafkaError(
             KafkaError._INVALID_ARG, f"invalid topic {shown}: a name has 1 to 249 of the characters a-z, A-Z, 0-9, "

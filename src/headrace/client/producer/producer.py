@@ -10,24 +10,24 @@ import contextlib
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from headrace.buffers import ProduceFastPath
 from headrace.client.cluster_metadata import ClusterMetadata
-from headrace.client.producer.column_feed import ColumnMapping, ColumnRole, RowsResult, StoredRows
-from headrace.client.producer.interception import Callback
-from headrace.client.producer.interceptors import InterceptorChain
+from headrace.client.producer.interception import Callback, chain_of
 from headrace.client.producer.producer_calls import Backpressure, ProducerCalls
 from headrace.client.producer.producer_engine import ProducerEngine
 from headrace.client.producer.topics import producer_closed
-from headrace.client.statistics import Metrics
 from headrace.client.waits import ThreadWaits, deadline
 from headrace.config import PRODUCER, Config
 from headrace.errors import BufferFullError, KafkaError
-from headrace.machines.producer.transactions import ConsumerGroupMetadata
 from headrace.net.thread import loop_thread
 from headrace.records import Message
-from headrace.types.records import Headers, ProducerRecord, RecordMetadata, TopicPartition
+from headrace.types.records import ConsumerGroupMetadata, Headers, ProducerRecord, RecordMetadata, TopicPartition
+
+if TYPE_CHECKING:
+    from headrace.client.producer.column_feed import ColumnRole
+    from headrace.types.metrics import Metrics
 
 __all__ = ["Producer", "Transaction", "calls_of"]
 
@@ -63,7 +63,7 @@ class Producer:
         self._closing = threading.RLock()  # a signal's handler may close it as well
         self._waits = waits = ThreadWaits(loop_thread())
         self._run = waits.run
-        chain = InterceptorChain.of(checked)
+        chain = chain_of(checked)
         try:
             self._engine = engine = waits.do(ProducerEngine, checked, waits.notify)
         except BaseException:
@@ -232,6 +232,8 @@ class Producer:
         partition: ColumnRole = ...,
     ) -> Future[int]:
         """As `produce_arrow`, for the rows of many tables, or of a stream of record batches, one after the other."""
+        from headrace.client.producer.column_feed import ColumnMapping, RowsResult, StoredRows
+
         stored = StoredRows(topic)
         roles = ColumnMapping(value, key, headers, timestamp, partition)
         self._run(self._usable.produce_batches(topic, tables, roles, RowsResult(topic, stored.resolve)))
@@ -330,7 +332,7 @@ class Producer:
         self._usable.engine.config.set_sasl_credentials(username, password)
 
     def metrics(self) -> Metrics:
-        """What `stats_cb` gets, as a dictionary: librdkafka's names, documented in `client.statistics`."""
+        """What `stats_cb` gets, as a dictionary: librdkafka's names, documented in `types.metrics`."""
         return self._waits.do(self._usable.engine.statistics.metrics)
 
     def init_transactions(self, timeout: float = -1) -> None:

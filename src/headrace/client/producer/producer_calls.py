@@ -11,11 +11,10 @@ import math
 import time
 from collections.abc import Callable, Coroutine, Iterable, Iterator
 from concurrent.futures import Future
-from typing import Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from headrace.buffers import BufferPool
 from headrace.client.cluster_metadata import ClusterMetadata
-from headrace.client.producer.column_feed import ColumnFeed, ColumnMapping, RowRange, RowReport, RowsResult, records_of
 from headrace.client.producer.interception import (
     Arguments,
     Callback,
@@ -32,14 +31,17 @@ from headrace.client.producer.interception import (
     still_full,
     unknown_topic,
 )
-from headrace.client.producer.interceptors import InterceptorChain
 from headrace.client.producer.producer_engine import ProducerEngine
-from headrace.client.producer.transaction_calls import TransactionCalls, not_configured
 from headrace.client.waits import TURN, LoopWaits, Steps, ThreadWaits, Wait, deadline, seconds
 from headrace.errors import BufferFullError, ClientClosedError, KafkaError, KafkaException
-from headrace.machines.producer.transactions import ConsumerGroupMetadata, Operation
 from headrace.slotted import replace
-from headrace.types.records import ProducerRecord, RecordMetadata, TopicPartition
+from headrace.types.records import ConsumerGroupMetadata, ProducerRecord, RecordMetadata, TopicPartition
+
+if TYPE_CHECKING:
+    from headrace.client.producer.column_feed import ColumnFeed, ColumnMapping, RowRange, RowsResult
+    from headrace.client.producer.interceptors import InterceptorChain
+    from headrace.client.producer.transaction_calls import TransactionCalls
+    from headrace.machines.producer.transactions import Operation
 
 __all__ = ["Backpressure", "ProducerCalls"]
 
@@ -341,6 +343,8 @@ class ProducerCalls(Generic[W]):
         """Append the rows of tables, one after the other; the report counts what becomes of them."""
         if not self.waits.may_wait():
             raise RuntimeError("columns wait for room: do not send them from callbacks that must not wait")
+        from headrace.client.producer.column_feed import ColumnFeed, RowRange
+
         engine, feed = self.engine, ColumnFeed(topic, roles, report)
         by_rows = self.intercepted.chain is not None or engine.accumulators.by_function
         engine.deliveries.has_at_once |= by_rows
@@ -352,6 +356,8 @@ class ProducerCalls(Generic[W]):
                 yield TURN
 
     def _records_of(self, feed: ColumnFeed, arrays: dict[str, Any]) -> Steps[None]:
+        from headrace.client.producer.column_feed import RowReport, records_of
+
         for record in records_of(feed.topic, arrays):
             accepted = self.intercepted.accept(record)
             arguments = arguments_of(accepted)
@@ -432,8 +438,8 @@ class ProducerCalls(Generic[W]):
 
     def init_transactions(self, timeout: float) -> Steps[None]:
         """Take over the transactional id."""
-        calls = self._transactions("init_transactions")
-        yield from self._await(calls, Operation.INIT, calls.run(Operation.INIT, seconds(timeout)))
+        calls, operation = self._operation("init_transactions")
+        yield from self._await(calls, operation, calls.run(operation, seconds(timeout)))
 
     def begin_transaction(self) -> Steps[None]:
         """Open a transaction."""
@@ -443,23 +449,23 @@ class ProducerCalls(Generic[W]):
         self, positions: list[TopicPartition], group_metadata: ConsumerGroupMetadata, timeout: float
     ) -> Steps[None]:
         """Commit a consumer's offsets with the transaction."""
-        calls = self._transactions("send_offsets_to_transaction")
-        yield from self._await(calls, Operation.OFFSETS, calls.add_offsets(positions, group_metadata, seconds(timeout)))
+        calls, operation = self._operation("send_offsets_to_transaction")
+        yield from self._await(calls, operation, calls.add_offsets(positions, group_metadata, seconds(timeout)))
 
     def commit_transaction(self, timeout: float) -> Steps[None]:
         """Take no more records, deliver those that wait, then commit."""
-        calls, until = self._transactions("commit_transaction"), deadline(timeout)
+        (calls, operation), until = self._operation("commit_transaction"), deadline(timeout)
         calls.stop_taking()
         if (yield from self.flush(until)):
             raise KafkaException(calls.late("commit_transaction"))
         left_s = max(until - time.monotonic(), 0.0)
-        yield from self._await(calls, Operation.COMMIT, calls.run(Operation.COMMIT, left_s))
+        yield from self._await(calls, operation, calls.run(operation, left_s))
 
     def abort_transaction(self, timeout: float) -> Steps[None]:
         """Give up what was produced in the transaction."""
-        calls = self._transactions("abort_transaction")
+        calls, operation = self._operation("abort_transaction")
         try:
-            yield from self._await(calls, Operation.ABORT, calls.run(Operation.ABORT, seconds(timeout)))
+            yield from self._await(calls, operation, calls.run(operation, seconds(timeout)))
         finally:
             self._serve()
 
@@ -470,8 +476,16 @@ class ProducerCalls(Generic[W]):
 
     def _transactions(self, call: str) -> TransactionCalls:
         if self.engine.transactions is None:
+            from headrace.client.producer.transaction_calls import not_configured
+
             raise KafkaException(not_configured(call))
         return self.engine.transactions
+
+    def _operation(self, call: str) -> tuple[TransactionCalls, Operation]:
+        calls = self._transactions(call)
+        from headrace.machines.producer.transactions import Operation  # a producer without transactions is spared it
+
+        return calls, Operation(call)
 
     def _await(self, calls: TransactionCalls, operation: Operation, work: Coroutine[Any, Any, None]) -> Steps[None]:
         try:

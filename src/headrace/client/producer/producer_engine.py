@@ -16,14 +16,13 @@ import os
 import time
 import weakref
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from headrace.buffers import BufferPool
+from headrace.buffers import BufferPool, implementation
 from headrace.client.core import ClientCore
 from headrace.client.producer.partitioning import balance_of
 from headrace.client.producer.reports import DeliveryReportQueue
 from headrace.client.producer.topics import FailedRecord, TopicAccumulators, never, producer_closed
-from headrace.client.producer.transaction_calls import TransactionCalls
 from headrace.client.statistics import ProducerStatistics
 from headrace.config import Config
 from headrace.errors import BufferFullError, ClientClosedError, FatalError, KafkaError
@@ -31,12 +30,16 @@ from headrace.machines.backoff import RetryPolicy
 from headrace.machines.cluster.metadata import MetadataChanged, MetadataFailed
 from headrace.machines.machine import Effect, Event
 from headrace.machines.producer.batch_queue import BatchQueues, ProducerBatch, SealedBatch
+from headrace.machines.producer.lone_batch import Lend
 from headrace.machines.producer.sender import BatchDone, Limits, ProducerFailed, Seal, Sender
 from headrace.machines.producer.sequences import Sequences
-from headrace.machines.producer.transactional_sequences import TransactionalSequences
-from headrace.machines.producer.transactions import TransactionFailed
+from headrace.net.thread import waking
 from headrace.net.timers import jitter
 from headrace.records import CODEC_NAMES, compress
+
+if TYPE_CHECKING:
+    from headrace.client.producer.direct_sends import DirectSends
+    from headrace.client.producer.transaction_calls import TransactionCalls
 
 __all__ = ["ProducerEngine"]
 
@@ -84,13 +87,13 @@ class ProducerEngine:
             self.accumulators.all, config.seconds("linger.ms"), config.seconds("message.timeout.ms") or math.inf,
             codec, level)
         self._batch_queues.flushing = self._flushes
-        self.transactions = (
-            TransactionCalls(config, self.client, self.accumulators) if config["transactional.id"] else None)
+        self.transactions = self._make_transactions() if config["transactional.id"] else None
         self.statistics = ProducerStatistics(
             config, self.client.metadata, self._driver, self.deliveries.add_notice, self.deliveries.waiting,
             buffer_pool=self.buffer_pool, batch_queues=self._batch_queues)
         self._driver.listeners[BatchDone] = (self.deliveries.add, self.statistics.on_batch)
         self._sender = self._make_sender()
+        self._direct_sends: DirectSends | None = None
         self.wake = self._driver.stirrer(self._sender) if same_thread else self._driver.waker(self._sender)
         balance = balance_of(config, self.accumulators.all, self._batch_queues, self.client.metadata)
         for machine in (self._sender, *balance):
@@ -98,6 +101,11 @@ class ProducerEngine:
         if self.transactions is not None:
             self.transactions.start(self._sender, self.purge)
         _ENGINES.add(self)
+
+    def _make_transactions(self) -> TransactionCalls:
+        from headrace.client.producer.transaction_calls import TransactionCalls  # few producers need it
+
+        return TransactionCalls(self.config, self.client, self.accumulators)
 
     def _make_sender(self) -> Sender:
         config = self.config
@@ -109,11 +117,12 @@ class ProducerEngine:
         limits = Limits(
             config["acks"], config["max.in.flight.requests.per.connection"], config["message.max.bytes"],
             config.seconds("request.timeout.ms"), config["retries"], config.seconds("message.timeout.ms") or math.inf)
-        machine = self.transactions.machine if self.transactions is not None else None
-        sequences = Sequences(config["enable.idempotence"], limits.request_timeout_s, backoff)
-        return Sender(
-            self._batch_queues, TransactionalSequences(machine) if machine is not None else sequences,
-            self.client.metadata, limits, backoff, machine)
+        if self.transactions is None:
+            sequences = Sequences(config["enable.idempotence"], limits.request_timeout_s, backoff)
+            return Sender(self._batch_queues, sequences, self.client.metadata, limits, backoff,
+                          lends=implementation == "native")
+        return Sender(self._batch_queues, self.transactions.sequences(), self.client.metadata, limits, backoff,
+                      self.transactions.machine)
 
     def __len__(self) -> int:
         return self.buffer_pool.messages + len(self.deliveries)
@@ -158,11 +167,22 @@ class ProducerEngine:
     # On the loop
 
     def _on_effect(self, effect: Effect) -> None:
+        if isinstance(effect, Lend):
+            self._lend(effect)
+            return
         assert isinstance(effect, Seal)
         assert self._sealers is not None
         batch = effect.batch
         sealing = self._sealers.submit(batch.open.seal, effect.codec, effect.level)
         sealing.add_done_callback(lambda done: self._in_loop(self._on_sealed, batch, done))
+
+    def _lend(self, effect: Lend) -> None:
+        if self._direct_sends is None:
+            from headrace.client.producer.direct_sends import DirectSends
+
+            self._direct_sends = DirectSends(
+                self._sender, self._driver, self.accumulators.all, self.config["client.id"], waking(self._loop))
+        self._direct_sends.lend(effect)
 
     def _in_loop(self, action: Callable[..., None], *arguments: Any) -> None:
         with contextlib.suppress(RuntimeError):  # the loop is closed; so is the producer
@@ -190,10 +210,10 @@ class ProducerEngine:
             self._fail(self.accumulators.drop(event.error))
             self.client.on_error(event.error)
         elif self.transactions is not None:
-            self.transactions.on_event(event)
-            if isinstance(event, TransactionFailed):
-                self._fail(self.accumulators.drop(event.error))
-                self._sender.fail_on(event.error if event.error.fatal() else None)
+            failed = self.transactions.on_event(event)
+            if failed is not None:
+                self._fail(self.accumulators.drop(failed))
+                self._sender.fail_on(failed if failed.fatal() else None)
                 self._driver.wake()
 
     def _open_topics(self) -> None:

@@ -17,7 +17,7 @@ from collections.abc import Callable
 from typing import Any
 
 from headrace.buffers import CALLBACK_BYTES, BufferPool, RecordAccumulator
-from headrace.buffers.record_accumulator import no_partition
+from headrace.buffers.refusals import no_partition
 from headrace.client.producer.partitioning import choice_of
 from headrace.config import Config
 from headrace.errors import BufferFullError, ClientClosedError, KafkaError, KafkaException

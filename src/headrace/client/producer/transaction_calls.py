@@ -21,9 +21,9 @@ from headrace.errors import FatalError, KafkaError, KafkaException
 from headrace.machines.backoff import RetryPolicy
 from headrace.machines.cluster.coordinator import GROUP, TRANSACTION, CoordinatorFinder
 from headrace.machines.machine import Event, because
+from headrace.machines.producer.transactional_sequences import TransactionalSequences
 from headrace.machines.producer.transactions import (
     TXN_TRANSITIONS,
-    ConsumerGroupMetadata,
     Operation,
     OperationDone,
     TransactionFailed,
@@ -32,7 +32,7 @@ from headrace.machines.producer.transactions import (
     Work,
 )
 from headrace.net.timers import jitter
-from headrace.types.records import TopicPartition
+from headrace.types.records import ConsumerGroupMetadata, TopicPartition
 
 __all__ = ["TransactionCalls", "not_configured"]
 
@@ -90,6 +90,10 @@ class TransactionCalls:
         """The sender exists: begin to run. `purge` gives up records that wait, and those in flight."""
         self.machine.work, self._purge = work, purge
         self._client.add(self.machine)
+
+    def sequences(self) -> TransactionalSequences:
+        """What numbers the batches of the transactions."""
+        return TransactionalSequences(self.machine)
 
     def _wait_s(self, attempt: int) -> float:
         return self._retries.wait_s(attempt + 1)
@@ -260,19 +264,19 @@ class TransactionCalls:
                                   f"{now}", retriable=True)
         return None
 
-    def on_event(self, event: Event) -> None:
-        """Take an event, if it is one of the machine's."""
+    def on_event(self, event: Event) -> KafkaError | None:
+        """Take an event, if it is one of the machine's. Returns why no more records may be produced, if it says so."""
         if isinstance(event, TransactionFailed):
             self._accumulators.refuse(_raised(event.error))
-        if not isinstance(event, OperationDone):
-            return
-        outcome = self._outcomes.get(event.operation)
-        if outcome is None or outcome.done():
-            return
-        if event.error is None:
-            outcome.set_result(None)
-        else:
-            outcome.set_exception(_raised(event.error))
+            return event.error
+        if isinstance(event, OperationDone):
+            outcome = self._outcomes.get(event.operation)
+            if outcome is not None and not outcome.done():
+                if event.error is None:
+                    outcome.set_result(None)
+                else:
+                    outcome.set_exception(_raised(event.error))
+        return None
 
     def close(self, error: KafkaError) -> None:
         """The producer is gone: what is under way ends with the error."""

@@ -12,10 +12,10 @@ from typing import Any
 from headrace.client.application_callbacks import ApplicationCallbacks
 from headrace.client.share.polled_messages import Messages
 from headrace.client.share.share_engine import AcknowledgementCallback, ShareEngine
-from headrace.client.statistics import Metrics
 from headrace.client.waits import LoopWaits
 from headrace.errors import KafkaException
 from headrace.records import Message
+from headrace.types.metrics import Metrics
 from headrace.types.records import TopicPartition
 from headrace.types.share import AcknowledgeType
 

@@ -14,11 +14,11 @@ from typing import Any
 from headrace.client.application_callbacks import ApplicationCallbacks
 from headrace.client.share.polled_messages import Messages
 from headrace.client.share.share_engine import AcknowledgementCallback, ShareEngine
-from headrace.client.statistics import Metrics
 from headrace.client.waits import ThreadWaits
 from headrace.errors import KafkaException
 from headrace.net.thread import loop_thread
 from headrace.records import Message
+from headrace.types.metrics import Metrics
 from headrace.types.records import TopicPartition
 from headrace.types.share import AcknowledgeType
 

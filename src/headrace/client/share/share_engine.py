@@ -22,7 +22,6 @@ from headrace.arguments import instance_of, list_of
 from headrace.client.application_callbacks import ApplicationCallbacks, when_let_go
 from headrace.client.share.polled_messages import Messages
 from headrace.client.share.share_machines import ShareMachines
-from headrace.client.statistics import Metrics
 from headrace.client.waits import Steps, Wait, seconds
 from headrace.config import SHARE, Config
 from headrace.errors import (
@@ -39,6 +38,7 @@ from headrace.machines.share.share_fetcher import AcquiredBatch, Demand, ShareFa
 from headrace.net.settings import Connector
 from headrace.net.timers import Clock, monotonic
 from headrace.records import Cursor, Message, acquired
+from headrace.types.metrics import Metrics
 from headrace.types.records import TIMESTAMP_NOT_AVAILABLE, TopicPartition
 from headrace.types.share import AcknowledgeType
 

@@ -20,9 +20,10 @@ from headrace.slotted import slotted
 from headrace.wire.frame import decode_answer, encode_request
 from headrace.wire.schema import Struct
 
-__all__ = ["ClientRequest", "Caller", "InFlightRequests"]
+__all__ = ["LAST_CORRELATION_ID", "ClientRequest", "Caller", "InFlightRequests"]
 
-_LAST_CORRELATION_ID = 2**31 - 1
+LAST_CORRELATION_ID = 2**31 - 1
+"""After it comes 0."""
 
 
 class Caller(Protocol):
@@ -72,14 +73,15 @@ class InFlightRequests:
         in_flight: requests whose reply is awaited, oldest first.
         unflushed: requests that get no reply and whose bytes the kernel does not have yet.
         unanswered: the kernel has some that get no reply.
+        next_id: correlation id of the next request.
         on_paid: called when nothing is `owed` any more.
     """
 
-    __slots__ = ("_client_id", "_next_id", "in_flight", "on_paid", "unanswered", "unflushed")
+    __slots__ = ("_client_id", "in_flight", "next_id", "on_paid", "unanswered", "unflushed")
 
     def __init__(self, client_id: str) -> None:
         self._client_id = client_id
-        self._next_id = 0
+        self.next_id = 0
         self.in_flight: deque[ClientRequest] = deque()
         self.unflushed: list[ClientRequest] = []
         self.unanswered = False
@@ -100,12 +102,12 @@ class InFlightRequests:
         send = call.send
         template = send.template
         if template is not None and send.version >= template.first_version:
-            parts = template.request.frame(send.version, self._next_id, self._client_id)
+            parts = template.request.frame(send.version, self.next_id, self._client_id)
         else:
             request = send.request if send.for_version is None else send.for_version(send.request, send.version)
-            parts = encode_request(request, send.version, self._next_id, self._client_id)
-        call.correlation_id = self._next_id
-        self._next_id = 0 if self._next_id == _LAST_CORRELATION_ID else self._next_id + 1
+            parts = encode_request(request, send.version, self.next_id, self._client_id)
+        call.correlation_id = self.next_id
+        self.next_id = 0 if self.next_id == LAST_CORRELATION_ID else self.next_id + 1
         (self.in_flight if send.expects_reply else self.unflushed).append(call)
         return parts
 

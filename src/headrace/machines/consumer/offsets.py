@@ -26,9 +26,8 @@ from headrace.machines.consumer.offset_error_actions import (
 from headrace.machines.consumer.subscription import EARLIEST, Key, PartitionState, PositionPhase, Subscription
 from headrace.machines.groups.ownership import Ownership
 from headrace.machines.machine import Event, Send, because
-from headrace.machines.producer.transaction_requests import ConsumerGroupMetadata
 from headrace.slotted import field, slotted
-from headrace.types.records import OFFSET_INVALID, TopicPartition
+from headrace.types.records import OFFSET_INVALID, ConsumerGroupMetadata, TopicPartition
 from headrace.wire.messages.consumer.offsets import (
     ListOffsetsPartition,
     ListOffsetsRequest,

@@ -12,10 +12,10 @@ from __future__ import annotations
 import struct
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 
 from headrace.errors import ProtocolError
 from headrace.machines.consumer.subscription import Key
+from headrace.slotted import slotted
 from headrace.wire import codec
 from headrace.wire.messages.groups import classic_groups as wire
 
@@ -38,7 +38,7 @@ _VERSION = struct.Struct(">h")
 _GENERATION = struct.Struct(">i")
 
 
-@dataclass(slots=True)
+@slotted()
 class MemberSubscription:
     """One member of the group, as its subscription describes it.
 
@@ -59,7 +59,7 @@ class MemberSubscription:
         return (self.instance_id is None, self.instance_id or self.member_id)
 
 
-@dataclass(frozen=True, slots=True)
+@slotted(frozen=True)
 class Assignor:
     """A plan by name. A cooperative one lets members keep partitions while the group rebalances."""
 
@@ -151,15 +151,14 @@ def _sticky(
     return table.plan
 
 
-@dataclass(slots=True)
 class _Table:
-    """A plan in the making."""
+    """A plan in the making: which topics each member reads, and what it has so far."""
 
-    topics: Mapping[str, frozenset[str]]
-    plan: Assignment = field(init=False)
+    __slots__ = ("plan", "topics")
 
-    def __post_init__(self) -> None:
-        self.plan = {member_id: [] for member_id in self.topics}
+    def __init__(self, topics: Mapping[str, frozenset[str]]) -> None:
+        self.topics = topics
+        self.plan: Assignment = {member_id: [] for member_id in topics}
 
     def load(self, member_id: str) -> int:
         return len(self.plan[member_id])

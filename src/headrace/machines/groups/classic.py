@@ -30,9 +30,8 @@ from headrace.machines.groups.assignors import (
 from headrace.machines.groups.classic_error_actions import GroupErrorAction, group_error_action
 from headrace.machines.groups.membership import Change, GroupFailed, Left, Rebalance
 from headrace.machines.machine import Event, Send
-from headrace.machines.producer.transaction_requests import ConsumerGroupMetadata
 from headrace.states import Transitions, from_each
-from headrace.types.records import TopicPartition
+from headrace.types.records import ConsumerGroupMetadata, TopicPartition
 from headrace.wire.messages.groups.classic_groups import (
     HeartbeatRequest,
     HeartbeatResponse,

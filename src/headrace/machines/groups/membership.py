@@ -20,9 +20,8 @@ from headrace.machines.cluster.coordinator import CoordinatorFinder
 from headrace.machines.cluster.metadata import Metadata
 from headrace.machines.consumer.subscription import Key, Subscription
 from headrace.machines.machine import Event, Machine
-from headrace.machines.producer.transaction_requests import ConsumerGroupMetadata
 from headrace.slotted import slotted
-from headrace.types.records import TopicPartition
+from headrace.types.records import ConsumerGroupMetadata, TopicPartition
 
 __all__ = ["Change", "GroupFailed", "Left", "Membership", "MembershipFactory", "Rebalance"]
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from headrace.machines.consumer.subscription import Key
 from headrace.machines.groups.membership import Change, Rebalance
-from headrace.machines.producer.transaction_requests import ConsumerGroupMetadata
+from headrace.types.records import ConsumerGroupMetadata
 
 __all__ = ["Ownership"]
 

@@ -24,8 +24,8 @@ from headrace.machines.producer.partition_sequence import PartitionSequence
 from headrace.states import Transitions, from_each
 
 __all__ = [
-    "BATCH_TRANSITIONS", "BatchQueues", "BatchState", "Buffer", "PartitionQueue", "ProducerBatch", "SealedBatch",
-    "UnsealedBatch",
+    "BATCH_TRANSITIONS", "BatchQueues", "BatchState", "Buffer", "DirectSend", "PartitionQueue", "ProducerBatch",
+    "SealedBatch", "UnsealedBatch",
 ]
 
 
@@ -52,8 +52,16 @@ class UnsealedBatch(Protocol):
 
     partition: int
     opened_at: float
-    count: int
-    size_bytes: int
+
+    @property
+    def count(self) -> int:
+        """Records in it."""
+        ...
+
+    @property
+    def size_bytes(self) -> int:
+        """Its size before compression."""
+        ...
 
     def seal(self, codec: int = 0, level: int = -1) -> SealedBatch:
         """The wire bytes. Callable from any thread; with a codec it takes long."""
@@ -73,6 +81,18 @@ class Buffer(Protocol):
 
     def next_deadline(self, linger_s: float, held: Collection[int] = ()) -> float | None:
         """When the oldest open batch of partitions not held has lingered."""
+        ...
+
+
+class DirectSend(Protocol):
+    """Threads that produce may send a partition's batches by themselves while they are alone (decision 0027)."""
+
+    def take_back(self) -> None:
+        """What is in flight becomes the sender's."""
+        ...
+
+    def end(self) -> None:
+        """They may no more; and `take_back`."""
         ...
 
 
@@ -161,10 +181,12 @@ class PartitionQueue:
         next_position: place of the next batch.
         last_offset: where the last record is that was acknowledged; -1 when that is not known.
         partition_sequence: its sequences. Only `sequences` reads and writes it.
+        direct: nothing of the partition waits or is in flight here, and its batches need not come here; None mostly.
     """
 
     __slots__ = (
-        "in_flight", "last_offset", "next_position", "partition", "partition_sequence", "retry_at", "topic", "waiting",
+        "direct", "in_flight", "last_offset", "next_position", "partition", "partition_sequence", "retry_at", "topic",
+        "waiting",
     )
 
     def __init__(self, topic: str, partition: int) -> None:
@@ -176,9 +198,27 @@ class PartitionQueue:
         self.next_position = 0
         self.last_offset = -1
         self.partition_sequence = PartitionSequence()
+        self.direct: DirectSend | None = None
+
+    def end_direct(self) -> None:
+        """From now on all batches come here."""
+        if self.direct is not None:
+            direct, self.direct = self.direct, None
+            direct.end()
+
+    def add_sent(self, opened: UnsealedBatch, sealed: SealedBatch | None, deadline: float) -> ProducerBatch:
+        """A batch that was sent without having been queued is in flight, or was until now."""
+        batch = ProducerBatch(self, self.next_position, opened, deadline)
+        self.next_position += 1
+        batch.sealed, batch.attempts = sealed, 1
+        batch.state = _SEND[_SEALED[batch.state]]
+        self.in_flight.append(batch)
+        return batch
 
     def add(self, opened: UnsealedBatch, deadline: float) -> ProducerBatch:
         """Queue a new batch behind all others."""
+        if self.direct is not None:
+            self.end_direct()
         batch = ProducerBatch(self, self.next_position, opened, deadline)
         self.next_position += 1
         self.waiting.append(batch)

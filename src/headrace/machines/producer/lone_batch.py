@@ -3,6 +3,8 @@
 At low rates that is each record, and a request for it costs more than the record (decision 0026). What stays the same
 from one such batch to the next is kept for each partition: queue, leader, request, and the bytes around the records.
 
+Where such batches follow each other, the threads that produce may send them by themselves (`Lend`, decision 0027).
+
 It does not decide differently from `machines.producer.sender`, only sooner: where anything is not as usual, the batch
 is queued as every other one. Read next: `wire.templates`.
 """
@@ -12,11 +14,19 @@ from __future__ import annotations
 from typing import Final, Protocol
 from uuid import UUID
 
-from headrace.machines.machine import Send
-from headrace.machines.producer.batch_queue import BatchQueues, PartitionQueue, ProducerBatch
+from headrace.machines.machine import Effect, Send
+from headrace.machines.producer.batch_queue import (
+    BatchQueues,
+    DirectSend,
+    PartitionQueue,
+    ProducerBatch,
+    SealedBatch,
+    UnsealedBatch,
+)
 from headrace.machines.producer.message_sets import UNCHANGED_FROM, produce_for_version
 from headrace.machines.producer.produce_request import produce_request
 from headrace.machines.producer.sequences import Sequences, topic_id
+from headrace.slotted import slotted
 from headrace.wire.messages.producer.produce import (
     PartitionProduceData,
     PartitionProduceResponse,
@@ -26,8 +36,11 @@ from headrace.wire.messages.producer.produce import (
 )
 from headrace.wire.templates import ExchangeTemplate, ReplyTemplate, RequestTemplate
 
-__all__ = ["BrokerLoad", "KnownLeaders", "LoneBatches"]
+__all__ = ["BrokerLoad", "KnownLeaders", "Lend", "LoneBatches", "LoneLane"]
 
+_FEW: Final = 5
+"""Direct requests in flight; brokers recognise no more batches of a producer. Who has more is better off with the loop,
+which makes larger batches."""
 _NUMBERS: Final = ("base_offset", "log_append_time_ms", "log_start_offset")
 
 
@@ -60,8 +73,14 @@ class BrokerLoad:
         self.throttled_until: dict[int, float] = {}
 
 
-class _Lane:
-    """What lone batches of one partition have in common."""
+class LoneLane:
+    """What lone batches of one partition have in common.
+
+    Attributes:
+        queue: of the partition.
+        leader: broker id.
+        exchange: their request and its reply.
+    """
 
     __slots__ = ("data", "exchange", "leader", "max_version", "queue", "topic_id")
 
@@ -76,6 +95,27 @@ class _Lane:
             RequestTemplate(request, self.data), ReplyTemplate(reply, stored, _NUMBERS), UNCHANGED_FROM)
 
 
+@slotted(eq=False)
+class Lend(Effect):
+    """Nothing of a partition waits or is in flight: its lone batches may be sent by the threads that produce them.
+
+    The client lends them the connection to the leader, and says so by `Sender.on_lent`, or does nothing.
+
+    Attributes:
+        lane: what such batches have in common.
+        version: of the request.
+        producer: producer id, epoch and next sequence; -1 for a producer that is not idempotent.
+        most: so many requests may be in flight.
+        used_at: monotonic seconds; when the last batch was opened.
+    """
+
+    lane: LoneLane
+    version: int
+    producer: tuple[int, int, int]
+    most: int
+    used_at: float
+
+
 class LoneBatches:
     """Takes what is ready out of the buffers, and sends it at once if that is one batch with nothing in its way.
 
@@ -85,14 +125,23 @@ class LoneBatches:
         acks: how many replicas have to store a batch; not 0.
         max_in_flight: requests that may be in flight to a broker.
         request_timeout_s: seconds for a request; a batch that has less time left is queued.
+        lends: the client can carry out `Lend`.
+
+    Attributes:
+        lends: the client can carry it out, and this producer's batches may be sent so.
+        lent: partitions of which that is done.
     """
 
     def __init__(self, batch_queues: BatchQueues, sequences: Sequences, leaders: KnownLeaders, load: BrokerLoad, *,
-                 acks: int, max_in_flight: int, request_timeout_s: float) -> None:
+                 acks: int, max_in_flight: int, request_timeout_s: float, lends: bool) -> None:
         self._batch_queues, self._sequences, self._leaders, self._load = batch_queues, sequences, leaders, load
         self._acks, self._max_in_flight, self._request_timeout_s = acks, max_in_flight, request_timeout_s
-        self._lanes: dict[tuple[str, int], _Lane] = {}
+        self._lanes: dict[tuple[str, int], LoneLane] = {}
         self._updates = -1
+        self.lends = lends and not batch_queues.linger_s and not batch_queues.codec and (
+            batch_queues.message_timeout_s >= request_timeout_s)
+        self._offered: Lend | None = None
+        self.lent: dict[PartitionQueue, None] = {}
 
     def poll(self, now: float) -> Send | None:
         """The request with the batch that is alone; None if there is no such batch: then what was ready is queued.
@@ -101,6 +150,8 @@ class LoneBatches:
         """
         batch_queues = self._batch_queues
         ready = batch_queues.ready(now)
+        if ready and self.lent:
+            self.take_back()
         if len(ready) != 1:
             batch_queues.enqueue(ready)
             return None
@@ -123,10 +174,71 @@ class LoneBatches:
         queue.take()
         load.requests[leader] = in_flight + 1
         lane.data.records = sealed.data
-        return Send(leader, lane.exchange.request.request, self._request_timeout_s, lane.max_version, True, [batch],
-                    produce_for_version, lane.exchange)
+        return self._send(lane, batch)
 
-    def _lane(self, batch: ProducerBatch) -> _Lane | None:
+    def _send(self, lane: LoneLane, batch: ProducerBatch) -> Send:
+        return Send(lane.leader, lane.exchange.request.request, self._request_timeout_s, lane.max_version, True,
+                    [batch], produce_for_version, lane.exchange)
+
+    # Batches that the threads that produce send by themselves
+
+    def offer(self, send: Send, now: float) -> bool:
+        """The usual reply to a lone batch is here, and nothing waits; True if `lend` has something to say now."""
+        batch: ProducerBatch = send.context[0]
+        queue = batch.queue
+        lane = self._lanes.get((queue.topic, queue.partition))
+        if (lane is None or lane.exchange is not send.template or queue.in_flight
+                or self._updates != self._leaders.updates or send.version < UNCHANGED_FROM
+                or self._load.throttled_until.get(lane.leader, now) > now
+                or (producer := self._sequences.next_of(queue)) is None):
+            return False
+        self._offered = Lend(lane, send.version, producer, min(self._max_in_flight, _FEW), batch.open.opened_at)
+        return True
+
+    def lend(self) -> Lend | None:
+        """What was offered, if nothing has happened to the partition since."""
+        lend, self._offered = self._offered, None
+        if lend is None or lend.lane.queue.waiting or lend.lane.queue.in_flight or lend.lane.queue.direct is not None:
+            return None
+        return lend
+
+    def on_lent(self, lane: LoneLane, direct: DirectSend) -> None:
+        """A `Lend` was carried out."""
+        lane.queue.direct = direct
+        self.lent[lane.queue] = None
+
+    def end_lending(self) -> None:
+        """Have all batches come here again."""
+        self._offered = None
+        for queue in list(self.lent):
+            queue.end_direct()
+        self.lent.clear()
+
+    def take_back(self) -> None:
+        """Before anything is sent: what is in flight directly counts as in flight."""
+        for queue in list(self.lent):
+            if queue.direct is not None:
+                queue.direct.take_back()
+
+    def check_leaders(self) -> None:
+        """The metadata may have changed: what was lent may not be the way to the leader any more."""
+        if self._updates != self._leaders.updates:
+            self.end_lending()
+
+    def sent(self, lane: LoneLane, opened: UnsealedBatch, sealed: SealedBatch | None) -> ProducerBatch:
+        """A batch was sent directly; it counts as sent when it was opened."""
+        batch = lane.queue.add_sent(opened, sealed, opened.opened_at + self._batch_queues.message_timeout_s)
+        self._sequences.assign_sent(batch, opened.opened_at)
+        return batch
+
+    def take_over(self, lane: LoneLane, opened: UnsealedBatch, sealed: SealedBatch) -> Send:
+        """A batch that was sent directly is in flight, and its reply is to be handed to the sender."""
+        lane.queue.direct = None
+        self.lent.pop(lane.queue, None)
+        self._load.requests[lane.leader] = self._load.requests.get(lane.leader, 0) + 1
+        return self._send(lane, self.sent(lane, opened, sealed))
+
+    def _lane(self, batch: ProducerBatch) -> LoneLane | None:
         """The lane to the leader as the metadata has it now. None without a leader, or for a topic made anew."""
         if self._updates != self._leaders.updates:
             self._lanes.clear()
@@ -136,5 +248,5 @@ class LoneBatches:
         if leader is None or topic_id(queue) != self._leaders.topic_id(queue.topic):
             return None
         request, max_version = produce_request([batch], self._acks, self._request_timeout_s, None)
-        lane = self._lanes[queue.topic, queue.partition] = _Lane(queue, leader, request, max_version)
+        lane = self._lanes[queue.topic, queue.partition] = LoneLane(queue, leader, request, max_version)
         return lane

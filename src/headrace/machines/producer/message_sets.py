@@ -13,7 +13,6 @@ from typing import Any, Final
 
 from headrace.errors import KafkaError, KafkaException
 from headrace.records import ZSTD, Cursor
-from headrace.records.legacy.conversion import downgrade
 from headrace.wire.messages.producer.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from headrace.wire.schema import Request
 
@@ -44,6 +43,8 @@ def produce_for_version(request: Request, version: int) -> Request:
             _check(topic.name, part.records, version)
     if version >= _BATCHES_FROM:
         return request
+    from headrace.records.legacy.conversion import downgrade
+
     magic = 1 if version >= _TIMESTAMPS_FROM else 0
     return ProduceRequest(
         transactional_id=request.transactional_id, acks=request.acks, timeout_ms=request.timeout_ms, topic_data=[

@@ -6,12 +6,15 @@ It must not know brokers, time or what becomes of the request. Read next: `machi
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
+from headrace.machines.machine import ANY_VERSION
 from headrace.machines.producer.batch_queue import ProducerBatch
 from headrace.machines.producer.sequences import topic_id
-from headrace.machines.producer.transactions import ANY_VERSION, Transactions
 from headrace.wire.messages.producer.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+
+if TYPE_CHECKING:
+    from headrace.machines.producer.transactions import Transactions
 
 __all__ = ["produce_request"]
 

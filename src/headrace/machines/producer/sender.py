@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
-from typing import Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 from headrace.errors import KafkaError
 from headrace.machines.machine import REFUSALS, Effect, Event, Send
@@ -22,9 +22,11 @@ from headrace.machines.producer.batch_queue import (
     BATCH_TRANSITIONS,
     BatchQueues,
     BatchState,
+    DirectSend,
     PartitionQueue,
     ProducerBatch,
     SealedBatch,
+    UnsealedBatch,
 )
 from headrace.machines.producer.error_actions import (
     HOPELESS,
@@ -34,12 +36,11 @@ from headrace.machines.producer.error_actions import (
     error_action,
     forgotten,
 )
-from headrace.machines.producer.lone_batch import BrokerLoad, KnownLeaders, LoneBatches
+from headrace.machines.producer.lone_batch import BrokerLoad, KnownLeaders, LoneBatches, LoneLane
 from headrace.machines.producer.message_sets import produce_for_version
 from headrace.machines.producer.produce_request import produce_request
 from headrace.machines.producer.sequences import Sequences
 from headrace.machines.producer.split import split, without_headers
-from headrace.machines.producer.transactions import Transactions
 from headrace.slotted import slotted
 from headrace.types.records import TIMESTAMP_CREATE_TIME, TIMESTAMP_LOG_APPEND_TIME, NodeAddress
 from headrace.wire.messages.producer.produce import (
@@ -49,6 +50,9 @@ from headrace.wire.messages.producer.produce import (
     ProduceResponse,
 )
 from headrace.wire.schema import Struct
+
+if TYPE_CHECKING:
+    from headrace.machines.producer.transactions import Transactions
 
 __all__ = ["BatchDone", "Leaders", "Limits", "ProducerFailed", "Seal", "Sender"]
 
@@ -130,6 +134,7 @@ class Sender:
         limits: settings.
         backoff_s: seconds to wait before retry n (0, 1, ...), jitter included.
         transactions: the producer's transactions, None without a `transactional.id`.
+        lends: the client can carry out `Lend`.
     """
 
     def __init__(
@@ -140,6 +145,7 @@ class Sender:
         limits: Limits,
         backoff_s: Callable[[int], float],
         transactions: Transactions | None = None,
+        lends: bool = False,
     ) -> None:
         self.failed: KafkaError | None = None
         self._batch_queues, self._sequences, self._leaders = batch_queues, sequences, leaders
@@ -148,7 +154,7 @@ class Sender:
         self._load = BrokerLoad()
         self._lone = None if transactions is not None or limits.acks == 0 else LoneBatches(
             batch_queues, sequences, leaders, self._load, acks=limits.acks, max_in_flight=limits.max_in_flight,
-            request_timeout_s=limits.request_timeout_s)
+            request_timeout_s=limits.request_timeout_s, lends=lends)
         self._polled_at = -math.inf
         self._never_due = False  # what `deadline` returned last
         self.alone = transactions is None
@@ -159,6 +165,8 @@ class Sender:
         """Requests to send now, and batches to compress."""
         self._polled_at = now
         was_busy = bool(self._batch_queues.waits)
+        if self._lone is not None and self._lone.lent:
+            self._lone.check_leaders()
         if was_busy or self._lone is None or self.failed is not None or self._sequences.asks:
             self._batch_queues.collect(now)
         elif (lone := self._lone.poll(now)) is not None:
@@ -171,6 +179,8 @@ class Sender:
             return []
         sends: list[Send] = []
         if self._batch_queues.waits:
+            if self._lone is not None and self._lone.lent:
+                self._lone.take_back()
             for batch in self._batch_queues.expired(now):
                 self._batch_queues.drop(batch)
                 self._give_up(batch, self._timed_out(batch))
@@ -180,6 +190,8 @@ class Sender:
         if self._sequences.asks:
             sends += self._sequences.poll(now)
         self.alone = self._transactions is None and not (was_busy or self._batch_queues.waits)
+        if self._lone is not None and not sends and (lend := self._lone.lend()) is not None:
+            return [lend]
         return sends if not self._batch_queues.unsealed else [*self._seals(), *sends]
 
     def _seals(self) -> list[Seal]:
@@ -291,9 +303,12 @@ class Sender:
         waits = bool(self._batch_queues.waits)
         self.alone = self.alone and not waits
         self.idle = usual and self.alone and not self._sequences.asks
+        if self.idle and template is not None and self._lone is not None and self._lone.lends:
+            self.idle = not self._lone.offer(send, now)
 
     def _on_answers(self, send: Send, reply: ProduceResponse, now: float) -> None:
         if reply.throttle_time_ms > 0:
+            self._end_lending()
             self._load.throttled_until[send.destination] = now + reply.throttle_time_ms / 1000.0
         answers = answers_by_partition(send.request, reply, self._leaders.topic_id)
         named = reply.node_endpoints
@@ -303,6 +318,29 @@ class Sender:
             if answer is None:  # counts as no answer
                 answer = PartitionProduceResponse(index=batch.queue.partition, error_code=KafkaError.REQUEST_TIMED_OUT)
             self._react(batch, answer, endpoints, now)
+
+    # Batches that the threads that produce sent by themselves
+
+    def on_lent(self, lane: LoneLane, direct: DirectSend) -> None:
+        """A `Lend` was carried out."""
+        assert self._lone is not None
+        self._lone.on_lent(lane, direct)
+
+    def on_direct_stored(self, lane: LoneLane, opened: UnsealedBatch, base_offset: int, log_append_ms: int) -> None:
+        """The usual reply came to a batch that was sent directly."""
+        assert self._lone is not None
+        answer: PartitionProduceResponse = lane.exchange.reply.part
+        answer.base_offset, answer.log_append_time_ms = base_offset, log_append_ms
+        self._stored(self._lone.sent(lane, opened, None), answer)
+
+    def on_direct_taken_back(self, lane: LoneLane, opened: UnsealedBatch, sealed: SealedBatch) -> Send:
+        """A batch was sent directly and is in flight. Returns its request, as if it came from `poll`."""
+        assert self._lone is not None
+        return self._lone.take_over(lane, opened, sealed)
+
+    def _end_lending(self) -> None:
+        if self._lone is not None:
+            self._lone.end_lending()
 
     def on_error(self, send: Send, error: KafkaError, now: float) -> None:
         """No answer came."""
@@ -408,6 +446,7 @@ class Sender:
 
     def purge(self, queued: KafkaError | None, in_flight: KafkaError | None) -> None:
         """Report batches as failed: those that wait, those in flight, or both; None leaves a kind alone."""
+        self._end_lending()
         if queued is not None:
             self._batch_queues.collect(self._polled_at, everything=True)
             for batch in self._batch_queues.waiting():
@@ -423,6 +462,7 @@ class Sender:
 
     def unresolved(self) -> bool:
         """True while a batch is neither stored nor given up."""
+        self._end_lending()
         return bool(self._batch_queues.waiting() or self._batch_queues.in_flight())
 
     def fail_on(self, error: KafkaError | None) -> None:

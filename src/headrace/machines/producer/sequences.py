@@ -172,6 +172,26 @@ class Sequences:
         batch.sealed.stamp(own.producer_id, own.epoch, batch.sequence, False)
         return True
 
+    def assign_sent(self, batch: ProducerBatch, now: float) -> None:
+        """A batch was sent directly, with the next sequence."""
+        if self.enabled:
+            own = batch.queue.partition_sequence
+            own.looked_at = now
+            batch.sequence, batch.stamped = own.next_sequence, True
+            own.next_sequence = (batch.sequence + batch.count) & _SEQUENCE_MASK
+
+    def next_of(self, queue: PartitionQueue) -> tuple[int, int, int] | None:
+        """Producer id, epoch and sequence of a partition's next batch, -1 for a producer that is not idempotent.
+
+        None while the leader is not known to hold batches of this producer, or sequences are in question.
+        """
+        own = queue.partition_sequence
+        if not self.enabled:
+            return -1, -1, -1
+        if own.needs_epoch_bump or own.producer_id < 0 or not own.confirmed:
+            return None
+        return own.producer_id, own.epoch, own.next_sequence
+
     def on_stored(self, queue: PartitionQueue) -> None:
         """The broker stored a batch, so it now knows this producer."""
         queue.partition_sequence.confirmed = True

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from headrace.slotted import slotted
-from headrace.types.records import TopicPartition
+from headrace.types.records import ConsumerGroupMetadata, TopicPartition
 from headrace.wire.messages.producer.produce import InitProducerIdRequest
 from headrace.wire.messages.producer.transactions import (
     AddOffsetsToTxnRequest,
@@ -29,16 +29,6 @@ LAST_VERSIONS: Final[dict[type[Request], tuple[int, int]]] = {
     EndTxnRequest: (4, 5),
     TxnOffsetCommitRequest: (4, 5),  # 6 names topics by id
 }
-
-
-@slotted(frozen=True)
-class ConsumerGroupMetadata:
-    """A consumer's place in its group: offsets of a member that was replaced are refused (KIP-447)."""
-
-    group_id: str
-    generation: int = -1
-    member_id: str = ""
-    instance_id: str | None = None
 
 
 @slotted()

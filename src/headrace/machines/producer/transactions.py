@@ -24,17 +24,16 @@ from typing import Any, Final, Protocol
 
 from headrace.errors import KafkaError
 from headrace.machines.cluster.coordinator import CoordinatorFinder
-from headrace.machines.machine import REFUSALS, Event, Send
+from headrace.machines.machine import ANY_VERSION, REFUSALS, Event, Send
 from headrace.machines.producer.transaction_errors import UNTOUCHED, ErrorClass, class_of, gravest
 from headrace.machines.producer.transaction_requests import (
     LAST_VERSIONS,
-    ConsumerGroupMetadata,
     TransactionalIdentity,
     offset_keys,
 )
 from headrace.slotted import field, slotted
 from headrace.states import Transitions, from_each
-from headrace.types.records import TopicPartition
+from headrace.types.records import ConsumerGroupMetadata, TopicPartition
 from headrace.wire.messages.producer.produce import InitProducerIdRequest, InitProducerIdResponse
 from headrace.wire.messages.producer.transactions import (
     AddOffsetsToTxnResponse,
@@ -48,7 +47,6 @@ from headrace.wire.messages.producer.transactions import (
 from headrace.wire.schema import Request, Struct
 
 __all__ = [
-    "ANY_VERSION",
     "TXN_TRANSITIONS",
     "ConsumerGroupMetadata",
     "Operation",
@@ -59,7 +57,6 @@ __all__ = [
     "Work",
 ]
 
-ANY_VERSION: Final = 32_767
 _LAST_PRODUCE_OF_VERSION_1: Final = 11
 _VERSION_2: Final = 2  # of the cluster feature transaction.version
 _CONCURRENT_WAIT_S: Final = 0.02  # the markers of the transaction before are still being written

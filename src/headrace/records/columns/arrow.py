@@ -73,7 +73,7 @@ def to_arrow(
 
     Returns:
         The batch, and the offset to go on from. That is less than what the bytes hold after `max_rows`, or when
-        the columns take as much memory as one call may (`columns.MAX_COLUMN_BYTES`): call again then.
+        the columns take as much memory as one call may (`compression.MAX_COLUMN_BYTES`): call again then.
 
     Raises:
         CorruptRecordError: the bytes are damaged.

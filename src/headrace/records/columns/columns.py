@@ -11,12 +11,12 @@ import struct
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from headrace.records.batch import MAX_DECOMPRESSED_BYTES, Cursor
+from headrace.records.batch import Cursor
+from headrace.records.compression import MAX_COLUMN_BYTES, MAX_DECOMPRESSED_BYTES
 from headrace.records.message import Message
 
-__all__ = ["MAX_COLUMN_BYTES", "BinaryColumn", "Columns", "HeaderColumn", "read_columns"]
+__all__ = ["BinaryColumn", "Columns", "HeaderColumn", "read_columns"]
 
-MAX_COLUMN_BYTES = 1 << 28  # of all columns; Arrow's 32-bit offsets would allow eight times as much
 _ROW_COST = 28  # bytes of a row in the columns of a fixed size and of offsets, so that empty records cost as well
 _HEADER_COST = 8  # offsets of a header's name and value
 Buffer = Any

@@ -14,7 +14,7 @@ from typing import Any
 
 from headrace import records
 from headrace.errors import CorruptRecordError
-from headrace.records.batch import MAX_DECOMPRESSED_BYTES
+from headrace.records.compression import MAX_DECOMPRESSED_BYTES
 from headrace.records.header import BatchInfo
 from headrace.records.legacy import message_set as legacy
 from headrace.records.legacy.message_set_writer import refuse_zstd, write_message_set

@@ -82,7 +82,7 @@ def servers():
 
 
 def test_the_way_out_and_the_way_of_the_report_are_those_of_the_page(servers):
-    with Producer({"bootstrap.servers": servers, "linger.ms": 0}) as producer:
+    with Producer({"bootstrap.servers": servers, "linger.ms": 1}) as producer:
         for _ in range(20):
             producer.produce("t", b"x", partition=0)
             producer.flush()

@@ -134,7 +134,7 @@ def test_the_first_deadline_counts_and_grace_is_added_to_it() -> None:
 
 def test_correlation_ids_begin_again_after_the_largest() -> None:
     pipeline = InFlightRequests("me")
-    pipeline._next_id = 2**31 - 1
+    pipeline.next_id = 2**31 - 1
     last, first = call(), call()
     pipeline.push(last)
     pipeline.push(first)

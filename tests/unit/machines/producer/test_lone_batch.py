@@ -10,6 +10,7 @@ from headrace.errors import KafkaError
 from headrace.machines.cluster.in_flight import ClientRequest, InFlightRequests
 from headrace.machines.machine import Send
 from headrace.machines.producer.batch_queue import BatchQueues
+from headrace.machines.producer.lone_batch import Lend
 from headrace.machines.producer.sender import Limits, Sender
 from headrace.machines.producer.sequences import MAX_EPOCH, Sequences
 from headrace.records import BatchBuilder
@@ -27,13 +28,14 @@ FIRST_ID, OTHER_ID = UUID(int=5), UUID(int=6)
 class Producer:
     """A sender that has already sent and heard of one batch of partition 0, and what surrounds it."""
 
-    def __init__(self, *, linger_s=0.0, message_timeout_s=300.0, idempotent=True, **limits):
+    def __init__(self, *, linger_s=0.0, message_timeout_s=300.0, idempotent=True, lends=False, **limits):
         self.now, self.updates, self.leads, self.id = 10.0, 1, 1, FIRST_ID
         self.last_error = None
         self.opened, self.waiting_until = [], None
         self.accumulator = BatchQueues({"t": self}, linger_s, message_timeout_s)
         self.sequences = Sequences(idempotent, 30.0, lambda attempt: 0.1)
-        self.sender = Sender(self.accumulator, self.sequences, self, Limits(**limits), lambda attempt: 0.1)
+        self.sender = Sender(self.accumulator, self.sequences, self, Limits(**limits), lambda attempt: 0.1,
+                             lends=lends)
         for send in list(self.sender.poll(self.now)):
             self.sender.on_reply(send, InitProducerIdResponse(producer_id=9, producer_epoch=0), self.now)
         self.answer(*self.send())
@@ -292,3 +294,122 @@ def test_a_batch_that_was_purged_in_flight_is_not_reported_again():
     assert done.error == KafkaError._PURGE_INFLIGHT
     producer.store(send)
     assert producer.sender.events() == []
+
+
+class Way:
+    """What a client makes of a `Lend`."""
+
+    def __init__(self, producer, lend):
+        self.ended = self.taken_back = 0
+        self.lane = lend.lane
+        producer.sender.on_lent(lend.lane, self)
+
+    def take_back(self):
+        self.taken_back += 1
+
+    def end(self):
+        self.ended += 1
+
+
+def lending(**how):
+    """A producer that has just heard of a lone batch, and what its sender says then."""
+    producer = Producer(lends=True, **how)
+    (send,) = producer.send()
+    producer.store(send)
+    return producer, list(producer.sender.poll(producer.now))
+
+
+def lent(**how):
+    producer, (lend,) = lending(**how)
+    producer.sender.events()
+    return producer, Way(producer, lend)
+
+
+def opened(producer):
+    producer.add()
+    return producer.opened.pop()
+
+
+def test_behind_a_lone_batch_its_partition_is_lent_with_the_next_sequence():
+    producer, (lend,) = lending()
+    assert isinstance(lend, Lend)
+    assert (lend.lane.leader, lend.lane.queue.partition, lend.version) == (1, 0, 13)
+    assert (lend.producer, lend.most, lend.used_at) == ((9, 0, 2), 5, producer.now)
+
+
+def test_a_producer_that_is_not_idempotent_lends_without_numbers():
+    _, (lend,) = lending(idempotent=False, max_in_flight=1)
+    assert (lend.producer, lend.most) == ((-1, -1, -1), 1)
+
+
+@pytest.mark.parametrize("how", [{"linger_s": 0.005}, {"message_timeout_s": 20.0}, {"lends": False}])
+def test_where_batches_need_the_loop_nothing_is_lent(how):
+    producer = Producer(**{"lends": True, **how})
+    (send,) = producer.send()
+    producer.store(send)
+    assert list(producer.sender.poll(producer.now)) == []
+
+
+@pytest.mark.parametrize("happens", [second_in_flight, throttled, no_leader, closing])
+def test_what_has_happened_between_reply_and_poll_keeps_a_partition_from_being_lent(happens):
+    producer = Producer(lends=True)
+    (send,) = producer.send()
+    happens(producer)
+    producer.store(send)
+    assert not [effect for effect in producer.sender.poll(producer.now) if isinstance(effect, Lend)]
+
+
+def test_a_batch_that_was_stored_directly_is_reported_and_the_numbers_go_on_behind_it():
+    producer, way = lent()
+    producer.sender.on_direct_stored(way.lane, opened(producer), 70, -1)
+    producer.sender.on_direct_stored(way.lane, opened(producer), 71, 5)
+    first, second = producer.sender.events()
+    assert [(done.error, done.base_offset, done.timestamp_type, done.timestamp_ms) for done in (first, second)] == [
+        (None, 70, 1, -1), (None, 71, 2, 5)]
+    assert way.lane.queue.last_offset == 71
+    (send,) = producer.send()
+    assert (way.ended, send.context[0].sequence, send.context[0].position) == (1, 4, 4)
+
+
+def test_a_batch_that_is_taken_back_is_in_flight_like_any_other():
+    producer, way = lent()
+    batch = opened(producer)
+    sealed = batch.seal()
+    send = producer.sender.on_direct_taken_back(way.lane, batch, sealed)
+    (taken,) = send.context
+    assert (taken.sequence, taken.attempts, taken.sealed, taken.queue.in_flight) == (2, 1, sealed, [taken])
+    producer.sender.on_error(send, KafkaError(KafkaError._TRANSPORT, "lost", maybe_applied=True), producer.now)
+    producer.now += 1
+    (again,) = producer.sender.poll(producer.now)
+    assert (again.context, taken.attempts, taken.maybe_stored) == ([taken], 2, True)
+    producer.store(again)
+    assert [done.batch for done in producer.sender.events()] == [taken]
+
+
+def test_before_a_batch_is_queued_its_partition_is_no_longer_lent():
+    producer, way = lent()
+    producer.send(partition=1)
+    assert way.ended == 0
+    assert way.taken_back  # the other one goes to the same broker
+    producer.send(partition=0)
+    assert way.ended == 1
+
+
+def other_leader(producer):
+    producer.leads, producer.updates = 2, 2
+    producer.sender.poll(producer.now)
+
+
+def purge(producer):
+    producer.sender.purge(None, KafkaError(KafkaError._PURGE_INFLIGHT))
+
+
+def question(producer):
+    producer.sender.unresolved()
+
+
+@pytest.mark.parametrize("happens", [other_leader, purge, question])
+def test_what_concerns_all_batches_ends_lending(happens):
+    producer, way = lent()
+    happens(producer)
+    assert way.ended == 1

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headrace.buffers import BufferPool, RecordAccumulator
-from headrace.client.producer.key_hashes import consistent, fnv1a, murmur2
+from headrace.records.key_hashes import consistent, fnv1a, murmur2
 
 ALL = pytest.mark.parametrize("place", [consistent, fnv1a, murmur2])
 Place = Callable[[bytes, int], int]

@@ -1,0 +1,314 @@
+"""Records that come one by one are sent by the threads that produce them, and nothing else is different."""
+
+from __future__ import annotations
+
+import _thread
+import json
+import random
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from headrace import Consumer, KafkaError, Message, Producer, TopicPartition
+from headrace.broker.faults import Action, Fault
+from headrace.buffers import implementation
+from headrace.machines.producer.sender import Sender
+from headrace.net.thread import loop_thread
+from headrace.testing import EmbeddedBroker
+from headrace.wire.messages.producer.produce import ProduceRequest
+
+pytestmark = pytest.mark.skipif(implementation == "plain", reason="the plain twin lends nothing")
+
+TOPIC, PARTITIONS = "direct", 3
+
+
+@pytest.fixture
+def broker() -> Iterator[EmbeddedBroker]:
+    with EmbeddedBroker(nodes=2, topics={TOPIC: PARTITIONS}) as started:
+        yield started
+
+
+class Sent:
+    """A producer without lingering, and what it was told."""
+
+    def __init__(self, broker: EmbeddedBroker, **properties: Any) -> None:
+        self.reports: list[tuple[bytes | None, int | None, int | None]] = []
+        self.producer = Producer({"bootstrap.servers": broker.bootstrap_servers, "linger.ms": 0, **properties})
+
+    def report(self, error: KafkaError | None, message: Message) -> None:
+        self.reports.append((message.value(), error and error.code(), message.offset()))
+
+    def send(self, value: bytes, partition: int = 0) -> None:
+        self.producer.produce(TOPIC, value, partition=partition, on_delivery=self.report)
+
+    def one(self, value: bytes, partition: int = 0) -> None:
+        """Send a record and wait for its report."""
+        self.send(value, partition)
+        before = len(self.reports)
+        until(lambda: self.producer.poll(0.1) or len(self.reports) > before)
+
+    def warm(self, *partitions: int) -> None:
+        """Have the partitions lent: all but the first records of each go the short way."""
+        for partition in partitions or (0,):
+            for _ in range(3):
+                self.one(b"first", partition)
+        self.reports.clear()
+
+
+def until(happened: Callable[[], Any], seconds: float = 20.0) -> None:
+    end = time.monotonic() + seconds
+    while not happened():
+        assert time.monotonic() < end, "it did not happen"
+
+
+@pytest.fixture
+def polls(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """When senders were polled: not for records that are sent directly."""
+    times: list[float] = []
+    poll = Sender.poll
+
+    def counted(self: Sender, now: float) -> Any:
+        times.append(now)
+        return poll(self, now)
+
+    monkeypatch.setattr(Sender, "poll", counted)
+    return times
+
+
+@pytest.fixture
+def sent(broker: EmbeddedBroker, polls: list[float]) -> Iterator[Sent]:
+    made = Sent(broker)
+    yield made
+    made.producer.close()
+
+
+def stored(broker: EmbeddedBroker, topic: str = TOPIC) -> dict[int, list[bytes | None]]:
+    """The values of each partition, read back."""
+    ends = broker.end_offsets(topic)
+    found: dict[int, list[bytes | None]] = {partition: [] for partition in range(len(ends))}
+    with Consumer({"bootstrap.servers": broker.bootstrap_servers, "group.id": "reader"}) as consumer:
+        consumer.assign([TopicPartition(topic, partition, 0) for partition in found])
+        while sum(map(len, found.values())) < sum(ends):
+            message = consumer.poll(10)
+            assert message is not None
+            found[message.partition() or 0].append(message.value())
+    return found
+
+
+def cut_all(producer: Producer) -> None:
+    """Break the connections, as a network does."""
+    connections: Any = producer._engine.client.driver._connections
+
+    def cut() -> None:
+        for connection in list(connections.values()):
+            if connection._outlet is not None:
+                connection._outlet.abort()
+
+    loop_thread().call_soon(cut)
+
+
+def test_records_that_come_one_by_one_need_no_turn_of_the_sender(sent: Sent, polls: list[float]) -> None:
+    sent.warm(0, 1)
+    polls.clear()
+    for number in range(50):
+        sent.one(b"%d" % number, number % 2)
+    assert [(value, code) for value, code, _ in sent.reports] == [(b"%d" % n, None) for n in range(50)]
+    assert [offset for _, _, offset in sent.reports] == [3 + n // 2 for n in range(50)]
+    assert len(polls) < 10
+
+
+def test_a_record_behind_another_need_not_wait_for_its_report(sent: Sent, polls: list[float]) -> None:
+    sent.warm()
+    polls.clear()
+    for _ in range(20):
+        for number in range(4):
+            sent.send(b"%d" % number)
+        assert sent.producer.flush(10) == 0
+    assert len(sent.reports) == 80
+    assert len(polls) < 40
+
+
+def test_more_than_a_few_are_sent_by_the_loop_in_their_order(sent: Sent, broker: EmbeddedBroker) -> None:
+    sent.warm()
+    for number in range(2_000):
+        sent.send(b"%d" % number)
+    assert sent.producer.flush(20) == 0
+    assert [value for value, _, _ in sent.reports] == [b"%d" % number for number in range(2_000)]
+    assert stored(broker)[0][3:] == [b"%d" % number for number in range(2_000)]
+
+
+def test_an_error_in_the_reply_is_reported_as_ever(sent: Sent, broker: EmbeddedBroker) -> None:
+    sent.warm()
+    broker.add_fault(Fault(
+        action=Action.ERROR, request=ProduceRequest, error_code=KafkaError.TOPIC_AUTHORIZATION_FAILED))
+    sent.one(b"refused")
+    sent.one(b"accepted")
+    assert [(value, code) for value, code, _ in sent.reports] == [
+        (b"refused", KafkaError.TOPIC_AUTHORIZATION_FAILED), (b"accepted", None)]
+
+
+@pytest.mark.parametrize("action", [Action.DROP, Action.LOSE_REPLY, Action.CUT])
+def test_a_connection_that_is_lost_under_a_direct_request_loses_and_doubles_nothing(
+    sent: Sent, broker: EmbeddedBroker, action: Action
+) -> None:
+    sent.warm()
+    broker.add_fault(Fault(action=action, request=ProduceRequest))
+    sent.send(b"one")
+    sent.send(b"two")
+    assert sent.producer.flush(20) == 0
+    assert [(value, code) for value, code, _ in sent.reports] == [(b"one", None), (b"two", None)]
+    assert stored(broker)[0][3:] == [b"one", b"two"]
+
+
+def test_a_leader_that_has_moved_is_followed(sent: Sent, broker: EmbeddedBroker) -> None:
+    sent.warm()
+    broker.move_leader(TOPIC, 0, 3 - broker.leader(TOPIC, 0))
+    for number in range(5):
+        sent.one(b"%d" % number)
+    assert {code for _, code, _ in sent.reports} == {None}
+    assert stored(broker)[0][3:] == [b"%d" % number for number in range(5)]
+
+
+def test_a_reply_that_never_comes_is_noticed_in_time(broker: EmbeddedBroker) -> None:
+    made = Sent(broker, **{"message.timeout.ms": 2_500, "request.timeout.ms": 1_000})
+    made.warm()
+    broker.add_fault(Fault(action=Action.SILENCE, request=ProduceRequest, times=None))
+    began = time.monotonic()
+    made.one(b"lost")
+    assert [code for _, code, _ in made.reports] == [KafkaError._MSG_TIMED_OUT]
+    assert 2.0 < time.monotonic() - began < 6
+    broker.clear_faults()
+    made.producer.close()
+
+
+def test_purging_reports_what_was_sent_directly(sent: Sent, broker: EmbeddedBroker) -> None:
+    sent.warm()
+    broker.add_fault(Fault(action=Action.DELAY, request=ProduceRequest, delay_s=0.5))
+    sent.send(b"under way")
+    sent.producer.purge(in_queue=False)
+    assert sent.producer.flush(10) == 0
+    sent.one(b"next")
+    assert [(value, code) for value, code, _ in sent.reports] == [
+        (b"under way", KafkaError._PURGE_INFLIGHT), (b"next", None)]
+    assert stored(broker)[0][3:] == [b"under way", b"next"]
+
+
+def test_closing_waits_for_what_was_sent_directly(broker: EmbeddedBroker) -> None:
+    made = Sent(broker)
+    made.warm()
+    broker.add_fault(Fault(action=Action.DELAY, request=ProduceRequest, delay_s=0.3))
+    made.send(b"last")
+    made.producer.close()
+    assert [(value, code) for value, code, _ in made.reports] == [(b"last", None)]
+
+
+def test_other_requests_on_the_connection_keep_their_replies(sent: Sent) -> None:
+    sent.warm()
+    for number in range(30):
+        sent.send(b"%d" % number)
+        assert TOPIC in sent.producer.list_topics(TOPIC, 10).topics
+    assert sent.producer.flush(10) == 0
+    assert {code for _, code, _ in sent.reports} == {None}
+
+
+def test_requests_that_were_sent_directly_are_counted(broker: EmbeddedBroker) -> None:
+    told: list[Any] = []
+    made = Sent(broker, **{"statistics.interval.ms": 100, "stats_cb": lambda text: told.append(json.loads(text))})
+    made.warm()
+    for number in range(20):
+        made.one(b"%d" % number)
+    made.reports.clear()
+    seen = len(told)
+    until(lambda: made.producer.poll(0.1) or len(told) > seen + 1)
+    counted = [each["req"].get("Produce", 0) for each in told[-1]["brokers"].values()]
+    assert sum(counted) == 23
+    assert all(each["tx"] == each["rx"] for each in told[-1]["brokers"].values())
+    made.producer.close()
+
+
+@pytest.mark.parametrize("properties", [
+    {"linger.ms": 5}, {"compression.type": "lz4"}, {"acks": 0, "enable.idempotence": False},
+    {"request.timeout.ms": 30_000, "message.timeout.ms": 20_000},
+])
+def test_producers_that_need_the_loop_for_each_batch_use_it(
+    broker: EmbeddedBroker, polls: list[float], properties: dict[str, Any]
+) -> None:
+    made = Sent(broker, **properties)
+    made.warm()
+    polls.clear()
+    for number in range(10):
+        made.one(b"%d" % number)
+    assert len(polls) >= 10
+    made.producer.close()
+
+
+@pytest.mark.parametrize("idempotent", [True, False])
+def test_threads_cuts_and_moves_lose_double_and_reorder_nothing(broker: EmbeddedBroker, idempotent: bool) -> None:
+    chance, threads, each = random.Random(7), 3, 250
+    made = Sent(broker, **{"enable.idempotence": idempotent, "retry.backoff.ms": 10, "reconnect.backoff.ms": 1,
+                           "max.in.flight.requests.per.connection": 5 if idempotent else 1})
+    made.warm(*range(PARTITIONS))
+    before = broker.end_offsets(TOPIC)
+
+    def produce(thread: int) -> None:
+        wait = random.Random(thread)
+        for number in range(each):
+            made.send(b"%d %d" % (thread, number), partition=thread)
+            if wait.random() < 0.7:
+                time.sleep(wait.random() * 0.002)
+            made.producer.poll(0)
+
+    workers = [threading.Thread(target=produce, args=(thread,)) for thread in range(threads)]
+    for worker in workers:
+        worker.start()
+    while any(worker.is_alive() for worker in workers):
+        time.sleep(chance.random() * 0.08)
+        if chance.random() < 0.7:
+            cut_all(made.producer)
+        else:
+            broker.move_leader(TOPIC, partition := chance.randrange(PARTITIONS), 3 - broker.leader(TOPIC, partition))
+    assert made.producer.flush(30) == 0
+    assert Counter(value for value, _, _ in made.reports) == Counter(
+        b"%d %d" % (thread, number) for thread in range(threads) for number in range(each))
+    assert {code for _, code, _ in made.reports} == {None}
+    made.producer.close()
+    for thread, values in stored(broker).items():
+        ours, expected = values[before[thread]:], [b"%d %d" % (thread, number) for number in range(each)]
+        assert (ours if idempotent else list(dict.fromkeys(ours))) == expected
+
+
+def test_an_interrupt_leaves_every_record_with_its_report(broker: EmbeddedBroker) -> None:
+    made, accepted, interrupts = Sent(broker), 0, 0
+    made.warm()
+    ended = threading.Event()
+
+    def interrupt() -> None:
+        while not ended.wait(0.003):
+            _thread.interrupt_main()
+
+    timer = threading.Thread(target=interrupt)
+    timer.start()
+    end = time.monotonic() + 1.5
+    while time.monotonic() < end:
+        try:
+            before = len(made.producer)
+            made.send(b"x")
+            accepted += 1
+            while len(made.producer) > before:
+                made.producer.poll(0.01)
+        except KeyboardInterrupt:
+            interrupts += 1
+    try:
+        ended.set()
+        timer.join()
+    except KeyboardInterrupt:
+        timer.join()
+    assert made.producer.flush(20) == 0
+    assert interrupts > 10
+    assert accepted > 50
+    assert len(made.producer) == 0
+    made.producer.close()
