@@ -53,6 +53,8 @@ __all__ = ["AcquiredBatch", "Demand", "SessionsClosed", "ShareFailure", "ShareFe
 
 _Part = ShareFetchPartitionData | AcknowledgePartitionData
 _RECORD_LIMIT: Final = 1
+_UNSAID_LOCK_S: Final = 30.0
+"""How long a record is held where the broker has not said it: Kafka's default."""
 _READY: Final = RecordsReady()
 _LOST_SESSION: Final = KafkaError(
     KafkaError.SHARE_SESSION_NOT_FOUND, "the session with the broker is over: it has released the records")
@@ -183,7 +185,7 @@ class ShareFetcher:
         asks = self.demand is not Demand.NONE and not self.queue and not self._closing
         for node in self._in_turn({*self._brokers, *wanted}):
             broker = self._brokers.get(node)
-            if broker is None or (broker.session.lost and not broker.pending):
+            if broker is None or broker.session.lost:
                 if node not in wanted or not asks:
                     continue
                 broker = self._begin(node, broker)
@@ -217,20 +219,32 @@ class ShareFetcher:
             self._on_session_error(broker, sent, reply.error_code, reply.error_message, now)
             return
         broker.session.answered()
-        broker.failures = 0
         self._keep_lock_timeout(reply)
         endpoints = [_address(node) for node in reply.node_endpoints]
         for topic in reply.responses:
             for part in topic.partitions:
                 self._on_part(broker, topic.topic_id, part, sent, endpoints, now)
         self._on_acknowledged(broker, sent, _UNANSWERED.code(), _UNANSWERED.str(), now)
+        if broker.retry_at <= now:  # nothing in it was an error
+            broker.failures = 0
 
     def on_error(self, send: Send, error: KafkaError, now: float) -> None:
         """No reply: the session ends with the connection; begin another one after a pause."""
         broker, sent = self._landed(send)
+        if error.code() == KafkaError._UNSUPPORTED_FEATURE and broker.session.is_open:
+            self._on_unsupported(broker, sent, error)
+            return
         self._end_session(broker, sent, error)
         self._metadata.refresh(now)
         self._back_off(broker, now)
+
+    def _on_unsupported(self, broker: _Broker, sent: list[Acknowledgements], error: KafkaError) -> None:
+        """A broker older than Kafka 4.2 renews nothing; it has not seen the request."""
+        for each in sent:
+            if each.renews:
+                self._report(each, error)
+            else:
+                broker.pending.append(each)
 
     # Out
 
@@ -315,6 +329,10 @@ class ShareFetcher:
         if reply.acquisition_lock_timeout_ms > 0:
             self.lock_timeout_ms = reply.acquisition_lock_timeout_ms
 
+    @property
+    def _lock_s(self) -> float:
+        return _UNSAID_LOCK_S if self.lock_timeout_ms is None else self.lock_timeout_ms / 1000.0
+
     def _on_part(self, broker: _Broker, topic_id: UUID, part: _Part, sent: list[Acknowledgements],
                  endpoints: list[NodeAddress], now: float) -> None:
         code, message = ((part.acknowledge_error_code, part.acknowledge_error_message)
@@ -337,7 +355,7 @@ class ShareFetcher:
         if part.acquired_records and not self._closing:
             ranges = [(held.first_offset, held.last_offset, held.delivery_count) for held in part.acquired_records]
             self.queue.append(AcquiredBatch(
-                key, topic_id, broker.session, ranges, part.records or b"", now + (self.lock_timeout_ms or 0) / 1000.0))
+                key, topic_id, broker.session, ranges, part.records or b"", now + self._lock_s))
             self._tell_ready()
 
     def _on_partition_error(self, broker: _Broker, key: Key, part: ShareFetchPartitionData, now: float) -> None:
@@ -382,7 +400,7 @@ class ShareFetcher:
             if not code:
                 self._report(each, None)
                 continue
-            each.give_up_at = each.give_up_at or now + (self.lock_timeout_ms or 0) / 1000.0
+            each.give_up_at = each.give_up_at or now + self._lock_s
             if (acknowledge_error_action(code) is AcknowledgeErrorAction.RETRY and now < each.give_up_at
                     and broker.session.is_open):
                 broker.pending.append(each)

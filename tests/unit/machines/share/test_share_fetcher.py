@@ -233,6 +233,21 @@ def test_a_renewal_travels_alone_also_where_somebody_waits() -> None:
     assert isinstance(by_broker[2], ShareFetchRequest)
 
 
+def test_a_broker_that_renews_nothing_keeps_the_session_and_gets_the_rest() -> None:
+    bench = Bench()
+    batch = bench.holding()
+    bench.say(batch, {1: RENEW})
+    bench.say(batch, {2: 1})
+    [send] = bench.poll()
+    bench.fetcher.on_error(send, KafkaError(KafkaError._UNSUPPORTED_FEATURE), bench.now)
+    assert bench.acknowledged() == [({1}, KafkaError._UNSUPPORTED_FEATURE)]
+    assert not batch.session.lost
+    [send] = bench.poll()
+    assert acknowledgements_in(send) == [(0, 2, 2, [1])]
+    bench.answer(send)
+    assert bench.acknowledged() == [({2}, None)]
+
+
 def test_one_request_of_a_session_is_on_the_wire_at_a_time() -> None:
     bench = Bench()
     batch = bench.holding()
@@ -364,6 +379,35 @@ def test_a_passing_error_of_a_partition_is_waited_for_and_the_metadata_asked(cod
     assert bench.poll() == []
     assert list(bench.metadata.poll(bench.now + 5))
     assert len(bench.poll(0.2)) == 1
+
+
+def test_the_pause_grows_while_a_partition_is_in_trouble_and_is_short_again_afterwards() -> None:
+    bench, waited, code = Bench(), [], KafkaError.KAFKA_STORAGE_ERROR
+    bench.assign(0)
+    [send] = bench.fetch().values()
+    for error in (code, code, code, 0, code):
+        bench.give(send, 1, 0, error_code=error)
+        sends = bench.poll()
+        if not sends:
+            deadline = bench.fetcher.deadline()
+            assert deadline is not None
+            waited.append(deadline - bench.now)
+            bench.now = deadline
+            sends = bench.poll()
+        [send] = sends
+    assert waited == pytest.approx([0.1, 0.2, 0.4, 0.1])
+
+
+def test_where_a_broker_does_not_say_how_long_a_lock_is_it_is_kafkas_default() -> None:
+    bench = Bench()
+    send = bench.fetch()[1]
+    part = ShareFetchPartitionData(
+        partition_index=0, error_code=0, acknowledge_error_code=0, current_leader=NOBODY, records=b"",
+        acquired_records=[AcquiredRecords(first_offset=0, last_offset=1, delivery_count=1)])
+    bench.fetcher.on_reply(send, ShareFetchResponse(error_code=0, acquisition_lock_timeout_ms=0, responses=[
+        ShareFetchableTopicResponse(topic_id=T, partitions=[part])]), bench.now)
+    assert bench.take().until == bench.now + 30
+    assert bench.fetcher.lock_timeout_ms is None
 
 
 def test_a_leader_that_is_named_is_asked_at_once() -> None:
