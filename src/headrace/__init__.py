@@ -22,7 +22,15 @@ if TYPE_CHECKING:
     )
     from headrace.client.producer.producer import Producer
     from headrace.client.producer.serializing_producers import SerializingProducer
-    from headrace.errors import KafkaError, KafkaException
+    from headrace.client.share.deserializing_share_consumer import DeserializingShareConsumer
+    from headrace.client.share.polled_messages import Messages
+    from headrace.client.share.share_consumer import ShareConsumer
+    from headrace.errors import (
+        ConcurrentModificationException,
+        IllegalStateException,
+        KafkaError,
+        KafkaException,
+    )
     from headrace.records import Message
     from headrace.records.key_hashes import consistent, fnv1a, murmur2
     from headrace.types.admin import IsolationLevel
@@ -40,6 +48,7 @@ if TYPE_CHECKING:
         TopicPartition,
         Uuid,
     )
+    from headrace.types.share import AcknowledgeType
 
 __version__ = "0.1.0"
 
@@ -52,7 +61,12 @@ _HOMES = {
     "headrace.client.producer.serializing_producers": ("SerializingProducer",),
     "headrace.client.consumer.consumer": ("Consumer",),
     "headrace.client.consumer.deserializing_consumers": ("DeserializingConsumer",),
-    "headrace.errors": ("KafkaError", "KafkaException"),
+    "headrace.client.share.deserializing_share_consumer": ("DeserializingShareConsumer",),
+    "headrace.client.share.polled_messages": ("Messages",),
+    "headrace.client.share.share_consumer": ("ShareConsumer",),
+    "headrace.errors": (
+        "ConcurrentModificationException", "IllegalStateException", "KafkaError", "KafkaException",
+    ),
     "headrace.records": ("Message",),
     "headrace.records.key_hashes": ("consistent", "fnv1a", "murmur2"),
     "headrace.types.admin": ("IsolationLevel",),
@@ -61,6 +75,7 @@ _HOMES = {
         "TIMESTAMP_LOG_APPEND_TIME", "TIMESTAMP_NOT_AVAILABLE", "ProducerRecord", "RecordMetadata", "ThrottleEvent",
         "TopicPartition", "Uuid",
     ),
+    "headrace.types.share": ("AcknowledgeType",),
 }
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
 
@@ -72,21 +87,27 @@ __all__ = [
     "TIMESTAMP_CREATE_TIME",
     "TIMESTAMP_LOG_APPEND_TIME",
     "TIMESTAMP_NOT_AVAILABLE",
+    "AcknowledgeType",
+    "ConcurrentModificationException",
     "Consumer",
     "DeserializingConsumer",
+    "DeserializingShareConsumer",
     "EventsPollingOption",
+    "IllegalStateException",
     "IsolationLevel",
     "KafkaAsyncProducer",
     "KafkaError",
     "KafkaException",
     "KafkaSyncProducer",
     "Message",
+    "Messages",
     "Producer",
     "ProducerInterceptor",
     "ProducerRecord",
     "RecordMetadata",
     "SendOption",
     "SerializingProducer",
+    "ShareConsumer",
     "ThrottleEvent",
     "TopicPartition",
     "Uuid",

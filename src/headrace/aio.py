@@ -1,4 +1,4 @@
-"""asyncio clients: `AIOProducer`, `AIOConsumer`, `AIOAdminClient` and others. They run on the loop that makes them.
+"""asyncio clients: `AIOProducer`, `AIOConsumer`, `AIOAdminClient` and others, on the loop that makes them.
 
 Names load on first use.
 """
@@ -14,16 +14,19 @@ if TYPE_CHECKING:
     from headrace.client.consumer.deserializing_consumers import AsyncDeserializingConsumer
     from headrace.client.producer.aio_producer import AIOProducer
     from headrace.client.producer.serializing_producers import AsyncSerializingProducer
+    from headrace.client.share.aio_share_consumer import AIOShareConsumer
 
 _HOME_OF = {
     "AIOAdminClient": "headrace.client.admin.aio_admin_client",
     "AIOConsumer": "headrace.client.consumer.aio_consumer",
     "AIOProducer": "headrace.client.producer.aio_producer",
+    "AIOShareConsumer": "headrace.client.share.aio_share_consumer",
     "AsyncDeserializingConsumer": "headrace.client.consumer.deserializing_consumers",
     "AsyncSerializingProducer": "headrace.client.producer.serializing_producers",
 }
 
-__all__ = ["AIOAdminClient", "AIOConsumer", "AIOProducer", "AsyncDeserializingConsumer", "AsyncSerializingProducer"]
+__all__ = ["AIOAdminClient", "AIOConsumer", "AIOProducer", "AIOShareConsumer", "AsyncDeserializingConsumer",
+           "AsyncSerializingProducer"]
 
 
 def __getattr__(name: str) -> Any:

@@ -23,11 +23,13 @@ __all__ = [
     "CallbackTypeError",
     "ClientClosedError",
     "CommitError",
+    "ConcurrentModificationException",
     "ConfigError",
     "ConsumeError",
     "CorruptRecordError",
     "DependencyError",
     "FatalError",
+    "IllegalStateException",
     "KafkaError",
     "KafkaException",
     "KeyDeserializationError",
@@ -190,6 +192,14 @@ class ClientClosedError(_Classed, RuntimeError):
     """A method was called on a client after `close()`. Make a new client."""
 
     code = KafkaError._DESTROY
+
+
+class IllegalStateException(RuntimeError):
+    """A share consumer cannot do that now: it is closed, has no subscription, or waits for acknowledgements."""
+
+
+class ConcurrentModificationException(RuntimeError):
+    """A share consumer was called while another call to it went on, in another thread or task."""
 
 
 class RetriableError(_Classed):

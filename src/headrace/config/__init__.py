@@ -6,9 +6,9 @@ Read next: `headrace.config.mapping`.
 """
 
 from headrace.config.mapping import PROPERTIES, Config
-from headrace.config.property import ADMIN, CONSUMER, PRODUCER, Property, convert
+from headrace.config.property import ADMIN, CONSUMER, PRODUCER, SHARE, Property, convert
 from headrace.config.rules import is_by_lot
 
 __all__ = [
-    "ADMIN", "CONSUMER", "PRODUCER", "PROPERTIES", "Config", "Property", "convert", "is_by_lot",
+    "ADMIN", "CONSUMER", "PRODUCER", "PROPERTIES", "SHARE", "Config", "Property", "convert", "is_by_lot",
 ]

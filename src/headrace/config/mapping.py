@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from headrace.config.property import ADMIN, Property, close_matches, convert
+from headrace.config.property import ADMIN, SHARE, Property, close_matches, convert
 from headrace.config.rows_common import COMMON_ROWS
 from headrace.config.rows_consumer import CONSUMER_ROWS
 from headrace.config.rows_producer import PRODUCER_ROWS
@@ -29,7 +29,7 @@ class Config(Mapping[str, Any]):
     """The checked properties of one client: every property has a value.
 
     Args:
-        role: `PRODUCER`, `CONSUMER` or `ADMIN`.
+        role: `PRODUCER`, `CONSUMER`, `SHARE` or `ADMIN`.
         properties: what the user gave; None as a value means "not given".
         servers_needed: bootstrap.servers must be given, too.
 
@@ -51,6 +51,8 @@ class Config(Mapping[str, Any]):
         names: dict[str, str] = {}
         for name, value in _flatten(properties):
             row = _BY_ANY_NAME.get(name)
+            if role == SHARE and value is not None:
+                _refuse_for_share_group(name, row)
             if row is not None and value is not None:
                 self._take(row, name, value, names)
             elif row is None and not ("interceptor" in name.split(".") and self.original.get("interceptor.classes")):
@@ -126,6 +128,14 @@ def _flatten(properties: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
             raise ConfigError(f"property names are str, not {type(name).__name__}: {name!r}")
         else:
             yield name, value
+
+
+def _refuse_for_share_group(name: str, row: Property | None) -> None:
+    from headrace.config.rows_elsewhere import NOT_FOR_SHARE_GROUPS  # who makes no share consumer does without
+
+    why = NOT_FOR_SHARE_GROUPS.get(name if row is None else row.name)
+    if why is not None:
+        raise ConfigError(f'"{name}" is not applicable for a share consumer: {why}')
 
 
 def _refusal(name: str) -> str:

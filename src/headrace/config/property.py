@@ -12,13 +12,14 @@ from typing import Any
 from headrace.errors import CallbackTypeError, ConfigError
 from headrace.slotted import slotted
 
-__all__ = ["ADMIN", "ALL", "CONSUMER", "INT32", "PRODUCER", "Property", "as_text", "close_matches", "convert",
+__all__ = ["ADMIN", "ALL", "CONSUMER", "INT32", "PRODUCER", "SHARE", "Property", "as_text", "close_matches", "convert",
            "duration_ms"]
 
 PRODUCER = "producer"
 CONSUMER = "consumer"
 ADMIN = "admin"
-ALL = (PRODUCER, CONSUMER, ADMIN)
+SHARE = "share consumer"
+ALL = (PRODUCER, CONSUMER, SHARE, ADMIN)
 INT32 = 2**31 - 1
 _BY_DURATION = "by_duration:"
 _TRUE, _FALSE = ("true", "t", "1", "yes", "on"), ("false", "f", "0", "no", "off")

@@ -5,13 +5,13 @@ Read next: `headrace.config.rows_producer`, `headrace.config.rows_consumer`.
 
 from __future__ import annotations
 
-from headrace.config.property import CONSUMER, INT32, PRODUCER, Property
+from headrace.config.property import CONSUMER, INT32, PRODUCER, SHARE, Property
 from headrace.security import MECHANISMS
 
 __all__ = ["COMMON_ROWS"]
 
-_C = (CONSUMER,)
-_PC = (PRODUCER, CONSUMER)
+_CS = (CONSUMER, SHARE)
+_PCS = (PRODUCER, CONSUMER, SHARE)
 
 COMMON_ROWS = (
     # Connecting
@@ -131,7 +131,7 @@ COMMON_ROWS = (
              "metadata came for so long although it was asked for, if all brokers that are known failed not sooner.",
              unit="ms", low=0, high=INT32, kip="KIP-1102"),
     Property("allow.auto.create.topics", "bool", False, "Let a consumer's metadata request create topics that do not "
-             "exist, if the brokers permit it. Producers always ask for it, as in librdkafka.", roles=_C),
+             "exist, if the brokers permit it. Producers always ask for it, as in librdkafka.", roles=_CS),
     Property("broker.address.family", "enum", "any", "Addresses of brokers to dial: those of IPv4, of IPv6, or all.",
              choices=("any", "v4", "v6")),
     Property("socket.keepalive.enable", "bool", True, "Let the system probe connections that are silent."),
@@ -146,10 +146,10 @@ COMMON_ROWS = (
     Property("error_cb", "callable", None, "Called as error_cb(KafkaError) for errors that belong to no record, from "
              "`poll()`."),
     Property("throttle_cb", "callable", None, "Called as throttle_cb(ThrottleEvent) when a broker's reply says that it "
-             "slows this client down, from `poll()`.", roles=_PC),
+             "slows this client down, from `poll()`.", roles=_PCS),
     Property("stats_cb", "callable", None, "Called as stats_cb(text) with the client's statistics in JSON every "
-             "statistics.interval.ms, from `poll()`.", roles=_PC),
-    Property("statistics.interval.ms", "int", 0, "Time between two calls of stats_cb; 0 makes none.", roles=_PC,
+             "statistics.interval.ms, from `poll()`.", roles=_PCS),
+    Property("statistics.interval.ms", "int", 0, "Time between two calls of stats_cb; 0 makes none.", roles=_PCS,
              unit="ms", low=0, high=86_400_000),
     Property("logger", "object", None, "logging.Logger to write to instead of `headrace`."),
 )

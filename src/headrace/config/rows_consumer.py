@@ -5,14 +5,16 @@ Read next: `headrace.config.rules`, for how they belong together.
 
 from __future__ import annotations
 
-from headrace.config.property import CONSUMER, INT32, Property
+from headrace.config.property import CONSUMER, INT32, SHARE, Property
 
 __all__ = ["CONSUMER_ROWS"]
 
 _C = (CONSUMER,)
+_CS = (CONSUMER, SHARE)
+_S = (SHARE,)
 
 CONSUMER_ROWS = (
-    Property("group.id", "str", "", "Name of the consumer group.", roles=_C),
+    Property("group.id", "str", "", "Name of the consumer group.", roles=_CS),
     Property("group.instance.id", "str", "", "Fixed name of this member: its partitions survive a restart shorter than "
              "session.timeout.ms.", roles=_C, kip="KIP-345"),
     Property("partition.assignment.strategy", "list", ("range", "roundrobin"), "Assignors this member supports, best "
@@ -22,7 +24,7 @@ CONSUMER_ROWS = (
     Property("heartbeat.interval.ms", "int", 3_000, "Time between two heartbeats.", roles=_C, unit="ms", low=1,
              high=3_600_000),
     Property("max.poll.interval.ms", "int", 300_000, "A member that does not poll for so long leaves the group.",
-             roles=_C, unit="ms", low=1, high=86_400_000, kip="KIP-62"),
+             roles=_CS, unit="ms", low=1, high=86_400_000, kip="KIP-62"),
     Property("enable.auto.commit", "bool", True, "Commit stored offsets regularly and on close.",
              aliases=("auto.commit.enable",), roles=_C),
     Property("auto.commit.interval.ms", "int", 5_000, "Time between two automatic commits; 0 commits on close and when "
@@ -37,10 +39,10 @@ CONSUMER_ROWS = (
     Property("isolation.level", "enum", 1, "Hand out records of committed transactions only, or all of them.",
              roles=_C, choices={"read_uncommitted": 0, "read_committed": 1}, kip="KIP-98"),
     Property("fetch.wait.max.ms", "int", 500, "Longest time a broker waits for fetch.min.bytes.",
-             aliases=("fetch.max.wait.ms",), roles=_C, unit="ms", low=0, high=300_000),
-    Property("fetch.min.bytes", "int", 1, "A broker answers a fetch when it has so much.", roles=_C, unit="bytes",
+             aliases=("fetch.max.wait.ms",), roles=_CS, unit="ms", low=0, high=300_000),
+    Property("fetch.min.bytes", "int", 1, "A broker answers a fetch when it has so much.", roles=_CS, unit="bytes",
              low=0, high=INT32),
-    Property("fetch.max.bytes", "int", 52_428_800, "Most bytes in one fetch reply.", roles=_C, unit="bytes", low=0,
+    Property("fetch.max.bytes", "int", 52_428_800, "Most bytes in one fetch reply.", roles=_CS, unit="bytes", low=0,
              high=INT32),
     Property("max.partition.fetch.bytes", "int", 1_048_576, "Most bytes of one partition in one fetch reply.",
              aliases=("fetch.message.max.bytes",), roles=_C, unit="bytes", low=1, high=1_000_000_000),
@@ -55,7 +57,15 @@ CONSUMER_ROWS = (
              "subscribed to.", roles=_C),
     Property("enable.partition.eof", "bool", False, "Hand out a message with error _PARTITION_EOF when the end of a "
              "partition is reached.", roles=_C),
-    Property("check.crcs", "bool", True, "Verify the checksum of each batch. Java: check.crcs.", roles=_C),
+    Property("check.crcs", "bool", True, "Verify the checksum of each batch. Java: check.crcs.", roles=_CS),
     Property("on_commit", "callable", None, "Called as on_commit(KafkaError | None, list[TopicPartition]) after each "
              "commit, from `poll()`.", roles=_C),
+    Property("share.acknowledgement.mode", "enum", "implicit", "Of a share consumer: implicit accepts the records of "
+             "one `poll()` with the next one or with a commit; explicit wants each of them acknowledged.", roles=_S,
+             choices=("implicit", "explicit"), kip="KIP-932"),
+    Property("share.acquire.mode", "enum", 0, "Of a share consumer: batch_optimized takes whole batches of records, "
+             "record_limit no more than max.poll.records (Kafka 4.2 and later).", roles=_S,
+             choices={"batch_optimized": 0, "record_limit": 1}, kip="KIP-1206"),
+    Property("max.poll.records", "int", 500, "Most records of one `poll()` of a share consumer. Another one has no use "
+             "for it: `poll()` hands out one record, and `consume()` takes the number.", roles=_S, low=1, high=INT32),
 )

@@ -10,7 +10,7 @@ from typing import Any
 
 from headrace.config.property import INT32, Property
 
-__all__ = ["NOT_SUPPORTED", "WITHOUT_EFFECT"]
+__all__ = ["NOT_FOR_SHARE_GROUPS", "NOT_SUPPORTED", "WITHOUT_EFFECT"]
 
 _OAUTH = "org.apache.kafka.common.security.oauthbearer."
 _PACKAGES_OF_HANDLER = (_OAUTH, f"{_OAUTH}secured.")
@@ -22,7 +22,6 @@ _TICKETS = "a ticket is got with sasl.kerberos.keytab when a connection needs on
 _RENEWED = "a token is got anew when sasl.login.refresh.window.factor of its life is over and a connection needs one"
 _CHECKED_BY_BROKERS = "a token is checked by the brokers, not by this client"
 _OTHER_TOKENS = "tokens are got with a client id and a secret: give oauth_cb for another way"
-_SHARE_GROUPS = "there are no share consumers"
 _NO_OFFSET_FILES = "offsets lie with the brokers"
 _ALWAYS_ASKED = "brokers are always asked which versions they speak"
 _SAMPLES = "statistics cover the last 1,000 requests"
@@ -77,7 +76,6 @@ _ROWS = (
     _row("log.queue", "bool", f"{_PYTHONS_LOGGING}takes messages at once"),
     _row("log.thread.name", "bool", f"{_PYTHONS_LOGGING}knows the thread"),
     _row("log_level", "int", f"{_PYTHONS_LOGGING}decides: set the level of the logger `headrace`", low=0, high=7),
-    _row("max.poll.records", "int", "`poll()` hands out one record, `consume()` takes the number", low=1, high=INT32),
     _row("message.copy.max.bytes", "int", "a record is copied once, into its batch", low=0, high=1_000_000_000),
     _row("metadata.cluster.check.enable", "bool", "no request says which cluster is expected behind an address"),
     _row("metadata.max.idle.ms", "int", "topics that are not used any more cost next to nothing", low=0),
@@ -126,8 +124,6 @@ _ROWS = (
          choices=("none", "azure_imds", "aws_iam"), only=("none",)),
     _row("sasl.oauthbearer.scope.claim.name", "str", _CHECKED_BY_BROKERS),
     _row("sasl.oauthbearer.sub.claim.name", "str", _CHECKED_BY_BROKERS),
-    _row("share.acknowledgement.mode", "enum", _SHARE_GROUPS, choices=("implicit", "explicit")),
-    _row("share.acquire.mode", "enum", _SHARE_GROUPS, choices=("batch_optimized", "record_limit")),
     _row("socket.blocking.max.ms", "int", "sockets never block", low=1, high=60_000),
     _row("socket.max.fails", "int", "a request that is not answered in time closes the connection", low=0,
          high=1_000_000),
@@ -208,3 +204,18 @@ NOT_SUPPORTED: dict[str, str] = {
     "value.deserializer": "messages have bytes: decode them after `poll()`",
     "value.serializer": "`produce()` takes bytes and str: serialise values before, or make a `SerializingProducer`",
 }
+
+NOT_FOR_SHARE_GROUPS: dict[str, str] = {
+    **dict.fromkeys(("auto.offset.reset", "isolation.level", "session.timeout.ms", "heartbeat.interval.ms"),
+                    "brokers decide it for the whole group: set it on the group, as share.auto.offset.reset, "
+                    "share.isolation.level, share.session.timeout.ms or share.heartbeat.interval.ms"),
+    **dict.fromkeys(("group.instance.id", "group.protocol", "group.protocol.type", "group.remote.assignor",
+                     "partition.assignment.strategy"),
+                    "each member of a share group may get each partition, and brokers choose which"),
+    **dict.fromkeys(("enable.auto.commit", "on_commit"),
+                    "records are acknowledged, not committed: see share.acknowledgement.mode and "
+                    "`set_acknowledgement_commit_callback()`"),
+    **dict.fromkeys(("enable.partition.eof", "queued.max.messages.kbytes"),
+                    "a share consumer reads no partition from one end to the other, and nothing ahead"),
+}
+"""Properties that a share consumer refuses, as librdkafka's and Java's do, and why."""

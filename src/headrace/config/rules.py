@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from headrace.config.property import ADMIN, CONSUMER, PRODUCER
+from headrace.config.property import ADMIN, CONSUMER, PRODUCER, SHARE
 from headrace.errors import ConfigError
 from headrace.security import settle_security
 from headrace.slotted import slotted
@@ -250,8 +250,14 @@ def _check_member(draft: Draft) -> None:
         raise ConfigError('"group.instance.id" needs a "group.id"')
 
 
+def _check_share_group(draft: Draft) -> None:
+    if not draft.values["group.id"]:
+        raise ConfigError('"group.id" must be set: a share consumer is a member of a group')
+
+
 _RULES: dict[str, tuple[Callable[[Draft], None], ...]] = {
     PRODUCER: (_settle_times, _settle_memory, _settle_partitioner, _settle_compression, _settle_idempotence),
     CONSUMER: (_settle_assignors, _settle_heartbeats, _settle_reply_size, _check_member),
+    SHARE: (_settle_reply_size, _check_share_group),
     ADMIN: (),
 }

@@ -31,11 +31,12 @@ from headrace.wire.schema import Request, Response, Struct
 
 __all__ = ["Driver"]
 
-_FETCH, _JOIN_GROUP, _SYNC_GROUP = 1, 11, 14
-_LANES = {_FETCH: 1, _JOIN_GROUP: 2, _SYNC_GROUP: 2}
+_FETCH, _JOIN_GROUP, _SYNC_GROUP, _SHARE_FETCH, _SHARE_ACKNOWLEDGE = 1, 11, 14, 78, 79
+_LANES = {_FETCH: 1, _JOIN_GROUP: 2, _SYNC_GROUP: 2, _SHARE_FETCH: 1, _SHARE_ACKNOWLEDGE: 1}
 """A broker answers one connection in order. Requests that it may hold back get a connection of their own.
 
-By their API keys, so that a producer does not load a consumer's messages.
+By their API keys, so that a producer does not load a consumer's messages. A share session ends with its connection, so
+all of its requests have the same one.
 """
 _EAGERNESS = {ConnectionState.READY: 0, ConnectionState.OPENING: 1, ConnectionState.DIALLING: 1,
               ConnectionState.IDLE: 2, ConnectionState.BACKOFF: 3, ConnectionState.CLOSING: 3}

@@ -33,7 +33,7 @@ if TYPE_CHECKING or _PLAIN:
     from headrace.records.columns.columns import read_columns
     from headrace.records.hashing import crc32c, fnv1a, murmur2
     from headrace.records.header import scan, verify
-    from headrace.records.message import Message
+    from headrace.records.message import Message, acquired
 else:
     from headrace.records._batch import (
         Batch,
@@ -42,6 +42,7 @@ else:
         Message,
         PollFastPath,
         ReadPosition,
+        acquired,
         crc32c,
         fnv1a,
         murmur2,
@@ -67,6 +68,7 @@ __all__ = [
     "Message",
     "PollFastPath",
     "ReadPosition",
+    "acquired",
     "compress",
     "crc32c",
     "decompress",

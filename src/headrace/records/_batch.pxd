@@ -87,7 +87,7 @@ cdef class Message:
     cdef Py_ssize_t _key_size, _value_size, _headers_size
     cdef int64_t _offset, _timestamp
     cdef int32_t _partition, _header_count
-    cdef int _stamp_type, _leader_epoch
+    cdef int _stamp_type, _leader_epoch, _delivery_count
 
     cdef int _own_bytes(self) except -1
     cdef tuple _fields(self)

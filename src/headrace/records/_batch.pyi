@@ -15,4 +15,4 @@ from headrace.records.hashing import murmur2 as murmur2
 from headrace.records.header import scan as scan
 from headrace.records.header import verify as verify
 from headrace.records.message import Message as Message
-
+from headrace.records.message import acquired as acquired

@@ -149,7 +149,7 @@ cdef class Message:
     """
 
     def __init__(self, topic=None, partition=None, offset=None, key=None, value=None, headers=None, error=None,
-                 timestamp=None, latency=None, leader_epoch=None):
+                 timestamp=None, latency=None, leader_epoch=None, delivery_count=None):
         self._topic = topic
         self._partition = -1 if partition is None else partition
         self._offset = -1001 if offset is None else offset
@@ -162,6 +162,7 @@ cdef class Message:
             self._stamp_type, self._timestamp = timestamp
         self._latency = latency
         self._leader_epoch = -1 if leader_epoch is None else leader_epoch
+        self._delivery_count = 0 if delivery_count is None else delivery_count
 
     def topic(self):
         return self._topic if self._origin is None else self._origin.topic
@@ -208,6 +209,9 @@ cdef class Message:
     def leader_epoch(self):
         return self._leader_epoch if self._leader_epoch >= 0 else None
 
+    def delivery_count(self):
+        return self._delivery_count if self._delivery_count > 0 else None
+
     def set_topic(self, topic):
         if self._origin is not None:
             self._partition = self._origin.partition
@@ -241,7 +245,7 @@ cdef class Message:
     cdef tuple _fields(self):
         cdef int32_t partition = self._partition if self._origin is None else self._origin.partition
         return (self.topic(), partition, self._offset, self.key(), self.value(), self.headers(), self._error,
-                self.timestamp(), self._latency, self._leader_epoch)
+                self.timestamp(), self._latency, self._leader_epoch, self._delivery_count)
 
     def __len__(self):
         if self._value_size >= 0:
@@ -283,6 +287,25 @@ cdef Message new_message(Origin origin, int64_t offset, int64_t timestamp, const
     message._headers_size = record.end - record.headers
     message._header_count = <int32_t> record.header_count
     return message
+
+
+def acquired(list messages, ranges):
+    # See the plain twin in `headrace.records.message`.
+    cdef list kept = []
+    cdef Message message
+    cdef Py_ssize_t at = 0, count = len(messages)
+    cdef int64_t first, last
+    cdef int delivered
+    for first, last, delivered in ranges:
+        while at < count:
+            message = messages[at]
+            if message._offset > last:
+                break
+            if message._offset >= first:
+                message._delivery_count = delivered
+                kept.append(message)
+            at += 1
+    return kept
 
 
 cdef list read_headers(const uint8_t *p, const uint8_t *end, int64_t count):

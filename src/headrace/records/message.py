@@ -10,7 +10,7 @@ from typing import Any
 
 from headrace.errors import KafkaError
 
-__all__ = ["Message", "encode_headers", "encode_text", "rebuild"]
+__all__ = ["Message", "acquired", "encode_headers", "encode_text", "rebuild"]
 
 HeaderList = list[tuple[str, bytes | None]]
 
@@ -34,10 +34,11 @@ class Message:
         timestamp: (type, milliseconds since the epoch); the types are the `TIMESTAMP_` constants of `headrace`.
         latency: seconds from `produce()` to the delivery report.
         leader_epoch: epoch of the leader that the record was read from (KIP-320).
+        delivery_count: how often a share group has handed the record out, this time included (KIP-932).
     """
 
-    __slots__ = ("_error", "_headers", "_key", "_latency", "_leader_epoch", "_offset", "_partition", "_timestamp",
-                 "_topic", "_value")
+    __slots__ = ("_delivery_count", "_error", "_headers", "_key", "_latency", "_leader_epoch", "_offset", "_partition",
+                 "_timestamp", "_topic", "_value")
     __hash__ = None  # type: ignore[assignment]
 
     def __init__(
@@ -52,6 +53,7 @@ class Message:
         timestamp: tuple[int, int] | None = None,
         latency: float | None = None,
         leader_epoch: int | None = None,
+        delivery_count: int | None = None,
     ) -> None:
         self._topic = topic
         self._partition = -1 if partition is None else partition
@@ -63,6 +65,7 @@ class Message:
         self._timestamp = (0, 0) if timestamp is None else (timestamp[0], timestamp[1])
         self._latency = latency
         self._leader_epoch = -1 if leader_epoch is None else leader_epoch
+        self._delivery_count = 0 if delivery_count is None else delivery_count
 
     def topic(self) -> str | None:
         """The topic's name."""
@@ -112,6 +115,10 @@ class Message:
         """Epoch of the leader that the record was read from, None when it is not known."""
         return self._leader_epoch if self._leader_epoch >= 0 else None
 
+    def delivery_count(self) -> int | None:
+        """How often a share group has handed the record out, this time included; None outside of share groups."""
+        return self._delivery_count if self._delivery_count > 0 else None
+
     def set_topic(self, topic: str | None) -> None:
         """Replace the topic's name."""
         self._topic = topic
@@ -134,7 +141,7 @@ class Message:
 
     def _fields(self) -> tuple[Any, ...]:
         return (self._topic, self._partition, self._offset, self.key(), self.value(), self.headers(), self._error,
-                self.timestamp(), self._latency, self._leader_epoch)
+                self.timestamp(), self._latency, self._leader_epoch, self._delivery_count)
 
     def __len__(self) -> int:
         value = self.value()
@@ -152,6 +159,23 @@ class Message:
     def __repr__(self) -> str:
         what = f"error={self._error}" if self._error is not None else f"key={self.key()!r:.60},{len(self)} bytes"
         return f"Message{{{self._topic}[{self.partition()}]@{self.offset()},{what}}}"
+
+
+def acquired(messages: list[Any], ranges: Iterable[tuple[int, int, int]]) -> list[Any]:
+    """Those of a partition's messages that a share consumer holds, each with its delivery count.
+
+    Args:
+        messages: in the order of their offsets.
+        ranges: first offset, last offset and delivery count of what is held, in order; they do not overlap.
+    """
+    kept, at = [], 0
+    for first, last, delivered in ranges:
+        while at < len(messages) and (offset := messages[at].offset()) <= last:
+            if offset >= first:
+                messages[at]._delivery_count = delivered
+                kept.append(messages[at])
+            at += 1
+    return kept
 
 
 def rebuild(*fields: Any) -> Any:

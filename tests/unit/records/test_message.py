@@ -93,3 +93,20 @@ def test_dropped_messages_let_their_bytes_go(twin: Any) -> None:
 def test_wrong_arguments_are_type_errors(twin: Any, bad: dict[str, Any]) -> None:
     with pytest.raises(TypeError):
         twin.Message(**bad)
+
+
+def test_a_message_of_a_share_group_knows_how_often_it_was_delivered(twin: Any) -> None:
+    assert lazy(twin).delivery_count() is None
+    assert twin.Message(delivery_count=3).delivery_count() == 3
+    assert twin.Message(delivery_count=0).delivery_count() is None
+    assert twin.Message("t", 1, 2, delivery_count=3) != twin.Message("t", 1, 2)
+    [kept] = twin.acquired([lazy(twin)], [(4, 4, 2)])
+    assert pickle.loads(pickle.dumps(kept)).delivery_count() == 2
+
+
+def test_only_what_is_acquired_is_kept_with_its_count(twin: Any) -> None:
+    made = [twin.Message("t", 0, offset) for offset in (3, 4, 6, 9, 10)]
+    kept = twin.acquired(made, [(0, 2, 1), (4, 8, 1), (10, 12, 5)])
+    assert [(message.offset(), message.delivery_count()) for message in kept] == [(4, 1), (6, 1), (10, 5)]
+    assert twin.acquired(made, []) == []
+    assert twin.acquired([], [(0, 9, 1)]) == []

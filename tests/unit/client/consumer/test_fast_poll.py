@@ -169,7 +169,7 @@ def test_iterating_gives_every_record_once(servers: str) -> None:
         found.append(int(message.value() or b""))
         if len(found) == 2 * RECORDS - 3:
             break
-    assert sorted(found + [0, 1, 2]) == sorted([*range(RECORDS), *range(RECORDS)])
+    assert sorted([*found, 0, 1, 2]) == sorted([*range(RECORDS), *range(RECORDS)])
     reader.consumer.close()
 
 

@@ -1,0 +1,1 @@
+"""The share consumer: its engine, and its faces."""

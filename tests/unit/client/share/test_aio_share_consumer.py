@@ -1,0 +1,58 @@
+"""`AIOShareConsumer`: the blocking one's calls, awaited, on the loop that makes it; without a broker."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from typing import Any
+
+import pytest
+
+from headrace import IllegalStateException, ShareConsumer
+from headrace.aio import AIOShareConsumer
+from tests.support.same_as_confluent import QUIET
+
+NOWHERE = {"bootstrap.servers": "127.0.0.1:1", "group.id": "g", "logger": QUIET, "error_cb": lambda _: None}
+
+
+def test_it_has_the_blocking_ones_calls_with_their_arguments() -> None:
+    def calls(kind: type) -> dict[str, Any]:
+        return {name: [(p.name, p.default) for p in inspect.signature(call).parameters.values()]
+                for name, call in inspect.getmembers(kind, inspect.isfunction) if not name.startswith("_")}
+
+    assert calls(AIOShareConsumer) == calls(ShareConsumer)
+
+
+def test_it_polls_commits_and_closes() -> None:
+    async def run() -> None:
+        async with AIOShareConsumer(NOWHERE) as one:
+            with pytest.raises(IllegalStateException, match=r"not subscribed"):
+                await one.poll(0)
+            await one.subscribe(["t"])
+            assert await one.subscription() == ["t"]
+            assert (await one.poll(0.1)).is_empty()
+            assert await one.commit_sync(0.1) == {}
+            await one.commit_async()
+            await one.set_acknowledgement_commit_callback(None)
+            assert await one.acquisition_lock_timeout_ms() is None
+            assert (await one.metrics())["type"] == "consumer"
+            with pytest.raises(IllegalStateException):
+                await one.acknowledge_offset("t", 0, 0)
+            await one.unsubscribe()
+        with pytest.raises(IllegalStateException, match=r"^Share consumer closed$"):
+            await one.poll(0)
+        await one.close()
+
+    asyncio.run(run())
+
+
+def test_a_poll_that_is_cancelled_leaves_the_consumer_usable() -> None:
+    async def run() -> None:
+        async with AIOShareConsumer(NOWHERE) as one:
+            await one.subscribe(["t"])
+            with pytest.raises(TimeoutError):
+                async with asyncio.timeout(0.1):
+                    await one.poll()
+            assert (await one.poll(0)).is_empty()
+
+    asyncio.run(run())
