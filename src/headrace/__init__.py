@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from headrace.client.producer.serializing_producers import SerializingProducer
     from headrace.errors import KafkaError, KafkaException
     from headrace.records import Message
+    from headrace.records.columns.arrow_batch import ArrowBatch
     from headrace.types.records import (
         OFFSET_BEGINNING,
         OFFSET_END,
@@ -52,6 +53,7 @@ _HOMES = {
     "headrace.client.consumer.consumer": ("Consumer",),
     "headrace.errors": ("KafkaError", "KafkaException"),
     "headrace.records": ("Message",),
+    "headrace.records.columns.arrow_batch": ("ArrowBatch",),
     "headrace.types.records": (
         "OFFSET_BEGINNING", "OFFSET_END", "OFFSET_INVALID", "OFFSET_STORED", "TIMESTAMP_CREATE_TIME",
         "TIMESTAMP_LOG_APPEND_TIME", "TIMESTAMP_NOT_AVAILABLE", "ProducerRecord", "RecordMetadata", "ThrottleEvent",
@@ -68,6 +70,7 @@ __all__ = [
     "TIMESTAMP_CREATE_TIME",
     "TIMESTAMP_LOG_APPEND_TIME",
     "TIMESTAMP_NOT_AVAILABLE",
+    "ArrowBatch",
     "Consumer",
     "EventsPollingOption",
     "KafkaAsyncProducer",

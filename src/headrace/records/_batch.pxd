@@ -99,6 +99,7 @@ cdef class Block:
     cdef Py_ssize_t used, capacity
 
     cdef int reserve(self, Py_ssize_t more, bint zeroed=*) except -1
+    cdef int trim(self) except -1
 
 
 @cython.final

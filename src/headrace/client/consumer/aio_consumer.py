@@ -7,7 +7,7 @@ Read next: `client.consumer.consumer_engine`, then `machines.consumer.fetcher` f
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from headrace.client.application_callbacks import ApplicationCallbacks
 from headrace.client.cluster_metadata import ClusterMetadata
@@ -18,6 +18,9 @@ from headrace.client.waits import LoopWaits
 from headrace.machines.producer.transactions import ConsumerGroupMetadata
 from headrace.records import Message
 from headrace.types.records import TopicPartition
+
+if TYPE_CHECKING:
+    from headrace.records.columns.arrow_batch import ArrowBatch
 
 __all__ = ["AIOConsumer"]
 
@@ -59,6 +62,19 @@ class AIOConsumer:
         if 0 < num_messages == len(messages):
             return messages
         return await self._waits.run(self._engine.consume(num_messages, timeout, messages))
+
+    async def consume_arrow(self, num_messages: int = 100_000, timeout: float | None = 1.0) -> ArrowBatch:
+        """As `Consumer.consume_arrow`, awaited. Nothing is lost when it is cancelled: the records come again."""
+        return await self._waits.run(self._engine.consume_arrow(num_messages, timeout))
+
+    async def consume_batches(
+        self, num_messages: int = 100_000, timeout: float | None = 1.0
+    ) -> AsyncIterator[ArrowBatch]:
+        """As `Consumer.consume_batches`, for `async for`."""
+        while True:
+            batch = await self.consume_arrow(num_messages, timeout)
+            if batch:
+                yield batch
 
     async def __aiter__(self) -> AsyncIterator[Message]:
         while True:

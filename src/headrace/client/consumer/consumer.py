@@ -10,7 +10,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator, Mapping
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from headrace.client.application_callbacks import ApplicationCallbacks
 from headrace.client.cluster_metadata import ClusterMetadata
@@ -22,6 +22,9 @@ from headrace.machines.producer.transactions import ConsumerGroupMetadata
 from headrace.net.thread import loop_thread
 from headrace.records import Message
 from headrace.types.records import TopicPartition
+
+if TYPE_CHECKING:
+    from headrace.records.columns.arrow_batch import ArrowBatch
 
 __all__ = ["Consumer"]
 
@@ -103,6 +106,44 @@ class Consumer:
             if 0 < num_messages == len(messages):
                 return messages
             return self._waits.run(self._engine.consume(num_messages, timeout, messages))
+
+    def consume_arrow(self, num_messages: int = 100_000, timeout: float | None = 1.0) -> ArrowBatch:
+        """Up to `num_messages` records as Arrow columns; fewer when time is up, or the group rebalances, first.
+
+        It reads as `consume()` does, without an object for each record; positions move and offsets are stored in the
+        same way. Polars, pandas, DuckDB and pyarrow take the batch as it is; nothing else needs to be installed.
+
+        Args:
+            num_messages: most records, 1,000,000 at most; fewer come when the columns take 256 MiB.
+            timeout: longest wait in seconds; negative or None waits for ever.
+
+        Returns:
+            The records in the order in which they came; none when time was up.
+
+        Raises:
+            KafkaException: what `consume()` gives as a message with an error, the end of a partition
+                ("enable.partition.eof") included; records that came before it are returned first.
+            TypeError: `num_messages` is not an int.
+            ValueError: `num_messages` is out of range.
+            ClientClosedError: the consumer is closed (a `RuntimeError`).
+        """
+        with self._reading:
+            return self._waits.run(self._engine.consume_arrow(num_messages, timeout))
+
+    def consume_batches(self, num_messages: int = 100_000, timeout: float | None = 1.0) -> Iterator[ArrowBatch]:
+        """One batch of `consume_arrow()` after the other, for ever; none is empty.
+
+        Args:
+            num_messages: most records of a batch.
+            timeout: longest time in seconds that a batch may take to fill.
+
+        Raises:
+            KafkaException: as `consume_arrow()`; a new iterator goes on behind the error.
+        """
+        while True:
+            batch = self.consume_arrow(num_messages, timeout)
+            if batch:
+                yield batch
 
     def __iter__(self) -> Iterator[Message]:
         while True:
