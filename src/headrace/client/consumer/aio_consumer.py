@@ -20,6 +20,7 @@ from headrace.records import Message
 from headrace.types.records import TopicPartition
 
 if TYPE_CHECKING:
+    from headrace.client.consumer.consumer_health import ConsumerHealth
     from headrace.records.columns.arrow_batch import ArrowBatch
 
 __all__ = ["AIOConsumer"]
@@ -160,6 +161,14 @@ class AIOConsumer:
         return await self._engine.offsets.at_times(partitions, timeout)
 
     # The group and the cluster
+
+    async def lag(self) -> dict[TopicPartition, int | None]:
+        """As `Consumer.lag`, awaited."""
+        return self._engine.lag()
+
+    async def health(self) -> ConsumerHealth:
+        """As `Consumer.health`, awaited."""
+        return self._engine.health()
 
     async def metrics(self) -> Metrics:
         """As `Consumer.metrics`, awaited."""

@@ -24,6 +24,7 @@ from headrace.records import Message
 from headrace.types.records import TopicPartition
 
 if TYPE_CHECKING:
+    from headrace.client.consumer.consumer_health import ConsumerHealth
     from headrace.records.columns.arrow_batch import ArrowBatch
 
 __all__ = ["Consumer"]
@@ -299,6 +300,19 @@ class Consumer:
         return self._waits.call(self._engine.offsets.at_times(partitions, timeout))
 
     # The group and the cluster
+
+    def lag(self) -> dict[TopicPartition, int | None]:
+        """How many records each assigned partition is behind, as of the last fetch. From any thread; asks nobody.
+
+        Returns:
+            By partition, the offsets between its position (in the key's `offset`) and its end: the last stable offset
+            with "isolation.level" read_committed, else the high watermark. None while one of the two is not known.
+        """
+        return self._engine.lag()
+
+    def health(self) -> ConsumerHealth:
+        """How the consumer is and what it waits for, as far as it knows. From any thread; asks nobody."""
+        return self._engine.health()
 
     def metrics(self) -> Metrics:
         """What `stats_cb` gets, as a dictionary: librdkafka's names, documented in `client.statistics`."""

@@ -35,6 +35,7 @@ from headrace.records import Message
 from headrace.types.records import TopicPartition
 
 if TYPE_CHECKING:
+    from headrace.client.consumer.consumer_health import ConsumerHealth
     from headrace.records.columns.arrow_batch import ArrowBatch, ArrowBatchBuilder
 
 __all__ = ["ConsumerEngine"]
@@ -255,6 +256,20 @@ class ConsumerEngine:
         self.machines.wake()
 
     # The group and the cluster
+
+    def lag(self) -> dict[TopicPartition, int | None]:
+        """How far behind each assigned partition is. From any thread."""
+        from headrace.client.consumer import consumer_health
+
+        self.machines.check_open()
+        return consumer_health.lag(self.machines)
+
+    def health(self) -> ConsumerHealth:
+        """How the consumer is, as far as it knows. From any thread."""
+        from headrace.client.consumer import consumer_health
+
+        self.machines.check_open()
+        return consumer_health.health(self.machines, self.rebalances)
 
     async def metrics(self) -> Metrics:
         """What `stats_cb` gets."""

@@ -61,7 +61,8 @@ class ConsumerMachines:
         callbacks: code of the application that waits for it to come in, in order.
         closed: the application has closed the consumer.
         news: grows when there may be something new to take or to call.
-        group: the membership; None without a "group.id", when there is no `ownership` and no `group_offsets` either.
+        group: the membership; None without a "group.id", when there is no `finder` of its coordinator, no `ownership`
+            and no `group_offsets` either.
     """
 
     def __init__(
@@ -82,7 +83,7 @@ class ConsumerMachines:
         client.driver.add(self.lookup)
         self.group: Membership | None = None
         if group_id:
-            finder = CoordinatorFinder(GROUP, group_id, retries=retries)
+            self.finder = finder = CoordinatorFinder(GROUP, group_id, retries=retries)
             self.group = membership(config, self.subscription, client.metadata, finder)
             self.ownership = Ownership(group_id, self.group.identity.instance_id)
             self.group_offsets = GroupOffsets(

@@ -285,6 +285,11 @@ class Fetcher:
         if not self._events:
             self._events.append(_READY)
 
+    @property
+    def has_waiting(self) -> bool:
+        """Whether something of partitions that are not paused is in the queue."""
+        return any(fetched.epoch == fetched.state.epoch and not fetched.state.paused for fetched in self._queue.copy())
+
     def resume(self) -> None:
         """Put back what was set aside for partitions that were paused."""
         back, self._set_aside = self._set_aside, []
