@@ -15,7 +15,7 @@ pa = pytest.importorskip("pyarrow")
 
 BACKLOG, FEW, OTHERS = 60_000, 20, 15
 SIZE = 100
-MANY = 200
+MANY = 80
 
 
 @pytest.fixture(scope="module")
@@ -72,7 +72,7 @@ def test_a_partition_with_a_large_backlog_does_not_starve_others(
 
 
 def test_what_waits_is_bounded_over_many_partitions(broker: EmbeddedBroker) -> None:
-    budget, most = 256, 20_000
+    budget, most = 256, 30_000
     config = properties(broker, queued_max_messages_kbytes=budget, max_partition_fetch_bytes=most)
     with Consumer(config) as reader:
         reader.assign([TopicPartition("many", partition, 0) for partition in range(MANY)])
