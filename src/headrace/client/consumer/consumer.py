@@ -122,8 +122,8 @@ class Consumer:
             The records in the order in which they came; none when time was up.
 
         Raises:
-            KafkaException: what `consume()` gives as a message with an error, the end of a partition
-                ("enable.partition.eof") included; records that came before it are returned first.
+            ConsumeError: what `consume()` gives as a message with an error, the end of a partition
+                ("enable.partition.eof") included, with that message; records before it are returned first.
             TypeError: `num_messages` is not an int.
             ValueError: `num_messages` is out of range.
             ClientClosedError: the consumer is closed (a `RuntimeError`).
@@ -139,7 +139,7 @@ class Consumer:
             timeout: longest time in seconds that a batch may take to fill.
 
         Raises:
-            KafkaException: as `consume_arrow()`; a new iterator goes on behind the error.
+            ConsumeError: as `consume_arrow()`; a new iterator goes on behind the error.
         """
         while True:
             batch = self.consume_arrow(num_messages, timeout)

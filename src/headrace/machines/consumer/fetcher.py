@@ -16,7 +16,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from headrace.config import Config
-from headrace.errors import CorruptRecordError, KafkaError, KafkaException
+from headrace.errors import ConsumeError, CorruptRecordError, KafkaError
 from headrace.machines.cluster.metadata import Metadata
 from headrace.machines.consumer.fetch_error_actions import FetchErrorAction, fetch_error_action
 from headrace.machines.consumer.fetch_plan import FetchPlan
@@ -318,7 +318,7 @@ class Fetcher:
             Whether there are enough: `count`, or as many as find room or come before an error or another event.
 
         Raises:
-            KafkaException: an error or another event comes next, and there are no rows before it.
+            ConsumeError: an error or another event comes next, and there are no rows before it.
         """
         while len(rows) < count and not rows.full and (fetched := self._front()) is not None:
             if fetched.notice is None:
@@ -328,7 +328,7 @@ class Fetcher:
                 return True
             else:
                 self._finish(fetched)
-                raise KafkaException(fetched.notice.error())
+                raise _raised(fetched.notice)
         return len(rows) >= count or rows.full
 
     def take_one(self) -> Message | None:
@@ -392,7 +392,7 @@ class Fetcher:
             rows.append(cursor, state.topic, state.partition, count)
         except CorruptRecordError as damage:
             if not len(rows):
-                raise KafkaException(self._corrupt(fetched, damage).error()) from None
+                raise _raised(self._corrupt(fetched, damage)) from None
             return False
         self._moved(fetched, cursor)
         return True
@@ -440,6 +440,12 @@ class Fetcher:
 
 def _addresses(reply: FetchResponse) -> list[NodeAddress]:
     return [NodeAddress(node.node_id, node.host, node.port, node.rack) for node in reply.node_endpoints]
+
+
+def _raised(event: Message) -> ConsumeError:
+    error = event.error()
+    assert error is not None
+    return ConsumeError(error, kafka_message=event)
 
 
 def _damage(damage: CorruptRecordError) -> KafkaError:

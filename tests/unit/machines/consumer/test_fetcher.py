@@ -8,7 +8,7 @@ from uuid import UUID
 import pytest
 
 from headrace.config import CONSUMER, Config
-from headrace.errors import KafkaError, KafkaException
+from headrace.errors import ConsumeError, KafkaError, KafkaException
 from headrace.machines.cluster.metadata import Metadata
 from headrace.machines.consumer.fetcher import Fetcher
 from headrace.machines.consumer.subscription import PositionPhase, Subscription
@@ -504,8 +504,10 @@ def test_columns_hand_out_all_in_front_of_damage_then_raise_it_and_seek_goes_on(
     bench = Bench()
     bench.reply(bench.poll()[1], data=batch(0, 2) + damaged(2, 3))
     assert rows(bench) == [0, 1]
-    with pytest.raises(KafkaException, match="seek") as raised:
+    with pytest.raises(ConsumeError, match="seek") as raised:
         rows(bench)
+    event = raised.value.kafka_message
+    assert (event.topic(), event.partition(), event.offset()) == ("t", 0, 2)
     state = bench.subscription.require("t", 0)
     assert raised.value.error == KafkaError.INVALID_MSG
     assert (state.position, state.phase) == (2, PositionPhase.FAILED)
@@ -526,3 +528,21 @@ def test_events_are_raised_in_their_place_between_columns() -> None:
         except KafkaException as error:
             story.append(error.error.code())
     assert story == [[0, 1], KafkaError._PARTITION_EOF, [2], KafkaError._PARTITION_EOF]
+
+
+@pytest.mark.parametrize("damaged", [with_bad_header, with_bad_sum])
+def test_damage_can_be_passed_offset_by_offset_where_nobody_knows_how_far_it_goes(damaged: Any) -> None:
+    bench = Bench()
+    told: list[int] = []
+    log = [batch(0, 2), damaged(2, 3), batch(5, 2)]
+    while bench.subscription.require("t", 0).position < 7:
+        position = bench.subscription.require("t", 0).position
+        bench.reply(bench.poll()[1], data=b"".join(log[0 if position < 2 else 1 if position < 5 else 2:]))
+        try:
+            while rows(bench):
+                pass
+        except ConsumeError as error:
+            event = error.kafka_message
+            told.append(event.offset())
+            bench.subscription.seek(event.topic(), event.partition(), event.offset() + 1)
+    assert told == [2, 3, 4]
