@@ -78,6 +78,11 @@ cdef enum:
     BLOCK_BYTES = 1048576
     LIKELY_NUMBERS = 7  # of one record, bytes of them
 
+    LARGE_BYTES = 131072  # of a block that is worth keeping
+    SPARE_BLOCKS = 24
+    MOST_SPARE_BYTES = 33554432
+    SLACK_BYTES = 4096
+
 
 # Sums and hashes.
 
@@ -306,6 +311,70 @@ cdef list read_headers(const uint8_t *p, const uint8_t *end, int64_t count):
 # the batch on the wire without a copy unless it is compressed.
 
 
+cdef struct Spare:
+    uint8_t *start
+    Py_ssize_t capacity
+
+
+@cython.final
+cdef class SpareBlocks:
+    """Memory of large blocks that are done, for those to come: the first touch of a page costs more than the copy to it.
+
+    Keeps at most `SPARE_BLOCKS` of them with `MOST_SPARE_BYTES`; the oldest go first.
+    """
+
+    cdef Spare _kept[SPARE_BLOCKS]
+    cdef int _count
+    cdef Py_ssize_t _bytes
+
+    def __dealloc__(self):
+        while self._count:
+            self._drop(0)
+
+    cdef int _drop(self, int at) noexcept:
+        free(self._kept[at].start)
+        self._remove(at)
+        return 0
+
+    cdef int _remove(self, int at) noexcept:
+        self._bytes -= self._kept[at].capacity
+        self._count -= 1
+        memmove(&self._kept[at], &self._kept[at + 1], (self._count - at) * sizeof(Spare))
+        return 0
+
+    @cython.critical_section
+    cdef uint8_t *take(self, Py_ssize_t needed, Py_ssize_t *capacity):
+        # The smallest that is large enough, and not far too large; NULL if there is none.
+        cdef uint8_t *start
+        cdef int at, best = -1
+        for at in range(self._count):
+            if needed <= self._kept[at].capacity <= 4 * needed and (
+                    best < 0 or self._kept[at].capacity < self._kept[best].capacity):
+                best = at
+        if best < 0:
+            return NULL
+        start = self._kept[best].start
+        capacity[0] = self._kept[best].capacity
+        self._remove(best)
+        return start
+
+    @cython.critical_section
+    cdef int give(self, uint8_t *start, Py_ssize_t capacity) except -1:
+        if not LARGE_BYTES <= capacity <= MOST_SPARE_BYTES // 2:
+            free(start)
+            return 0
+        while self._count == SPARE_BLOCKS or self._bytes + capacity > MOST_SPARE_BYTES:
+            self._drop(0)
+        self._kept[self._count].start = start
+        self._kept[self._count].capacity = capacity
+        self._count += 1
+        self._bytes += capacity
+        return 0
+
+
+cdef SpareBlocks spare_blocks = SpareBlocks()
+
+
 @cython.final
 cdef class Block:
     """Growing memory that becomes a read-only buffer, freed with its last reference."""
@@ -314,17 +383,30 @@ cdef class Block:
         self.reserve(0, True)  # Arrow aborts on a buffer without an address
 
     def __dealloc__(self):
-        free(self.start)
+        if self.capacity < LARGE_BYTES or spare_blocks is None:  # None when the interpreter ends
+            free(self.start)
+        else:
+            spare_blocks.give(self.start, self.capacity)
 
-    cdef int reserve(self, Py_ssize_t more, bint zeroed=False) except -1:
+    cdef int reserve(self, Py_ssize_t more, bint zeroed=False, Py_ssize_t likely=0) except -1:
+        # Room for more; where it has to grow, at once for what is likely to come.
         cdef Py_ssize_t capacity = max(self.used + more, 64)
-        cdef uint8_t *grown
+        cdef uint8_t *grown = NULL
         if capacity <= self.capacity:
             return 0
-        capacity = max(capacity, self.capacity + self.capacity // 2)
-        grown = <uint8_t *> realloc(self.start, capacity)
-        if grown == NULL:
-            raise MemoryError
+        capacity = max(capacity, self.capacity + self.capacity // 2, self.used + likely)
+        if capacity >= LARGE_BYTES:
+            grown = spare_blocks.take(capacity, &capacity)
+        if grown != NULL:
+            memcpy(grown, self.start, self.capacity if zeroed else self.used)
+            if self.capacity < LARGE_BYTES:
+                free(self.start)
+            else:
+                spare_blocks.give(self.start, self.capacity)
+        else:
+            grown = <uint8_t *> realloc(self.start, capacity)
+            if grown == NULL:
+                raise MemoryError
         if zeroed:
             memset(grown + self.capacity, 0, capacity - self.capacity)
         self.start = grown
@@ -334,7 +416,7 @@ cdef class Block:
     cdef int trim(self) except -1:
         # Give back what was reserved and not used, where it is much: nothing is added any more.
         cdef uint8_t *kept
-        if self.capacity - self.used > self.used // 4 + 4096:
+        if self.capacity - self.used > self.used // 2 + SLACK_BYTES:
             kept = <uint8_t *> realloc(self.start, max(self.used, 64))
             if kept != NULL:
                 self.start = kept
@@ -1053,11 +1135,13 @@ cdef class Column:
         self.offsets.reserve(64, True)
         self.offsets.used = 4
 
-    cdef int reserve(self, Py_ssize_t rows, Py_ssize_t size, Sink *sink) except -1:
+    cdef int reserve(self, Py_ssize_t rows, Py_ssize_t size, Sink *sink, Py_ssize_t likely_rows=0,
+                     Py_ssize_t likely_size=0) except -1:
+        # Room for so many rows with so many bytes, and where it has to grow for what is likely.
         self.validity.used = (self.rows + 7) // 8
-        self.validity.reserve(rows // 8 + 2, True)
-        self.offsets.reserve(4 * rows)
-        self.data.reserve(size)
+        self.validity.reserve(rows // 8 + 2, True, likely_rows // 8)
+        self.offsets.reserve(4 * rows, False, 4 * likely_rows)
+        self.data.reserve(size, False, likely_size)
         sink.validity = self.validity.start
         sink.offsets = <int32_t *> self.offsets.start
         sink.data = self.data.start
@@ -1238,7 +1322,7 @@ cdef class ColumnBuilder:
     def full(self):
         return bool(self._to.full)
 
-    def append(self, Cursor cursor not None, int64_t max_rows, int64_t end_offset=INT64_MAX):
+    def append(self, Cursor cursor not None, int64_t max_rows, int64_t end_offset=INT64_MAX, int64_t waiting_bytes=0):
         cdef int64_t before = self._to.rows
         cdef int64_t most_rows = before + min(max_rows, INT64_MAX - before)
         while (cursor._left and cursor._error is None and self._to.rows < most_rows and cursor.position < end_offset
@@ -1246,13 +1330,14 @@ cdef class ColumnBuilder:
             if cursor._legacy is not None:
                 self._append_legacy(cursor, end_offset)
             elif cursor._unpack():
-                self._append_batch(cursor, most_rows, end_offset)
+                self._append_batch(cursor, most_rows, end_offset, waiting_bytes)
         if (cursor._error is not None and self._to.rows == before and max_rows > 0 and not self._to.full
                 and cursor.position < end_offset):
             raise CorruptRecordError(cursor._error)
         return self._to.rows - before
 
-    cdef int _append_batch(self, Cursor cursor, int64_t most_rows, int64_t end_offset) except -1:
+    cdef int _append_batch(self, Cursor cursor, int64_t most_rows, int64_t end_offset,
+                           int64_t waiting_bytes) except -1:
         # What is left of one batch, or a part of it.
         cdef Progress *to = &self._to
         cdef Origin origin = cursor._origin  # so that the bytes stay while the GIL is free
@@ -1260,7 +1345,9 @@ cdef class ColumnBuilder:
         cdef const uint8_t *end = cursor._end
         cdef int64_t before = to.rows, left = cursor._left
         cdef bint by_broker = origin.stamp_type == 2
-        self._reserve(min(left, (end - p) // 7 + 1, most_rows - before), end - p)  # a record has 7 bytes at least
+        cdef int64_t count = min(left, (end - p) // 7 + 1, most_rows - before)  # a record has 7 bytes at least
+        cdef double times = min(waiting_bytes / <double> max(end - p, 1), (most_rows - before) / <double> max(count, 1))
+        self._reserve(count, end - p, min(times, self._max_bytes / <double> max(end - p, 1)))
         to.left, to.position = left, cursor.position
         cursor._left = 0
         with nogil:
@@ -1294,7 +1381,7 @@ cdef class ColumnBuilder:
             kind, timestamp = old.timestamp
             if to.java_times and kind == 0:
                 timestamp = -1
-            self._reserve(1, max(key_size, 0) + max(value_size, 0))
+            self._reserve(1, max(key_size, 0) + max(value_size, 0), 1.0)
             to.total_bytes += size
             to.position = cursor.position
             if to.want_key:
@@ -1314,27 +1401,28 @@ cdef class ColumnBuilder:
             cursor._finish()
         return 0
 
-    cdef int _reserve(self, Py_ssize_t count, Py_ssize_t size) except -1:
+    cdef int _reserve(self, Py_ssize_t count, Py_ssize_t size, double times) except -1:
         # Room for so many rows, with so many bytes of keys and values, and for the headers that found none before.
+        # Likely are so many times as many rows.
         cdef Progress *to = &self._to
-        cdef Py_ssize_t headers = 0, header_bytes = 0
+        cdef Py_ssize_t headers = 0, header_bytes = 0, likely = <Py_ssize_t> (times * count)
         if to.want_key:
-            self._key.reserve(count, size, &to.key)
+            self._key.reserve(count, size, &to.key, likely)
         if to.want_value:
-            self._value.reserve(count, size, &to.value)
+            self._value.reserve(count, size, &to.value, likely, <Py_ssize_t> (times * size))  # most of all bytes
         if to.want_headers:
             if to.need_headers:
                 headers, header_bytes = to.need_headers + SPARE_HEADERS, to.need_bytes + SPARE_BYTES
                 to.need_headers = to.need_bytes = 0
-            self._lists.reserve(count, 0, &to.lists)
+            self._lists.reserve(count, 0, &to.lists, likely)
             self._names.reserve(headers, header_bytes, &to.names)
             self._values.reserve(headers, header_bytes, &to.values)
             to.header_room = to.names.rows + min(self._names.rows_left(), self._values.rows_left())
             to.header_bytes = to.names.used + to.values.used + min(
                 self._names.data.capacity - to.names.used, self._values.data.capacity - to.values.used)
-        self._offsets.reserve(8 * count)
-        self._timestamps.reserve(8 * count)
-        self._types.reserve(4 * count)
+        self._offsets.reserve(8 * count, False, 8 * likely)
+        self._timestamps.reserve(8 * count, False, 8 * likely)
+        self._types.reserve(4 * count, False, likely)
         to.offsets = <int64_t *> self._offsets.start
         to.timestamps = <int64_t *> self._timestamps.start
         return 0

@@ -389,7 +389,7 @@ class Fetcher:
         state = fetched.state
         try:
             cursor = fetched.cursor or self._open(fetched)
-            rows.append(cursor, state.topic, state.partition, count)
+            rows.append(cursor, state.topic, state.partition, count, self._received_bytes - self._released_bytes)
         except CorruptRecordError as damage:
             if not len(rows):
                 raise _raised(self._corrupt(fetched, damage)) from None

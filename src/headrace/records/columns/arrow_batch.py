@@ -174,7 +174,9 @@ class ArrowBatchBuilder:
         """The next record does not fit."""
         return self._builder.full
 
-    def append(self, cursor: records.Cursor, topic: str, partition: int, max_rows: int) -> None:
+    def append(
+        self, cursor: records.Cursor, topic: str, partition: int, max_rows: int, waiting_bytes: int = 0
+    ) -> None:
         """Add what a cursor hands out, up to so many rows.
 
         Args:
@@ -182,12 +184,13 @@ class ArrowBatchBuilder:
             topic: of these bytes.
             partition: of these bytes.
             max_rows: most rows to add.
+            waiting_bytes: of all fetched bytes that wait to be added, these included.
 
         Raises:
             CorruptRecordError: the next record is damaged; nothing was added.
         """
         at = cursor.position
-        added = self._builder.append(cursor, max_rows)
+        added = self._builder.append(cursor, max_rows, waiting_bytes=waiting_bytes)
         if added:
             self.starts.setdefault((topic, partition), at)
             self._runs.append((topic, partition, added))

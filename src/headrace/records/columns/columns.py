@@ -89,8 +89,16 @@ class ColumnBuilder:
         """Rows so far."""
         return len(self._messages)
 
-    def append(self, cursor: Cursor, max_rows: int, end_offset: int = (1 << 63) - 1) -> int:
+    def append(
+        self, cursor: Cursor, max_rows: int, end_offset: int = (1 << 63) - 1, waiting_bytes: int = 0
+    ) -> int:
         """Add what a cursor hands out, up to so many rows, and records before `end_offset`.
+
+        Args:
+            cursor: over fetched bytes.
+            max_rows: most rows to add.
+            end_offset: offset behind the last one wanted.
+            waiting_bytes: of fetched bytes that are there, this cursor's included; the native twin makes room at once.
 
         Returns:
             Rows added; fewer than asked for at the end of the cursor, at `end_offset`, and when it is full.

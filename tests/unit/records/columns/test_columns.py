@@ -155,3 +155,29 @@ def test_many_headers_find_room(twin: Any) -> None:
     assert headers.total == 2000
     assert cut(headers.names) == [b"n%d" % at for at in range(40) for _ in range(50)]
     assert cut(headers.values) == [b"x" * 300] * 2000
+
+
+def test_memory_that_was_used_before_is_taken_again_and_leaves_no_trace(native: Any) -> None:
+    pa = pytest.importorskip("pyarrow")
+    rows, addresses, kept = 150_000, set(), []
+
+    def piece(of: int) -> bytes:
+        builder = native.BatchBuilder(1 << 24, 1 << 24)
+        for row in range(rows):
+            assert builder.append(1, None, None if row % of == 0 else b"%d" % of)
+        return bytes(builder.seal(0).data)
+
+    pieces = {of: piece(of) for of in (2, 3)}
+    for of in (2, 3, 2, 3, 2, 3):
+        builder = native.ColumnBuilder(want_key=False)
+        for _ in range(8):  # so that the bitmap is large, too
+            builder.append(native.Cursor(pieces[of], "t", 0, 0), rows, waiting_bytes=8 * len(pieces[of]))
+        column = builder.finish().value
+        addresses.add(pa.py_buffer(column.offsets).address)
+        array = pa.Array.from_buffers(pa.binary(), 8 * rows, [pa.py_buffer(part) for part in column])
+        array.validate(full=True)
+        assert (array.null_count, array.unique().to_pylist()) == (8 * rows // of, [None, b"%d" % of])
+        if len(kept) < 2:
+            kept.append((of, array))
+    assert len(addresses) < 6
+    assert [array.null_count for _, array in kept] == [8 * rows // of for of, _ in kept], "what is held is not touched"
