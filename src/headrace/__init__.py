@@ -32,6 +32,7 @@ if TYPE_CHECKING:
         KafkaException,
     )
     from headrace.records import Message
+    from headrace.records.columns.arrow_batch import ArrowBatch
     from headrace.records.key_hashes import consistent, fnv1a, murmur2
     from headrace.types.admin import IsolationLevel
     from headrace.types.records import (
@@ -68,6 +69,7 @@ _HOMES = {
         "ConcurrentModificationException", "IllegalStateException", "KafkaError", "KafkaException",
     ),
     "headrace.records": ("Message",),
+    "headrace.records.columns.arrow_batch": ("ArrowBatch",),
     "headrace.records.key_hashes": ("consistent", "fnv1a", "murmur2"),
     "headrace.types.admin": ("IsolationLevel",),
     "headrace.types.records": (
@@ -88,6 +90,7 @@ __all__ = [
     "TIMESTAMP_LOG_APPEND_TIME",
     "TIMESTAMP_NOT_AVAILABLE",
     "AcknowledgeType",
+    "ArrowBatch",
     "ConcurrentModificationException",
     "Consumer",
     "DeserializingConsumer",

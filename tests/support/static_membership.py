@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from enum import Enum
 
 from headrace.config import Config
 from headrace.errors import KafkaError
@@ -14,6 +15,12 @@ from headrace.machines.machine import Event, Send
 from headrace.machines.producer.transaction_requests import ConsumerGroupMetadata
 from headrace.types.records import TopicPartition
 from headrace.wire.schema import Struct
+
+
+class Standing(Enum):
+    """Where the member stands."""
+
+    ALONE = "a member without others"
 
 
 class StaticMembership:
@@ -31,6 +38,7 @@ class StaticMembership:
         self.identity = ConsumerGroupMetadata(config["group.id"])
         self.application_at = float("inf")
         self.stalled = False
+        self.state, self.answered_at = Standing.ALONE, None
         self.is_outside = True
         self.owned: frozenset[Key] = frozenset()
         self.planned_topics: frozenset[str] = frozenset()

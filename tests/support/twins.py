@@ -19,9 +19,9 @@ from headrace.buffers import (
     spin_wait,
 )
 from headrace.records import batch, builder, hashing, header, message
-from headrace.records.columns import columns
+from headrace.records.columns import capsules, columns
 
-_MODULES = (batch, buffer_pool, builder, closed_batch, column_input, columns, delivery_future, direct_lane,
+_MODULES = (batch, buffer_pool, builder, capsules, closed_batch, column_input, columns, delivery_future, direct_lane,
             fast_path, hashing, header, message, record_accumulator, spin_wait)
 
 

@@ -30,7 +30,7 @@ _PLAIN = os.environ.get("HEADRACE_PURE", "") not in ("", "0") or find_spec("head
 if TYPE_CHECKING or _PLAIN:
     from headrace.records.batch import Cursor, PollFastPath, ReadPosition
     from headrace.records.builder import Batch, BatchBuilder, set_base_offset, set_log_append_time
-    from headrace.records.columns.columns import read_columns
+    from headrace.records.columns.columns import ColumnBuilder, read_columns
     from headrace.records.hashing import crc32c, fnv1a, murmur2
     from headrace.records.header import scan, verify
     from headrace.records.message import Message, acquired
@@ -38,6 +38,7 @@ else:
     from headrace.records._batch import (
         Batch,
         BatchBuilder,
+        ColumnBuilder,
         Cursor,
         Message,
         PollFastPath,
@@ -64,6 +65,7 @@ __all__ = [
     "Batch",
     "BatchBuilder",
     "BatchInfo",
+    "ColumnBuilder",
     "Cursor",
     "Message",
     "PollFastPath",

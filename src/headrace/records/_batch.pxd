@@ -98,7 +98,8 @@ cdef class Block:
     cdef uint8_t *start
     cdef Py_ssize_t used, capacity
 
-    cdef int reserve(self, Py_ssize_t more, bint zeroed=*) except -1
+    cdef int reserve(self, Py_ssize_t more, bint zeroed=*, Py_ssize_t likely=*) except -1
+    cdef int trim(self) except -1
 
 
 @cython.final

@@ -7,6 +7,10 @@ from headrace.records.builder import Batch as Batch
 from headrace.records.builder import BatchBuilder as BatchBuilder
 from headrace.records.builder import set_base_offset as set_base_offset
 from headrace.records.builder import set_log_append_time as set_log_append_time
+from headrace.records.columns.capsules import array_capsule as array_capsule
+from headrace.records.columns.capsules import schema_capsule as schema_capsule
+from headrace.records.columns.capsules import stream_capsule as stream_capsule
+from headrace.records.columns.columns import ColumnBuilder as ColumnBuilder
 from headrace.records.columns.columns import read_columns as read_columns
 from headrace.records.hashing import crc32 as crc32
 from headrace.records.hashing import crc32c as crc32c

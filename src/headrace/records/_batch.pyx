@@ -25,11 +25,15 @@ cimport cython
 from cpython.buffer cimport PyBUF_SIMPLE, PyBUF_WRITABLE, PyBuffer_FillInfo, PyBuffer_Release, PyObject_GetBuffer
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
 from cpython.list cimport PyList_GET_SIZE, PyList_New, PyList_SET_ITEM
+from cpython.pycapsule cimport PyCapsule_GetPointer, PyCapsule_New
 from cpython.ref cimport Py_INCREF
 from cpython.tuple cimport PyTuple_GET_ITEM, PyTuple_GET_SIZE
+from libc.errno cimport ENOMEM
 from libc.stdint cimport INT64_MAX, int32_t, int64_t, uint8_t, uint32_t, uint64_t
-from libc.stdlib cimport free, malloc, realloc
+from libc.stdlib cimport calloc, free, malloc, realloc
 from libc.string cimport memcpy, memmove, memset
+
+from itertools import chain
 
 from headrace.errors import ClientClosedError, CorruptRecordError
 from headrace.records.compression import MAX_COLUMN_BYTES, MAX_DECOMPRESSED_BYTES, compress, decompress
@@ -40,6 +44,8 @@ cdef extern from "Python.h":
     ctypedef struct PyObject:
         pass
     object PyUnicode_DecodeUTF8(const char *text, Py_ssize_t size, const char *errors)
+    int Py_IsInitialized() nogil
+    void Py_XDECREF(PyObject *held)
     int PyList_SetSlice(object target, Py_ssize_t low, Py_ssize_t high, PyObject *items) except -1
 
 cdef extern from "_batch.h":
@@ -72,6 +78,11 @@ cdef enum:
     SMALL_BYTES = 16384  # what outgrows this goes into a block, of which only the pages that are written to count
     BLOCK_BYTES = 1048576
     LIKELY_NUMBERS = 7  # of one record, bytes of them
+
+    LARGE_BYTES = 131072  # of a block that is worth keeping
+    SPARE_BLOCKS = 24
+    MOST_SPARE_BYTES = 33554432
+    SLACK_BYTES = 4096
 
 
 # Sums and hashes.
@@ -330,6 +341,70 @@ cdef list read_headers(const uint8_t *p, const uint8_t *end, int64_t count):
 # the batch on the wire without a copy unless it is compressed.
 
 
+cdef struct Spare:
+    uint8_t *start
+    Py_ssize_t capacity
+
+
+@cython.final
+cdef class SpareBlocks:
+    """Memory of large blocks that are done, for those to come: the first touch of a page costs more than the copy to it.
+
+    Keeps at most `SPARE_BLOCKS` of them with `MOST_SPARE_BYTES`; the oldest go first.
+    """
+
+    cdef Spare _kept[SPARE_BLOCKS]
+    cdef int _count
+    cdef Py_ssize_t _bytes
+
+    def __dealloc__(self):
+        while self._count:
+            self._drop(0)
+
+    cdef int _drop(self, int at) noexcept:
+        free(self._kept[at].start)
+        self._remove(at)
+        return 0
+
+    cdef int _remove(self, int at) noexcept:
+        self._bytes -= self._kept[at].capacity
+        self._count -= 1
+        memmove(&self._kept[at], &self._kept[at + 1], (self._count - at) * sizeof(Spare))
+        return 0
+
+    @cython.critical_section
+    cdef uint8_t *take(self, Py_ssize_t needed, Py_ssize_t *capacity):
+        # The smallest that is large enough, and not far too large; NULL if there is none.
+        cdef uint8_t *start
+        cdef int at, best = -1
+        for at in range(self._count):
+            if needed <= self._kept[at].capacity <= 4 * needed and (
+                    best < 0 or self._kept[at].capacity < self._kept[best].capacity):
+                best = at
+        if best < 0:
+            return NULL
+        start = self._kept[best].start
+        capacity[0] = self._kept[best].capacity
+        self._remove(best)
+        return start
+
+    @cython.critical_section
+    cdef int give(self, uint8_t *start, Py_ssize_t capacity) except -1:
+        if not LARGE_BYTES <= capacity <= MOST_SPARE_BYTES // 2:
+            free(start)
+            return 0
+        while self._count == SPARE_BLOCKS or self._bytes + capacity > MOST_SPARE_BYTES:
+            self._drop(0)
+        self._kept[self._count].start = start
+        self._kept[self._count].capacity = capacity
+        self._count += 1
+        self._bytes += capacity
+        return 0
+
+
+cdef SpareBlocks spare_blocks = SpareBlocks()
+
+
 @cython.final
 cdef class Block:
     """Growing memory that becomes a read-only buffer, freed with its last reference."""
@@ -338,21 +413,44 @@ cdef class Block:
         self.reserve(0, True)  # Arrow aborts on a buffer without an address
 
     def __dealloc__(self):
-        free(self.start)
+        if self.capacity < LARGE_BYTES or spare_blocks is None:  # None when the interpreter ends
+            free(self.start)
+        else:
+            spare_blocks.give(self.start, self.capacity)
 
-    cdef int reserve(self, Py_ssize_t more, bint zeroed=False) except -1:
+    cdef int reserve(self, Py_ssize_t more, bint zeroed=False, Py_ssize_t likely=0) except -1:
+        # Room for more; where it has to grow, at once for what is likely to come.
         cdef Py_ssize_t capacity = max(self.used + more, 64)
-        cdef uint8_t *grown
+        cdef uint8_t *grown = NULL
         if capacity <= self.capacity:
             return 0
-        capacity = max(capacity, self.capacity + self.capacity // 2)
-        grown = <uint8_t *> realloc(self.start, capacity)
-        if grown == NULL:
-            raise MemoryError
+        capacity = max(capacity, self.capacity + self.capacity // 2, self.used + likely)
+        if capacity >= LARGE_BYTES:
+            grown = spare_blocks.take(capacity, &capacity)
+        if grown != NULL:
+            memcpy(grown, self.start, self.capacity if zeroed else self.used)
+            if self.capacity < LARGE_BYTES:
+                free(self.start)
+            else:
+                spare_blocks.give(self.start, self.capacity)
+        else:
+            grown = <uint8_t *> realloc(self.start, capacity)
+            if grown == NULL:
+                raise MemoryError
         if zeroed:
             memset(grown + self.capacity, 0, capacity - self.capacity)
         self.start = grown
         self.capacity = capacity
+        return 0
+
+    cdef int trim(self) except -1:
+        # Give back what was reserved and not used, where it is much: nothing is added any more.
+        cdef uint8_t *kept
+        if self.capacity - self.used > self.used // 2 + SLACK_BYTES:
+            kept = <uint8_t *> realloc(self.start, max(self.used, 64))
+            if kept != NULL:
+                self.start = kept
+                self.capacity = max(self.used, 64)
         return 0
 
     def __getbuffer__(self, Py_buffer *view, int flags):
@@ -1146,6 +1244,8 @@ cdef class PollFastPath:
 cdef enum:
     ROW_COST = 28  # bytes of a row in the columns of a fixed size and of offsets, so that empty records cost as well
     HEADER_COST = 8  # offsets of a header's name and value
+    SPARE_HEADERS = 64  # room made beyond the headers that need it, and
+    SPARE_BYTES = 4096  # for their names and values
 
 
 cdef struct Sink:
@@ -1182,11 +1282,13 @@ cdef class Column:
         self.offsets.reserve(64, True)
         self.offsets.used = 4
 
-    cdef int reserve(self, Py_ssize_t rows, Py_ssize_t size, Sink *sink) except -1:
+    cdef int reserve(self, Py_ssize_t rows, Py_ssize_t size, Sink *sink, Py_ssize_t likely_rows=0,
+                     Py_ssize_t likely_size=0) except -1:
+        # Room for so many rows with so many bytes, and where it has to grow for what is likely.
         self.validity.used = (self.rows + 7) // 8
-        self.validity.reserve(rows // 8 + 2, True)
-        self.offsets.reserve(4 * rows)
-        self.data.reserve(size)
+        self.validity.reserve(rows // 8 + 2, True, likely_rows // 8)
+        self.offsets.reserve(4 * rows, False, 4 * likely_rows)
+        self.data.reserve(size, False, likely_size)
         sink.validity = self.validity.start
         sink.offsets = <int32_t *> self.offsets.start
         sink.data = self.data.start
@@ -1194,6 +1296,10 @@ cdef class Column:
         sink.rows = self.rows
         sink.nulls = self.nulls
         return 0
+
+    cdef Py_ssize_t rows_left(self):
+        # What `reserve` has made room for, in all.
+        return min(self.offsets.capacity // 4 - 1, 8 * self.validity.capacity) - self.rows
 
     cdef int settle(self, const Sink *sink) except -1:
         self.rows = sink.rows
@@ -1206,7 +1312,24 @@ cdef class Column:
     cdef object finish(self):
         from headrace.records.columns.columns import BinaryColumn  # who reads no columns does not load it
 
+        self.offsets.trim()
+        self.data.trim()
         return BinaryColumn(self.validity if self.nulls else None, self.offsets, self.data)
+
+
+cdef Column as_text(Column column):
+    # The same column with bad UTF-8 replaced: Arrow's strings must be valid; a header's name need not.
+    cdef Column text = Column()
+    cdef Sink sink
+    cdef const int32_t *ends = <const int32_t *> column.offsets.start
+    cdef bytes name
+    for row in range(column.rows):
+        name = PyUnicode_DecodeUTF8(
+            <const char *> column.data.start + ends[row], ends[row + 1] - ends[row], b"replace").encode()
+        text.reserve(1, PyBytes_GET_SIZE(name), &sink)
+        put_value(&sink, <const uint8_t *> PyBytes_AS_STRING(name), PyBytes_GET_SIZE(name))
+        text.settle(&sink)
+    return text
 
 
 cdef struct Progress:
@@ -1214,9 +1337,10 @@ cdef struct Progress:
     Sink key, value, lists, names, values
     int64_t *offsets
     int64_t *timestamps
-    int32_t *types
     int64_t rows, left, position, total_bytes
-    bint want_key, want_value, want_headers, ascii, full
+    int64_t header_room, header_bytes  # what there is room for
+    int64_t need_headers, need_bytes  # what a record found no room for
+    bint want_key, want_value, want_headers, ascii, full, java_times
     int code
 
 
@@ -1226,12 +1350,14 @@ cdef bint fill_headers(Progress *to, const Record *record) noexcept nogil:
     cdef const uint8_t *name = NULL
     cdef const uint8_t *value = NULL
     cdef int64_t name_size = 0, size = 0, index, at
+    cdef Sink names = to.names, values = to.values
     for index in range(record.header_count):
         p = read_field(p, record.end, &name, &name_size, &to.code)
         if p != NULL:
             p = read_field(p, record.end, &value, &size, &to.code)
         if p == NULL or name_size < 0:
             to.code = to.code or BAD_NAME
+            to.names, to.values = names, values
             return False
         for at in range(name_size):
             if name[at] >= 0x80:
@@ -1264,12 +1390,12 @@ cdef inline int64_t header_bytes(const Record *record) noexcept nogil:
 
 cdef void fill(Progress *to, const uint8_t **p, const uint8_t *end, int64_t base_offset, int64_t last_offset,
                int64_t base_timestamp, bint by_broker, int64_t broker_time, int64_t first, int64_t stop,
-               int64_t max_rows, int64_t max_bytes) noexcept nogil:
-    # Records of one batch into the columns, until it ends, `stop` is reached or a column is full.
+               int64_t most_rows, int64_t max_bytes) noexcept nogil:
+    # Records of one batch into the columns, until it ends, `stop` is reached, a column is full, or headers need room.
     cdef Record record
-    cdef int64_t offset
+    cdef int64_t offset, size
     cdef const uint8_t *before
-    while to.left and to.rows < max_rows:
+    while to.left and to.rows < most_rows:
         before = p[0]
         to.code = read_record(p, end, last_offset - base_offset, base_timestamp, &record)
         if to.code:
@@ -1278,28 +1404,214 @@ cdef void fill(Progress *to, const uint8_t **p, const uint8_t *end, int64_t base
         if offset < first:
             to.left -= 1
             continue
-        to.total_bytes += ROW_COST + (record.key_size if record.key_size > 0 else 0) + (
+        size = ROW_COST + (record.key_size if record.key_size > 0 else 0) + (
             record.value_size if record.value_size > 0 else 0)
         if record.header_count:
-            to.total_bytes += header_bytes(&record)
-        if offset >= stop or (to.total_bytes > max_bytes and to.rows):
+            size += header_bytes(&record)
+        if offset >= stop or (to.total_bytes + size > max_bytes and to.rows):
             p[0] = before
             to.position = offset
             to.full = True
             return
-        if to.want_headers and not fill_headers(to, &record):
-            return
+        if to.want_headers:
+            if record.header_count and (to.names.rows + record.header_count > to.header_room
+                                        or to.names.used + to.values.used + (record.end - record.headers)
+                                        > to.header_bytes):
+                p[0] = before
+                to.need_headers = record.header_count
+                to.need_bytes = record.end - record.headers
+                return
+            if not fill_headers(to, &record):
+                return
+        to.total_bytes += size
         to.left -= 1
         if to.want_key:
             put_value(&to.key, record.key, record.key_size)
         if to.want_value:
             put_value(&to.value, record.value, record.value_size)
-        to.offsets[to.rows] = offset
-        to.timestamps[to.rows] = headrace_micros(broker_time if by_broker else record.timestamp)
-        to.types[to.rows] = by_broker
-        to.rows += 1
-        if offset >= to.position:
-            to.position = offset + 1
+        end_row(to, offset, broker_time if by_broker else record.timestamp)
+
+
+cdef inline void end_row(Progress *to, int64_t offset, int64_t timestamp) noexcept nogil:
+    # The numbers of a record, which end its row.
+    to.offsets[to.rows] = offset
+    to.timestamps[to.rows] = headrace_micros(timestamp) if to.java_times else timestamp
+    to.rows += 1
+    if offset >= to.position:
+        to.position = offset + 1
+
+
+@cython.final
+cdef class ColumnBuilder:
+    """Columns that grow by the records of one cursor after the other. See the plain twin.
+
+    Nothing else may use a cursor, or the builder, while `append` runs: it fills without the GIL.
+    """
+
+    cdef Column _key, _value, _names, _values, _lists
+    cdef Block _offsets, _timestamps, _types
+    cdef Progress _to
+    cdef int64_t _max_bytes
+
+    def __init__(self, *, bint want_key=True, bint want_value=True, bint want_headers=False, bint java_times=False,
+                 int64_t max_column_bytes=MAX_COLUMN_BYTES):
+        memset(&self._to, 0, sizeof(Progress))
+        self._to.want_key, self._to.want_value, self._to.want_headers = want_key, want_value, want_headers
+        self._to.java_times, self._to.ascii = java_times, True
+        self._max_bytes = max_column_bytes
+        self._key, self._value, self._names, self._values, self._lists = (
+            Column(), Column(), Column(), Column(), Column())
+        self._offsets, self._timestamps, self._types = Block(), Block(), Block()
+
+    @property
+    def rows(self):
+        return self._to.rows
+
+    @property
+    def full(self):
+        return bool(self._to.full)
+
+    def append(self, Cursor cursor not None, int64_t max_rows, int64_t end_offset=INT64_MAX, int64_t waiting_bytes=0):
+        cdef int64_t before = self._to.rows
+        cdef int64_t most_rows = before + min(max_rows, INT64_MAX - before)
+        while (cursor._left and cursor._error is None and self._to.rows < most_rows and cursor.position < end_offset
+               and not self._to.full):
+            if cursor._legacy is not None:
+                self._append_legacy(cursor, end_offset)
+            elif cursor._unpack():
+                self._append_batch(cursor, most_rows, end_offset, waiting_bytes)
+        if (cursor._error is not None and self._to.rows == before and max_rows > 0 and not self._to.full
+                and cursor.position < end_offset):
+            raise CorruptRecordError(cursor._error)
+        return self._to.rows - before
+
+    cdef int _append_batch(self, Cursor cursor, int64_t most_rows, int64_t end_offset,
+                           int64_t waiting_bytes) except -1:
+        # What is left of one batch, or a part of it.
+        cdef Progress *to = &self._to
+        cdef Origin origin = cursor._origin  # so that the bytes stay while the GIL is free
+        cdef const uint8_t *p = cursor._next
+        cdef const uint8_t *end = cursor._end
+        cdef int64_t before = to.rows, left = cursor._left
+        cdef bint by_broker = origin.stamp_type == 2
+        cdef int64_t count = min(left, (end - p) // 7 + 1, most_rows - before)  # a record has 7 bytes at least
+        cdef double times = min(waiting_bytes / <double> max(end - p, 1), (most_rows - before) / <double> max(count, 1))
+        self._reserve(count, end - p, min(times, self._max_bytes / <double> max(end - p, 1)))
+        to.left, to.position = left, cursor.position
+        cursor._left = 0
+        with nogil:
+            fill(to, &p, end, cursor._base_offset, cursor._last_offset, cursor._base_timestamp, by_broker,
+                 cursor._broker_time, cursor._fetch_offset, end_offset, most_rows, self._max_bytes)
+        cursor._next, cursor._left, cursor.position = p, to.left, to.position
+        self._settle(to.rows - before, by_broker if to.java_times else origin.stamp_type)
+        if to.code:
+            cursor._fail(reason_of(to.code))
+            to.code = FINE
+        elif to.left == 0:
+            cursor._finish()
+        return 0
+
+    cdef int _append_legacy(self, Cursor cursor, int64_t end_offset) except -1:
+        # One record of a message set, which has no headers.
+        cdef Progress *to = &self._to
+        cdef const uint8_t *key = NULL
+        cdef const uint8_t *value = NULL
+        cdef int64_t key_size = IS_NULL, value_size = IS_NULL, size, timestamp
+        old = next(cursor._legacy)
+        if old.offset >= cursor._fetch_offset:
+            key_held = point_at(old.key, "key", &key, &key_size)
+            value_held = point_at(old.value, "value", &value, &value_size)
+            size = ROW_COST + max(key_size, 0) + max(value_size, 0)
+            if old.offset >= end_offset or (to.total_bytes + size > self._max_bytes and to.rows):
+                cursor._legacy = chain((old,), cursor._legacy)
+                cursor.position = old.offset
+                to.full = True
+                return 0
+            kind, timestamp = old.timestamp
+            if to.java_times and kind == 0:
+                timestamp = -1
+            self._reserve(1, max(key_size, 0) + max(value_size, 0), 1.0)
+            to.total_bytes += size
+            to.position = cursor.position
+            if to.want_key:
+                put_value(&to.key, key, key_size)
+            if to.want_value:
+                put_value(&to.value, value, value_size)
+            if to.want_headers:
+                to.lists.nulls += 1
+                to.lists.rows += 1
+                to.lists.offsets[to.lists.rows] = <int32_t> to.names.rows
+            end_row(to, old.offset, timestamp)
+            cursor.position = to.position
+            self._settle(1, kind - 1 if to.java_times else kind)
+        cursor._left -= 1
+        if cursor._left == 0:
+            cursor._next = cursor._end = NULL
+            cursor._finish()
+        return 0
+
+    cdef int _reserve(self, Py_ssize_t count, Py_ssize_t size, double times) except -1:
+        # Room for so many rows, with so many bytes of keys and values, and for the headers that found none before.
+        # Likely are so many times as many rows.
+        cdef Progress *to = &self._to
+        cdef Py_ssize_t headers = 0, header_bytes = 0, likely = <Py_ssize_t> (times * count)
+        if to.want_key:
+            self._key.reserve(count, size, &to.key, likely)
+        if to.want_value:
+            self._value.reserve(count, size, &to.value, likely, <Py_ssize_t> (times * size))  # most of all bytes
+        if to.want_headers:
+            if to.need_headers:
+                headers, header_bytes = to.need_headers + SPARE_HEADERS, to.need_bytes + SPARE_BYTES
+                to.need_headers = to.need_bytes = 0
+            self._lists.reserve(count, 0, &to.lists, likely)
+            self._names.reserve(headers, header_bytes, &to.names)
+            self._values.reserve(headers, header_bytes, &to.values)
+            to.header_room = to.names.rows + min(self._names.rows_left(), self._values.rows_left())
+            to.header_bytes = to.names.used + to.values.used + min(
+                self._names.data.capacity - to.names.used, self._values.data.capacity - to.values.used)
+        self._offsets.reserve(8 * count, False, 8 * likely)
+        self._timestamps.reserve(8 * count, False, 8 * likely)
+        self._types.reserve(4 * count, False, likely)
+        to.offsets = <int64_t *> self._offsets.start
+        to.timestamps = <int64_t *> self._timestamps.start
+        return 0
+
+    cdef int _settle(self, int64_t more, int32_t kind) except -1:
+        # So many rows were filled, all with one type of timestamp.
+        cdef Progress *to = &self._to
+        cdef int64_t row
+        if to.want_key:
+            self._key.settle(&to.key)
+        if to.want_value:
+            self._value.settle(&to.value)
+        if to.want_headers:
+            self._lists.settle(&to.lists)
+            self._names.settle(&to.names)
+            self._values.settle(&to.values)
+        if to.java_times:
+            for row in range(to.rows - more, to.rows):
+                (<int32_t *> self._types.start)[row] = kind
+        elif more:
+            memset(self._types.start + to.rows - more, kind, more)
+        self._types.used = to.rows * (4 if to.java_times else 1)
+        self._offsets.used = self._timestamps.used = 8 * to.rows
+        return 0
+
+    def finish(self, int64_t next_offset=-1):
+        from headrace.records.columns.columns import Columns, HeaderColumn
+
+        cdef Progress *to = &self._to
+        headers = None
+        if to.want_headers:
+            self._lists.offsets.trim()
+            names = self._names if to.ascii else as_text(self._names)
+            headers = HeaderColumn(self._lists.validity if to.lists.nulls else None, self._lists.offsets,
+                                   names.finish(), self._values.finish(), self._names.rows)
+        for block in (self._offsets, self._timestamps, self._types):
+            (<Block> block).trim()
+        return Columns(to.rows, next_offset, self._key.finish() if to.want_key else None,
+                       self._value.finish() if to.want_value else None, self._offsets, self._timestamps, self._types,
+                       headers)
 
 
 def read_columns(data, topic, int32_t partition, int64_t fetch_offset, int64_t end_offset, *, bint want_key=True,
@@ -1307,81 +1619,238 @@ def read_columns(data, topic, int32_t partition, int64_t fetch_offset, int64_t e
                  bint check_crcs=True, aborted=None, max_decompressed_bytes=MAX_DECOMPRESSED_BYTES,
                  int64_t max_column_bytes=MAX_COLUMN_BYTES):
     """Read the records from `fetch_offset` up to but not including `end_offset` into buffers of Arrow's layout."""
-    from headrace.records.columns import columns
+    cursor = Cursor(data, topic, partition, fetch_offset, check_crcs=check_crcs, aborted=aborted,
+                    max_decompressed_bytes=max_decompressed_bytes)
+    builder = ColumnBuilder(want_key=want_key, want_value=want_value, want_headers=want_headers, java_times=True,
+                            max_column_bytes=max_column_bytes)
+    while builder.rows < max_rows and builder.append(cursor, max_rows - builder.rows, end_offset):
+        pass
+    return builder.finish(min(cursor.position, end_offset))
 
-    cdef Cursor cursor = Cursor(data, topic, partition, fetch_offset, check_crcs=check_crcs, aborted=aborted,
-                                max_decompressed_bytes=max_decompressed_bytes)
-    cdef Column key = Column(), value = Column(), names = Column(), values = Column()
-    cdef Block offsets = Block(), timestamps = Block(), types = Block(), lists = Block(), list_validity = Block()
-    cdef Progress to
-    cdef Py_ssize_t size, count
-    memset(&to, 0, sizeof(Progress))
-    to.want_key, to.want_value, to.want_headers, to.ascii = want_key, want_value, want_headers, True
-    to.position = cursor.position
-    lists.reserve(64, True)
-    lists.used = 4
-    if want_key or want_value:  # most of the bytes are one of the two: few reallocations
-        value.data.reserve(cursor._pinned.size if want_value else 0)
-    while cursor._left and cursor._error is None and to.rows < max_rows and to.position < end_offset and not to.full:
-        if cursor._legacy is not None:
-            return columns.read_columns(
-                data, topic, partition, fetch_offset, end_offset, want_key=want_key, want_value=want_value,
-                want_headers=want_headers, max_rows=max_rows, check_crcs=check_crcs, aborted=aborted,
-                max_decompressed_bytes=max_decompressed_bytes, max_column_bytes=max_column_bytes)
-        if not cursor._unpack():
-            break
-        size = cursor._end - cursor._next
-        count = min(cursor._left, size // 7 + 1, max_rows - to.rows)  # a record has 7 bytes at least
-        if want_key:
-            key.reserve(count, size, &to.key)
-        if want_value:
-            value.reserve(count, size, &to.value)
-        if want_headers:
-            names.reserve(size // 2 + 1, size, &to.names)
-            values.reserve(size // 2 + 1, size, &to.values)
-            list_validity.reserve(count // 8 + 2, True)
-            lists.reserve(4 * count)
-            to.lists.validity = list_validity.start
-            to.lists.offsets = <int32_t *> lists.start
-        offsets.reserve(8 * count)
-        timestamps.reserve(8 * count)
-        types.reserve(4 * count)
-        to.offsets = <int64_t *> offsets.start
-        to.timestamps = <int64_t *> timestamps.start
-        to.types = <int32_t *> types.start
-        to.left = cursor._left
-        with nogil:
-            fill(&to, &cursor._next, cursor._end, cursor._base_offset, cursor._last_offset, cursor._base_timestamp,
-                 cursor._origin.stamp_type == 2, cursor._broker_time, fetch_offset, end_offset, max_rows,
-                 max_column_bytes)
-        cursor._left = to.left
-        if want_key:
-            key.settle(&to.key)
-        if want_value:
-            value.settle(&to.value)
-        if want_headers:
-            names.settle(&to.names)
-            values.settle(&to.values)
-            list_validity.used = (to.rows + 7) // 8
-            lists.used = 4 * (to.rows + 1)
-        offsets.used = 8 * to.rows
-        timestamps.used = 8 * to.rows
-        types.used = 4 * to.rows
-        if to.code:
-            cursor._fail(reason_of(to.code))
-        elif to.left == 0:
-            cursor._finish()
-            to.position = max(to.position, cursor.position)
-    if cursor._error is not None and to.rows < max_rows and to.position < end_offset and not to.full:
-        raise CorruptRecordError(cursor._error)
-    return columns.Columns(
-        to.rows,
-        min(to.position, end_offset),
-        key.finish() if want_key else None,
-        value.finish() if want_value else None,
-        offsets,
-        timestamps,
-        types,
-        columns.HeaderColumn(list_validity if to.lists.nulls else None, lists, names.finish(), values.finish(),
-                             names.rows, bool(to.ascii)) if want_headers else None,
-    )
+
+# Columns for other libraries: Arrow's C data interface in the capsules of its Python protocol, over the same memory.
+#
+# What is exported is described by tuples, which `headrace.records.columns.arrow_batch` makes:
+#     a type: (format, name, nullable, children, dictionary or None)
+#     an array: (rows, nulls, buffers or None, children, dictionary or None)
+# Source: https://arrow.apache.org/docs/format/CDataInterface.html, and CStreamInterface.html.
+
+cdef enum:
+    NULLABLE = 2
+
+
+cdef struct ArrowSchema:
+    const char *format
+    const char *name
+    const char *metadata
+    int64_t flags
+    int64_t n_children
+    ArrowSchema **children
+    ArrowSchema *dictionary
+    void (*release)(ArrowSchema *) noexcept nogil
+    void *private_data
+
+
+cdef struct ArrowArray:
+    int64_t length
+    int64_t null_count
+    int64_t offset
+    int64_t n_buffers
+    int64_t n_children
+    const void **buffers
+    ArrowArray **children
+    ArrowArray *dictionary
+    void (*release)(ArrowArray *) noexcept nogil
+    void *private_data
+
+
+cdef struct ArrowStream:
+    int (*get_schema)(ArrowStream *, ArrowSchema *) noexcept nogil
+    int (*get_next)(ArrowStream *, ArrowArray *) noexcept nogil
+    const char *(*get_last_error)(ArrowStream *) noexcept nogil
+    void (*release)(ArrowStream *) noexcept nogil
+    void *private_data
+
+
+ctypedef fused Exported:
+    ArrowSchema
+    ArrowArray
+
+
+cdef void *zeros(size_t count, size_t size) except NULL:
+    cdef void *made = calloc(max(count, <size_t> 1), size)
+    if made == NULL:
+        raise MemoryError
+    return made
+
+
+cdef void let_go(void *held) noexcept nogil:
+    # Others release what they got on any of their threads, also when Python has ended.
+    if held != NULL and Py_IsInitialized():
+        with gil:
+            Py_XDECREF(<PyObject *> held)
+
+
+cdef void release_parts(Exported *parent) noexcept nogil:
+    # Children may have been moved away by whoever took them.
+    cdef int64_t at
+    for at in range(parent.n_children):
+        if parent.children[at].release != NULL:
+            parent.children[at].release(parent.children[at])
+        free(parent.children[at])
+    free(parent.children)
+    if parent.dictionary != NULL:
+        if parent.dictionary.release != NULL:
+            parent.dictionary.release(parent.dictionary)
+        free(parent.dictionary)
+
+
+cdef void release_schema(ArrowSchema *schema) noexcept nogil:
+    release_parts(schema)
+    let_go(schema.private_data)
+    schema.release = NULL
+
+
+cdef void release_array(ArrowArray *array) noexcept nogil:
+    release_parts(array)
+    free(array.buffers)
+    let_go(array.private_data)
+    array.release = NULL
+
+
+cdef int fill_schema(ArrowSchema *to, tuple kind) except -1:
+    # The texts are those of the tuple, which is held.
+    memset(to, 0, sizeof(ArrowSchema))
+    text, name, nullable, children, dictionary = kind
+    Py_INCREF(kind)
+    to.private_data = <void *> kind
+    to.release = release_schema
+    to.format, to.name = PyBytes_AS_STRING(text), PyBytes_AS_STRING(name)
+    to.flags = NULLABLE if nullable else 0
+    try:
+        to.children = <ArrowSchema **> zeros(len(children), sizeof(ArrowSchema *))
+        for child in children:
+            to.children[to.n_children] = <ArrowSchema *> zeros(1, sizeof(ArrowSchema))
+            to.n_children += 1
+            fill_schema(to.children[to.n_children - 1], child)
+        if dictionary is not None:
+            to.dictionary = <ArrowSchema *> zeros(1, sizeof(ArrowSchema))
+            fill_schema(to.dictionary, dictionary)
+    except BaseException:
+        release_schema(to)
+        raise
+    return 0
+
+
+cdef int fill_array(ArrowArray *to, tuple array) except -1:
+    cdef Pinned pinned
+    memset(to, 0, sizeof(ArrowArray))
+    to.length, to.null_count, buffers, children, dictionary = array
+    cdef list held = []
+    Py_INCREF(held)
+    to.private_data = <void *> held
+    to.release = release_array
+    try:
+        to.buffers = <const void **> zeros(len(buffers), sizeof(void *))
+        for buffer in buffers:
+            if buffer is not None:
+                pinned = Pinned(buffer)
+                held.append(pinned)
+                to.buffers[to.n_buffers] = pinned.start
+            to.n_buffers += 1
+        to.children = <ArrowArray **> zeros(len(children), sizeof(ArrowArray *))
+        for child in children:
+            to.children[to.n_children] = <ArrowArray *> zeros(1, sizeof(ArrowArray))
+            to.n_children += 1
+            fill_array(to.children[to.n_children - 1], child)
+        if dictionary is not None:
+            to.dictionary = <ArrowArray *> zeros(1, sizeof(ArrowArray))
+            fill_array(to.dictionary, dictionary)
+    except BaseException:
+        release_array(to)
+        raise
+    return 0
+
+
+# A stream of one array. Its state is a list: the type, and the array until it was taken.
+
+
+cdef int stream_schema(ArrowStream *stream, ArrowSchema *to) noexcept with gil:
+    try:
+        fill_schema(to, (<list> stream.private_data)[0])
+    except BaseException:
+        return ENOMEM
+    return 0
+
+
+cdef int stream_next(ArrowStream *stream, ArrowArray *to) noexcept with gil:
+    cdef list state = <list> stream.private_data
+    try:
+        memset(to, 0, sizeof(ArrowArray))  # released: the end of the stream
+        if len(state) > 1:
+            fill_array(to, state[1])
+            state.pop()
+    except BaseException:
+        return ENOMEM
+    return 0
+
+
+cdef const char *stream_error(ArrowStream *stream) noexcept nogil:
+    return NULL
+
+
+cdef void release_stream(ArrowStream *stream) noexcept nogil:
+    let_go(stream.private_data)
+    stream.release = NULL
+
+
+# Capsules. One that nobody took releases what it holds.
+
+
+cdef void drop_schema(object capsule) noexcept:
+    cdef ArrowSchema *schema = <ArrowSchema *> PyCapsule_GetPointer(capsule, "arrow_schema")
+    if schema.release != NULL:
+        schema.release(schema)
+    free(schema)
+
+
+cdef void drop_array(object capsule) noexcept:
+    cdef ArrowArray *array = <ArrowArray *> PyCapsule_GetPointer(capsule, "arrow_array")
+    if array.release != NULL:
+        array.release(array)
+    free(array)
+
+
+cdef void drop_stream(object capsule) noexcept:
+    cdef ArrowStream *stream = <ArrowStream *> PyCapsule_GetPointer(capsule, "arrow_array_stream")
+    if stream.release != NULL:
+        stream.release(stream)
+    free(stream)
+
+
+def schema_capsule(tuple kind not None):
+    """A type as an "arrow_schema"."""
+    cdef ArrowSchema *schema = <ArrowSchema *> zeros(1, sizeof(ArrowSchema))
+    capsule = PyCapsule_New(schema, "arrow_schema", drop_schema)
+    fill_schema(schema, kind)
+    return capsule
+
+
+def array_capsule(tuple array not None):
+    """An array as an "arrow_array"."""
+    cdef ArrowArray *made = <ArrowArray *> zeros(1, sizeof(ArrowArray))
+    capsule = PyCapsule_New(made, "arrow_array", drop_array)
+    fill_array(made, array)
+    return capsule
+
+
+def stream_capsule(tuple kind not None, tuple array not None):
+    """One array as an "arrow_array_stream"."""
+    cdef ArrowStream *stream = <ArrowStream *> zeros(1, sizeof(ArrowStream))
+    capsule = PyCapsule_New(stream, "arrow_array_stream", drop_stream)
+    cdef list state = [kind, array]
+    Py_INCREF(state)
+    stream.private_data = <void *> state
+    stream.get_schema, stream.get_next = stream_schema, stream_next
+    stream.get_last_error, stream.release = stream_error, release_stream
+    return capsule

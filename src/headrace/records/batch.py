@@ -102,13 +102,14 @@ class Cursor:
         self._left = 0
         self._records: Iterator[Message] = iter(())
         self._error: str | None = None  # an exception would keep alive what was decompressed
+        self._given_back: tuple[Message, int] | None = None  # with the position behind it
         self.position = fetch_offset
         self._advance()
 
     @property
     def exhausted(self) -> bool:
         """True when nothing more can be taken."""
-        return self._left == 0 and self._error is None
+        return self._left == 0 and self._error is None and self._given_back is None
 
     def take(self, count: int) -> list[Message]:
         """Up to `count` records; fewer only at the end.
@@ -129,7 +130,15 @@ class Cursor:
         """
         return self._next(raises=True)
 
+    def give_back(self, message: Message) -> None:
+        """Hand out the record that was taken last once more."""
+        self._given_back = (message, self.position)
+        self.position = message.offset() or 0
+
     def _next(self, raises: bool) -> Message | None:
+        if self._given_back is not None:
+            (message, self.position), self._given_back = self._given_back, None
+            return message
         while self._error is None and self._left:
             try:
                 message = next(self._records)

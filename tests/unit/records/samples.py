@@ -93,7 +93,7 @@ def tabled(twin: Any, data: bytes, fetch_offset: int = 0, end_offset: int = 1 <<
     if isinstance(read, str):
         return read
     headers = read.headers
-    texts = [name.decode(errors="replace") for name in cut(headers.names)]  # bad UTF-8 is replaced later
+    texts = [name.decode() for name in cut(headers.names)]
     return flat(read[:-1]), flat((headers.validity, headers.offsets, headers.values, headers.total)), texts
 
 

@@ -19,6 +19,8 @@ from headrace.records import Message
 from headrace.types.records import ConsumerGroupMetadata, TopicPartition
 
 if TYPE_CHECKING:
+    from headrace.client.consumer.consumer_health import ConsumerHealth
+    from headrace.records.columns.arrow_batch import ArrowBatch
     from headrace.types.metrics import Metrics
 
 __all__ = ["AIOConsumer"]
@@ -67,6 +69,19 @@ class AIOConsumer:
         if 0 < num_messages == len(messages):
             return messages
         return await self._waits.run(self._engine.consume(num_messages, timeout, messages))
+
+    async def consume_arrow(self, num_messages: int = 100_000, timeout: float | None = 1.0) -> ArrowBatch:
+        """As `Consumer.consume_arrow`, awaited. Nothing is lost when it is cancelled: the records come again."""
+        return await self._waits.run(self._engine.consume_arrow(num_messages, timeout))
+
+    async def consume_batches(
+        self, num_messages: int = 100_000, timeout: float | None = 1.0
+    ) -> AsyncIterator[ArrowBatch]:
+        """As `Consumer.consume_batches`, for `async for`."""
+        while True:
+            batch = await self.consume_arrow(num_messages, timeout)
+            if batch:
+                yield batch
 
     async def __aiter__(self) -> AsyncIterator[Message]:
         while True:
@@ -152,6 +167,14 @@ class AIOConsumer:
         return await self._engine.offsets.at_times(partitions, timeout)
 
     # The group and the cluster
+
+    async def lag(self) -> dict[TopicPartition, int | None]:
+        """As `Consumer.lag`, awaited."""
+        return self._engine.lag()
+
+    async def health(self) -> ConsumerHealth:
+        """As `Consumer.health`, awaited."""
+        return self._engine.health()
 
     async def metrics(self) -> Metrics:
         """As `Consumer.metrics`, awaited."""

@@ -11,22 +11,26 @@ import threading
 import weakref
 from collections.abc import Iterator, Mapping
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from headrace.client.application_callbacks import ApplicationCallbacks
 from headrace.client.cluster_metadata import ClusterMetadata
 from headrace.client.consumer.consumer_engine import ConsumerEngine
 from headrace.client.consumer.rebalance import RebalanceCallback
-from headrace.client.waits import ThreadWaits
+from headrace.client.waits import Steps, ThreadWaits
 from headrace.errors import ClientClosedError
 from headrace.net.thread import loop_thread
 from headrace.records import Message, PollFastPath
 from headrace.types.records import ConsumerGroupMetadata, TopicPartition
 
 if TYPE_CHECKING:
+    from headrace.client.consumer.consumer_health import ConsumerHealth
+    from headrace.records.columns.arrow_batch import ArrowBatch
     from headrace.types.metrics import Metrics
 
 __all__ = ["Consumer"]
+
+T = TypeVar("T")
 
 
 class Consumer:
@@ -98,16 +102,17 @@ class Consumer:
             self._fast_path.close()
             message = self._engine.take_one()
             if message is None:
-                messages = self._consume(1, timeout, [])
+                messages = self._run(self._engine.consume(1, timeout, []))
                 return messages[0] if messages else None
             if not self._running:
                 self._engine.lend(self._fast_path)
         return message
 
-    def _consume(self, num_messages: int, timeout: float | None, messages: list[Message]) -> list[Message]:
+    def _run(self, steps: Steps[T]) -> T:
+        """Read with callbacks, which may read as well."""
         self._running += 1
         try:
-            return self._waits.run(self._engine.consume(num_messages, timeout, messages))
+            return self._waits.run(steps)
         finally:
             self._running -= 1
 
@@ -131,7 +136,46 @@ class Consumer:
             messages = self._engine.take(num_messages)
             if 0 < num_messages == len(messages):
                 return messages
-            return self._consume(num_messages, timeout, messages)
+            return self._run(self._engine.consume(num_messages, timeout, messages))
+
+    def consume_arrow(self, num_messages: int = 100_000, timeout: float | None = 1.0) -> ArrowBatch:
+        """Up to `num_messages` records as Arrow columns; fewer when time is up, or the group rebalances, first.
+
+        It reads as `consume()` does, without an object for each record; positions move and offsets are stored in the
+        same way. Polars, pandas, DuckDB and pyarrow take the batch as it is; nothing else needs to be installed.
+
+        Args:
+            num_messages: most records, 1,000,000 at most; fewer come when the columns take 256 MiB.
+            timeout: longest wait in seconds; negative or None waits for ever.
+
+        Returns:
+            The records in the order in which they came; none when time was up.
+
+        Raises:
+            ConsumeError: what `consume()` gives as a message with an error, the end of a partition
+                ("enable.partition.eof") included, with that message; records before it are returned first.
+            TypeError: `num_messages` is not an int.
+            ValueError: `num_messages` is out of range.
+            ClientClosedError: the consumer is closed (a `RuntimeError`).
+        """
+        with self._reading:
+            self._fast_path.close()
+            return self._run(self._engine.consume_arrow(num_messages, timeout))
+
+    def consume_batches(self, num_messages: int = 100_000, timeout: float | None = 1.0) -> Iterator[ArrowBatch]:
+        """One batch of `consume_arrow()` after the other, for ever; none is empty.
+
+        Args:
+            num_messages: most records of a batch.
+            timeout: longest time in seconds that a batch may take to fill.
+
+        Raises:
+            ConsumeError: as `consume_arrow()`; a new iterator goes on behind the error.
+        """
+        while True:
+            batch = self.consume_arrow(num_messages, timeout)
+            if batch:
+                yield batch
 
     def __iter__(self) -> Iterator[Message]:
         if type(self).poll is Consumer.poll:
@@ -292,6 +336,19 @@ class Consumer:
         return self._waits.call(self._engine.offsets.at_times(partitions, timeout))
 
     # The group and the cluster
+
+    def lag(self) -> dict[TopicPartition, int | None]:
+        """How many records each assigned partition is behind, as of the last fetch. From any thread; asks nobody.
+
+        Returns:
+            By partition, the offsets between its position (in the key's `offset`) and its end: the last stable offset
+            with "isolation.level" read_committed, else the high watermark. None while one of the two is not known.
+        """
+        return self._engine.lag()
+
+    def health(self) -> ConsumerHealth:
+        """How the consumer is and what it waits for, as far as it knows. From any thread; asks nobody."""
+        return self._engine.health()
 
     def metrics(self) -> Metrics:
         """What `stats_cb` gets, as a dictionary: librdkafka's names, documented in `types.metrics`."""

@@ -14,7 +14,7 @@ import asyncio
 import operator
 import weakref
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from headrace.arguments import instance_of, list_of
 from headrace.client.application_callbacks import ApplicationCallbacks, when_let_go
@@ -35,10 +35,13 @@ from headrace.records import Message, PollFastPath
 from headrace.types.records import TopicPartition
 
 if TYPE_CHECKING:
+    from headrace.client.consumer.consumer_health import ConsumerHealth
+    from headrace.records.columns.arrow_batch import ArrowBatch, ArrowBatchBuilder
     from headrace.types.metrics import Metrics
 
 __all__ = ["ConsumerEngine"]
 
+Taken = TypeVar("Taken", list[Message], "ArrowBatchBuilder")
 _FOREVER = float("inf")
 _MOST_MESSAGES = 1_000_000
 _ASSIGN_BY = {
@@ -105,13 +108,16 @@ class ConsumerEngine:
     def take(self, num_messages: int) -> list[Message]:
         """Up to so many messages that are there at once; none while the application has something else to do."""
         self._enter(num_messages)
+        messages: list[Message] = []
         try:
-            return [] if self.callbacks else self._fetcher.take(num_messages)
+            if not self.callbacks:
+                self._fetcher.take_more(messages, num_messages)
+            return messages
         finally:
             self._leave()
 
-    def consume(self, num_messages: int, timeout: float | None, messages: list[Message]) -> Steps[list[Message]]:
-        """The messages that `take` gave, and more up to so many; fewer when time is up, or the group rebalances.
+    def consume(self, num_messages: int, timeout: float | None, taken: Taken) -> Steps[Taken]:
+        """What `take` gave, or no rows yet, and more up to so many; fewer when time is up, or the group rebalances.
 
         Runs callbacks. A rebalance ends it with what was read before, so that no call hands out records of two
         assignments, or of a partition that was given up meanwhile; without any, the application meets it at once.
@@ -119,23 +125,31 @@ class ConsumerEngine:
         give_up_at = self._clock() + seconds(timeout)
         self._enter(num_messages)
         machines = self.machines
+        take: Callable[[Any, int], bool] = (
+            self._fetcher.take_more if taken.__class__ is list else self._fetcher.take_rows)
         try:
             while True:
                 seen = machines.news
                 while self.callbacks:
-                    if messages and self.rebalances.ends_call(self.callbacks[0]):
-                        return messages
+                    if taken and self.rebalances.ends_call(self.callbacks[0]):
+                        return taken
                     yield from self.rebalances.run(self.callbacks.popleft())
-                messages += self._fetcher.take(num_messages - len(messages))
-                if len(messages) >= num_messages or not machines.usable or self._clock() >= give_up_at:
-                    return messages
+                if take(taken, num_messages) or not machines.usable or self._clock() >= give_up_at:
+                    return taken
                 yield Wait(machines.news_since(seen), give_up_at)
-        except BaseException:  # interrupted, or a callback raised: the caller will not see these messages
-            if messages:
-                yield self.give_back(messages)
+        except BaseException:  # interrupted, or a callback raised: the caller will not see what was taken
+            if taken:
+                yield self._give_back(_starts(taken) if isinstance(taken, list) else taken.starts)
             raise
         finally:
             self._leave()
+
+    def consume_arrow(self, num_messages: int, timeout: float | None) -> Steps[ArrowBatch]:
+        """As `consume`, into columns; it also ends when these are full."""
+        from headrace.records.columns.arrow_batch import ArrowBatchBuilder
+
+        rows = yield from self.consume(num_messages, timeout, ArrowBatchBuilder())
+        return rows.finish()
 
     def _enter(self, num_messages: int) -> None:
         """The application came in to read; it is not late for `max.poll.interval.ms` while it is inside."""
@@ -156,12 +170,11 @@ class ConsumerEngine:
 
     async def give_back(self, messages: list[Message]) -> None:
         """The caller did not get to see these, or will not take them yet: hand them out again."""
-        first: dict[Key, int] = {}
-        for message in messages:
-            topic, partition, offset = message.topic(), message.partition(), message.offset()
-            if message.error() is None and topic is not None and partition is not None and offset is not None:
-                first.setdefault((topic, partition), offset)
-        for (topic, partition), offset in first.items():
+        await self._give_back(_starts(messages))
+
+    async def _give_back(self, starts: Mapping[Key, int]) -> None:
+        """The call that took records from these offsets on was interrupted: hand them out again."""
+        for (topic, partition), offset in starts.items():
             state = self._subscription.get(topic, partition)
             if state is not None:
                 if self.machines.config["enable.auto.offset.store"]:
@@ -256,6 +269,20 @@ class ConsumerEngine:
 
     # The group and the cluster
 
+    def lag(self) -> dict[TopicPartition, int | None]:
+        """How far behind each assigned partition is. From any thread."""
+        from headrace.client.consumer import consumer_health
+
+        self.machines.check_open()
+        return consumer_health.lag(self.machines)
+
+    def health(self) -> ConsumerHealth:
+        """How the consumer is, as far as it knows. From any thread."""
+        from headrace.client.consumer import consumer_health
+
+        self.machines.check_open()
+        return consumer_health.health(self.machines, self.rebalances)
+
     async def metrics(self) -> Metrics:
         """What `stats_cb` gets."""
         self.machines.check_open()
@@ -315,3 +342,13 @@ class ConsumerEngine:
         """The consumer was let go without being closed: leave the group and close. Commits nothing, as in a crash."""
         self._subscription.assign([])
         self._closing = asyncio.get_running_loop().create_task(self._end())
+
+
+def _starts(messages: list[Message]) -> dict[Key, int]:
+    """The first offset of each partition."""
+    first: dict[Key, int] = {}
+    for message in messages:
+        topic, partition, offset = message.topic(), message.partition(), message.offset()
+        if message.error() is None and topic is not None and partition is not None and offset is not None:
+            first.setdefault((topic, partition), offset)
+    return first

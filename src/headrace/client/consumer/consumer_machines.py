@@ -64,7 +64,8 @@ class ConsumerMachines:
         closed: the application has closed the consumer.
         news: grows when there may be something new to take or to call.
         fast_path: hands out records past the engine while nothing else is to be done; None where nobody uses one.
-        group: the membership; None without a "group.id", when there is no `ownership` and no `group_offsets` either.
+        group: the membership; None without a "group.id", when there is no `finder` of its coordinator, no `ownership`
+            and no `group_offsets` either.
     """
 
     def __init__(
@@ -85,7 +86,7 @@ class ConsumerMachines:
         client.driver.add(self.lookup)
         self.group: Membership | None = None
         if group_id:
-            finder = CoordinatorFinder(GROUP, group_id, retries=retries)
+            self.finder = finder = CoordinatorFinder(GROUP, group_id, retries=retries)
             self.group = membership(config, self.subscription, client.metadata, finder)
             self.ownership = Ownership(group_id, self.group.identity.instance_id)
             self.group_offsets = GroupOffsets(

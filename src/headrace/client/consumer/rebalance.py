@@ -38,6 +38,8 @@ class Rebalances:
         callbacks: what the application gave with its subscription.
         handled: a rebalance callback has changed the assignment itself.
         incremental: the group's rebalances change an assignment, others replace it; None before the first of them.
+        running: code of the application runs, or what it left undone is done.
+        met_at: when the application has met the last rebalance, in monotonic seconds; None before.
     """
 
     def __init__(self, machines: ConsumerMachines, offsets: ConsumerOffsets, awaits: bool) -> None:
@@ -45,6 +47,8 @@ class Rebalances:
         self.callbacks: dict[Change, Callable[[Partitions], Any] | None] = {}
         self.handled = False
         self.incremental: bool | None = None
+        self.running = False
+        self.met_at: float | None = None
         self._left: asyncio.Future[None] | None = None
 
     def on_event(self, event: Rebalance | Left) -> None:
@@ -61,7 +65,7 @@ class Rebalances:
 
     def run(self, callback: Callback) -> Steps[None]:
         """Run a callback, and let the group go on if it was for a rebalance."""
-        self.handled = False
+        self.handled, self.running = False, True
         if callback.rebalance is not None:
             self.incremental = callback.rebalance.incremental
             self._machines.ownership.meet(callback.rebalance)
@@ -72,6 +76,7 @@ class Rebalances:
         finally:
             if callback.rebalance is not None:
                 yield self._complete(callback.rebalance)
+            self.running = False
 
     async def _complete(self, event: Rebalance) -> None:
         """Do what the application's callback left undone, and let the group go on."""
@@ -83,6 +88,7 @@ class Rebalances:
         self._machines.require_group().callback_done(self._machines.clock())
         self._machines.assignment_changed()
         self._offsets.start_auto_commit()
+        self.met_at = self._machines.clock()
 
     def _apply(self, event: Rebalance) -> None:
         subscription = self._machines.subscription

@@ -2,8 +2,9 @@
 
 A broker has at most one request on the wire; it names what changed since the last one
 (`machines.consumer.fetch_session`). A partition is left out while it is paused, backs off after an error, or has too
-much in the queue. This module must not know what replies hold. Read next: `machines.consumer.fetcher`, which owns the
-plan.
+much in the queue. What is queued and what may come by requests on the wire stay within "queued.max.messages.kbytes",
+but for one reply of "max.partition.fetch.bytes" of each broker, so that none has to wait for another. This module must
+not know what replies hold. Read next: `machines.consumer.fetcher`, which owns the plan.
 """
 
 from __future__ import annotations
@@ -70,7 +71,7 @@ class FetchPlan:
         self._most_records: float = config["queued.min.messages"] or float("inf")
         self._retries = RetryPolicy(_FIRST_BACKOFF_S, config.seconds("fetch.error.backoff.ms"))
         self._sessions: dict[int, FetchSession] = {}
-        self._in_flight: set[int] = set()
+        self._in_flight: dict[int, int] = {}  # by broker, most bytes that may come
         self._touched = True
         self._seen = (-1, -1)
 
@@ -88,13 +89,15 @@ class FetchPlan:
         wanted, starved = self._choose(now, queued_bytes)
         self.starved = bool(starved)
         sends: list[Send] = []
+        in_flight, room = self._in_flight, self._budget - queued_bytes
+        share = self._budget // (len(wanted) + len(in_flight) or 1)
         for node, parts in wanted.items():  # a comprehension would be a frame more in each step
-            sends.append(self._send(node, parts, node in starved))
+            sends.append(self._send(node, parts, node in starved, min(room - sum(in_flight.values()), share)))
         return sends
 
     def landed(self, send: Send) -> FetchInFlight:
         """The request was answered or lost: its broker may be asked again."""
-        self._in_flight.discard(send.destination)
+        self._in_flight.pop(send.destination, None)
         self._touched = True
         flight: FetchInFlight = send.context
         return flight
@@ -148,15 +151,17 @@ class FetchPlan:
             self._metadata.refresh(now)
         return leader
 
-    def _send(self, node: int, parts: list[_Part], is_starved: bool) -> Send:
+    def _send(self, node: int, parts: list[_Part], is_starved: bool, room: int) -> Send:
         session = self._sessions.get(node)
         if session is None:
             session = self._sessions[node] = FetchSession()
         flight = FetchInFlight(session, {})
         for state, _, _ in parts:
             flight.partitions[state.topic, state.partition] = (state, state.epoch)
-        self._in_flight.add(node)
-        moved = None if is_starved else session.only_moved(parts, self._partition_bytes)
+        expected = min(self._max_bytes, len(parts) * self._partition_bytes)
+        is_limited = expected > room and expected > self._partition_bytes
+        self._in_flight[node] = expected = max(room, self._partition_bytes) if is_limited else expected
+        moved = None if is_starved or is_limited else session.only_moved(parts, self._partition_bytes)
         if moved is not None:
             lone = session.fill_alone(moved, flight.partitions[moved][0].fetch_offset, self._request)
             return Send(node, lone.request, self._timeout_s, lone.max_version, True, flight, None, lone.exchange)
@@ -165,6 +170,8 @@ class FetchPlan:
             key = (state.topic, state.partition)
             wanted[key] = session.asked(key, topic_id, state.fetch_offset, leader_epoch, self._partition_bytes)
         request = self._request()
+        if is_limited:
+            request.max_bytes = expected
         if is_starved:
             request.max_wait_ms = min(self._max_wait_ms, _STARVED_WAIT_MS)
         max_version = session.fill(request, wanted)

@@ -133,7 +133,7 @@ class FetchSession:
             self.reset()
         self._uses_ids = uses_ids
         if self._epoch == _INITIAL_EPOCH:
-            self._known = {}
+            wanted, self._known = _in_turn(wanted, self._known), {}
         request.session_id, request.session_epoch = self._id, self._epoch
         changed, forgotten = self._change(wanted)
         request.topics, request.forgotten_topics_data = _topics(changed), _forgotten(forgotten) if forgotten else []
@@ -188,6 +188,18 @@ class FetchSession:
         """Start again with a full request; the old session, if there is one, is closed by it."""
         self._epoch = _INITIAL_EPOCH
         self._known = {}
+
+
+def _in_turn(wanted: Mapping[Key, SessionPartition], before: Mapping[Key, SessionPartition]) -> (
+        Mapping[Key, SessionPartition]):
+    """A broker without sessions serves partitions in the order of the request: those that got something come last."""
+    if not before:
+        return wanted
+    served = {key for key, asked in wanted.items() if key in before and before[key].fetch_offset != asked.fetch_offset}
+    order = [key for key in before if key in wanted and key not in served]
+    order += [key for key in wanted if key not in before]
+    order += [key for key in before if key in served]
+    return {key: wanted[key] for key in order}
 
 
 def _topics(partitions: Sequence[tuple[Key, SessionPartition]]) -> list[FetchTopic]:

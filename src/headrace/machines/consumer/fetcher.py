@@ -13,10 +13,10 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from headrace.config import Config
-from headrace.errors import CorruptRecordError, KafkaError
+from headrace.errors import ConsumeError, CorruptRecordError, KafkaError
 from headrace.machines.cluster.metadata import Metadata
 from headrace.machines.consumer.fetch_error_actions import FetchErrorAction, fetch_error_action
 from headrace.machines.consumer.fetch_plan import FetchPlan
@@ -28,6 +28,9 @@ from headrace.slotted import slotted
 from headrace.types.records import TIMESTAMP_NOT_AVAILABLE, NodeAddress
 from headrace.wire.messages.consumer.fetch import FetchResponse, PartitionData
 from headrace.wire.schema import Struct
+
+if TYPE_CHECKING:  # few programs read columns
+    from headrace.records.columns.arrow_batch import ArrowBatchBuilder
 
 __all__ = ["CompletedFetch", "Fetcher", "RecordsReady"]
 
@@ -91,6 +94,7 @@ class Fetcher:
 
     Attributes:
         alone: False once a position was given up, until the next `poll`.
+        answered_at: when a broker last answered a fetch, in monotonic seconds; None before.
     """
 
     idle = False
@@ -114,6 +118,7 @@ class Fetcher:
         self._released_bytes = 0  # written by the application's thread only
         self._events: list[Event] = []
         self.alone = True
+        self.answered_at: float | None = None
 
     # The loop's thread: requests out, replies in
 
@@ -136,6 +141,7 @@ class Fetcher:
     def on_reply(self, send: Send, reply: Struct | None, now: float) -> None:
         """Queue what came; the next request to this broker leaves with the following `poll`."""
         assert isinstance(reply, FetchResponse)
+        self.answered_at = now
         flight = self._plan.landed(send)
         names = flight.session.names
         if not flight.session.on_reply(reply):
@@ -176,6 +182,7 @@ class Fetcher:
     def _on_data(self, state: PartitionState, data: PartitionData, node: int, now: float) -> None:
         state.attempts = 0
         state.high_watermark, state.log_start = data.high_watermark, data.log_start_offset
+        state.last_stable = data.last_stable_offset
         if data.preferred_read_replica >= 0 and data.preferred_read_replica != node:
             state.replica, state.replica_until = data.preferred_read_replica, now + _REPLICA_LEASE_S
             return
@@ -281,6 +288,11 @@ class Fetcher:
         if not self._events:
             self._events.append(_READY)
 
+    @property
+    def has_waiting(self) -> bool:
+        """Whether something of partitions that are not paused is in the queue."""
+        return any(fetched.epoch == fetched.state.epoch and not fetched.state.paused for fetched in self._queue.copy())
+
     def resume(self) -> None:
         """Put back what was set aside for partitions that were paused."""
         back, self._set_aside = self._set_aside, []
@@ -289,13 +301,38 @@ class Fetcher:
     def take(self, count: int) -> list[Message]:
         """Up to `count` messages of what is queued, moving the partitions' positions. Never waits."""
         taken: list[Message] = []
+        self.take_more(taken, count)
+        return taken
+
+    def take_more(self, taken: list[Message], count: int) -> bool:
+        """Add to messages what is queued, as `take`; returns whether there are `count` of them."""
         while len(taken) < count and (fetched := self._front()) is not None:
             if fetched.notice is not None:
                 taken.append(fetched.notice)
                 self._finish(fetched)
                 continue
             taken += self._decode(fetched, count - len(taken))
-        return taken
+        return len(taken) >= count
+
+    def take_rows(self, rows: ArrowBatchBuilder, count: int) -> bool:
+        """Add to columns what is queued, up to `count` rows, moving the partitions' positions. Never waits.
+
+        Returns:
+            Whether there are enough: `count`, or as many as find room or come before an error or another event.
+
+        Raises:
+            ConsumeError: an error or another event comes next, and there are no rows before it.
+        """
+        while len(rows) < count and not rows.full and (fetched := self._front()) is not None:
+            if fetched.notice is None:
+                if not self._decode_rows(fetched, rows, count - len(rows)):
+                    return True
+            elif len(rows):
+                return True
+            else:
+                self._finish(fetched)
+                raise _raised(fetched.notice)
+        return len(rows) >= count or rows.full
 
     def take_one(self) -> Message | None:
         """What `take(1)` holds, at less cost while the same piece of the queue lasts."""
@@ -304,7 +341,8 @@ class Fetcher:
         fetched = self._queue[0]
         cursor, state = fetched.cursor, fetched.state
         if cursor is None or fetched.epoch != state.epoch or state.paused:
-            taken = self.take(1)
+            taken: list[Message] = []
+            self.take_more(taken, 1)
             return taken[0] if taken else None
         try:
             message = cursor.take_one()
@@ -357,18 +395,35 @@ class Fetcher:
         return None
 
     def _decode(self, fetched: CompletedFetch, count: int) -> list[Message]:
-        state, cursor = fetched.state, fetched.cursor
         try:
-            if cursor is None:
-                cursor = fetched.cursor = Cursor(
-                    fetched.data, state.topic, state.partition, fetched.offset, check_crcs=self._check_crcs,
-                    aborted=fetched.aborted, max_decompressed_bytes=self._max_decompressed)
-                state.leader_epoch = fetched.first_epoch
+            cursor = fetched.cursor or self._open(fetched)
             messages = cursor.take(count)
         except CorruptRecordError as damage:
             return [self._corrupt(fetched, damage)]
         self._moved(fetched, cursor)
         return messages
+
+    def _decode_rows(self, fetched: CompletedFetch, rows: ArrowBatchBuilder, count: int) -> bool:
+        """Add records to columns; False when damage comes next, which waits until the rows are handed out."""
+        state = fetched.state
+        try:
+            cursor = fetched.cursor or self._open(fetched)
+            rows.append(cursor, state.topic, state.partition, count, self._received_bytes - self._released_bytes)
+        except CorruptRecordError as damage:
+            if not len(rows):
+                raise _raised(self._corrupt(fetched, damage)) from None
+            return False
+        self._moved(fetched, cursor)
+        return True
+
+    def _open(self, fetched: CompletedFetch) -> Cursor:
+        """Begin to read a piece; its cursor knows how far that is done."""
+        state = fetched.state
+        fetched.cursor = cursor = Cursor(
+            fetched.data, state.topic, state.partition, fetched.offset, check_crcs=self._check_crcs,
+            aborted=fetched.aborted, max_decompressed_bytes=self._max_decompressed)
+        state.leader_epoch = fetched.first_epoch
+        return cursor
 
     def _moved(self, fetched: CompletedFetch, cursor: Cursor) -> None:
         state = fetched.state
@@ -405,6 +460,12 @@ class Fetcher:
 
 def _addresses(reply: FetchResponse) -> list[NodeAddress]:
     return [NodeAddress(node.node_id, node.host, node.port, node.rack) for node in reply.node_endpoints]
+
+
+def _raised(event: Message) -> ConsumeError:
+    error = event.error()
+    assert error is not None
+    return ConsumeError(error, kafka_message=event)
 
 
 def _damage(damage: CorruptRecordError) -> KafkaError:

@@ -76,7 +76,7 @@ class PartitionState(ReadPosition):
         leader_epoch: epoch of the last batch handed out, -1 when unknown (KIP-320).
         stop_offset: not fetched from here on; None for no end.
         stored: offset for the next commit, and `committed` the last one that the group acknowledged.
-        high_watermark, log_start: as of the last fetch; -1 when unknown.
+        high_watermark, last_stable, log_start: as of the last fetch; -1 when unknown.
         received_bytes, released_bytes: fetched so far and consumed so far under this epoch, one writer each; and
         received_records, released_records.
         retry_at: not fetched or looked up before this time, in monotonic seconds; `attempts` failed in a row.
@@ -88,8 +88,8 @@ class PartitionState(ReadPosition):
 
     __slots__ = (
         "attempts", "busy", "committed", "eof_offset", "epoch", "fast_path", "fetch_offset", "gone", "high_watermark",
-        "leader_epoch", "log_start", "partition", "paused", "phase", "received_bytes", "received_records",
-        "released_bytes", "released_records", "replica", "replica_until", "reset_timestamp", "retry_at",
+        "last_stable", "leader_epoch", "log_start", "partition", "paused", "phase", "received_bytes",
+        "received_records", "released_bytes", "released_records", "replica", "replica_until", "reset_timestamp", "retry_at",
         "stop_offset", "stored_metadata", "tail", "topic", "topic_id",
     )
 
@@ -109,8 +109,7 @@ class PartitionState(ReadPosition):
         self.stored = OFFSET_INVALID
         self.stored_metadata: str | None = None
         self.committed = OFFSET_INVALID
-        self.high_watermark = -1
-        self.log_start = -1
+        self.high_watermark = self.last_stable = self.log_start = -1
         self.eof_offset = -1
         self.received_bytes = self.received_records = 0
         self.released_bytes = self.released_records = 0
@@ -352,7 +351,7 @@ class Subscription:
         """
         state.stored = state.committed = OFFSET_INVALID
         state.stored_metadata = None
-        state.high_watermark = state.log_start = state.replica = -1
+        state.high_watermark = state.last_stable = state.log_start = state.replica = -1
         if state.phase is PositionPhase.FETCH:
             return self.reset_by_policy(state)
         state.jump("ask again")  # what is on its way may be an answer about the old one

@@ -162,6 +162,11 @@ class ClassicGroup:
     # What the client calls
 
     @property
+    def answered_at(self) -> float | None:
+        """When the coordinator last answered this member, in monotonic seconds; None before."""
+        return self._answered_at or None
+
+    @property
     def identity(self) -> ConsumerGroupMetadata:
         """This member's id and generation, the newest that it knows."""
         return ConsumerGroupMetadata(self._group_id, self.generation, self.member_id, self.instance_id)

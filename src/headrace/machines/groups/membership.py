@@ -76,6 +76,16 @@ class Membership(Machine, Protocol):
     stalled: bool
 
     @property
+    def state(self) -> Enum:
+        """Where this member stands: a short name, and its value in words."""
+        ...
+
+    @property
+    def answered_at(self) -> float | None:
+        """When the coordinator last answered this member, in monotonic seconds; None before."""
+        ...
+
+    @property
     def identity(self) -> ConsumerGroupMetadata:
         """This member's id and generation, the newest that it knows; generation -1 and "" while it is no member."""
         ...

@@ -136,11 +136,7 @@ def _binary_array(kind: pyarrow.DataType, column: BinaryColumn, rows: int) -> py
 def _header_array(kind: pyarrow.DataType, column: HeaderColumn, rows: int) -> pyarrow.Array:
     import pyarrow as pa
 
-    names = _binary_array(pa.binary(), column.names, column.total)
-    if not column.ascii:  # Arrow's strings must be valid UTF-8; a header's name need not
-        names = pa.array([name.decode(errors="replace") for name in names.to_pylist()], pa.string())
-    else:
-        names = names.view(pa.string())
+    names = _binary_array(pa.string(), column.names, column.total)
     values = _binary_array(pa.binary(), column.values, column.total)
     entries = pa.StructArray.from_arrays([names, values], fields=list(kind.value_type))
     validity = None if column.validity is None else pa.py_buffer(column.validity)

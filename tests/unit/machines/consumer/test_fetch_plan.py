@@ -274,3 +274,46 @@ def test_a_follower_that_is_gone_from_the_cluster_is_left_for_the_leader() -> No
     made = Plan({0: 1})
     made.state().replica, made.state().replica_until = 8, made.now + 10
     assert made.asked() == {1: [0]}
+
+
+@given(leaders=st.dictionaries(st.integers(0, 60), st.integers(1, 3), min_size=1, max_size=60),
+       steps=st.lists(st.tuples(st.integers(0, 2), st.integers(0, 100), st.integers(0, 100)), max_size=40),
+       budget_kb=st.integers(1, 64))
+@settings(deadline=None)
+def test_what_is_queued_and_on_the_wire_stays_within_the_budget_but_for_one_reply_of_each_broker(
+    leaders: dict[int, int], steps: list[tuple[int, int, int]], budget_kb: int
+) -> None:
+    made = Plan(leaders, max_partition_fetch_bytes=SHARE_BYTES, fetch_max_bytes=20_000,
+                queued_max_messages_kbytes=budget_kb)
+    flying: list[Send] = []
+
+    def most(send: Send) -> int:
+        return min(request_of(send).max_bytes, SHARE_BYTES * len(send.context.partitions))
+
+    for which, filled, taken in steps:
+        flying += made.sends()
+        assert made.queued_bytes + sum(map(most, flying)) <= budget_kb * 1024 + 3 * SHARE_BYTES
+        if flying:
+            landed = flying.pop(which % len(flying))
+            made.plan.landed(landed)
+            made.queued_bytes += most(landed) * filled // 100
+        made.queued_bytes -= made.queued_bytes * taken // 100
+        made.plan.touch()
+
+
+@pytest.mark.parametrize(("budget_kb", "most"), [(20, 50_000), (19, 19 * 512)])
+def test_a_broker_is_asked_for_a_full_reply_while_there_is_room_for_it_and_else_for_its_share(
+    budget_kb: int, most: int
+) -> None:
+    made = Plan({partition: 1 + partition % 2 for partition in range(20)}, max_partition_fetch_bytes=SHARE_BYTES,
+                fetch_max_bytes=50_000, queued_max_messages_kbytes=budget_kb)
+    assert [request_of(send).max_bytes for send in made.sends()] == [most, most]
+
+
+def test_a_broker_is_asked_although_others_may_use_up_the_budget() -> None:
+    made = Plan({partition: 1 + partition % 3 for partition in range(90)}, max_partition_fetch_bytes=SHARE_BYTES,
+                fetch_max_bytes=50_000, queued_max_messages_kbytes=4)
+    assert [request_of(send).max_bytes for send in made.sends()] == [1365, 1365, 1365]
+    made.plan.landed(Send(1, FetchRequest(max_wait_ms=0, min_bytes=0), 1))
+    made.queued_bytes = 1365
+    assert [request_of(send).max_bytes for send in made.sends()] == [SHARE_BYTES]

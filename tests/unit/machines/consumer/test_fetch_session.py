@@ -87,6 +87,16 @@ def test_a_broker_without_sessions_gets_full_requests_for_ever() -> None:
         session.on_reply(FetchResponse(session_id=0))
 
 
+def test_a_broker_without_sessions_is_asked_last_for_the_partitions_that_got_something() -> None:
+    session, offsets, served = FetchSession(), dict.fromkeys(range(5), 0), []
+    for _ in range(10):  # its replies hold one partition, the first that is asked for
+        request = fill(session, {("t", partition): asked(offset) for partition, offset in offsets.items()})
+        served.append(sent(request)[0][1])
+        offsets[served[-1]] += 10
+        session.on_reply(FetchResponse(session_id=0))
+    assert served == [0, 1, 2, 3, 4] * 2
+
+
 def test_a_topic_without_an_id_keeps_to_the_versions_with_names() -> None:
     session = FetchSession()
     assert session.fill(FetchRequest(max_wait_ms=1, min_bytes=1), {("t", 0): asked(1, UUID(int=0))}) == 12

@@ -8,12 +8,13 @@ from uuid import UUID
 import pytest
 
 from headrace.config import CONSUMER, Config
-from headrace.errors import KafkaError
+from headrace.errors import ConsumeError, KafkaError, KafkaException
 from headrace.machines.cluster.metadata import Metadata
 from headrace.machines.consumer.fetcher import Fetcher
 from headrace.machines.consumer.subscription import PositionPhase, Subscription
 from headrace.machines.machine import Send
 from headrace.records import BatchBuilder, set_base_offset
+from headrace.records.columns.arrow_batch import ArrowBatchBuilder
 from headrace.types.records import TopicPartition
 from headrace.wire.messages.cluster.metadata import (
     MetadataResponse,
@@ -29,6 +30,7 @@ from headrace.wire.messages.consumer.fetch import (
     LeaderIdAndEpoch,
     PartitionData,
 )
+from tests.unit.records.samples import simple
 
 TOPIC_ID = UUID(int=7)
 
@@ -454,3 +456,108 @@ def test_a_lost_session_is_not_tried_again_in_a_tight_loop() -> None:
     assert bench.poll() == {}
     bench.now = bench.fetcher.deadline() or 0.0
     assert set(bench.poll()) == {1}
+
+
+def rows(bench: Bench, count: int = 1000, max_bytes: int = 1 << 20) -> list[int]:
+    """The offsets that `take_rows` gives as columns."""
+    arrow = pytest.importorskip("pyarrow")
+    taken = ArrowBatchBuilder(max_bytes)
+    bench.fetcher.take_rows(taken, count)
+    found: list[int] = arrow.record_batch(taken.finish())["offset"].to_pylist()
+    return found
+
+
+def test_columns_and_messages_are_taken_by_turns_and_move_the_position_alike() -> None:
+    bench = Bench()
+    bench.reply(bench.poll()[1], data=batch(0, 5))
+    bench.reply(bench.poll()[1], data=batch(5, 5))
+    state = bench.subscription.require("t", 0)
+    assert offsets(bench, 1) == [0]
+    assert rows(bench, 2) == [1, 2]
+    assert (state.position, state.stored) == (3, 3)
+    message = bench.fetcher.take_one()
+    assert message is not None
+    assert message.offset() == 3
+    assert rows(bench, 3) == [4, 5, 6]
+    assert rows(bench) == [7, 8, 9]
+    assert (state.position, state.stored, state.queued_bytes) == (10, 10, 0)
+    assert rows(bench) == []
+
+
+def test_columns_leave_out_aborted_records_and_what_was_sought_away_from() -> None:
+    bench = Bench()
+    data = simple([b"aborted"] * 3, producer_id=9, transactional=True) + batch(3, 2)
+    bench.reply(bench.poll()[1], data=data, aborted_transactions=[AbortedTransaction(producer_id=9, first_offset=0)])
+    assert rows(bench) == [3, 4]
+    assert bench.subscription.require("t", 0).stored == 5
+    bench.reply(bench.poll()[1], data=batch(5, 5))
+    bench.subscription.seek("t", 0, 100)
+    assert rows(bench) == []
+
+
+def test_columns_that_are_full_leave_the_rest_for_the_next_ones() -> None:
+    bench = Bench()
+    bench.reply(bench.poll()[1], data=batch(0, 5))
+    assert rows(bench, max_bytes=3 * 39) == [0, 1, 2]
+    assert bench.subscription.require("t", 0).position == 3
+    assert rows(bench, max_bytes=3 * 39) == [3, 4]
+
+
+def test_a_paused_partition_gives_no_columns_and_keeps_its_place() -> None:
+    bench = Bench()
+    bench.reply(bench.poll()[1], data=batch(0, 3))
+    assert rows(bench, 1) == [0]
+    bench.subscription.set_paused([TopicPartition("t", 0)], True)
+    assert rows(bench) == []
+    bench.subscription.set_paused([TopicPartition("t", 0)], False)
+    bench.fetcher.resume()
+    assert rows(bench) == [1, 2]
+
+
+@pytest.mark.parametrize("damaged", [with_bad_header, with_bad_sum])
+def test_columns_hand_out_all_in_front_of_damage_then_raise_it_and_seek_goes_on(damaged: Any) -> None:
+    bench = Bench()
+    bench.reply(bench.poll()[1], data=batch(0, 2) + damaged(2, 3))
+    assert rows(bench) == [0, 1]
+    with pytest.raises(ConsumeError, match="seek") as raised:
+        rows(bench)
+    event = raised.value.kafka_message
+    assert (event.topic(), event.partition(), event.offset()) == ("t", 0, 2)
+    state = bench.subscription.require("t", 0)
+    assert raised.value.error == KafkaError.INVALID_MSG
+    assert (state.position, state.phase) == (2, PositionPhase.FAILED)
+    assert rows(bench) == []
+    bench.subscription.seek("t", 0, 5)
+    bench.reply(bench.poll()[1], data=batch(5, 2))
+    assert rows(bench) == [5, 6]
+
+
+def test_events_are_raised_in_their_place_between_columns() -> None:
+    bench = Bench(enable_partition_eof=True)
+    bench.reply(bench.poll()[1], data=batch(0, 2), last_stable_offset=2)
+    bench.reply(bench.poll()[1], data=batch(2, 1), last_stable_offset=3)
+    story: list[Any] = []
+    for _ in range(4):
+        try:
+            story.append(rows(bench))
+        except KafkaException as error:
+            story.append(error.error.code())
+    assert story == [[0, 1], KafkaError._PARTITION_EOF, [2], KafkaError._PARTITION_EOF]
+
+
+@pytest.mark.parametrize("damaged", [with_bad_header, with_bad_sum])
+def test_damage_can_be_passed_offset_by_offset_where_nobody_knows_how_far_it_goes(damaged: Any) -> None:
+    bench = Bench()
+    told: list[int] = []
+    log = [batch(0, 2), damaged(2, 3), batch(5, 2)]
+    while bench.subscription.require("t", 0).position < 7:
+        position = bench.subscription.require("t", 0).position
+        bench.reply(bench.poll()[1], data=b"".join(log[0 if position < 2 else 1 if position < 5 else 2:]))
+        try:
+            while rows(bench):
+                pass
+        except ConsumeError as error:
+            event = error.kafka_message
+            told.append(event.offset())
+            bench.subscription.seek(event.topic(), event.partition(), event.offset() + 1)
+    assert told == [2, 3, 4]
