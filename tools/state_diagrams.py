@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from headrace.broker.coordinators import classic_groups, transactional_ids
 from headrace.machines.consumer import subscription
-from headrace.machines.groups import classic
+from headrace.machines.groups import classic, consumer_group
 from headrace.machines.producer import batch_queue, transactions
 from headrace.net import settings
 from headrace.states import Transitions
@@ -49,6 +49,7 @@ DIAGRAMS = (
     Drawn("A connection to a broker", settings, "CONNECTION_TRANSITIONS"),
     Drawn("The position of an assigned partition", subscription, "POSITION_TRANSITIONS"),
     Drawn("A member of a classic group", classic, "TRANSITIONS"),
+    Drawn("A member of a group that the coordinator plans for", consumer_group, "TRANSITIONS"),
     Drawn("A batch on its way out", batch_queue, "BATCH_TRANSITIONS"),
     Drawn("A transactional producer", transactions, "TXN_TRANSITIONS"),
     Drawn("A classic group in the embedded broker", classic_groups, "GROUP_TRANSITIONS"),

@@ -30,7 +30,7 @@ class StaticMembership:
     ) -> None:
         self.identity = ConsumerGroupMetadata(config["group.id"])
         self.application_at = float("inf")
-        self.stalled = False
+        self.stalled = self.resolves_patterns = False
         self.is_outside = True
         self.owned: frozenset[Key] = frozenset()
         self.planned_topics: frozenset[str] = frozenset()
