@@ -7,7 +7,7 @@ from enum import Enum
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from headrace.broker.coordinators import classic_groups, transactional_ids
+from headrace.broker.coordinators import classic_groups, planned_groups, transactional_ids
 from headrace.machines.consumer import subscription
 from headrace.machines.groups import classic, consumer_group
 from headrace.machines.producer import batch_queue, transactions
@@ -53,6 +53,7 @@ DIAGRAMS = (
     Drawn("A batch on its way out", batch_queue, "BATCH_TRANSITIONS"),
     Drawn("A transactional producer", transactions, "TXN_TRANSITIONS"),
     Drawn("A classic group in the embedded broker", classic_groups, "GROUP_TRANSITIONS"),
+    Drawn("A member of a group that the embedded broker plans for", planned_groups, "MEMBER_TRANSITIONS"),
     Drawn("A transactional id in the embedded broker", transactional_ids, "TRANSACTION_TRANSITIONS"),
 )
 

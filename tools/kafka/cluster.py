@@ -270,6 +270,7 @@ class KafkaCluster:
             "transaction.state.log.num.partitions": "4",
             "share.coordinator.state.topic.num.partitions": "4",
             "group.initial.rebalance.delay.ms": "0",
+            "group.consumer.assignment.interval.ms": "0",
             "default.replication.factor": replicas,
         }
         if self.certificates is not None:

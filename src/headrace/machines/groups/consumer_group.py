@@ -298,6 +298,7 @@ class ConsumerGroup:
             self._on_left()
             return
         self._flying, self._said = False, None
+        self._make_way()
         if member_error_action(error.code()) is MemberErrorAction.FATAL:
             self._end(error)
         else:
@@ -478,10 +479,19 @@ class ConsumerGroup:
         if self.state is _S.JOINING:
             self._retry(now)
         self._forget_member()
+        self._make_way()
         if self._asks_application:
             self._lost = True  # reported when the application is back from its callback
         else:
             self._report_lost(now)
+
+    def _make_way(self) -> None:
+        """The coordinator may have a static member on its books, and lets nobody join under its name before it is away.
+
+        That goes for the member itself, if its joining was not answered or its epoch was fenced.
+        """
+        if self.instance_id is not None and self.epoch == _JOINS:
+            self._farewell = self._is_known
 
     def _report_lost(self, now: float) -> None:
         self._lost = False

@@ -444,6 +444,28 @@ def test_a_join_that_is_fenced_is_repeated_after_a_pause() -> None:
     bench.beat(0.02)
 
 
+def test_a_static_member_whose_join_was_not_answered_makes_way_for_itself() -> None:
+    bench = Bench(**{"group.instance.id": "i"})
+    bench.group.on_error(bench.beat(), K(K._TRANSPORT), bench.now)
+    away, join = bench.sends(1.0)
+    assert [send.request.member_epoch for send in (away, join)] == [-2, 0]  # type: ignore[attr-defined]
+    bench.group.on_error(away, K(K._TRANSPORT), bench.now)
+    bench.reply(join, 5, {T: [0]})
+    bench.sends()
+    bench.agree(Change.ASSIGN, [("t", 0)])
+
+
+def test_a_static_member_that_was_fenced_makes_way_for_itself() -> None:
+    bench = Bench(**{"group.instance.id": "i"})
+    bench.joined(0)
+    bench.refuse(bench.beat(INTERVAL_S), K.FENCED_MEMBER_EPOCH)
+    away = bench.beat()
+    assert away.request.member_epoch == -2  # type: ignore[attr-defined]
+    bench.refuse(away, K.UNKNOWN_MEMBER_ID)
+    bench.agree(Change.LOSE, [("t", 0)])
+    assert bench.beat().request.member_epoch == 0  # type: ignore[attr-defined]
+
+
 def test_an_answer_to_the_membership_before_is_not_heard() -> None:
     bench = Bench(**{"max.poll.interval.ms": 10_000})
     bench.joined(0)
