@@ -136,6 +136,7 @@ class ConsumerGroup:
         self._said: dict[str, Any] | None = None  # what the coordinator knows of this member; None: nothing for sure
         self._to_say: tuple[object, dict[str, Any]] = (None, {})  # what it should know, and what that was made from
         self._round = object()  # answers to an earlier membership than this are ignored
+        self._reports = False  # a heartbeat that says what it holds waits for its answer
         self._is_known = False  # the coordinator may have this member on its books
         self._farewell = False  # it is to be taken off them although this member goes on
         self._asks_application = False
@@ -336,8 +337,9 @@ class ConsumerGroup:
         self._flying = self._is_known = True
         say, said = self._news(), self._said or {}
         changed = {name: value for name, value in say.items() if name not in said or said[name] != value}
-        if "topic_partitions" in changed:
-            changed["topic_partitions"] = _by_topic(changed["topic_partitions"][1])
+        self._reports = "topic_partitions" in changed
+        if self._reports:
+            changed["topic_partitions"] = _by_topic(self._in_use if self.epoch != _JOINS else ())
         request = ConsumerGroupHeartbeatRequest(
             group_id=self._group_id, member_id=self.member_id, member_epoch=self.epoch, instance_id=self.instance_id,
             **changed)
@@ -345,6 +347,16 @@ class ConsumerGroup:
         timeout_s = max(_SHORTEST_TIMEOUT_S, _INTERVALS_PER_REQUEST * self._interval_s)
         return Send(coordinator, request, min(timeout_s, self._request_timeout_s), context=self._round,
                     for_version=self._for_version)
+
+    @property
+    def _is_understood(self) -> bool:
+        """Whether the coordinator has answered what this member said last of what it holds."""
+        return self._said is not None and not self._reports and self._said["topic_partitions"] == self._held
+
+    @property
+    def _in_use(self) -> frozenset[TopicKey]:
+        """What the application has, or is being given: nobody else may have it."""
+        return self._owned | self._changing if self.state is _S.ASSIGNING else self._owned
 
     def _for_version(self, request: Request, version: int) -> Request:
         """A coordinator that does not match patterns is told the names that match."""
@@ -362,7 +374,7 @@ class ConsumerGroup:
         return self._subscription.matching(self._metadata.cluster.topics)
 
     def _on_heartbeat(self, reply: ConsumerGroupHeartbeatResponse, now: float) -> None:
-        self._attempts, self._not_before = 0, 0.0
+        self._attempts, self._not_before, self._reports = 0, 0.0, False
         self._interval_s = reply.heartbeat_interval_ms / 1000
         self._next_heartbeat = now + self._interval_s
         if reply.member_epoch != self.epoch:
@@ -418,10 +430,16 @@ class ConsumerGroup:
             self._metadata.want_topics(sorted(self._subscription.names))
 
     def _reconcile(self, target: frozenset[TopicKey]) -> None:
-        """Give up what was taken away; then take up what was given, as far as its topics' names are known."""
+        """Give up what was taken away; then take up what was given, as far as its topics' names are known.
+
+        The coordinator may give to another what this member says that it does not hold. So nothing is taken up while a
+        heartbeat that says so is to be sent, waits for its answer, or had none: that has the newest assignment.
+        """
         self._name_topics()
         gone = self._owned - target
         new = frozenset(key for key in target - self._owned if key[0] in self._names)
+        if new and not gone and not self._is_understood:
+            return
         if gone:
             self._has_revoked = True
             self._go("revoke")

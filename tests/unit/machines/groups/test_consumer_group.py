@@ -294,9 +294,50 @@ def test_what_is_free_is_taken_up_only_after_what_was_taken_away_was_given_up() 
     bench.agree(Change.REVOKE, [("t", 0)])
     send = bench.beat()
     assert said(send) == {"topic_partitions": {T: [1]}}
-    bench.agree(Change.ASSIGN, [("t", 2)])
+    assert bench.events(Rebalance) == []
     bench.reply(send, 6)
+    bench.silent()
+    bench.agree(Change.ASSIGN, [("t", 2)])
     assert said(bench.beat()) == {"topic_partitions": {T: [1, 2]}}
+
+
+def test_nothing_is_taken_up_before_the_answer_to_a_heartbeat_that_did_not_name_it() -> None:
+    """The coordinator may give it to another by that."""
+    bench = Bench()
+    bench.reply(bench.beat(), 5, {U: [0, 1]})
+    question, send = bench.sends()
+    assert said(send) == {"topic_partitions": {}}, "its name is not known"
+    bench.group.on_reply(question, MetadataResponse(
+        brokers=[], topics=[MetadataResponseTopic(name="u", topic_id=U, partitions=[])]), bench.now)
+    bench.silent()
+    assert bench.events(Rebalance) == []
+    bench.reply(send, 6, {U: [1]})
+    bench.silent()
+    bench.agree(Change.ASSIGN, [("u", 1)])
+
+
+def test_nothing_is_taken_up_while_it_is_not_sure_what_the_coordinator_knows() -> None:
+    bench = Bench()
+    bench.joined(0)
+    bench.reply(bench.beat(INTERVAL_S), 6, {U: [0], T: [0]})
+    question, send = bench.sends()
+    bench.group.on_error(send, K(K._TRANSPORT), bench.now)
+    bench.group.on_reply(question, MetadataResponse(
+        brokers=[], topics=[MetadataResponseTopic(name="u", topic_id=U, partitions=[])]), bench.now)
+    send = bench.beat(1.0)
+    assert bench.events(Rebalance) == []
+    bench.reply(send, 6, {U: [0], T: [0]})
+    bench.silent()
+    bench.agree(Change.ASSIGN, [("u", 0)])
+
+
+def test_what_is_being_taken_up_is_named_when_everything_is_said() -> None:
+    bench = Bench()
+    bench.reply(bench.beat(), 5, {T: [0, 1]})
+    bench.silent()
+    bench.group.on_error(bench.beat(INTERVAL_S), K(K._TRANSPORT), bench.now)
+    assert said(bench.beat(1.0))["topic_partitions"] == {T: [0, 1]}
+    bench.agree(Change.ASSIGN, [("t", 0), ("t", 1)])
 
 
 def test_an_assignment_that_changes_nothing_is_acknowledged_without_the_application() -> None:
@@ -362,15 +403,17 @@ def test_a_topic_whose_name_is_not_known_is_asked_about_and_waited_for() -> None
 def test_a_topic_that_no_broker_knows_yet_is_asked_about_again() -> None:
     bench = Bench()
     bench.reply(bench.beat(), 5, {U: [3]})
+    question, send = bench.sends()
+    bench.reply(send, 5)
     for pause in (0.1, 0.2):
-        question = bench.sends()[0]
         assert isinstance(question.request, MetadataRequest)
         bench.group.on_reply(question, MetadataResponse(brokers=[], topics=[
             MetadataResponseTopic(error_code=K.UNKNOWN_TOPIC_ID, name=None, topic_id=U, partitions=[])]), bench.now)
-        assert not any(isinstance(send.request, MetadataRequest) for send in bench.sends(pause - 0.01))
-        bench.now += 0.011
-    bench.group.on_error(bench.sends()[0], K(K._TRANSPORT), bench.now)
-    assert isinstance(bench.sends(1.0)[0].request, MetadataRequest)
+        bench.silent(pause - 0.01)
+        [question] = bench.sends(0.011)
+    bench.group.on_error(question, K(K._TRANSPORT), bench.now)
+    [question] = bench.sends(1.0)
+    assert isinstance(question.request, MetadataRequest)
     bench.set_topics({"u": U})
     bench.sends()
     bench.agree(Change.ASSIGN, [("u", 3)])
@@ -383,7 +426,8 @@ def test_a_topic_that_was_made_anew_is_given_up_and_taken_up() -> None:
     bench.reply(bench.beat(INTERVAL_S), 6, {U: [0]})
     bench.sends()
     bench.agree(Change.REVOKE, [("t", 0)])
-    bench.sends()
+    bench.reply(bench.beat(), 6)
+    bench.silent()
     bench.agree(Change.ASSIGN, [("t", 0)])
     assert bench.group.owned == {("t", 0)}
 
