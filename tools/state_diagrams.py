@@ -7,9 +7,9 @@ from enum import Enum
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from headrace.broker.coordinators import classic_groups, transactional_ids
+from headrace.broker.coordinators import classic_groups, planned_groups, transactional_ids
 from headrace.machines.consumer import subscription
-from headrace.machines.groups import classic, share_group
+from headrace.machines.groups import classic, consumer_group, share_group
 from headrace.machines.producer import batch_queue, transactions
 from headrace.net import settings
 from headrace.states import Transitions
@@ -50,9 +50,11 @@ DIAGRAMS = (
     Drawn("The position of an assigned partition", subscription, "POSITION_TRANSITIONS"),
     Drawn("A member of a classic group", classic, "TRANSITIONS"),
     Drawn("A member of a share group", share_group, "SHARE_MEMBER_TRANSITIONS"),
+    Drawn("A member of a group that the coordinator plans for", consumer_group, "TRANSITIONS"),
     Drawn("A batch on its way out", batch_queue, "BATCH_TRANSITIONS"),
     Drawn("A transactional producer", transactions, "TXN_TRANSITIONS"),
     Drawn("A classic group in the embedded broker", classic_groups, "GROUP_TRANSITIONS"),
+    Drawn("A member of a group that the embedded broker plans for", planned_groups, "MEMBER_TRANSITIONS"),
     Drawn("A transactional id in the embedded broker", transactional_ids, "TRANSACTION_TRANSITIONS"),
 )
 

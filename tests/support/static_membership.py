@@ -37,7 +37,7 @@ class StaticMembership:
     ) -> None:
         self.identity = ConsumerGroupMetadata(config["group.id"])
         self.application_at = float("inf")
-        self.stalled = False
+        self.stalled = self.resolves_patterns = False
         self.state, self.answered_at = Standing.ALONE, None
         self.is_outside = True
         self.owned: frozenset[Key] = frozenset()

@@ -285,7 +285,8 @@ def differences(ours: Any, theirs: Any, where: str = "") -> Iterator[str]:
     elif isinstance(ours, list) and isinstance(theirs, list) and len(ours) == len(theirs):
         for index, value in enumerate(ours):
             yield from differences(value, theirs[index], f"{where}[{index}]")
-    elif isinstance(ours, list) and isinstance(theirs, list) and ours and theirs and "name" in ours[0]:
+    elif isinstance(ours, list) and isinstance(theirs, list) and ours and theirs and isinstance(ours[0], dict) \
+            and "name" in ours[0]:
         here, there = ({each["name"]: each for each in entries} for entries in (ours, theirs))
         yield f"{where}: only here {sorted(here.keys() - there)}, only Kafka {sorted(there.keys() - here)}"
         for key in here.keys() & there.keys():

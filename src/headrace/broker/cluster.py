@@ -15,6 +15,7 @@ from zlib import crc32
 
 from headrace.broker.coordinators.classic_groups import Groups
 from headrace.broker.coordinators.committed_offsets import OffsetStore
+from headrace.broker.coordinators.planned_groups import PlannedGroups
 from headrace.broker.coordinators.transaction_coordinator import TransactionCoordinator
 from headrace.broker.deadlines import Deadlines, Now
 from headrace.broker.faults import Faults
@@ -56,6 +57,7 @@ class BrokerCluster:
         directory: where data is kept; None keeps it in memory.
 
     Attributes:
+        groups, planned_groups: classic groups, and those that the coordinator plans for; an id is one or the other.
         deadlines: when time alone changes something here; the owner of the clock runs them.
         purgatory: requests that wait; the server looks again at what is due.
     """
@@ -63,6 +65,7 @@ class BrokerCluster:
     def __init__(self, nodes: list[BrokerNode], settings: BrokerSettings, served: Mapping[int, tuple[int, int]],
                  new_uuid: Callable[[], UUID], directory: Path | None = None) -> None:
         self.served = served
+        self.new_uuid = new_uuid
         self.nodes = {node.id: node for node in nodes}
         self.settings = settings
         self.deadlines = Deadlines()
@@ -70,6 +73,7 @@ class BrokerCluster:
         self.catalog = Catalog([node.id for node in nodes], self.purgatory, new_uuid, directory)
         self.offsets = OffsetStore(None if directory is None else directory / "offsets.journal")
         self.groups = Groups(settings, self.deadlines, self.purgatory, new_uuid)
+        self.planned_groups = PlannedGroups(settings, self.deadlines, self.catalog)
         self.transaction_version = _transaction_version(settings, served)
         self.transactions = TransactionCoordinator(
             self.catalog, self.offsets, settings, self.deadlines, self.transaction_version,
@@ -140,6 +144,7 @@ class BrokerCluster:
     def close(self) -> None:
         """Let members go, do nothing more, and close the files."""
         self.groups.close()
+        self.planned_groups.close()
         self.transactions.close()
         self.catalog.close()
         self.offsets.close()

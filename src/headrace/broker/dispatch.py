@@ -2,7 +2,7 @@
 
 All versions from 0 on are served, those too that Kafka 4 took away (KIP-896): message sets of old producers become
 record batches, and old consumers get message sets. Settings can narrow this down to what an older broker offered.
-SASL, the new consumer protocol and share groups are not listed, so clients know before they try.
+SASL and share groups are not listed, so clients know before they try.
 
 Read next: any module of `broker.apis`; `broker.profiles` for the versions of Kafka's releases.
 """
@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from headrace.broker.apis import (
     configs,
+    consumer_groups,
     fetch,
     groups,
     list_offsets,
@@ -29,7 +30,8 @@ from headrace.wire.schema import Request, Response
 
 __all__ = ["GENERAL_LIMITS", "LIMITS", "SERVED", "SERVICES", "handle", "served_by"]
 
-_FAMILIES = (session, metadata, produce, transactions, fetch, list_offsets, groups, topics, configs, nodes)
+_FAMILIES = (session, metadata, produce, transactions, fetch, list_offsets, groups, consumer_groups, topics, configs,
+             nodes)
 _ROWS = [row for family in _FAMILIES for row in family.SERVES]
 
 SERVICES: dict[type[Request], Handler] = {row.request: row.handler for row in _ROWS}
@@ -42,8 +44,8 @@ GENERAL_LIMITS = (
     "Settings of topics other than `max.message.bytes`, `message.timestamp.type`, `cleanup.policy` (for DeleteRecords) "
     "and `compression.type` (only whether it is `zstd`) are checked, kept and shown, but nothing follows from them: "
     "nothing is compacted, and nothing is deleted because of its age or size.",
-    "The consumer protocol of KIP-848, share groups, Streams groups, SASL, delegation tokens, quotas, "
-    "features, moving replicas and telemetry are not offered.",
+    "Share groups, Streams groups, SASL, delegation tokens, quotas, features, moving replicas and telemetry are not "
+    "offered.",
     "Record batches of format 2 are checked by header and checksum and stored as they are; their records are not "
     "looked into. Message sets of formats 0 and 1 are read whole. What is converted from one to the other may have "
     "64 MiB uncompressed.",

@@ -61,6 +61,8 @@ _HIGHEST = {
     "ListTransactions": "3.0=0 3.8=1 4.1=2",
     "DescribeTopicPartitions": "3.8=0",
     "ListConfigResources": "3.7=0 4.1=1",
+    "ConsumerGroupHeartbeat": "3.7=0 4.0=1",
+    "ConsumerGroupDescribe": "3.7=0 4.0=1",
 }
 
 _LOWEST_OF_KAFKA_4 = {

@@ -14,6 +14,8 @@ __all__ = ["BrokerSettings"]
 
 _OWN_EPOCHS_FROM = 5
 """Version of EndTxn from which on every transaction has an epoch of its own."""
+_OWN_MEMBER_IDS_FROM = 1
+"""Version of ConsumerGroupHeartbeat that Kafka 4.0 brought; before, it was offered and refused."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -28,10 +30,17 @@ class BrokerSettings:
         initial_rebalance_delay_ms: how long an empty group waits for more members before its first generation.
         min_session_timeout_ms: shortest group session that is allowed.
         max_session_timeout_ms: longest one.
+        consumer_heartbeat_interval_ms: how often members of a group that the coordinator plans for are to be heard of
+            (`group.consumer.heartbeat.interval.ms`, which is 5,000 in Kafka).
+        consumer_session_timeout_ms: such a member is dropped when nothing was heard of it for so long
+            (`group.consumer.session.timeout.ms`).
+        consumer_group_max_size: most members of such a group (`group.consumer.max.size`).
         max_transaction_timeout_ms: longest time that a producer may ask for (`transaction.max.timeout.ms`).
         transactional_id_expiration_ms: a transactional id is forgotten when it was not used for so long.
         transaction_version: 2 as in Kafka 4, where a transaction needs no request to add partitions and each has an
             epoch of its own (KIP-890); 1 or 0 as before.
+        group_version: 1 as in Kafka 4, where the coordinator may plan for groups (KIP-848); 0 refuses to
+            (`group.version`).
         marker_delay_ms: how long after the reply to EndTxn markers are written, so that clients meet a transaction
             that is still being ended.
         api_versions: narrower ranges of versions than are served, by Kafka's name of the API: (lowest, highest), or
@@ -45,9 +54,13 @@ class BrokerSettings:
     initial_rebalance_delay_ms: int = 0
     min_session_timeout_ms: int = 100
     max_session_timeout_ms: int = 1_800_000
+    consumer_heartbeat_interval_ms: int = 500
+    consumer_session_timeout_ms: int = 45_000
+    consumer_group_max_size: int = 2**31 - 1
     max_transaction_timeout_ms: int = 900_000
     transactional_id_expiration_ms: int = 604_800_000
     transaction_version: int = 2
+    group_version: int = 1
     marker_delay_ms: int = 0
     api_versions: Mapping[str, tuple[int, int] | None] | None = None
 
@@ -66,6 +79,8 @@ class BrokerSettings:
         Raises:
             ValueError: the release is not known.
         """
-        own_epochs = versions_of_kafka(release)["EndTxn"]
+        own_epochs, heartbeats = (versions_of_kafka(release)[name] for name in ("EndTxn", "ConsumerGroupHeartbeat"))
         version = 2 if own_epochs is not None and own_epochs[1] >= _OWN_EPOCHS_FROM else 0
-        return cls(**{"api_versions": versions_of_kafka(release), "transaction_version": version, **settings})
+        group_version = 1 if heartbeats is not None and heartbeats[1] >= _OWN_MEMBER_IDS_FROM else 0
+        return cls(**{"api_versions": versions_of_kafka(release), "transaction_version": version,
+                      "group_version": group_version, **settings})

@@ -17,6 +17,11 @@ CONSUMER_ROWS = (
     Property("group.id", "str", "", "Name of the consumer group.", roles=_CS),
     Property("group.instance.id", "str", "", "Fixed name of this member: its partitions survive a restart shorter than "
              "session.timeout.ms.", roles=_C, kip="KIP-345"),
+    Property("group.protocol", "enum", "classic", "How members of the group agree: classic, where a member plans, or "
+             "consumer, where the coordinator does (Apache Kafka 4.0 and later).", roles=_C,
+             choices=("classic", "consumer"), kip="KIP-848"),
+    Property("group.remote.assignor", "str", "", 'Assignor of the coordinator with "group.protocol": "consumer": '
+             "uniform, range, or empty for its own choice.", roles=_C, kip="KIP-848"),
     Property("partition.assignment.strategy", "list", ("range", "roundrobin"), "Assignors this member supports, best "
              "first: range, roundrobin, cooperative-sticky, or Java's names of these classes.", roles=_C),
     Property("session.timeout.ms", "int", 45_000, "The group drops a member that was silent for so long.",

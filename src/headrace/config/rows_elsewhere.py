@@ -65,10 +65,7 @@ _ROWS = (
     _row("enabled_events", "int", "events are callbacks", low=0, high=INT32),
     _row("fetch.queue.backoff.ms", "int", "a partition is fetched again as soon as the queue has room", low=0,
          high=300_000),
-    _row("group.protocol", "enum", "members speak the classic protocol, and not yet that of KIP-848",
-         choices=("classic", "consumer"), only=("classic",)),
     _row("group.protocol.type", "str", "members of another type share no partitions", only=("consumer",)),
-    _row("group.remote.assignor", "str", 'it belongs to "group.protocol": "consumer"'),
     _row("internal.termination.signal", "int", "the loop's thread ends without a signal", low=0, high=128),
     _row("internal.throw.on.fetch.stable.offset.unsupported", "bool", "brokers of Kafka 2.5 and later give stable "
          "offsets, older ones cannot", only=(False,)),

@@ -27,6 +27,7 @@ _ASSIGNORS_OF_JAVA = {
 _DEFAULT_PORT = 9092
 _DEFAULT_MESSAGE_TIMEOUT_MS = 300_000
 _HEARTBEATS_PER_SESSION = 3
+_OF_CLASSIC_GROUPS = ("session.timeout.ms", "heartbeat.interval.ms", "partition.assignment.strategy")
 _FETCH_HEADER_BYTES = 512
 """What a reply may have beside the records that were asked for."""
 
@@ -207,6 +208,17 @@ def _settle_idempotence(draft: Draft) -> None:
 
 # Consumers
 
+def _check_protocol(draft: Draft) -> None:
+    """What the coordinator decides for its members cannot be asked for by one of them (librdkafka's rule)."""
+    if draft.values["group.protocol"] == "classic":
+        return
+    for name in _OF_CLASSIC_GROUPS:
+        if name in draft.given:
+            remedy = ('choose with "group.remote.assignor"' if name == "partition.assignment.strategy"
+                      else "it is set on the brokers, or leave it out")
+            raise ConfigError(f'"{draft.names[name]}" cannot be given with "group.protocol": "consumer": {remedy}')
+
+
 def _settle_assignors(draft: Draft) -> None:
     names = [_ASSIGNORS_OF_JAVA.get(name, name) for name in draft.values["partition.assignment.strategy"]]
     known = tuple(_ASSIGNORS_OF_JAVA.values())
@@ -257,7 +269,7 @@ def _check_share_group(draft: Draft) -> None:
 
 _RULES: dict[str, tuple[Callable[[Draft], None], ...]] = {
     PRODUCER: (_settle_times, _settle_memory, _settle_partitioner, _settle_compression, _settle_idempotence),
-    CONSUMER: (_settle_assignors, _settle_heartbeats, _settle_reply_size, _check_member),
+    CONSUMER: (_check_protocol, _settle_assignors, _settle_heartbeats, _settle_reply_size, _check_member),
     SHARE: (_settle_reply_size, _check_share_group),
     ADMIN: (),
 }

@@ -28,6 +28,9 @@ def test_everything_that_can_happen_does_happen(kind: str) -> None:
         "groups": {"members frozen", "members killed", "members that left", "members that worked too long",
                    "partitions lost", "partitions revoked", "commits refused",
                    "topics that grew", "brokers restarted"},
+        "planned-groups": {"members frozen", "members killed", "members that left", "members that worked too long",
+                           "partitions lost", "partitions revoked", "commits refused", "topics that grew",
+                           "brokers restarted"},
         "read-process-write": {"partitions handed over", "offsets that were not settled", "workers started again",
                                "offsets of a member that was replaced", "brokers restarted"},
     }[kind]

@@ -93,7 +93,7 @@ class Member:
         self.finder = CoordinatorFinder(GROUP, NAME, retries=retries)
         subscription = Subscription(NAME, "earliest")
         subscription.subscribe([TOPIC])
-        self.group = ClassicGroup(_CONFIGS[sim.strategy], subscription, self.metadata, self.finder)
+        self.group: Any = self.membership(subscription)
         self.group.instance_id = instance_id or (f"instance-{number}" if rng.random() < sim.static else None)
         self.machines: tuple[Machine, ...] = (self.metadata, self.finder, self.group)
         self.gone = self.frozen = False
@@ -101,10 +101,19 @@ class Member:
         self._commits = Commits()
         self._commit_later()
 
+    def membership(self, subscription: Subscription) -> Any:
+        """The machine that is a member."""
+        return ClassicGroup(_CONFIGS[self.sim.strategy], subscription, self.metadata, self.finder)
+
     @property
     def is_at_work(self) -> bool:
         """Whether it has what the group gave it."""
         return not self.gone and self.group.state is JoinState.STABLE
+
+    @property
+    def is_refused(self) -> bool:
+        """Whether the group takes it no more."""
+        return bool(self.group.state is JoinState.FENCED)
 
     def step(self) -> None:
         """Let the machines decide, and the application learn of it; again while that concerns the machines."""
@@ -124,7 +133,7 @@ class Member:
                        default=math.inf)
         if self.is_at_work:
             self.sim.note_owned(self)
-        elif self.group.state is JoinState.FENCED:
+        elif self.is_refused:
             self.sim.replace(self)
 
     def _rebalance(self, event: Rebalance) -> None:
@@ -161,10 +170,11 @@ class Member:
             return
         group, node = self.group, self.finder.node_id
         if not self.frozen and self.is_at_work and node is not None and group.owned:
+            who = group.identity
             request = OffsetCommitRequest(
-                group_id=NAME, generation_id_or_member_epoch=group.generation, member_id=group.member_id,
+                group_id=NAME, generation_id_or_member_epoch=who.generation, member_id=who.member_id,
                 group_instance_id=group.instance_id, topics=[OffsetCommitRequestTopic(name=TOPIC, partitions=[
-                    OffsetCommitRequestPartition(partition_index=partition, committed_offset=group.generation,
+                    OffsetCommitRequestPartition(partition_index=partition, committed_offset=who.generation,
                                                  committed_metadata="") for _, partition in sorted(group.owned)])])
             self.sim.transmit(self, self._commits, Send(node, request, 1.0))
         self._commit_later()
@@ -188,7 +198,14 @@ class WholeGroups:
     Attributes:
         counts: how often what happened.
         is_over: nothing more is done.
+        member: makes a member and its application.
+        of_group: the requests of a member that are refused for a while.
+        carries_out_late: requests of a connection that was cut may be carried out behind those of the next one.
     """
+
+    member: type[Member] = Member
+    of_group: tuple[type[Request], ...] = _REFUSED
+    carries_out_late = True
 
     def __init__(self, seed: int) -> None:
         self.seed, self.random = seed, random.Random(seed)
@@ -206,13 +223,15 @@ class WholeGroups:
         self.partitions = rng.choice([1, 3, 4])
         self.is_over = False
         self.brokers = PureBrokers(self.clock, rng, rng.choice([1, 2, 3]), BrokerSettings(
-            auto_create_topics=False, initial_rebalance_delay_ms=rng.choice([0, 0, 300])))
+            auto_create_topics=False, initial_rebalance_delay_ms=rng.choice([0, 0, 300]),
+            consumer_heartbeat_interval_ms=int(_HEARTBEAT_S * 1000),
+            consumer_session_timeout_ms=int(_SESSION_S * 1000)))
         self.brokers.cluster.catalog.create(TOPIC, self.partitions, 1)
         self._owners: dict[tuple[int, tuple[str, int]], int] = {}
         self._committed: dict[int, int] = {}
         self._links: dict[tuple[int, int, int], Link] = {}
         self._numbers = itertools.count(1)
-        self.members = [Member(self, next(self._numbers)) for _ in range(rng.choice([1, 2, 3, 4]))]
+        self.members = [self.member(self, next(self._numbers)) for _ in range(rng.choice([1, 2, 3, 4]))]
 
     @property
     def faulty(self) -> bool:
@@ -240,32 +259,39 @@ class WholeGroups:
         if not self.members:
             self._join()
         for turn in range(60):
-            if turn == _PATIENCE and self.static:
-                # With Kafka, too, a static leader that comes back to its place (KIP-814) cannot tell that the topic
-                # has grown since the plan that is in force.
-                self.counts["plans that a static leader did not renew"] += 1
-                self._kill()
-                self._join()
+            if turn == _PATIENCE:
+                self.urge()
             self._run_until(self.clock.now + 0.5)
-            if self._is_settled:
-                before = self._generation
+            if self.is_settled:
+                before = self.generation
                 self._run_until(self.clock.now + _SESSION_S + _HEARTBEAT_S)
-                if self._is_settled and self._generation == before:
+                if self.is_settled and self.generation == before:
                     return
-        states = [(each.number, each.group.state.name, each.group.generation, sorted(each.group.owned))
+        states = [(each.number, each.group.state.name, each.group.identity.generation, sorted(each.group.owned))
                   for each in self.members]
         self.hold(False, f"no progress: {states}")
 
+    def urge(self) -> None:
+        """The group has had its time."""
+        if self.static:
+            # With Kafka, too, a static leader that comes back to its place (KIP-814) cannot tell that the topic has
+            # grown since the plan that is in force.
+            self.counts["plans that a static leader did not renew"] += 1
+            self._kill()
+            self._join()
+
     @property
-    def _generation(self) -> int:
+    def generation(self) -> int:
+        """The group's generation, as its coordinator knows it; -1 for none."""
         group = self.brokers.cluster.groups.get(NAME)
         return group.generation if group is not None else -1
 
     @property
-    def _is_settled(self) -> bool:
+    def is_settled(self) -> bool:
+        """Whether all are of the newest generation, and have all partitions between them."""
         owned = sorted(key for each in self.members for key in each.group.owned)
         return (all(each.is_at_work and each.group.application_at == math.inf
-                    and each.group.generation == self._generation for each in self.members)
+                    and each.group.identity.generation == self.generation for each in self.members)
                 and owned == [(TOPIC, partition) for partition in range(self.partitions)])
 
     def _run_until(self, end: float) -> None:
@@ -299,7 +325,8 @@ class WholeGroups:
             self.hold(owner == member.number,
                       f"{key} is of {owner} and of {member.number} in generation {member.group.generation}")
 
-    def _note_commit(self, request: OffsetCommitRequest, reply: Any) -> None:
+    def note_commit(self, request: OffsetCommitRequest, reply: Any) -> None:
+        """The broker has taken or refused a commit."""
         for part in reply.topics[0].partitions:
             self.counts["commits refused" if part.error_code else "commits"] += 1
             if not part.error_code:
@@ -323,7 +350,7 @@ class WholeGroups:
         """A static member was fenced by a request of its own that came late (as with Kafka): it starts again."""
         self.counts["members fenced by themselves"] += 1
         self._remove(member)
-        self.members.append(Member(self, member.number, member.group.instance_id))
+        self.members.append(self.member(self, member.number, member.group.instance_id))
 
     def _kill(self) -> None:
         if (victim := self._victim()) is not None:
@@ -341,7 +368,7 @@ class WholeGroups:
     def _join(self) -> None:
         if len(self.members) < 5:
             self.counts["members that joined"] += 1
-            self.members.append(Member(self, next(self._numbers)))
+            self.members.append(self.member(self, next(self._numbers)))
 
     def _freeze(self) -> None:
         if (victim := self._victim()) is not None:
@@ -408,7 +435,8 @@ class WholeGroups:
         return self.random.choice([0.02, 0.3, 1.5])
 
     def _arrive(self, link: Link, send: Send, frame: bytearray) -> None:
-        if link.node in self.brokers.down or (link.cut and self.random.random() < 0.5):
+        if link.node in self.brokers.down or (
+                link.cut and (not self.carries_out_late or self.random.random() < 0.5)):
             self.counts["requests lost"] += 1
             return
         self.counts["requests behind a cut connection"] += link.cut
@@ -418,7 +446,7 @@ class WholeGroups:
     def _serve(self, link: Link) -> None:
         while link.arrived and link.waiting is None:
             send, received = link.arrived.popleft()
-            if self.faulty and isinstance(received.request, _REFUSED):
+            if self.faulty and isinstance(received.request, self.of_group):
                 self.counts["requests refused for a while"] += 1
                 self._reply(link, send, told(received, refused(received, self.random.choice(_PASSING))))
                 continue
@@ -431,7 +459,7 @@ class WholeGroups:
     def _answering(self, link: Link, send: Send, received: RequestFrame) -> Callable[[Response | None], None]:
         def answer(reply: Response | None) -> None:
             if isinstance(received.request, OffsetCommitRequest):
-                self._note_commit(received.request, reply)
+                self.note_commit(received.request, reply)
             if link.waiting is not None:
                 link.waiting = None
                 self.clock.after(0.0, lambda: self._serve(link))

@@ -9,6 +9,7 @@ import pytest
 
 from headrace.broker.coordinators.classic_groups import Group, GroupState, Member
 from headrace.broker.coordinators.committed_offsets import OffsetStore
+from headrace.broker.coordinators.planned_groups import PlannedGroup, PlannedMember
 from headrace.broker.coordinators.transaction_coordinator import TransactionCoordinator
 from headrace.broker.coordinators.transactional_ids import OngoingTransaction, ProducerIdAndEpoch, TransactionState
 from headrace.broker.deadlines import Now
@@ -17,8 +18,17 @@ from headrace.broker.storage.partition import Partition
 from headrace.broker.storage.producer_state import ProducerStates
 from headrace.errors import KafkaError as K
 from headrace.machines.groups.classic import ClassicGroup
+from headrace.machines.groups.consumer_group import ConsumerGroup
 
-from . import produce, read_process_write, transactions, whole_groups, whole_produce, whole_transactions
+from . import (
+    produce,
+    read_process_write,
+    transactions,
+    whole_groups,
+    whole_planned_groups,
+    whole_produce,
+    whole_transactions,
+)
 from .campaign import Schedule
 from .mutation import Rules
 from .produce_mutations import PRODUCE_RULES
@@ -225,6 +235,71 @@ def _(patch: pytest.MonkeyPatch) -> None:
         on_heartbeat(self, 0 if code == K.REBALANCE_IN_PROGRESS else code, *rest)
 
     patch.setattr(ClassicGroup, "_on_heartbeat", deaf)
+
+
+@broken("Planned group: a commit of an epoch before the assignment is refused", whole_planned_groups.run_schedule, 600)
+def _(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(PlannedGroup, "check_commit", lambda self, *who: None)
+
+
+@broken("Planned group: what another holds is waited for", whole_planned_groups.run_schedule, 300)
+def _(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(PlannedMember, "held", property(lambda self: frozenset()))
+
+
+@broken("Planned group: who gives up is awaited", whole_planned_groups.run_schedule, 300)
+def _(patch: pytest.MonkeyPatch) -> None:
+    lead = PlannedGroup._lead
+    patch.setattr(PlannedGroup, "_lead", lambda self, member, owned, now: lead(self, member, frozenset(), now))
+
+
+@broken("Planned group: a silent member is dropped", whole_planned_groups.run_schedule, 300, "no progress")
+def _(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(PlannedGroup, "_touch", lambda self, member, now: None)
+
+
+@broken("Planned group: a topic that grows is planned for anew", whole_planned_groups.run_schedule, 300, "no progress")
+def _(patch: pytest.MonkeyPatch) -> None:
+    count = PlannedGroup._count
+    patch.setattr(PlannedGroup, "_count", lambda self: self._counts or count(self))
+
+
+@broken("Led member: nothing is free before the application has given it up", whole_planned_groups.run_schedule, 600)
+def _(patch: pytest.MonkeyPatch) -> None:
+    reconcile = ConsumerGroup._reconcile
+
+    def hasty(self: ConsumerGroup, target: Any) -> None:
+        reconcile(self, target)
+        self._held = (self._assignments, self._owned & target)
+
+    patch.setattr(ConsumerGroup, "_reconcile", hasty)
+
+
+@broken("Led member: who was fenced loses what it has", whole_planned_groups.run_schedule, 300)
+def _(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(ConsumerGroup, "_report_lost", lambda self, now: (
+        setattr(self, "_lost", False), self._go("lost"), self._begin_again(now)))
+
+
+@broken("Led member: who was fenced joins anew", whole_planned_groups.run_schedule, 300, "no progress")
+def _(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(ConsumerGroup, "_lose", lambda self, now: self._retry(now))
+
+
+@broken("Led member: each assignment is acknowledged", whole_planned_groups.run_schedule, 300)
+def _(patch: pytest.MonkeyPatch) -> None:
+    news = ConsumerGroup._news
+    patch.setattr(ConsumerGroup, "_news", lambda self: {**news(self), "topic_partitions": (0, frozenset())})
+
+
+@broken("Led member: nothing is taken up that the coordinator may think free", whole_planned_groups.run_schedule, 2000)
+def _(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(ConsumerGroup, "_is_understood", True)
+
+
+@broken("Led member: what is being taken up is in use", whole_planned_groups.run_schedule, 2000)
+def _(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(ConsumerGroup, "_in_use", property(lambda self: self._owned))
 
 
 _RARE = {

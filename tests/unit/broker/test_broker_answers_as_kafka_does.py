@@ -19,6 +19,7 @@ from tests.support import (
     conversations_committed,
     conversations_configs,
     conversations_groups,
+    conversations_planned,
     conversations_records,
     conversations_topics,
     conversations_transactions,
@@ -31,7 +32,7 @@ RELEASES = ("4.4.0", "3.9.2")
 CONVERSATIONS = [
     (kind, conversation)
     for module in (conversations_records, conversations_groups, conversations_topics, conversations_configs,
-                   conversations_transactions, conversations_committed)
+                   conversations_transactions, conversations_committed, conversations_planned)
     for kind, conversations in module.CONVERSATIONS.items() for conversation in conversations]
 NUMBERS = count()
 each = pytest.mark.parametrize(("kind", "conversation"), CONVERSATIONS,
@@ -75,7 +76,8 @@ def started(cluster: KafkaCluster) -> KafkaCluster:
 def embedded() -> Iterator[dict[str, EmbeddedBroker]]:
     """One of ours for each of theirs, so that both have heard the same."""
     levels = {release: BrokerSettings.of_kafka(release).transaction_version for release in RELEASES}
-    brokers = {release: EmbeddedBroker(settings=BrokerSettings(transaction_version=level))
+    brokers = {release: EmbeddedBroker(settings=BrokerSettings(
+        transaction_version=level, consumer_heartbeat_interval_ms=5000))
                for release, level in levels.items()}
     for broker in brokers.values():
         broker.start()

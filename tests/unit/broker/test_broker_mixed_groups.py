@@ -22,6 +22,12 @@ def settings(broker: EmbeddedBroker) -> dict[str, object]:
             "partition.assignment.strategy": "range", "session.timeout.ms": 6000, "heartbeat.interval.ms": 200}
 
 
+def planned(broker: EmbeddedBroker) -> dict[str, object]:
+    """Of a member of a group that the coordinator plans for."""
+    return {"bootstrap.servers": broker.bootstrap_servers, "group.id": "planned", "auto.offset.reset": "earliest",
+            "group.protocol": "consumer"}
+
+
 def fill(broker: EmbeddedBroker, partitions: int) -> set[bytes]:
     with Producer({"bootstrap.servers": broker.bootstrap_servers}) as producer:
         values = {f"{partition}-{i}".encode() for partition in range(partitions) for i in range(EACH)}
@@ -63,16 +69,38 @@ def test_ours_librdkafka_and_kafka_python_share_a_group() -> None:
         assert sorted(read) == sorted(values)
 
 
+def test_ours_and_librdkafka_share_a_group_that_the_coordinator_plans_for() -> None:
+    with EmbeddedBroker(topics={"t": 5}) as broker, Consumer(planned(broker)) as ours:
+        librdkafka = confluent_kafka.Consumer(planned(broker))
+        read: list[bytes] = []
+        ours.subscribe(["t"])
+        librdkafka.subscribe(["^t|u"])
+
+        def step() -> None:
+            for member in (ours, librdkafka):
+                read.extend(message.value() for message in member.consume(100, 0.05) if message.error() is None)
+
+        with closing(librdkafka):
+            until(lambda: sorted(len(m.assignment()) for m in (ours, librdkafka)) == [2, 3], step)
+            values = fill(broker, 5)
+            until(lambda: len(read) >= len(values), step)
+        until(lambda: len(ours.assignment()) == 5, lambda: ours.poll(0.05))
+        assert sorted(read) == sorted(values)
+
+
 @pytest.mark.kafka
-def test_ours_and_the_java_console_consumer_share_a_group() -> None:
-    with EmbeddedBroker(topics={"t": 4}) as broker, Consumer(settings(broker)) as ours:
+@pytest.mark.parametrize("group", ["mixed", "planned"])
+def test_ours_and_the_java_console_consumer_share_a_group(group: str) -> None:
+    of_group = {"mixed": settings, "planned": planned}[group]
+    protocol = () if group == "mixed" else ("--command-property", "group.protocol=consumer")
+    with EmbeddedBroker(topics={"t": 4}) as broker, Consumer(of_group(broker)) as ours:
         java: list[object] = []
 
         def run() -> None:
             try:
                 java.append(java_tool(
                     "console-consumer", "--bootstrap-server", broker.bootstrap_servers, "--topic", "t", "--group",
-                    "mixed", "--from-beginning", "--max-messages", str(2 * EACH), timeout_s=60))
+                    group, "--from-beginning", "--max-messages", str(2 * EACH), *protocol, timeout_s=60))
             except (MissingJavaError, RegistryError) as error:
                 java.append(error)
 

@@ -16,6 +16,7 @@ from headrace.wire.messages.admin import topics as admin_topics
 from headrace.wire.messages.cluster import metadata, session
 from headrace.wire.messages.consumer import fetch, offsets
 from headrace.wire.messages.groups import classic_groups as groups
+from headrace.wire.messages.groups import consumer_groups
 from headrace.wire.messages.producer import produce, transactions
 from headrace.wire.schema import Request
 from tests.support.raw_client import ASK_VERSIONS, RawClient, batch_of, produce_request
@@ -75,6 +76,10 @@ def request_of(kind: type[Request], version: int, broker: EmbeddedBroker) -> Req
             return groups.SyncGroupRequest(group_id="g", generation_id=1, member_id="nobody", assignments=[])
         case "Heartbeat":
             return groups.HeartbeatRequest(group_id="g", generation_id=1, member_id="nobody")
+        case "ConsumerGroupHeartbeat":
+            return consumer_groups.ConsumerGroupHeartbeatRequest(
+                group_id=f"planned {version}", member_id="me", member_epoch=0, rebalance_timeout_ms=1000,
+                subscribed_topic_names=["t"], topic_partitions=[])
         case "DescribeGroups":
             return groups.DescribeGroupsRequest(groups=["g", "none"])
         case "DeleteGroups":
@@ -148,6 +153,7 @@ def test_all_versions_from_0_up_are_served() -> None:
         "DescribeGroups": (0, 6), "ListGroups": (0, 5), "DeleteGroups": (0, 3), "CreateTopics": (0, 7),
         "DeleteTopics": (0, 6), "CreatePartitions": (0, 3), "DeleteRecords": (0, 2), "DescribeConfigs": (0, 4),
         "AlterConfigs": (0, 2), "IncrementalAlterConfigs": (0, 1),
+        "ConsumerGroupHeartbeat": (0, 1), "ConsumerGroupDescribe": (0, 1),
         "ListConfigResources": (0, 1), "OffsetDelete": (0, 0), "DescribeProducers": (0, 0), "DescribeLogDirs": (0, 5),
         "ElectLeaders": (0, 2), "ListPartitionReassignments": (0, 0), "DescribeAcls": (0, 3), "CreateAcls": (0, 3),
         "DeleteAcls": (0, 3), "AddPartitionsToTxn": (0, 5), "AddOffsetsToTxn": (0, 4), "TxnOffsetCommit": (0, 6),

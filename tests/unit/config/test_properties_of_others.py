@@ -29,7 +29,6 @@ REFUSED = {
     ("api.version.request", "false"): "brokers are always asked",
     ("client.dns.lookup", "resolve_canonical_bootstrap_servers_only"): "all addresses of a host are tried",
     ("enable.gapless.guarantee", "true"): "a transaction is what leaves no gap",
-    ("group.protocol", "consumer"): "not yet that of KIP-848",
     ("internal.throw.on.fetch.stable.offset.unsupported", "true"): "brokers of Kafka 2.5 and later",
     ("offset.store.method", "file"): "offsets lie with the brokers",
     ("offset.store.method", "none"): "offsets lie with the brokers",

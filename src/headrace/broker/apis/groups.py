@@ -56,7 +56,7 @@ from headrace.wire.messages.groups.classic_groups import (
     SyncGroupRequest,
     SyncGroupResponse,
 )
-from headrace.wire.schema import ZERO_UUID
+from headrace.wire.schema import ZERO_UUID, Uuid
 
 __all__ = ["MAX_METADATA_BYTES", "SERVES", "delete_groups", "describe_groups", "find_coordinator", "heartbeat",
            "join_group", "leave_group", "list_groups", "offset_commit", "offset_delete", "offset_fetch", "sync_group"]
@@ -119,10 +119,19 @@ def join_group(call: ApiCall, request: JoinGroupRequest) -> JoinGroupResponse | 
         _check_name(call, request.group_id)
         if not settings.min_session_timeout_ms <= request.session_timeout_ms <= settings.max_session_timeout_ms:
             raise ApiError(KafkaError.INVALID_SESSION_TIMEOUT)
-        group = call.cluster.groups.get_or_make(request.group_id)
+        group = _classic_group(call, request.group_id)
         return group.join(request, call.version, (call.client_id, call.client_host), call.now)
     except ApiError as error:
         return join_error_response(error.code, request.member_id, call.version)
+
+
+def _classic_group(call: ApiCall, group_id: str) -> Group:
+    """The group; whoever joins makes one, also of a planned group whose members are all gone."""
+    planned = call.cluster.planned_groups.get(group_id)
+    if planned is not None and planned.members:
+        raise ApiError(KafkaError.INCONSISTENT_GROUP_PROTOCOL)
+    call.cluster.planned_groups.remove(group_id)
+    return call.cluster.groups.get_or_make(group_id)
 
 
 def sync_group(call: ApiCall, request: SyncGroupRequest) -> SyncGroupResponse | DelayedReply:
@@ -161,8 +170,12 @@ def leave_group(call: ApiCall, request: LeaveGroupRequest) -> LeaveGroupResponse
 
 
 def _leave(call: ApiCall, group_id: str, leaving: MemberIdentity) -> int:
+    planned = call.cluster.planned_groups.get(group_id)
     try:
-        _present_group(call, group_id).leave(leaving.member_id, leaving.group_instance_id, call.now)
+        if planned is not None:
+            planned.drop(planned.member(leaving.member_id, leaving.group_instance_id))
+        else:
+            _present_group(call, group_id).leave(leaving.member_id, leaving.group_instance_id, call.now)
     except ApiError as error:
         return error.code
     return 0
@@ -185,11 +198,26 @@ def offset_commit(call: ApiCall, request: OffsetCommitRequest) -> OffsetCommitRe
 def _check_commit(call: ApiCall, request: OffsetCommitRequest) -> None:
     call.check_coordinator(request.group_id)
     group, generation = call.cluster.groups.get(request.group_id), request.generation_id_or_member_epoch
-    if group is not None:
+    planned = call.cluster.planned_groups.get(request.group_id)
+    if planned is not None:
+        planned.check_commit(request.member_id, generation, list(_places(call, request)), call.version)
+    elif group is not None:
         group.check_commit(request.member_id, request.group_instance_id, generation, call.now)
     elif generation >= 0:
         is_known = call.cluster.offsets.knows(request.group_id)
         raise ApiError(KafkaError.UNKNOWN_MEMBER_ID if is_known else KafkaError.ILLEGAL_GENERATION)
+
+
+def _places(call: ApiCall, request: OffsetCommitRequest) -> Iterator[tuple[Uuid, int]]:
+    """The partitions of a commit by topic id, as far as there are such topics."""
+    for data in request.topics:
+        try:
+            topic = call.topic(data.name, data.topic_id, _IDS_FROM)
+        except ApiError:
+            continue
+        for part in data.partitions:
+            if 0 <= part.partition_index < len(topic.partitions):
+                yield topic.id, part.partition_index
 
 
 def _commit_topic(
@@ -241,10 +269,15 @@ def _of_no_offset(call: ApiCall, part: OffsetFetchResponsePartitions) -> int:
 
 def _fetch_group(call: ApiCall, wanted: OffsetFetchRequestGroup, require_stable: bool) -> OffsetFetchResponseGroup:
     code = 0
+    planned = call.cluster.planned_groups.get(wanted.group_id)
     try:
         call.check_coordinator(wanted.group_id)
+        if planned is not None:
+            planned.check_fetch(wanted.member_id, wanted.member_epoch)
     except ApiError as error:
         code = error.code
+        if code != KafkaError.NOT_COORDINATOR:
+            return OffsetFetchResponseGroup(group_id=wanted.group_id, error_code=code, topics=[])
     offsets = call.cluster.offsets.fetch(wanted.group_id) if not code else {}
     unstable = call.cluster.offsets.unstable(wanted.group_id) if require_stable and not code else set()
     topics = wanted.topics if wanted.topics is not None else list(_all_topics(call, offsets))
@@ -282,16 +315,17 @@ def _fetch_topic(
 def offset_delete(call: ApiCall, request: OffsetDeleteRequest) -> OffsetDeleteResponse:
     """Forget offsets of a group, but for topics that its members read (KIP-496)."""
     cluster = call.cluster
-    group = cluster.groups.get(request.group_id)
+    group, planned = cluster.groups.get(request.group_id), cluster.planned_groups.get(request.group_id)
     try:
         _check_name(call, request.group_id)
-        if group is None and not cluster.offsets.knows(request.group_id):
+        if group is None and planned is None and not cluster.offsets.knows(request.group_id):
             raise ApiError(KafkaError.GROUP_ID_NOT_FOUND)
         if group is not None and group.members and group.protocol_type != _CONSUMERS:
             raise ApiError(KafkaError.NON_EMPTY_GROUP)
     except ApiError as error:
         return OffsetDeleteResponse(error_code=error.code, topics=[])
-    in_use = group.subscribed_topics() if group is not None else set()
+    in_use = group.subscribed_topics() if group is not None else \
+        planned.subscribed_topics() if planned is not None else set()
     reply = OffsetDeleteResponse(error_code=0, topics=[])
     gone: list[tuple[str, int]] = []
     for wanted in request.topics:
@@ -327,9 +361,13 @@ def _described(call: ApiCall, group_id: str) -> DescribedGroup:
     except ApiError as error:
         blank.error_code = error.code
         return blank
-    group = call.cluster.groups.get(group_id)
+    group, planned = call.cluster.groups.get(group_id), call.cluster.planned_groups.get(group_id)
     if group is None:
-        if call.cluster.offsets.knows(group_id):
+        if planned is not None:
+            if call.version >= _NOT_FOUND_FROM:
+                blank.error_code = KafkaError.GROUP_ID_NOT_FOUND
+                blank.error_message = f"Group {group_id} is not a classic group."
+        elif call.cluster.offsets.knows(group_id):
             blank.group_state = GroupState.EMPTY.value
         elif call.version >= _NOT_FOUND_FROM:
             blank.error_code = KafkaError.GROUP_ID_NOT_FOUND
@@ -361,12 +399,14 @@ def list_groups(call: ApiCall, request: ListGroupsRequest) -> ListGroupsResponse
     listed |= {group.id: ListedGroup(group_id=group.id, protocol_type=group.protocol_type,
                                      group_state=group.state.value, group_type="classic")
                for group in cluster.groups.all()}
+    listed |= {planned.id: ListedGroup(group_id=planned.id, protocol_type=_CONSUMERS, group_state=planned.state,
+                                       group_type="consumer") for planned in cluster.planned_groups.all()}
     states = {state.lower() for state in request.states_filter}
     types = {kind.lower() for kind in request.types_filter}
     return ListGroupsResponse(error_code=0, groups=[
         each for each in listed.values()
         if (node := cluster.coordinator(each.group_id)) is not None and node.id == call.node_id
-        and (not states or each.group_state.lower() in states) and (not types or "classic" in types)])
+        and (not states or each.group_state.lower() in states) and (not types or each.group_type in types)])
 
 
 def delete_groups(call: ApiCall, request: DeleteGroupsRequest) -> DeleteGroupsResponse:
@@ -381,12 +421,13 @@ def _delete(call: ApiCall, group_id: str) -> int:
         call.check_coordinator(group_id)
     except ApiError as error:
         return error.code
-    group = cluster.groups.get(group_id)
-    if group is not None and group.members:
+    group, planned = cluster.groups.get(group_id), cluster.planned_groups.get(group_id)
+    if (group is not None and group.members) or (planned is not None and planned.members):
         return KafkaError.NON_EMPTY_GROUP
-    if group is None and not cluster.offsets.knows(group_id):
+    if group is None and planned is None and not cluster.offsets.knows(group_id):
         return KafkaError.GROUP_ID_NOT_FOUND
     cluster.groups.remove(group_id)
+    cluster.planned_groups.remove(group_id)
     cluster.offsets.forget_group(group_id)
     return 0
 

@@ -225,7 +225,10 @@ def _check_commit(call: ApiCall, request: TxnOffsetCommitRequest) -> None:
     except ApiError as error:
         raise ApiError(verification_code(error, knows_abortable=call.version >= _ABORTABLE_FROM)) from None
     group, generation = call.cluster.groups.get(request.group_id), request.generation_id_or_member_epoch
-    if group is not None:
+    planned = call.cluster.planned_groups.get(request.group_id)
+    if planned is not None:
+        planned.check_transactional_commit(request.member_id, request.group_instance_id, generation)
+    elif group is not None:
         group.check_transactional_commit(request.member_id, request.group_instance_id, generation)
     elif generation >= 0 and call.cluster.offsets.knows(request.group_id):
         raise ApiError(KafkaError.UNKNOWN_MEMBER_ID)

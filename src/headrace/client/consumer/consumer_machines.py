@@ -24,7 +24,14 @@ from headrace.machines.consumer.fetcher import Fetcher, RecordsReady
 from headrace.machines.consumer.offsets import GroupOffsets, OffsetLookup, PositionFailed
 from headrace.machines.consumer.recreation import follow
 from headrace.machines.consumer.subscription import Subscription
-from headrace.machines.groups.membership import GroupFailed, Left, Membership, MembershipFactory, Rebalance
+from headrace.machines.groups.membership import (
+    EpochMoved,
+    GroupFailed,
+    Left,
+    Membership,
+    MembershipFactory,
+    Rebalance,
+)
 from headrace.machines.groups.ownership import Ownership
 from headrace.machines.machine import Event
 from headrace.net.settings import Connector
@@ -90,7 +97,8 @@ class ConsumerMachines:
             self.group = membership(config, self.subscription, client.metadata, finder)
             self.ownership = Ownership(group_id, self.group.identity.instance_id)
             self.group_offsets = GroupOffsets(
-                group_id, self.subscription, finder, self.ownership, isolation, timeout_s, retries)
+                group_id, self.subscription, finder, self.ownership, isolation, timeout_s, retries,
+                reads_as_member=config["group.protocol"] == "consumer")
             for machine in (finder, self.group, self.group_offsets):
                 client.driver.add(machine)
         client.driver.add(self.fetcher)
@@ -166,7 +174,8 @@ class ConsumerMachines:
         wanted = self.subscription.names | self.subscription.topics() | self.lookup.topics()
         if self.group is not None:
             wanted |= self.group.planned_topics
-        self.client.metadata.want_only(wanted, every=bool(self.subscription.patterns))
+        every = bool(self.subscription.patterns) and self.group is not None and self.group.resolves_patterns
+        self.client.metadata.want_only(wanted, every=every)
 
     def assignment_changed(self) -> None:
         """Partitions have come or gone."""
@@ -200,6 +209,8 @@ class ConsumerMachines:
             self._refused = True
         elif isinstance(event, PositionFailed):
             self._report(event.topic, event.partition, event.error)
+        elif isinstance(event, EpochMoved):
+            self.ownership.advance(event)
         elif isinstance(event, GroupFailed):
             self._report(None, -1, event.error)
 

@@ -13,7 +13,8 @@ from typing import Final
 from headrace.errors import KafkaError
 from headrace.machines.machine import LOST
 
-__all__ = ["OF_CONNECTIONS", "OF_COORDINATORS", "OF_LEADERS", "OffsetErrorAction", "offset_error_action"]
+__all__ = ["OF_COMMITS", "OF_CONNECTIONS", "OF_COORDINATORS", "OF_FETCHES", "OF_LEADERS", "OffsetErrorAction",
+           "offset_error_action"]
 
 
 class OffsetErrorAction(Enum):
@@ -21,6 +22,7 @@ class OffsetErrorAction(Enum):
 
     MOVED = "another broker leads or coordinates: look for it, and ask again after a pause"
     RETRY = "a passing state: ask again after a pause"
+    RENEW = "the group has a newer epoch of this member: ask again as that, if it still has the partition"
     FAIL = "asking again cannot help: the caller gets the error"
 
 
@@ -46,7 +48,17 @@ OF_COORDINATORS: Final[Mapping[int, OffsetErrorAction]] = {
     _K.UNKNOWN_TOPIC_ID: _R.RETRY,
     _K.UNSTABLE_OFFSET_COMMIT: _R.RETRY,  # a transaction with this offset is open (KIP-447)
 }
-"""Answers to OffsetFetch and OffsetCommit."""
+"""Answers to OffsetFetch and OffsetCommit of whoever asks."""
+
+OF_COMMITS: Final[Mapping[int, OffsetErrorAction]] = {**OF_COORDINATORS, _K.STALE_MEMBER_EPOCH: _R.RENEW}
+"""Answers to OffsetCommit: a member may hear of its newer epoch (KIP-848) only after this."""
+
+OF_FETCHES: Final[Mapping[int, OffsetErrorAction]] = {
+    **OF_COMMITS,
+    _K.UNKNOWN_MEMBER_ID: _R.RENEW,  # it was dropped, and hears of that or joins anew
+    _K.FENCED_MEMBER_EPOCH: _R.RENEW,
+}
+"""Answers to OffsetFetch."""
 
 OF_CONNECTIONS: Final[Mapping[int, OffsetErrorAction]] = {
     **dict.fromkeys(LOST, _R.RETRY),

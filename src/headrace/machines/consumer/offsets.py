@@ -17,12 +17,14 @@ from headrace.machines.backoff import RetryPolicy
 from headrace.machines.cluster.coordinator import CoordinatorFinder
 from headrace.machines.cluster.metadata import Metadata
 from headrace.machines.consumer.offset_error_actions import (
+    OF_COMMITS,
     OF_CONNECTIONS,
-    OF_COORDINATORS,
+    OF_FETCHES,
     OF_LEADERS,
     OffsetErrorAction,
     offset_error_action,
 )
+from headrace.machines.consumer.offset_fetch import CommittedOffsetsQuestion
 from headrace.machines.consumer.subscription import EARLIEST, LATEST, Key, PartitionState, PositionPhase, Subscription
 from headrace.machines.groups.ownership import Ownership
 from headrace.machines.machine import Event, Send, because
@@ -37,8 +39,6 @@ from headrace.wire.messages.consumer.offsets import (
     OffsetCommitRequestPartition,
     OffsetCommitRequestTopic,
     OffsetCommitResponse,
-    OffsetFetchRequest,
-    OffsetFetchRequestTopic,
     OffsetFetchResponse,
 )
 from headrace.wire.schema import Struct
@@ -49,6 +49,9 @@ _NEVER = float("inf")
 _NO_ID = UUID(int=0)
 _LAST_COMMIT_BY_NAME = 9
 """From version 10 on topics go by id, so that a deleted topic's offset cannot fall to a new one with its name."""
+
+_REPLACED = (KafkaError.ILLEGAL_GENERATION, KafkaError.UNKNOWN_MEMBER_ID, KafkaError.FENCED_INSTANCE_ID,
+             KafkaError.STALE_MEMBER_EPOCH, KafkaError.FENCED_MEMBER_EPOCH)
 
 Found = Callable[[TopicPartition], None]
 """Called once per partition asked for: its offset, leader epoch and metadata, or its `error`."""
@@ -260,12 +263,14 @@ class GroupOffsets:
         isolation_level: with 1, offsets of open transactions are waited for (KIP-447).
         timeout_s: seconds for one request.
         retries: how long to wait before something is asked again.
+        reads_as_member: who asks for offsets names itself, as members do for whom the coordinator plans (KIP-848).
     """
 
     alone = idle = False  # others read what it decides
 
     def __init__(self, group_id: str, subscription: Subscription, finder: CoordinatorFinder, ownership: Ownership,
-                 isolation_level: int, timeout_s: float, retries: RetryPolicy) -> None:
+                 isolation_level: int, timeout_s: float, retries: RetryPolicy, *, reads_as_member: bool = False,
+                 ) -> None:
         self._group_id = group_id
         self._subscription = subscription
         self._finder = finder
@@ -273,6 +278,7 @@ class GroupOffsets:
         self._require_stable = isolation_level == 1
         self._timeout_s = timeout_s
         self._retries = retries
+        self._reads_as_member = reads_as_member
         self._lookups: list[_Lookup] = []
         self._commits: list[_Commit] = []
         self._seen = -1
@@ -333,7 +339,7 @@ class GroupOffsets:
             lookup.flying = lookup.flying or lookup.not_before <= now
             self._wake_at(_next_step(lookup, now))
         if ready:
-            yield Send(coordinator, self._fetch_request(ready), self._timeout_s, max_version=7, context=ready)
+            yield self._fetch(coordinator, ready)
 
     def deadline(self) -> float | None:
         """When something is sent again or expires."""
@@ -351,7 +357,8 @@ class GroupOffsets:
             self._on_committed(send.context, send.request, reply, now)
         else:
             assert isinstance(reply, OffsetFetchResponse)
-            self._on_fetched(send.context, reply, now)
+            lookups, question = send.context
+            self._on_fetched(lookups, question, reply, now)
 
     def on_error(self, send: Send, error: KafkaError, now: float) -> None:
         """Find the coordinator again and repeat; committing the same offsets twice does no harm."""
@@ -362,7 +369,7 @@ class GroupOffsets:
             else:
                 self._fail(send.context, error)
             return
-        for lookup in send.context:
+        for lookup in send.context[0]:
             if offset_error_action(OF_CONNECTIONS, error.code()) is OffsetErrorAction.RETRY:
                 lookup.back_off(now, self._retries, error)
             else:
@@ -408,21 +415,28 @@ class GroupOffsets:
 
         return found
 
-    def _fetch_request(self, lookups: list[_Lookup]) -> OffsetFetchRequest:
-        topics: dict[str, OffsetFetchRequestTopic] = {}
+    def _fetch(self, coordinator: int, lookups: list[_Lookup]) -> Send:
+        topics: dict[str, list[int]] = {}
+        ids: dict[str, UUID] = {}
         for lookup in lookups:
-            entry = topics.setdefault(
-                lookup.topic, OffsetFetchRequestTopic(name=lookup.topic, partition_indexes=[]))
-            if lookup.partition not in entry.partition_indexes:
-                entry.partition_indexes.append(lookup.partition)
-        return OffsetFetchRequest(
-            group_id=self._group_id, topics=list(topics.values()), require_stable=self._require_stable)
+            lookup.flying = True
+            numbers = topics.setdefault(lookup.topic, [])
+            if lookup.partition not in numbers:
+                numbers.append(lookup.partition)
+            state = self._subscription.get(*lookup.key)
+            if state is not None and state.topic_id is not None:
+                ids[lookup.topic] = state.topic_id
+        question = CommittedOffsetsQuestion(topics, ids, self._ownership.member if self._reads_as_member else None)
+        return Send(coordinator, question.request(self._group_id, require_stable=self._require_stable),
+                    self._timeout_s, question.max_version, context=(lookups, question),
+                    for_version=question.for_version)
 
-    def _on_fetched(self, lookups: list[_Lookup], reply: OffsetFetchResponse, now: float) -> None:
-        if reply.error_code:
-            self._on_group_error(lookups, reply.error_code, now)
+    def _on_fetched(self, lookups: list[_Lookup], question: CommittedOffsetsQuestion, reply: OffsetFetchResponse,
+                    now: float) -> None:
+        code, found = question.answers(reply)
+        if code:
+            self._on_group_error(lookups, code, now)
             return
-        found = {(t.name, p.partition_index): p for t in reply.topics for p in t.partitions}
         for lookup in lookups:
             data = found.get(lookup.key)
             if data is None or data.error_code:
@@ -433,7 +447,7 @@ class GroupOffsets:
                 self._answer(lookup, data.committed_offset, data.committed_leader_epoch, data.metadata)
 
     def _on_group_error(self, lookups: list[_Lookup], code: int, now: float) -> None:
-        action = offset_error_action(OF_COORDINATORS, code)
+        action = offset_error_action(OF_FETCHES, code)
         if action is OffsetErrorAction.MOVED:
             self._finder.invalidate(now)
         for lookup in lookups:
@@ -474,7 +488,9 @@ class GroupOffsets:
         codes = {(t.name or names.get(t.topic_id, ""), p.partition_index): p.error_code
                  for t in reply.topics for p in t.partitions}
         failed = {code for (topic, _), code in codes.items() if code and topic not in commit.forgotten}
-        actions = {offset_error_action(OF_COORDINATORS, code) for code in failed}
+        actions = {offset_error_action(OF_COMMITS, code) for code in failed}
+        if OffsetErrorAction.RENEW in actions and not self._renew(commit):
+            actions = {OffsetErrorAction.FAIL}
         if actions - {OffsetErrorAction.FAIL} and now < commit.expires_at:
             if OffsetErrorAction.MOVED in actions:
                 self._finder.invalidate(now)
@@ -489,6 +505,12 @@ class GroupOffsets:
                 state.committed = tp.offset
         failures = [tp for tp in commit.partitions if tp.error is not None and tp.topic not in commit.forgotten]
         self._finish(commit, _commit_error(failures[0], self._group_id) if failures else None)
+
+    def _renew(self, commit: _Commit) -> bool:
+        """Go on as the member that the application is by now, unless it has given up one of the partitions."""
+        commit.member = self._ownership.member
+        return commit.member.generation >= 0 and all(
+            self._ownership.holds(tp.topic, tp.partition) for tp in commit.partitions)
 
     def _fail(self, commit: _Commit, error: KafkaError) -> None:
         for tp in commit.partitions:
@@ -573,7 +595,7 @@ def _commit_error(failed: TopicPartition, group_id: str) -> KafkaError:
 
 
 def _commit_text(code: int, place: str, group_id: str) -> str:
-    if code in (KafkaError.ILLEGAL_GENERATION, KafkaError.UNKNOWN_MEMBER_ID, KafkaError.FENCED_INSTANCE_ID):
+    if code in _REPLACED:
         return (f"Commit refused: this consumer is no longer that member of group {group_id!r} (poll more often than "
                 "max.poll.interval.ms); its partitions may belong to others already")
     return f"Commit to group {group_id!r} failed for {place}: {KafkaError(code)}"

@@ -89,8 +89,8 @@ class PartitionState(ReadPosition):
     __slots__ = (
         "attempts", "busy", "committed", "eof_offset", "epoch", "fast_path", "fetch_offset", "gone", "high_watermark",
         "last_stable", "leader_epoch", "log_start", "partition", "paused", "phase", "received_bytes",
-        "received_records", "released_bytes", "released_records", "replica", "replica_until", "reset_timestamp", "retry_at",
-        "stop_offset", "stored_metadata", "tail", "topic", "topic_id",
+        "received_records", "released_bytes", "released_records", "replica", "replica_until", "reset_timestamp",
+        "retry_at", "stop_offset", "stored_metadata", "tail", "topic", "topic_id",
     )
 
     def __init__(self, topic: str, partition: int) -> None:

@@ -123,6 +123,7 @@ class ClassicGroup:
         self.instance_id: str | None = config["group.instance.id"] or None
         self.state = TRANSITIONS.first
         self.stalled = False
+        self.resolves_patterns = True
         self.application_at = _NEVER
         self._group_id: str = config["group.id"]
         self._rack: str | None = config["client.rack"] or None

@@ -6,6 +6,7 @@ Read next: `machines.groups.membership` for what all kinds have in common.
 from __future__ import annotations
 
 from typing import Final
+from uuid import uuid4
 
 from headrace.config import Config
 from headrace.machines.cluster.coordinator import CoordinatorFinder
@@ -16,8 +17,16 @@ from headrace.machines.groups.membership import Membership, MembershipFactory
 
 __all__ = ["membership_of"]
 
-_DEFAULT: Final = "classic"
-_KINDS: Final[dict[str, MembershipFactory]] = {"classic": ClassicGroup}
+
+def _consumer_group(
+    config: Config, subscription: Subscription, metadata: Metadata, finder: CoordinatorFinder
+) -> Membership:
+    from headrace.machines.groups.consumer_group import ConsumerGroup  # few consumers are members of such a group
+
+    return ConsumerGroup(config, subscription, metadata, finder, uuid4)
+
+
+_KINDS: Final[dict[str, MembershipFactory]] = {"classic": ClassicGroup, "consumer": _consumer_group}
 
 
 def membership_of(
@@ -31,4 +40,4 @@ def membership_of(
         metadata: partitions of the topics.
         finder: where the coordinator is.
     """
-    return _KINDS[config.get("group.protocol", _DEFAULT)](config, subscription, metadata, finder)
+    return _KINDS[config["group.protocol"]](config, subscription, metadata, finder)

@@ -5,7 +5,8 @@ application may commit or look up its own offsets first; one event is on its way
 when the application reads; `machines.groups.ownership` keeps as which member offsets are committed. This module must
 not know how members join, or what the application's callbacks do.
 
-Read next: `machines.groups.classic`, `machines.groups.group_protocols`, which chooses the kind.
+Read next: `machines.groups.classic`, `machines.groups.consumer_group`, and `machines.groups.group_protocols`, which
+chooses the kind.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from headrace.machines.machine import Event, Machine
 from headrace.slotted import slotted
 from headrace.types.records import ConsumerGroupMetadata, TopicPartition
 
-__all__ = ["Change", "GroupFailed", "Left", "Membership", "MembershipFactory", "Rebalance"]
+__all__ = ["Change", "EpochMoved", "GroupFailed", "Left", "Membership", "MembershipFactory", "Rebalance"]
 
 
 class Change(Enum):
@@ -52,6 +53,14 @@ class Rebalance(Event):
 
 
 @slotted()
+class EpochMoved(Event):
+    """The group has a newer generation of this member, which keeps what it holds: it acts as that from now on."""
+
+    generation: int
+    member_id: str
+
+
+@slotted()
 class GroupFailed(Event):
     """The group refuses this member; the application gets the error. Fatal errors end the membership."""
 
@@ -70,10 +79,12 @@ class Membership(Machine, Protocol):
         application_at: an input: when the application last came back from `poll()`; infinity while it is inside.
         stalled: the member left because the application did not poll. It comes back at the next `poll()`, for which
             the client has to wake the machines.
+        resolves_patterns: patterns are matched here, and not by the coordinator: every topic must be known.
     """
 
     application_at: float
     stalled: bool
+    resolves_patterns: bool
 
     @property
     def state(self) -> Enum:

@@ -12,7 +12,7 @@ Source: KIP-447, Java's `ConsumerCoordinator`. Read next: `machines.groups.membe
 from __future__ import annotations
 
 from headrace.machines.consumer.subscription import Key
-from headrace.machines.groups.membership import Change, Rebalance
+from headrace.machines.groups.membership import Change, EpochMoved, Rebalance
 from headrace.types.records import ConsumerGroupMetadata
 
 __all__ = ["Ownership"]
@@ -25,22 +25,31 @@ class Ownership:
         group_id: the group.
         instance_id: of a static member; None for none.
 
-    Attributes:
-        member: as whom the application read last; generation -1 before it was given partitions.
     """
 
     def __init__(self, group_id: str, instance_id: str | None) -> None:
         self._nobody = ConsumerGroupMetadata(group_id, instance_id=instance_id)
-        self.member = self._nobody
+        self._met = self._nobody
+        self._newest = self._nobody  # the member that the group has moved on to
         self._former: dict[Key, ConsumerGroupMetadata] = {}
+
+    @property
+    def member(self) -> ConsumerGroupMetadata:
+        """As whom the application reads; generation -1 before it was given partitions."""
+        met, newest = self._met, self._newest
+        return newest if met.member_id == newest.member_id and 0 <= met.generation < newest.generation else met
+
+    def advance(self, moved: EpochMoved) -> None:
+        """The group has a newer generation of the member, which holds what it held: that is who reads it from now on.
+
+        A group that says so takes nothing away before the member has agreed, or was lost (loop's thread).
+        """
+        self._newest = self._nobody_as(moved.member_id, moved.generation)
 
     def meet(self, change: Rebalance) -> None:
         """A rebalance callback is about to be called: what it commits belongs to the new generation already."""
         if change.generation >= 0:
-            nobody = self._nobody
-            self.member = ConsumerGroupMetadata(
-                nobody.group_id, change.generation, change.member_id, nobody.instance_id
-            )
+            self._met = self._nobody_as(change.member_id, change.generation)
         if change.change is Change.ASSIGN:
             for tp in change.partitions:
                 self._former.pop((tp.topic, tp.partition), None)
@@ -55,7 +64,14 @@ class Ownership:
         """As whom the application read this partition last; the present member where it never had it."""
         return self._former.get((topic, partition), self.member)
 
+    def holds(self, topic: str, partition: int) -> bool:
+        """Whether the application has not given the partition up, or lost it."""
+        return (topic, partition) not in self._former
+
     def leave(self) -> None:
         """The application left the group."""
-        self.member = self._nobody
+        self._met = self._newest = self._nobody
         self._former.clear()
+
+    def _nobody_as(self, member_id: str, generation: int) -> ConsumerGroupMetadata:
+        return ConsumerGroupMetadata(self._nobody.group_id, generation, member_id, self._nobody.instance_id)

@@ -4,8 +4,10 @@ import pytest
 
 from headrace.errors import KafkaError as K
 from headrace.machines.consumer.offset_error_actions import (
+    OF_COMMITS,
     OF_CONNECTIONS,
     OF_COORDINATORS,
+    OF_FETCHES,
     OF_LEADERS,
     OffsetErrorAction,
     offset_error_action,
@@ -19,6 +21,11 @@ from headrace.machines.consumer.offset_error_actions import (
     (OF_COORDINATORS, K.NOT_COORDINATOR, OffsetErrorAction.MOVED),
     (OF_COORDINATORS, K.UNSTABLE_OFFSET_COMMIT, OffsetErrorAction.RETRY),
     (OF_COORDINATORS, K.ILLEGAL_GENERATION, OffsetErrorAction.FAIL),
+    (OF_COORDINATORS, K.STALE_MEMBER_EPOCH, OffsetErrorAction.FAIL),
+    (OF_COMMITS, K.STALE_MEMBER_EPOCH, OffsetErrorAction.RENEW),
+    (OF_COMMITS, K.UNKNOWN_MEMBER_ID, OffsetErrorAction.FAIL),
+    (OF_FETCHES, K.STALE_MEMBER_EPOCH, OffsetErrorAction.RENEW),
+    (OF_FETCHES, K.UNKNOWN_MEMBER_ID, OffsetErrorAction.RENEW),
     (OF_CONNECTIONS, K._TRANSPORT, OffsetErrorAction.RETRY),
     (OF_CONNECTIONS, K._TIMED_OUT, OffsetErrorAction.RETRY),
     (OF_CONNECTIONS, K._AUTHENTICATION, OffsetErrorAction.FAIL),

@@ -13,7 +13,7 @@ from headrace.machines.cluster.coordinator import CoordinatorFinder
 from headrace.machines.cluster.metadata import Metadata
 from headrace.machines.consumer.offsets import GroupOffsets, OffsetLookup, PositionFailed
 from headrace.machines.consumer.subscription import EARLIEST, LATEST, PositionPhase, Subscription
-from headrace.machines.groups.membership import Change, Rebalance
+from headrace.machines.groups.membership import Change, EpochMoved, Rebalance
 from headrace.machines.groups.ownership import Ownership
 from headrace.machines.machine import Send
 from headrace.types.records import OFFSET_INVALID, TopicPartition
@@ -32,9 +32,13 @@ from headrace.wire.messages.consumer.offsets import (
     OffsetCommitResponse,
     OffsetCommitResponsePartition,
     OffsetCommitResponseTopic,
+    OffsetFetchRequest,
     OffsetFetchResponse,
+    OffsetFetchResponseGroup,
     OffsetFetchResponsePartition,
+    OffsetFetchResponsePartitions,
     OffsetFetchResponseTopic,
+    OffsetFetchResponseTopics,
 )
 from headrace.wire.messages.groups.classic_groups import FindCoordinatorResponse
 
@@ -579,3 +583,55 @@ def test_a_lost_connection_repeats_the_commit() -> None:
     bench.find()
     assert len(poll(bench.group, 5.0)) == 1
     assert bench.done == []
+
+
+# Members that the coordinator plans for
+
+def test_a_commit_with_an_outdated_epoch_is_repeated_with_the_newer_one() -> None:
+    bench = Bench()
+    bench.meet(Change.ASSIGN, 4, 0)
+    bench.commit()
+    [send] = poll(bench.group, 0.0)
+    bench.group.on_reply(send, committed(code=KafkaError.STALE_MEMBER_EPOCH), 0.0)
+    bench.ownership.advance(EpochMoved(5, "me"))
+    assert poll(bench.group, 0.05) == []
+    [send] = poll(bench.group, 0.15)
+    bench.group.on_reply(send, committed(code=KafkaError.STALE_MEMBER_EPOCH), 0.15)
+    [again] = poll(bench.group, 1.0)
+    assert isinstance(again.request, OffsetCommitRequest)
+    assert again.request.generation_id_or_member_epoch == 5
+    bench.group.on_reply(again, committed(), 1.0)
+    assert bench.done[0][1] is None
+
+
+def test_a_commit_with_an_outdated_epoch_fails_when_its_partition_was_given_up() -> None:
+    bench = Bench()
+    bench.meet(Change.ASSIGN, 4, 0)
+    bench.commit()
+    [send] = poll(bench.group, 0.0)
+    bench.meet(Change.REVOKE, 4, 0)
+    bench.ownership.advance(EpochMoved(5, "me"))
+    bench.group.on_reply(send, committed(code=KafkaError.STALE_MEMBER_EPOCH), 0.0)
+    [(_, error)] = bench.done
+    assert error == KafkaError.STALE_MEMBER_EPOCH
+    assert "no longer that member" in error.str()
+
+
+@pytest.mark.parametrize("code", [KafkaError.STALE_MEMBER_EPOCH, KafkaError.UNKNOWN_MEMBER_ID])
+def test_a_member_asks_for_offsets_as_itself_and_again_when_its_epoch_was_outdated(code: int) -> None:
+    bench = Bench()
+    bench.group = GroupOffsets("g", bench.subscription, bench.finder, bench.ownership, 1, 30.0, RetryPolicy(),
+                               reads_as_member=True)
+    bench.group.ask([TopicPartition("t", 0)], NEVER, bench.found.append)
+    for epoch, now in ((3, 0.0), (5, 1.0)):
+        bench.ownership.advance(EpochMoved(epoch, "me"))
+        [send] = poll(bench.group, now)
+        assert send.for_version is not None
+        request = send.for_version(send.request, 9)
+        assert isinstance(request, OffsetFetchRequest)
+        assert [(each.member_id, each.member_epoch) for each in request.groups] == [("me", epoch)]
+        bench.group.on_reply(send, OffsetFetchResponse(groups=[OffsetFetchResponseGroup(
+            group_id="g", error_code=code if epoch == 3 else 0, topics=[OffsetFetchResponseTopics(
+                name="t", partitions=[OffsetFetchResponsePartitions(
+                    partition_index=0, committed_offset=7, metadata="", error_code=0)])])]), now)
+    assert [tp.offset for tp in bench.found] == [7]

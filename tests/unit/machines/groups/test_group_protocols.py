@@ -12,6 +12,7 @@ from headrace.machines.cluster.coordinator import GROUP, CoordinatorFinder
 from headrace.machines.cluster.metadata import Metadata
 from headrace.machines.consumer.subscription import Subscription
 from headrace.machines.groups.classic import ClassicGroup
+from headrace.machines.groups.consumer_group import ConsumerGroup
 from headrace.machines.groups.group_protocols import membership_of
 from headrace.machines.groups.membership import Membership
 
@@ -28,4 +29,19 @@ def test_the_classic_protocol_is_what_is_spoken_unless_another_is_asked_for(prop
 
 def test_a_protocol_that_is_not_spoken_is_refused_before_there_is_a_member() -> None:
     with pytest.raises(ConfigError, match=r"group\.protocol"):
-        member(**{"group.protocol": "consumer"})
+        member(**{"group.protocol": "streams"})
+
+
+def test_each_member_that_the_coordinator_plans_for_has_an_id_of_its_own() -> None:
+    one, other = (member(**{"group.protocol": "consumer"}) for _ in range(2))
+    assert isinstance(one, ConsumerGroup)
+    assert isinstance(other, ConsumerGroup)
+    assert one.member_id != other.member_id
+
+
+@pytest.mark.parametrize(("name", "value"), [
+    ("session.timeout.ms", 6000), ("heartbeat.interval.ms", 1000), ("partition.assignment.strategy", "range")])
+def test_what_the_coordinator_decides_cannot_be_given_by_a_member(name: str, value: Any) -> None:
+    member(**{name: value})
+    with pytest.raises(ConfigError, match=f'"{name}" cannot be given with "group.protocol": "consumer"'):
+        member(**{"group.protocol": "consumer", name: value})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from typing import Any
+from uuid import uuid4
 
 import pytest
 
@@ -13,11 +14,17 @@ from headrace.machines.cluster.coordinator import GROUP, CoordinatorFinder
 from headrace.machines.cluster.metadata import Metadata
 from headrace.machines.consumer.subscription import Subscription
 from headrace.machines.groups.classic import ClassicGroup
+from headrace.machines.groups.consumer_group import ConsumerGroup
 from headrace.machines.groups.membership import Membership, MembershipFactory
 from headrace.machines.producer.transaction_requests import ConsumerGroupMetadata
 from tests.support.static_membership import StaticMembership
 
-KINDS: list[MembershipFactory] = [ClassicGroup, StaticMembership]
+
+def consumer_group(*parts: Any) -> Membership:
+    return ConsumerGroup(*parts, uuid4)
+
+
+KINDS: list[MembershipFactory] = [ClassicGroup, consumer_group, StaticMembership]
 FOREVER = float("inf")
 
 
@@ -63,6 +70,7 @@ def test_a_subscription_that_is_refused_changes_nothing(kind: MembershipFactory)
     assert (member.is_outside, member.application_at) == (True, FOREVER)
 
 
-def test_a_member_of_a_classic_group_keeps_its_instance_id_while_it_is_nobody() -> None:
-    member, _ = made(ClassicGroup, **{"group.instance.id": "one"})
+@pytest.mark.parametrize("kind", [ClassicGroup, consumer_group])
+def test_a_member_of_a_group_keeps_its_instance_id_while_it_is_nobody(kind: MembershipFactory) -> None:
+    member, _ = made(kind, **{"group.instance.id": "one"})
     assert member.identity == ConsumerGroupMetadata("g", -1, "", "one")

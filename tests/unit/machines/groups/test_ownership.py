@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from headrace.machines.groups.membership import Change, Rebalance
+from headrace.machines.groups.membership import Change, EpochMoved, Rebalance
 from headrace.machines.groups.ownership import Ownership
 from headrace.machines.producer.transactions import ConsumerGroupMetadata
 from headrace.types.records import TopicPartition
@@ -60,3 +60,39 @@ def test_who_left_is_nobody() -> None:
     told(ownership, change(Change.ASSIGN, 4, 0), change(Change.REVOKE, 4, 0))
     ownership.leave()
     assert ownership.member == ownership.reader_of("t", 0) == ConsumerGroupMetadata("g")
+
+
+def test_a_newer_epoch_is_the_applications_without_a_callback() -> None:
+    ownership = Ownership("g", "one")
+    ownership.advance(EpochMoved(4, "me"))
+    assert ownership.member.generation == -1, "it has been given nothing"
+    told(ownership, change(Change.ASSIGN, 4, 0, 1))
+    ownership.advance(EpochMoved(5, "me"))
+    assert ownership.member == ownership.reader_of("t", 0) == ConsumerGroupMetadata("g", 5, "me", "one")
+
+
+def test_a_callback_that_comes_late_does_not_bring_an_older_epoch_back() -> None:
+    ownership = Ownership("g", None)
+    for epoch in (4, 5):
+        ownership.advance(EpochMoved(epoch, "me"))
+    told(ownership, change(Change.ASSIGN, 4, 0))
+    assert ownership.member == ConsumerGroupMetadata("g", 5, "me")
+
+
+def test_what_was_given_up_stays_with_the_epoch_in_which_that_was() -> None:
+    ownership = Ownership("g", None)
+    ownership.advance(EpochMoved(4, "me"))
+    told(ownership, change(Change.ASSIGN, 4, 0, 1), change(Change.REVOKE, 4, 0))
+    ownership.advance(EpochMoved(5, "me"))
+    assert ownership.reader_of("t", 0) == ConsumerGroupMetadata("g", 4, "me")
+    assert ownership.reader_of("t", 1) == ConsumerGroupMetadata("g", 5, "me")
+    assert (ownership.holds("t", 0), ownership.holds("t", 1)) == (False, True)
+
+
+def test_a_member_that_comes_back_in_a_new_group_takes_its_lower_epoch() -> None:
+    ownership = Ownership("g", None)
+    ownership.advance(EpochMoved(9, "me"))
+    told(ownership, change(Change.ASSIGN, 9, 0), change(Change.LOSE, -1, 0, member_id=""))
+    ownership.advance(EpochMoved(1, "me"))
+    told(ownership, change(Change.ASSIGN, 1, 0))
+    assert ownership.member == ConsumerGroupMetadata("g", 1, "me")
