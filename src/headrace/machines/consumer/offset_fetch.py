@@ -12,8 +12,8 @@ from typing import Final
 from uuid import UUID
 
 from headrace.machines.consumer.subscription import Key
-from headrace.machines.producer.transaction_requests import ConsumerGroupMetadata
 from headrace.slotted import slotted
+from headrace.types.records import ConsumerGroupMetadata
 from headrace.wire.messages.consumer.offsets import (
     OffsetFetchRequest,
     OffsetFetchRequestGroup,

@@ -25,9 +25,8 @@ from headrace.machines.consumer.subscription import Key, Subscription
 from headrace.machines.groups.consumer_group_error_actions import MemberErrorAction, member_error_action
 from headrace.machines.groups.membership import Change, EpochMoved, GroupFailed, Left, Rebalance
 from headrace.machines.machine import ANY_NODE, Event, Send
-from headrace.machines.producer.transaction_requests import ConsumerGroupMetadata
 from headrace.states import Transitions, from_each
-from headrace.types.records import TopicPartition
+from headrace.types.records import ConsumerGroupMetadata, TopicPartition
 from headrace.wire.messages.cluster.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
 from headrace.wire.messages.groups.consumer_groups import (
     ConsumerGroupHeartbeatRequest,
