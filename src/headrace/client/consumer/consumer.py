@@ -102,7 +102,11 @@ class Consumer:
             self._fast_path.close()
             message = self._engine.take_one()
             if message is None:
-                messages = self._run(self._engine.consume(1, timeout, []))
+                self._running += 1
+                try:  # as `_run`, without its frame: each record that is read alone comes here
+                    messages = self._waits.run(self._engine.consume(1, timeout, []))
+                finally:
+                    self._running -= 1
                 return messages[0] if messages else None
             if not self._running:
                 self._engine.lend(self._fast_path)
