@@ -221,7 +221,7 @@ class ReadPosition:
 
 
 class PollFastPath:
-    """`Consumer.poll` while a batch lasts: the next record is there, and nothing else is to be done.
+    """`Consumer.poll` while a batch lasts: the next record is there, and nothing else is to be done (decision 0029).
 
     It is opened behind a call that went the general way, and closed by whatever else may happen: a callback that is
     due, a seek, a pause, a partition that is taken away, the end of the consumer, another call. This twin leaves every

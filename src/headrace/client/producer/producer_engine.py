@@ -119,8 +119,9 @@ class ProducerEngine:
             config.seconds("request.timeout.ms"), config["retries"], config.seconds("message.timeout.ms") or math.inf)
         if self.transactions is None:
             sequences = Sequences(config["enable.idempotence"], limits.request_timeout_s, backoff)
-            return Sender(self._batch_queues, sequences, self.client.metadata, limits, backoff,
-                          lends=implementation == "native")
+            # A plain step can be interrupted half way, and bytes under TLS go through asyncio.
+            lends = implementation == "native" and config["security.protocol"] in ("plaintext", "sasl_plaintext")
+            return Sender(self._batch_queues, sequences, self.client.metadata, limits, backoff, lends=lends)
         return Sender(self._batch_queues, self.transactions.sequences(), self.client.metadata, limits, backoff,
                       self.transactions.machine)
 
