@@ -239,8 +239,8 @@ def _(patch: pytest.MonkeyPatch) -> None:
 def _(patch: pytest.MonkeyPatch) -> None:
     init: Callable[..., None] = Sender.__init__
 
-    def one_more(self: Sender, *args: Any) -> None:
-        init(self, *args)
+    def one_more(self: Sender, *args: Any, **how: Any) -> None:
+        init(self, *args, **how)
         limits = self._limits
         self._limits = Limits(limits.acks, limits.max_in_flight + 1, limits.max_request_bytes, limits.request_timeout_s,
                               message_timeout_s=limits.message_timeout_s)

@@ -53,7 +53,7 @@ def test_what_another_client_wrote_is_read_as_columns_committed_and_counted_as_l
         rows += pa.record_batch(consumer.consume_arrow(1000, 60)).to_pylist()
         assert sum(behind or 0 for behind in consumer.lag().values()) > 0
         while len(rows) < count:
-            rows += pa.record_batch(consumer.consume_arrow(7000, 30)).to_pylist()
+            rows += pa.record_batch(consumer.consume_arrow(7000, 1)).to_pylist()
         assert set(consumer.lag().values()) == {0}
         assert consumer.health().group_state == "stable"
         consumer.commit(asynchronous=False)

@@ -385,6 +385,7 @@ def test_each_record_goes_to_one_member(queues: KafkaCluster, topic: str, other:
     assert len(counts) == written
 
 
+@pytest.mark.slow
 def test_javas_member_and_ours_share(queues: KafkaCluster, topic: str) -> None:
     prepare(queues, topic)
     found: list[Any] = []

@@ -89,6 +89,7 @@ def test_each_record_is_acknowledged_and_its_deliveries_are_counted(
         assert not (place in accepted and (place[1] * PARTITIONS + place[0]) % 10 == 3 and counts == [1]), place
 
 
+@pytest.mark.slow
 def test_no_record_is_lost_where_brokers_are_killed_as_well(three_brokers: KafkaCluster, tmp_path: Path) -> None:
     """A new leader does not know what the old one had handed out: it comes again, with the same delivery count."""
     topic = make_topic(three_brokers, PARTITIONS)
