@@ -22,7 +22,7 @@ if TYPE_CHECKING or _PLAIN:
     from headrace.buffers.column_input import append_columns
     from headrace.buffers.delivery_future import DeliveryFuture
     from headrace.buffers.direct_lane import DirectLane, DirectPartition
-    from headrace.buffers.fast_path import AIOProduceFastPath, ProduceFastPath
+    from headrace.buffers.fast_path import AIOProduceFastPath, ProduceFastPath, ServeFastPath
     from headrace.buffers.record_accumulator import WAKE, RecordAccumulator
     from headrace.buffers.spin_wait import SpinWait
 else:
@@ -36,6 +36,7 @@ else:
         DirectPartition,
         ProduceFastPath,
         RecordAccumulator,
+        ServeFastPath,
         SpinWait,
         append_columns,
     )
@@ -53,6 +54,7 @@ __all__ = [
     "ProduceFastPath",
     "ProduceResult",
     "RecordAccumulator",
+    "ServeFastPath",
     "SpinWait",
     "append_columns",
     "implementation",

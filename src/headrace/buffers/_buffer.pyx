@@ -1212,6 +1212,35 @@ cdef class ProduceFastPath:
 
 
 @cython.final
+cdef class ServeFastPath:
+    """`Producer.poll(0)` while no callback is due; see the plain twin."""
+
+    cdef object _queues, _client, _otherwise
+    cdef BufferPool _pool
+    cdef public int64_t polled_for
+
+    def __init__(self, tuple queues not None, BufferPool pool not None, client, otherwise):
+        self._queues = queues
+        self._pool = pool
+        self._client = client
+        self._otherwise = otherwise
+
+    def poll(self, timeout=-1):
+        """Call the callbacks that are due; see `headrace.Producer.poll`."""
+        cdef int64_t messages
+        if type(timeout) is int and timeout == 0 and not self._client.closed:
+            for queue in <tuple> self._queues:
+                if queue:
+                    break
+            else:
+                messages = self._pool.messages
+                if messages == 0 or messages != self.polled_for:
+                    self.polled_for = messages
+                    return 0
+        return self._otherwise(timeout)
+
+
+@cython.final
 @cython.no_gc
 @cython.freelist(16)
 cdef class Accepted:

@@ -6,15 +6,16 @@ Read next: `headrace.buffers.record_accumulator`.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Sized
 from contextlib import suppress
 from typing import Any
 
+from headrace.buffers.buffer_pool import BufferPool
 from headrace.buffers.delivery_future import DeliveryFuture
 from headrace.buffers.record_accumulator import RecordAccumulator
 from headrace.errors import BufferFullError
 
-__all__ = ["AIOProduceFastPath", "Accepted", "ProduceFastPath"]
+__all__ = ["AIOProduceFastPath", "Accepted", "ProduceFastPath", "ServeFastPath"]
 
 
 class ProduceFastPath:
@@ -62,6 +63,37 @@ class ProduceFastPath:
         except BufferFullError:
             pass
         self._otherwise(topic, value, key, partition, timestamp, headers, callback)
+
+
+class ServeFastPath:
+    """`Producer.poll(0)` while no callback is due, as it is called behind each record.
+
+    Args:
+        queues: what is due; all of them are empty most of the time.
+        pool: counts the records that are under way.
+        client: its `closed` says that nothing is as usual any more.
+        otherwise: called as otherwise(timeout).
+
+    Attributes:
+        polled_for: records under way at the last call that had nothing to call. Where they are as many again, somebody
+            only waits, and is left to `otherwise`.
+    """
+
+    __slots__ = ("_client", "_otherwise", "_pool", "_queues", "polled_for")
+
+    def __init__(self, queues: tuple[Sized, ...], pool: BufferPool, client: Any, otherwise: Callable[[Any], int],
+                 ) -> None:
+        self._queues, self._pool, self._client, self._otherwise = queues, pool, client, otherwise
+        self.polled_for = 0
+
+    def poll(self, timeout: Any = -1) -> int:
+        """Call the callbacks that are due; see `headrace.Producer.poll`."""
+        if type(timeout) is int and timeout == 0 and not self._client.closed and not any(map(len, self._queues)):
+            messages = self._pool.messages
+            if not messages or messages != self.polled_for:
+                self.polled_for = messages
+                return 0
+        return self._otherwise(timeout)
 
 
 class Accepted(Coroutine[Any, Any, DeliveryFuture]):

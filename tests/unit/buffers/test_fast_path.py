@@ -184,3 +184,56 @@ def test_a_record_reports_to_its_own_callback_before_the_others_and_none_of_them
     assert first is quiet
     assert second is quiet
     assert others == ["told", "default"]
+
+
+class Client:
+    closed = False
+
+
+class Serving:
+    """`poll()` for a client that notes which calls go the general way."""
+
+    def __init__(self, twin):
+        self.pool, self.client, self.queues = twin.BufferPool(100, 10**6), Client(), ([], [])
+        self.general = []
+        self.poll = twin.ServeFastPath(self.queues, self.pool, self.client, self.otherwise).poll
+
+    def otherwise(self, timeout):
+        self.general.append(timeout)
+        return 7
+
+
+def test_a_poll_without_waiting_needs_nothing_while_nothing_is_due(twin):
+    serving = Serving(twin)
+    assert [serving.poll(0), serving.poll(timeout=0)] == [0, 0]
+    for count in (1, 2, 3):
+        serving.pool.take(1, 10)
+        assert serving.poll(0) == 0, count
+    assert serving.general == []
+
+
+def test_who_polls_again_although_nothing_was_produced_may_have_to_wait(twin):
+    serving = Serving(twin)
+    serving.pool.take(1, 10)
+    assert [serving.poll(0), serving.poll(0)] == [0, 7]
+    assert serving.general == [0]
+
+
+@pytest.mark.parametrize("timeout", [1, -1, 0.5, 0.0, None, False])
+def test_every_other_poll_goes_the_general_way(twin, timeout):
+    serving = Serving(twin)
+    assert serving.poll(timeout) == 7
+    assert serving.general == [timeout]
+
+
+def test_what_is_due_is_called_the_general_way(twin):
+    for place in (0, 1):
+        serving = Serving(twin)
+        serving.queues[place].append("a report")
+        assert serving.poll(0) == 7
+
+
+def test_a_closed_client_is_asked_the_general_way(twin):
+    serving = Serving(twin)
+    serving.client.closed = True
+    assert serving.poll(0) == 7

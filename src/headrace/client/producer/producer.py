@@ -71,8 +71,10 @@ class Producer:
                 chain.close()
             raise
         engine.deliveries.on_served = waits.notify
+        self._serving = engine.deliveries.fast_path(engine, self._poll)
+        if type(self).poll is Producer.poll:
+            self.__dict__["poll"] = self._serving.poll
         self._calls = ProducerCalls(engine, chain, waits, serves=lambda: True)
-        self._polled_for = 0  # records under way at the last `poll(0)` that had nothing to call
         self._full_at: tuple[int, int] | None = None  # what waited when `produce()` found no room
         wake = Backpressure(engine.wake, engine.buffer_pool, waits.thread.is_here).wake
         fast_path = ProduceFastPath(self._calls.intercepted.open, self._produce_unusual, wake, checked["on_delivery"])
@@ -253,11 +255,14 @@ class Producer:
             ClientClosedError: the producer is closed.
             RuntimeError: called to wait in a callback of `send()`, on the thread that the reports come from.
         """
+        return self._serving.poll(timeout)
+
+    def _poll(self, timeout: float) -> int:
         engine, deliveries = self._engine, self._engine.deliveries
         if timeout == 0 and not engine.closed:  # as many call it behind each record: that costs next to nothing
             served, under_way = deliveries.serve(), engine.buffer_pool.messages
-            if served or not under_way or under_way != self._polled_for:
-                self._polled_for = under_way
+            if served or not under_way or under_way != self._serving.polled_for:
+                self._serving.polled_for = under_way
                 return served
             timeout = _STEP_ASIDE_S  # nothing was produced since: a mere wait must not keep the loop from the GIL
         else:

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator
 from operator import length_hint
 from typing import Any, Protocol
 
-from headrace.buffers import BufferPool, ProduceResult
+from headrace.buffers import BufferPool, ProduceResult, ServeFastPath
 from headrace.client.producer.topics import FailedRecord
 from headrace.errors import KafkaError
 from headrace.machines.producer.sender import BatchDone
@@ -90,6 +90,10 @@ class DeliveryReportQueue:
     def pending(self) -> bool:
         """True when `serve` has something to do."""
         return bool(self._batches or self._runs or self._notices)
+
+    def fast_path(self, client: Any, otherwise: Callable[[Any], int]) -> ServeFastPath:
+        """`poll()` for a client: what is not due needs no look from here."""
+        return ServeFastPath((self._batches, self._runs, self._notices), self._buffer_pool, client, otherwise)
 
     def in_callback(self) -> bool:
         """True in a callback: on a thread that is calling them."""
