@@ -1,4 +1,5 @@
-"""The check of arguments that are lists: a str is none, and neither is anything else that could be iterated over.
+"""The check of arguments: of lists, where a str is none, nor anything else that could be iterated over, and of
+properties.
 
 One text, taken for a list, would be a list of its letters. confluent_kafka takes nothing but lists either. Knows no
 call. Read next: `client.consumer.consumer_engine`.
@@ -6,9 +7,10 @@ call. Read next: `client.consumer.consumer_engine`.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, TypeVar
 
-__all__ = ["instance_of", "list_of", "mapping_of"]
+__all__ = ["given_properties", "instance_of", "list_of", "mapping_of"]
 
 T = TypeVar("T")
 K = TypeVar("K")
@@ -59,4 +61,23 @@ def instance_of(kind: type[T], given: Any, name: str) -> T:
     """
     if not isinstance(given, kind):
         raise TypeError(f"{name} must be {kind.__name__}, not {type(given).__name__}")
+    return given
+
+
+def given_properties(config: Mapping[str, Any] | None, logger: Any, properties: Mapping[str, Any]) -> dict[str, Any]:
+    """The properties that a client is made with.
+
+    Args:
+        config: a mapping of them; may be left out where some are given by keyword.
+        logger: the property "logger", if it is not None.
+        properties: those that were given by keyword.
+
+    Raises:
+        TypeError: no properties were given.
+    """
+    if not isinstance(config, Mapping) and not (config is None and properties):
+        raise TypeError("expected configuration dict")
+    given = {**(config or {}), **properties}
+    if logger is not None:
+        given["logger"] = logger
     return given

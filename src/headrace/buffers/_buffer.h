@@ -43,20 +43,6 @@ static inline void headrace_watch(const int *number, int value, int64_t timeout_
     }
 }
 
-/* Numbers of the wire: big endian, of so many bytes. */
-static inline void headrace_put(uint8_t *p, int size, uint64_t x) {
-    while (size--) {
-        p[size] = (uint8_t)x;
-        x >>= 8;
-    }
-}
-
-static inline uint64_t headrace_get(const uint8_t *p, int size) {
-    uint64_t x = 0;
-    while (size--) x = x << 8 | *p++;
-    return x;
-}
-
 /* Write three pieces to a socket without waiting: how many bytes it took, or -1. */
 static inline int64_t headrace_send(int file, const uint8_t *head, size_t head_size, const uint8_t *data, size_t size,
                                     const uint8_t *tail, size_t tail_size) {

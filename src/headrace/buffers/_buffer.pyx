@@ -47,12 +47,15 @@ from headrace.records._batch cimport (
     Pinned,
     Record,
     add_headers,
+    get_number,
     hash_key,
     new_message,
     point_at,
+    put_number,
     read_field,
     read_record,
     write_bytes,
+    write_uvarint,
 )
 
 from headrace.buffers.buffer_pool import queue_full
@@ -76,8 +79,6 @@ cdef extern from "_buffer.h":
     int headrace_load(const int *number) nogil
     void headrace_store(int *number, int value) nogil
     void headrace_watch(const int *number, int value, int64_t timeout_ns) nogil
-    void headrace_put(uint8_t *p, int size, uint64_t x) nogil
-    uint64_t headrace_get(const uint8_t *p, int size) nogil
     int64_t headrace_send(int file, const uint8_t *head, size_t head_size, const uint8_t *data, size_t size,
                           const uint8_t *tail, size_t tail_size) nogil
 
@@ -558,8 +559,8 @@ cdef class DirectPartition:
         # The length of the usual reply, if the bytes begin with one; else 0.
         cdef Py_ssize_t before = PyBytes_GET_SIZE(self._before), after = PyBytes_GET_SIZE(self._after)
         cdef Py_ssize_t size = 8 + before + OFFSETS + after
-        if (end - p < size or headrace_get(p, 4) != <uint64_t> (size - 4)
-                or headrace_get(p + 4, 4) != <uint64_t> correlation_id
+        if (end - p < size or get_number(p, 4) != <uint64_t> (size - 4)
+                or get_number(p + 4, 4) != <uint64_t> correlation_id
                 or memcmp(p + 8, PyBytes_AS_STRING(self._before), before)
                 or memcmp(p + size - after, PyBytes_AS_STRING(self._after), after)):
             return 0
@@ -624,7 +625,6 @@ cdef class DirectLane:
         cdef Py_ssize_t stem = PyBytes_GET_SIZE(way._stem), tail = PyBytes_GET_SIZE(way._tail), size, whole, place
         cdef uint8_t *p = head + START
         cdef int64_t sent
-        cdef uint64_t left
         if (self._file < 0 or self.in_flight == self._most or batch.opened_at >= self._until
                 or batch.opened_at - way._used_at > QUIET_S or batch._builder._used > DIRECT or stem + 5 > STEM):
             return False
@@ -635,21 +635,15 @@ cdef class DirectLane:
         memcpy(p, PyBytes_AS_STRING(way._stem), stem)
         p += stem
         if way._flexible:
-            left = size + 1
-            while left > 0x7F:
-                p[0] = <uint8_t> (left | 0x80)
-                p += 1
-                left >>= 7
-            p[0] = <uint8_t> left
-            p += 1
+            p = write_uvarint(p, size + 1)
         else:
-            headrace_put(p, 4, size)
+            put_number(p, 4, size)
             p += 4
         whole = way.frame_bytes(batch)
-        headrace_put(head, 4, whole - 4)
-        headrace_put(head + 4, 2, way._api)
-        headrace_put(head + 6, 2, way._version)
-        headrace_put(head + 8, 4, self.correlation_id)
+        put_number(head, 4, whole - 4)
+        put_number(head + 4, 2, way._api)
+        put_number(head + 6, 2, way._version)
+        put_number(head + 8, 4, self.correlation_id)
         sent = headrace_send(self._file, head, p - head, sealed._data.start, size,
                              <const uint8_t *> PyBytes_AS_STRING(way._tail), tail)
         if sent <= 0:  # no room, or the connection is gone: whoever comes next finds out
@@ -696,7 +690,7 @@ cdef class DirectLane:
             way = <DirectPartition> self._ways[self._first]
             numbers = p + 8 + PyBytes_GET_SIZE(way._before)
             taken.append((way._owner, self._batches[self._first],
-                          <int64_t> headrace_get(numbers, 8), <int64_t> headrace_get(numbers + 8, 8),
+                          <int64_t> get_number(numbers, 8), <int64_t> get_number(numbers + 8, 8),
                           way.frame_bytes(<ClosedBatch> self._batches[self._first])))
             p = numbers + OFFSETS + PyBytes_GET_SIZE(way._after)
             self.drop()

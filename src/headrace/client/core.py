@@ -30,7 +30,7 @@ __all__ = ["ClientCore", "metadata_from"]
 _living: weakref.WeakSet[ClientCore] = weakref.WeakSet()
 
 
-def metadata_from(config: Config, *, allow_auto_create: bool = False) -> Metadata:
+def metadata_from(config: Config, retries: RetryPolicy, *, allow_auto_create: bool = False) -> Metadata:
     """The metadata machine that a client's properties ask for."""
     refresh_ms = config["topic.metadata.refresh.interval.ms"]
     bootstrap = [(host.strip("[]"), int(port)) for host, _, port in
@@ -38,7 +38,7 @@ def metadata_from(config: Config, *, allow_auto_create: bool = False) -> Metadat
     return Metadata(
         bootstrap,
         refresh_s=refresh_ms / 1000.0 if refresh_ms > 0 else None,
-        retries=RetryPolicy.of(config, jitter),
+        retries=retries,
         allow_auto_create=allow_auto_create,
         rebootstrap=config["metadata.recovery.strategy"] == "rebootstrap",
         rebootstrap_after_s=config.seconds("metadata.recovery.rebootstrap.trigger.ms"),
@@ -55,6 +55,7 @@ class ClientCore:
         allow_auto_create: let brokers create topics that are asked for and do not exist.
         connector: opens streams; real sockets when None.
         clock: monotonic seconds.
+        jitter: gives numbers in [0, 1).
 
     Attributes:
         metadata: the picture of the cluster.
@@ -74,6 +75,7 @@ class ClientCore:
         allow_auto_create: bool = False,
         connector: Connector | None = None,
         clock: Clock = monotonic,
+        jitter: Callable[[], float] = jitter,
     ) -> None:
         self.config = config
         self.log: logging.Logger = config["logger"] or logging.getLogger("headrace")
@@ -83,7 +85,8 @@ class ClientCore:
             self.log.debug('CONF "%s" has no effect: %s', name, why)
         if not config["bootstrap.servers"]:
             self.log.warning('"bootstrap.servers" is missing: this client cannot reach any broker')
-        self.metadata = metadata_from(config, allow_auto_create=allow_auto_create)
+        self._retries = RetryPolicy.of(config, jitter)
+        self.metadata = metadata_from(config, self._retries, allow_auto_create=allow_auto_create)
         self._allow_auto_create = allow_auto_create
         self._clock = clock
         self._hand_out = on_event
@@ -93,7 +96,7 @@ class ClientCore:
         self.on_closed: Callable[[], object] = _nothing
         self._unusable: str | None = None
         self.driver = Driver(config, self.metadata, on_event=self._on_event, on_effect=on_effect, clock=clock,
-                             connector=connector)
+                             jitter=jitter, connector=connector)
         self.driver.wake()
         _living.add(self)
 
@@ -262,7 +265,7 @@ class ClientCore:
 
     def retry_wait_s(self, failures: int) -> float:
         """Seconds to wait after so many failures in a row (retry.backoff.ms, KIP-580)."""
-        return RetryPolicy.of(self.config, jitter).wait_s(failures)
+        return self._retries.wait_s(failures)
 
     def _on_event(self, event: Event) -> None:
         if isinstance(event, ErrorEvent):

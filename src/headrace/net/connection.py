@@ -146,9 +146,8 @@ class Connection(asyncio.BufferedProtocol):
         """
         if self.state is not ConnectionState.READY or self._outlet is None or self._outlet.file < 0:
             return False
-        if self._borrower is not borrower:
-            self._borrower, borrowed = borrower, self._borrower
-            assert borrowed is None
+        assert self._borrower in (None, borrower), "one borrower has it until it is lost"
+        self._borrower = borrower
         self._lend_again()
         return True
 

@@ -10,7 +10,7 @@ import os
 import time
 from collections.abc import Callable
 
-__all__ = ["Timers", "Clock", "jitter", "monotonic", "random_bytes"]
+__all__ = ["Timers", "Clock", "jitter", "monotonic"]
 
 Clock = Callable[[], float]
 """Gives seconds that never run backwards; the zero point has no meaning."""
@@ -18,16 +18,13 @@ Clock = Callable[[], float]
 monotonic: Clock = time.monotonic
 """The clock that asyncio's own loop uses."""
 
-random_bytes: Callable[[int], bytes] = os.urandom
-"""So many of the system's random bytes; a simulation puts its own in this place."""
-
 _FOREVER = float("inf")
 _BITS = 53  # of a float's fraction
 
 
 def jitter() -> float:
     """A number in [0, 1), of the system's: an application that seeds `random` gets its own sequence all the same."""
-    return (int.from_bytes(random_bytes(7), "big") >> 56 - _BITS) / (1 << _BITS)
+    return (int.from_bytes(os.urandom(7), "big") >> 56 - _BITS) / (1 << _BITS)
 
 
 class Timers:

@@ -200,17 +200,6 @@ static inline int64_t headrace_micros(int64_t ms) {
     return ms * 1000;
 }
 
-/* Big-endian numbers of a batch's header. */
-static inline uint64_t headrace_get(const uint8_t *p, int size) {
-    uint64_t x = 0;
-    for (int at = 0; at < size; at++) x = x << 8 | p[at];
-    return x;
-}
-
-static inline void headrace_put(uint8_t *p, int size, uint64_t x) {
-    for (int at = size - 1; at >= 0; at--, x >>= 8) p[at] = (uint8_t)x;
-}
-
 /* Whole pages, straight from the system and straight back: the heap would give them back at every pause. */
 static inline void *headrace_map(size_t size) {
 #ifdef _WIN32

@@ -192,14 +192,33 @@ cdef inline int varint_size(int64_t value) noexcept nogil:
     return size
 
 
-cdef inline uint8_t *write_varint(uint8_t *p, int64_t value) noexcept nogil:
-    cdef uint64_t rest = zigzag(value)
+cdef inline uint64_t get_number(const uint8_t *p, int size) noexcept nogil:
+    # A number of so many bytes, big-endian as all of the wire's are.
+    cdef uint64_t number = 0
+    cdef int at
+    for at in range(size):
+        number = number << 8 | p[at]
+    return number
+
+
+cdef inline void put_number(uint8_t *p, int size, uint64_t number) noexcept nogil:
+    cdef int at
+    for at in range(size):
+        p[size - 1 - at] = <uint8_t> number
+        number >>= 8
+
+
+cdef inline uint8_t *write_uvarint(uint8_t *p, uint64_t rest) noexcept nogil:
     while rest > 0x7F:
         p[0] = <uint8_t> (rest | 0x80)
         p += 1
         rest >>= 7
     p[0] = <uint8_t> rest
     return p + 1
+
+
+cdef inline uint8_t *write_varint(uint8_t *p, int64_t value) noexcept nogil:
+    return write_uvarint(p, zigzag(value))
 
 
 cdef inline uint8_t *write_bytes(uint8_t *p, const uint8_t *data, int64_t size) noexcept nogil:

@@ -35,10 +35,10 @@ from libc.string cimport memcpy, memmove, memset
 
 from itertools import chain
 
-from headrace.errors import ClientClosedError, CorruptRecordError
+from headrace.errors import CorruptRecordError
 from headrace.records.compression import MAX_COLUMN_BYTES, MAX_DECOMPRESSED_BYTES, compress, decompress
 from headrace.records.header import BatchInfo
-from headrace.records.message import encode_text, rebuild
+from headrace.records.message import consumer_let_go, encode_text, rebuild
 
 cdef extern from "Python.h":
     ctypedef struct PyObject:
@@ -56,8 +56,6 @@ cdef extern from "_batch.h":
     uint32_t headrace_murmur2(const uint8_t *p, size_t size) nogil
     uint32_t headrace_fnv1a(const uint8_t *p, size_t size) nogil
     int64_t headrace_micros(int64_t ms) nogil
-    uint64_t headrace_get(const uint8_t *p, int size) nogil
-    void headrace_put(uint8_t *p, int size, uint64_t x) nogil
     double headrace_monotonic() nogil
     void *headrace_map(size_t size) nogil
     void headrace_unmap(void *p, size_t size) nogil
@@ -710,17 +708,17 @@ cdef class Batch:
         self._codec = codec
         self.count = count
         self.max_timestamp = max_timestamp
-        headrace_put(p, 8, 0)
-        headrace_put(p + 8, 4, self._data.size - 12)
-        headrace_put(p + 12, 4, <uint64_t> -1)
-        headrace_put(p + 16, 1, 2)
-        headrace_put(p + 17, 4, 0)
-        headrace_put(p + 21, 2, codec)
-        headrace_put(p + 23, 4, count - 1)
-        headrace_put(p + 27, 8, base_timestamp)
-        headrace_put(p + 35, 8, max_timestamp)
+        put_number(p, 8, 0)
+        put_number(p + 8, 4, self._data.size - 12)
+        put_number(p + 12, 4, <uint64_t> -1)
+        put_number(p + 16, 1, 2)
+        put_number(p + 17, 4, 0)
+        put_number(p + 21, 2, codec)
+        put_number(p + 23, 4, count - 1)
+        put_number(p + 27, 8, base_timestamp)
+        put_number(p + 35, 8, max_timestamp)
         memset(p + 43, 0xFF, 14)  # no producer: -1, -1, -1
-        headrace_put(p + 57, 4, count)
+        put_number(p + 57, 4, count)
         return 0
 
     @property
@@ -736,7 +734,7 @@ cdef class Batch:
         # Write the checksum if something has changed.
         cdef uint8_t *p = self.start()
         if not self._summed:
-            headrace_put(p + 17, 4, sum_bytes(p + SUMMED_FROM, self._data.size - SUMMED_FROM))
+            put_number(p + 17, 4, sum_bytes(p + SUMMED_FROM, self._data.size - SUMMED_FROM))
             self._summed = True
         return 0
 
@@ -745,10 +743,10 @@ cdef class Batch:
 
     cdef int put_producer(self, int64_t producer_id, int epoch, int base_sequence, bint transactional) except -1:
         cdef uint8_t *p = self.start()
-        headrace_put(p + 21, 2, self._codec | (TRANSACTIONAL if transactional else 0))
-        headrace_put(p + 43, 8, producer_id)
-        headrace_put(p + 51, 2, epoch)
-        headrace_put(p + 53, 4, base_sequence)
+        put_number(p + 21, 2, self._codec | (TRANSACTIONAL if transactional else 0))
+        put_number(p + 43, 8, producer_id)
+        put_number(p + 51, 2, epoch)
+        put_number(p + 53, 4, base_sequence)
         self._summed = False
         return 0
 
@@ -769,8 +767,8 @@ def set_base_offset(batch, int64_t base_offset, int leader_epoch):
     try:
         if view.len < HEADER:
             raise CorruptRecordError("a batch is shorter than its header")
-        headrace_put(<uint8_t *> view.buf, 8, base_offset)
-        headrace_put(<uint8_t *> view.buf + 12, 4, leader_epoch)
+        put_number(<uint8_t *> view.buf, 8, base_offset)
+        put_number(<uint8_t *> view.buf + 12, 4, leader_epoch)
     finally:
         PyBuffer_Release(&view)
 
@@ -785,8 +783,8 @@ def set_log_append_time(batch, int64_t timestamp_ms):
             raise CorruptRecordError("a batch is shorter than its header")
         p = <uint8_t *> view.buf
         p[22] |= LOG_APPEND_TIME
-        headrace_put(p + 35, 8, timestamp_ms)
-        headrace_put(p + 17, 4, sum_bytes(p + SUMMED_FROM, view.len - SUMMED_FROM))
+        put_number(p + 35, 8, timestamp_ms)
+        put_number(p + 17, 4, sum_bytes(p + SUMMED_FROM, view.len - SUMMED_FROM))
     finally:
         PyBuffer_Release(&view)
 
@@ -822,23 +820,23 @@ cdef int read_head(const uint8_t *p, Py_ssize_t left, Head *head, object topic, 
         return 0
     if <signed char> p[16] < 2 and p[16] < 128:
         return 2
-    head.base_offset = <int64_t> headrace_get(p, 8)
+    head.base_offset = <int64_t> get_number(p, 8)
     head.magic = <signed char> p[16]
     if head.magic != 2:
         raise CorruptRecordError(
             f"batch at offset {head.base_offset} of {topic}[{partition}]: unknown format {head.magic}")
     if left < HEADER:
         return 0
-    length = <int32_t> headrace_get(p + 8, 4)
-    head.leader_epoch = <int32_t> headrace_get(p + 12, 4)
-    head.attributes = <int32_t> <short> headrace_get(p + 21, 2)
-    delta = <int32_t> headrace_get(p + 23, 4)
-    head.base_timestamp = <int64_t> headrace_get(p + 27, 8)
-    head.max_timestamp = <int64_t> headrace_get(p + 35, 8)
-    head.producer_id = <int64_t> headrace_get(p + 43, 8)
-    head.epoch = <short> headrace_get(p + 51, 2)
-    head.base_sequence = <int32_t> headrace_get(p + 53, 4)
-    head.count = <int32_t> headrace_get(p + 57, 4)
+    length = <int32_t> get_number(p + 8, 4)
+    head.leader_epoch = <int32_t> get_number(p + 12, 4)
+    head.attributes = <int32_t> <short> get_number(p + 21, 2)
+    delta = <int32_t> get_number(p + 23, 4)
+    head.base_timestamp = <int64_t> get_number(p + 27, 8)
+    head.max_timestamp = <int64_t> get_number(p + 35, 8)
+    head.producer_id = <int64_t> get_number(p + 43, 8)
+    head.epoch = <short> get_number(p + 51, 2)
+    head.base_sequence = <int32_t> get_number(p + 53, 4)
+    head.count = <int32_t> get_number(p + 57, 4)
     # The offset behind the last one must have 64 bits too.
     if (length + 12 < HEADER or head.base_offset < 0 or delta < 0 or head.base_offset >= INT64_MAX - delta
             or head.count < 0 or head.count > delta + 1):
@@ -851,7 +849,7 @@ cdef int read_head(const uint8_t *p, Py_ssize_t left, Head *head, object topic, 
 
 
 cdef int check_sum(const uint8_t *p, const Head *head, object topic, object partition) except -1:
-    cdef uint32_t expected = <uint32_t> headrace_get(p + 17, 4)
+    cdef uint32_t expected = <uint32_t> get_number(p + 17, 4)
     cdef uint32_t found = sum_bytes(p + SUMMED_FROM, head.size - SUMMED_FROM)
     if found != expected:
         raise CorruptRecordError(f"batch at offset {head.base_offset} of {topic}[{partition}]: checksum is "
@@ -1225,7 +1223,7 @@ cdef class PollFastPath:
     cdef general(self, timeout):
         consumer = self._face()
         if consumer is None:
-            raise ClientClosedError("the consumer was let go: keep it as long as its poll() is called")
+            raise consumer_let_go()
         return self._otherwise(consumer, timeout)
 
     def __iter__(self):

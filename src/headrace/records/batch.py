@@ -30,12 +30,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from headrace.errors import ClientClosedError, CorruptRecordError
+from headrace.errors import CorruptRecordError
 from headrace.records.compression import MAX_DECOMPRESSED_BYTES, decompress
 from headrace.records.control import aborts
 from headrace.records.header import HEADER_BYTES, BatchInfo, check_sum, read_info
 from headrace.records.legacy import message_set as legacy
-from headrace.records.message import Message
+from headrace.records.message import Message, consumer_let_go
 from headrace.records.record import Record, read_all, wrapped
 
 __all__ = ["Cursor", "PollFastPath", "ReadPosition"]
@@ -254,7 +254,7 @@ class PollFastPath:
         """The next message, or None; see `headrace.Consumer.poll`."""
         consumer = self._face()
         if consumer is None:
-            raise let_go()
+            raise consumer_let_go()
         return self._otherwise(consumer, timeout)
 
     def __iter__(self) -> PollFastPath:
@@ -264,8 +264,3 @@ class PollFastPath:
         while (message := self.poll()) is None:
             pass
         return message
-
-
-def let_go() -> ClientClosedError:
-    """The error of `poll()` when its consumer is no more."""
-    return ClientClosedError("the consumer was let go: keep it as long as its poll() is called")

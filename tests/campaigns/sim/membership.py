@@ -22,8 +22,8 @@ import random
 import sys
 import uuid
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from typing import Any
 
 from headrace.aio import AIOConsumer
@@ -35,7 +35,6 @@ from headrace.client.consumer.consumer_engine import ConsumerEngine
 from headrace.client.waits import LoopWaits, Wait
 from headrace.errors import KafkaException
 from headrace.machines.producer.transactions import ConsumerGroupMetadata
-from headrace.net import timers
 from headrace.records import Message
 from headrace.records.batch_writer import write_batch
 from headrace.testing.memory_network import Connect, MemoryNetwork
@@ -81,12 +80,13 @@ class SimulatedWaits(LoopWaits):
 class Consumer(AIOConsumer):
     """A real consumer in the simulated network."""
 
-    def __init__(self, config: Mapping[str, Any], connect: Connect) -> None:
+    def __init__(self, config: Mapping[str, Any], connect: Connect, chance: random.Random) -> None:
         clock = asyncio.get_running_loop().time
         self._waits = SimulatedWaits(clock)
         self._given = ApplicationCallbacks(self)
         self._engine = ConsumerEngine(
-            config, self, self._given, self._waits.notify, awaits=True, connector=connect, clock=clock)
+            config, self, self._given, self._waits.notify, awaits=True, connector=connect, clock=clock,
+            jitter=chance.random)
 
     async def vanish(self) -> None:
         """End without a word to anybody."""
@@ -122,7 +122,7 @@ class Worker:
             "max.poll.interval.ms": int(_MAX_POLL_S * 1000), "fetch.wait.max.ms": 100,
             "max.partition.fetch.bytes": sim.chance.choice([200, 10_000]), "socket.timeout.ms": 3000,
             "reconnect.backoff.max.ms": 500, "error_cb": lambda error: None,
-        }, sim.network.way_of(self.name))
+        }, sim.network.way_of(self.name), sim.chance)
         self.task = asyncio.get_running_loop().create_task(self._work())
 
     async def _work(self) -> None:
@@ -255,11 +255,10 @@ class Membership:
 
     def run(self) -> Counter[str]:
         """Run it; raises `Violation`."""
-        with _by_lot(self.seed):
-            try:
-                self.loop.run(self._run())
-            except (DeadlockError, LivelockError) as stuck:
-                self.hold(False, f"no progress: {type(stuck).__name__}")
+        try:
+            self.loop.run(self._run())
+        except (DeadlockError, LivelockError) as stuck:
+            self.hold(False, f"no progress: {type(stuck).__name__}")
         if self._violation is not None:
             raise self._violation
         for failure in self.loop.failures:
@@ -274,7 +273,8 @@ class Membership:
             raise self._violation
 
     async def _run(self) -> None:
-        self.network = MemoryNetwork(self.chance.choice([1, 2]), self.chance, BrokerSettings(), lambda: uuid.uuid4())
+        self.network = MemoryNetwork(self.chance.choice([1, 2]), self.chance, BrokerSettings(),
+                                     lambda: uuid.UUID(int=self.chance.getrandbits(128)))
         self.network.slowness_s = self.chance.choice([0.001, 0.02, 0.1])
         self._watch(self.network.cluster.offsets)
         self.network.cluster.catalog.create(TOPIC, _PARTITIONS, len(self.network.cluster.nodes))
@@ -411,19 +411,6 @@ class Membership:
             else:
                 self.hold(sorted(set(offsets)) == wanted, f"of {partition} only {sorted(set(offsets))} came out")
             self.counts["records"] += len(wanted)
-
-
-@contextmanager
-def _by_lot(seed: int) -> Iterator[None]:
-    """What is random elsewhere comes from the seed."""
-    chance, random_bytes, ids = random.Random(seed + 1), timers.random_bytes, uuid.uuid4
-    timers.random_bytes = random.Random(seed).randbytes
-    uuid.uuid4 = lambda: uuid.UUID(int=chance.getrandbits(128))
-    try:
-        yield
-    finally:
-        timers.random_bytes = random_bytes
-        uuid.uuid4 = ids
 
 
 def run_schedule(seed: int) -> Counter[str]:

@@ -13,6 +13,7 @@ import pytest
 from headrace.client.core import ClientCore, metadata_from
 from headrace.config import ADMIN, Config
 from headrace.errors import ClientClosedError, KafkaError, KafkaException
+from headrace.machines.backoff import RetryPolicy
 from headrace.machines.machine import ANY_NODE, ErrorEvent, Event, Machine
 from headrace.wire.messages.cluster.metadata import (
     MetadataRequest,
@@ -281,6 +282,6 @@ def test_a_wait_grows_with_failures_up_to_its_limit() -> None:
 
 
 def test_bootstrap_servers_are_read_with_their_ports_and_without_brackets() -> None:
-    metadata = metadata_from(Config(ADMIN, {"bootstrap.servers": "one:1,[::1]:2"}))
+    metadata = metadata_from(Config(ADMIN, {"bootstrap.servers": "one:1,[::1]:2"}), RetryPolicy())
     assert [(node.host, node.port) for node in metadata.cluster.nodes.values()] == [("one", 1), ("::1", 2)]
     assert all(number < 0 for number in metadata.cluster.nodes)

@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
+from headrace.arguments import given_properties
 from headrace.client.application_callbacks import ApplicationCallbacks
 from headrace.client.cluster_metadata import ClusterMetadata
 from headrace.client.consumer.consumer_engine import ConsumerEngine
@@ -56,11 +57,7 @@ class Consumer:
     def __init__(self, config: Mapping[str, Any] | None = None, *, logger: Any = None, **properties: Any) -> None:
         if "_engine" in self.__dict__:
             raise RuntimeError("Consumer already initialized")
-        if not isinstance(config, Mapping) and not (config is None and properties):
-            raise TypeError("expected configuration dict")
-        given = {**(config or {}), **properties}
-        if logger is not None:
-            given["logger"] = logger
+        given = given_properties(config, logger, properties)
         self._waits = ThreadWaits(loop_thread())
         self._reading = threading.RLock()
         self._running = 0  # calls in which callbacks may run, one in the other

@@ -30,7 +30,7 @@ from headrace.machines.groups.group_protocols import membership_of
 from headrace.machines.groups.membership import Change, Left, MembershipFactory, Rebalance
 from headrace.machines.machine import LOST
 from headrace.net.settings import Connector
-from headrace.net.timers import Clock, monotonic
+from headrace.net.timers import Clock, jitter, monotonic
 from headrace.records import Message, PollFastPath
 from headrace.types.records import TopicPartition
 
@@ -61,6 +61,7 @@ class ConsumerEngine:
         awaits: callbacks may be coroutine functions.
         connector: opens streams; real sockets when None.
         clock: monotonic seconds; a simulation gives its own.
+        jitter: gives numbers in [0, 1); a simulation gives its own.
         membership: makes the member of the group that the properties name.
 
     Attributes:
@@ -72,12 +73,13 @@ class ConsumerEngine:
     def __init__(
         self, config: Mapping[str, Any], face: Any, given: ApplicationCallbacks, on_change: Callable[[], object], *,
         awaits: bool = False, connector: Connector | None = None, clock: Clock = monotonic,
-        membership: MembershipFactory = membership_of,
+        jitter: Callable[[], float] = jitter, membership: MembershipFactory = membership_of,
     ) -> None:
         settings = Config(CONSUMER, given.lend_properties(config), servers_needed=False)
         self._clock, self._given = clock, weakref.ref(given)
         self.machines = machines = ConsumerMachines(
-            settings, on_change, self._on_group_event, membership=membership, connector=connector, clock=clock)
+            settings, on_change, self._on_group_event, membership=membership, connector=connector, clock=clock,
+            jitter=jitter)
         self.offsets = ConsumerOffsets(machines)
         self.rebalances = Rebalances(machines, self.offsets, awaits)
         self.callbacks, self.group = machines.callbacks, machines.group

@@ -65,6 +65,7 @@ class ConsumerMachines:
         membership: makes the member of the group that the properties name.
         connector: opens streams; real sockets when None.
         clock: monotonic seconds.
+        jitter: gives numbers in [0, 1).
 
     Attributes:
         callbacks: code of the application that waits for it to come in, in order.
@@ -78,12 +79,13 @@ class ConsumerMachines:
     def __init__(
         self, config: Config, on_change: Callable[[], object], on_group_event: Callable[[Rebalance | Left], None], *,
         membership: MembershipFactory, connector: Connector | None, clock: Clock,
+        jitter: Callable[[], float],
     ) -> None:
         self.config, self.clock, self.news = config, clock, 0
         self._on_group_event, self._on_change = on_group_event, on_change
         self.client = client = ClientCore(
             config, on_event=self._on_event, allow_auto_create=config["allow.auto.create.topics"],
-            connector=connector, clock=clock)
+            connector=connector, clock=clock, jitter=jitter)
         timeout_s, isolation = config.seconds("socket.timeout.ms"), config["isolation.level"]
         retries = RetryPolicy.of(config)
         group_id: str = config["group.id"]

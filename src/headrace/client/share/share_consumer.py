@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from types import TracebackType
 from typing import Any
 
+from headrace.arguments import given_properties
 from headrace.client.application_callbacks import ApplicationCallbacks
 from headrace.client.share.polled_messages import Messages
 from headrace.client.share.share_engine import AcknowledgementCallback, ShareEngine
@@ -51,11 +52,7 @@ class ShareConsumer:
     def __init__(self, config: Mapping[str, Any] | None = None, *, logger: Any = None, **properties: Any) -> None:
         if "_engine" in self.__dict__:
             raise RuntimeError("ShareConsumer already initialized")
-        if not isinstance(config, Mapping) and not (config is None and properties):
-            raise TypeError("expected configuration dict")
-        given = {**(config or {}), **properties}
-        if logger is not None:
-            given["logger"] = logger
+        given = given_properties(config, logger, properties)
         self._waits = ThreadWaits(loop_thread())
         self._given = ApplicationCallbacks(self)
         self._engine = self._waits.call(self._make(given))
@@ -165,7 +162,7 @@ class ShareConsumer:
     # The client
 
     def metrics(self) -> Metrics:
-        """What `stats_cb` gets, as a dictionary: librdkafka's names, documented in `client.statistics`."""
+        """What `stats_cb` gets, as a dictionary: librdkafka's names, documented in `types.metrics`."""
         return self._waits.do(self._engine.metrics)
 
     def set_sasl_credentials(self, username: str, password: str) -> None:
