@@ -90,7 +90,7 @@ var operations = map[string]operation{
 	"list_offsets": listOffsets, "describe_cluster": describeCluster, "list_groups": listGroups,
 	"describe_group": describeGroup, "delete_group": deleteGroup, "fetch_offsets": fetchOffsets,
 	"alter_offsets": alterOffsets, "delete_offsets": deleteOffsets, "versions": versions,
-	"transact": transact, "copy": copyRecords, "speed": speedOf,
+	"transact": transact, "copy": copyRecords, "speed": speedOf, "read_speed": readSpeedOf,
 }
 
 func main() {
