@@ -24,7 +24,7 @@ from headrace.net.settings import (
     ConnectionState,
 )
 from headrace.net.setup import ConnectionSetup
-from headrace.net.stream import FrameWriter, reply_reader
+from headrace.net.stream import FrameWriter, LowWater, reply_reader
 from headrace.net.timers import Timers
 from headrace.types.records import NodeAddress
 
@@ -66,6 +66,7 @@ class Connection(asyncio.BufferedProtocol):
         self._opening = ConnectionSetup(settings, node, FIRST_VERSION, self)
         self._outlet: FrameWriter | None = None
         self._reader = reply_reader(settings.max_reply_bytes)
+        self._low_water: LowWater | None = None
         self.dialling: asyncio.Task[None] | None = None
         self._closing_for: KafkaException | None = None
         self._failing_since = self._used_at = settings.clock()
@@ -210,7 +211,7 @@ class Connection(asyncio.BufferedProtocol):
         """The socket is open (called by asyncio)."""
         assert isinstance(transport, asyncio.Transport)
         self._go("connected")
-        self._outlet, self._paused = FrameWriter(transport), False
+        self._outlet, self._low_water, self._paused = FrameWriter(transport), LowWater(transport), False
         self._opening.begin(self._outlet)
 
     def on_open(self) -> None:
@@ -259,6 +260,8 @@ class Connection(asyncio.BufferedProtocol):
                     self._opening.on_frame(frame)
         except KafkaException as error:
             self.close(error)
+        if whole is None and self._low_water is not None:
+            self._low_water.follow(self._reader.left)
         if self._borrower is not None:
             self._lend_again()
         self._owner.on_input()
@@ -273,7 +276,7 @@ class Connection(asyncio.BufferedProtocol):
         self._end_lending()
         if self._outlet is not None:
             self._outlet.lost()
-        self._outlet = None
+        self._outlet = self._low_water = None
         self._traffic.disconnects += 1
         self._lost(self._closing_for or exc)
 

@@ -7,16 +7,21 @@ from __future__ import annotations
 
 import asyncio
 import os
+import socket
+import sys
 from collections.abc import Sequence
 
 from headrace.errors import KafkaError, KafkaException, ProtocolError
+from headrace.records import FrameMemory
 from headrace.wire.frame_reader import FrameReader
 
-__all__ = ["FrameWriter", "reply_reader"]
+__all__ = ["FrameWriter", "LowWater", "reply_reader"]
 
 _JOIN_BYTES = 65_536
 _PIECE_BYTES = 1_024
 _FEW_PARTS = 16  # go out as they are
+_GATHERED_BYTES = 1 << 20
+_SCARCE_BYTES = 65_536
 _MOST_PARTS = 1_024  # IOV_MAX of Linux
 _TLS_RECORDS = (b"\x15\x03", b"\x16\x03")  # an alert, a handshake
 
@@ -44,7 +49,35 @@ def reply_reader(max_bytes: int, known: bool = False) -> FrameReader:
         return ProtocolError(f"a reply of {size} bytes is beyond the limit of {max_bytes}: raise "
                              '"receive.message.max.bytes", or check that this is the port of a Kafka broker')
 
-    return FrameReader(max_bytes, refuse=refuse, begun=known)
+    return FrameReader(max_bytes, memory=FrameMemory, refuse=refuse, begun=known)
+
+
+class LowWater:
+    """How much the kernel gathers of a large frame before it wakes the loop: a wake-up costs as much as 100 KB.
+
+    It wakes it for less where the socket has no room for more, or ends. Only Linux does.
+
+    Args:
+        transport: the socket's.
+    """
+
+    __slots__ = ("_mark", "_socket")
+
+    def __init__(self, transport: asyncio.Transport) -> None:
+        self._mark = 1
+        self._socket = None
+        if sys.platform == "linux" and transport.get_extra_info("ssl_object") is None:
+            self._socket = transport.get_extra_info("socket")
+
+    def follow(self, left: int) -> None:
+        """So many bytes of a large frame are still to come; 0 for none."""
+        mark = min(left, _GATHERED_BYTES) if left > _SCARCE_BYTES else 1
+        if mark != self._mark and self._socket is not None:
+            self._mark = mark
+            try:
+                self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, mark)
+            except OSError:  # the socket is closed, or the kernel knows no such thing
+                self._socket = None
 
 
 class FrameWriter:
@@ -64,9 +97,9 @@ class FrameWriter:
         self._transport = transport
         self._rest: list[bytes | memoryview] = []
         self._shared = False  # asyncio has got some bytes and may still have them
-        socket = transport.get_extra_info("socket")
-        plain = socket is not None and transport.get_extra_info("ssl_object") is None
-        self._file = socket.fileno() if plain and hasattr(os, "writev") else -1
+        opened = transport.get_extra_info("socket")
+        plain = opened is not None and transport.get_extra_info("ssl_object") is None
+        self._file = opened.fileno() if plain and hasattr(os, "writev") else -1
         transport.set_write_buffer_limits(high=0 if plain else 1, low=0)  # with 0 TLS would pause when it is empty
 
     @property

@@ -28,7 +28,7 @@ _PLAIN = os.environ.get("HEADRACE_PURE", "") not in ("", "0") or find_spec("head
 
 # The twins have the same names and types; for a type checker they are the plain one's.
 if TYPE_CHECKING or _PLAIN:
-    from headrace.records.batch import Cursor, PollFastPath, ReadPosition
+    from headrace.records.batch import Cursor, FrameMemory, PollFastPath, ReadPosition
     from headrace.records.builder import Batch, BatchBuilder, set_base_offset, set_log_append_time
     from headrace.records.columns.columns import ColumnBuilder, read_columns
     from headrace.records.hashing import crc32c, fnv1a, murmur2
@@ -40,6 +40,7 @@ else:
         BatchBuilder,
         ColumnBuilder,
         Cursor,
+        FrameMemory,
         Message,
         PollFastPath,
         ReadPosition,
@@ -67,6 +68,7 @@ __all__ = [
     "BatchInfo",
     "ColumnBuilder",
     "Cursor",
+    "FrameMemory",
     "Message",
     "PollFastPath",
     "ReadPosition",

@@ -200,6 +200,14 @@ static inline int64_t headrace_micros(int64_t ms) {
     return ms * 1000;
 }
 
+/* What is not in Cython: the slot of a class that `await` calls, and an error that is left for the caller. */
+static inline void headrace_set_send(PyTypeObject *kind, sendfunc send) {
+    kind->tp_as_async->am_send = send;
+    PyType_Modified(kind);
+}
+
+static inline void headrace_raise(PyObject *error) { PyErr_SetObject((PyObject *)Py_TYPE(error), error); }
+
 /* Whole pages, straight from the system and straight back: the heap would give them back at every pause. */
 static inline void *headrace_map(size_t size) {
 #ifdef _WIN32

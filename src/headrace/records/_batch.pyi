@@ -1,6 +1,7 @@
 """The native twin has the names and types of the plain one."""
 
 from headrace.records.batch import Cursor as Cursor
+from headrace.records.batch import FrameMemory as FrameMemory
 from headrace.records.batch import PollFastPath as PollFastPath
 from headrace.records.batch import ReadPosition as ReadPosition
 from headrace.records.builder import Batch as Batch

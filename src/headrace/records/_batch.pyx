@@ -41,6 +41,9 @@ from headrace.records.header import BatchInfo
 from headrace.records.message import consumer_let_go, encode_text, rebuild
 
 cdef extern from "Python.h":
+    ctypedef enum PySendResult:
+        PYGEN_RETURN
+        PYGEN_ERROR
     ctypedef struct PyObject:
         pass
     object PyUnicode_DecodeUTF8(const char *text, Py_ssize_t size, const char *errors)
@@ -57,6 +60,8 @@ cdef extern from "_batch.h":
     uint32_t headrace_fnv1a(const uint8_t *p, size_t size) nogil
     int64_t headrace_micros(int64_t ms) nogil
     double headrace_monotonic() nogil
+    void headrace_set_send(type kind, PySendResult (*send)(PyObject *, PyObject *, PyObject **) noexcept)
+    void headrace_raise(object error)
     void *headrace_map(size_t size) nogil
     void headrace_unmap(void *p, size_t size) nogil
 
@@ -78,8 +83,8 @@ cdef enum:
     LIKELY_NUMBERS = 7  # of one record, bytes of them
 
     LARGE_BYTES = 131072  # of a block that is worth keeping
-    SPARE_BLOCKS = 24
-    MOST_SPARE_BYTES = 33554432
+    SPARE_BLOCKS = 48
+    MOST_SPARE_BYTES = 67108864
     SLACK_BYTES = 4096
 
 
@@ -346,7 +351,8 @@ cdef struct Spare:
 
 @cython.final
 cdef class SpareBlocks:
-    """Memory of large blocks that are done, for those to come: the first touch of a page costs more than the copy to it.
+    """Memory of large blocks and frames that are done, for those to come: the first touch of a page costs more than the
+    copy to it.
 
     Keeps at most `SPARE_BLOCKS` of them with `MOST_SPARE_BYTES`; the oldest go first.
     """
@@ -376,7 +382,7 @@ cdef class SpareBlocks:
         cdef uint8_t *start
         cdef int at, best = -1
         for at in range(self._count):
-            if needed <= self._kept[at].capacity <= 4 * needed and (
+            if needed <= self._kept[at].capacity <= 2 * needed and (
                     best < 0 or self._kept[at].capacity < self._kept[best].capacity):
                 best = at
         if best < 0:
@@ -388,7 +394,7 @@ cdef class SpareBlocks:
 
     @cython.critical_section
     cdef int give(self, uint8_t *start, Py_ssize_t capacity) except -1:
-        if not LARGE_BYTES <= capacity <= MOST_SPARE_BYTES // 2:
+        if not LARGE_BYTES <= capacity <= MOST_SPARE_BYTES:
             free(start)
             return 0
         while self._count == SPARE_BLOCKS or self._bytes + capacity > MOST_SPARE_BYTES:
@@ -401,6 +407,14 @@ cdef class SpareBlocks:
 
 
 cdef SpareBlocks spare_blocks = SpareBlocks()
+
+
+cdef Py_ssize_t whole_size(Py_ssize_t size) noexcept nogil:
+    # A size to ask for, of few: what is needed next is seldom as large to the byte. At most an eighth more.
+    cdef Py_ssize_t step = 1
+    while step <= size >> 4:
+        step <<= 1
+    return (size + step - 1) & -step
 
 
 @cython.final
@@ -424,6 +438,7 @@ cdef class Block:
             return 0
         capacity = max(capacity, self.capacity + self.capacity // 2, self.used + likely)
         if capacity >= LARGE_BYTES:
+            capacity = whole_size(capacity)
             grown = spare_blocks.take(capacity, &capacity)
         if grown != NULL:
             memcpy(grown, self.start, self.capacity if zeroed else self.used)
@@ -442,13 +457,15 @@ cdef class Block:
         return 0
 
     cdef int trim(self) except -1:
-        # Give back what was reserved and not used, where it is much: nothing is added any more.
-        cdef uint8_t *kept
-        if self.capacity - self.used > self.used // 2 + SLACK_BYTES:
-            kept = <uint8_t *> realloc(self.start, max(self.used, 64))
-            if kept != NULL:
-                self.start = kept
-                self.capacity = max(self.used, 64)
+        # Give back what was reserved and not used, where it is much: nothing is added any more. What is large stays
+        # whole, for others.
+        cdef Block right
+        if self.capacity - self.used > self.used + SLACK_BYTES:
+            right = Block()
+            right.reserve(self.used)
+            memcpy(right.start, self.start, self.used)
+            self.start, right.start = right.start, self.start
+            self.capacity, right.capacity = right.capacity, self.capacity
         return 0
 
     def __getbuffer__(self, Py_buffer *view, int flags):
@@ -456,6 +473,35 @@ cdef class Block:
 
     def __len__(self):
         return self.used
+
+
+@cython.final
+cdef class FrameMemory:
+    """Memory of one large frame, to be written as it comes. Nobody may look at what has not been written."""
+
+    cdef uint8_t *_start
+    cdef Py_ssize_t _size, _capacity
+
+    def __cinit__(self, Py_ssize_t size):
+        self._capacity = whole_size(max(size, LARGE_BYTES))
+        self._start = spare_blocks.take(self._capacity, &self._capacity)
+        if self._start == NULL:
+            self._start = <uint8_t *> malloc(self._capacity)
+            if self._start == NULL:
+                raise MemoryError
+        self._size = size
+
+    def __dealloc__(self):
+        if spare_blocks is None:  # when the interpreter ends
+            free(self._start)
+        elif self._start != NULL:
+            spare_blocks.give(self._start, self._capacity)
+
+    def __getbuffer__(self, Py_buffer *view, int flags):
+        PyBuffer_FillInfo(view, self, self._start, self._size, 0, flags)
+
+    def __len__(self):
+        return self._size
 
 
 cdef object point_at_text(value, str role, const uint8_t **data, int64_t *size):
@@ -1168,6 +1214,45 @@ cdef class ReadPosition:
 
 
 @cython.final
+@cython.freelist(8)
+cdef class Ready:
+    """An awaitable whose message is there."""
+
+    cdef Message _message
+
+    def __await__(self):
+        return self
+
+    def __iter__(self):
+        return self
+
+    def __next__(self):  # for a debugger; `await` itself uses `send_ready`
+        raise StopIteration(self.take())
+
+    cdef Message take(self):
+        message, self._message = self._message, None
+        if message is None:
+            raise RuntimeError("cannot reuse already awaited anext()")
+        return message
+
+
+cdef PySendResult send_ready(PyObject *ready, PyObject *value, PyObject **result) noexcept:
+    # `await` gets the message without an exception that would carry it.
+    result[0] = NULL
+    try:
+        message = (<Ready> ready).take()
+    except RuntimeError as error:
+        headrace_raise(error)
+        return PYGEN_ERROR
+    Py_INCREF(message)
+    result[0] = <PyObject *> message
+    return PYGEN_RETURN
+
+
+headrace_set_send(Ready, send_ready)
+
+
+@cython.final
 cdef class PollFastPath:
     """`Consumer.poll` while a batch lasts; see the plain twin."""
 
@@ -1226,6 +1311,10 @@ cdef class PollFastPath:
             raise consumer_let_go()
         return self._otherwise(consumer, timeout)
 
+    def take(self):
+        """The next message, if it is there and nothing else is to be done; else None."""
+        return self.next()
+
     def __iter__(self):
         return self
 
@@ -1234,6 +1323,18 @@ cdef class PollFastPath:
         while message is None:
             message = self.general(-1)
         return message
+
+    def __aiter__(self):
+        return self
+
+    def __anext__(self):
+        cdef Ready ready
+        message = self.next()
+        if message is None:
+            return self.general(-1)
+        ready = Ready.__new__(Ready)
+        ready._message = message
+        return ready
 
 
 
@@ -1336,7 +1437,7 @@ cdef struct Progress:
     int64_t *offsets
     int64_t *timestamps
     int64_t rows, left, position, total_bytes
-    int64_t header_room, header_bytes  # what there is room for
+    int64_t key_room, value_room, header_room, header_bytes  # what there is room for
     int64_t need_headers, need_bytes  # what a record found no room for
     bint want_key, want_value, want_headers, ascii, full, java_times
     int code
@@ -1411,6 +1512,9 @@ cdef void fill(Progress *to, const uint8_t **p, const uint8_t *end, int64_t base
             to.position = offset
             to.full = True
             return
+        if record.key_size > to.key_room - to.key.used or record.value_size > to.value_room - to.value.used:
+            p[0] = before  # someone wrote to the bytes after `behind` had looked at them
+            return
         if to.want_headers:
             if record.header_count and (to.names.rows + record.header_count > to.header_room
                                         or to.names.used + to.values.used + (record.end - record.headers)
@@ -1428,6 +1532,17 @@ cdef void fill(Progress *to, const uint8_t **p, const uint8_t *end, int64_t base
         if to.want_value:
             put_value(&to.value, record.value, record.value_size)
         end_row(to, offset, broker_time if by_broker else record.timestamp)
+
+
+cdef const uint8_t *behind(const uint8_t *p, const uint8_t *end, int64_t count) noexcept nogil:
+    # Where so many records end, or all do if one of them is damaged.
+    cdef int64_t size
+    for _ in range(count):
+        p = read_varint(p, end, &size)
+        if p == NULL or size < 0 or size > end - p:
+            return end
+        p += size
+    return p
 
 
 cdef inline void end_row(Progress *to, int64_t offset, int64_t timestamp) noexcept nogil:
@@ -1449,14 +1564,14 @@ cdef class ColumnBuilder:
     cdef Column _key, _value, _names, _values, _lists
     cdef Block _offsets, _timestamps, _types
     cdef Progress _to
-    cdef int64_t _max_bytes
+    cdef int64_t _max_bytes, _likely_rows
 
     def __init__(self, *, bint want_key=True, bint want_value=True, bint want_headers=False, bint java_times=False,
-                 int64_t max_column_bytes=MAX_COLUMN_BYTES):
+                 int64_t max_column_bytes=MAX_COLUMN_BYTES, int64_t likely_rows=0):
         memset(&self._to, 0, sizeof(Progress))
         self._to.want_key, self._to.want_value, self._to.want_headers = want_key, want_value, want_headers
         self._to.java_times, self._to.ascii = java_times, True
-        self._max_bytes = max_column_bytes
+        self._max_bytes, self._likely_rows = max_column_bytes, likely_rows
         self._key, self._value, self._names, self._values, self._lists = (
             Column(), Column(), Column(), Column(), Column())
         self._offsets, self._timestamps, self._types = Block(), Block(), Block()
@@ -1492,9 +1607,13 @@ cdef class ColumnBuilder:
         cdef const uint8_t *end = cursor._end
         cdef int64_t before = to.rows, left = cursor._left
         cdef bint by_broker = origin.stamp_type == 2
-        cdef int64_t count = min(left, (end - p) // 7 + 1, most_rows - before)  # a record has 7 bytes at least
-        cdef double times = min(waiting_bytes / <double> max(end - p, 1), (most_rows - before) / <double> max(count, 1))
-        self._reserve(count, end - p, min(times, self._max_bytes / <double> max(end - p, 1)))
+        cdef Py_ssize_t size = max(end - p, 1)
+        cdef int64_t count = max(min(left, size // 7 + 1, most_rows - before), 1)  # a record has 7 bytes at least
+        cdef double times = max(waiting_bytes / <double> size, (self._likely_rows - before) / <double> count)
+        times = min(times, (most_rows - before) / <double> count, self._max_bytes / <double> size)
+        if count < left and cursor._fetch_offset <= cursor._base_offset:  # else some are skipped
+            size = behind(p, end, count) - p
+        self._reserve(count, size, times)
         to.left, to.position = left, cursor.position
         cursor._left = 0
         with nogil:
@@ -1553,10 +1672,13 @@ cdef class ColumnBuilder:
         # Likely are so many times as many rows.
         cdef Progress *to = &self._to
         cdef Py_ssize_t headers = 0, header_bytes = 0, likely = <Py_ssize_t> (times * count)
+        to.key_room = to.value_room = INT64_MAX
         if to.want_key:
             self._key.reserve(count, size, &to.key, likely)
+            to.key_room = self._key.data.capacity
         if to.want_value:
             self._value.reserve(count, size, &to.value, likely, <Py_ssize_t> (times * size))  # most of all bytes
+            to.value_room = self._value.data.capacity
         if to.want_headers:
             if to.need_headers:
                 headers, header_bytes = to.need_headers + SPARE_HEADERS, to.need_bytes + SPARE_BYTES

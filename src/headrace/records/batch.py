@@ -27,8 +27,8 @@ Source: KIP-98, Java's `DefaultRecordBatch` and `DefaultRecord`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from typing import Any, cast
 
 from headrace.errors import CorruptRecordError
 from headrace.records.compression import MAX_DECOMPRESSED_BYTES, decompress
@@ -38,7 +38,7 @@ from headrace.records.legacy import message_set as legacy
 from headrace.records.message import Message, consumer_let_go
 from headrace.records.record import Record, read_all, wrapped
 
-__all__ = ["Cursor", "PollFastPath", "ReadPosition"]
+__all__ = ["Cursor", "FrameMemory", "PollFastPath", "ReadPosition"]
 
 
 def read_records(data: memoryview, info: BatchInfo, topic: str, partition: int, limit: int) -> Iterator[Message]:
@@ -57,6 +57,16 @@ def _message(record: Record, info: BatchInfo, topic: str, partition: int) -> Mes
         1, wrapped(info.base_timestamp + record.timestamp_delta))
     return Message(topic, partition, info.base_offset + record.offset_delta, record.key, record.value, record.headers,
                    None, stamp, None, info.leader_epoch)
+
+
+class FrameMemory(bytearray):
+    """Memory of one large frame, to be written as it comes. Nobody may look at what has not been written.
+
+    Args:
+        size: bytes.
+    """
+
+    __slots__ = ()
 
 
 class Cursor:
@@ -221,7 +231,7 @@ class ReadPosition:
 
 
 class PollFastPath:
-    """`Consumer.poll` while a batch lasts: the next record is there, and nothing else is to be done (decision 0029).
+    """`poll` while a batch lasts: the next record is there, and nothing else is to be done (decision 0029).
 
     It is opened behind a call that went the general way, and closed by whatever else may happen: a callback that is
     due, a seek, a pause, a partition that is taken away, the end of the consumer, another call. This twin leaves every
@@ -229,12 +239,13 @@ class PollFastPath:
 
     Args:
         face: the consumer, which is not kept alive.
-        otherwise: called as otherwise(consumer, timeout), in the general way; returns a message or None.
+        otherwise: called as otherwise(consumer, timeout), in the general way; returns a message or None. For
+            `async for` it returns an awaitable of a message.
     """
 
     __slots__ = ("_face", "_otherwise")
 
-    def __init__(self, face: Callable[[], Any], otherwise: Callable[[Any, Any], Message | None]) -> None:
+    def __init__(self, face: Callable[[], Any], otherwise: Callable[[Any, Any], Any]) -> None:
         self._face, self._otherwise = face, otherwise
 
     def open(self, cursor: Cursor, state: ReadPosition, auto_store: bool, group: Any = None) -> None:
@@ -255,7 +266,12 @@ class PollFastPath:
         consumer = self._face()
         if consumer is None:
             raise consumer_let_go()
-        return self._otherwise(consumer, timeout)
+        message: Message | None = self._otherwise(consumer, timeout)
+        return message
+
+    def take(self) -> Message | None:
+        """The next message, if it is there and nothing else is to be done; else None."""
+        return None
 
     def __iter__(self) -> PollFastPath:
         return self
@@ -264,3 +280,10 @@ class PollFastPath:
         while (message := self.poll()) is None:
             pass
         return message
+
+    def __aiter__(self) -> PollFastPath:
+        return self
+
+    def __anext__(self) -> Awaitable[Message]:
+        awaitable: Any = self.poll()
+        return cast(Awaitable[Message], awaitable)

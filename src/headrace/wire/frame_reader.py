@@ -31,6 +31,7 @@ class FrameReader:
         writable: small frames are `bytearray` instead of `bytes`, and large ones can be written to: a log patches
             batches in place.
         trusted_bytes: memory that a length alone may take; beyond that it grows as bytes come.
+        memory: makes that of a large frame from its size, when `trusted_bytes` has no say.
         refuse: makes the error for a bad length, from the length, the first bytes, and whether frames came before.
         begun: the other side has sent frames before, on another stream.
 
@@ -39,17 +40,18 @@ class FrameReader:
     """
 
     __slots__ = (
-        "_begun", "_end", "_filled", "_large", "_large_bytes", "_max_bytes", "_refuse", "_shared", "_start",
+        "_begun", "_end", "_filled", "_large", "_large_bytes", "_max_bytes", "_memory", "_refuse", "_shared", "_start",
         "_trusted_bytes", "_view", "_writable", "free",
     )
 
     def __init__(
         self, max_bytes: int, *, writable: bool = False, trusted_bytes: int | None = None,
-        refuse: Refuse | None = None, begun: bool = False,
+        memory: Callable[[int], bytearray] = bytearray, refuse: Refuse | None = None, begun: bool = False,
     ) -> None:
         self._max_bytes = max_bytes
         self._writable = writable
-        self._trusted_bytes = max_bytes if trusted_bytes is None else trusted_bytes
+        self._trusted_bytes = trusted_bytes
+        self._memory = memory
         self._refuse = refuse
         self._begun = begun  # a length has come that can be one
         self._shared = bytearray(_SHARED_BYTES)
@@ -131,14 +133,23 @@ class FrameReader:
         return frames
 
     @property
+    def left(self) -> int:
+        """Bytes of a large frame that are still to come; 0 when none has begun."""
+        return 0 if self._large is None else self._large_bytes - self._filled
+
+    @property
     def pending(self) -> bool:
         """A frame has begun and is not whole."""
         return self._large is not None or self._end > self._start
 
     def _begin_large(self, size: int, body: int) -> None:
         self._filled = self._end - body
-        self._large, self._large_bytes = bytearray(max(min(size, self._trusted_bytes), self._filled)), size
-        self._large[:self._filled] = self._view[body:self._end]
+        if self._trusted_bytes is None:
+            self._large = self._memory(size)
+        else:
+            self._large = bytearray(max(min(size, self._trusted_bytes), self._filled))
+        self._large_bytes = size
+        memoryview(self._large)[:self._filled] = self._view[body:self._end]
         self._start = self._end = 0
 
     def _compact(self) -> None:

@@ -21,6 +21,7 @@ import os
 import random
 import sys
 import uuid
+import weakref
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
@@ -35,7 +36,7 @@ from headrace.client.consumer.consumer_engine import ConsumerEngine
 from headrace.client.waits import LoopWaits, Wait
 from headrace.errors import KafkaException
 from headrace.machines.producer.transactions import ConsumerGroupMetadata
-from headrace.records import Message
+from headrace.records import Message, PollFastPath
 from headrace.records.batch_writer import write_batch
 from headrace.testing.memory_network import Connect, MemoryNetwork
 from headrace.testing.simulated_clock import DeadlockError, LivelockError, SimulatedLoop
@@ -83,6 +84,7 @@ class Consumer(AIOConsumer):
     def __init__(self, config: Mapping[str, Any], connect: Connect, chance: random.Random) -> None:
         clock = asyncio.get_running_loop().time
         self._waits = SimulatedWaits(clock)
+        self._running, self._fast_path = 0, PollFastPath(weakref.ref(self), AIOConsumer._next)
         self._given = ApplicationCallbacks(self)
         self._engine = ConsumerEngine(
             config, self, self._given, self._waits.notify, awaits=True, connector=connect, clock=clock,

@@ -1,16 +1,19 @@
-"""The way out of a socket: bytes keep their order, whatever the kernel takes at a time."""
+"""A socket's bytes: on the way out they keep their order, and on the way in many wake the loop once."""
 
 from __future__ import annotations
 
 import asyncio
 import random
 import socket
+import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
-from headrace.net.stream import FrameWriter
+from headrace.net.stream import FrameWriter, LowWater, reply_reader
 
 
 class Sender(asyncio.Protocol):
@@ -116,3 +119,97 @@ def test_writing_to_a_peer_that_is_gone_ends_the_connection_and_raises_nothing()
             sender.outlet.resume()
             assert sender.outlet._rest == []
     asyncio.run(main())
+
+
+class Receiver(asyncio.BufferedProtocol):
+    """Reads frames as a connection does."""
+
+    def __init__(self) -> None:
+        self.reader, self.frames, self.wake_ups = reply_reader(10_000_000), list[bytes](), 0
+        self.came, self.lost = asyncio.Event(), asyncio.Event()
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        self.transport, self.low_water = transport, LowWater(transport)
+
+    def get_buffer(self, sizehint: int) -> memoryview:
+        return self.reader.buffer()
+
+    def buffer_updated(self, nbytes: int) -> None:
+        self.wake_ups += 1
+        self.frames += map(bytes, self.reader.advance(nbytes))
+        self.low_water.follow(self.reader.left)
+        if self.frames:
+            self.came.set()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self.lost.set()
+
+
+@asynccontextmanager
+async def receiving() -> AsyncIterator[tuple[Receiver, asyncio.StreamWriter]]:
+    """What reads, and what writes to it over TCP."""
+    writers: asyncio.Queue[asyncio.StreamWriter] = asyncio.Queue()
+    server = await asyncio.start_server(lambda _, writer: writers.put_nowait(writer), "127.0.0.1", 0)
+    _, receiver = await asyncio.get_running_loop().create_connection(Receiver, *server.sockets[0].getsockname())
+    writer = await writers.get()
+    try:
+        yield receiver, writer
+    finally:
+        receiver.transport.abort()
+        writer.close()
+        server.close()
+        await asyncio.sleep(0)
+
+
+def mark(receiver: Receiver) -> int:
+    return int(receiver.transport.get_extra_info("socket").getsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT))
+
+
+linux = pytest.mark.skipif(sys.platform != "linux", reason="only Linux waits for more bytes")
+
+
+@linux
+def test_of_a_large_frame_the_kernel_gathers_much_before_it_wakes_the_loop_and_then_again_one_byte() -> None:
+    async def main() -> None:
+        async with receiving() as (receiver, writer):
+            frame = random.Random(1).randbytes(3_000_000)
+            writer.write(len(frame).to_bytes(4, "big") + frame[:200_000])
+            while not receiver.reader.left:
+                await asyncio.sleep(0.001)
+            assert mark(receiver) == 1 << 20
+            for at in range(200_000, len(frame), 100_000):
+                writer.write(frame[at:at + 100_000])
+                await asyncio.sleep(0.001)
+            await asyncio.wait_for(receiver.came.wait(), 10)
+            assert receiver.frames == [frame]
+            assert receiver.wake_ups < 15  # 30 pieces came one by one
+            assert mark(receiver) == 1
+            receiver.came.clear()
+            writer.write(b"\0\0\0\1x")
+            await asyncio.wait_for(receiver.came.wait(), 10)
+            assert receiver.frames[1:] == [b"x"]
+
+    asyncio.run(main())
+
+
+def test_an_end_amid_a_large_frame_is_seen_at_once() -> None:
+    async def main() -> None:
+        async with receiving() as (receiver, writer):
+            writer.write((3_000_000).to_bytes(4, "big") + bytes(200_000))
+            await writer.drain()
+            writer.close()
+            await asyncio.wait_for(receiver.lost.wait(), 10)
+            assert not receiver.frames
+
+    asyncio.run(main())
+
+
+@linux
+def test_under_tls_nothing_waits_for_more_than_a_byte() -> None:
+    near, far = socket.socketpair()
+    transport: Any = SimpleNamespace(get_extra_info={"socket": near, "ssl_object": object()}.get)
+    LowWater(transport).follow(1_000_000)
+    assert near.getsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT) == 1
+    near.close()
+    far.close()

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from headrace.errors import ProtocolError
+from headrace.records import FrameMemory
 from headrace.wire.frame_reader import FrameReader
 
 
@@ -66,8 +69,8 @@ def test_a_frame_of_a_bad_length_is_refused_at_once(head: bytes) -> None:
 
 @pytest.mark.parametrize("size", [65_531, 65_532, 65_533, 1_000_000])
 @pytest.mark.parametrize("step", [3, 65_536, 10_000_000])
-@pytest.mark.parametrize("how", [{}, {"writable": True, "trusted_bytes": 100_000}])
-def test_large_frames_are_whole_between_small_ones(size: int, step: int, how: dict[str, int]) -> None:
+@pytest.mark.parametrize("how", [{}, {"memory": FrameMemory}, {"writable": True, "trusted_bytes": 100_000}])
+def test_large_frames_are_whole_between_small_ones(size: int, step: int, how: dict[str, Any]) -> None:
     if step == 3 and size > 100_000:
         size = 100_000
     large = bytes(range(256)) * (size // 256 + 1)
@@ -77,6 +80,15 @@ def test_large_frames_are_whole_between_small_ones(size: int, step: int, how: di
     found = [frame for at in range(0, len(stream), step) for frame in reader.feed(stream[at:at + step])]
     assert [bytes(frame) for frame in found] == frames
     assert not reader.pending
+    assert reader.left == 0
+
+
+def test_how_much_of_a_large_frame_is_still_to_come_is_known() -> None:
+    reader = FrameReader(1_000_000)
+    reader.feed((100_000).to_bytes(4, "big") + bytes(70_000))
+    assert reader.left == 30_000
+    reader.feed(bytes(30_000))
+    assert reader.left == 0
 
 
 def test_a_length_alone_takes_no_more_memory_than_is_trusted() -> None:

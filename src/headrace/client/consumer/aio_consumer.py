@@ -6,16 +6,19 @@ Read next: `client.consumer.consumer_engine`, then `machines.consumer.fetcher` f
 
 from __future__ import annotations
 
+import asyncio
+import time
+import weakref
 from collections.abc import AsyncIterator, Mapping
 from concurrent.futures import Executor
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from headrace.client.application_callbacks import ApplicationCallbacks
 from headrace.client.cluster_metadata import ClusterMetadata
 from headrace.client.consumer.consumer_engine import ConsumerEngine
 from headrace.client.consumer.rebalance import RebalanceCallback
-from headrace.client.waits import LoopWaits
-from headrace.records import Message
+from headrace.client.waits import LoopWaits, Steps
+from headrace.records import Message, PollFastPath
 from headrace.types.records import ConsumerGroupMetadata, TopicPartition
 
 if TYPE_CHECKING:
@@ -24,6 +27,10 @@ if TYPE_CHECKING:
     from headrace.types.metrics import Metrics
 
 __all__ = ["AIOConsumer"]
+
+T = TypeVar("T")
+_TURNS_S = 0.01
+"""How long `async for` may hand out records that are there before other tasks of the loop have a turn."""
 
 
 class AIOConsumer:
@@ -50,6 +57,9 @@ class AIOConsumer:
         if executor is None and max_workers < 1:
             raise ValueError("max_workers must be at least 1")
         self._waits = LoopWaits()
+        self._running = 0  # calls in which callbacks may run
+        self._turn_at = 0.0
+        self._fast_path = PollFastPath(weakref.ref(self), AIOConsumer._next)
         self._given = ApplicationCallbacks(self)
         self._engine = ConsumerEngine(consumer_conf, self, self._given, self._waits.notify, awaits=True)
 
@@ -57,22 +67,50 @@ class AIOConsumer:
 
     async def poll(self, timeout: float | None = -1) -> Message | None:
         """As `Consumer.poll`, awaited."""
+        message = self._fast_path.take()
+        return await self._poll(timeout) if message is None else message
+
+    async def _poll(self, timeout: float | None) -> Message | None:
+        """`poll` in the general way; opens the fast path where only records are to be handed out next."""
+        self._fast_path.close()
         message = self._engine.take_one()
-        if message is not None:
-            return message
-        messages = await self._waits.run(self._engine.consume(1, timeout, []))
-        return messages[0] if messages else None
+        if message is None:
+            messages = await self._run(self._engine.consume(1, timeout, []))
+            return messages[0] if messages else None
+        if not self._running:
+            self._engine.lend(self._fast_path)
+        return message
+
+    async def _next(self, timeout: float | None) -> Message:
+        """The next message, in the general way. While records are there, other tasks have a turn now and then."""
+        now = time.monotonic()
+        if now >= self._turn_at:
+            self._turn_at = now + _TURNS_S
+            await asyncio.sleep(0)
+        while (message := await self._poll(timeout)) is None:
+            pass
+        return message
+
+    async def _run(self, steps: Steps[T]) -> T:
+        """Read with callbacks, which may read as well."""
+        self._running += 1
+        try:
+            return await self._waits.run(steps)
+        finally:
+            self._running -= 1
 
     async def consume(self, num_messages: int = 1, timeout: float | None = -1) -> list[Message]:
         """As `Consumer.consume`, awaited. Nothing is lost when it is cancelled: the messages come again."""
+        self._fast_path.close()
         messages = self._engine.take(num_messages)
         if 0 < num_messages == len(messages):
             return messages
-        return await self._waits.run(self._engine.consume(num_messages, timeout, messages))
+        return await self._run(self._engine.consume(num_messages, timeout, messages))
 
     async def consume_arrow(self, num_messages: int = 100_000, timeout: float | None = 1.0) -> ArrowBatch:
         """As `Consumer.consume_arrow`, awaited. Nothing is lost when it is cancelled: the records come again."""
-        return await self._waits.run(self._engine.consume_arrow(num_messages, timeout))
+        self._fast_path.close()
+        return await self._run(self._engine.consume_arrow(num_messages, timeout))
 
     async def consume_batches(
         self, num_messages: int = 100_000, timeout: float | None = 1.0
@@ -83,7 +121,10 @@ class AIOConsumer:
             if batch:
                 yield batch
 
-    async def __aiter__(self) -> AsyncIterator[Message]:
+    def __aiter__(self) -> AsyncIterator[Message]:
+        return self._fast_path if type(self).poll is AIOConsumer.poll else self._each()
+
+    async def _each(self) -> AsyncIterator[Message]:
         while True:
             message = await self.poll()
             if message is not None:

@@ -77,6 +77,7 @@ class ConsumerEngine:
     ) -> None:
         settings = Config(CONSUMER, given.lend_properties(config), servers_needed=False)
         self._clock, self._given = clock, weakref.ref(given)
+        self._last_rows = 0  # of the last Arrow batch
         self.machines = machines = ConsumerMachines(
             settings, on_change, self._on_group_event, membership=membership, connector=connector, clock=clock,
             jitter=jitter)
@@ -150,7 +151,9 @@ class ConsumerEngine:
         """As `consume`, into columns; it also ends when these are full."""
         from headrace.records.columns.arrow_batch import ArrowBatchBuilder
 
-        rows = yield from self.consume(num_messages, timeout, ArrowBatchBuilder())
+        likely_rows = min(self._last_rows, num_messages) if num_messages.__class__ is int else 0
+        rows = yield from self.consume(num_messages, timeout, ArrowBatchBuilder(likely_rows=likely_rows))
+        self._last_rows = len(rows)
         return rows.finish()
 
     def _enter(self, num_messages: int) -> None:

@@ -157,13 +157,15 @@ class ArrowBatchBuilder:
 
     Args:
         max_bytes: of all columns; what is full before takes no more rows.
+        likely_rows: how many there will be, as far as one knows.
 
     Attributes:
         starts: the first offset that was read of each partition.
     """
 
-    def __init__(self, max_bytes: int = MAX_COLUMN_BYTES) -> None:
-        self._builder = records.ColumnBuilder(want_headers=True, max_column_bytes=max_bytes)
+    def __init__(self, max_bytes: int = MAX_COLUMN_BYTES, likely_rows: int = 0) -> None:
+        self._builder = records.ColumnBuilder(
+            want_headers=True, max_column_bytes=max_bytes, likely_rows=likely_rows)
         self._runs: list[Run] = []
         self.starts: dict[tuple[str, int], int] = {}
 

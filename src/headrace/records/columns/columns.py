@@ -68,6 +68,7 @@ class ColumnBuilder:
         want_key, want_value, want_headers: make these columns.
         java_times: timestamps and their types as Java has them, see `Columns`.
         max_column_bytes: of all columns.
+        likely_rows: how many there will be, as far as one knows; the native twin makes room at once.
 
     Attributes:
         full: the next record did not fit, or was not wanted.
@@ -75,7 +76,7 @@ class ColumnBuilder:
 
     def __init__(
         self, *, want_key: bool = True, want_value: bool = True, want_headers: bool = False, java_times: bool = False,
-        max_column_bytes: int = MAX_COLUMN_BYTES,
+        max_column_bytes: int = MAX_COLUMN_BYTES, likely_rows: int = 0,
     ) -> None:
         self._want_key, self._want_value, self._want_headers = want_key, want_value, want_headers
         self._java_times = java_times

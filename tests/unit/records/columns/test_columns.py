@@ -82,15 +82,17 @@ def built(twin: Any, pieces: list[bytes], steps: list[int], **how: Any) -> list[
 
 @quick
 @given(lists=st.lists(record_lists, min_size=1, max_size=3), codec=st.integers(0, 4),
-       steps=st.lists(st.integers(0, 14), max_size=4), room=st.integers(1, 1500), java=st.booleans())
+       steps=st.lists(st.integers(0, 14), max_size=4), room=st.integers(1, 1500), java=st.booleans(),
+       likely=st.integers(0, 100))
 def test_both_twins_build_the_same_columns_of_several_pieces_and_leave_their_cursors_at_the_same_place(
-    native: Any, plain: Any, lists: list[list[Record]], codec: int, steps: list[int], room: int, java: bool
+    native: Any, plain: Any, lists: list[list[Record]], codec: int, steps: list[int], room: int, java: bool,
+    likely: int,
 ) -> None:
     pieces, base = [], 0
     for rows in lists:
         pieces.append(batch(rows, codec=codec, base_offset=base) + batch(rows, base_offset=base + len(rows)))
         base += 2 * len(rows)
-    how = {"max_column_bytes": room, "java_times": java}
+    how = {"max_column_bytes": room, "java_times": java, "likely_rows": likely}
     assert built(native, pieces, steps, **how) == built(plain, pieces, steps, **how)
 
 

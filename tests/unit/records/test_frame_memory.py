@@ -1,0 +1,35 @@
+"""Memory of large frames is used again, and by one frame at a time."""
+
+from __future__ import annotations
+
+import resource
+import sys
+from typing import Any
+
+import pytest
+
+
+@pytest.mark.parametrize("size", [1, 131_072, 4_000_000])
+def test_memory_of_a_frame_can_be_written_as_a_whole_and_goes_from_one_to_the_next(native: Any, size: int) -> None:
+    for number in range(3):
+        frame = native.FrameMemory(size)
+        assert len(frame) == size
+        memoryview(frame)[:] = bytes([number]) * size
+        kept = memoryview(frame).toreadonly()
+        del frame
+        other = native.FrameMemory(size)
+        memoryview(other)[:] = b"\xff" * size
+        assert kept == bytes([number]) * size  # nobody else gets it while it is looked at
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
+def test_frames_that_are_done_cost_no_new_pages(native: Any) -> None:
+    def faults() -> int:
+        return resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+
+    source = bytes(4_100_000)
+    memoryview(native.FrameMemory(4_000_000))[:] = memoryview(source)[:4_000_000]
+    before = faults()
+    for more in range(20):
+        memoryview(native.FrameMemory(4_000_000 + more))[:] = memoryview(source)[:4_000_000 + more]
+    assert faults() - before < 1_000  # 20,000 for new memory
