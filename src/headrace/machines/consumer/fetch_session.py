@@ -192,7 +192,7 @@ class FetchSession:
             state, topic_id, leader_epoch = partition
             if before is None:
                 names[topic_id.int] = key[0]
-            elif before.topic_id != topic_id:
+            elif before.topic_id is not topic_id and before.topic_id != topic_id:
                 forgotten[key] = before
                 names[topic_id.int] = key[0]
             elif (before.fetch_offset == state.fetch_offset and before.leader_epoch == leader_epoch
