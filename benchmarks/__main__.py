@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from benchmarks import clients, imports, latency, producing, records, spark, trickle, wire
+from benchmarks import clients, imports, joining, latency, many_partitions, producing, records, spark, trickle, wire
 
 SUITE: dict[str, tuple[Callable[[list[str]], int], list[str], list[str]]] = {
     "imports": (imports.main, ["--rounds", "5"], ["--rounds", "30"]),
@@ -18,6 +18,9 @@ SUITE: dict[str, tuple[Callable[[list[str]], int], list[str], list[str]]] = {
     "producing": (producing.main, ["--records", "100000", "--rounds", "1"], ["--records", "2000000", "--rounds", "5"]),
     "latency": (latency.main, ["--seconds", "2", "--rounds", "1"], ["--seconds", "10", "--rounds", "5"]),
     "trickle": (trickle.main, ["--seconds", "2", "--rounds", "1"], ["--seconds", "8", "--rounds", "5"]),
+    "joining": (joining.main, ["--rounds", "1", "--delays", "0"], ["--rounds", "15"]),
+    "many_partitions": (many_partitions.main, ["--partitions", "4", "1000", "--records", "200000", "--rounds", "1"],
+                        ["--rounds", "5"]),
     "spark": (spark.main, ["--records", "200000", "--rounds", "1", "--actions", "read", "write", "small"],
               ["--records", "5000000", "--rounds", "5"]),
 }

@@ -10,8 +10,9 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from benchmarks.measure import ROOT
 from tools.kafka import KafkaCluster
@@ -19,6 +20,9 @@ from tools.kafka import KafkaCluster
 _PROPERTIES = {"log.segment.delete.delay.ms": "0"}
 """The pages of a deleted topic are free at once: the next one need not take new ones, whose price varies
 by a factor of three."""
+_MOST_AT_ONCE = 5_000
+"""Partitions that one request makes: a controller takes at most 10,000 records of metadata, topics included."""
+_LEADERS_S = 300.0
 
 
 @dataclass(slots=True)
@@ -31,17 +35,19 @@ class Broker:
 
     def create_topic(self, name: str, partitions: int) -> None:
         """Make a topic and wait until it has leaders."""
-        from confluent_kafka.admin import AdminClient, NewTopic
+        from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
 
         admin = AdminClient({"bootstrap.servers": self.bootstrap_servers, "log_level": 0})
-        admin.create_topics([NewTopic(name, partitions, 1)])[name].result(30)
-        deadline = time.monotonic() + 30
+        admin.create_topics([NewTopic(name, min(partitions, _MOST_AT_ONCE), 1)])[name].result(30)
+        for count in range(2 * _MOST_AT_ONCE, partitions + _MOST_AT_ONCE, _MOST_AT_ONCE):
+            admin.create_partitions([NewPartitions(name, min(count, partitions))])[name].result(30)
+        deadline = time.monotonic() + _LEADERS_S
         while time.monotonic() < deadline:
             topic = admin.list_topics(timeout=30).topics.get(name)
             if topic is not None and len(topic.partitions) == partitions:
                 return
             time.sleep(0.05)
-        raise TimeoutError(f"the topic {name} has no leaders after 30 s")
+        raise TimeoutError(f"the topic {name} has no leaders after {_LEADERS_S:g} s")
 
     def delete_topic(self, name: str) -> None:
         """Remove a topic, so that the next run finds the same amount of memory."""
@@ -63,9 +69,9 @@ class Broker:
 
 
 @contextlib.contextmanager
-def kafka(version: str, nodes: int = 1) -> Iterator[Broker]:
-    """Real Apache Kafka, in Java processes of its own."""
-    with KafkaCluster(version, nodes, heap_mb=1024, properties=_PROPERTIES) as cluster:
+def kafka(version: str, nodes: int = 1, properties: Mapping[str, str] = MappingProxyType({})) -> Iterator[Broker]:
+    """Real Apache Kafka, in Java processes of its own, with further properties."""
+    with KafkaCluster(version, nodes, heap_mb=1024, properties={**_PROPERTIES, **properties}) as cluster:
         about = f"Apache Kafka {version}, {nodes} node{'s' if nodes > 1 else ''}, 1 GB heap"
         yield Broker(cluster.bootstrap_servers, about, cluster.cpu_s)
 

@@ -12,7 +12,7 @@ import sys
 import trustme
 
 from headrace import Producer
-from headrace.testing import EmbeddedBroker
+from headrace.testing import BrokerSettings, EmbeddedBroker
 from tests.support.threaded_broker import TOPIC, ThreadedBroker
 
 FULL = "full"
@@ -23,7 +23,8 @@ def main() -> None:
     authority = trustme.CA()
     tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     authority.issue_cert("127.0.0.1").configure_cert(tls)
-    with EmbeddedBroker(topics={TOPIC: 1, FULL: 1}) as broker, ThreadedBroker(tls=tls) as secure:
+    settings = BrokerSettings(consumer_heartbeat_interval_ms=10)  # members hear soon of each other
+    with EmbeddedBroker(topics={TOPIC: 1, FULL: 1}, settings=settings) as broker, ThreadedBroker(tls=tls) as secure:
         with Producer({"bootstrap.servers": broker.bootstrap_servers}) as producer:
             producer.produce(FULL, b"value")
         print(json.dumps({"plain": broker.bootstrap_servers, "secure": secure.bootstrap_servers,

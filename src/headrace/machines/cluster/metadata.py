@@ -19,7 +19,7 @@ from headrace.machines.machine import ANY_NODE, REFUSALS, Event, Send
 from headrace.slotted import field, replace, slotted
 from headrace.types.records import NodeAddress
 from headrace.wire.messages.cluster.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
-from headrace.wire.schema import Struct
+from headrace.wire.schema import Request, Struct
 
 __all__ = ["Cluster", "Metadata", "MetadataChanged", "MetadataFailed", "PartitionInfo", "TopicInfo"]
 
@@ -221,12 +221,21 @@ class Metadata:
             self._start_again(now)
         if self._in_flight is not None or self._due is None or self._due > now:
             return ()
-        topics = None if self._all else [MetadataRequestTopic(name=name) for name in sorted(self._topics)]
-        request = MetadataRequest(topics=topics, allow_auto_topic_creation=self._allow_auto_create)
-        self._in_flight = Send(ANY_NODE, request, _REQUEST_TIMEOUT_S)
+        self._in_flight = Send(ANY_NODE, self._request(), _REQUEST_TIMEOUT_S, for_version=self._as_written)
         self._asked_at, self._due, self._outdated = now, None, False
         self._seeking_since = now if self._seeking_since is None else self._seeking_since
         return (self._in_flight,)
+
+    def _request(self) -> MetadataRequest:
+        topics = None if self._all else [MetadataRequestTopic(name=name) for name in sorted(self._topics)]
+        return MetadataRequest(topics=topics, allow_auto_topic_creation=self._allow_auto_create)
+
+    def _as_written(self, request: Request, _version: int) -> Request:
+        """What was wanted until the connection was open is asked for with the same request."""
+        if not self._outdated:
+            return request
+        self._outdated = False
+        return self._request()
 
     def deadline(self) -> float | None:
         """When to ask again."""

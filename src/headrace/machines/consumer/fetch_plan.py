@@ -2,14 +2,17 @@
 
 A broker has at most one request on the wire; it names what changed since the last one
 (`machines.consumer.fetch_session`). A partition is left out while it is paused, backs off after an error, or has too
-much in the queue. What is queued and what may come by requests on the wire stay within "queued.max.messages.kbytes",
-but for one reply of "max.partition.fetch.bytes" of each broker, so that none has to wait for another. This module must
-not know what replies hold. Read next: `machines.consumer.fetcher`, which owns the plan.
+much in the queue. Only partitions to which something has happened are looked at; all of them, when the assignment,
+a position or the picture of the cluster has changed. What is queued and what may come by requests on the wire stay
+within "queued.max.messages.kbytes", but for one reply of "max.partition.fetch.bytes" of each broker, so that none has
+to wait for another. This module must not know what replies hold. Read next: `machines.consumer.fetcher`, which owns
+the plan.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import deque
+from collections.abc import Mapping, Sequence
 from uuid import UUID
 
 from headrace.config import Config
@@ -18,7 +21,7 @@ from headrace.machines.cluster.metadata import Metadata
 from headrace.machines.consumer.fetch_session import FetchSession, SessionPartition
 from headrace.machines.consumer.subscription import Key, PartitionState, PositionPhase, Subscription
 from headrace.machines.machine import Send
-from headrace.slotted import field, slotted
+from headrace.slotted import slotted
 from headrace.wire.messages.consumer.fetch import FetchRequest
 
 __all__ = ["FetchPlan", "FetchInFlight"]
@@ -30,16 +33,18 @@ _QUEUE_DEPTH = 8
 _FIRST_BACKOFF_S = 0.05
 _NO_ID = UUID(int=0)
 
-_Part = tuple[PartitionState, UUID, int]
-"""A partition to fetch: its state, its topic's id, and the epoch of its leader."""
-
 
 @slotted(eq=False)
 class FetchInFlight:
-    """A request on the wire: the session it belongs to and each partition's state and epoch when it was sent."""
+    """A request on the wire.
+
+    Attributes:
+        session: which it belongs to.
+        partitions: what it asks for, with each partition's epoch when it was sent.
+    """
 
     session: FetchSession
-    partitions: dict[Key, tuple[PartitionState, int]] = field(default_factory=dict)
+    partitions: Mapping[Key, SessionPartition]
 
 
 class FetchPlan:
@@ -51,7 +56,7 @@ class FetchPlan:
         config: a consumer's configuration.
 
     Attributes:
-        starved: a partition was left out because the queue is full; call `touch()` when it has drained.
+        starved: something was left out because the queue is full; call `drained()` when it has drained.
         deadline: when the first backed-off partition may be fetched again; None when only an input changes anything.
     """
 
@@ -71,34 +76,62 @@ class FetchPlan:
         self._most_records: float = config["queued.min.messages"] or float("inf")
         self._retries = RetryPolicy(_FIRST_BACKOFF_S, config.seconds("fetch.error.backoff.ms"))
         self._sessions: dict[int, FetchSession] = {}
+        self._places: dict[Key, FetchSession] = {}  # where a partition is wanted or left out
         self._in_flight: dict[int, int] = {}  # by broker, most bytes that may come
-        self._touched = True
+        self._happened: deque[PartitionState] = deque()  # what is to be looked at; the application's thread adds to it
+        self._again = self._everything = True
         self._seen = (-1, -1)
+        self._most = 0
 
     def touch(self) -> None:
         """Something has changed: look at all partitions with the next `requests()`."""
-        self._touched = True
+        self._everything = self._again = True
+
+    def again(self) -> None:
+        """The queue has drained: have another look with the next `requests()`."""
+        self._again = True
+
+    def look_at(self, state: PartitionState) -> None:
+        """Something has happened to a partition: look at it with the next `requests()`. From any thread."""
+        self._happened.append(state)
+        self._again = True
+
+    def drained(self, state: PartitionState) -> bool:
+        """Records of a partition were taken out of the queue (application's thread).
+
+        Returns:
+            True when `requests()` has to be called.
+        """
+        if state.left_out:
+            self._happened.append(state)
+        if not self.starved:
+            return False
+        self.starved, self._again = False, True
+        return True
+
+    @property
+    def missed(self) -> bool:
+        """Whether a partition was drained while `requests()` found its queue full: call it again."""
+        return self.starved and bool(self._happened)
 
     def requests(self, now: float, queued_bytes: int) -> Sequence[Send]:
         """One request for each broker that has none on the wire and a partition with room."""
         seen = (self._metadata.updates, self._subscription.version)
         due = self.deadline is not None and now >= self.deadline
-        if not (self._touched or due or seen != self._seen):
+        if not (self._again or due or seen != self._seen):
             return ()
-        self._touched, self._seen, self.deadline = False, seen, None
-        wanted, starved = self._choose(now, queued_bytes)
-        self.starved = bool(starved)
-        sends: list[Send] = []
-        in_flight, room = self._in_flight, self._budget - queued_bytes
-        share = self._budget // (len(wanted) + len(in_flight) or 1)
-        for node, parts in wanted.items():  # a comprehension would be a frame more in each step
-            sends.append(self._send(node, parts, node in starved, min(room - sum(in_flight.values()), share)))
-        return sends
+        self._again = False
+        if self._everything or due or seen != self._seen:
+            self._everything, self._seen = False, seen
+            self._look_at_all(now)
+        else:
+            self._look_at_some(now)
+        return self._sends(queued_bytes)
 
     def landed(self, send: Send) -> FetchInFlight:
         """The request was answered or lost: its broker may be asked again."""
         self._in_flight.pop(send.destination, None)
-        self._touched = True
+        self._again = True
         flight: FetchInFlight = send.context
         return flight
 
@@ -106,38 +139,76 @@ class FetchPlan:
         """Leave a partition alone for a while, longer after every failure in a row."""
         state.attempts += 1
         state.retry_at = now + self._retries.wait_s(state.attempts)
+        self.look_at(state)
 
-    def _choose(self, now: float, queued_bytes: int) -> tuple[dict[int, list[_Part]], set[int]]:
-        """The partitions to fetch by broker, and the brokers with a partition whose queue is full."""
-        wanted: dict[int, list[_Part]] = {}
-        starved: set[int] = set()
-        states, topics, flying = self._subscription.states, self._metadata.cluster.topics, self._in_flight
+    # Which partitions are wanted
+
+    def _look_at_all(self, now: float) -> None:
+        states = self._subscription.states
         share = self._budget // (len(states) or 1)
-        most = min(max(share, self._partition_bytes), _QUEUE_DEPTH * self._partition_bytes)
-        for state in states.values():
-            if state.phase is not PositionPhase.FETCH or state.paused:
+        self._most = min(max(share, self._partition_bytes), _QUEUE_DEPTH * self._partition_bytes)
+        self._happened.clear()
+        self._places.clear()
+        self.deadline = None
+        for session in self._sessions.values():
+            session.leave_all()
+        for key, state in states.items():
+            self._place(key, state, now)
+
+    def _look_at_some(self, now: float) -> None:
+        happened, states = self._happened, self._subscription.states
+        while happened:
+            state = happened.popleft()
+            key = (state.topic, state.partition)
+            if states.get(key) is not state:
                 continue
-            if (state.retry_at > now or state.stop_offset is not None) and self._waits(state, now):
-                continue
-            info = topics.get(state.topic)
-            part = None if info is None else info.partitions.get(state.partition)
+            before = self._places.get(key)
+            if self._place(key, state, now) is not before and before is not None:
+                before.leave(key)
+                before.left_out.discard(key)
+
+    def _place(self, key: Key, state: PartitionState, now: float) -> FetchSession | None:
+        """Have a partition asked for by one broker, or by none."""
+        info = self._metadata.cluster.topics.get(state.topic)
+        part = None if info is None else info.partitions.get(state.partition)
+        node = None
+        if state.phase is PositionPhase.FETCH and not state.paused and not (
+                (state.retry_at > now or state.stop_offset is not None) and self._waits(state, now)):
             node = None if part is None else part.leader_id
             if node is None or state.replica >= 0:
                 node = self._other_node(state, node, now)
-            if node is None or node in flying:
-                continue
-            if (queued_bytes >= self._budget or state.received_bytes - state.released_bytes >= most
-                    or state.received_records - state.released_records >= self._most_records):
-                starved.add(node)
-            else:
-                wanted.setdefault(node, []).append((
-                    state, _NO_ID if info is None else info.topic_id, -1 if part is None else part.leader_epoch))
-        return wanted, starved
+        if node is None:
+            self._places.pop(key, None)
+            return None
+        session = self._sessions.get(node)
+        if session is None:
+            session = self._sessions[node] = FetchSession()
+        self._places[key] = session
+        if self._is_full(state):
+            session.left_out.add(key)
+            session.leave(key)
+        else:
+            if session.left_out:
+                session.left_out.discard(key)
+            session.want(key, (
+                state, _NO_ID if info is None else info.topic_id, -1 if part is None else part.leader_epoch))
+        return session
+
+    def _is_full(self, state: PartitionState) -> bool:
+        """Whether too much of a partition is in the queue. Who drains it then calls `drained()`."""
+        state.left_out = False
+        if (state.received_bytes - state.released_bytes < self._most
+                and state.received_records - state.released_records < self._most_records):
+            return False
+        state.left_out = True
+        # Once more: the application's thread, which drains it, may have looked at that too early.
+        return (state.received_bytes - state.released_bytes >= self._most
+                or state.received_records - state.released_records >= self._most_records)
 
     def _waits(self, state: PartitionState, now: float) -> bool:
         """The partition backs off, or has been read as far as it shall be."""
         if state.retry_at > now:
-            self.deadline = state.retry_at if self.deadline is None else min(self.deadline, state.retry_at)
+            self._wake_at(state.retry_at)
             return True
         return state.stop_offset is not None and state.fetch_offset >= state.stop_offset
 
@@ -145,37 +216,50 @@ class FetchPlan:
         """The preferred follower while there is one (KIP-392), else the leader, which must be looked for."""
         if state.replica >= 0:
             if now < state.replica_until and state.replica in self._metadata.cluster.nodes:
+                self._wake_at(state.replica_until)
                 return state.replica
             state.replica = -1
         if leader is None:
             self._metadata.refresh(now)
         return leader
 
-    def _send(self, node: int, parts: list[_Part], is_starved: bool, room: int) -> Send:
-        session = self._sessions.get(node)
-        if session is None:
-            session = self._sessions[node] = FetchSession()
-        flight = FetchInFlight(session, {})
-        for state, _, _ in parts:
-            flight.partitions[state.topic, state.partition] = (state, state.epoch)
-        expected = min(self._max_bytes, len(parts) * self._partition_bytes)
-        is_limited = expected > room and expected > self._partition_bytes
-        self._in_flight[node] = expected = max(room, self._partition_bytes) if is_limited else expected
-        moved = None if is_starved or is_limited else session.only_moved(parts, self._partition_bytes)
+    def _wake_at(self, when: float) -> None:
+        self.deadline = when if self.deadline is None else min(self.deadline, when)
+
+    # The requests
+
+    def _sends(self, queued_bytes: int) -> list[Send]:
+        in_flight, room = self._in_flight, self._budget - queued_bytes
+        wanted, starved = [], room <= 0
+        for node, session in self._sessions.items():
+            starved = starved or bool(session.left_out)
+            if session.wanted and room > 0 and node not in in_flight:
+                wanted.append((node, session))
+        self.starved = starved
+        share = self._budget // (len(wanted) + len(in_flight) or 1)
+        sends: list[Send] = []
+        for node, session in wanted:  # a comprehension would be a frame more in each step
+            sends.append(self._send(node, session, min(room - sum(in_flight.values()), share)))
+        return sends
+
+    def _send(self, node: int, session: FetchSession, room: int) -> Send:
+        partition_bytes, is_starved = self._partition_bytes, bool(session.left_out)
+        expected = min(self._max_bytes, len(session.wanted) * partition_bytes)
+        is_limited = expected > room and expected > partition_bytes
+        self._in_flight[node] = expected = max(room, partition_bytes) if is_limited else expected
+        moved = None if is_starved or is_limited else session.only_moved(partition_bytes)
         if moved is not None:
-            lone = session.fill_alone(moved, flight.partitions[moved][0].fetch_offset, self._request)
-            return Send(node, lone.request, self._timeout_s, lone.max_version, True, flight, None, lone.exchange)
-        wanted: dict[Key, SessionPartition] = {}
-        for state, topic_id, leader_epoch in parts:
-            key = (state.topic, state.partition)
-            wanted[key] = session.asked(key, topic_id, state.fetch_offset, leader_epoch, self._partition_bytes)
+            lone = session.fill_alone(moved, self._request)
+            return Send(node, lone.request, self._timeout_s, lone.max_version, True,
+                        FetchInFlight(session, session.known), None, lone.exchange)
         request = self._request()
         if is_limited:
             request.max_bytes = expected
         if is_starved:
             request.max_wait_ms = min(self._max_wait_ms, _STARVED_WAIT_MS)
-        max_version = session.fill(request, wanted)
-        return Send(node, request, self._timeout_s, max_version=max_version, context=flight)
+        max_version = session.fill(request, partition_bytes)
+        return Send(node, request, self._timeout_s, max_version=max_version,
+                    context=FetchInFlight(session, session.known))
 
     def _request(self) -> FetchRequest:
         return FetchRequest(max_wait_ms=self._max_wait_ms, min_bytes=self._min_bytes, max_bytes=self._max_bytes,

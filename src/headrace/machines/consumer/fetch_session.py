@@ -1,14 +1,16 @@
 """Incremental fetch sessions (KIP-227): send a broker only what changed since the last fetch.
 
 A broker remembers the partitions of a session; a request then names the partitions that are new or moved, and those
-to forget. This module plans one request at a time for one broker and must not know about partitions' states or time.
+to forget. The session keeps what is wanted beside what the broker knows, and where the two may differ: a partition to
+which nothing has happened is not even looked at. This module plans one request at a time for one broker and must not
+know about partitions' phases or time.
 
-Source: Java's `FetchSessionHandler`. Read next: `machines.consumer.fetcher`.
+Source: Java's `FetchSessionHandler`. Read next: `machines.consumer.fetch_plan`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from uuid import UUID
 
 from headrace.error_codes import ErrorCodes
@@ -23,7 +25,7 @@ from headrace.wire.messages.consumer.fetch import (
     ForgottenTopic,
 )
 
-__all__ = ["SessionPartition", "FetchSession"]
+__all__ = ["FetchSession", "SessionPartition", "WantedPartition"]
 
 _INITIAL_EPOCH, _MAX_EPOCH = 0, 2**31 - 1
 _SESSION_LOST = (
@@ -33,63 +35,89 @@ _SESSION_LOST = (
     ErrorCodes.INCONSISTENT_TOPIC_ID,
 )
 
+WantedPartition = tuple[PartitionState, UUID, int]
+"""A partition to fetch: its state, its topic's id, and the epoch of its leader."""
+
 
 @slotted(eq=False)
 class SessionPartition:
-    """What is asked for one partition: what was asked already is not sent again.
+    """What the broker was asked last for one partition.
 
     Attributes:
+        state: of the partition; epoch: its epoch at that time.
         lone: the short way of a request that names this partition only, once there is one.
     """
 
+    state: PartitionState
+    epoch: int
     topic_id: UUID
-    fetch_offset: int
     leader_epoch: int
+    fetch_offset: int
     max_bytes: int
     lone: LoneFetch | None = None
 
-    def is_as(self, other: SessionPartition) -> bool:
-        """True when both ask the same."""
-        return (self.fetch_offset == other.fetch_offset and self.leader_epoch == other.leader_epoch
-                and self.max_bytes == other.max_bytes and self.topic_id == other.topic_id)
-
 
 class FetchSession:
-    """The session with one broker; at most one request of it may be on the wire."""
+    """The session with one broker; at most one request of it may be on the wire.
+
+    Attributes:
+        wanted: the partitions to ask for; changed by `want` and `leave` only.
+        known: what the broker was asked for last, which is what a reply on its way answers. After `reset` another one.
+        left_out: partitions that are not wanted for now, because too much of them is in the queue.
+        names: topic names by their ids as integers, for replies that carry ids only.
+    """
 
     def __init__(self) -> None:
         self._id = 0
         self._epoch = _INITIAL_EPOCH
-        self._known: dict[Key, SessionPartition] = {}
         self._uses_ids = False
+        self._is_thinned = False
+        self._changed: dict[Key, None] = {}  # where `wanted` and `known` may differ
+        self._without_id: set[Key] = set()
+        self.wanted: dict[Key, WantedPartition] = {}
+        self.known: dict[Key, SessionPartition] = {}
+        self.left_out: set[Key] = set()
         self.names: dict[int, str] = {}
-        """Topic names by their ids as integers, for replies that carry ids only."""
 
-    def asked(self, key: Key, topic_id: UUID, fetch_offset: int, leader_epoch: int, max_bytes: int) -> SessionPartition:
-        """What to ask for a partition: last time's object if nothing has changed, so that it is not sent again."""
-        before = self._known.get(key)
-        if (before is not None and before.fetch_offset == fetch_offset and before.topic_id is topic_id
-                and before.leader_epoch == leader_epoch and before.max_bytes == max_bytes):
-            return before
-        return SessionPartition(topic_id, fetch_offset, leader_epoch, max_bytes)
+    def want(self, key: Key, partition: WantedPartition) -> None:
+        """Ask for a partition from its present offset."""
+        self.wanted[key] = partition
+        self._changed[key] = None
+        if not partition[1].int:
+            self._without_id.add(key)
+        elif self._without_id:
+            self._without_id.discard(key)
 
-    def only_moved(self, wanted: Sequence[tuple[PartitionState, UUID, int]], max_bytes: int) -> Key | None:
+    def leave(self, key: Key) -> None:
+        """Ask for a partition no more."""
+        if self.wanted.pop(key, None) is not None:
+            self._changed[key] = None
+            self._without_id.discard(key)
+
+    def leave_all(self) -> None:
+        """Ask for none; those that are wanted again before the next request are not told anew."""
+        self.wanted, self._changed, self._is_thinned = {}, dict.fromkeys(self.known), True
+        self._without_id.clear()
+        self.left_out.clear()
+
+    def only_moved(self, max_bytes: int) -> Key | None:
         """The only partition whose offset has changed since last time; None if there is none, or if more has changed.
 
         With a broker that keeps no session: the only partition that there is, whatever its offset.
 
         Args:
-            wanted: partitions, ids of their topics, epochs of their leaders.
-            max_bytes: most bytes of each.
+            max_bytes: most bytes of each partition.
         """
-        known, moved = self._known, None
+        known, wanted, moved = self.known, self.wanted, None
         is_full = self._epoch == _INITIAL_EPOCH
         if len(known) != len(wanted) or (is_full and (self._id or len(wanted) > 1)):
             return None
-        for state, topic_id, leader_epoch in wanted:
-            key = (state.topic, state.partition)
-            before = known.get(key)
-            if before is None or before.leader_epoch != leader_epoch or before.max_bytes != max_bytes:
+        for key in wanted if is_full else self._changed:
+            partition, before = wanted.get(key), known.get(key)
+            if partition is None or before is None:
+                return None
+            state, topic_id, leader_epoch = partition
+            if before.leader_epoch != leader_epoch or before.max_bytes != max_bytes:
                 return None
             if before.topic_id is not topic_id:
                 if before.topic_id != topic_id:
@@ -99,71 +127,85 @@ class FetchSession:
                 if moved is not None:
                     return None
                 moved = key
+            else:  # perhaps sought to where it is
+                before.state, before.epoch = state, state.epoch
         return moved
 
-    def fill_alone(self, key: Key, fetch_offset: int, make: Callable[[], FetchRequest]) -> LoneFetch:
+    def fill_alone(self, key: Key, make: Callable[[], FetchRequest]) -> LoneFetch:
         """The request that names one partition of the session, which `only_moved` has found.
 
         Args:
             key: the partition.
-            fetch_offset: where it is to be read now.
             make: makes a request with the consumer's settings, the first time.
         """
-        asked = self._known.pop(key)
-        self._known[key] = asked  # Kafka serves a session's partitions in the order in which they were last sent
+        asked = self.known.pop(key)
+        self.known[key] = asked  # Kafka serves a session's partitions in the order in which they were last sent
+        self._changed.clear()
+        asked.state = state = self.wanted[key][0]
+        asked.epoch = state.epoch
         lone = asked.lone
         if lone is None or lone.request.session_id != self._id:
             request = make()
             request.session_id = self._id
             lone = asked.lone = LoneFetch(request, key[0], asked.topic_id, _partition(key[1], asked))
-        asked.fetch_offset = lone.asked.fetch_offset = fetch_offset
+        asked.fetch_offset = lone.asked.fetch_offset = state.fetch_offset
         lone.request.session_epoch = self._epoch
         return lone
 
-    def fill(self, request: FetchRequest, wanted: Mapping[Key, SessionPartition]) -> int | None:
+    def fill(self, request: FetchRequest, max_bytes: int) -> int | None:
         """Write the session, the partitions to send and those to forget into `request`.
+
+        Args:
+            request: with the consumer's settings.
+            max_bytes: most bytes of each partition.
 
         Returns:
             The highest version that may be used: 12 when a topic has no id, None for no limit.
         """
-        uses_ids = True
-        for asked in wanted.values():
-            uses_ids = uses_ids and asked.topic_id.int != 0
+        uses_ids = not self._without_id
         if uses_ids != self._uses_ids and self._id:
             self.reset()
         self._uses_ids = uses_ids
         if self._epoch == _INITIAL_EPOCH:
-            wanted, self._known = _in_turn(wanted, self._known), {}
+            keys, self.known, self._is_thinned = _in_turn(self.wanted, self.known), {}, True
+        else:
+            keys = self._changed
         request.session_id, request.session_epoch = self._id, self._epoch
-        changed, forgotten = self._change(wanted)
+        changed, forgotten = self._change(keys, max_bytes)
+        self._changed.clear()
         request.topics, request.forgotten_topics_data = _topics(changed), _forgotten(forgotten) if forgotten else []
         return None if uses_ids else 12
 
     def _change(
-        self, wanted: Mapping[Key, SessionPartition],
+        self, keys: Iterable[Key], max_bytes: int
     ) -> tuple[list[tuple[Key, SessionPartition]], dict[Key, SessionPartition]]:
-        """Make `wanted` what is known; gives what is new to the broker, and what it is to forget."""
-        known, count = self._known, 0
+        """Make what is wanted of these partitions known; gives what is new to the broker, and what it is to forget."""
+        known, wanted, names = self.known, self.wanted, self.names
         changed: list[tuple[Key, SessionPartition]] = []
         forgotten: dict[Key, SessionPartition] = {}
-        for key, asked in wanted.items():
-            before = known.get(key)
-            count += before is not None
+        for key in keys:
+            partition, before = wanted.get(key), known.get(key)
+            if partition is None:
+                if before is not None:
+                    forgotten[key] = known.pop(key)
+                continue
+            state, topic_id, leader_epoch = partition
             if before is None:
-                changed.append((key, asked))
-            elif before is not asked and not before.is_as(asked):
-                changed.append((key, asked))
-                if before.topic_id != asked.topic_id:
-                    forgotten[key] = before
-        fresh = len(wanted) > count
-        if len(known) > count:
-            forgotten.update((key, asked) for key, asked in known.items() if key not in wanted)
-        for key in forgotten:
-            del known[key]
+                names[topic_id.int] = key[0]
+            elif before.topic_id is not topic_id and before.topic_id != topic_id:
+                forgotten[key] = before
+                names[topic_id.int] = key[0]
+            elif (before.fetch_offset == state.fetch_offset and before.leader_epoch == leader_epoch
+                    and before.max_bytes == max_bytes):
+                before.state, before.epoch = state, state.epoch
+                continue
+            changed.append((key, SessionPartition(
+                state, state.epoch, topic_id, leader_epoch, state.fetch_offset, max_bytes)))
         for key, asked in changed:  # Kafka serves a session's partitions in the order in which they were last sent
             known.pop(key, None)
             known[key] = asked
-        if fresh or forgotten:
+        if self._is_thinned:  # some topics may have gone for good
+            self._is_thinned = False
             self.names = {asked.topic_id.int: topic for (topic, _), asked in known.items()}
         return changed, forgotten
 
@@ -187,19 +229,18 @@ class FetchSession:
     def reset(self) -> None:
         """Start again with a full request; the old session, if there is one, is closed by it."""
         self._epoch = _INITIAL_EPOCH
-        self._known = {}
+        self.known = {}
 
 
-def _in_turn(wanted: Mapping[Key, SessionPartition], before: Mapping[Key, SessionPartition]) -> (
-        Mapping[Key, SessionPartition]):
+def _in_turn(wanted: Mapping[Key, WantedPartition], before: Mapping[Key, SessionPartition]) -> Iterable[Key]:
     """A broker without sessions serves partitions in the order of the request: those that got something come last."""
     if not before:
         return wanted
-    served = {key for key, asked in wanted.items() if key in before and before[key].fetch_offset != asked.fetch_offset}
+    served = {key for key, (state, _, _) in wanted.items()
+              if key in before and before[key].fetch_offset != state.fetch_offset}
     order = [key for key in before if key in wanted and key not in served]
     order += [key for key in wanted if key not in before]
-    order += [key for key in before if key in served]
-    return {key: wanted[key] for key in order}
+    return order + [key for key in before if key in served]
 
 
 def _topics(partitions: Sequence[tuple[Key, SessionPartition]]) -> list[FetchTopic]:

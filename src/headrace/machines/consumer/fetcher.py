@@ -127,7 +127,13 @@ class Fetcher:
         self.alone = True
         if self._out_of_range:
             self._leave_range()
-        return self._plan.requests(now, self._received_bytes - self._released_bytes)
+        plan = self._plan
+        released = self._released_bytes
+        sends = plan.requests(now, self._received_bytes - released)
+        if plan.starved and (plan.missed or self._released_bytes != released):
+            plan.again()  # the application took something while the queue was found full
+            self._on_drained()
+        return sends
 
     def deadline(self) -> float | None:
         """When the first backed-off partition may be fetched again."""
@@ -146,25 +152,30 @@ class Fetcher:
         names = flight.session.names
         if not flight.session.on_reply(reply):
             self._metadata.refresh(now)
-            for state, _ in flight.partitions.values():
-                self._plan.back_off(state, now)
+            for asked in flight.partitions.values():
+                self._plan.back_off(asked.state, now)
             return
         template = send.template
         if template is not None and reply is template.reply.reply:
             data: PartitionData = template.reply.part
             (topic,) = reply.responses
-            state, epoch = flight.partitions[topic.topic, data.partition_index]
-            if state.epoch == epoch:
+            asked = flight.partitions[topic.topic, data.partition_index]
+            state = asked.state
+            if state.epoch == asked.epoch:
                 self._on_data(state, data, send.destination, now)
             data.records = None  # what is queued is not kept here as well
+            self._plan.look_at(state)
             return
         for topic in reply.responses:
             name = topic.topic or names.get(topic.topic_id.int, "")
             for data in topic.partitions:
-                asked = flight.partitions.get((name, data.partition_index))
-                if asked is None or asked[0].epoch != asked[1]:
+                part = flight.partitions.get((name, data.partition_index))
+                if part is None:
+                    continue
+                state = part.state
+                self._plan.look_at(state)
+                if state.epoch != part.epoch:
                     continue  # sought or unassigned while the request was on the wire
-                state = asked[0]
                 if data.error_code:
                     self._on_partition_error(state, data, reply, now)
                 else:
@@ -175,9 +186,9 @@ class Fetcher:
         flight = self._plan.landed(send)
         flight.session.reset()
         self._metadata.refresh(now)
-        for state, _ in flight.partitions.values():
-            state.replica = -1
-            self._plan.back_off(state, now)
+        for asked in flight.partitions.values():
+            asked.state.replica = -1
+            self._plan.back_off(asked.state, now)
 
     def _on_data(self, state: PartitionState, data: PartitionData, node: int, now: float) -> None:
         state.attempts = 0
@@ -441,20 +452,17 @@ class Fetcher:
         message = Message(
             state.topic, state.partition, state.position, error=_damage(damage), timestamp=_NO_TIMESTAMP)
         state.jump("damaged", state.position)
+        self._plan.look_at(state)
         return message
 
     def _finish(self, fetched: CompletedFetch) -> None:
         self._queue.popleft()
-        size = len(fetched.data)
+        size, state = len(fetched.data), fetched.state
+        if fetched.epoch == state.epoch:
+            state.released_bytes += size
+            state.released_records += fetched.count
         self._released_bytes += size
-        if fetched.epoch == fetched.state.epoch:
-            fetched.state.released_bytes += size
-            fetched.state.released_records += fetched.count
-        if self._plan.starved:
-            self._plan.starved = False
-            self._plan.touch()
-            self._on_drained()
-        elif self._out_of_range:
+        if self._plan.drained(state) or self._out_of_range:
             self._on_drained()
 
 

@@ -118,14 +118,14 @@ class OffsetLookup:
         self._isolation_level = isolation_level
         self._timeout_s = timeout_s
         self._retries = retries
-        self._open: list[_Lookup] = []
+        self._open: dict[_Lookup, None] = {}  # in order; one of thousands is taken out as cheaply as one of two
         self._seen = -1
         self._deadline: float | None = None
         self._events: list[Event] = []
 
     def ask(self, topic: str, partition: int, timestamp: int, expires_at: float, found: Found) -> None:
         """Look up the first offset whose record is at `timestamp` (ms, or EARLIEST, LATEST) or later."""
-        self._open.append(_Lookup(topic, partition, timestamp, expires_at, found))
+        self._open[_Lookup(topic, partition, timestamp, expires_at, found)] = None
 
     def topics(self) -> set[str]:
         """The topics that are asked about."""
@@ -214,8 +214,9 @@ class OffsetLookup:
 
     def _ask_start(self, state: PartitionState, timestamp: int, end: int | None = None) -> None:
         """Look up where a partition starts; `end` is known once the first offset is asked for, for its last so many."""
-        self._open.append(_Lookup(
-            state.topic, state.partition, timestamp, _NEVER, self._start_of(state, timestamp, end), is_start=True))
+        lookup = _Lookup(
+            state.topic, state.partition, timestamp, _NEVER, self._start_of(state, timestamp, end), is_start=True)
+        self._open[lookup] = None
 
     def _start_of(self, state: PartitionState, timestamp: int, end: int | None) -> Found:
         epoch = state.epoch
@@ -248,7 +249,7 @@ class OffsetLookup:
     def _answer(self, lookup: _Lookup, offset: int = OFFSET_INVALID, leader_epoch: int = -1,
                 error: KafkaError | None = None) -> None:
         if lookup in self._open:
-            self._open.remove(lookup)
+            del self._open[lookup]
             lookup.found(_answer_of(lookup, offset, leader_epoch, None, error))
 
 
@@ -279,7 +280,7 @@ class GroupOffsets:
         self._timeout_s = timeout_s
         self._retries = retries
         self._reads_as_member = reads_as_member
-        self._lookups: list[_Lookup] = []
+        self._lookups: dict[_Lookup, None] = {}
         self._commits: list[_Commit] = []
         self._seen = -1
         self._deadline: float | None = None
@@ -287,7 +288,7 @@ class GroupOffsets:
 
     def ask(self, partitions: Iterable[TopicPartition], expires_at: float, found: Found) -> None:
         """Ask for the committed offsets; `OFFSET_INVALID` where the group has none."""
-        self._lookups += [_Lookup(tp.topic, tp.partition, 0, expires_at, found) for tp in partitions]
+        self._lookups.update((_Lookup(tp.topic, tp.partition, 0, expires_at, found), None) for tp in partitions)
 
     def commit(self, partitions: Iterable[TopicPartition], expires_at: float, done: Committed) -> None:
         """Commit offsets, each as the member that read its partition."""
@@ -416,16 +417,15 @@ class GroupOffsets:
         return found
 
     def _fetch(self, coordinator: int, lookups: list[_Lookup]) -> Send:
-        topics: dict[str, list[int]] = {}
+        numbers: dict[str, dict[int, None]] = {}  # each partition once
         ids: dict[str, UUID] = {}
         for lookup in lookups:
             lookup.flying = True
-            numbers = topics.setdefault(lookup.topic, [])
-            if lookup.partition not in numbers:
-                numbers.append(lookup.partition)
+            numbers.setdefault(lookup.topic, {})[lookup.partition] = None
             state = self._subscription.get(*lookup.key)
             if state is not None and state.topic_id is not None:
                 ids[lookup.topic] = state.topic_id
+        topics = {topic: list(each) for topic, each in numbers.items()}
         question = CommittedOffsetsQuestion(topics, ids, self._ownership.member if self._reads_as_member else None)
         return Send(coordinator, question.request(self._group_id, require_stable=self._require_stable),
                     self._timeout_s, question.max_version, context=(lookups, question),
@@ -459,7 +459,7 @@ class GroupOffsets:
     def _answer(self, lookup: _Lookup, offset: int = OFFSET_INVALID, leader_epoch: int = -1,
                 metadata: str | None = None, error: KafkaError | None = None) -> None:
         if lookup in self._lookups:
-            self._lookups.remove(lookup)
+            del self._lookups[lookup]
             lookup.found(_answer_of(lookup, offset, leader_epoch, metadata, error))
 
     # Commits

@@ -82,13 +82,14 @@ class PartitionState(ReadPosition):
         retry_at: not fetched or looked up before this time, in monotonic seconds; `attempts` failed in a row.
         replica: follower to read from until `replica_until` (KIP-392); -1 for the leader.
         topic_id: id of the topic in which the position holds (KIP-516); None while it is not known.
+        left_out: not fetched for now, because too much of it waits in the queue.
         gone: the topic is not there any more, so that nothing can be committed to it.
         fast_path: hands out its records past the fetcher; closed when something happens to the partition. None mostly.
     """
 
     __slots__ = (
         "attempts", "busy", "committed", "eof_offset", "epoch", "fast_path", "fetch_offset", "gone", "high_watermark",
-        "last_stable", "leader_epoch", "log_start", "partition", "paused", "phase", "received_bytes",
+        "last_stable", "leader_epoch", "left_out", "log_start", "partition", "paused", "phase", "received_bytes",
         "received_records", "released_bytes", "released_records", "replica", "replica_until", "reset_timestamp",
         "retry_at", "stop_offset", "stored_metadata", "tail", "topic", "topic_id",
     )
@@ -118,6 +119,7 @@ class PartitionState(ReadPosition):
         self.replica = -1
         self.replica_until = 0.0
         self.topic_id: UUID | None = None
+        self.left_out = False
         self.gone = False
         self.fast_path: PollFastPath | None = None
 
@@ -339,6 +341,7 @@ class Subscription:
         timestamp = _RESETS[self._reset]
         if timestamp is None:
             state.jump("no reset")
+            self.version += 1
             return False
         self.reset(state, timestamp)
         return True

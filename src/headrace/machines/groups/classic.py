@@ -553,6 +553,8 @@ class ClassicGroup:
     def _on_heartbeat(self, code: int, send: Send, now: float) -> None:
         if send.context != self.generation or not self._is_member:
             return
+        if self.state is JoinState.JOINING:
+            return  # perhaps JoinGroup, which has a connection of its own, came first: its answer is what counts
         action = group_error_action(code) if code else None
         if action in (None, GroupErrorAction.REBALANCE):
             self._answered_at = now

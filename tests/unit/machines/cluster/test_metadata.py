@@ -86,6 +86,34 @@ def test_a_new_topic_is_asked_for_at_once_and_a_known_one_is_not() -> None:
     assert ask(metadata, 1.0) is None
 
 
+def test_a_topic_wanted_before_a_request_is_written_is_asked_for_with_it() -> None:
+    metadata = machine()
+    metadata.want_topics(["t"])
+    send = ask(metadata, 0.0)
+    assert send is not None
+    assert send.for_version is not None
+    assert send.for_version(send.request, 12) is send.request
+    metadata.want_topics(["u"])  # the connection opens only now
+    written = send.for_version(send.request, 12)
+    assert isinstance(written, MetadataRequest)
+    assert names(written) == ["t", "u"]
+    metadata.want_topics(["v"])
+    metadata.on_reply(send, reply(topic("t"), topic("u")), 1.0)
+    assert names(exchange(metadata, reply(topic("t"), topic("u"), topic("v")), 1.0)) == ["t", "u", "v"]
+    assert ask(metadata, 100.0) is None
+
+
+def test_nothing_is_asked_again_when_all_was_wanted_before_the_request_was_written() -> None:
+    metadata = machine()
+    send = ask(metadata, 0.0)
+    assert send is not None
+    assert send.for_version is not None
+    metadata.want_topics(["t"])
+    send.for_version(send.request, 12)
+    metadata.on_reply(send, reply(topic("t")), 1.0)
+    assert ask(metadata, 100.0) is None
+
+
 def test_a_topic_wanted_while_a_request_is_in_flight_is_asked_for_after_it() -> None:
     metadata = machine()
     send = ask(metadata, 0.0)

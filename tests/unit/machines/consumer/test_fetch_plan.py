@@ -22,7 +22,7 @@ from headrace.wire.messages.cluster.metadata import (
     MetadataResponsePartition,
     MetadataResponseTopic,
 )
-from headrace.wire.messages.consumer.fetch import FetchRequest
+from headrace.wire.messages.consumer.fetch import FetchRequest, FetchResponse
 
 TOPIC_ID = UUID(int=7)
 SHARE_BYTES = 1000
@@ -129,9 +129,9 @@ def test_what_landed_says_under_which_epoch_each_partition_was_asked_for() -> No
     send = made.one()
     before = made.state().epoch
     made.subscription.seek("t", 0, 50)
-    [(state, epoch)] = made.plan.landed(send).partitions.values()
-    assert (state, epoch) == (made.state(), before)
-    assert state.epoch > epoch
+    [asked] = made.plan.landed(send).partitions.values()
+    assert (asked.state, asked.epoch) == (made.state(), before)
+    assert asked.state.epoch > asked.epoch
 
 
 @pytest.mark.parametrize("change", ["seek", "assignment", "pause", "leader", "touch"])
@@ -317,3 +317,136 @@ def test_a_broker_is_asked_although_others_may_use_up_the_budget() -> None:
     made.plan.landed(Send(1, FetchRequest(max_wait_ms=0, min_bytes=0), 1))
     made.queued_bytes = 1365
     assert [request_of(send).max_bytes for send in made.sends()] == [SHARE_BYTES]
+
+
+# Many partitions
+
+
+def test_partitions_to_which_nothing_has_happened_are_not_looked_at() -> None:
+    made = Plan(dict.fromkeys(range(3), 1))
+    made.plan.landed(made.one()).session.on_reply(FetchResponse(session_id=5))
+    made.state(0).paused = True  # nobody said so
+    made.state(1).fetch_offset += 7
+    made.plan.look_at(made.state(1))
+    request = request_of(made.one())
+    assert [(part.partition, part.fetch_offset) for topic in request.topics for part in topic.partitions] == [(1, 17)]
+    assert request.forgotten_topics_data == []
+
+
+def test_a_partition_that_was_taken_away_is_not_asked_for_because_of_what_happens_to_it() -> None:
+    made = Plan({0: 1, 1: 1})
+    gone = made.state(0)
+    made.subscription.remove([TopicPartition("t", 0)])
+    assert made.asked() == {1: [1]}
+    made.plan.landed(Send(1, FetchRequest(max_wait_ms=0, min_bytes=0), 1))
+    made.plan.look_at(gone)
+    assert made.asked() == {1: [1]}
+
+
+def test_a_partition_that_moves_to_a_follower_is_forgotten_by_its_leader() -> None:
+    made = Plan({0: 1, 1: 1})
+    made.plan.landed(made.one()).session.on_reply(FetchResponse(session_id=5))
+    made.state(0).replica, made.state(0).replica_until = 2, made.now + 10
+    made.plan.look_at(made.state(0))
+    requests = {send.destination: request_of(send) for send in made.sends()}
+    assert [topic.partitions for topic in requests[1].forgotten_topics_data] == [[0]]
+    assert [part.partition for topic in requests[2].topics for part in topic.partitions] == [0]
+    assert made.plan.deadline == made.now + 10  # when the leader is asked again
+
+
+def test_a_partition_that_is_drained_is_asked_for_again_and_no_other_is_looked_at() -> None:
+    made = Plan({0: 1, 1: 1}, queued_min_messages=10)
+    made.state(0).received_records = made.state(1).received_records = 10
+    assert made.asked() == {}
+    made.state(0).released_records = made.state(1).released_records = 1
+    assert made.plan.drained(made.state(0))  # the plan has to be asked
+    assert not made.plan.drained(PartitionState("t", 5))  # it has been told already
+    assert made.asked() == {1: [0]}
+    assert made.plan.starved
+
+
+def test_what_is_drained_while_the_queue_is_found_full_is_not_missed() -> None:
+    made = Plan({0: 1}, queued_min_messages=10)
+    state = made.state()
+    state.received_records = 10
+    made.asked()
+    made.plan.starved = False  # as while the next look is under way
+    state.released_records = 5
+    assert not made.plan.drained(state)
+    made.plan.starved = True
+    assert made.plan.missed
+    made.plan.again()
+    assert made.asked() == {1: [0]}
+    assert not made.plan.missed
+
+
+STEPS = st.lists(st.one_of(
+    st.tuples(st.sampled_from(("seek", "pause", "resume", "drop", "add", "lead")), st.integers(0, 7),
+              st.integers(1, 3)),
+    st.tuples(st.just("land"), st.integers(0, 2), st.dictionaries(st.integers(0, 7), st.integers(1, 900), max_size=4)),
+    st.tuples(st.just("drain"), st.integers(0, 7), st.integers(1, 900))), max_size=40)
+
+
+@given(st.dictionaries(st.integers(0, 7), st.integers(1, 3), min_size=1), STEPS, st.booleans())
+@settings(deadline=None)
+def test_requests_are_those_of_a_plan_that_looks_at_all_partitions_each_time(
+    leaders: dict[int, int], steps: list[tuple[str, int, Any]], has_sessions: bool
+) -> None:
+    plans = [Plan(dict(leaders), max_partition_fetch_bytes=SHARE_BYTES) for _ in range(2)]
+    flights: list[dict[int, Send]] = [{}, {}]
+    for kind, which, value in steps:
+        said = []
+        for looks_at_all, made, flying in zip((False, True), plans, flights, strict=True):
+            if kind == "land":
+                land(made, flying, which, value, has_sessions)
+            else:
+                happen(made, kind, which, value)
+            if looks_at_all:
+                made.plan.touch()
+            sends = {send.destination: send for send in made.sends()}
+            flying |= sends
+            said.append({node: shown(request_of(send)) for node, send in sends.items()})
+        assert said[0] == said[1]
+
+
+def land(made: Plan, flying: dict[int, Send], which: int, got: dict[int, int], has_sessions: bool) -> None:
+    """A broker answers, with so many bytes for some partitions."""
+    if not flying:
+        return
+    flight = made.plan.landed(flying.pop(sorted(flying)[which % len(flying)]))
+    flight.session.on_reply(FetchResponse(session_id=5 if has_sessions else 0))
+    for partition, size in got.items():
+        asked = flight.partitions.get(("t", partition))
+        if asked is None:
+            continue
+        made.plan.look_at(asked.state)
+        if asked.epoch == asked.state.epoch:
+            asked.state.fetch_offset += size
+            asked.state.received_bytes += size
+
+
+def happen(made: Plan, kind: str, which: int, value: int) -> None:
+    """The application does something, or a leader moves."""
+    state = made.subscription.get("t", which)
+    if kind == "add" and state is None:
+        made.subscription.add([TopicPartition("t", which, value)])
+    elif kind == "lead":
+        made.lead({partition: 1 + (partition + value) % 3 for partition in range(8)})
+    elif state is None:
+        return
+    elif kind == "seek":
+        made.subscription.seek("t", which, value)
+    elif kind in ("pause", "resume"):
+        made.subscription.set_paused([TopicPartition("t", which)], kind == "pause")
+    elif kind == "drop":
+        made.subscription.remove([TopicPartition("t", which)])
+    elif kind == "drain":
+        state.released_bytes = min(state.received_bytes, state.released_bytes + value)
+        made.plan.drained(state)
+
+
+def shown(request: FetchRequest) -> tuple[object, ...]:
+    """What a request says, whatever the order of its partitions."""
+    return (request.session_id, request.session_epoch, request.max_bytes, request.max_wait_ms,
+            sorted((part.partition, part.fetch_offset) for topic in request.topics for part in topic.partitions),
+            sorted(number for topic in request.forgotten_topics_data for number in topic.partitions))

@@ -7,20 +7,35 @@ from uuid import UUID
 import pytest
 
 from headrace.errors import KafkaError
-from headrace.machines.consumer.fetch_session import FetchSession, SessionPartition
-from headrace.machines.consumer.subscription import Key
+from headrace.machines.consumer.fetch_session import FetchSession
+from headrace.machines.consumer.subscription import Key, PartitionState
 from headrace.wire.messages.consumer.fetch import FetchRequest, FetchResponse
 
 T, U = UUID(int=1), UUID(int=2)
 
 
-def asked(offset: int, topic_id: UUID = T) -> SessionPartition:
-    return SessionPartition(topic_id, offset, 5, 1000)
+Asked = tuple[int, UUID]
 
 
-def fill(session: FetchSession, wanted: dict[Key, SessionPartition]) -> FetchRequest:
+def asked(offset: int, topic_id: UUID = T) -> Asked:
+    return offset, topic_id
+
+
+def want(session: FetchSession, wanted: dict[Key, Asked]) -> None:
+    """Have exactly these partitions asked for."""
+    session.leave_all()
+    for key, (offset, topic_id) in wanted.items():
+        state = PartitionState(*key)
+        state.fetch_offset = offset
+        session.want(key, (state, topic_id, 5))
+
+
+def fill(session: FetchSession, wanted: dict[Key, Asked] | None = None) -> FetchRequest:
+    """The next request, for what is wanted already or for these partitions."""
+    if wanted is not None:
+        want(session, wanted)
     request = FetchRequest(max_wait_ms=500, min_bytes=1)
-    session.fill(request, wanted)
+    session.fill(request, 1000)
     return request
 
 
@@ -32,7 +47,7 @@ def forgotten(request: FetchRequest) -> list[tuple[str, int]]:
     return [(t.topic, p) for t in request.forgotten_topics_data for p in t.partitions]
 
 
-def opened(wanted: dict[Key, SessionPartition]) -> FetchSession:
+def opened(wanted: dict[Key, Asked]) -> FetchSession:
     session = FetchSession()
     fill(session, wanted)
     assert session.on_reply(FetchResponse(session_id=77))
@@ -98,9 +113,11 @@ def test_a_broker_without_sessions_is_asked_last_for_the_partitions_that_got_som
 
 
 def test_a_topic_without_an_id_keeps_to_the_versions_with_names() -> None:
-    session = FetchSession()
-    assert session.fill(FetchRequest(max_wait_ms=1, min_bytes=1), {("t", 0): asked(1, UUID(int=0))}) == 12
-    assert session.fill(FetchRequest(max_wait_ms=1, min_bytes=1), {("t", 0): asked(1, T)}) is None
+    session, request = FetchSession(), FetchRequest(max_wait_ms=1, min_bytes=1)
+    want(session, {("t", 0): asked(1, UUID(int=0))})
+    assert session.fill(request, 1000) == 12
+    want(session, {("t", 0): asked(1, T)})
+    assert session.fill(request, 1000) is None
     assert session.names == {T.int: "t"}
 
 

@@ -30,6 +30,7 @@ from headrace.wire.messages.consumer.fetch import (
     LeaderIdAndEpoch,
     PartitionData,
 )
+from tests.support.calls import counted
 from tests.unit.records.samples import simple
 
 TOPIC_ID = UUID(int=7)
@@ -561,3 +562,21 @@ def test_damage_can_be_passed_offset_by_offset_where_nobody_knows_how_far_it_goe
             told.append(event.offset())
             bench.subscription.seek(event.topic(), event.partition(), event.offset() + 1)
     assert told == [2, 3, 4]
+
+
+@pytest.mark.parametrize("moves", ["one and the same", "another one each time"])
+def test_partitions_to_which_nothing_happens_cost_nothing(moves: str) -> None:
+    def calls_of(partitions: int) -> int:
+        bench = Bench(partitions, enable_partition_eof=True)
+        bench.set_leaders(dict.fromkeys(range(partitions), 1))
+        at = dict.fromkeys(range(3), 0)
+        bench.reply(bench.poll()[1])  # the session is open
+        with counted() as calls:
+            for turn in range(9):
+                partition = 0 if moves == "one and the same" else turn % 3
+                bench.reply(bench.poll()[1], partition, batch(at[partition], 2))
+                at[partition] += 2
+                assert len(bench.fetcher.take(10)) == 2
+        return calls.here.total()
+
+    assert calls_of(1000) == calls_of(10)

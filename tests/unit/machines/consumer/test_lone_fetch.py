@@ -225,7 +225,7 @@ def test_requests_and_offsets_are_those_of_the_general_way(
 ) -> None:
     one, other = Reader(partitions, session_id=session_id), Reader(partitions, session_id=session_id)
     session = other.fetcher._plan._sessions[1] = FetchSession()
-    session.only_moved = lambda wanted, max_bytes: None  # type: ignore[method-assign]
+    session.only_moved = lambda max_bytes: None  # type: ignore[method-assign]
     for epoch, step in enumerate(steps, 10):
         frames = []
         for reader in (one, other):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 from uuid import UUID
 
@@ -635,3 +636,32 @@ def test_a_member_asks_for_offsets_as_itself_and_again_when_its_epoch_was_outdat
                 name="t", partitions=[OffsetFetchResponsePartitions(
                     partition_index=0, committed_offset=7, metadata="", error_code=0)])])]), now)
     assert [tp.offset for tp in bench.found] == [7]
+
+
+def answers_s(machine: str, count: int) -> float:
+    """CPU seconds to ask about so many partitions at once and to take the answers."""
+    bench = Bench()
+    bench.metadata.on_reply(Send(1, ListOffsetsRequest(), 1), MetadataResponse(
+        brokers=[MetadataResponseBroker(node_id=1, host="h", port=1)],
+        topics=[MetadataResponseTopic(name="t", partitions=[
+            MetadataResponsePartition(partition_index=p, leader_id=1) for p in range(count)])]), 0.0)
+    begun = time.process_time()
+    if machine == "leaders":
+        for partition in range(count):
+            bench.ask_leader(partition)
+        [send] = poll(bench.lookup, 0.0)
+        bench.lookup.on_reply(send, ListOffsetsResponse(topics=[ListOffsetsTopicResponse(name="t", partitions=[
+            ListOffsetsPartitionResponse(partition_index=p, offset=7) for p in reversed(range(count))])]), 0.0)
+    else:
+        bench.group.ask([TopicPartition("t", p) for p in reversed(range(count))], NEVER, bench.found.append)
+        [send] = poll(bench.group, 0.0)
+        bench.group.on_reply(send, OffsetFetchResponse(topics=[OffsetFetchResponseTopic(name="t", partitions=[
+            OffsetFetchResponsePartition(partition_index=p, committed_offset=7) for p in range(count)])]), 0.0)
+    assert [tp.offset for tp in bench.found] == [7] * count
+    return time.process_time() - begun
+
+
+@pytest.mark.parametrize("machine", ["leaders", "group"])
+def test_ten_times_as_many_partitions_cost_ten_times_as_much_to_ask_about(machine: str) -> None:
+    few, many = (min(answers_s(machine, count) for _ in range(3)) for count in (800, 8000))
+    assert many / few < 30, "100 would be the square"

@@ -233,6 +233,28 @@ def test_a_member_that_is_dropped_during_a_callback_is_told_afterwards() -> None
     bench.send(JoinGroupRequest)
 
 
+@pytest.mark.parametrize("code", [KafkaError.ILLEGAL_GENERATION, KafkaError.UNKNOWN_MEMBER_ID])
+@pytest.mark.parametrize("properties", [{}, COOPERATIVE], ids=["eager", "cooperative"])
+def test_a_heartbeat_that_was_overtaken_by_joining_drops_nobody(properties: dict[str, str], code: int) -> None:
+    bench = Bench(properties=properties)
+    strategy = properties.get("partition.assignment.strategy", "range")
+    bench.settle(("t", 0))
+    bench.heartbeat(KafkaError.REBALANCE_IN_PROGRESS)
+    if not properties:
+        bench.silent()
+        late = bench.send(HeartbeatRequest, after_s=3.0)
+        bench.rebalanced()
+        joining = bench.send(JoinGroupRequest)
+    else:
+        joining = bench.send(JoinGroupRequest)
+        late = Send(1, HeartbeatRequest(group_id="g"), 1.0, context=1)  # sent with the generation of before
+    bench.reply(late, HeartbeatResponse(error_code=code))  # the coordinator had the next generation by then
+    bench.silent()
+    bench.reply(joining, JoinGroupResponse(generation_id=2, protocol_name=strategy, member_id="me", leader="you"))
+    assert bench.sync(("t", 0)).member_id == "me"
+    assert [event.change for event in bench.events(Rebalance)] == [Change.ASSIGN]
+
+
 def test_a_member_that_hears_nothing_for_a_session_gives_its_partitions_up() -> None:
     bench = Bench(properties={"session.timeout.ms": 10_000})
     bench.settle(("t", 0))
