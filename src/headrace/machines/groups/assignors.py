@@ -186,20 +186,23 @@ class _Table:
         self.plan[member_id].append(key)
 
     def level(self) -> None:
-        """Move partitions from the most to the least loaded until no move makes a pair of members more even."""
-        moved = True
-        while moved:
-            moved = False
-            for giver in sorted(self.plan, key=self.load, reverse=True):
-                while self._give_one_away(giver):
-                    moved = True
+        """Move partitions, one by one, from the most to the least loaded, until no move makes a pair more even.
+
+        One by one: who gave several at once would have to be given others' in turn.
+        """
+        while any(map(self._give_one_away, sorted(self.plan, key=self.load, reverse=True))):
+            pass
 
     def _give_one_away(self, giver: str) -> bool:
-        for key in reversed(self.plan[giver]):
-            taker = min(self.readers(key[0]), key=self.load)
-            if self.load(taker) + 1 < self.load(giver):
-                self.plan[giver].remove(key)
-                self.give(key, taker)
+        held, seen = self.plan[giver], set[str]()
+        for index in range(len(held) - 1, -1, -1):
+            topic = held[index][0]
+            if topic in seen:
+                continue  # its readers are known to have enough
+            seen.add(topic)
+            taker = min(self.readers(topic), key=self.load)
+            if self.load(taker) + 1 < len(held):
+                self.give(held.pop(index), taker)
                 return True
         return False
 

@@ -101,6 +101,23 @@ def test_a_new_member_gets_only_what_others_have_given_up() -> None:
     assert len(plan["a"]) == len(plan["b"]) == 2
 
 
+@settings(max_examples=80, deadline=None)
+@given(count=st.integers(2, 6), partitions=st.integers(0, 30))
+def test_a_member_that_comes_takes_and_one_that_goes_leaves_no_more_than_its_share(count: int, partitions: int) -> None:
+    counts = {"t": partitions, "u": 3}
+    members = [member(f"m{i}", "t", "u") for i in range(count)]
+    plans = {}
+    for members_now in (members[1:], members, members[:-1]):
+        for each in members_now:
+            each.owned = tuple(plans.get(each.member_id, ()))
+        after = assign_sticky(members_now, counts)
+        for each in members_now:
+            if plans:
+                had, has = set(plans.get(each.member_id, ())), set(after[each.member_id])
+                assert has <= had or had <= has, "it got another's, and gave up its own"
+        plans = after
+
+
 def test_members_keep_what_they_hold_when_one_leaves() -> None:
     a, b = (("t", 0), ("t", 1)), (("t", 2), ("t", 3))
     plan = assign_cooperative_sticky([member("a", "t", owned=a), member("b", "t", owned=b)], {"t": 6})
