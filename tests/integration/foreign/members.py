@@ -8,9 +8,12 @@ from contextlib import closing
 from types import ModuleType
 from typing import Any
 
+from headrace import KafkaError
+
 from .client import PATIENCE_S
 
 _FIRST_DELIVERY = 1
+_REFUSALS = (KafkaError.FENCED_INSTANCE_ID, KafkaError.UNRELEASED_INSTANCE_ID)
 
 
 class Member:
@@ -93,10 +96,16 @@ class GroupMember(Member):
                     self._held = held
                     self._values += [message.value() for message in messages if message.error() is None]
                 for error in (message.error() for message in messages):
-                    if error is not None and error.fatal():
-                        raise self._kafka.KafkaException(error)
-                    if error is not None and error.code() > 0:
-                        self._told[error.code()] = None
+                    if error is not None:
+                        self._on_error(error)
+
+    def _on_error(self, error: Any) -> None:
+        kinds = self._kafka.KafkaError
+        if error.code() == kinds._FATAL:  # librdkafka names the reason in words
+            error = next(kinds(code) for code in _REFUSALS if kinds(code).str() in error.str())
+        if error.code() > 0:
+            with self._lock:
+                self._told[error.code()] = None
 
 
 class ShareMember(Member):
