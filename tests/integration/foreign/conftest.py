@@ -9,6 +9,7 @@ import os
 import sys
 import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import confluent_kafka
@@ -25,6 +26,7 @@ from .client import Client, ForeignError, ProcessClient
 from .python_client import PythonClient
 from .sites import EmbeddedSite, KafkaSite, Site
 
+_ROOT = Path(__file__).parents[3]
 SESSION_MS = 6_000
 """Of members of groups that the coordinator plans for; classic ones choose their own."""
 _GROUPS = {"group.min.session.timeout.ms": "1000", **{
@@ -122,7 +124,7 @@ def _program(name: str) -> Program:
     if name not in modules:
         return program(name)
     return Program([sys.executable, "-m", f"{__package__}.python_client", modules[name]],
-                   {"PYTHONPATH": os.pathsep.join(filter(None, (os.getcwd(), *sys.path)))})
+                   {"PYTHONPATH": os.pathsep.join(filter(None, (str(_ROOT), *sys.path)))})
 
 
 @pytest.fixture(scope="session")

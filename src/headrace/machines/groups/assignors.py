@@ -26,6 +26,7 @@ __all__ = [
     "Assignment",
     "Assignor",
     "MemberSubscription",
+    "cooperative_user_data",
     "read_assignment",
     "read_member",
     "sticky_user_data",
@@ -232,11 +233,12 @@ def write_subscription(
         owned: partitions that it holds.
         generation: the one in which it got them.
         rack: where it is.
-        user_data: what the assignor sends besides; None is what Java's cooperative assignor reads.
+        user_data: what the assignor sends besides. A leader of librdkafka's sends it back with the assignment; where
+            there is any, Kafka takes the assignor for one that KIP-848 cannot replace, and the group cannot migrate.
     """
     message = wire.ConsumerProtocolSubscription(
         topics=sorted(topics),
-        user_data=_GENERATION.pack(generation) if user_data is None else user_data,
+        user_data=user_data,
         owned_partitions=[
             wire.SubscriptionTopicPartition(topic=topic, partitions=partitions)
             for topic, partitions in _by_topic(owned).items()
@@ -245,6 +247,11 @@ def write_subscription(
         rack_id=rack,
     )
     return _VERSION.pack(_SUBSCRIPTION_VERSION) + codec.encode(message, _SUBSCRIPTION_VERSION)
+
+
+def cooperative_user_data(generation: int) -> bytes:
+    """In which generation a member of a `cooperative-sticky` group got what it holds."""
+    return _GENERATION.pack(generation)
 
 
 def sticky_user_data(had: Iterable[Key], generation: int) -> bytes:

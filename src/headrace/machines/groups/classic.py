@@ -22,6 +22,7 @@ from headrace.machines.cluster.metadata import Metadata
 from headrace.machines.consumer.subscription import Key, Subscription
 from headrace.machines.groups.assignors import (
     ASSIGNORS,
+    cooperative_user_data,
     read_assignment,
     read_member,
     sticky_user_data,
@@ -439,9 +440,13 @@ class ClassicGroup:
         )
         return Send(coordinator, request, self._max_poll_s + _JOIN_SLACK_S, context=self._round)
 
-    def _offer(self, assignor: str) -> bytes:
+    def _offer(self, name: str) -> bytes:
         """What this member says of itself to a leader that plans with an assignor."""
-        user_data = sticky_user_data(*self._had) if ASSIGNORS[assignor].remembers else None
+        assignor, user_data = ASSIGNORS[name], None
+        if assignor.remembers:
+            user_data = sticky_user_data(*self._had)
+        elif assignor.cooperative:
+            user_data = cooperative_user_data(self.generation)
         return write_subscription(self._joined_topics, self._owned, self.generation, self._rack, user_data)
 
     def _on_join(self, reply: JoinGroupResponse, now: float) -> None:

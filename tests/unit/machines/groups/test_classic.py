@@ -21,6 +21,7 @@ from headrace.machines.groups.assignors import (
 from headrace.machines.groups.classic import TRANSITIONS, ClassicGroup, JoinState
 from headrace.machines.groups.membership import Change, GroupFailed, Left, Rebalance
 from headrace.machines.machine import Event, Send
+from headrace.wire import codec
 from headrace.wire.messages.cluster.metadata import (
     MetadataResponse,
     MetadataResponseBroker,
@@ -28,6 +29,7 @@ from headrace.wire.messages.cluster.metadata import (
     MetadataResponseTopic,
 )
 from headrace.wire.messages.groups.classic_groups import (
+    ConsumerProtocolSubscription,
     FindCoordinatorResponse,
     HeartbeatRequest,
     HeartbeatResponse,
@@ -223,6 +225,16 @@ def test_a_sticky_member_gives_everything_up_and_says_what_it_had_even_after_it_
     sticky, _ = bench.join(generation=8).protocols
     remembered = read_member("me", None, sticky.metadata, remembers=True)
     assert (remembered.owned, remembered.generation) == ((("t", 0),), 6)
+
+
+@pytest.mark.parametrize(("assignors", "told"), [
+    ("range,roundrobin", [None, None]), ("cooperative-sticky", [b"\xff\xff\xff\xff"])])
+def test_user_data_is_only_that_of_the_assignor(assignors: str, told: list[bytes | None]) -> None:
+    """Java's members send the same. A leader of librdkafka's sends it back, and such a group cannot migrate."""
+    bench = Bench(properties={"partition.assignment.strategy": assignors})
+    sent = [codec.decode(ConsumerProtocolSubscription, each.metadata[2:], 3).user_data
+            for each in bench.join().protocols]
+    assert sent == told
 
 
 def test_a_leader_gives_sticky_members_what_they_had() -> None:
