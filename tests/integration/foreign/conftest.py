@@ -33,6 +33,9 @@ _GROUPS = {"group.min.session.timeout.ms": "1000", **{
     f"group.{kind}.{name}": str(value) for kind in ("consumer", "share") for name, value in (
         ("heartbeat.interval.ms", 200), ("min.heartbeat.interval.ms", 200), ("session.timeout.ms", SESSION_MS),
         ("min.session.timeout.ms", SESSION_MS))}}
+KAFKA_LATER = pytest.mark.parametrize(
+    "site", ["embedded", pytest.param("kafka", marks=pytest.mark.slow)], indirect=True)
+"""The embedded broker belongs to `make test`, real Kafka to `make long`."""
 OURS, LIBRDKAFKA, KAFKAJS, FRANZ_GO, JAVA = CLIENTS = ("headrace", "librdkafka", "kafkajs", "franz-go", "java")
 
 

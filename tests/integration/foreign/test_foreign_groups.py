@@ -10,7 +10,7 @@ import pytest
 from headrace import KafkaError
 
 from .client import Record
-from .conftest import FRANZ_GO, JAVA, KAFKAJS, LIBRDKAFKA, OURS, Clients, make_topic
+from .conftest import FRANZ_GO, JAVA, KAFKA_LATER, KAFKAJS, LIBRDKAFKA, OURS, Clients, make_topic
 from .descriptions import Key
 from .group import EACH, Group, group_of, wait
 from .samples import TIME_MS
@@ -74,6 +74,7 @@ def test_each_client_leads_members_of_all_others(clients: Clients, site: Site, a
     assert group.committed() == group.ends
 
 
+@KAFKA_LATER
 def test_a_group_uses_the_assignor_that_all_its_members_know(clients: Clients, site: Site) -> None:
     with group_of(clients, site, "range,roundrobin") as group:
         group.join(OURS)
@@ -89,6 +90,7 @@ def test_a_group_uses_the_assignor_that_all_its_members_know(clients: Clients, s
         group.fill()
 
 
+@KAFKA_LATER
 @pytest.mark.parametrize("order", [(OURS, KAFKAJS), (KAFKAJS, OURS)], ids="-then-".join)
 def test_a_member_that_shares_no_assignor_with_the_others_is_refused(
     clients: Clients, site: Site, order: tuple[str, str]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from .conftest import JAVA, KAFKAJS, LIBRDKAFKA, OURS, SESSION_MS, Clients
+from .conftest import JAVA, KAFKA_LATER, KAFKAJS, LIBRDKAFKA, OURS, SESSION_MS, Clients
 from .group import group_of
 from .sites import Site
 
@@ -16,6 +16,7 @@ WHO = [
 ]
 
 
+@KAFKA_LATER
 @pytest.mark.parametrize(("protocol", "assignor", "victim"), [
     who if number == 0 else pytest.param(*who, marks=pytest.mark.slow) for number, who in enumerate(WHO)])
 def test_the_others_take_over_from_a_member_that_is_killed(

@@ -6,7 +6,7 @@ from collections import Counter
 
 import pytest
 
-from .conftest import JAVA, LIBRDKAFKA, OURS, Clients
+from .conftest import JAVA, KAFKA_LATER, LIBRDKAFKA, OURS, Clients
 from .descriptions import Key
 from .group import PARTITIONS, group_of, wait
 from .sites import Site
@@ -38,6 +38,7 @@ def test_members_of_different_clients_share_a_topic(
     assert group.committed() == group.ends
 
 
+@KAFKA_LATER
 def test_the_assignor_that_most_members_ask_for_plans(clients: Clients, site: Site) -> None:
     with group_of(clients, site, protocol="consumer") as group:
         group.join(OURS, assignor="range")
@@ -49,6 +50,7 @@ def test_the_assignor_that_most_members_ask_for_plans(clients: Clients, site: Si
         group.fill()
 
 
+@KAFKA_LATER
 def test_members_that_name_their_topics_by_a_pattern_read_beside_those_that_list_them(
     clients: Clients, site: Site
 ) -> None:

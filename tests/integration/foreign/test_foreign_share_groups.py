@@ -42,6 +42,7 @@ def come_and_go(group: Group, site: Site, members: tuple[str, ...], **how: Any) 
     group.fill()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("explicit", [False, True], ids=["implicit", "explicit"])
 def test_each_record_is_accepted_by_one_member(clients: Clients, share_site: Site, explicit: bool) -> None:
     with group_of(clients, share_site, protocol="share", explicit=explicit) as group:

@@ -6,14 +6,17 @@ import pytest
 
 from headrace import KafkaError
 
-from .conftest import JAVA, LIBRDKAFKA, OURS, Clients
+from .conftest import JAVA, KAFKA_LATER, LIBRDKAFKA, OURS, Clients
 from .group import EACH, group_of, wait
 from .sites import Site
 
 PAIRS = [(OURS, JAVA), (JAVA, LIBRDKAFKA), (LIBRDKAFKA, OURS)]
 
 
-@pytest.mark.parametrize(("protocol", "assignor"), [("classic", "range"), ("consumer", "uniform")])
+@pytest.mark.parametrize(("site", "protocol", "assignor"), [
+    ("embedded", "classic", "range"), ("kafka", "consumer", "uniform"),
+    pytest.param("kafka", "classic", "range", marks=pytest.mark.slow),
+    pytest.param("embedded", "consumer", "uniform", marks=pytest.mark.slow)], indirect=["site"])
 def test_a_static_member_comes_back_to_its_partitions_as_another_client(
     clients: Clients, site: Site, protocol: str, assignor: str
 ) -> None:
@@ -31,6 +34,7 @@ def test_a_static_member_comes_back_to_its_partitions_as_another_client(
     assert group.committed() == group.ends
 
 
+@KAFKA_LATER
 @pytest.mark.parametrize("pair", [
     PAIRS[0], *(pytest.param(pair, marks=pytest.mark.slow) for pair in PAIRS[1:])], ids="-by-".join)
 def test_a_member_is_fenced_by_a_second_one_of_its_name(
@@ -47,6 +51,7 @@ def test_a_member_is_fenced_by_a_second_one_of_its_name(
         group.fill()
 
 
+@KAFKA_LATER
 @pytest.mark.parametrize("pair", [
     PAIRS[0], *(pytest.param(pair, marks=pytest.mark.slow) for pair in PAIRS[1:])], ids="-before-".join)
 def test_where_the_coordinator_plans_the_second_of_a_name_is_refused(
