@@ -23,7 +23,8 @@ CONSUMER_ROWS = (
     Property("group.remote.assignor", "str", "", 'Assignor of the coordinator with "group.protocol": "consumer": '
              "uniform, range, or empty for its own choice.", roles=_C, kip="KIP-848"),
     Property("partition.assignment.strategy", "list", ("range", "roundrobin"), "Assignors this member supports, best "
-             "first: range, roundrobin, cooperative-sticky, or Java's names of these classes.", roles=_C),
+             "first: range, roundrobin, sticky (Java's members know it, librdkafka's do not), cooperative-sticky, or "
+             "Java's names of these classes.", roles=_C),
     Property("session.timeout.ms", "int", 45_000, "The group drops a member that was silent for so long.",
              roles=_C, unit="ms", low=1, high=3_600_000),
     Property("heartbeat.interval.ms", "int", 3_000, "Time between two heartbeats.", roles=_C, unit="ms", low=1,

@@ -21,7 +21,7 @@ __all__ = ["Draft", "is_by_lot", "settle"]
 
 _ASSIGNORS_OF_JAVA = {
     f"org.apache.kafka.clients.consumer.{name}": ours for name, ours in (
-        ("RangeAssignor", "range"), ("RoundRobinAssignor", "roundrobin"),
+        ("RangeAssignor", "range"), ("RoundRobinAssignor", "roundrobin"), ("StickyAssignor", "sticky"),
         ("CooperativeStickyAssignor", "cooperative-sticky"))
 }
 _DEFAULT_PORT = 9092

@@ -95,6 +95,7 @@ def read_frame(meter: Meter, kind: str, cls: type[Any], version: int, data: byte
         meter.run(f"{cls.__name__} v{version}", data, lambda: codec.decode(cls, data, version))
         prefixed = struct.pack(">h", version) + data
         meter.run("read_member", data, lambda: read_member("m", None, prefixed))
+        meter.run("read_member sticky", data, lambda: read_member("m", None, prefixed, remembers=True))
         meter.run("read_assignment", data, lambda: read_assignment(prefixed))
         return
     given = chance.choice((bytes, bytearray, memoryview))(data)

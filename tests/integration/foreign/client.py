@@ -13,6 +13,7 @@ from typing import Any, Protocol
 
 from tools.foreign import Program
 
+PATIENCE_S = 30.0
 SHOWN_BYTES = 4096
 """A value that is longer is shown as its size and its SHA-256."""
 

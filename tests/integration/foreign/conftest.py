@@ -6,8 +6,10 @@ A machine without Node.js, Go or a JDK skips the tests of that client and says w
 from __future__ import annotations
 
 import os
+import sys
 import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import confluent_kafka
@@ -16,14 +18,24 @@ import pytest
 
 import headrace
 import headrace.admin
-from headrace.testing import EmbeddedBroker
-from tools.foreign import MissingClientError, program
+from headrace.testing import BrokerSettings, EmbeddedBroker
+from tools.foreign import MissingClientError, Program, program
 from tools.kafka import KafkaCluster, MissingJavaError, RegistryError
 
 from .client import Client, ForeignError, ProcessClient
 from .python_client import PythonClient
 from .sites import EmbeddedSite, KafkaSite, Site
 
+_ROOT = Path(__file__).parents[3]
+SESSION_MS = 6_000
+"""Of members of groups that the coordinator plans for; classic ones choose their own."""
+_GROUPS = {"group.min.session.timeout.ms": "1000", **{
+    f"group.{kind}.{name}": str(value) for kind in ("consumer", "share") for name, value in (
+        ("heartbeat.interval.ms", 200), ("min.heartbeat.interval.ms", 200), ("session.timeout.ms", SESSION_MS),
+        ("min.session.timeout.ms", SESSION_MS))}}
+KAFKA_LATER = pytest.mark.parametrize(
+    "site", ["embedded", pytest.param("kafka", marks=pytest.mark.slow)], indirect=True)
+"""The embedded broker belongs to `make test`, real Kafka to `make long`."""
 OURS, LIBRDKAFKA, KAFKAJS, FRANZ_GO, JAVA = CLIENTS = ("headrace", "librdkafka", "kafkajs", "franz-go", "java")
 
 
@@ -46,6 +58,7 @@ class Clients:
 
     def __init__(self) -> None:
         self._running: dict[str, Client] = {}
+        self._alone: list[Client] = []
 
     def __getitem__(self, name: str) -> Client:
         if name not in self._running:
@@ -68,9 +81,17 @@ class Clients:
                 found.append(name)
         return found
 
+    def alone(self, name: str) -> Client:
+        """A client of this name in a process of its own, for one test: its `close` kills it."""
+        try:
+            self._alone.append(ProcessClient(_program(name)))
+        except MissingClientError as error:
+            unavailable(f"{name}: {error}")
+        return self._alone[-1]
+
     def close(self) -> None:
         """End them all."""
-        for client in self._running.values():
+        for client in (*self._running.values(), *self._alone):
             client.close()
 
 
@@ -101,6 +122,14 @@ def _start(name: str) -> Client:
     return ProcessClient(program(name))
 
 
+def _program(name: str) -> Program:
+    modules = {OURS: "headrace", LIBRDKAFKA: "confluent_kafka"}
+    if name not in modules:
+        return program(name)
+    return Program([sys.executable, "-m", f"{__package__}.python_client", modules[name]],
+                   {"PYTHONPATH": os.pathsep.join(filter(None, (str(_ROOT), *sys.path)))})
+
+
 @pytest.fixture(scope="session")
 def clients() -> Iterator[Clients]:
     """All clients."""
@@ -112,14 +141,15 @@ def clients() -> Iterator[Clients]:
 @pytest.fixture(scope="session")
 def embedded() -> Iterator[Site]:
     """The embedded broker."""
-    with EmbeddedBroker() as broker:
+    settings = BrokerSettings(consumer_heartbeat_interval_ms=200, consumer_session_timeout_ms=SESSION_MS)
+    with EmbeddedBroker(settings=settings) as broker:
         yield EmbeddedSite(broker)
 
 
 @pytest.fixture(scope="session")
 def kafka() -> Iterator[Site]:
     """The newest real Kafka."""
-    yield from running(KafkaCluster())
+    yield from running(KafkaCluster(properties=_GROUPS))
 
 
 def running(cluster: KafkaCluster) -> Iterator[Site]:

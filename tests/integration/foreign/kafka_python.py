@@ -7,8 +7,7 @@ import warnings
 from collections.abc import Sequence
 from contextlib import closing
 
-from .client import ForeignError, Place, Record
-from .python_client import PATIENCE_S
+from .client import PATIENCE_S, ForeignError, Place, Record
 
 with warnings.catch_warnings(action="ignore"):  # what it does while it is imported is not ours to judge
     import kafka

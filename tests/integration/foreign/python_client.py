@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-import threading
+import base64
+import json
+import sys
 import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
+from importlib import import_module
 from types import ModuleType
 from typing import Any
 
-from .client import ForeignError, Place, Record
-
-PATIENCE_S = 30.0
+from .client import PATIENCE_S, ForeignError, Place, Record
+from .members import GroupMember, Member, ShareMember
 
 
 class PythonClient:
@@ -134,11 +136,17 @@ class PythonClient:
 
     # Groups
 
-    def _join(self, servers: str, group: str, topics: Sequence[str], member: str, assignor: str) -> None:
-        self._members[member] = Member(self._kafka.Consumer({
-            **self._properties, "bootstrap.servers": servers, "group.id": group, "auto.offset.reset": "earliest",
-            "partition.assignment.strategy": assignor, "session.timeout.ms": 10_000, "heartbeat.interval.ms": 200,
-            "enable.auto.commit": True, "fetch.wait.max.ms": 200}), topics)
+    def _join(self, servers: str, group: str, topics: Sequence[str], member: str, *, protocol: str = "classic",
+              **how: Any) -> None:
+        properties = {**self._properties, "bootstrap.servers": servers, "group.id": group, "client.id": member}
+        if protocol == "share":
+            self._members[member] = ShareMember(self._kafka, properties, topics, explicit=how.get("explicit", False),
+                                                releases=how.get("releases", False))
+        else:
+            more = _classic(**how) if protocol == "classic" else _planned(**how)
+            pattern = how.get("pattern")
+            self._members[member] = GroupMember(self._kafka, {**properties, **more},
+                                                [f"^{pattern}"] if pattern else topics)
 
     def _assignment(self, member: str) -> list[list[Any]]:
         return self._members[member].assignment()
@@ -146,8 +154,11 @@ class PythonClient:
     def _received(self, member: str) -> list[bytes]:
         return self._members[member].received()
 
-    def _leave(self, member: str) -> None:
-        self._members.pop(member).leave()
+    def _errors(self, member: str) -> list[int]:
+        return self._members[member].errors()
+
+    def _leave(self, member: str) -> list[bytes]:
+        return self._members.pop(member).leave()
 
     # Administration
 
@@ -249,6 +260,22 @@ class PythonClient:
                 raise ForeignError(each.error.code(), each.error.str())
 
 
+def _classic(assignor: str, session_ms: int = 10_000, **how: Any) -> dict[str, Any]:
+    """Properties of a member of a classic group."""
+    return {"partition.assignment.strategy": assignor, "session.timeout.ms": session_ms, "heartbeat.interval.ms": 200,
+            **_static(**how)}
+
+
+def _planned(assignor: str = "", **how: Any) -> dict[str, Any]:
+    """Properties of a member of a group that the coordinator plans for (KIP-848)."""
+    chosen = {"group.remote.assignor": assignor} if assignor else {}
+    return {"group.protocol": "consumer", **chosen, **_static(**how)}
+
+
+def _static(instance: str = "", **how: Any) -> dict[str, Any]:
+    return {"group.instance.id": instance} if instance else {}
+
+
 def _read(consumer: Any, count: int) -> dict[Place, Record]:
     found: dict[Place, Record] = {}
     deadline = time.monotonic() + PATIENCE_S
@@ -264,50 +291,18 @@ def _read(consumer: Any, count: int) -> dict[Place, Record]:
     return found
 
 
-class Member:
-    """A member of a group, polled in a thread of its own until it leaves."""
-
-    def __init__(self, consumer: Any, topics: Sequence[str]) -> None:
-        self._consumer = consumer
-        self._held: list[list[Any]] = []
-        self._values: list[bytes] = []
-        self._error: Exception | None = None
-        self._leaving = threading.Event()
-        self._lock = threading.Lock()
-        consumer.subscribe(list(topics))
-        self._thread = threading.Thread(target=self._run, daemon=True)
-        self._thread.start()
-
-    def _run(self) -> None:
+def main(name: str) -> None:
+    """One of the two in a process of its own, told as the clients of other languages are: about members alone."""
+    kafka, admin = import_module(name), import_module(f"{name}.admin")
+    client = PythonClient(kafka, admin, {"log_level": 0} if name != "headrace" else {})
+    for line in sys.stdin:
+        command = json.loads(line)
         try:
-            with closing(self._consumer) as consumer:
-                while not self._leaving.is_set():
-                    messages = consumer.consume(100, 0.1)
-                    held = sorted([part.topic, part.partition] for part in consumer.assignment())
-                    with self._lock:
-                        self._held = held
-                        self._values += [message.value() for message in messages if message.error() is None]
-        except Exception as error:
-            self._error = error
+            answer: dict[str, Any] = {"ok": client.ask(command.pop("op"), **command)}
+        except ForeignError as error:
+            answer = {"error": {"code": error.code, "message": str(error)}}
+        print(json.dumps(answer, default=lambda value: base64.b64encode(value).decode()), flush=True)
 
-    def assignment(self) -> list[list[Any]]:
-        """Topics and partitions that it holds."""
-        with self._lock:
-            self._complain()
-            return self._held
 
-    def received(self) -> list[bytes]:
-        """Values that it has read."""
-        with self._lock:
-            self._complain()
-            return list(self._values)
-
-    def leave(self) -> None:
-        """Commit and say goodbye."""
-        self._leaving.set()
-        self._thread.join(PATIENCE_S)
-        self._complain()
-
-    def _complain(self) -> None:
-        if self._error is not None:
-            raise self._error
+if __name__ == "__main__":
+    main(sys.argv[1])

@@ -14,6 +14,9 @@ from tools.kafka import KafkaCluster
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 """The codecs by the number that a batch names them with."""
 
+SHARE_SITES = ("kafka",)
+"""The brokers, by the names of their fixtures, that have share groups."""
+
 _HEADER = struct.Struct(">qiibIhiqqqhii")
 _BEFORE_LENGTH_ENDS = 12
 _NO_TIME = -1

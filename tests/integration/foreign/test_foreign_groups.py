@@ -2,129 +2,127 @@
 
 from __future__ import annotations
 
-import base64
-import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Sequence
 from itertools import count, pairwise
-from typing import Any
 
 import pytest
 
+from headrace import KafkaError
+
 from .client import Record
-from .conftest import FRANZ_GO, JAVA, KAFKAJS, LIBRDKAFKA, OURS, Clients, make_topic
+from .conftest import FRANZ_GO, JAVA, KAFKA_LATER, KAFKAJS, LIBRDKAFKA, OURS, Clients, make_topic
+from .descriptions import Key
+from .group import EACH, Group, group_of, wait
 from .samples import TIME_MS
 from .sites import Site
 
-PARTITIONS = 8
-EACH = 20
 _NUMBERS = count()
-_SETTLED_WITHIN_S = 30.0
 
 
-class Group:
-    """A group of foreign members, who read one topic.
-
-    Args:
-        clients: who they are.
-        site: where.
-        assignor: how they share the partitions.
-    """
-
-    def __init__(self, clients: Clients, site: Site, assignor: str) -> None:
-        self.name = f"group-{next(_NUMBERS)}"
-        self.values: list[bytes] = []
-        self.members: dict[str, str] = {}
-        self._gone: list[bytes] = []
-        self._clients = clients
-        self._servers = site.servers
-        self._assignor = assignor
-        make_topic(clients, site, self.name, PARTITIONS)
-
-    def join(self, client: str) -> None:
-        """A member more, and wait until all have their share."""
-        name = f"{self.name}-{client}-{len(self.members)}"
-        self._clients[client].ask("join", servers=self._servers, group=self.name, topics=[self.name], member=name,
-                                  assignor=self._assignor)
-        self.members[name] = client
-        self.settle()
-
-    def leave(self, name: str) -> None:
-        """A member less. The others get its partitions."""
-        self._gone += self._received(name)
-        self._clients[self.members.pop(name)].ask("leave", member=name)
-
-    def settle(self) -> None:
-        """Wait until every partition has one reader, and no member has two more than another."""
-        deadline = time.monotonic() + _SETTLED_WITHIN_S
-        while not _is_fair(shares := {name: self._assignment(name) for name in self.members}):
-            assert time.monotonic() < deadline, shares
-            time.sleep(0.05)
-
-    def fill(self) -> None:
-        """Write records to every partition, and wait until the members have read them."""
-        records = [Record(partition, TIME_MS, None, f"{partition}-{len(self.values) + number}".encode())
-                   for number in range(EACH) for partition in range(PARTITIONS)]
-        self._clients[OURS].produce(self._servers, self.name, records)
-        self.values += [record.value for record in records if isinstance(record.value, bytes)]
-        deadline = time.monotonic() + _SETTLED_WITHIN_S
-        while len(read := self.read()) < len(self.values) and time.monotonic() < deadline:
-            time.sleep(0.05)
-        assert sorted(read) == sorted(self.values)
-
-    def read(self) -> list[bytes]:
-        """Everything that the members have read, those that left included."""
-        return self._gone + [value for name in self.members for value in self._received(name)]
-
-    def committed(self) -> dict[int, int]:
-        """Offsets by partition."""
-        found = self._clients[LIBRDKAFKA].ask("fetch_offsets", servers=self._servers, group=self.name,
-                                              topic=self.name)
-        return dict(found)
-
-    def _assignment(self, name: str) -> list[tuple[str, int]]:
-        held: list[list[Any]] = self._clients[self.members[name]].ask("assignment", member=name)
-        return [(topic, partition) for topic, partition in held]
-
-    def _received(self, name: str) -> list[bytes]:
-        values = self._clients[self.members[name]].ask("received", member=name)
-        return [base64.b64decode(value) if isinstance(value, str) else value for value in values]
-
-
-def _is_fair(shares: dict[str, list[tuple[str, int]]]) -> bool:
-    held = [partition for _, partition in sorted(place for share in shares.values() for place in share)]
-    sizes = sorted(len(share) for share in shares.values())
-    return held == list(range(PARTITIONS)) and sizes[-1] - sizes[0] <= 1
-
-
-@contextmanager
-def group_of(clients: Clients, site: Site, assignor: str) -> Iterator[Group]:
-    group = Group(clients, site, assignor)
-    try:
-        yield group
-    finally:
-        for name in list(group.members):
-            group.leave(name)
+def come_and_go(group: Group, members: Sequence[str], *, sticky: bool) -> None:
+    """Members come one by one, and go, the leader first each time; sticky ones keep of theirs what they can."""
+    before: dict[str, frozenset[Key]] = {}
+    for member in members:
+        group.join(member)
+        after = group.settle().held
+        if sticky:
+            assert all(after[name] <= had for name, had in before.items()), (before, after)
+        before = after
+    group.fill()
+    for leaver in list(group.members)[:-1]:
+        group.leave(leaver)
+        after = group.settle().held
+        if sticky:
+            assert all(before[name] <= has for name, has in after.items()), (before, after)
+        before = after
+    group.fill()
 
 
 @pytest.mark.parametrize(("assignor", "members"), [
-    ("range", (OURS, LIBRDKAFKA, FRANZ_GO, JAVA)),
-    ("roundrobin", (JAVA, FRANZ_GO, OURS, LIBRDKAFKA)),
+    ("range", (OURS, LIBRDKAFKA, FRANZ_GO, JAVA, KAFKAJS)),
+    ("roundrobin", (JAVA, FRANZ_GO, OURS, LIBRDKAFKA, KAFKAJS)),
+    ("sticky", (OURS, JAVA, OURS, JAVA)),
     ("cooperative-sticky", (FRANZ_GO, OURS, JAVA, LIBRDKAFKA)),
-    ("roundrobin", (KAFKAJS, KAFKAJS, KAFKAJS)),
-], ids=["range", "roundrobin", "cooperative-sticky", "kafkajs"])
+    ("RoundRobinAssigner", (KAFKAJS, KAFKAJS, KAFKAJS)),
+], ids=["range", "roundrobin", "sticky", "cooperative-sticky", "kafkajs"])
 def test_members_of_different_clients_share_a_topic(
     clients: Clients, site: Site, assignor: str, members: tuple[str, ...]
 ) -> None:
     with group_of(clients, site, assignor) as group:
-        for member in members:
-            group.join(member)
+        come_and_go(group, members, sticky="sticky" in assignor)
+    assert group.committed() == group.ends
+
+
+MEMBERS = {
+    "range": (OURS, JAVA, LIBRDKAFKA, KAFKAJS), "roundrobin": (OURS, JAVA, LIBRDKAFKA, KAFKAJS),
+    "sticky": (OURS, JAVA, FRANZ_GO, KAFKAJS), "cooperative-sticky": (OURS, JAVA, LIBRDKAFKA, FRANZ_GO),
+}
+"""Who knows an assignor. librdkafka has no eager `sticky`, kafkajs nothing cooperative; its eager ones are ours.
+
+Where all are `sticky`, franz-go's and kafkajs's leaders move what they need not.
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("assignor", "leader"), [
+    (assignor, leader) for assignor, members in MEMBERS.items() for leader in members])
+def test_each_client_leads_members_of_all_others(clients: Clients, site: Site, assignor: str, leader: str) -> None:
+    """The first member is the leader: it plans for subscriptions of versions 0 to 3, with four kinds of user data."""
+    others = [member for member in MEMBERS[assignor] if member != leader]
+    with group_of(clients, site, assignor) as group:
+        come_and_go(group, [leader, *others, leader], sticky=assignor == "cooperative-sticky")
+    assert group.committed() == group.ends
+
+
+@KAFKA_LATER
+def test_a_group_uses_the_assignor_that_all_its_members_know(clients: Clients, site: Site) -> None:
+    with group_of(clients, site, "range,roundrobin") as group:
+        group.join(OURS)
+        group.join(LIBRDKAFKA)
+        assert group.settle().assignor == "range"
+        fixed = group.join(KAFKAJS, assignor="roundrobin")
+        described = group.settle()
+        assert described.assignor == "roundrobin"
+        assert described.members[fixed].version == 0
+        group.leave(fixed)
+        group.join(JAVA, assignor="cooperative-sticky,range")
+        assert group.settle().assignor == "range"
         group.fill()
-        for leaver in list(group.members)[:-1]:  # the leader goes first, each time
+
+
+@KAFKA_LATER
+@pytest.mark.parametrize("order", [(OURS, KAFKAJS), (KAFKAJS, OURS)], ids="-then-".join)
+def test_a_member_that_shares_no_assignor_with_the_others_is_refused(
+    clients: Clients, site: Site, order: tuple[str, str]
+) -> None:
+    """kafkajs by itself knows `RoundRobinAssigner` alone, and nobody else does."""
+    assignors = {OURS: "roundrobin", KAFKAJS: "RoundRobinAssigner"}
+    with group_of(clients, site) as group:
+        first, second = order
+        group.join(first, assignor=assignors[first])
+        refused = group.join(second, assignor=assignors[second], settle=False)
+        wait(lambda: group.errors(refused) == [KafkaError.INCONSISTENT_GROUP_PROTOCOL], lambda: group.errors(refused))
+        group.leave(refused)
+        group.settle()
+        group.fill()
+
+
+@pytest.mark.slow
+def test_members_change_from_eager_to_cooperative_one_by_one(clients: Clients, site: Site) -> None:
+    """Java's way: a member that knows both gives up everything, and reads beside those that know only the new one."""
+    both = "cooperative-sticky,range"
+    with group_of(clients, site, "range") as group:
+        eager = [group.join(client) for client in (OURS, LIBRDKAFKA, JAVA)]
+        for client in (JAVA, JAVA, JAVA):
+            group.join(client, assignor=both, settle=False)
+            group.leave(eager.pop())
+            described = group.settle()
+            assert described.assignor == ("range" if eager else "cooperative-sticky")
+        for leaver, client in zip(list(group.members), (OURS, LIBRDKAFKA, JAVA), strict=True):
+            group.join(client, assignor="cooperative-sticky")
             group.leave(leaver)
-            group.settle()
+            assert group.settle().assignor == "cooperative-sticky"
         group.fill()
-    assert group.committed() == dict.fromkeys(range(PARTITIONS), 2 * EACH)
 
 
 @pytest.mark.parametrize(("one", "other"), [*pairwise((OURS, LIBRDKAFKA, KAFKAJS, FRANZ_GO, JAVA, OURS))])

@@ -266,8 +266,10 @@ def test_javas_names_of_assignors_are_known() -> None:
     names = [f"org.apache.kafka.clients.consumer.{name}" for name in ("CooperativeStickyAssignor", "RangeAssignor")]
     config = Config(CONSUMER, {**SERVERS, "partition.assignment.strategy": names})
     assert config["partition.assignment.strategy"] == ("cooperative-sticky", "range")
-    with pytest.raises(ConfigError, match=r'Invalid value "sticky" for "partition\.assignment\.strategy"'):
-        Config(CONSUMER, {**SERVERS, "partition.assignment.strategy": "sticky"})
+    config = Config(CONSUMER, {**SERVERS, "partition.assignment.strategy": "sticky"})
+    assert config["partition.assignment.strategy"] == ("sticky",)
+    with pytest.raises(ConfigError, match=r'Invalid value "stickiest" for "partition\.assignment\.strategy"'):
+        Config(CONSUMER, {**SERVERS, "partition.assignment.strategy": "stickiest"})
 
 
 @pytest.mark.parametrize(("text", "milliseconds"), [

@@ -3,7 +3,8 @@
 Every function here is pure: members and partition counts in, an assignment out. The bytes are those of Java's
 `ConsumerProtocol`, so that members of any client share a group. This module must not know how groups are joined.
 
-Source: Java's `RangeAssignor`, `RoundRobinAssignor`, `CooperativeStickyAssignor`; KIP-429, KIP-792.
+Source: Java's `RangeAssignor`, `RoundRobinAssignor`, `StickyAssignor`, `CooperativeStickyAssignor`; KIP-54, KIP-341,
+KIP-429, KIP-792.
 Read next: `machines.groups.classic`.
 """
 
@@ -12,6 +13,7 @@ from __future__ import annotations
 import struct
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
 
 from headrace.errors import ProtocolError
 from headrace.machines.consumer.subscription import Key
@@ -24,8 +26,10 @@ __all__ = [
     "Assignment",
     "Assignor",
     "MemberSubscription",
+    "cooperative_user_data",
     "read_assignment",
     "read_member",
+    "sticky_user_data",
     "write_assignment",
     "write_subscription",
 ]
@@ -33,7 +37,7 @@ __all__ = [
 Assignment = dict[str, list[Key]]
 """Partitions by member id. Every member has an entry."""
 
-_SUBSCRIPTION_VERSION, _ASSIGNMENT_VERSION = 3, 1
+_SUBSCRIPTION_VERSION, _ASSIGNMENT_VERSION, _STICKY_VERSION = 3, 1, 1
 _VERSION = struct.Struct(">h")
 _GENERATION = struct.Struct(">i")
 
@@ -43,7 +47,8 @@ class MemberSubscription:
     """One member of the group, as its subscription describes it.
 
     Attributes:
-        owned: partitions it still holds from `generation` (cooperative assignors only).
+        owned: partitions it got in `generation`. Under a cooperative assignor it still holds them; under `sticky` it
+            has given them up, and may get them again.
     """
 
     member_id: str
@@ -61,11 +66,17 @@ class MemberSubscription:
 
 @slotted(frozen=True)
 class Assignor:
-    """A plan by name. A cooperative one lets members keep partitions while the group rebalances."""
+    """A plan by name.
+
+    Attributes:
+        cooperative: members keep their partitions while the group rebalances.
+        remembers: members give them up, and say in their user data what they had.
+    """
 
     name: str
     plan: Callable[[Sequence[MemberSubscription], Mapping[str, int]], Assignment]
     cooperative: bool = False
+    remembers: bool = False
 
 
 def assign_range(members: Sequence[MemberSubscription], partition_counts: Mapping[str, int]) -> Assignment:
@@ -95,6 +106,11 @@ def assign_round_robin(members: Sequence[MemberSubscription], partition_counts: 
     return plan
 
 
+def assign_sticky(members: Sequence[MemberSubscription], partition_counts: Mapping[str, int]) -> Assignment:
+    """Balance the group while moving as few partitions as possible, all in one step: nobody holds any of them now."""
+    return _sticky(members, partition_counts, _owners(members, partition_counts))
+
+
 def assign_cooperative_sticky(members: Sequence[MemberSubscription], partition_counts: Mapping[str, int]) -> Assignment:
     """Balance the group while moving as few partitions as possible, and move none in one step.
 
@@ -111,6 +127,7 @@ def assign_cooperative_sticky(members: Sequence[MemberSubscription], partition_c
 ASSIGNORS: dict[str, Assignor] = {
     "range": Assignor("range", assign_range),
     "roundrobin": Assignor("roundrobin", assign_round_robin),
+    "sticky": Assignor("sticky", assign_sticky, remembers=True),
     "cooperative-sticky": Assignor("cooperative-sticky", assign_cooperative_sticky, cooperative=True),
 }
 
@@ -170,20 +187,23 @@ class _Table:
         self.plan[member_id].append(key)
 
     def level(self) -> None:
-        """Move partitions from the most to the least loaded until no move makes a pair of members more even."""
-        moved = True
-        while moved:
-            moved = False
-            for giver in sorted(self.plan, key=self.load, reverse=True):
-                while self._give_one_away(giver):
-                    moved = True
+        """Move partitions, one by one, from the most to the least loaded, until no move makes a pair more even.
+
+        One by one: who gave several at once would have to be given others' in turn.
+        """
+        while any(map(self._give_one_away, sorted(self.plan, key=self.load, reverse=True))):
+            pass
 
     def _give_one_away(self, giver: str) -> bool:
-        for key in reversed(self.plan[giver]):
-            taker = min(self.readers(key[0]), key=self.load)
-            if self.load(taker) + 1 < self.load(giver):
-                self.plan[giver].remove(key)
-                self.give(key, taker)
+        held, seen = self.plan[giver], set[str]()
+        for index in range(len(held) - 1, -1, -1):
+            topic = held[index][0]
+            if topic in seen:
+                continue  # its readers are known to have enough
+            seen.add(topic)
+            taker = min(self.readers(topic), key=self.load)
+            if self.load(taker) + 1 < len(held):
+                self.give(held.pop(index), taker)
                 return True
         return False
 
@@ -203,11 +223,22 @@ def _readers(
 # The bytes
 
 
-def write_subscription(topics: Iterable[str], owned: Iterable[Key], generation: int, rack: str | None) -> bytes:
-    """A member's subscription as JoinGroup carries it. The user data is what Java's sticky assignor reads."""
+def write_subscription(
+    topics: Iterable[str], owned: Iterable[Key], generation: int, rack: str | None, user_data: bytes | None = None
+) -> bytes:
+    """A member's subscription as JoinGroup carries it.
+
+    Args:
+        topics: what it reads.
+        owned: partitions that it holds.
+        generation: the one in which it got them.
+        rack: where it is.
+        user_data: what the assignor sends besides. A leader of librdkafka's sends it back with the assignment; where
+            there is any, Kafka takes the assignor for one that KIP-848 cannot replace, and the group cannot migrate.
+    """
     message = wire.ConsumerProtocolSubscription(
         topics=sorted(topics),
-        user_data=_GENERATION.pack(generation),
+        user_data=user_data,
         owned_partitions=[
             wire.SubscriptionTopicPartition(topic=topic, partitions=partitions)
             for topic, partitions in _by_topic(owned).items()
@@ -218,8 +249,29 @@ def write_subscription(topics: Iterable[str], owned: Iterable[Key], generation: 
     return _VERSION.pack(_SUBSCRIPTION_VERSION) + codec.encode(message, _SUBSCRIPTION_VERSION)
 
 
-def read_member(member_id: str, instance_id: str | None, data: bytes | memoryview) -> MemberSubscription:
+def cooperative_user_data(generation: int) -> bytes:
+    """In which generation a member of a `cooperative-sticky` group got what it holds."""
+    return _GENERATION.pack(generation)
+
+
+def sticky_user_data(had: Iterable[Key], generation: int) -> bytes:
+    """What a member of a `sticky` group had, and in which generation it got that."""
+    return codec.encode(wire.StickyAssignorUserData(
+        previous_assignment=[wire.StickyTopicPartitions(topic=topic, partitions=partitions)
+                             for topic, partitions in _by_topic(had).items()],
+        generation=generation), _STICKY_VERSION)
+
+
+def read_member(
+    member_id: str, instance_id: str | None, data: bytes | memoryview, *, remembers: bool = False
+) -> MemberSubscription:
     """A member from its subscription.
+
+    Args:
+        member_id: its id.
+        instance_id: its name if it is a static one.
+        data: the subscription.
+        remembers: what it had is in its user data (`Assignor.remembers`).
 
     Raises:
         ProtocolError: the bytes are no subscription.
@@ -227,11 +279,26 @@ def read_member(member_id: str, instance_id: str | None, data: bytes | memoryvie
     version = _version(data)
     message = codec.decode(
         wire.ConsumerProtocolSubscription, memoryview(data)[_VERSION.size:], min(version, _SUBSCRIPTION_VERSION))
+    topics = frozenset(message.topics)
+    if remembers:
+        owned, generation = _read_sticky_user_data(message.user_data or b"")
+        return MemberSubscription(member_id, topics, owned, generation, instance_id, message.rack_id)
     generation = message.generation_id
     if generation < 0 and message.user_data is not None and len(message.user_data) == _GENERATION.size:
         (generation,) = _GENERATION.unpack(message.user_data)
-    owned = tuple((entry.topic, partition) for entry in message.owned_partitions for partition in entry.partitions)
-    return MemberSubscription(member_id, frozenset(message.topics), owned, generation, instance_id, message.rack_id)
+    return MemberSubscription(member_id, topics, _keys(message.owned_partitions), generation, instance_id,
+                              message.rack_id)
+
+
+def _read_sticky_user_data(data: bytes | memoryview) -> tuple[tuple[Key, ...], int]:
+    """What a member had, and its generation. The bytes have no version; those of neither say nothing."""
+    for version in range(_STICKY_VERSION, -1, -1):
+        try:
+            message = codec.decode(wire.StickyAssignorUserData, data, version)
+        except ProtocolError:
+            continue
+        return _keys(message.previous_assignment), message.generation
+    return (), -1
 
 
 def write_assignment(partitions: Iterable[Key]) -> bytes:
@@ -253,7 +320,7 @@ def read_assignment(data: bytes | memoryview) -> list[Key]:
         return []
     version = _version(data)
     message = codec.decode(wire.ConsumerProtocolAssignment, memoryview(data)[_VERSION.size:], min(version, 3))
-    return [(entry.topic, partition) for entry in message.assigned_partitions for partition in entry.partitions]
+    return list(_keys(message.assigned_partitions))
 
 
 def _version(data: bytes | memoryview) -> int:
@@ -263,6 +330,11 @@ def _version(data: bytes | memoryview) -> int:
     if version < 0:
         raise ProtocolError(f"{version} is no version of the consumer protocol")
     return version
+
+
+def _keys(entries: Iterable[Any]) -> tuple[Key, ...]:
+    """Of one of the messages' lists of topics with partitions."""
+    return tuple((entry.topic, partition) for entry in entries for partition in entry.partitions)
 
 
 def _by_topic(partitions: Iterable[Key]) -> dict[str, list[int]]:

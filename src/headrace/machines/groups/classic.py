@@ -22,8 +22,10 @@ from headrace.machines.cluster.metadata import Metadata
 from headrace.machines.consumer.subscription import Key, Subscription
 from headrace.machines.groups.assignors import (
     ASSIGNORS,
+    cooperative_user_data,
     read_assignment,
     read_member,
+    sticky_user_data,
     write_assignment,
     write_subscription,
 )
@@ -140,6 +142,7 @@ class ClassicGroup:
         self._finder = finder
         self._owned: frozenset[Key] = frozenset()
         self._target: frozenset[Key] = frozenset()
+        self._had: tuple[frozenset[Key], int] = (frozenset(), _NO_GENERATION)  # what the last plan gave, and which
         self._joined_topics: frozenset[str] = frozenset()
         self._planned_counts: dict[str, int] | None = None  # what the plan was made for; None when not the leader
         self._plan_to_send: list[SyncGroupRequestAssignment] = []
@@ -217,6 +220,7 @@ class ClassicGroup:
     def leave(self) -> None:
         """Leave the group; `Left` follows. What is owned must have been given up before."""
         self._owned = self._target = frozenset()
+        self._had = frozenset(), _NO_GENERATION
         self._asks_application = self._lost = False
         if self.state in (JoinState.OUTSIDE, JoinState.LEAVING):
             self._events.append(Left())
@@ -427,15 +431,23 @@ class ClassicGroup:
         self._flying = True
         self._round = object()
         self._joined_topics = self._topics()
-        data = write_subscription(self._joined_topics, self._owned, self.generation, self._rack)
         request = JoinGroupRequest(
             group_id=self._group_id, session_timeout_ms=int(self._session_timeout_s * 1000),
             rebalance_timeout_ms=int(self._max_poll_s * 1000), member_id=self.member_id,
             group_instance_id=self.instance_id, protocol_type="consumer",
-            protocols=[JoinGroupRequestProtocol(name=name, metadata=data) for name in self._strategies],
+            protocols=[JoinGroupRequestProtocol(name=name, metadata=self._offer(name)) for name in self._strategies],
             reason=self._rejoin_reason or None,
         )
         return Send(coordinator, request, self._max_poll_s + _JOIN_SLACK_S, context=self._round)
+
+    def _offer(self, name: str) -> bytes:
+        """What this member says of itself to a leader that plans with an assignor."""
+        assignor, user_data = ASSIGNORS[name], None
+        if assignor.remembers:
+            user_data = sticky_user_data(*self._had)
+        elif assignor.cooperative:
+            user_data = cooperative_user_data(self.generation)
+        return write_subscription(self._joined_topics, self._owned, self.generation, self._rack, user_data)
 
     def _on_join(self, reply: JoinGroupResponse, now: float) -> None:
         code = reply.error_code
@@ -465,13 +477,15 @@ class ClassicGroup:
 
     def _plan(self, reply: JoinGroupResponse) -> list[SyncGroupRequestAssignment]:
         """The leader's part: the assignment of each member."""
-        members = [read_member(m.member_id, m.group_instance_id, m.metadata) for m in reply.members]
+        assignor = ASSIGNORS[self._protocol]
+        members = [read_member(m.member_id, m.group_instance_id, m.metadata, remembers=assignor.remembers)
+                   for m in reply.members]
         topics = frozenset[str]().union(*(member.topics for member in members))
         self._metadata.want_topics(sorted(topics))
         self._planned_counts = self._counts(topics)
         if reply.skip_assignment:
             return []
-        plan = ASSIGNORS[self._protocol].plan(members, self._planned_counts)
+        plan = assignor.plan(members, self._planned_counts)
         return [SyncGroupRequestAssignment(member_id=member_id, assignment=write_assignment(keys))
                 for member_id, keys in plan.items()]
 
@@ -496,6 +510,7 @@ class ClassicGroup:
         self._answered_at = now
         self._next_heartbeat = now + self._heartbeat_s
         self._target = target
+        self._had = target, self.generation
         gone = self._owned - target
         if gone:
             self._go("revoke")

@@ -391,7 +391,7 @@ class ConsumerGroup:
 
     def _on_refusal(self, error: KafkaError, now: float) -> None:
         self._said = None
-        action = member_error_action(error.code())
+        action = member_error_action(error.code(), joins=self.epoch == _JOINS)
         if action is MemberErrorAction.LOST:
             self._lose(now)
         elif action is MemberErrorAction.FATAL:

@@ -29,6 +29,8 @@ _K, _A = KafkaError, MemberErrorAction
 MEMBER_ERROR_ACTIONS: Final[Mapping[int, MemberErrorAction]] = {
     _K.UNKNOWN_MEMBER_ID: _A.LOST,
     _K.FENCED_MEMBER_EPOCH: _A.LOST,
+    # The last member was dropped: the group is gone, or it is a classic one again.
+    _K.GROUP_ID_NOT_FOUND: _A.LOST,
     _K.NOT_COORDINATOR: _A.MOVED,
     _K.COORDINATOR_NOT_AVAILABLE: _A.MOVED,
     _K.COORDINATOR_LOAD_IN_PROGRESS: _A.RETRY,
@@ -46,8 +48,15 @@ MEMBER_ERROR_ACTIONS: Final[Mapping[int, MemberErrorAction]] = {
 """Codes that are not listed are retried when the table of error codes calls them retriable, and reported otherwise."""
 
 
-def member_error_action(code: int) -> MemberErrorAction:
-    """What to do about an error code."""
+def member_error_action(code: int, *, joins: bool = False) -> MemberErrorAction:
+    """What to do about an error code.
+
+    Args:
+        code: what the coordinator answered.
+        joins: the member is in no group yet. One that it cannot find then is one that it may not change.
+    """
+    if joins and code == _K.GROUP_ID_NOT_FOUND:
+        return _A.REFUSED
     listed = MEMBER_ERROR_ACTIONS.get(code)
     if listed is not None:
         return listed

@@ -31,7 +31,8 @@ var balancers = map[string]kgo.GroupBalancer{
 // join begins to take part in a group.
 func join(_ context.Context, c command) (any, error) {
 	m := &member{held: map[string]map[int32]bool{}, ended: make(chan struct{})}
-	client, err := connect(c, kgo.ConsumerGroup(c.Group), kgo.ConsumeTopics(c.Topics...), kgo.AutoCommitMarks(),
+	client, err := connect(c, kgo.ClientID(c.Member), kgo.ConsumerGroup(c.Group), kgo.ConsumeTopics(c.Topics...),
+		kgo.AutoCommitMarks(), kgo.AutoCommitInterval(100*time.Millisecond),
 		kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()), kgo.Balancers(balancers[c.Assignor]),
 		kgo.SessionTimeout(10*time.Second), kgo.HeartbeatInterval(200*time.Millisecond),
 		kgo.FetchMaxWait(200*time.Millisecond), kgo.BlockRebalanceOnPoll(),
@@ -119,12 +120,12 @@ func received(_ context.Context, c command) (any, error) {
 	return append([][]byte{}, m.values...), m.failed
 }
 
-// leave commits and says goodbye to the group.
+// leave commits and says goodbye to the group; everything that the member has read.
 func leave(ctx context.Context, c command) (any, error) {
 	m := members[c.Member]
 	delete(members, c.Member)
 	err := m.client.CommitMarkedOffsets(ctx)
 	m.client.CloseAllowingRebalance()
 	<-m.ended
-	return nil, err
+	return append([][]byte{}, m.values...), err
 }

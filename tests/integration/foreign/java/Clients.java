@@ -47,7 +47,8 @@ public final class Clients {
     private static final Map<String, Operation> OPERATIONS = new HashMap<>(Map.of(
         "produce", Clients::produce, "consume", Clients::consume, "join", Clients::join,
         "assignment", command -> MEMBERS.get(text(command, "member")).assignment(),
-        "received", command -> MEMBERS.get(text(command, "member")).received(), "leave", Clients::leave));
+        "received", command -> MEMBERS.get(text(command, "member")).received(),
+        "errors", command -> MEMBERS.get(text(command, "member")).errors(), "leave", Clients::leave));
 
     public static void main(String[] arguments) throws Exception {
         OPERATIONS.putAll(Administration.OPERATIONS);
@@ -211,15 +212,14 @@ public final class Clients {
 
     /** Begins to take part in a group. */
     private static Object join(JsonNode command) {
-        Member member = new Member(command);
+        Member member = Member.of(command);
         MEMBERS.put(text(command, "member"), member);
         member.start();
         return null;
     }
 
-    /** Commits and says goodbye to the group. */
+    /** Commits and says goodbye to the group; everything that the member has read. */
     private static Object leave(JsonNode command) throws Exception {
-        MEMBERS.remove(text(command, "member")).leave();
-        return null;
+        return MEMBERS.remove(text(command, "member")).leave();
     }
 }

@@ -1,51 +1,40 @@
 // A member of a group, polled in a thread of its own until it leaves.
 
-import java.time.Duration;
 import java.util.ArrayList;
-import java.util.Comparator;
+import java.util.LinkedHashSet;
 import java.util.List;
-import java.util.Map;
+import java.util.Set;
 
 import com.fasterxml.jackson.databind.JsonNode;
 
 import org.apache.kafka.clients.consumer.ConsumerRecord;
-import org.apache.kafka.clients.consumer.KafkaConsumer;
 import org.apache.kafka.common.TopicPartition;
+import org.apache.kafka.common.protocol.Errors;
 
-final class Member extends Thread {
-    private static final String PACKAGE = "org.apache.kafka.clients.consumer.";
-    private static final Map<String, String> ASSIGNORS = Map.of(
-        "range", PACKAGE + "RangeAssignor", "roundrobin", PACKAGE + "RoundRobinAssignor",
-        "sticky", PACKAGE + "StickyAssignor", "cooperative-sticky", PACKAGE + "CooperativeStickyAssignor");
-
-    private final KafkaConsumer<byte[], byte[]> consumer;
-    private final List<String> topics;
+abstract class Member extends Thread {
+    protected final List<String> topics;
+    protected volatile boolean leaving;
     private final List<byte[]> values = new ArrayList<>();
     private List<TopicPartition> held = List.of();
+    private final Set<Integer> told = new LinkedHashSet<>();
     private RuntimeException failed;
-    private volatile boolean leaving;
 
-    Member(JsonNode command) {
+    protected Member(JsonNode command) {
         setDaemon(true);
         topics = Clients.texts(command.path("topics"));
-        consumer = Clients.consumer(command, Map.of(
-            "group.id", Clients.text(command, "group"), "group.protocol", "classic", "session.timeout.ms", 10_000,
-            "heartbeat.interval.ms", 200, "enable.auto.commit", true,
-            "partition.assignment.strategy", ASSIGNORS.get(Clients.text(command, "assignor"))));
     }
+
+    static Member of(JsonNode command) {
+        return Clients.text(command, "protocol").equals("share") ? new ShareMember(command) : new GroupMember(command);
+    }
+
+    /** Reads until it is to leave, and says goodbye. */
+    protected abstract void take();
 
     @Override
     public void run() {
-        try (consumer) {
-            consumer.subscribe(topics);
-            while (!leaving) {
-                Iterable<ConsumerRecord<byte[], byte[]>> records = consumer.poll(Duration.ofMillis(100));
-                synchronized (this) {
-                    records.forEach(record -> values.add(record.value()));
-                    held = List.copyOf(consumer.assignment());
-                }
-            }
-            consumer.commitSync();
+        try {
+            take();
         } catch (RuntimeException error) {
             synchronized (this) {
                 failed = error;
@@ -53,11 +42,19 @@ final class Member extends Thread {
         }
     }
 
+    protected synchronized void got(ConsumerRecord<byte[], byte[]> record) {
+        values.add(record.value());
+    }
+
+    protected synchronized void holds(Iterable<TopicPartition> partitions) {
+        List<TopicPartition> all = new ArrayList<>();
+        partitions.forEach(all::add);
+        held = all;
+    }
+
     synchronized List<Object> assignment() {
         complain();
-        return held.stream()
-            .sorted(Comparator.comparing(TopicPartition::topic).thenComparing(TopicPartition::partition))
-            .<Object>map(each -> List.of(each.topic(), each.partition())).toList();
+        return held.stream().<Object>map(each -> List.of(each.topic(), each.partition())).toList();
     }
 
     synchronized List<byte[]> received() {
@@ -65,12 +62,19 @@ final class Member extends Thread {
         return List.copyOf(values);
     }
 
-    void leave() throws InterruptedException {
+    /** The codes of what it was refused. It is not told as a failure of the next operation then. */
+    synchronized List<Integer> errors() {
+        if (failed != null) {
+            told.add((int) Errors.forException(failed).code());
+            failed = null;
+        }
+        return List.copyOf(told);
+    }
+
+    List<byte[]> leave() throws InterruptedException {
         leaving = true;
         join(Clients.PATIENCE.toMillis());
-        synchronized (this) {
-            complain();
-        }
+        return received();
     }
 
     private void complain() {

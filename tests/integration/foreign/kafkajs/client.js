@@ -6,7 +6,8 @@
 
 const { createHash, randomUUID } = require('node:crypto')
 const { createInterface } = require('node:readline')
-const { CompressionTypes, Kafka, logLevel, PartitionAssigners, Partitioners } = require('kafkajs')
+const { CompressionTypes, Kafka, logLevel, Partitioners } = require('kafkajs')
+const { assigners } = require('./assigners')
 const { install } = require('./codecs')
 const adminOperations = require('./admin')
 
@@ -20,7 +21,7 @@ const ACKS = { 0: 0, 1: 1, all: -1 }
 const members = new Map()
 
 const connect = (command) => new Kafka({
-  clientId: 'kafkajs', brokers: command.servers.split(','), logLevel: logLevel.NOTHING,
+  clientId: command.member ?? 'kafkajs', brokers: command.servers.split(','), logLevel: logLevel.NOTHING,
   retry: { initialRetryTime: 50, retries: 5, factor: 0, multiplier: 1.5 },
 })
 
@@ -109,19 +110,22 @@ async function consume(command) {
 
 // Begins to take part in a group.
 async function join(command) {
+  const member = { held: {}, had: {}, values: [], failed: null, told: new Set() }
   const consumer = connect(command).consumer({
-    groupId: command.group, sessionTimeout: 10_000, heartbeatInterval: 200, rebalanceTimeout: 10_000,
-    maxWaitTimeInMs: 200, partitionAssigners: [PartitionAssigners.roundRobin],
+    groupId: command.group, sessionTimeout: command.session_ms ?? 10_000, heartbeatInterval: 200,
+    rebalanceTimeout: 10_000, maxWaitTimeInMs: 200,
+    partitionAssigners: assigners(command.assignor.split(','), () => member.had),
   })
-  const member = { consumer, held: {}, values: [], failed: null }
+  member.consumer = consumer
   members.set(command.member, member)
-  consumer.on(consumer.events.GROUP_JOIN, ({ payload }) => { member.held = payload.memberAssignment })
+  consumer.on(consumer.events.GROUP_JOIN, ({ payload }) => { member.held = member.had = payload.memberAssignment })
   consumer.on(consumer.events.REBALANCING, () => { member.held = {} })
   // It begins again by itself after what may pass, such as a coordinator that is still loading.
   consumer.on(consumer.events.CRASH, ({ payload }) => { if (!payload.restart) member.failed = payload.error })
   await consumer.connect()
   await consumer.subscribe({ topics: command.topics, fromBeginning: true })
   consumer.run({
+    autoCommitInterval: 100,
     eachBatch: async ({ batch }) => { member.values.push(...batch.messages.map(({ value }) => text(value))) },
   }).catch((error) => { member.failed = error })
   return null
@@ -145,13 +149,23 @@ async function assignment(command) {
 // The values that a member has read.
 const received = async (command) => memberOf(command).values
 
-// Commits and says goodbye to the group.
+// The codes of what a member was refused. It is not told as a failure of the next operation then.
+async function errors(command) {
+  const member = members.get(command.member)
+  if (member.failed) {
+    member.told.add(codeOf(member.failed))
+    member.failed = null
+  }
+  return [...member.told]
+}
+
+// Commits and says goodbye to the group; everything that the member has read.
 async function leave(command) {
   const member = memberOf(command)
   members.delete(command.member)
   await member.consumer.stop()
   await member.consumer.disconnect()
-  return null
+  return member.values
 }
 
 const messagesOf = (records) => records.map((record) => ({
@@ -220,7 +234,7 @@ async function copy(command) {
 
 const OPERATIONS = {
   transact, copy,
-  produce, consume, join, assignment, received, leave, ...adminOperations(connect),
+  produce, consume, join, assignment, received, errors, leave, ...adminOperations(connect),
 }
 
 // An error of several parts tells of its first; others keep the broker's error as their cause.

@@ -16,8 +16,10 @@ from headrace.machines.groups.assignors import (
     assign_cooperative_sticky,
     assign_range,
     assign_round_robin,
+    assign_sticky,
     read_assignment,
     read_member,
+    sticky_user_data,
     write_assignment,
     write_subscription,
 )
@@ -99,6 +101,23 @@ def test_a_new_member_gets_only_what_others_have_given_up() -> None:
     assert len(plan["a"]) == len(plan["b"]) == 2
 
 
+@settings(max_examples=80, deadline=None)
+@given(count=st.integers(2, 6), partitions=st.integers(0, 30))
+def test_a_member_that_comes_takes_and_one_that_goes_leaves_no_more_than_its_share(count: int, partitions: int) -> None:
+    counts = {"t": partitions, "u": 3}
+    members = [member(f"m{i}", "t", "u") for i in range(count)]
+    plans = {}
+    for members_now in (members[1:], members, members[:-1]):
+        for each in members_now:
+            each.owned = tuple(plans.get(each.member_id, ()))
+        after = assign_sticky(members_now, counts)
+        for each in members_now:
+            if plans:
+                had, has = set(plans.get(each.member_id, ())), set(after[each.member_id])
+                assert has <= had or had <= has, "it got another's, and gave up its own"
+        plans = after
+
+
 def test_members_keep_what_they_hold_when_one_leaves() -> None:
     a, b = (("t", 0), ("t", 1)), (("t", 2), ("t", 3))
     plan = assign_cooperative_sticky([member("a", "t", owned=a), member("b", "t", owned=b)], {"t": 6})
@@ -112,6 +131,18 @@ def test_of_two_owners_the_newer_generation_is_right_and_of_one_generation_neith
     new.generation = 1
     plan = assign_cooperative_sticky([old, new], {"t": 1})
     assert sorted(len(keys) for keys in plan.values()) == [0, 1]
+
+
+def test_the_sticky_plan_gives_a_new_member_its_share_at_once_and_moves_no_more_than_that() -> None:
+    everything = tuple(("t", p) for p in range(4))
+    plan = assign_sticky([member("a", "t", owned=everything), member("b", "t")], {"t": 4})
+    assert (set(plan["a"]) < set(everything), len(plan["a"]), len(plan["b"])) == (True, 2, 2)
+    members = [member(name, "t", owned=tuple(keys)) for name, keys in plan.items()]
+    assert {name: set(keys) for name, keys in assign_sticky(members, {"t": 4}).items()} == {
+        name: set(keys) for name, keys in plan.items()}
+    again = assign_sticky([*members, member("c", "t")], {"t": 6})
+    assert all(set(keys) <= set(again[name]) for name, keys in plan.items())
+    assert len(again["c"]) == 2
 
 
 def test_a_static_member_keeps_its_place_whatever_its_member_id() -> None:
@@ -129,6 +160,28 @@ def test_a_subscription_survives_its_bytes() -> None:
 def test_a_subscription_of_an_old_client_is_read() -> None:
     data = b"\0\0" + b"\0\0\0\1" + b"\0\1t" + b"\xff\xff\xff\xff"
     assert read_member("m", None, data) == MemberSubscription("m", frozenset({"t"}))
+
+
+def test_what_a_sticky_member_had_survives_its_bytes() -> None:
+    data = write_subscription(["t"], (), 8, None, sticky_user_data([("t", 1), ("u", 0)], 7))
+    read = read_member("m", None, data, remembers=True)
+    assert read == MemberSubscription("m", frozenset("t"), (("t", 1), ("u", 0)), 7)
+    assert read_member("m", None, data) == MemberSubscription("m", frozenset("t"), (), 8)
+
+
+@pytest.mark.parametrize(("user_data", "owned", "generation"), [
+    (b"\0\0\0\1" b"\0\1t" b"\0\0\0\1\0\0\0\2", (("t", 2),), -1),
+    (b"\0\0\0\1" b"\0\1t" b"\0\0\0\1\0\0\0\2" b"\0\0\0\5", (("t", 2),), 5),
+    (b"", (), -1),
+    (b"\0\0\0\5", (), -1),
+    (b"\x7f\xff\xff\xff", (), -1),
+], ids=["v0", "v1", "none", "of a cooperative assignor", "damaged"])
+def test_user_data_of_other_sticky_members_is_read_in_both_versions_and_else_says_nothing(
+    user_data: bytes, owned: tuple[tuple[str, int], ...], generation: int
+) -> None:
+    data = write_subscription(["t"], [("t", 9)], 8, None, user_data)
+    assert read_member("m", None, data, remembers=True) == MemberSubscription(
+        "m", frozenset("t"), owned, generation)
 
 
 def test_an_assignment_survives_its_bytes_and_an_empty_one_is_nothing() -> None:

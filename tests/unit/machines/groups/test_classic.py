@@ -11,10 +11,17 @@ from headrace.errors import KafkaError
 from headrace.machines.cluster.coordinator import CoordinatorFinder
 from headrace.machines.cluster.metadata import Metadata
 from headrace.machines.consumer.subscription import Subscription
-from headrace.machines.groups.assignors import read_assignment, write_assignment, write_subscription
+from headrace.machines.groups.assignors import (
+    read_assignment,
+    read_member,
+    sticky_user_data,
+    write_assignment,
+    write_subscription,
+)
 from headrace.machines.groups.classic import TRANSITIONS, ClassicGroup, JoinState
 from headrace.machines.groups.membership import Change, GroupFailed, Left, Rebalance
 from headrace.machines.machine import Event, Send
+from headrace.wire import codec
 from headrace.wire.messages.cluster.metadata import (
     MetadataResponse,
     MetadataResponseBroker,
@@ -22,6 +29,7 @@ from headrace.wire.messages.cluster.metadata import (
     MetadataResponseTopic,
 )
 from headrace.wire.messages.groups.classic_groups import (
+    ConsumerProtocolSubscription,
     FindCoordinatorResponse,
     HeartbeatRequest,
     HeartbeatResponse,
@@ -35,6 +43,7 @@ from headrace.wire.messages.groups.classic_groups import (
 )
 
 COOPERATIVE = {"partition.assignment.strategy": "cooperative-sticky"}
+STICKY = {"partition.assignment.strategy": "sticky,range"}
 Partitions = set[tuple[str, int]]
 
 
@@ -196,6 +205,54 @@ def test_heartbeats_go_on_while_the_application_is_in_its_callback() -> None:
     bench.heartbeat(KafkaError.REBALANCE_IN_PROGRESS)
     bench.heartbeat(KafkaError.REBALANCE_IN_PROGRESS)
     assert bench.group.state is JoinState.PREPARING
+
+
+def test_a_sticky_member_gives_everything_up_and_says_what_it_had_even_after_it_was_dropped() -> None:
+    bench = Bench(properties=STICKY)
+    bench.settle(("t", 0), ("t", 3), generation=5)
+    bench.heartbeat(KafkaError.REBALANCE_IN_PROGRESS)
+    bench.silent()
+    assert bench.rebalanced() == (Change.REVOKE, {("t", 0), ("t", 3)})
+    sticky, other = bench.join(generation=6).protocols
+    remembered = read_member("me", None, sticky.metadata, remembers=True)
+    assert (remembered.owned, remembered.generation) == ((("t", 0), ("t", 3)), 5)
+    assert [read_member("me", None, each.metadata).owned for each in (sticky, other)] == [(), ()]
+    assert read_member("me", None, other.metadata, remembers=True).owned == ()
+    bench.sync(("t", 0))
+    bench.rebalanced()
+    bench.heartbeat(KafkaError.UNKNOWN_MEMBER_ID)
+    assert bench.rebalanced() == (Change.LOSE, {("t", 0)})
+    sticky, _ = bench.join(generation=8).protocols
+    remembered = read_member("me", None, sticky.metadata, remembers=True)
+    assert (remembered.owned, remembered.generation) == ((("t", 0),), 6)
+
+
+@pytest.mark.parametrize(("assignors", "told"), [
+    ("range,roundrobin", [None, None]), ("cooperative-sticky", [b"\xff\xff\xff\xff"])])
+def test_user_data_is_only_that_of_the_assignor(assignors: str, told: list[bytes | None]) -> None:
+    """Java's members send the same. A leader of librdkafka's sends it back, and such a group cannot migrate."""
+    bench = Bench(properties={"partition.assignment.strategy": assignors})
+    sent = [codec.decode(ConsumerProtocolSubscription, each.metadata[2:], 3).user_data
+            for each in bench.join().protocols]
+    assert sent == told
+
+
+def test_a_leader_gives_sticky_members_what_they_had() -> None:
+    bench = Bench(properties=STICKY)
+    other = write_subscription(["t"], (), 4, None, sticky_user_data([("t", 0), ("t", 2)], 4))
+    bench.join(leader=True, others=(JoinGroupResponseMember(member_id="you", metadata=other),))
+    plan = bench.sync(("t", 1)).assignments
+    shares = {share.member_id: read_assignment(share.assignment) for share in plan}
+    assert shares == {"me": [("t", 1), ("t", 3)], "you": [("t", 0), ("t", 2)]}
+
+
+def test_a_sticky_member_that_left_the_group_begins_anew() -> None:
+    bench = Bench(properties=STICKY)
+    bench.settle(("t", 0))
+    bench.group.leave()
+    bench.reply(bench.send(LeaveGroupRequest), LeaveGroupResponse())
+    sticky, _ = bench.join().protocols
+    assert read_member("me", None, sticky.metadata, remembers=True).owned == ()
 
 
 def test_a_cooperative_member_keeps_its_partitions_and_gives_up_what_moves() -> None:

@@ -434,7 +434,7 @@ def test_a_topic_that_was_made_anew_is_given_up_and_taken_up() -> None:
 
 # Fencing
 
-@pytest.mark.parametrize("code", [K.UNKNOWN_MEMBER_ID, K.FENCED_MEMBER_EPOCH])
+@pytest.mark.parametrize("code", [K.UNKNOWN_MEMBER_ID, K.FENCED_MEMBER_EPOCH, K.GROUP_ID_NOT_FOUND])
 def test_a_member_that_was_dropped_loses_its_partitions_and_then_joins_anew(code: int) -> None:
     bench = Bench()
     bench.joined(0, 1)
@@ -450,7 +450,7 @@ def test_a_member_that_was_dropped_loses_its_partitions_and_then_joins_anew(code
     assert said(send) == {**ALL, "topic_partitions": {}}
 
 
-@pytest.mark.parametrize("code", [K.UNKNOWN_MEMBER_ID, K.FENCED_MEMBER_EPOCH])
+@pytest.mark.parametrize("code", [K.UNKNOWN_MEMBER_ID, K.FENCED_MEMBER_EPOCH, K.GROUP_ID_NOT_FOUND])
 def test_a_member_that_was_dropped_while_the_application_takes_up_partitions_loses_those_too(code: int) -> None:
     bench = Bench()
     bench.joined(0)
@@ -522,7 +522,7 @@ def test_an_answer_to_the_membership_before_is_not_heard() -> None:
 
 
 @pytest.mark.parametrize("code", [K.UNRELEASED_INSTANCE_ID, K.GROUP_MAX_SIZE_REACHED, K.INVALID_REGULAR_EXPRESSION,
-                                  K.GROUP_AUTHORIZATION_FAILED])
+                                  K.GROUP_AUTHORIZATION_FAILED, K.GROUP_ID_NOT_FOUND])
 def test_a_refusal_that_may_end_is_reported_and_the_member_goes_on_asking(code: int) -> None:
     bench = Bench()
     bench.refuse(bench.beat(), code, "because")

@@ -14,6 +14,7 @@ from headrace.machines.groups.consumer_group_error_actions import (
 ROWS = [
     (K.UNKNOWN_MEMBER_ID, MemberErrorAction.LOST),
     (K.FENCED_MEMBER_EPOCH, MemberErrorAction.LOST),
+    (K.GROUP_ID_NOT_FOUND, MemberErrorAction.LOST),
     (K.NOT_COORDINATOR, MemberErrorAction.MOVED),
     (K.COORDINATOR_NOT_AVAILABLE, MemberErrorAction.MOVED),
     (K.COORDINATOR_LOAD_IN_PROGRESS, MemberErrorAction.RETRY),
@@ -32,6 +33,11 @@ ROWS = [
 @pytest.mark.parametrize(("code", "action"), ROWS)
 def test_a_listed_code_means_what_its_row_says(code: int, action: MemberErrorAction) -> None:
     assert member_error_action(code) is action
+
+
+def test_a_group_that_is_not_there_refuses_who_joins_and_has_lost_who_was_in_it() -> None:
+    assert member_error_action(K.GROUP_ID_NOT_FOUND, joins=True) is MemberErrorAction.REFUSED
+    assert member_error_action(K.UNKNOWN_MEMBER_ID, joins=True) is MemberErrorAction.LOST
 
 
 def test_each_row_is_named_above() -> None:
