@@ -82,7 +82,7 @@ def read(broker: EmbeddedBroker, topic: str = "t", isolation: str = "read_commit
     partitions = len(broker.end_offsets(topic))
     found: dict[int, list[bytes]] = {partition: [] for partition in range(partitions)}
     with Consumer({"bootstrap.servers": broker.bootstrap_servers, "group.id": "reader", "enable.auto.commit": False,
-                   "isolation.level": isolation, "enable.partition.eof": True}) as consumer:
+                   "isolation.level": isolation, "enable.partition.eof": True, "fetch.wait.max.ms": 50}) as consumer:
         consumer.assign([TopicPartition(topic, partition, OFFSET_BEGINNING) for partition in range(partitions)])
         ends = 0
         while ends < partitions:
