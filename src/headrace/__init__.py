@@ -35,6 +35,15 @@ if TYPE_CHECKING:
     from headrace.records.columns.arrow_batch import ArrowBatch
     from headrace.records.key_hashes import consistent, fnv1a, murmur2
     from headrace.types.admin import IsolationLevel
+    from headrace.types.cluster import (
+        ConsumerGroupState,
+        ConsumerGroupTopicPartitions,
+        ConsumerGroupType,
+        ElectionType,
+        Node,
+        TopicCollection,
+        TopicPartitionInfo,
+    )
     from headrace.types.records import (
         OFFSET_BEGINNING,
         OFFSET_END,
@@ -72,6 +81,10 @@ _HOMES = {
     "headrace.records.columns.arrow_batch": ("ArrowBatch",),
     "headrace.records.key_hashes": ("consistent", "fnv1a", "murmur2"),
     "headrace.types.admin": ("IsolationLevel",),
+    "headrace.types.cluster": (
+        "ConsumerGroupState", "ConsumerGroupTopicPartitions", "ConsumerGroupType", "ElectionType", "Node",
+        "TopicCollection", "TopicPartitionInfo",
+    ),
     "headrace.types.records": (
         "OFFSET_BEGINNING", "OFFSET_END", "OFFSET_INVALID", "OFFSET_STORED", "TIMESTAMP_CREATE_TIME",
         "TIMESTAMP_LOG_APPEND_TIME", "TIMESTAMP_NOT_AVAILABLE", "ProducerRecord", "RecordMetadata", "ThrottleEvent",
@@ -93,8 +106,12 @@ __all__ = [
     "ArrowBatch",
     "ConcurrentModificationException",
     "Consumer",
+    "ConsumerGroupState",
+    "ConsumerGroupTopicPartitions",
+    "ConsumerGroupType",
     "DeserializingConsumer",
     "DeserializingShareConsumer",
+    "ElectionType",
     "EventsPollingOption",
     "IllegalStateException",
     "IsolationLevel",
@@ -104,6 +121,7 @@ __all__ = [
     "KafkaSyncProducer",
     "Message",
     "Messages",
+    "Node",
     "Producer",
     "ProducerInterceptor",
     "ProducerRecord",
@@ -112,7 +130,9 @@ __all__ = [
     "SerializingProducer",
     "ShareConsumer",
     "ThrottleEvent",
+    "TopicCollection",
     "TopicPartition",
+    "TopicPartitionInfo",
     "Uuid",
     "consistent",
     "fnv1a",

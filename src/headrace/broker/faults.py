@@ -30,7 +30,7 @@ class Action(Enum):
     SILENCE = "silence"
     """The request is not carried out, and nothing ever comes back on this connection."""
     DELAY = "delay"
-    """The request waits `delay_s` before it is carried out; later ones of the connection wait behind it."""
+    """The request waits `delay_s`, or until all faults are cleared; later ones of the connection wait behind it."""
     PASS = "pass"
     """Nothing but the fault's `effect`; the request is carried out as without the fault."""
     ERROR = "error"
@@ -75,18 +75,22 @@ class Fault:
 
 
 class Faults:
-    """The faults that wait for their request: `armed`."""
+    """The faults that wait for their request, `armed`, and the timers of requests that are held up, `held`."""
 
     def __init__(self) -> None:
         self.armed: list[Fault] = []
+        self.held: dict[object, Callable[[], None]] = {}
+        """By timer, what carries the request out."""
 
     def add(self, fault: Fault) -> None:
         """Arm a fault."""
         self.armed.append(fault)
 
     def clear(self) -> None:
-        """Disarm all."""
+        """Disarm all, and let go on what is held up."""
         self.armed.clear()
+        for go_on in list(self.held.values()):
+            go_on()
 
     def take(self, request: Request, node_id: int) -> Fault | None:
         """The fault that acts on this request, if any; counts it."""

@@ -92,6 +92,7 @@ class ClientConnection(asyncio.BufferedProtocol):
             self._cluster.purgatory.remove(self._waiting)
         elif self._waiting is not None:
             self._waiting.cancel()
+            self._cluster.faults.held.pop(self._waiting, None)
 
     def get_buffer(self, sizehint: int) -> memoryview:
         """asyncio: where to put the next bytes."""
@@ -235,16 +236,24 @@ class ClientConnection(asyncio.BufferedProtocol):
         elif fault.action is Action.SILENCE:
             self._is_silent = True
         elif fault.action is Action.DELAY:
-            self._waiting = asyncio.get_running_loop().call_later(fault.delay_s, self._answer_late, received)
+            self._hold(received, fault.delay_s)
         elif fault.action is Action.ERROR:
             self._reply(received, error_response(received.request, fault.error_code), None)
         else:
             self._answer(received, fault)
 
-    def _answer_late(self, received: RequestFrame) -> None:
-        self._waiting = None
-        self._answer(received)
-        self._go_on()
+    def _hold(self, received: RequestFrame, delay_s: float) -> None:
+        """Carry a request out when its time has come, or when the faults are cleared."""
+        def go_on() -> None:
+            timer.cancel()
+            del held[timer]
+            self._waiting = None
+            self._answer(received)
+            self._go_on()
+
+        held = self._cluster.faults.held
+        self._waiting = timer = asyncio.get_running_loop().call_later(delay_s, go_on)
+        held[timer] = go_on
 
     def _fail(self, received: RequestFrame) -> None:
         """A handler raised, which is a defect of the broker: log it, and let the other connections live."""

@@ -10,7 +10,7 @@ import contextlib
 import functools
 import inspect
 import struct
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from enum import StrEnum
 from typing import Any, NamedTuple
 
@@ -32,8 +32,8 @@ __all__ = [
     "SerializerBuilder",
     "StringDeserializer",
     "StringSerializer",
-    "build_all",
-    "build_all_async",
+    "all_built",
+    "all_built_async",
     "built",
     "close_all",
     "close_all_async",
@@ -294,37 +294,49 @@ def rest_of(conf: dict[str, Any], left: list[dict[str, Any]]) -> dict[str, Any]:
     return {name: value for name, value in (left[-1] if left else conf).items() if all(name in one for one in left)}
 
 
-def build_all(
+@contextlib.contextmanager
+def all_built(
     parts: list[SerializedPart], left: dict[str, Any], made: list[Any]
-) -> tuple[list[Any], dict[str, Any]]:
-    """Have builders make their (de)serializers.
+) -> Iterator[tuple[list[Any], dict[str, Any]]]:
+    """Have builders make their (de)serializers. What they made is closed when one of them, or the block, raises.
 
     Args:
         parts: key and value.
         left: the properties that `parts_of` left.
-        made: gets what builders made, also when one of them raises.
+        made: gets what builders made.
 
     Returns:
         The (de)serializers of key and value, None for none, and the properties for the client.
     """
     serdes: list[Any] = []
     rests: list[dict[str, Any]] = []
-    for part in parts:
-        result = None if part.builder is None else part.builder.build(dict(left), part.is_key)
-        serdes.append(_taken(part, result, made, rests))
-    return serdes, rest_of(left, rests)
+    try:
+        for part in parts:
+            result = None if part.builder is None else part.builder.build(dict(left), part.is_key)
+            serdes.append(_taken(part, result, made, rests))
+        yield serdes, rest_of(left, rests)
+    except BaseException:
+        with contextlib.suppress(Exception):
+            close_all(made)
+        raise
 
 
-async def build_all_async(
+@contextlib.asynccontextmanager
+async def all_built_async(
     parts: list[SerializedPart], left: dict[str, Any], made: list[Any]
-) -> tuple[list[Any], dict[str, Any]]:
-    """As `build_all`; builders may be coroutine functions."""
+) -> AsyncIterator[tuple[list[Any], dict[str, Any]]]:
+    """As `all_built`; builders may be coroutine functions."""
     serdes: list[Any] = []
     rests: list[dict[str, Any]] = []
-    for part in parts:
-        result = None if part.builder is None else await settled(part.builder.build(dict(left), part.is_key))
-        serdes.append(_taken(part, result, made, rests))
-    return serdes, rest_of(left, rests)
+    try:
+        for part in parts:
+            result = None if part.builder is None else await settled(part.builder.build(dict(left), part.is_key))
+            serdes.append(_taken(part, result, made, rests))
+        yield serdes, rest_of(left, rests)
+    except BaseException:
+        with contextlib.suppress(Exception):
+            await close_all_async(made)
+        raise
 
 
 def _taken(part: SerializedPart, result: Any, made: list[Any], rests: list[dict[str, Any]]) -> Any:

@@ -110,7 +110,7 @@ class EmbeddedBroker:
         self.apply(lambda cluster: cluster.faults.add(fault))
 
     def clear_faults(self) -> None:
-        """Disarm all faults."""
+        """Disarm all faults, and let go on what a delay holds up."""
         self.apply(lambda cluster: cluster.faults.clear())
 
     def apply(self, action: Callable[[BrokerCluster], Result]) -> Result:

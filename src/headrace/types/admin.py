@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 
 from headrace.arguments import instance_of, list_of, mapping_of
 from headrace.errors import KafkaError, KafkaException
-from headrace.types.records import NodeAddress
+from headrace.types.cluster import Node, OrderedEnum
 
 __all__ = [
     "AlterConfigOpType",
@@ -99,7 +99,7 @@ def _brokers(assignment: list[list[int]] | None) -> list[list[int]]:
     return [list_of(int, brokers, f"replica_assignment[{place}]") for place, brokers in enumerate(given)]
 
 
-class ResourceType(Enum):
+class ResourceType(OrderedEnum):
     """What a configuration belongs to. Numbers as in confluent_kafka; the wire's differ for groups."""
 
     UNKNOWN = 0
@@ -220,7 +220,7 @@ def _resource_type(restype: ResourceType | str | int) -> ResourceType:
         raise ValueError(f"unknown resource type {restype!r}: expected one of {known}") from None
 
 
-class IsolationLevel(Enum):
+class IsolationLevel(OrderedEnum):
     """Whether offsets of records in open transactions count."""
 
     READ_UNCOMMITTED = 0
@@ -275,8 +275,8 @@ class DescribeClusterResult:
     """The cluster, its brokers and the one that clients should take for the controller."""
 
     cluster_id: str
-    controller: NodeAddress | None
-    nodes: list[NodeAddress]
+    controller: Node | None
+    nodes: list[Node]
 
 
 @dataclass(slots=True)

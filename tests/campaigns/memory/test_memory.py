@@ -19,7 +19,7 @@ def addresses() -> Iterator[list[str]]:
 @pytest.mark.parametrize("case", ["values of 100 bytes", "a callback for each record", "a topic that is not there",
                                   "no acknowledgements"])
 def test_what_waits_for_a_stalled_broker_takes_its_memory_and_a_constant(addresses: list[str], case: str) -> None:
-    figures = measure(case, addresses, 100_000, **{"buffer.memory": 2 * MIB})
+    figures = measure(case, addresses, 100_000, **{"buffer.memory": 2 * MIB, "message.timeout.ms": 100})
     assert figures["beyond"] <= CONSTANT_BYTES, figures
     assert figures["full"] > 0, "the buffer was never full"
 

@@ -1,5 +1,6 @@
 """Faults on request, nodes that go and come back, leaders that move."""
 
+import threading
 import time
 
 import confluent_kafka
@@ -81,6 +82,22 @@ def test_a_delay_holds_back_the_request_and_those_behind_it(broker: EmbeddedBrok
         start = time.monotonic()
         client.call(MetadataRequest(topics=None))
         assert time.monotonic() - start >= 0.2
+
+
+def test_a_delay_ends_when_faults_are_cleared(broker: EmbeddedBroker) -> None:
+    held = threading.Event()
+    broker.add_fault(Fault(action=Action.DELAY, request=MetadataRequest, delay_s=60, times=2,
+                           effect=lambda _: held.set()))
+    with RawClient(broker) as client, RawClient(broker) as gone:
+        gone.send(MetadataRequest(topics=None))
+        assert held.wait(10)
+        gone.socket.close()
+        held.clear()
+        client.send(MetadataRequest(topics=None))
+        assert held.wait(10)
+        broker.clear_faults()
+        client.socket.settimeout(10)
+        assert client.read_frame()
 
 
 def test_a_silent_broker_never_answers(broker: EmbeddedBroker) -> None:

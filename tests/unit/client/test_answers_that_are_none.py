@@ -82,7 +82,7 @@ def read(broker: EmbeddedBroker, topic: str = "t", isolation: str = "read_commit
     partitions = len(broker.end_offsets(topic))
     found: dict[int, list[bytes]] = {partition: [] for partition in range(partitions)}
     with Consumer({"bootstrap.servers": broker.bootstrap_servers, "group.id": "reader", "enable.auto.commit": False,
-                   "isolation.level": isolation, "enable.partition.eof": True}) as consumer:
+                   "isolation.level": isolation, "enable.partition.eof": True, "fetch.wait.max.ms": 50}) as consumer:
         consumer.assign([TopicPartition(topic, partition, OFFSET_BEGINNING) for partition in range(partitions)])
         ends = 0
         while ends < partitions:
@@ -399,7 +399,7 @@ def test_a_group_reads_everything_once_whatever_answer_is_garbled(
     errors, found = Errors(), list[bytes]()
     garble(broker, asked, kind, times=1)
     # A member whose id was lost on the way keeps the group waiting for a session; make that short (KIP-394).
-    group = {"group.id": "g", "auto.offset.reset": "earliest", "session.timeout.ms": 6000, "heartbeat.interval.ms": 50}
+    group = {"group.id": "g", "auto.offset.reset": "earliest", "session.timeout.ms": 2000, "heartbeat.interval.ms": 50}
     with Consumer(errors.properties(broker, **group)) as consumer:
         consumer.subscribe(["t"])
         give_up_at = time.monotonic() + 20

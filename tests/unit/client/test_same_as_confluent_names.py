@@ -1,4 +1,7 @@
-"""The names of confluent_kafka and of its consumers: each is here, or listed with the reason why it is not."""
+"""The names of confluent_kafka and of its consumers: each is here, or listed with the reason why it is not.
+
+`test_same_as_confluent_inventory` has them one by one, with their arguments.
+"""
 
 import inspect
 from types import ModuleType
@@ -16,13 +19,6 @@ SHARE_GROUPS = {"AcknowledgeType", "ConcurrentModificationException", "Deseriali
 """Names of share groups (KIP-932), which have comparisons of their own."""
 
 LEFT_OUT = {
-    "ConsumerGroupState": "a result of describe_consumer_groups(), which is not there; others give it as text",
-    "ConsumerGroupTopicPartitions": "an argument of list_consumer_group_offsets(), which is not there",
-    "ConsumerGroupType": "as ConsumerGroupState",
-    "ElectionType": "an argument of elect_leaders(), which is not there",
-    "Node": "a result of describe_cluster(), which has `types.records.NodeAddress` instead",
-    "TopicCollection": "an argument of describe_topics(), which is not there",
-    "TopicPartitionInfo": "a result of describe_topics(), which is not there",
     "executor": "no threads are needed: what is given to AIOConsumer and AIOProducer is not used",
 }
 """In `confluent_kafka` itself and in its asyncio clients. Everything else of confluent_kafka.aio that is no client

@@ -246,6 +246,31 @@ def test_events_ids_and_functions(case):
     same(case)
 
 
+@by_name({
+    "node": lambda k: (lambda n: (n.id, n.id_string, n.host, n.port, n.rack, str(n)))(k.Node(1, "h", 9092, "a")),
+    "node without a rack": lambda k: (lambda n: (n.rack, str(n)))(k.Node(id=1, host="h", port=9092)),
+    "node without a port": lambda k: k.Node(1, "h"), "node as a key": lambda k: len({k.Node(1, "h", 1): "x"}),
+    "partition of a topic": lambda k: (lambda p: (p.id, p.leader.id, [node.host for node in p.replicas], p.isr))(
+        k.TopicPartitionInfo(3, k.Node(1, "a", 1), [k.Node(2, "b", 1)], [])),
+    "topics": lambda k: k.TopicCollection(topic_names=["a", "b"]).topic_names,
+    "no topics": lambda k: k.TopicCollection(),
+    "offsets of a group": lambda k: (lambda g: (g.group_id, g.topic_partitions[0].partition))(
+        k.ConsumerGroupTopicPartitions("g", [k.TopicPartition("t", 2)])),
+    "all offsets of a group": lambda k: k.ConsumerGroupTopicPartitions("g").topic_partitions,
+    "a state by number": lambda k: [k.ConsumerGroupState(number).name for number in range(6)],
+    "a state that there is not": lambda k: k.ConsumerGroupState(6),
+})
+def test_what_describes_clusters_and_groups(case):
+    same(case)
+
+
+def test_a_text_is_no_collection_of_topics():
+    with pytest.raises(TypeError, match="topic_names must be a list of str, not str"):
+        headrace.TopicCollection("orders")
+    with pytest.raises(TypeError, match=r"topic_partitions\[0\] is str"):
+        headrace.ConsumerGroupTopicPartitions("g", ["orders"])
+
+
 def test_equal_ids_are_equal():
     assert headrace.Uuid(1, 2) == headrace.Uuid(1, 2) != headrace.Uuid(1, 3)  # confluent_kafka 2.16: never equal
 

@@ -134,7 +134,8 @@ def test_who_waits_for_room_hears_that_the_producer_was_closed(broker, conf, wha
     pyarrow = pytest.importorskip("pyarrow")
     made = Producer({**conf, "queue.buffering.max.messages": 1})
     made.send(RECORD).result(10)
-    broker.add_fault(Fault(action=Action.DELAY, request=ProduceRequest, delay_s=AT_ONCE_S + 1))
+    answered = threading.Event()
+    broker.add_fault(Fault(action=Action.PASS, request=ProduceRequest, effect=lambda _: answered.wait(AT_ONCE_S + 1)))
     made.produce("one", b"v")
     waiting = Call(made.send, RECORD) if what == "send" else Call(
         made.produce_arrow, "one", pyarrow.table({"value": [b"v"]}))
@@ -142,6 +143,7 @@ def test_who_waits_for_room_hears_that_the_producer_was_closed(broker, conf, wha
     closing = Call(made.close)
     with at_once():
         assert isinstance(waiting.end(), ClientClosedError)
+    answered.set()
     closing.end(10)
 
 

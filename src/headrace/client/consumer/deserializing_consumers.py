@@ -6,7 +6,6 @@ They must not know formats: deserializers do. Read next: `client.serdes`.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 from collections.abc import Generator, Mapping
 from typing import TYPE_CHECKING, Any, Generic, Never, Self, TypeVar
 
@@ -15,8 +14,8 @@ from headrace.client.consumer.consumer import Consumer
 from headrace.client.serdes import (
     MessageField,
     SerializationContext,
-    build_all,
-    build_all_async,
+    all_built,
+    all_built_async,
     close_all,
     close_all_async,
     offer_cluster_id,
@@ -50,15 +49,10 @@ class DeserializingConsumer(Consumer, Generic[K, V]):
     def __init__(self, conf: Mapping[str, Any]) -> None:
         parts, left = parts_of(conf, "deserializer")
         self._built: list[Any] = []
-        try:
-            serdes, rest = build_all(parts, left, self._built)
+        with all_built(parts, left, self._built) as (serdes, rest):
             self._key_deserializer, self._value_deserializer = serdes
             super().__init__(rest)
             offer_cluster_id(serdes, self.cluster_id)
-        except BaseException:
-            with contextlib.suppress(Exception):
-                close_all(self._built)
-            raise
 
     def poll(self, timeout: float | None = -1) -> Message | None:
         """The next message with its key and value deserialized, or None. Runs callbacks.
@@ -152,14 +146,9 @@ class AsyncDeserializingConsumer(AIOConsumer, Generic[K, V]):
     async def _make(self) -> Self:
         if self._made:
             return self
-        try:
-            serdes, rest = await build_all_async(self._parts, self._left, self._built)
+        async with all_built_async(self._parts, self._left, self._built) as (serdes, rest):
             self._key_deserializer, self._value_deserializer = serdes
             super().__init__(rest, **self._options)
-        except BaseException:
-            with contextlib.suppress(Exception):
-                await close_all_async(self._built)
-            raise
         offer_cluster_id_async(serdes, self.cluster_id)
         self._made = True
         return self

@@ -6,7 +6,6 @@ They must not know formats: serializers do. Read next: `client.serdes`.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 from collections.abc import Generator, Mapping
 from typing import Any, Generic, TypeVar
 
@@ -16,8 +15,8 @@ from headrace.client.producer.topics import producer_closed
 from headrace.client.serdes import (
     MessageField,
     SerializationContext,
-    build_all,
-    build_all_async,
+    all_built,
+    all_built_async,
     close_all,
     close_all_async,
     offer_cluster_id,
@@ -52,15 +51,10 @@ class SerializingProducer(Producer, Generic[K, V]):
     def __init__(self, conf: Mapping[str, Any]) -> None:
         parts, left = parts_of(conf, "serializer")
         self._built: list[Any] = []
-        try:
-            serdes, rest = build_all(parts, left, self._built)
+        with all_built(parts, left, self._built) as (serdes, rest):
             self._key_serializer, self._value_serializer = serdes
             super().__init__(rest)
             offer_cluster_id(serdes, self.cluster_id)
-        except BaseException:
-            with contextlib.suppress(Exception):
-                close_all(self._built)
-            raise
 
     def produce(  # type: ignore[override]
         self,
@@ -144,14 +138,9 @@ class AsyncSerializingProducer(AIOProducer, Generic[K, V]):
     async def _make(self) -> AsyncSerializingProducer[K, V]:
         if self._made:
             return self
-        try:
-            serdes, rest = await build_all_async(self._parts, self._left, self._built)
+        async with all_built_async(self._parts, self._left, self._built) as (serdes, rest):
             self._key_serializer, self._value_serializer = serdes
             super().__init__(rest, **self._options)
-        except BaseException:
-            with contextlib.suppress(Exception):
-                await close_all_async(self._built)
-            raise
         offer_cluster_id_async(serdes, self.cluster_id)
         self._made = True
         return self

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Final
 
-from headrace.decode.output.nodes import Item, Node, moment, value
+from headrace.decode.output.nodes import Item, TreeNode, moment, value
 from headrace.errors import ProtocolError
 from headrace.records import crc32c
 from headrace.wire.codec import decode
@@ -53,7 +53,7 @@ def sidecar_of(name: str) -> str:
     return ending if ending in SIDECARS and ending != "checkpoint" else ""  # NNN.checkpoint holds batches
 
 
-def _entry(text: str, parts: list[Node]) -> Item:
+def _entry(text: str, parts: list[TreeNode]) -> Item:
     return Item("entry", text, {}, parts, label="")
 
 

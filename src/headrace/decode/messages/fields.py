@@ -16,7 +16,7 @@ from uuid import UUID
 from headrace.decode.messages.bodies import api_name, read_request
 from headrace.decode.messages.names import MEANINGS, TopicNames, error_name, error_text, uuid_text
 from headrace.decode.messages.record_nodes import records_node
-from headrace.decode.output.nodes import Hidden, Node, damage, items, moment, struct, value
+from headrace.decode.output.nodes import Hidden, TreeNode, damage, items, moment, struct, value
 from headrace.errors import ProtocolError
 from headrace.wire.codec import decode_prefixed
 from headrace.wire.layout import FieldColumn, columns
@@ -70,7 +70,7 @@ class MessageView:
         self.records = records
         self._topics = topics
 
-    def nodes(self, message: Struct, version: int, topic: str = "") -> Iterator[Node]:
+    def nodes(self, message: Struct, version: int, topic: str = "") -> Iterator[TreeNode]:
         """The fields of a message, or of a part of one, that a version carries and that could be read.
 
         Args:
@@ -97,7 +97,7 @@ class MessageView:
         uuid = getattr(part, "topic_id", None)
         return self._topics.name(uuid_text(uuid)) if isinstance(uuid, UUID) else ""
 
-    def _node(self, owner: Struct, column: FieldColumn, content: Any, version: int, topic: str) -> Node:
+    def _node(self, owner: Struct, column: FieldColumn, content: Any, version: int, topic: str) -> TreeNode:
         name, type_ = column.name, column.type
         if content is None:
             return value(name, None)
@@ -113,14 +113,14 @@ class MessageView:
             return self._bytes(owner, name, content)
         return self._plain(name, content)
 
-    def _elements(self, column: FieldColumn, content: list[Any], version: int, topic: str) -> Iterator[Node]:
+    def _elements(self, column: FieldColumn, content: list[Any], version: int, topic: str) -> Iterator[TreeNode]:
         for index, one in enumerate(content):
             if column.type.struct is not None:
                 yield struct(f"[{index}]", self.nodes(one, version, topic))
             else:
                 yield self._plain(column.name, one)
 
-    def _plain(self, name: str, content: Any) -> Node:
+    def _plain(self, name: str, content: Any) -> TreeNode:
         if isinstance(content, UUID):
             text = uuid_text(content)
             topic = self._topics.name(text)
@@ -128,7 +128,7 @@ class MessageView:
         if isinstance(content, (bool, str, bytes, float)):
             return value(name, content)
         if name.endswith("error_code"):
-            return Node(name, content, error_text(content), ((f"{name}_name", error_name(content)),))
+            return TreeNode(name, content, error_text(content), ((f"{name}_name", error_name(content)),))
         if name == "api_key":
             return value(name, content, f"{content} {api_name(content)}", api_name=api_name(content))
         if _TIMES.search(name):
@@ -136,7 +136,7 @@ class MessageView:
         meaning = MEANINGS.get(name, {}).get(content)
         return value(name, content, f"{content} ({meaning})") if meaning else value(name, content)
 
-    def _bytes(self, owner: Struct, name: str, content: bytes) -> Node:
+    def _bytes(self, owner: Struct, name: str, content: bytes) -> TreeNode:
         if name == "request_data":
             return struct(name, self._envelope(content))
         nested = _NESTED.get((type(owner).__name__, name))
@@ -148,7 +148,7 @@ class MessageView:
                 pass
         return value(name, content)
 
-    def _envelope(self, content: bytes) -> Iterator[Node]:
+    def _envelope(self, content: bytes) -> Iterator[TreeNode]:
         body = read_request(content)
         yield value("api_key", body.api_key, f"{body.api_key} {api_name(body.api_key)}")
         yield value("version", body.version)

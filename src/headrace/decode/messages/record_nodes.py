@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from typing import Final, NamedTuple
 
 from headrace.decode.messages.internal import metadata_record, read_internal
-from headrace.decode.output.nodes import Form, Hidden, Node, Pairs, damage, items, moment, row, struct, value
+from headrace.decode.output.nodes import Form, Hidden, Pairs, TreeNode, damage, items, moment, row, struct, value
 from headrace.errors import CorruptRecordError, ProtocolError
 from headrace.records import CODEC_NAMES, MAX_DECOMPRESSED_BYTES, BatchInfo, Cursor, Message, crc32c, decompress, scan
 from headrace.wire import schema
@@ -31,7 +31,7 @@ _QUORUM_RECORDS: Final[dict[int, tuple[str, type[schema.ApiMessage]]]] = {
     4: ("SNAPSHOT_FOOTER", control.SnapshotFooterRecord), 5: ("KRAFT_VERSION", control.KRaftVersionRecord),
     6: ("KRAFT_VOTERS", control.VotersRecord),
 }
-MessageNodes = Callable[[schema.ApiMessage, int], Iterator[Node]]
+MessageNodes = Callable[[schema.ApiMessage, int], Iterator[TreeNode]]
 
 
 class BatchHead(NamedTuple):
@@ -67,7 +67,7 @@ def read_head(batch: memoryview) -> BatchHead:
     return BatchHead(info, int.from_bytes(batch[17:21], "big"), crc32c(batch[_ATTRIBUTES_AT:info.size]))
 
 
-def batch_node(batch: memoryview, head: BatchHead, limit: int | None, topic: str, show: MessageNodes) -> Node:
+def batch_node(batch: memoryview, head: BatchHead, limit: int | None, topic: str, show: MessageNodes) -> TreeNode:
     """A batch as a node.
 
     Args:
@@ -82,7 +82,7 @@ def batch_node(batch: memoryview, head: BatchHead, limit: int | None, topic: str
 
 def batch_parts(
     batch: memoryview, head: BatchHead, limit: int | None, topic: str, show: MessageNodes
-) -> Iterator[Node]:
+) -> Iterator[TreeNode]:
     """The parts of `batch_node`."""
     info = head.info
     plain, problem = _plain(batch, info)
@@ -107,7 +107,7 @@ def batch_parts(
         yield items("records", _records(batch if plain is None else plain, info, limit, topic, show), info.count)
 
 
-def _attributes(info: BatchInfo) -> Iterator[Node]:
+def _attributes(info: BatchInfo) -> Iterator[TreeNode]:
     has_producer = info.producer_id >= 0
     yield value("leader_epoch", info.leader_epoch, quiet=info.leader_epoch < 0)
     yield value("producer_id", info.producer_id, quiet=not has_producer)
@@ -147,7 +147,7 @@ def _plain(batch: memoryview, info: BatchInfo) -> tuple[memoryview | None, str]:
 
 def _records(
     plain: memoryview, info: BatchInfo, limit: int | None, topic: str, show: MessageNodes
-) -> Iterator[Node]:
+) -> Iterator[TreeNode]:
     cursor = Cursor(plain, topic, 0, 0, check_crcs=False)
     shown = 0
     try:
@@ -164,7 +164,7 @@ def _records(
         yield damage(f"behind {shown} good records: {error}")
 
 
-def _record(message: Message, info: BatchInfo, topic: str, show: MessageNodes) -> Node:
+def _record(message: Message, info: BatchInfo, topic: str, show: MessageNodes) -> TreeNode:
     offset, key, content = message.offset(), message.key(), message.value()
     kind, time = message.timestamp()
     stamp = moment("timestamp", time if kind else -1)
@@ -185,7 +185,7 @@ def _record(message: Message, info: BatchInfo, topic: str, show: MessageNodes) -
     ])
 
 
-def _control(key: bytes | None, content: bytes | None, show: MessageNodes) -> Iterator[Node]:
+def _control(key: bytes | None, content: bytes | None, show: MessageNodes) -> Iterator[TreeNode]:
     if key is None or len(key) < 4:
         yield damage("a control record has no key")
         return
@@ -209,12 +209,12 @@ def _control(key: bytes | None, content: bytes | None, show: MessageNodes) -> It
         yield damage(str(error))
 
 
-def records_node(name: str, data: memoryview, limit: int | None, topic: str, show: MessageNodes) -> Node:
+def records_node(name: str, data: memoryview, limit: int | None, topic: str, show: MessageNodes) -> TreeNode:
     """The batches of a records field. The last one may be cut short, as brokers do that in fetch replies."""
-    return Node(name, len(data), f"{len(data)} bytes", parts=_batches(data, limit, topic, show), form=Form.LIST)
+    return TreeNode(name, len(data), f"{len(data)} bytes", parts=_batches(data, limit, topic, show), form=Form.LIST)
 
 
-def _batches(data: memoryview, limit: int | None, topic: str, show: MessageNodes) -> Iterator[Node]:
+def _batches(data: memoryview, limit: int | None, topic: str, show: MessageNodes) -> Iterator[TreeNode]:
     at = 0
     while at < len(data):
         size = int.from_bytes(data[at + 8:at + 12], "big", signed=True) + _LENGTH_FROM if at + 12 <= len(data) else 0

@@ -11,7 +11,7 @@ from headrace.decode.capture.tcp import Stamp
 from headrace.decode.files.segment import LogBatch, LogTrouble
 from headrace.decode.messages.fields import MessageView
 from headrace.decode.messages.record_nodes import batch_parts
-from headrace.decode.output.nodes import Item, Node, Value, clock, damage
+from headrace.decode.output.nodes import Item, TreeNode, Value, clock, damage
 from headrace.decode.stream.exchange import Event, Frame, Trouble
 
 __all__ = ["batch_item", "event_item", "trouble_item"]
@@ -69,7 +69,7 @@ def _place(stamp: Stamp, source: str, target: str) -> tuple[str, dict[str, Value
     return "  ".join([*words, ""]), head
 
 
-def _fields(frame: Frame, view: MessageView) -> Iterator[Node]:
+def _fields(frame: Frame, view: MessageView) -> Iterator[TreeNode]:
     body = frame.body
     if body.message is not None and body.version is not None:
         yield from view.nodes(body.message, body.version)

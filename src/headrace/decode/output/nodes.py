@@ -14,7 +14,7 @@ from typing import NamedTuple
 from headrace.errors import ProtocolError
 
 __all__ = [
-    "Damage", "Form", "Hidden", "Item", "Node", "Pairs", "Value", "clock", "damage", "items", "moment", "row",
+    "Damage", "Form", "Hidden", "Item", "TreeNode", "Pairs", "Value", "clock", "damage", "items", "moment", "row",
     "struct", "value",
 ]
 
@@ -58,7 +58,7 @@ class Form(Enum):
     DAMAGE = "a sentence about bytes that cannot be read"
 
 
-class Node(NamedTuple):
+class TreeNode(NamedTuple):
     """One thing to show.
 
     Attributes:
@@ -75,7 +75,7 @@ class Node(NamedTuple):
     value: Value = None
     text: str = ""
     extra: tuple[tuple[str, Value], ...] = ()
-    parts: Iterable[Node] = ()
+    parts: Iterable[TreeNode] = ()
     form: Form = Form.VALUE
     quiet: bool = False
 
@@ -95,42 +95,42 @@ class Item(NamedTuple):
     kind: str
     headline: str
     head: dict[str, Value]
-    parts: Iterable[Node] = ()
+    parts: Iterable[TreeNode] = ()
     label: str = "fields"
     damaged: bool = False
 
 
-def value(name: str, content: Value, text: str = "", *, quiet: bool = False, **extra: Value) -> Node:
+def value(name: str, content: Value, text: str = "", *, quiet: bool = False, **extra: Value) -> TreeNode:
     """A plain value; `extra` are further keys of JSON output."""
-    return Node(name, content, text, tuple(extra.items()), quiet=quiet)
+    return TreeNode(name, content, text, tuple(extra.items()), quiet=quiet)
 
 
-def struct(name: str, parts: Iterable[Node], *, quiet: bool = False) -> Node:
+def struct(name: str, parts: Iterable[TreeNode], *, quiet: bool = False) -> TreeNode:
     """Named parts, one a line."""
-    return Node(name, parts=parts, form=Form.STRUCT, quiet=quiet)
+    return TreeNode(name, parts=parts, form=Form.STRUCT, quiet=quiet)
 
 
-def items(name: str, parts: Iterable[Node], count: int) -> Node:
+def items(name: str, parts: Iterable[TreeNode], count: int) -> TreeNode:
     """A list; `count` is what text output shows when it is empty."""
-    return Node(name, count, parts=parts, form=Form.LIST)
+    return TreeNode(name, count, parts=parts, form=Form.LIST)
 
 
-def row(name: str, parts: Iterable[Node]) -> Node:
+def row(name: str, parts: Iterable[TreeNode]) -> TreeNode:
     """Named parts that share a line."""
-    return Node(name, parts=parts, form=Form.ROW)
+    return TreeNode(name, parts=parts, form=Form.ROW)
 
 
-def damage(text: str) -> Node:
+def damage(text: str) -> TreeNode:
     """A sentence about bytes that cannot be read."""
-    return Node("damage", text, text, form=Form.DAMAGE)
+    return TreeNode("damage", text, text, form=Form.DAMAGE)
 
 
-def moment(name: str, milliseconds: int, none: str = "none") -> Node:
+def moment(name: str, milliseconds: int, none: str = "none") -> TreeNode:
     """A time of the wire: milliseconds since the epoch, negative for none or for a meaning of its own."""
     if milliseconds < 0:
         return value(name, milliseconds, f"{milliseconds} ({none})")
     utc = clock(milliseconds * 1_000_000, digits=3)
-    return Node(name, milliseconds, utc, ((f"{name}_utc", utc),))
+    return TreeNode(name, milliseconds, utc, ((f"{name}_utc", utc),))
 
 
 def clock(nanoseconds: int, digits: int = 6) -> str:

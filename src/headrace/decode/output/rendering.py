@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable
 from itertools import chain
 from typing import Final, Protocol
 
-from headrace.decode.output.nodes import Form, Hidden, Item, Node, Pairs, Value
+from headrace.decode.output.nodes import Form, Hidden, Item, Pairs, TreeNode, Value
 
 __all__ = ["JsonOutput", "Output", "TextOutput", "clean", "shown"]
 
@@ -122,10 +122,10 @@ class TextOutput:
     def _line(self, depth: int, text: str) -> None:
         self._write(f"{'  ' * depth}{text}\n")
 
-    def _text(self, node: Node) -> str:
+    def _text(self, node: TreeNode) -> str:
         return clean(node.text) if node.text else shown(node.value, self._width)
 
-    def _node(self, node: Node, depth: int) -> None:
+    def _node(self, node: TreeNode, depth: int) -> None:
         if node.quiet:
             return
         if node.form is Form.VALUE:
@@ -139,11 +139,11 @@ class TextOutput:
         else:
             self._struct(node, depth)
 
-    def _damage(self, node: Node, depth: int) -> None:
+    def _damage(self, node: TreeNode, depth: int) -> None:
         self.damaged += 1
         self._line(depth, self._marked(_RED, f"damaged: {clean(node.text)}"))
 
-    def _struct(self, node: Node, depth: int) -> None:
+    def _struct(self, node: TreeNode, depth: int) -> None:
         parts = [part for part in node.parts if not part.quiet]
         if all(part.form is Form.VALUE for part in parts):
             line = ", ".join(f"{part.name} {self._text(part)}" for part in parts)
@@ -154,7 +154,7 @@ class TextOutput:
         for part in parts:
             self._node(part, depth + 1)
 
-    def _row(self, name: str, parts: Iterable[Node], depth: int, below: bool) -> None:
+    def _row(self, name: str, parts: Iterable[TreeNode], depth: int, below: bool) -> None:
         words, rest = [], []
         for part in parts:
             if part.form is Form.VALUE and not part.quiet:
@@ -167,7 +167,7 @@ class TextOutput:
             if below or part.form is Form.DAMAGE:
                 self._node(part, depth + 1)
 
-    def _list(self, node: Node, depth: int) -> None:
+    def _list(self, node: TreeNode, depth: int) -> None:
         parts = iter(node.parts)
         first = next(parts, None)
         if first is None:
@@ -210,7 +210,7 @@ class JsonOutput:
             self._members(flat, ", ")
         self._write("}\n")
 
-    def _members(self, parts: Iterable[Node], between: str) -> None:
+    def _members(self, parts: Iterable[TreeNode], between: str) -> None:
         damages = 0
         for part in parts:
             name = part.name
@@ -223,7 +223,7 @@ class JsonOutput:
                 self._write(f", {_json(extra)}: {_json(more)}")
             between = ", "
 
-    def _content(self, node: Node) -> None:
+    def _content(self, node: TreeNode) -> None:
         if node.form in (Form.VALUE, Form.DAMAGE):
             self.damaged += node.form is Form.DAMAGE
             self._write(_json(node.value))
@@ -238,7 +238,7 @@ class JsonOutput:
             self._members(node.parts, "")
             self._write("}")
 
-    def _element(self, part: Node, name: str) -> None:
+    def _element(self, part: TreeNode, name: str) -> None:
         if part.form is Form.DAMAGE or (part.form is Form.VALUE and part.name != name):
             self._write("{")
             self._members([part], "")

@@ -22,7 +22,8 @@ from headrace.types.admin import (
     NewTopic,
     ResourceType,
 )
-from headrace.types.records import NodeAddress, TopicPartition
+from headrace.types.cluster import Node
+from headrace.types.records import TopicPartition
 from headrace.wire.messages.admin import configs as admin_configs
 from headrace.wire.messages.admin import topics as admin_topics
 from headrace.wire.messages.cluster import metadata
@@ -302,7 +303,7 @@ def _by_topic(wanted: Mapping[TopicPartition, _V]) -> dict[str, list[tuple[Topic
 
 def read_cluster(reply: metadata.DescribeClusterResponse) -> DescribeClusterResult:
     """The cluster and its brokers."""
-    nodes = {b.broker_id: NodeAddress(b.broker_id, b.host, b.port, b.rack) for b in reply.brokers}
+    nodes = {b.broker_id: Node(b.broker_id, b.host, b.port, b.rack) for b in reply.brokers}
     return DescribeClusterResult(reply.cluster_id, nodes.get(reply.controller_id), list(nodes.values()))
 
 

@@ -84,6 +84,8 @@ class _Lookup:
     last_error: KafkaError | None = None
     seen: int = -1
     """Which picture of the cluster knew no leader for it first; -1 for none."""
+    leaderless: bool = False
+    """It waits for a leader, and may be sent as soon as there is one: the pause is between two looks for it."""
     is_start: bool = False
     """For a partition of the subscription, whose topic may still be made; else for the application."""
 
@@ -148,8 +150,8 @@ class OffsetLookup:
                 continue  # a partition may be named once in a request: its other lookups wait for the reply
             elif (leader := self._metadata.leader(lookup.topic, lookup.partition)[0]) is None:
                 self._look_for_leader(lookup, now)
-            elif lookup.not_before <= now:
-                lookup.flying = True
+            elif lookup.leaderless or lookup.not_before <= now:
+                lookup.flying, lookup.leaderless = True, False
                 in_flight.add(lookup.key)
                 by_leader.setdefault(leader, []).append(lookup)
         self._deadline = min((at for lookup in self._open if (at := _next_step(lookup, now)) < _NEVER), default=None)
@@ -167,6 +169,7 @@ class OffsetLookup:
             metadata.want_topics([lookup.topic])
             metadata.refresh(now)
             lookup.back_off(now, self._retries)
+            lookup.leaderless = True
 
     def deadline(self) -> float | None:
         """When the first lookup is sent again."""

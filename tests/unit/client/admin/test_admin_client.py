@@ -69,6 +69,8 @@ def test_a_list_that_is_none_is_told_to_the_caller_and_not_to_a_future(admin: Ad
 def test_the_cluster_and_its_groups_are_described(broker: EmbeddedBroker, admin: AdminClient) -> None:
     described = admin.describe_cluster().result(PATIENCE_S)
     assert {f"{node.host}:{node.port}" for node in described.nodes} == set(broker.bootstrap_servers.split(","))
+    assert described.controller in described.nodes
+    assert [node.id_string for node in described.nodes] == [str(node.id) for node in described.nodes]
     assert admin.list_consumer_groups().result(PATIENCE_S).errors == []
     assert admin.list_groups(timeout=PATIENCE_S) == []
 

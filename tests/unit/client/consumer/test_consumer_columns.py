@@ -154,7 +154,8 @@ def test_a_rebalance_ends_a_call_that_has_records(broker: EmbeddedBroker) -> Non
         assert len(first.consume_arrow(10, 20)) == 10
         with Producer({"bootstrap.servers": broker.bootstrap_servers}) as producer:
             second.subscribe(["t"])
-            meanwhile = threading.Thread(target=second.consume, args=(1, 5))
+            over = threading.Event()
+            meanwhile = threading.Thread(target=lambda: [second.consume(1, 0.1) for _ in iter(over.is_set, True)])
             meanwhile.start()
             for partition in (0, 1):
                 producer.produce("t", value=b"late", partition=partition)
@@ -165,6 +166,7 @@ def test_a_rebalance_ends_a_call_that_has_records(broker: EmbeddedBroker) -> Non
             while len(assigned) < 2:
                 first.consume_arrow(1000, 0.1)
             assert assigned == [2, 1]
+            over.set()
             meanwhile.join()
 
 

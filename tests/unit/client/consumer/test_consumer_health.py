@@ -157,9 +157,10 @@ def test_a_member_without_partitions_says_so(broker: EmbeddedBroker) -> None:
 def test_both_are_asked_from_any_thread_while_another_waits_and_ask_nobody(
     broker: EmbeddedBroker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    broker.create_topic("end")
     with Consumer(properties(broker)) as reader:
-        reader.assign([TopicPartition("t", 0, 10)])
-        waiting = threading.Thread(target=reader.poll, args=(2,))
+        reader.assign([TopicPartition("t", 0, 10), TopicPartition("end", 0, 0)])
+        waiting = threading.Thread(target=reader.poll, args=(20,))
         waiting.start()
         told(reader, "new records")
 
@@ -169,8 +170,10 @@ def test_both_are_asked_from_any_thread_while_another_waits_and_ask_nobody(
         with monkeypatch.context() as patch:
             patch.setattr(LoopThread, "submit", refused)
             for _ in range(1000):
-                assert (reader.lag(), reader.health().waits_for[:11]) == ({READ: 0}, "new records")
+                assert (reader.lag()[READ], reader.health().waits_for[:11]) == (0, "new records")
         assert waiting.is_alive()
+        with Producer({"bootstrap.servers": broker.bootstrap_servers}) as producer:
+            producer.produce("end", b"of the wait")
         waiting.join()
 
 

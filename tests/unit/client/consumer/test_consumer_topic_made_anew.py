@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -119,8 +120,10 @@ def site(broker: EmbeddedBroker) -> Site:
 @contextmanager
 def nothing_fetched(broker: EmbeddedBroker) -> Iterator[None]:
     """No fetch reaches the broker, so that no consumer learns what happens meanwhile."""
-    broker.add_fault(Fault(action=Action.DELAY, request=FetchRequest, delay_s=1.0, times=None))
-    time.sleep(0.3)  # those that wait there already are answered
+    held = threading.Event()
+    broker.add_fault(Fault(action=Action.DELAY, request=FetchRequest, delay_s=60, times=None,
+                           effect=lambda _: held.set()))
+    held.wait(0.3)  # one that waits there already is answered, and the next is held up
     yield
     broker.clear_faults()
 

@@ -49,7 +49,8 @@ def conf(kafka, broker, more):
     properties = {name if name.endswith("_cb") or name == "on_commit" else name.replace("_", "."): value
                   for name, value in more.items()}
     return {"bootstrap.servers": broker.bootstrap_servers, "group.id": f"{kafka.__name__}{time.monotonic_ns()}",
-            "auto.offset.reset": "earliest", "logger": QUIET, "session.timeout.ms": 6000, **properties}
+            "auto.offset.reset": "earliest", "logger": QUIET, "session.timeout.ms": 6000, "fetch.wait.max.ms": 50,
+            "topic.metadata.refresh.fast.interval.ms": 20, **properties}
 
 
 async def outcome_of(call, kafka):

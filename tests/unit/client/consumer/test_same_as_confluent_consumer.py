@@ -36,6 +36,10 @@ def broker() -> Iterator[EmbeddedBroker]:
         yield made
 
 
+PROMPT = {"fetch.wait.max.ms": 50, "topic.metadata.refresh.fast.interval.ms": 20}
+"""So that neither waits for what has nothing new: the peer looks for topics and brokers four times a second."""
+
+
 @pytest.fixture
 def nowhere():
     """Makes consumers whose broker is not there; they are closed in the end."""
@@ -46,7 +50,8 @@ def nowhere():
                       for name, value in given.items()}
         made.append(kafka.Consumer({
             "bootstrap.servers": NOWHERE, "group.id": "g", "logger": QUIET, "error_cb": ignored,
-            "session.timeout.ms": 1000, "heartbeat.interval.ms": 300, "auto.offset.reset": "earliest", **properties}))
+            "session.timeout.ms": 1000, "heartbeat.interval.ms": 300, "auto.offset.reset": "earliest", **PROMPT,
+            **properties}))
         return made[-1]
 
     yield consumer
@@ -455,7 +460,7 @@ def test_what_is_not_there_is_said_at_once(case, of):
     "after a seek": lambda c, k: (started(c, k).seek(at(k, -2002)), read(c).offset()),
 })
 def test_the_last_so_many_records_are_read(case, of):
-    same(lambda kafka: case(of(kafka), kafka))
+    same(lambda kafka: case(of(kafka), kafka), side_by_side=True)
 
 
 @by_name({
@@ -485,7 +490,7 @@ def test_the_last_so_many_records_are_read(case, of):
     "cluster id": lambda c, k: c.cluster_id(5), "cluster id by name": lambda c, k: c.cluster_id(timeout=5),
 })
 def test_what_is_read(case, of):
-    same(lambda kafka: case(of(kafka), kafka))
+    same(lambda kafka: case(of(kafka), kafka), side_by_side=True)
 
 
 def test_the_end_of_a_partition_is_an_event(of):
@@ -740,7 +745,7 @@ def test_a_member_that_polled_too_late_has_lost_its_partitions_and_gets_them_aga
         consumer.close()
         return log, [(event.error() and event.error().code(), event.topic()) for event in events if event.error()]
 
-    log, events = same(told)
+    log, events = same(told, side_by_side=True)
     assert [name for name, *_ in log] == ["assign", "lost" if case else "revoke", "assign", "revoke"]
     assert events == [(headrace.KafkaError._MAX_POLL_EXCEEDED, None)]
 
@@ -785,7 +790,7 @@ def test_partitions_move_to_another_member_and_back_with_the_same_calls(strategy
         # How many rounds it takes, and so how often nothing is assigned, is not fixed.
         return [[call for call in logs[one] if call[:2] != ("assign", 0)] for one in (first, second)]
 
-    same(moved)
+    same(moved, side_by_side=True)
 
 
 @pytest.mark.parametrize("strategy", ["range", "cooperative-sticky"])
@@ -798,7 +803,7 @@ def test_what_on_revoke_raises_comes_out_of_poll_and_the_partitions_move(strateg
         return poll_both(first, second, lambda: [len(one.assignment()) for one in (first, second)] == [2, 2]), outcome(
             lambda _: first.close(), kafka)
 
-    assert same(moved) == ([True], "ZeroDivisionError")
+    assert same(moved, side_by_side=True) == ([True], "ZeroDivisionError")
 
 
 # Where headrace does otherwise

@@ -50,7 +50,7 @@ def read(broker: EmbeddedBroker, topic: str = "t", isolation: str = "read_commit
     partitions = len(broker.end_offsets(topic))
     found: dict[int, list[bytes]] = {partition: [] for partition in range(partitions)}
     with Consumer({"bootstrap.servers": broker.bootstrap_servers, "group.id": "reader", "enable.auto.commit": False,
-                   "isolation.level": isolation, "enable.partition.eof": True}) as consumer:
+                   "isolation.level": isolation, "enable.partition.eof": True, "fetch.wait.max.ms": 50}) as consumer:
         consumer.assign([TopicPartition(topic, partition, OFFSET_BEGINNING) for partition in range(partitions)])
         ends = 0
         while ends < partitions:
@@ -276,7 +276,7 @@ def test_a_record_without_a_topic_makes_the_commit_fail(broker, producer):
 @pytest.mark.parametrize(("queued", "flying"), [(True, False), (False, True)])
 def test_a_purged_record_makes_the_commit_fail(broker, producer, queued, flying):
     if flying:
-        broker.add_fault(Fault(action=Action.DELAY, delay_s=0.5, request=ProduceRequest))
+        broker.add_fault(Fault(action=Action.DELAY, delay_s=60, request=ProduceRequest))
     producer.begin_transaction()
     producer.produce("t", b"v", partition=0)
     if flying:
@@ -284,6 +284,7 @@ def test_a_purged_record_makes_the_commit_fail(broker, producer, queued, flying)
         while not producer._engine._batch_queues.in_flight():
             time.sleep(0.01)
     producer.purge(in_queue=queued, in_flight=flying)
+    broker.clear_faults()
     assert refused(producer.commit_transaction, 10).txn_requires_abort()
     producer.abort_transaction(10)
     assert read(broker) == []
@@ -319,20 +320,22 @@ def test_a_commit_that_ran_out_of_time_is_waited_for_by_the_next_call(broker):
         producer.begin_transaction()
         producer.produce("t", b"v", partition=0)
         producer.flush()
-        broker.add_fault(Fault(action=Action.DELAY, delay_s=0.6, request=EndTxnRequest))
+        broker.add_fault(Fault(action=Action.DELAY, delay_s=60, request=EndTxnRequest))
         error = refused(producer.commit_transaction, 0.2)
         assert (error.code(), error.retriable()) == (KafkaError._TIMED_OUT, True)
         assert refused(producer.abort_transaction, 5) == KafkaError._CONFLICT
+        broker.clear_faults()
         producer.commit_transaction(10)
         assert refused(producer.commit_transaction) == KafkaError._STATE
     assert read(broker) == [b"v"]
 
 
 def test_a_block_out_of_time_leaves_the_commit_to_go_on(broker, producer):
-    broker.add_fault(Fault(action=Action.DELAY, delay_s=0.6, request=EndTxnRequest))
+    broker.add_fault(Fault(action=Action.DELAY, delay_s=60, request=EndTxnRequest))
     with pytest.raises(KafkaException) as raised:
         write(producer, b"v", timeout=0.2)
     assert raised.value.error == KafkaError._TIMED_OUT
+    broker.clear_faults()
     producer.commit_transaction(10)
     assert read(broker) == [b"v"]
 
@@ -341,13 +344,14 @@ def test_ctrl_c_interrupts_a_commit_which_goes_on(broker, producer):
     def interrupt(number: int, frame: Any) -> None:
         raise KeyboardInterrupt
 
-    broker.add_fault(Fault(action=Action.DELAY, delay_s=1.0, request=EndTxnRequest))
+    broker.add_fault(Fault(action=Action.DELAY, delay_s=60, request=EndTxnRequest))
     before = signal.signal(signal.SIGALRM, interrupt)
     try:
         with pytest.raises(KeyboardInterrupt):
             write(producer, b"v", then=lambda: signal.setitimer(signal.ITIMER_REAL, 0.3))
     finally:
         signal.signal(signal.SIGALRM, before)
+    broker.clear_faults()
     producer.commit_transaction(10)
     assert read(broker) == [b"v"]
 
@@ -381,11 +385,12 @@ def test_ctrl_c_just_when_the_commit_has_ended_loses_no_word_of_it(broker, produ
 
 def test_offsets_that_ran_out_of_time_are_waited_for_by_the_same_call_only(broker, producer):
     producer.begin_transaction()
-    broker.add_fault(Fault(action=Action.DELAY, delay_s=0.6, request=TxnOffsetCommitRequest))
+    broker.add_fault(Fault(action=Action.DELAY, delay_s=60, request=TxnOffsetCommitRequest))
     position = [TopicPartition("in", 0, 5)]
     assert refused(producer.send_offsets_to_transaction, position, MEMBER, 0.1) == KafkaError._TIMED_OUT
     other = [TopicPartition("in", 0, 6)]
     assert refused(producer.send_offsets_to_transaction, other, MEMBER, 5) == KafkaError._CONFLICT
+    broker.clear_faults()
     producer.send_offsets_to_transaction(position, MEMBER, 10)
     producer.commit_transaction(10)
     assert committed(broker) == 5
@@ -427,13 +432,14 @@ def test_while_a_thread_waits_for_its_commit_others_can_neither_commit_nor_abort
     producer.begin_transaction()
     producer.produce("t", b"v", partition=0)
     producer.flush()
-    broker.add_fault(Fault(action=Action.DELAY, delay_s=0.5, request=EndTxnRequest))
+    broker.add_fault(Fault(action=Action.DELAY, delay_s=60, request=EndTxnRequest))
     committing = threading.Thread(target=producer.commit_transaction, args=(10,))
     committing.start()
     while producer._engine.transactions.machine.state is not TxnState.COMMITTING:
         time.sleep(0.01)
     assert refused(producer.commit_transaction, 5) == KafkaError._PREV_IN_PROGRESS
     assert refused(producer.abort_transaction, 5) == KafkaError._CONFLICT
+    broker.clear_faults()
     committing.join()
     assert read(broker) == [b"v"]
 
@@ -572,7 +578,7 @@ def test_a_commit_under_asyncio_goes_on_when_nobody_waits_any_more(broker, how):
         await producer.begin_transaction()
         await producer.produce("t", b"v", partition=0)
         await producer.flush()
-        broker.add_fault(Fault(action=Action.DELAY, delay_s=0.6, request=EndTxnRequest))
+        broker.add_fault(Fault(action=Action.DELAY, delay_s=60, request=EndTxnRequest))
         if how == "cancelled":
             commit = asyncio.create_task(producer.commit_transaction())
             await asyncio.sleep(0.2)
@@ -586,6 +592,7 @@ def test_a_commit_under_asyncio_goes_on_when_nobody_waits_any_more(broker, how):
         with pytest.raises(KafkaException) as raised:
             await producer.abort_transaction()
         assert raised.value.error == KafkaError._CONFLICT
+        broker.clear_faults()
         await producer.commit_transaction(10)
 
     in_asyncio(broker, use)

@@ -127,7 +127,7 @@ def test_under_asyncio_objects_are_serialized(broker):
 
         producer = await kafka.aio.AsyncSerializingProducer({
             "bootstrap.servers": broker.bootstrap_servers, "logger": QUIET, "value.serializer": slowly,
-            "key.serializer": kafka.serialization.StringSerializer()})
+            "key.serializer": kafka.serialization.StringSerializer()}, buffer_timeout=0.05)
         message = await (await producer.produce("one", "k", 7))
         refused = []
         for key, value in ((5, 1),):
@@ -170,7 +170,8 @@ def test_under_asyncio_builders_may_be_coroutines_and_what_they_made_is_closed(b
                 return Made(), conf
 
         producer = await kafka.aio.AsyncSerializingProducer({
-            "bootstrap.servers": broker.bootstrap_servers, "logger": QUIET, "value.serializer.builder": Builder()})
+            "bootstrap.servers": broker.bootstrap_servers, "logger": QUIET, "value.serializer.builder": Builder()},
+            buffer_timeout=0.05)
         message = await (await producer.produce("one", b"k", 7))
         await producer.close()
         return message.value(), log

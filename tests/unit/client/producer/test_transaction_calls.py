@@ -76,8 +76,13 @@ async def begun(call: Call) -> None:
     await call("flush")
 
 
-def slow(broker: EmbeddedBroker, request: type[Any]) -> None:
-    broker.add_fault(Fault(action=Action.DELAY, delay_s=0.3, request=request))
+async def too_late(
+    broker: EmbeddedBroker, request: type[Any], call: Call, *arguments: Any, timeout: float = 0.1
+) -> None:
+    """A call whose answer comes when nobody waits for it any more."""
+    broker.add_fault(Fault(action=Action.DELAY, delay_s=60, request=request))
+    assert await refused(call, *arguments, timeout) == KafkaError._TIMED_OUT
+    broker.clear_faults()
 
 
 def committed(broker: EmbeddedBroker) -> int:
@@ -94,8 +99,7 @@ def test_a_call_that_ended_when_nobody_waited_is_heard_by_the_same_call_and_by_n
     async def use(call: Call, machine: Transactions) -> None:
         if name != "init_transactions":
             await begun(call)
-        slow(broker, InitProducerIdRequest if name == "init_transactions" else EndTxnRequest)
-        assert await refused(call, name, 0.1) == KafkaError._TIMED_OUT
+        await too_late(broker, InitProducerIdRequest if name == "init_transactions" else EndTxnRequest, call, name)
         await until(machine, TxnState.READY)
         for other in others:
             error = await refused(call, other, 5)
@@ -115,14 +119,12 @@ def test_begin_transaction_forgets_a_call_that_ended_when_nobody_waited(broker, 
     async def use(call: Call, machine: Transactions) -> None:
         if name != "init_transactions":
             await begun(call)
-        slow(broker, InitProducerIdRequest if name == "init_transactions" else EndTxnRequest)
-        assert await refused(call, name, 0.1) == KafkaError._TIMED_OUT
+        await too_late(broker, InitProducerIdRequest if name == "init_transactions" else EndTxnRequest, call, name)
         await until(machine, TxnState.READY)
         await call("begin_transaction")
         await call("produce", "t", b"v")
         await call("flush")
-        slow(broker, EndTxnRequest)
-        assert await refused(call, "commit_transaction", 0.1) == KafkaError._TIMED_OUT  # this one, not one before
+        await too_late(broker, EndTxnRequest, call, "commit_transaction")  # this one, not one before
         await call("commit_transaction", 5)
 
     through(use)
@@ -162,8 +164,7 @@ def test_closing_aborts_what_a_commit_left_that_failed_when_nobody_waited(broker
 def test_a_commit_that_was_done_before_the_producer_failed_is_heard(broker, through):
     async def use(call: Call, machine: Transactions) -> None:
         await begun(call)
-        slow(broker, EndTxnRequest)
-        assert await refused(call, "commit_transaction", 0.1) == KafkaError._TIMED_OUT
+        await too_late(broker, EndTxnRequest, call, "commit_transaction")
         await until(machine, TxnState.READY)
         machine.on_fatal(KafkaError(KafkaError._FENCED))
         await call("commit_transaction", 5)
@@ -176,8 +177,7 @@ def test_a_commit_that_was_done_before_the_producer_failed_is_heard(broker, thro
 def test_a_call_without_time_to_wait_begins_and_may_be_made_until_it_is_done(broker, through, name):
     async def use(call: Call, machine: Transactions) -> None:
         await begun(call)
-        slow(broker, EndTxnRequest)
-        assert await refused(call, name, 0) == KafkaError._TIMED_OUT
+        await too_late(broker, EndTxnRequest, call, name, timeout=0)
         await until(machine, TxnState.READY)
         await call(name, 0)
 
@@ -188,8 +188,7 @@ def test_offsets_that_arrived_when_nobody_waited_are_not_sent_again_by_the_same_
     sent: list[int] = []
 
     async def ended(call: Call, machine: Transactions) -> None:
-        slow(broker, TxnOffsetCommitRequest)
-        assert await refused(call, "send_offsets_to_transaction", FIVE, MEMBER, 0.1) == KafkaError._TIMED_OUT
+        await too_late(broker, TxnOffsetCommitRequest, call, "send_offsets_to_transaction", FIVE, MEMBER)
         await until(machine, lambda: machine._offsets is None)
 
     async def use(call: Call, machine: Transactions) -> None:
@@ -214,8 +213,7 @@ def test_offsets_that_arrived_when_nobody_waited_are_not_sent_again_by_the_same_
 def test_offsets_that_arrived_in_an_aborted_transaction_are_sent_in_the_next(broker, through):
     async def use(call: Call, machine: Transactions) -> None:
         await begun(call)
-        slow(broker, TxnOffsetCommitRequest)
-        assert await refused(call, "send_offsets_to_transaction", FIVE, MEMBER, 0.1) == KafkaError._TIMED_OUT
+        await too_late(broker, TxnOffsetCommitRequest, call, "send_offsets_to_transaction", FIVE, MEMBER)
         await until(machine, lambda: machine._offsets is None)
         await call("abort_transaction", 5)
         assert await refused(call, "send_offsets_to_transaction", FIVE, MEMBER, 5) == KafkaError._STATE

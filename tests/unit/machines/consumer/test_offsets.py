@@ -281,6 +281,19 @@ def test_a_reset_by_duration_begins_with_the_first_record_that_is_young_enough_o
     assert poll(bench.lookup, 0.0) == []
 
 
+def test_a_leader_is_asked_as_soon_as_it_is_known_and_after_a_pause_when_it_refused() -> None:
+    bench = Bench()
+    bench.metadata = Metadata([("h", 1)])
+    bench.lookup = OffsetLookup(bench.subscription, bench.metadata, 1, 30.0, RetryPolicy())
+    bench.ask_leader(0)
+    assert poll(bench.lookup, 0.0) == []
+    answer_metadata(bench, 0.001, 3)
+    [send] = poll(bench.lookup, 0.001)
+    bench.lookup.on_reply(send, listed(0, code=KafkaError.NOT_LEADER_FOR_PARTITION), 0.002)
+    assert poll(bench.lookup, 0.002) == []
+    assert len(poll(bench.lookup, 1.0)) == 1
+
+
 def test_an_error_that_does_not_pass_is_the_answer() -> None:
     bench = Bench()
     bench.ask_leader(0)
