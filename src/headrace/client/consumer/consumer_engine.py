@@ -266,7 +266,7 @@ class ConsumerEngine:
         """Go on from an offset, absolute or logical."""
         self.machines.check_open()
         instance_of(TopicPartition, partition, "partition")
-        self._subscription.seek(partition.topic, partition.partition, partition.offset)
+        self._subscription.seek(partition.topic, partition.partition, partition.offset, partition.leader_epoch)
         self.machines.wake()
 
     # The group and the cluster

@@ -28,6 +28,9 @@ _STARVED_WAIT_MS = 20
 _QUEUE_DEPTH = 8
 """Replies of full size that one partition may have in the queue, if the budget allows."""
 _FIRST_BACKOFF_S = 0.05
+_LEADERS_ONLY_S = 10.0
+"""After a follower could not be read: a leader names it again until the controller has noticed, which takes 9 s."""
+_DEFAULT_LEASE_S = 300.0
 _NO_ID = UUID(int=0)
 
 _Part = tuple[PartitionState, UUID, int]
@@ -36,10 +39,10 @@ _Part = tuple[PartitionState, UUID, int]
 
 @slotted(eq=False)
 class FetchInFlight:
-    """A request on the wire: the session it belongs to and each partition's state and epoch when it was sent."""
+    """A request on the wire: its session, and each partition's state, and epoch and offset when it was sent."""
 
     session: FetchSession
-    partitions: dict[Key, tuple[PartitionState, int]] = field(default_factory=dict)
+    partitions: dict[Key, tuple[PartitionState, int, int]] = field(default_factory=dict)
 
 
 class FetchPlan:
@@ -53,11 +56,14 @@ class FetchPlan:
     Attributes:
         starved: a partition was left out because the queue is full; call `touch()` when it has drained.
         deadline: when the first backed-off partition may be fetched again; None when only an input changes anything.
+        doubts: a position is to be compared with the log of a new leader; the reader sets it back.
+        lease_s: seconds for which a preferred follower is read before the leader is asked again (KIP-392).
     """
 
     def __init__(self, subscription: Subscription, metadata: Metadata, config: Config) -> None:
-        self.starved = False
+        self.starved = self.doubts = False
         self.deadline: float | None = None
+        self.lease_s = max(config.seconds("topic.metadata.refresh.interval.ms"), 0.0) or _DEFAULT_LEASE_S
         self._subscription = subscription
         self._metadata = metadata
         self._max_wait_ms: int = config["fetch.wait.max.ms"]
@@ -65,6 +71,8 @@ class FetchPlan:
         self._max_bytes: int = config["fetch.max.bytes"]
         self._isolation: int = config["isolation.level"]
         self._rack: str = config["client.rack"]
+        self._rack_asked = self._rack
+        self._leaders_until = 0.0
         self._timeout_s = config.seconds("socket.timeout.ms") + config.seconds("fetch.wait.max.ms")
         self._partition_bytes: int = config["max.partition.fetch.bytes"]
         self._budget: int = config["queued.max.messages.kbytes"] * 1024
@@ -86,6 +94,7 @@ class FetchPlan:
         if not (self._touched or due or seen != self._seen):
             return ()
         self._touched, self._seen, self.deadline = False, seen, None
+        self._rack_asked = self._rack if now >= self._leaders_until else ""
         wanted, starved = self._choose(now, queued_bytes)
         self.starved = bool(starved)
         sends: list[Send] = []
@@ -107,6 +116,14 @@ class FetchPlan:
         state.attempts += 1
         state.retry_at = now + self._retries.wait_s(state.attempts)
 
+    def leave_follower(self, state: PartitionState, now: float) -> None:
+        """A follower cannot be read: read this partition from its leader, and let leaders name no other for a while.
+
+        A leader that names one sends no records, and goes by what it believes.
+        """
+        state.replica = -1
+        self._leaders_until = now + _LEADERS_ONLY_S
+
     def _choose(self, now: float, queued_bytes: int) -> tuple[dict[int, list[_Part]], set[int]]:
         """The partitions to fetch by broker, and the brokers with a partition whose queue is full."""
         wanted: dict[int, list[_Part]] = {}
@@ -121,6 +138,9 @@ class FetchPlan:
                 continue
             info = topics.get(state.topic)
             part = None if info is None else info.partitions.get(state.partition)
+            leader_epoch = -1 if part is None else part.leader_epoch
+            if leader_epoch > state.checked_epoch and not self._trusts(state, leader_epoch):
+                continue
             node = None if part is None else part.leader_id
             if node is None or state.replica >= 0:
                 node = self._other_node(state, node, now)
@@ -130,9 +150,18 @@ class FetchPlan:
                     or state.received_records - state.released_records >= self._most_records):
                 starved.add(node)
             else:
-                wanted.setdefault(node, []).append((
-                    state, _NO_ID if info is None else info.topic_id, -1 if part is None else part.leader_epoch))
+                wanted.setdefault(node, []).append((state, _NO_ID if info is None else info.topic_id, leader_epoch))
         return wanted, starved
+
+    def _trusts(self, state: PartitionState, leader_epoch: int) -> bool:
+        """Whether a new leader has what was read so far; only it knows, if the last record is older than its term."""
+        if 0 <= state.fetch_epoch < leader_epoch:
+            state.go("new leader")
+            self._subscription.version += 1
+            self.doubts = True
+            return False
+        state.checked_epoch = leader_epoch
+        return True
 
     def _waits(self, state: PartitionState, now: float) -> bool:
         """The partition backs off, or has been read as far as it shall be."""
@@ -157,11 +186,12 @@ class FetchPlan:
             session = self._sessions[node] = FetchSession()
         flight = FetchInFlight(session, {})
         for state, _, _ in parts:
-            flight.partitions[state.topic, state.partition] = (state, state.epoch)
+            flight.partitions[state.topic, state.partition] = (state, state.epoch, state.fetch_offset)
         expected = min(self._max_bytes, len(parts) * self._partition_bytes)
         is_limited = expected > room and expected > self._partition_bytes
         self._in_flight[node] = expected = max(room, self._partition_bytes) if is_limited else expected
-        moved = None if is_starved or is_limited else session.only_moved(parts, self._partition_bytes)
+        is_plain = not (is_starved or is_limited) and self._rack_asked == self._rack
+        moved = None if not is_plain else session.only_moved(parts, self._partition_bytes)
         if moved is not None:
             lone = session.fill_alone(moved, flight.partitions[moved][0].fetch_offset, self._request)
             return Send(node, lone.request, self._timeout_s, lone.max_version, True, flight, None, lone.exchange)
@@ -179,4 +209,4 @@ class FetchPlan:
 
     def _request(self) -> FetchRequest:
         return FetchRequest(max_wait_ms=self._max_wait_ms, min_bytes=self._min_bytes, max_bytes=self._max_bytes,
-                            isolation_level=self._isolation, rack_id=self._rack)
+                            isolation_level=self._isolation, rack_id=self._rack_asked)
