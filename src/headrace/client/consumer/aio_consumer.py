@@ -6,8 +6,10 @@ Read next: `client.consumer.consumer_engine`, then `machines.consumer.fetcher` f
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Mapping
 from concurrent.futures import Executor
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Self
 
 from headrace.client.application_callbacks import ApplicationCallbacks
@@ -50,6 +52,7 @@ class AIOConsumer:
         if executor is None and max_workers < 1:
             raise ValueError("max_workers must be at least 1")
         self._waits = LoopWaits()
+        self._loop = asyncio.get_running_loop()
         self._given = ApplicationCallbacks(self)
         self._engine = ConsumerEngine(consumer_conf, self, self._given, self._waits.notify, awaits=True)
 
@@ -202,8 +205,18 @@ class AIOConsumer:
 
     # Ending
 
+    def wakeup(self) -> None:
+        """As `Consumer.wakeup`, for calls that read; not awaited. A task that waits for others can be cancelled."""
+        with suppress(RuntimeError):  # the loop is closed
+            self._loop.call_soon_threadsafe(self._wake)
+
+    def _wake(self) -> None:
+        self._waits.wake()
+        self._engine.machines.notify(self._waits.wakeup.heed)
+
     async def close(self) -> None:
         """As `Consumer.close`, awaited."""
+        self._waits.wakeup.forget()
         await self._waits.run(self._engine.close())
 
     async def __aenter__(self) -> Self:

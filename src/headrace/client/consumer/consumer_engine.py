@@ -291,9 +291,9 @@ class ConsumerEngine:
         return self.machines.statistics.metrics()
 
     async def memberid(self) -> str | None:
-        """This consumer's id in the group; None outside of one."""
+        """This consumer's id in the group; None while it has none."""
         self.machines.check_open()
-        return None if self.group is None else self.group.identity.member_id or None
+        return None if self.group is None else self.group.member_id or None
 
     async def list_topics(self, topic: str | None, timeout: float | None) -> ClusterMetadata:
         """Brokers, topics and partitions as the cluster knows them."""
