@@ -187,6 +187,10 @@ class AIOConsumer:
         """As `Consumer.memberid`, awaited."""
         return await self._engine.memberid()
 
+    async def enforce_rebalance(self, reason: str | None = None) -> None:
+        """As `Consumer.enforce_rebalance`, awaited."""
+        await self._engine.enforce_rebalance(reason)
+
     async def consumer_group_metadata(self) -> ConsumerGroupMetadata | None:
         """As `Consumer.consumer_group_metadata`, awaited."""
         return self._engine.offsets.group_member()

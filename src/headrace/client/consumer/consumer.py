@@ -363,6 +363,20 @@ class Consumer:
         """
         return self._waits.call(self._engine.memberid())
 
+    def enforce_rebalance(self, reason: str | None = None) -> None:
+        """Have the group rebalance soon, as when something has changed on which its assignment depends (KIP-568).
+
+        Without effect while the group rebalances, and with "group.protocol" "consumer", where the coordinator decides.
+
+        Args:
+            reason: shown in the coordinator's log.
+
+        Raises:
+            KafkaException: no "group.id".
+            TypeError: the reason is not str.
+        """
+        self._waits.call(self._engine.enforce_rebalance(reason))
+
     def consumer_group_metadata(self) -> ConsumerGroupMetadata | None:
         """This consumer's place in its group, for `send_offsets_to_transaction()`; None without a "group.id"."""
         return self._engine.offsets.group_member()

@@ -295,6 +295,13 @@ class ConsumerEngine:
         self.machines.check_open()
         return None if self.group is None else self.group.member_id or None
 
+    async def enforce_rebalance(self, reason: str | None) -> None:
+        """Have the group rebalance."""
+        self.machines.check_open()
+        self.machines.require_group().enforce_rebalance(
+            instance_of(str, reason, "reason") if reason else "rebalance enforced by the application")
+        self.machines.wake()
+
     async def list_topics(self, topic: str | None, timeout: float | None) -> ClusterMetadata:
         """Brokers, topics and partitions as the cluster knows them."""
         self.machines.check_open()

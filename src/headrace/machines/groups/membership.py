@@ -134,6 +134,10 @@ class Membership(Machine, Protocol):
         """The application has dealt with the last `Rebalance`."""
         ...
 
+    def enforce_rebalance(self, reason: str) -> None:
+        """Have the group rebalance, where members decide on that."""
+        ...
+
     def leave(self) -> None:
         """Leave the group; `Left` follows. What is owned, and the subscription, must have been given up before."""
         ...
