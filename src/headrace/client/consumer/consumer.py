@@ -86,10 +86,13 @@ class Consumer:
             timeout: longest wait in seconds; negative or None waits for ever.
 
         Returns:
-            A record, an event when its `error()` is not None, or None when time was up.
+            A record, an event when its `error()` is not None, or None when time was up. Behind a damaged batch
+            (`INVALID_MSG`, with the offset of its first record) the partition stops and its position stays in front of
+            the batch: `seek()` goes on, behind it or offset by offset. With "check.crcs" checksums are compared too.
 
         Raises:
             ClientClosedError: the consumer is closed (a `RuntimeError`).
+            WakeupError: `wakeup()` was called.
         """
         return self._fast_path.poll(timeout)
 
