@@ -40,6 +40,7 @@ __all__ = [
     "SerializationError",
     "ValueDeserializationError",
     "ValueSerializationError",
+    "WakeupError",
 ]
 
 
@@ -192,6 +193,12 @@ class ClientClosedError(_Classed, RuntimeError):
     """A method was called on a client after `close()`. Make a new client."""
 
     code = KafkaError._DESTROY
+
+
+class WakeupError(_Classed):
+    """`wakeup()` has ended a call that waited. The client goes on as before: nothing is lost, call it again."""
+
+    code = KafkaError._INTR
 
 
 class IllegalStateException(RuntimeError):

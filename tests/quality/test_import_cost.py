@@ -143,7 +143,8 @@ def test_a_producer_without_tls_sasl_or_columns_loads_nothing_for_them() -> None
 def test_a_consumer_loads_nothing_of_a_producer() -> None:
     loaded = loaded_by(f"from headrace import Consumer; Consumer({NOBODY | {'group.id': 'readers'}})")
     assert "headrace.client.consumer.consumer_engine" in loaded
-    unused = {"headrace.machines.producer.sender", "headrace.machines.producer.sequences",
+    unused = {"headrace.machines.consumer.truncation",
+              "headrace.machines.producer.sender", "headrace.machines.producer.sequences",
               "headrace.machines.producer.transactions", "headrace.wire.messages.producer.produce"}
     assert not (SELDOM | unused) & loaded
 

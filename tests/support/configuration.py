@@ -8,7 +8,7 @@ security.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 import pytest
@@ -38,14 +38,18 @@ class Configuration(NamedTuple):
     listener: str = "plaintext"
 
     def cluster(
-        self, version: str = "", brokers: int = 0, properties: Mapping[str, str] | None = None
+        self, version: str = "", brokers: int = 0, properties: Mapping[str, str] | None = None,
+        racks: Sequence[str] = (),
     ) -> KafkaCluster:
-        """A cluster of this configuration, or of another version or number of brokers; it is not started."""
-        number = brokers or self.brokers
+        """A cluster of this configuration, or of another version or number of brokers; it is not started.
+
+        With racks there is one broker for each of them.
+        """
+        number = len(racks) or brokers or self.brokers
         # Clients with SASL are asked every few seconds who they are, as elsewhere every few minutes.
         chosen = {"connections.max.reauth.ms": _SESSION_MS, **({"min.insync.replicas": "2"} if number > 2 else {})}
         return KafkaCluster(version or self.version, number, listeners=("SSL",), clients=LISTENERS[self.listener],
-                            properties={**chosen, **(properties or {})}, quick=True)
+                            properties={**chosen, **(properties or {})}, quick=True, racks=racks)
 
 
 def add_options(parser: pytest.Parser) -> None:
@@ -77,5 +81,5 @@ def meaningless(item: pytest.Item, config: pytest.Config) -> str | None:
     if version == OLDER and item.name == "test_a_cluster_changes_its_version_of_transactions_under_a_producer":
         return f"{OLDER} has one version of transactions, there is none to change to"
     if version == OLDER and item.path.name == "test_kafka_consumer_groups.py" and "version" not in parameters:
-        return f"{OLDER} offers no groups that the coordinator plans for"
+        return f"{OLDER} has groups that the coordinator plans for as a preview only, which is switched off"
     return None

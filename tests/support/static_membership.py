@@ -36,6 +36,7 @@ class StaticMembership:
         self, config: Config, subscription: Subscription, metadata: Metadata, finder: CoordinatorFinder
     ) -> None:
         self.identity = ConsumerGroupMetadata(config["group.id"])
+        self.member_id = ""
         self.application_at = float("inf")
         self.stalled = self.resolves_patterns = False
         self.state, self.answered_at = Standing.ALONE, None
@@ -57,6 +58,9 @@ class StaticMembership:
     def callback_done(self, now: float) -> None:
         self.called.append("callback_done")
         self.owned, self._waiting = self._promised, False
+
+    def enforce_rebalance(self, reason: str) -> None:
+        self.called.append("enforce_rebalance")
 
     def leave(self) -> None:
         self.called.append("leave")

@@ -63,6 +63,7 @@ class KafkaCluster:
         heap_mb: heap of each broker, in MiB.
         quick: brokers that start in half the time and never become fast: for tests, not for benchmarks.
         clients: the listener that `connection` and `java_tool` lead to; it need not be among `listeners`.
+        racks: the brokers' racks, one for each; they have none without.
     """
 
     def __init__(
@@ -76,6 +77,7 @@ class KafkaCluster:
         heap_mb: int = 512,
         quick: bool = False,
         clients: str = "PLAINTEXT",
+        racks: Sequence[str] = (),
     ) -> None:
         unknown = {*listeners, clients} - set(LISTENERS)
         if unknown:
@@ -89,6 +91,7 @@ class KafkaCluster:
         self._temporary = directory is None
         self.directory = directory if directory is not None else Path(tempfile.mkdtemp(prefix="headrace-kafka-"))
         self._overrides = dict(properties or {})
+        self._racks = dict(enumerate(racks, 1))
         self._ports = free_ports(nodes * (len(self.listeners) + 1))
         self.nodes = {
             i: Node(i, version, self.directory / f"node-{i}", heap_mb, keep=not self._temporary, quick=quick)
@@ -277,6 +280,8 @@ class KafkaCluster:
             "group.share.min.session.timeout.ms": "1000",
             "default.replication.factor": replicas,
         }
+        if node_id in self._racks:
+            properties["broker.rack"] = self._racks[node_id]
         if self.certificates is not None:
             properties |= tls_properties(self.certificates)
         if self.issuer is not None:

@@ -1,8 +1,8 @@
 """How a client waits, on a thread or on a loop. Rules, which are generators, define once what it waits for.
 
 A rule yields a `Wait`, or a coroutine for the client's loop, whose result it is given. A blocking face runs the rule
-with `ThreadWaits`, an asyncio face with `LoopWaits` (decision 0017). What ends a wait early, as Ctrl-C and a cancelled
-task do, is raised in the rule where it waits, so that the rule can clean up.
+with `ThreadWaits`, an asyncio face with `LoopWaits` (decision 0017). What ends a wait early, as Ctrl-C, `wakeup()` and
+a cancelled task do, is raised in the rule where it waits, so that the rule can clean up.
 It must not know what is waited for. Read next: `client.producer.producer_calls`.
 """
 
@@ -12,10 +12,13 @@ import asyncio
 import math
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Coroutine, Generator
+from contextlib import suppress
 from typing import Any, TypeVar
 
 from headrace.buffers import SpinWait
+from headrace.errors import WakeupError
 from headrace.net.thread import SLICE_S, LoopThread
 from headrace.slotted import slotted
 
@@ -81,6 +84,26 @@ class _Sleeper:
             pass
 
 
+class _Wakeup:
+    """Whether an application has asked for the end of a wait. From any thread, and from signal handlers: no locks."""
+
+    def __init__(self) -> None:
+        self._asked: deque[None] = deque(maxlen=1)
+
+    def ask(self) -> None:
+        self._asked.append(None)
+
+    def forget(self) -> None:
+        self._asked.clear()
+
+    def heed(self) -> None:
+        """Raise `WakeupError` if it was asked for: once, in one thread."""
+        if self._asked:
+            with suppress(IndexError):  # another thread was quicker
+                self._asked.pop()
+                raise WakeupError("wakeup() was called")
+
+
 class ThreadWaits:
     """Waits on the caller's thread for what a background loop does.
 
@@ -89,10 +112,12 @@ class ThreadWaits:
 
     Attributes:
         thread: as given.
+        wakeup: ends a wait, or the next one, or what else heeds it.
     """
 
     def __init__(self, thread: LoopThread) -> None:
         self.thread = thread
+        self.wakeup = _Wakeup()
         self._sleepers: list[_Sleeper] = []
         self._spin_wait = SpinWait()
 
@@ -100,13 +125,22 @@ class ThreadWaits:
         """False on the loop's own thread, which would wait for itself."""
         return not self.thread.is_here()
 
-    def run(self, steps: Steps[T], meanwhile: Meanwhile | None = None) -> T:
+    def wake(self) -> None:
+        """End the wait of a thread with `WakeupError`, or the next wait. From any thread, and from signal handlers."""
+        self.wakeup.ask()
+        self._spin_wait.notify()
+        for sleeper in list(self._sleepers):
+            sleeper.wake()
+
+    def run(self, steps: Steps[T], meanwhile: Meanwhile | None = None, *, gives_up: bool = False) -> T:
         """Run a rule to its end.
 
         Args:
             steps: the rule.
             meanwhile: called every twentieth of a second of each wait, and at its end. What it raises ends the wait.
+            gives_up: `wake` also ends the rule's work on the loop; else that comes to its end first.
         """
+        call: Callable[..., Any] = self.call_until_woken if gives_up else self.call
         try:
             wait = next(steps)
             while True:
@@ -116,7 +150,7 @@ class ThreadWaits:
                             self.wait(wait, meanwhile)
                             wait = steps.send(None)
                         else:
-                            wait = steps.send(self.call(wait, meanwhile))
+                            wait = steps.send(call(wait, meanwhile))
                 except StopIteration:
                     raise
                 except BaseException as error:  # the rule's own is raised once more: it has ended
@@ -127,8 +161,12 @@ class ThreadWaits:
 
     def call(self, work: Coroutine[Any, Any, T], meanwhile: Meanwhile | None = None) -> T:
         """Run a coroutine on the loop and wait for its result. An interrupt cancels it."""
-        if meanwhile is None:
-            return self.thread.call(work)
+        return self.thread.call(work) if meanwhile is None else self.call_until_woken(work, meanwhile)
+
+    def call_until_woken(self, work: Coroutine[Any, Any, T], meanwhile: Meanwhile | None = None) -> T:
+        """As `call`; `wake` ends it as well, and cancels the coroutine."""
+        if self.thread.is_here():
+            return self.thread.call(work)  # which says why that cannot be
         future = self.thread.submit(work)
         future.add_done_callback(lambda _done: self.notify())
         try:
@@ -154,6 +192,7 @@ class ThreadWaits:
         self._sleepers.append(sleeper)
         try:
             while not happened() and (left_s := until - time.monotonic()) > 0:
+                self.wakeup.heed()
                 sleeper.sleep(min(left_s, SLICE_S if meanwhile is None else _MEANWHILE_S))
                 if meanwhile is not None:
                     meanwhile()
@@ -177,6 +216,7 @@ class LoopWaits:
     """Waits in tasks of the loop that the client runs on."""
 
     def __init__(self) -> None:
+        self.wakeup = _Wakeup()
         self._sleepers: dict[asyncio.Future[None], Callable[[], Any]] = {}
 
     def may_wait(self) -> bool:
@@ -205,6 +245,7 @@ class LoopWaits:
             await asyncio.sleep(0)
             return
         while not wait.happened() and (left_s := wait.until - time.monotonic()) > 0:
+            self.wakeup.heed()
             asleep: asyncio.Future[None] = asyncio.get_running_loop().create_future()
             self._sleepers[asleep] = wait.happened
             try:
@@ -214,6 +255,13 @@ class LoopWaits:
                 return
             finally:
                 del self._sleepers[asleep]
+
+    def wake(self) -> None:
+        """End the wait of one task with `WakeupError`, or the next wait. On the loop."""
+        self.wakeup.ask()
+        for asleep in self._sleepers:
+            if not asleep.done():
+                asleep.set_result(None)
 
     def notify(self) -> None:
         """Something may have happened. On the loop."""

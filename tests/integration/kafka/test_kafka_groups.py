@@ -144,3 +144,19 @@ def test_callbacks_run_in_the_thread_that_polls(kafka: KafkaCluster, topic: str)
             consumer.poll(0.1)
     me = threading.current_thread()
     assert seen == [("assigned", 3, me), ("revoked", 3, me)]
+
+
+def test_an_enforced_rebalance_brings_a_new_generation(kafka: KafkaCluster, topic: str) -> None:
+    seen: list[str] = []
+    with Consumer(settings(kafka, topic)) as consumer:
+        consumer.subscribe([topic], on_assign=lambda *_: seen.append("assigned"),
+                           on_revoke=lambda *_: seen.append("revoked"))
+        until(lambda: consumer.poll(0.1) or seen)
+        before = consumer.consumer_group_metadata()
+        consumer.enforce_rebalance("the weather has changed")
+        until(lambda: consumer.poll(0.1) or seen == ["assigned", "revoked", "assigned"])
+        after = consumer.consumer_group_metadata()
+        assert before is not None
+        assert after is not None
+        assert (after.generation, after.member_id) == (before.generation + 1, before.member_id)
+    until(lambda: any("the weather has changed" in node.log.read_text() for node in kafka.nodes.values()))

@@ -11,6 +11,7 @@ import time
 import weakref
 from collections.abc import AsyncIterator, Mapping
 from concurrent.futures import Executor
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from headrace.client.application_callbacks import ApplicationCallbacks
@@ -60,6 +61,7 @@ class AIOConsumer:
         self._running = 0  # calls in which callbacks may run
         self._turn_at = 0.0
         self._fast_path = PollFastPath(weakref.ref(self), AIOConsumer._next)
+        self._loop = asyncio.get_running_loop()
         self._given = ApplicationCallbacks(self)
         self._engine = ConsumerEngine(consumer_conf, self, self._given, self._waits.notify, awaits=True)
 
@@ -225,6 +227,10 @@ class AIOConsumer:
         """As `Consumer.memberid`, awaited."""
         return await self._engine.memberid()
 
+    async def enforce_rebalance(self, reason: str | None = None) -> None:
+        """As `Consumer.enforce_rebalance`, awaited."""
+        await self._engine.enforce_rebalance(reason)
+
     async def consumer_group_metadata(self) -> ConsumerGroupMetadata | None:
         """As `Consumer.consumer_group_metadata`, awaited."""
         return self._engine.offsets.group_member()
@@ -243,8 +249,18 @@ class AIOConsumer:
 
     # Ending
 
+    def wakeup(self) -> None:
+        """As `Consumer.wakeup`, for calls that read; not awaited. A task that waits for others can be cancelled."""
+        with suppress(RuntimeError):  # the loop is closed
+            self._loop.call_soon_threadsafe(self._wake)
+
+    def _wake(self) -> None:
+        self._waits.wake()
+        self._engine.machines.notify(self._waits.wakeup.heed)
+
     async def close(self) -> None:
         """As `Consumer.close`, awaited."""
+        self._waits.wakeup.forget()
         await self._waits.run(self._engine.close())
 
     async def __aenter__(self) -> Self:

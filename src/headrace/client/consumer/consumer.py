@@ -86,10 +86,13 @@ class Consumer:
             timeout: longest wait in seconds; negative or None waits for ever.
 
         Returns:
-            A record, an event when its `error()` is not None, or None when time was up.
+            A record, an event when its `error()` is not None, or None when time was up. Behind a damaged batch
+            (`INVALID_MSG`, with the offset of its first record) the partition stops and its position stays in front of
+            the batch: `seek()` goes on, behind it or offset by offset. With "check.crcs" checksums are compared too.
 
         Raises:
             ClientClosedError: the consumer is closed (a `RuntimeError`).
+            WakeupError: `wakeup()` was called.
         """
         return self._fast_path.poll(timeout)
 
@@ -284,7 +287,8 @@ class Consumer:
             KafkaException: `_INVALID_ARG` for a message with an error, which is raised at once; `_NO_OFFSET` when
                 there is nothing to commit. When asynchronous, `on_commit` gets the others instead.
         """
-        return self._waits.call(self._engine.offsets.commit(message, offsets, asynchronous))
+        call = self._waits.call if asynchronous else self._waits.call_until_woken
+        return call(self._engine.offsets.commit(message, offsets, asynchronous))
 
     def committed(self, partitions: list[TopicPartition], timeout: float | None = -1) -> list[TopicPartition]:
         """The group's committed offsets; `OFFSET_INVALID` where there is none, or `error` set.
@@ -296,7 +300,7 @@ class Consumer:
         Raises:
             KafkaException: nothing was found of any partition, `_TIMED_OUT` among others.
         """
-        return self._waits.call(self._engine.offsets.committed(partitions, timeout))
+        return self._waits.call_until_woken(self._engine.offsets.committed(partitions, timeout))
 
     def position(self, partitions: list[TopicPartition]) -> list[TopicPartition]:
         """The offset of the next record of each partition; `OFFSET_INVALID` before it is known."""
@@ -326,7 +330,7 @@ class Consumer:
         Raises:
             KafkaException: the offsets could not be found, `_TIMED_OUT` among others.
         """
-        return self._waits.call(self._engine.offsets.watermarks(partition, timeout, cached))
+        return self._waits.call_until_woken(self._engine.offsets.watermarks(partition, timeout, cached))
 
     def offsets_for_times(self, partitions: list[TopicPartition], timeout: float | None = -1) -> list[TopicPartition]:
         """The first offset at or after the time (ms) in each partition's `offset`; `OFFSET_END` when none is.
@@ -334,7 +338,7 @@ class Consumer:
         Raises:
             KafkaException: `_INVALID_ARG` for an empty list; nothing was found of any partition.
         """
-        return self._waits.call(self._engine.offsets.at_times(partitions, timeout))
+        return self._waits.call_until_woken(self._engine.offsets.at_times(partitions, timeout))
 
     # The group and the cluster
 
@@ -356,8 +360,25 @@ class Consumer:
         return self._waits.call(self._engine.metrics())
 
     def memberid(self) -> str | None:
-        """This consumer's id in the group; None outside of one."""
+        """This consumer's id in the group; None outside of one.
+
+        With "group.protocol" "consumer" it chooses its id itself, and has it from the beginning.
+        """
         return self._waits.call(self._engine.memberid())
+
+    def enforce_rebalance(self, reason: str | None = None) -> None:
+        """Have the group rebalance soon, as when something has changed on which its assignment depends (KIP-568).
+
+        Without effect while the group rebalances, and with "group.protocol" "consumer", where the coordinator decides.
+
+        Args:
+            reason: shown in the coordinator's log.
+
+        Raises:
+            KafkaException: no "group.id".
+            TypeError: the reason is not str.
+        """
+        self._waits.call(self._engine.enforce_rebalance(reason))
 
     def consumer_group_metadata(self) -> ConsumerGroupMetadata | None:
         """This consumer's place in its group, for `send_offsets_to_transaction()`; None without a "group.id"."""
@@ -365,7 +386,7 @@ class Consumer:
 
     def list_topics(self, topic: str | None = None, timeout: float | None = -1) -> ClusterMetadata:
         """Brokers, topics and partitions as the cluster knows them; of one topic only when it is named."""
-        return self._waits.call(self._engine.list_topics(topic, timeout))
+        return self._waits.call_until_woken(self._engine.list_topics(topic, timeout))
 
     def cluster_id(self, timeout: float | None = -1) -> str | None:
         """Id of the cluster (KIP-78).
@@ -376,7 +397,7 @@ class Consumer:
         Raises:
             KafkaException: `_TIMED_OUT`: no broker answered in time.
         """
-        return self._waits.call(self._engine.cluster_id(timeout))
+        return self._waits.call_until_woken(self._engine.cluster_id(timeout))
 
     def set_sasl_credentials(self, username: str, password: str) -> None:
         """Replace user and password of PLAIN or SCRAM, for connections and authentications that come after this.
@@ -389,10 +410,23 @@ class Consumer:
 
     # Ending
 
+    def wakeup(self) -> None:
+        """End a call that waits, with `headrace.errors.WakeupError`. From any thread, and from signal handlers.
+
+        It ends one call: that which reads or waits for brokers now, else the next that reads or would have to wait for
+        them: `poll()`, `consume()`, `consume_arrow()`, iteration, `commit()` unless asynchronous, `committed()`,
+        `offsets_for_times()`, `get_watermark_offsets()`, `list_topics()`, `cluster_id()`. What was read and not
+        returned comes again; the consumer goes on as before. A `close()` that waits already is ended too: it neither
+        commits nor leaves the group then, but closes. One that is called later is not.
+        """
+        self._waits.wake()
+        self._engine.machines.notify(self._waits.wakeup.heed)
+
     def close(self) -> None:
         """Commit, leave the group and close all connections. Closing twice does no harm."""
         if "_engine" in self.__dict__:
-            self._waits.run(self._engine.close())
+            self._waits.wakeup.forget()
+            self._waits.run(self._engine.close(), gives_up=True)
 
     def __enter__(self) -> Self:
         return self

@@ -269,7 +269,7 @@ class ConsumerEngine:
         """Go on from an offset, absolute or logical."""
         self.machines.check_open()
         instance_of(TopicPartition, partition, "partition")
-        self._subscription.seek(partition.topic, partition.partition, partition.offset)
+        self._subscription.seek(partition.topic, partition.partition, partition.offset, partition.leader_epoch)
         self.machines.wake()
 
     # The group and the cluster
@@ -294,9 +294,16 @@ class ConsumerEngine:
         return self.machines.statistics.metrics()
 
     async def memberid(self) -> str | None:
-        """This consumer's id in the group; None outside of one."""
+        """This consumer's id in the group; None while it has none."""
         self.machines.check_open()
-        return None if self.group is None else self.group.identity.member_id or None
+        return None if self.group is None else self.group.member_id or None
+
+    async def enforce_rebalance(self, reason: str | None) -> None:
+        """Have the group rebalance."""
+        self.machines.check_open()
+        self.machines.require_group().enforce_rebalance(
+            instance_of(str, reason, "reason") if reason else "rebalance enforced by the application")
+        self.machines.wake()
 
     async def list_topics(self, topic: str | None, timeout: float | None) -> ClusterMetadata:
         """Brokers, topics and partitions as the cluster knows them."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from headrace.client.core import ClientCore
 from headrace.client.statistics import ConsumerStatistics
@@ -20,7 +20,7 @@ from headrace.errors import ClientClosedError, KafkaError, KafkaException
 from headrace.machines.backoff import RetryPolicy
 from headrace.machines.cluster.coordinator import GROUP, CoordinatorFinder
 from headrace.machines.cluster.metadata import Cluster, MetadataChanged, MetadataFailed
-from headrace.machines.consumer.fetcher import Fetcher, RecordsReady
+from headrace.machines.consumer.fetcher import Fetcher, PositionsInDoubt, RecordsReady
 from headrace.machines.consumer.offsets import GroupOffsets, OffsetLookup, PositionFailed
 from headrace.machines.consumer.recreation import follow
 from headrace.machines.consumer.subscription import Subscription
@@ -33,11 +33,14 @@ from headrace.machines.groups.membership import (
     Rebalance,
 )
 from headrace.machines.groups.ownership import Ownership
-from headrace.machines.machine import Event
+from headrace.machines.machine import Event, Machine
 from headrace.net.settings import Connector
 from headrace.net.timers import Clock
 from headrace.records import PollFastPath
 from headrace.slotted import slotted
+
+if TYPE_CHECKING:  # few leaders change, and fewer lack records
+    from headrace.machines.consumer.truncation import LogTruncated
 
 __all__ = ["Callback", "ConsumerMachines"]
 
@@ -92,6 +95,7 @@ class ConsumerMachines:
         self.subscription = Subscription(group_id, config["auto.offset.reset"], _wall_ms)
         self.fetcher = Fetcher(self.subscription, client.metadata, config, client.driver.wake_threadsafe)
         self.lookup = OffsetLookup(self.subscription, client.metadata, isolation, timeout_s, retries)
+        self._check: Machine | None = None
         client.driver.add(self.lookup)
         self.group: Membership | None = None
         if group_id:
@@ -165,8 +169,8 @@ class ConsumerMachines:
         """Have a callback that belongs to no rebalance run when the application comes in."""
         self.queue(Callback(function, arguments))
 
-    def _report(self, topic: str | None, partition: int, error: KafkaError) -> None:
-        self.fetcher.queue_error(topic, partition, error)
+    def _report(self, topic: str | None, partition: int, error: KafkaError, offset: int | None = None) -> None:
+        self.fetcher.queue_error(topic, partition, error, offset)
         self.ready()
 
     # What is read
@@ -215,6 +219,25 @@ class ConsumerMachines:
             self.ownership.advance(event)
         elif isinstance(event, GroupFailed):
             self._report(None, -1, event.error)
+        elif isinstance(event, PositionsInDoubt):
+            self._compare_positions()
+
+    def _compare_positions(self) -> None:
+        """Ask new leaders whether they have what was read."""
+        if self._check is None:
+            from headrace.machines.consumer.truncation import LogTruncated, PositionCheck
+
+            self._check = PositionCheck(self.subscription, self.client.metadata,
+                                        self.config.seconds("socket.timeout.ms"), RetryPolicy.of(self.config))
+            self.client.driver.listeners[LogTruncated] = (self._on_truncated,)
+            self.client.driver.add(self._check)
+        self.wake()
+
+    def _on_truncated(self, event: LogTruncated) -> None:
+        if event.goes_on:
+            self.client.on_error(event.error)
+        else:
+            self._report(event.topic, event.partition, event.error, event.offset)
 
     def _on_error(self, error: KafkaError) -> None:
         self.notify(self.config["error_cb"], error)

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from headrace.client.core import ClientCore
 from headrace.client.waits import ThreadWaits, Wait
@@ -18,13 +18,16 @@ from headrace.config import CONSUMER, Config
 from headrace.errors import KafkaError, KafkaException
 from headrace.machines.backoff import RetryPolicy
 from headrace.machines.cluster.metadata import MetadataChanged
-from headrace.machines.consumer.fetcher import CompletedFetch, Fetcher, RecordsReady
+from headrace.machines.consumer.fetcher import CompletedFetch, Fetcher, PositionsInDoubt, RecordsReady
 from headrace.machines.consumer.offsets import OffsetLookup
 from headrace.machines.consumer.recreation import follow
 from headrace.machines.consumer.subscription import Subscription
 from headrace.machines.machine import ErrorEvent, Event
 from headrace.net.thread import loop_thread
 from headrace.types.records import TopicPartition
+
+if TYPE_CHECKING:  # few leaders change, and fewer lack records
+    from headrace.machines.consumer.truncation import LogTruncated
 
 __all__ = ["FetchedRange", "PartitionReader"]
 
@@ -111,8 +114,26 @@ class PartitionReader:
                     self._failure = KafkaException(info.error)
         elif isinstance(event, ErrorEvent):
             self._error = event.error
+        elif isinstance(event, PositionsInDoubt):
+            self._compare_positions()
         elif not isinstance(event, RecordsReady):
             return
+        self._news += 1
+        self._waits.notify()
+
+    def _compare_positions(self) -> None:
+        """Ask the new leader whether it has what was read; the next question follows by itself."""
+        from headrace.machines.consumer.truncation import LogTruncated, PositionCheck
+
+        driver = self._core.driver
+        if LogTruncated not in driver.listeners:
+            driver.listeners[LogTruncated] = (self._on_truncated,)
+            driver.add(PositionCheck(self._subscription, self._core.metadata, self._timeout_s,
+                                     RetryPolicy.of(self._config)))
+        driver.wake()
+
+    def _on_truncated(self, event: LogTruncated) -> None:
+        self._failure = KafkaException(event.error)
         self._news += 1
         self._waits.notify()
 

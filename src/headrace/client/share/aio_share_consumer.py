@@ -6,7 +6,9 @@ Read next: `client.share.share_engine`, then `machines.share.share_fetcher` for 
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Mapping
+from contextlib import suppress
 from typing import Any
 
 from headrace.client.application_callbacks import ApplicationCallbacks
@@ -37,6 +39,7 @@ class AIOShareConsumer:
 
     def __init__(self, config: Mapping[str, Any]) -> None:
         self._waits = LoopWaits()
+        self._loop = asyncio.get_running_loop()
         self._given = ApplicationCallbacks(self)
         self._engine = ShareEngine(config, self, self._given, self._waits.notify, awaits=True)
 
@@ -54,6 +57,7 @@ class AIOShareConsumer:
 
     async def poll(self, timeout: float | None = -1) -> Messages:
         """As `ShareConsumer.poll`, awaited. Nothing is lost when it is cancelled."""
+        self._waits.wakeup.heed()
         return await self._waits.run(self._engine.poll(timeout))
 
     async def __aiter__(self) -> AsyncIterator[Message]:
@@ -95,8 +99,14 @@ class AIOShareConsumer:
         """As `ShareConsumer.set_sasl_credentials`, awaited."""
         self._engine.set_sasl_credentials(username, password)
 
+    def wakeup(self) -> None:
+        """As `ShareConsumer.wakeup`; not awaited."""
+        with suppress(RuntimeError):  # the loop is closed
+            self._loop.call_soon_threadsafe(self._waits.wake)
+
     async def close(self) -> None:
         """As `ShareConsumer.close`, awaited."""
+        self._waits.wakeup.forget()
         await self._waits.run(self._engine.close())
 
     async def __aenter__(self) -> AIOShareConsumer:

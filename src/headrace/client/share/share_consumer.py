@@ -97,6 +97,7 @@ class ShareConsumer:
                 were not acknowledged.
             KafkaException: the brokers have no share groups.
         """
+        self._waits.wakeup.heed()
         return self._waits.run(self._engine.poll(timeout))
 
     def __iter__(self) -> Iterator[Message]:
@@ -174,13 +175,21 @@ class ShareConsumer:
         """
         self._engine.set_sasl_credentials(username, password)
 
+    def wakeup(self) -> None:
+        """End a `poll()` or `commit_sync()` that waits, or the next, with `headrace.errors.WakeupError`.
+
+        From any thread, and from signal handlers. What is held stays held. A `close()` that waits already is ended too.
+        """
+        self._waits.wake()
+
     def close(self) -> None:
         """Send what is acknowledged, release all other records, leave the group, close all connections.
 
         What the last `poll()` returned is not accepted by this, in no mode: a program that fails must not lose
         records. Closing twice does no harm.
         """
-        self._waits.run(self._engine.close())
+        self._waits.wakeup.forget()
+        self._waits.run(self._engine.close(), gives_up=True)
 
     def __enter__(self) -> ShareConsumer:
         return self

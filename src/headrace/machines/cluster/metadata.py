@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
-from headrace.errors import KafkaError
+from headrace.errors import KafkaError, KafkaException
 from headrace.machines.backoff import RetryPolicy
 from headrace.machines.machine import ANY_NODE, REFUSALS, Event, Send
 from headrace.slotted import field, replace, slotted
@@ -27,6 +27,7 @@ _NO_UUID = UUID(int=0)
 _FIRST_BOOTSTRAP_ID = -1000
 _REQUEST_TIMEOUT_S = 30.0
 _FAILED_ROUNDS_BEFORE_REBOOTSTRAP = 2
+_CREATES_NOTHING_FROM = 4
 
 
 @slotted(frozen=True)
@@ -77,7 +78,7 @@ class MetadataChanged(Event):
 
 @slotted()
 class MetadataFailed(Event):
-    """A broker refuses to speak to this client: it cannot authenticate, or TLS fails. It is asked again all the same.
+    """A broker does not speak to this client: it cannot authenticate, TLS fails, or it is too old. It is asked again.
 
     A call that waits for metadata should wait no longer.
     """
@@ -230,8 +231,10 @@ class Metadata:
         topics = None if self._all else [MetadataRequestTopic(name=name) for name in sorted(self._topics)]
         return MetadataRequest(topics=topics, allow_auto_topic_creation=self._allow_auto_create)
 
-    def _as_written(self, request: Request, _version: int) -> Request:
+    def _as_written(self, request: Request, version: int) -> Request:
         """What was wanted until the connection was open is asked for with the same request."""
+        if not self._allow_auto_create:
+            _check_creates_nothing(version)
         if not self._outdated:
             return request
         self._outdated = False
@@ -270,7 +273,7 @@ class Metadata:
     def on_error(self, send: Send, error: KafkaError, now: float) -> None:
         """No answer: try another broker after the backoff, and in the end the bootstrap servers."""
         self.last_error = error
-        if error.code() in REFUSALS:
+        if error.code() in REFUSALS or error.code() == KafkaError._UNSUPPORTED_FEATURE:
             self._events.append(MetadataFailed(error))
         if send is self._in_flight:
             self._in_flight = None
@@ -350,6 +353,14 @@ def _partition(p: Any) -> PartitionInfo:
         offline=p.offline_replicas,
         error=KafkaError(p.error_code) if p.error_code else None,
     )
+
+
+def _check_creates_nothing(version: int) -> None:
+    """Refuse brokers that cannot be told not to create topics: a look at one that is missing creates it there."""
+    if version < _CREATES_NOTHING_FROM:
+        raise KafkaException(KafkaError(
+            KafkaError._UNSUPPORTED_FEATURE, "the broker is older than Apache Kafka 0.11, with which this client does "
+            f"not work: it offers Metadata up to version {version}, and {_CREATES_NOTHING_FROM} is needed"))
 
 
 def _about(code: int) -> str:

@@ -31,6 +31,9 @@ _STARVED_WAIT_MS = 20
 _QUEUE_DEPTH = 8
 """Replies of full size that one partition may have in the queue, if the budget allows."""
 _FIRST_BACKOFF_S = 0.05
+_LEADERS_ONLY_S = 10.0
+"""After a follower could not be read: a leader names it again until the controller has noticed, which takes 9 s."""
+_DEFAULT_LEASE_S = 300.0
 _NO_ID = UUID(int=0)
 
 
@@ -40,7 +43,7 @@ class FetchInFlight:
 
     Attributes:
         session: which it belongs to.
-        partitions: what it asks for, with each partition's epoch when it was sent.
+        partitions: what it asks for, with each partition's epoch and offset when it was sent.
     """
 
     session: FetchSession
@@ -58,11 +61,14 @@ class FetchPlan:
     Attributes:
         starved: something was left out because the queue is full; call `drained()` when it has drained.
         deadline: when the first backed-off partition may be fetched again; None when only an input changes anything.
+        doubts: a position is to be compared with the log of a new leader; the reader sets it back.
+        lease_s: seconds for which a preferred follower is read before the leader is asked again (KIP-392).
     """
 
     def __init__(self, subscription: Subscription, metadata: Metadata, config: Config) -> None:
-        self.starved = False
+        self.starved = self.doubts = False
         self.deadline: float | None = None
+        self.lease_s = max(config.seconds("topic.metadata.refresh.interval.ms"), 0.0) or _DEFAULT_LEASE_S
         self._subscription = subscription
         self._metadata = metadata
         self._max_wait_ms: int = config["fetch.wait.max.ms"]
@@ -70,6 +76,8 @@ class FetchPlan:
         self._max_bytes: int = config["fetch.max.bytes"]
         self._isolation: int = config["isolation.level"]
         self._rack: str = config["client.rack"]
+        self._rack_asked = self._rack
+        self._leaders_until = 0.0
         self._timeout_s = config.seconds("socket.timeout.ms") + config.seconds("fetch.wait.max.ms")
         self._partition_bytes: int = config["max.partition.fetch.bytes"]
         self._budget: int = config["queued.max.messages.kbytes"] * 1024
@@ -121,6 +129,7 @@ class FetchPlan:
         if not (self._again or due or seen != self._seen):
             return ()
         self._again = False
+        self._rack_asked = self._rack if now >= self._leaders_until else ""
         if self._everything or due or seen != self._seen:
             self._everything, self._seen = False, seen
             self._look_at_all(now)
@@ -139,6 +148,15 @@ class FetchPlan:
         """Leave a partition alone for a while, longer after every failure in a row."""
         state.attempts += 1
         state.retry_at = now + self._retries.wait_s(state.attempts)
+        self.look_at(state)
+
+    def leave_follower(self, state: PartitionState, now: float) -> None:
+        """A follower cannot be read: read this partition from its leader, and let leaders name no other for a while.
+
+        A leader that names one sends no records, and goes by what it believes.
+        """
+        state.replica = -1
+        self._leaders_until = now + _LEADERS_ONLY_S
         self.look_at(state)
 
     # Which partitions are wanted
@@ -171,9 +189,11 @@ class FetchPlan:
         """Have a partition asked for by one broker, or by none."""
         info = self._metadata.cluster.topics.get(state.topic)
         part = None if info is None else info.partitions.get(state.partition)
+        leader_epoch = -1 if part is None else part.leader_epoch
         node = None
         if state.phase is PositionPhase.FETCH and not state.paused and not (
-                (state.retry_at > now or state.stop_offset is not None) and self._waits(state, now)):
+                (state.retry_at > now or state.stop_offset is not None) and self._waits(state, now)) and (
+                leader_epoch <= state.checked_epoch or self._trusts(state, leader_epoch)):
             node = None if part is None else part.leader_id
             if node is None or state.replica >= 0:
                 node = self._other_node(state, node, now)
@@ -190,9 +210,18 @@ class FetchPlan:
         else:
             if session.left_out:
                 session.left_out.discard(key)
-            session.want(key, (
-                state, _NO_ID if info is None else info.topic_id, -1 if part is None else part.leader_epoch))
+            session.want(key, (state, _NO_ID if info is None else info.topic_id, leader_epoch))
         return session
+
+    def _trusts(self, state: PartitionState, leader_epoch: int) -> bool:
+        """Whether a new leader has what was read so far; only it knows, if the last record is older than its term."""
+        if 0 <= state.fetch_epoch < leader_epoch:
+            state.go("new leader")
+            self._subscription.version += 1
+            self.doubts = True
+            return False
+        state.checked_epoch = leader_epoch
+        return True
 
     def _is_full(self, state: PartitionState) -> bool:
         """Whether too much of a partition is in the queue. Who drains it then calls `drained()`."""
@@ -247,7 +276,8 @@ class FetchPlan:
         expected = min(self._max_bytes, len(session.wanted) * partition_bytes)
         is_limited = expected > room and expected > partition_bytes
         self._in_flight[node] = expected = max(room, partition_bytes) if is_limited else expected
-        moved = None if is_starved or is_limited else session.only_moved(partition_bytes)
+        is_plain = not (is_starved or is_limited) and self._rack_asked == self._rack
+        moved = session.only_moved(partition_bytes) if is_plain else None
         if moved is not None:
             lone = session.fill_alone(moved, self._request)
             return Send(node, lone.request, self._timeout_s, lone.max_version, True,
@@ -263,4 +293,4 @@ class FetchPlan:
 
     def _request(self) -> FetchRequest:
         return FetchRequest(max_wait_ms=self._max_wait_ms, min_bytes=self._min_bytes, max_bytes=self._max_bytes,
-                            isolation_level=self._isolation, rack_id=self._rack)
+                            isolation_level=self._isolation, rack_id=self._rack_asked)

@@ -5,7 +5,7 @@ How far ahead is bounded by `queued.max.messages.kbytes`. Records are decoded by
 everything else runs in the loop's thread. The two share a deque and the partitions' states, see
 `machines.consumer.subscription`. This module must not know about groups, callbacks or sockets.
 
-Source: Java's `Fetcher`, KIP-74, KIP-392, KIP-951. Read next on the way back: `records.batch`,
+Source: Java's `Fetcher`, KIP-74, KIP-320, KIP-392, KIP-951. Read next on the way back: `records.batch`,
 `client.consumer.aio_consumer`; `machines.consumer.fetch_plan` for what is asked of whom.
 """
 
@@ -20,7 +20,8 @@ from headrace.errors import ConsumeError, CorruptRecordError, KafkaError
 from headrace.machines.cluster.metadata import Metadata
 from headrace.machines.consumer.fetch_error_actions import FetchErrorAction, fetch_error_action
 from headrace.machines.consumer.fetch_plan import FetchPlan
-from headrace.machines.consumer.subscription import PartitionState, Subscription
+from headrace.machines.consumer.fetch_session import SessionPartition
+from headrace.machines.consumer.subscription import PartitionState, PositionPhase, Subscription
 from headrace.machines.machine import Event, Send
 from headrace.records import BatchInfo, Cursor, Message, PollFastPath, scan
 from headrace.records.header import scan_to_damage
@@ -32,11 +33,9 @@ from headrace.wire.schema import Struct
 if TYPE_CHECKING:  # few programs read columns
     from headrace.records.columns.arrow_batch import ArrowBatchBuilder
 
-__all__ = ["CompletedFetch", "Fetcher", "RecordsReady"]
+__all__ = ["CompletedFetch", "Fetcher", "PositionsInDoubt", "RecordsReady"]
 
-_REPLICA_LEASE_S = 300.0
 _NO_TIMESTAMP = (TIMESTAMP_NOT_AVAILABLE, -1)
-"""How long a preferred replica is used before the leader is asked again (KIP-392)."""
 
 
 @slotted()
@@ -45,6 +44,11 @@ class RecordsReady(Event):
 
 
 _READY = RecordsReady()
+
+
+@slotted()
+class PositionsInDoubt(Event):
+    """Positions are to be compared with the log of a new leader: see `machines.consumer.truncation`."""
 
 
 @slotted(eq=False)
@@ -93,7 +97,7 @@ class Fetcher:
         on_drained: called in the application's thread when the queue has room again for a partition left out before.
 
     Attributes:
-        alone: False once a position was given up, until the next `poll`.
+        alone: False once a position was given up or is in doubt, until the next `poll`.
         answered_at: when a broker last answered a fetch, in monotonic seconds; None before.
     """
 
@@ -133,6 +137,9 @@ class Fetcher:
         if plan.starved and (plan.missed or self._released_bytes != released):
             plan.again()  # the application took something while the queue was found full
             self._on_drained()
+        if plan.doubts:
+            self.alone = plan.doubts = False
+            self._events.append(PositionsInDoubt())
         return sends
 
     def deadline(self) -> float | None:
@@ -140,7 +147,7 @@ class Fetcher:
         return self._plan.deadline
 
     def events(self) -> list[Event]:
-        """`RecordsReady` when replies came in."""
+        """`RecordsReady` when replies came in; `PositionsInDoubt` when a new leader is to be asked."""
         events, self._events = self._events, []
         return events
 
@@ -161,7 +168,7 @@ class Fetcher:
             (topic,) = reply.responses
             asked = flight.partitions[topic.topic, data.partition_index]
             state = asked.state
-            if state.epoch == asked.epoch:
+            if _is_current(asked):
                 self._on_data(state, data, send.destination, now)
             data.records = None  # what is queued is not kept here as well
             self._plan.look_at(state)
@@ -174,10 +181,10 @@ class Fetcher:
                     continue
                 state = part.state
                 self._plan.look_at(state)
-                if state.epoch != part.epoch:
-                    continue  # sought or unassigned while the request was on the wire
+                if not _is_current(part):
+                    continue
                 if data.error_code:
-                    self._on_partition_error(state, data, reply, now)
+                    self._on_partition_error(state, data, reply, send.destination, now)
                 else:
                     self._on_data(state, data, send.destination, now)
 
@@ -187,7 +194,8 @@ class Fetcher:
         flight.session.reset()
         self._metadata.refresh(now)
         for asked in flight.partitions.values():
-            asked.state.replica = -1
+            if asked.state.replica == send.destination:
+                self._plan.leave_follower(asked.state, now)
             self._plan.back_off(asked.state, now)
 
     def _on_data(self, state: PartitionState, data: PartitionData, node: int, now: float) -> None:
@@ -195,7 +203,7 @@ class Fetcher:
         state.high_watermark, state.log_start = data.high_watermark, data.log_start_offset
         state.last_stable = data.last_stable_offset
         if data.preferred_read_replica >= 0 and data.preferred_read_replica != node:
-            state.replica, state.replica_until = data.preferred_read_replica, now + _REPLICA_LEASE_S
+            self._on_preferred(state, data.preferred_read_replica, now)
             return
         if data.records:
             self._on_records(state, data, data.records)
@@ -205,6 +213,14 @@ class Fetcher:
             self._queue_error(state, KafkaError(
                 KafkaError._PARTITION_EOF, f"Fetch from {state.topic}[{state.partition}] reached the end of the "
                 f"partition at offset {state.fetch_offset}"))
+
+    def _on_preferred(self, state: PartitionState, replica: int, now: float) -> None:
+        """The leader has sent no records, but named a follower in this client's rack."""
+        if replica in self._metadata.cluster.nodes:
+            state.replica, state.replica_until = replica, now + self._plan.lease_s
+        else:
+            self._plan.leave_follower(state, now)
+            self._metadata.refresh(now)
 
     def _on_records(self, state: PartitionState, data: PartitionData, records: memoryview | bytes | bytearray) -> None:
         damage = None
@@ -233,21 +249,24 @@ class Fetcher:
         state.received_bytes += len(records)
         state.received_records += count
         self._received_bytes += len(records)
-        state.fetch_offset = fetched.next_offset
+        state.fetch_offset, state.fetch_epoch = fetched.next_offset, last.leader_epoch
         self._queue.append(fetched)  # as `_put`
         if not self._events:
             self._events.append(_READY)
 
-    def _on_partition_error(self, state: PartitionState, data: PartitionData, reply: FetchResponse, now: float) -> None:
+    def _on_partition_error(
+        self, state: PartitionState, data: PartitionData, reply: FetchResponse, node: int, now: float
+    ) -> None:
         code = data.error_code
         action = fetch_error_action(code)
         if action is FetchErrorAction.OUT_OF_RANGE:
-            self._on_out_of_range(state, data)
+            self._on_out_of_range(state, data, node, now)
             return
         if action is FetchErrorAction.REPORT and state.attempts == 0:
             self._queue_error(state, KafkaError(code, f"Fetch from {state.topic}[{state.partition}] at offset "
                                          f"{state.fetch_offset} failed: {KafkaError(code)}"))
-        state.replica = -1
+        if state.replica == node:
+            self._plan.leave_follower(state, now)
         self._plan.back_off(state, now)
         leader = data.current_leader
         if leader is not None and leader.leader_id >= 0 and self._metadata.update_leader(
@@ -256,9 +275,9 @@ class Fetcher:
         else:  # a hint at the known leader does not help either
             self._metadata.refresh(now)
 
-    def _on_out_of_range(self, state: PartitionState, data: PartitionData) -> None:
-        if state.replica >= 0:  # a follower may lag behind: ask the leader before giving the position up
-            state.replica = -1
+    def _on_out_of_range(self, state: PartitionState, data: PartitionData, node: int, now: float) -> None:
+        if node != self._metadata.leader(state.topic, state.partition)[0]:
+            self._plan.leave_follower(state, now)  # it may lag behind: the leader has the last word
             return
         where = f"{state.topic}[{state.partition}]: offset {state.fetch_offset} is out of range"
         state.go("out of range")  # until what was fetched before is handed out
@@ -283,10 +302,10 @@ class Fetcher:
 
     # The queue: from here on the application's thread
 
-    def queue_error(self, topic: str | None, partition: int, error: KafkaError) -> None:
+    def queue_error(self, topic: str | None, partition: int, error: KafkaError, offset: int | None = None) -> None:
         """Queue an error for the application, as a message (loop's thread)."""
         state = self._subscription.get(topic or "", partition) or PartitionState(topic or "", partition)
-        self._queue_error(state, error)
+        self._queue_error(state, error, offset)
 
     def _queue_error(self, state: PartitionState, error: KafkaError, offset: int | None = None) -> None:
         at = state.fetch_offset if offset is None else offset
@@ -462,8 +481,15 @@ class Fetcher:
             state.released_bytes += size
             state.released_records += fetched.count
         self._released_bytes += size
-        if self._plan.drained(state) or self._out_of_range:
+        if self._plan.drained(state) or self._out_of_range or state.phase is PositionPhase.VALIDATE:
             self._on_drained()
+
+
+def _is_current(asked: SessionPartition) -> bool:
+    """Whether an answer is still of use: nothing was sought, unassigned, put in doubt or answered by others since."""
+    state = asked.state
+    return (state.epoch == asked.epoch and state.fetch_offset == asked.fetch_offset
+            and state.phase is PositionPhase.FETCH)
 
 
 def _addresses(reply: FetchResponse) -> list[NodeAddress]:

@@ -407,7 +407,7 @@ class GroupOffsets:
                 return
             if tp.error is None and tp.offset >= 0:
                 state.committed = tp.offset
-                self._subscription.positioned(state, tp.offset)
+                self._subscription.positioned(state, tp.offset, tp.leader_epoch)
             elif tp.error is not None:
                 state.jump("refused")
                 self._events.append(PositionFailed(state.topic, state.partition, tp.error))

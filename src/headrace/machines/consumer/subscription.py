@@ -40,11 +40,12 @@ _TAIL = -2000
 
 
 class PositionPhase(Enum):
-    """How a partition gets its start. `COMMITTED` and `RESET` end in `FETCH` or `FAILED`."""
+    """How a partition gets its start. `COMMITTED`, `RESET` and `VALIDATE` end in `FETCH` or `FAILED`."""
 
     COMMITTED = "waits for the group's committed offset"
     RESET = "waits for the first or last offset of the log"
     FETCH = "has a position and is fetched"
+    VALIDATE = "has a position that is compared with the log of a new leader"
     FAILED = "is not fetched: the application gets an error, and must seek"
 
 
@@ -55,7 +56,10 @@ POSITION_TRANSITIONS = Transitions("The position of a partition", PositionPhase.
     **from_each(_P, "reset", _P.RESET),
     **from_each((_P.COMMITTED, _P.RESET), "found", _P.FETCH),
     **from_each((_P.COMMITTED, _P.RESET), "refused", _P.FAILED),
-    **from_each((_P.FETCH, _P.FAILED), "damaged", _P.FAILED),
+    (_P.FETCH, "new leader"): _P.VALIDATE,
+    (_P.VALIDATE, "confirmed"): _P.FETCH,
+    (_P.VALIDATE, "truncated"): _P.FETCH,
+    **from_each((_P.FETCH, _P.VALIDATE, _P.FAILED), "damaged", _P.FAILED),
     **from_each((_P.FETCH, _P.FAILED), "out of range", _P.FAILED),
     **from_each(_P, "no reset", _P.FAILED),
     **from_each(_P, "taken away", _P.FAILED),
@@ -74,6 +78,8 @@ class PartitionState(ReadPosition):
         position: next offset to hand out; `OFFSET_INVALID` until it is known.
         fetch_offset: next offset to fetch; ahead of `position` by what waits in the fetcher.
         leader_epoch: epoch of the last batch handed out, -1 when unknown (KIP-320).
+        fetch_epoch: epoch of the record in front of `fetch_offset`, -1 when unknown.
+        checked_epoch: the newest epoch of a leader whose log is known to have that record; -1 before the first.
         stop_offset: not fetched from here on; None for no end.
         stored: offset for the next commit, and `committed` the last one that the group acknowledged.
         high_watermark, last_stable, log_start: as of the last fetch; -1 when unknown.
@@ -88,10 +94,10 @@ class PartitionState(ReadPosition):
     """
 
     __slots__ = (
-        "attempts", "busy", "committed", "eof_offset", "epoch", "fast_path", "fetch_offset", "gone", "high_watermark",
-        "last_stable", "leader_epoch", "left_out", "log_start", "partition", "paused", "phase", "received_bytes",
-        "received_records", "released_bytes", "released_records", "replica", "replica_until", "reset_timestamp",
-        "retry_at", "stop_offset", "stored_metadata", "tail", "topic", "topic_id",
+        "attempts", "busy", "checked_epoch", "committed", "eof_offset", "epoch", "fast_path", "fetch_epoch",
+        "fetch_offset", "gone", "high_watermark", "last_stable", "leader_epoch", "left_out", "log_start", "partition",
+        "paused", "phase", "received_bytes", "received_records", "released_bytes", "released_records", "replica",
+        "replica_until", "reset_timestamp", "retry_at", "stop_offset", "stored_metadata", "tail", "topic", "topic_id",
     )
 
     def __init__(self, topic: str, partition: int) -> None:
@@ -104,7 +110,7 @@ class PartitionState(ReadPosition):
         self.tail = 0
         self.position = OFFSET_INVALID
         self.fetch_offset = OFFSET_INVALID
-        self.leader_epoch = -1
+        self.leader_epoch = self.fetch_epoch = self.checked_epoch = -1
         self.stop_offset: int | None = None
         self.paused = False
         self.stored = OFFSET_INVALID
@@ -143,14 +149,21 @@ class PartitionState(ReadPosition):
             self.fast_path.close()
             self.fast_path = None
 
-    def jump(self, trigger: str, offset: int = OFFSET_INVALID) -> None:
-        """Another phase, and another position; everything fetched for the present one becomes stale."""
+    def jump(self, trigger: str, offset: int = OFFSET_INVALID, leader_epoch: int | None = None) -> None:
+        """Another phase, and another position; everything fetched for the present one becomes stale.
+
+        Args:
+            trigger: see `POSITION_TRANSITIONS`.
+            offset: the position, if it is known.
+            leader_epoch: of the record in front of it, if that is known (KIP-320).
+        """
         self.epoch += 1
         self.interrupt()  # only now: who looks at the epoch first is closed here
         self.phase = POSITION_TRANSITIONS.go(self.phase, trigger)
         self.busy = False
         self.position = self.fetch_offset = offset
-        self.eof_offset = self.leader_epoch = -1
+        self.eof_offset = self.leader_epoch = self.checked_epoch = -1
+        self.fetch_epoch = -1 if leader_epoch is None else leader_epoch
         self.received_bytes = self.released_bytes = self.received_records = self.released_records = 0
         self.retry_at, self.attempts = 0.0, 0
 
@@ -271,7 +284,7 @@ class Subscription:
                 raise KafkaException(KafkaError(
                     KafkaError._CONFLICT, f"{tp.topic}[{tp.partition}] is already assigned"))
             state = added[key] = PartitionState(tp.topic, tp.partition)
-            self._start(state, tp.offset)
+            self._start(state, tp.offset, tp.leader_epoch)
         self.states = {**self.states, **added}
         self._topics_had.update(topic for topic, _ in added)
         self.version += 1
@@ -290,13 +303,19 @@ class Subscription:
         self.states = left
         self.version += 1
 
-    def seek(self, topic: str, partition: int, offset: int) -> None:
+    def seek(self, topic: str, partition: int, offset: int, leader_epoch: int | None = None) -> None:
         """Move an assigned partition to an absolute or logical offset.
+
+        Args:
+            topic: its topic.
+            partition: its number.
+            offset: the next to be read.
+            leader_epoch: of the record in front of it; None when that is not known.
 
         Raises:
             KafkaException: it is not assigned, as `require()`.
         """
-        self._start(self.require(topic, partition), offset)
+        self._start(self.require(topic, partition), offset, leader_epoch)
         self.version += 1
 
     def set_paused(self, partitions: Iterable[TopicPartition], paused: bool) -> None:
@@ -312,9 +331,9 @@ class Subscription:
 
     # Where to start
 
-    def _start(self, state: PartitionState, offset: int) -> None:
+    def _start(self, state: PartitionState, offset: int, leader_epoch: int | None) -> None:
         if offset >= 0:
-            state.jump("seek", offset)
+            state.jump("seek", offset, leader_epoch)
         elif offset in (OFFSET_BEGINNING, OFFSET_END):
             self.reset(state, EARLIEST if offset == OFFSET_BEGINNING else LATEST)
         elif offset <= _TAIL:
@@ -346,6 +365,22 @@ class Subscription:
         self.reset(state, timestamp)
         return True
 
+    def step_back(self, state: PartitionState, end: int, leader_epoch: int) -> bool:
+        """The log ends in front of the position, at `end`, or at an offset that nobody knows (-1).
+
+        Returns:
+            False when there is no position to go on from, because `auto.offset.reset` says that this is an error.
+        """
+        before = state.leader_epoch
+        if end < 0 or self._reset == "error":
+            goes_on = self.reset_by_policy(state)
+            state.leader_epoch = before  # committed with what is stored, it tells the next reader of the same
+            return goes_on
+        state.jump("truncated", end, leader_epoch)
+        state.stored, state.leader_epoch = min(state.stored, end), leader_epoch
+        self.version += 1
+        return True
+
     def start_again(self, state: PartitionState) -> bool:
         """The topic is another one by now: nothing of the old one's offsets holds.
 
@@ -355,15 +390,15 @@ class Subscription:
         state.stored = state.committed = OFFSET_INVALID
         state.stored_metadata = None
         state.high_watermark = state.last_stable = state.log_start = state.replica = -1
-        if state.phase is PositionPhase.FETCH:
+        if state.phase in (PositionPhase.FETCH, PositionPhase.VALIDATE):
             return self.reset_by_policy(state)
         state.jump("ask again")  # what is on its way may be an answer about the old one
         self.version += 1
         return True
 
-    def positioned(self, state: PartitionState, offset: int) -> None:
-        """A lookup found where to start."""
-        state.jump("found", offset)
+    def positioned(self, state: PartitionState, offset: int, leader_epoch: int | None = None) -> None:
+        """A lookup found where to start, and the epoch of the record in front of it where that is known."""
+        state.jump("found", offset, leader_epoch)
         self.version += 1
 
     # Offsets to commit

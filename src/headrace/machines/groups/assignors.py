@@ -4,7 +4,7 @@ Every function here is pure: members and partition counts in, an assignment out.
 `ConsumerProtocol`, so that members of any client share a group. This module must not know how groups are joined.
 
 Source: Java's `RangeAssignor`, `RoundRobinAssignor`, `StickyAssignor`, `CooperativeStickyAssignor`; KIP-54, KIP-341,
-KIP-429, KIP-792.
+KIP-429, KIP-792, KIP-881.
 Read next: `machines.groups.classic`.
 """
 
@@ -13,7 +13,7 @@ from __future__ import annotations
 import struct
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 from headrace.errors import ProtocolError
 from headrace.machines.consumer.subscription import Key
@@ -23,9 +23,11 @@ from headrace.wire.messages.groups import classic_groups as wire
 
 __all__ = [
     "ASSIGNORS",
+    "NO_RACKS",
     "Assignment",
     "Assignor",
     "MemberSubscription",
+    "Racks",
     "cooperative_user_data",
     "read_assignment",
     "read_member",
@@ -36,6 +38,11 @@ __all__ = [
 
 Assignment = dict[str, list[Key]]
 """Partitions by member id. Every member has an entry."""
+
+Racks = Mapping[Key, frozenset[str]]
+"""The racks in which partitions have replicas; those of which nothing is known are left out."""
+NO_RACKS: Final[Racks] = {}
+_NOWHERE: Final = frozenset[str]()
 
 _SUBSCRIPTION_VERSION, _ASSIGNMENT_VERSION, _STICKY_VERSION = 3, 1, 1
 _VERSION = struct.Struct(">h")
@@ -74,25 +81,72 @@ class Assignor:
     """
 
     name: str
-    plan: Callable[[Sequence[MemberSubscription], Mapping[str, int]], Assignment]
+    plan: Callable[[Sequence[MemberSubscription], Mapping[str, int], Racks], Assignment]
     cooperative: bool = False
     remembers: bool = False
 
 
-def assign_range(members: Sequence[MemberSubscription], partition_counts: Mapping[str, int]) -> Assignment:
-    """Give each member a run of neighbouring partitions of every topic; the first members get one more."""
+def assign_range(
+    members: Sequence[MemberSubscription], partition_counts: Mapping[str, int], racks: Racks = NO_RACKS
+) -> Assignment:
+    """Give each member a run of neighbouring partitions of every topic; the first members get one more.
+
+    Where partitions differ in their racks, a member gets those with a replica in its own first (KIP-881). Topics with
+    as many partitions and the same readers are dealt alike, so that what belongs together stays together.
+    """
     plan: Assignment = {member.member_id: [] for member in members}
-    for topic, readers in _readers(members, partition_counts).items():
-        size, extra = divmod(partition_counts[topic], len(readers))
-        start = 0
-        for position, member in enumerate(readers):
-            end = start + size + (position < extra)
-            plan[member.member_id] += [(topic, partition) for partition in range(start, end)]
-            start = end
+    readers_of = _readers(members, partition_counts)
+    alike: dict[tuple[int, tuple[str, ...]], list[str]] = defaultdict(list)
+    for topic, readers in sorted(readers_of.items()):
+        alike[partition_counts[topic], tuple(member.member_id for member in readers)].append(topic)
+    for (count, _), topics in alike.items():
+        places = [_racks_of_all(topics, number, racks) for number in range(count)] if racks else [_NOWHERE] * count
+        owners = _deal_runs(readers_of[topics[0]], places)
+        for topic in topics:
+            for partition, owner in enumerate(owners):
+                plan[owner.member_id].append((topic, partition))
     return plan
 
 
-def assign_round_robin(members: Sequence[MemberSubscription], partition_counts: Mapping[str, int]) -> Assignment:
+def _racks_of_all(topics: Sequence[str], partition: int, racks: Racks) -> frozenset[str]:
+    """The racks in which each of these topics has a replica of a partition."""
+    return frozenset.intersection(*(racks.get((topic, partition), _NOWHERE) for topic in topics))
+
+
+def _deal_runs(readers: Sequence[MemberSubscription], places: Sequence[frozenset[str]]) -> list[MemberSubscription]:
+    """The reader of each partition, whose racks are given: as many for each but for one more."""
+    size, extra = divmod(len(places), len(readers))
+    owners: dict[int, MemberSubscription] = {}
+    held = [0] * len(readers)
+
+    def deal(partition: int, reader: int) -> bool:
+        nonlocal extra
+        if held[reader] > size or (held[reader] == size and not extra):
+            return False
+        extra -= held[reader] == size
+        held[reader] += 1
+        owners[partition] = readers[reader]
+        return True
+
+    if len(set(places)) > 1:
+        near: dict[str | None, list[int]] = defaultdict(list)
+        for partition, racks in enumerate(places):
+            for rack in racks:
+                near[rack].append(partition)
+        for reader, member in enumerate(readers):
+            for partition in near.get(member.rack, ()):
+                if partition not in owners and not deal(partition, reader):
+                    break
+    reader = 0
+    for partition in range(len(places)):
+        while partition not in owners and not deal(partition, reader):
+            reader += 1
+    return [owners[partition] for partition in range(len(places))]
+
+
+def assign_round_robin(
+    members: Sequence[MemberSubscription], partition_counts: Mapping[str, int], _racks: Racks = NO_RACKS
+) -> Assignment:
     """Deal all partitions of all topics to the members in turn, skipping those that do not read the topic."""
     plan: Assignment = {member.member_id: [] for member in members}
     ring = sorted(members, key=lambda member: member.order)
@@ -106,19 +160,25 @@ def assign_round_robin(members: Sequence[MemberSubscription], partition_counts: 
     return plan
 
 
-def assign_sticky(members: Sequence[MemberSubscription], partition_counts: Mapping[str, int]) -> Assignment:
+def assign_sticky(
+    members: Sequence[MemberSubscription], partition_counts: Mapping[str, int], racks: Racks = NO_RACKS
+) -> Assignment:
     """Balance the group while moving as few partitions as possible, all in one step: nobody holds any of them now."""
-    return _sticky(members, partition_counts, _owners(members, partition_counts))
+    return _sticky(members, partition_counts, _owners(members, partition_counts), racks)
 
 
-def assign_cooperative_sticky(members: Sequence[MemberSubscription], partition_counts: Mapping[str, int]) -> Assignment:
+def assign_cooperative_sticky(
+    members: Sequence[MemberSubscription], partition_counts: Mapping[str, int], racks: Racks = NO_RACKS
+) -> Assignment:
     """Balance the group while moving as few partitions as possible, and move none in one step.
+
+    What nobody holds goes to members with a replica in their rack while these have room (KIP-881).
 
     A partition that changes its owner is left out of the plan: the owner gives it up first, and the rebalance that
     follows hands it out (KIP-429).
     """
     owners = _owners(members, partition_counts)
-    plan = _sticky(members, partition_counts, owners)
+    plan = _sticky(members, partition_counts, owners, racks)
     for member_id, partitions in plan.items():
         plan[member_id] = [key for key in partitions if owners.get(key, member_id) == member_id]
     return plan
@@ -152,9 +212,9 @@ def _owners(members: Sequence[MemberSubscription], partition_counts: Mapping[str
 
 
 def _sticky(
-    members: Sequence[MemberSubscription], partition_counts: Mapping[str, int], owners: Mapping[Key, str]
+    members: Sequence[MemberSubscription], partition_counts: Mapping[str, int], owners: Mapping[Key, str], racks: Racks
 ) -> Assignment:
-    """Start from what members hold, hand out the rest to the least loaded, then level out."""
+    """Start from what members hold, hand out the rest to the least loaded, near ones first, then level out."""
     table = _Table({member.member_id: member.topics for member in sorted(members, key=lambda m: m.order)})
     readers = _readers(members, partition_counts)
     keys = [(topic, partition) for topic in sorted(readers) for partition in range(partition_counts[topic])]
@@ -162,8 +222,16 @@ def _sticky(
         if key in owners:
             table.give(key, owners[key])
     free = [key for key in keys if key not in owners]
+    rack_of = {member.member_id: member.rack for member in members}
+    fair_share = -(-len(keys) // (len(members) or 1))
+
+    def reluctance(member_id: str, near: frozenset[str]) -> tuple[bool, int]:
+        load = table.load(member_id)
+        return (load >= fair_share or rack_of[member_id] not in near if near else False), load
+
     for key in sorted(free, key=lambda key: len(readers[key[0]])):  # those that few may read have the least choice
-        table.give(key, min(table.readers(key[0]), key=table.load))
+        near = racks.get(key, _NOWHERE)
+        table.give(key, min(table.readers(key[0]), key=lambda member_id: reluctance(member_id, near)))
     table.level()
     return table.plan
 

@@ -22,6 +22,9 @@ from headrace.machines.cluster.metadata import Metadata
 from headrace.machines.consumer.subscription import Key, Subscription
 from headrace.machines.groups.assignors import (
     ASSIGNORS,
+    NO_RACKS,
+    MemberSubscription,
+    Racks,
     cooperative_user_data,
     read_assignment,
     read_member,
@@ -217,6 +220,11 @@ class ClassicGroup:
         elif self.state is JoinState.LOSING:
             self._go("stalled" if self.application_at + self._max_poll_s <= now else "rejoin")
 
+    def enforce_rebalance(self, reason: str) -> None:
+        """Join again and say why (KIP-568); nothing while the group rebalances anyway."""
+        if self.state is JoinState.STABLE:
+            self._rejoin_reason = self._rejoin_reason or reason
+
     def leave(self) -> None:
         """Leave the group; `Left` follows. What is owned must have been given up before."""
         self._owned = self._target = frozenset()
@@ -359,6 +367,16 @@ class ClassicGroup:
         known = self._metadata.cluster.topics
         return {topic: len(known[topic].partitions) if topic in known else 0 for topic in topics}
 
+    def _racks(self, members: Iterable[MemberSubscription], topics: Iterable[str]) -> Racks:
+        """Where the partitions have replicas, if a member says where it is (KIP-881)."""
+        cluster = self._metadata.cluster
+        if not any(member.rack for member in members):
+            return NO_RACKS
+        rack_of = {node.id: node.rack for node in cluster.nodes.values()}
+        return {(topic, number): frozenset(rack for node in part.replicas if (rack := rack_of.get(node)))
+                for topic in topics if topic in cluster.topics
+                for number, part in cluster.topics[topic].partitions.items()}
+
     def _check_application(self, now: float) -> None:
         if now - self.application_at >= self._max_poll_s:
             if self._reported_late_at == self.application_at:
@@ -485,7 +503,7 @@ class ClassicGroup:
         self._planned_counts = self._counts(topics)
         if reply.skip_assignment:
             return []
-        plan = assignor.plan(members, self._planned_counts)
+        plan = assignor.plan(members, self._planned_counts, self._racks(members, topics))
         return [SyncGroupRequestAssignment(member_id=member_id, assignment=write_assignment(keys))
                 for member_id, keys in plan.items()]
 

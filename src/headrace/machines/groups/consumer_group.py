@@ -201,6 +201,9 @@ class ConsumerGroup:
         elif self.state is _S.LOSING:
             self._begin_again(now)
 
+    def enforce_rebalance(self, reason: str) -> None:
+        """Nothing: the coordinator decides when to rebalance."""
+
     def leave(self) -> None:
         """Leave the group; `Left` follows. What is owned must have been given up before."""
         self._owned = frozenset()

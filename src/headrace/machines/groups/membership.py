@@ -80,9 +80,11 @@ class Membership(Machine, Protocol):
         stalled: the member left because the application did not poll. It comes back at the next `poll()`, for which
             the client has to wake the machines.
         resolves_patterns: patterns are matched here, and not by the coordinator: every topic must be known.
+        member_id: its id; "" while it has none. One that chooses it itself has it before it is a member.
     """
 
     application_at: float
+    member_id: str
     stalled: bool
     resolves_patterns: bool
 
@@ -130,6 +132,10 @@ class Membership(Machine, Protocol):
 
     def callback_done(self, now: float) -> None:
         """The application has dealt with the last `Rebalance`."""
+        ...
+
+    def enforce_rebalance(self, reason: str) -> None:
+        """Have the group rebalance, where members decide on that."""
         ...
 
     def leave(self) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import weakref
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from headrace.client.waits import LoopWaits
 from headrace.machines.groups.membership import Membership, MembershipFactory
 from headrace.machines.producer.transactions import ConsumerGroupMetadata
 from headrace.net.thread import LoopThread
+from headrace.records import PollFastPath
 from headrace.testing import EmbeddedBroker
 from headrace.types.records import TopicPartition
 from tests.support.group_members import fill, numbers
@@ -32,6 +34,7 @@ class Reader(AIOConsumer):
 
     def __init__(self, config: dict[str, Any], membership: MembershipFactory) -> None:
         self._waits = LoopWaits()
+        self._running, self._fast_path = 0, PollFastPath(weakref.ref(self), AIOConsumer._next)
         self._given = ApplicationCallbacks(self)
         self._engine = ConsumerEngine(config, self, self._given, self._waits.notify, awaits=True, membership=membership)
 

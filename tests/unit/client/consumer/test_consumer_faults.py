@@ -9,6 +9,7 @@ from contextlib import contextmanager
 import pytest
 
 from headrace.broker.faults import Action, Fault
+from headrace.broker.settings import BrokerSettings
 from headrace.client.consumer.consumer import Consumer
 from headrace.client.producer.producer import Producer
 from headrace.errors import KafkaError
@@ -116,3 +117,17 @@ def test_a_commit_whose_reply_is_lost_is_repeated() -> None:
         assert result is not None
         assert [tp.error for tp in result] == [None]
         assert [tp.offset for tp in reader.committed([TopicPartition("t", 0)], timeout=5)] == [9]
+
+
+@pytest.mark.parametrize("release", ["0.10.0", "0.10.2"])
+def test_brokers_before_0_11_are_refused_with_the_reason_and_told_once(release: str) -> None:
+    with EmbeddedBroker(topics={"t": 1}, settings=BrokerSettings.of_kafka(release)) as broker, \
+            Consumer({"bootstrap.servers": broker.bootstrap_servers, "group.id": "g"}) as reader:
+        reader.subscribe(["t"])
+        message = reader.poll(10)
+        assert message is not None
+        error = message.error()
+        assert error == KafkaError._UNSUPPORTED_FEATURE
+        assert "older than Apache Kafka 0.11" in error.str()
+        assert reader.poll(0.5) is None
+        assert "0.11" in reader.health().waits_for

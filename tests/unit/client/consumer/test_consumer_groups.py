@@ -265,3 +265,23 @@ def test_a_static_member_finds_its_partitions_again_without_a_rebalance(
     assert (numbers(back.assignment()), changes) == (had, [])
     back.close()
     other.close()
+
+
+def test_an_enforced_rebalance_brings_a_new_generation_and_gives_the_partitions_back(
+    broker: EmbeddedBroker, group: str
+) -> None:
+    seen: list[str] = []
+    with consumer(broker, group) as member:
+        member.subscribe(["t"], on_assign=lambda *_: seen.append("assign"), on_revoke=lambda *_: seen.append("revoke"))
+        poll_until(lambda: held(member) == [4], member)
+        before = member.consumer_group_metadata()
+        assert before is not None
+        member.enforce_rebalance("the weather")
+        poll_until(lambda: seen == ["assign", "revoke", "assign"], member)
+        after = member.consumer_group_metadata()
+        assert after is not None
+        assert (after.generation, after.member_id) == (before.generation + 1, before.member_id)
+        with pytest.raises(TypeError):
+            member.enforce_rebalance(7)  # type: ignore[arg-type]
+    with Consumer({"bootstrap.servers": broker.bootstrap_servers}) as alone, pytest.raises(KafkaException):
+        alone.enforce_rebalance()

@@ -7,8 +7,10 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import confluent_kafka
 import pytest
 
+import headrace
 from headrace import Producer
 from headrace.aio import AIOConsumer
 from headrace.broker.settings import BrokerSettings
@@ -63,6 +65,19 @@ def follow(member: Consumer, seen: Seen, *topics: str) -> None:
 def fault(broker: EmbeddedBroker, code: int, **more: Any) -> None:
     broker.add_fault(Fault(**{"action": Action.ERROR, "request": ConsumerGroupHeartbeatRequest, "error_code": code,
                               **more}))
+
+
+@pytest.mark.parametrize("package", [headrace, confluent_kafka], ids=["ours", "librdkafka's"])
+def test_a_member_has_its_id_from_the_beginning_and_keeps_it(broker: EmbeddedBroker, package: Any) -> None:
+    member = package.Consumer(properties(broker))
+    try:
+        given = member.memberid()
+        assert given
+        member.subscribe(["t"])
+        poll_until(lambda: len(member.assignment()) == 4, member, timeout_s=30)
+        assert member.memberid() == given
+    finally:
+        member.close()
 
 
 def next_error(member: Consumer) -> KafkaError:

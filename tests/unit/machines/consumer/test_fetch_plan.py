@@ -124,13 +124,13 @@ def test_a_broker_with_a_request_on_the_wire_is_not_asked_until_it_has_landed() 
     assert made.asked() == {1: [0]}
 
 
-def test_what_landed_says_under_which_epoch_each_partition_was_asked_for() -> None:
+def test_what_landed_says_under_which_epoch_and_from_where_each_partition_was_asked_for() -> None:
     made = Plan({0: 1})
     send = made.one()
-    before = made.state().epoch
+    before = (made.state().epoch, made.state().fetch_offset)
     made.subscription.seek("t", 0, 50)
     [asked] = made.plan.landed(send).partitions.values()
-    assert (asked.state, asked.epoch) == (made.state(), before)
+    assert (asked.state, (asked.epoch, asked.fetch_offset)) == (made.state(), before)
     assert asked.state.epoch > asked.epoch
 
 

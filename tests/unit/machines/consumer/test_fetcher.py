@@ -403,6 +403,77 @@ def test_a_preferred_follower_is_read_and_given_up_when_it_fails() -> None:
     assert set(bench.poll()) == {1}
 
 
+def rack(send: Send) -> str:
+    assert isinstance(send.request, FetchRequest)
+    return send.request.rack_id
+
+
+@pytest.mark.parametrize("code", [
+    KafkaError._TRANSPORT, KafkaError.OFFSET_OUT_OF_RANGE, KafkaError.UNKNOWN_TOPIC_OR_PART,
+    KafkaError.UNKNOWN_LEADER_EPOCH, KafkaError.NOT_LEADER_FOR_PARTITION, KafkaError.KAFKA_STORAGE_ERROR])
+def test_behind_a_follower_that_cannot_be_read_the_leader_is_asked_for_records_and_not_for_another(code: int) -> None:
+    bench = Bench(client_rack="r", offset=5)
+    first = bench.poll()[1]
+    assert rack(first) == "r"
+    bench.reply(first, preferred_read_replica=2)
+    at_follower = bench.poll()[2]
+    if code < 0:
+        bench.fetcher.on_error(at_follower, KafkaError(code), bench.now)
+    else:
+        bench.reply(at_follower, code=code)
+    bench.now += 2
+    again = bench.poll()[1]
+    assert rack(again) == ""
+    bench.reply(again, data=batch(5, 2))
+    assert rack(bench.poll()[1]) == ""
+    assert offsets(bench) == [5, 6]
+    bench.now += 10
+    bench.fetcher.on_error(Send(1, again.request, 1.0, context=again.context), KafkaError(KafkaError._TRANSPORT), 0.0)
+    assert rack(bench.poll()[1]) == "r"
+
+
+def test_a_leader_that_names_a_follower_nobody_knows_is_asked_for_records() -> None:
+    bench = Bench(client_rack="r")
+    bench.reply(bench.poll()[1], preferred_read_replica=77)
+    assert rack(bench.poll()[1]) == ""
+    assert bench.metadata.deadline() is not None
+
+
+@pytest.mark.parametrize(("property_ms", "lease_s"), [(2_000, 2.0), (-1, 300.0)])
+def test_a_follower_is_read_for_as_long_as_metadata_is_held_for_fresh(property_ms: int, lease_s: float) -> None:
+    bench = Bench(client_rack="r", topic_metadata_refresh_interval_ms=property_ms)
+    bench.reply(bench.poll()[1], preferred_read_replica=2)
+    bench.now = lease_s - 0.01
+    bench.reply(bench.poll()[2], data=batch(0, 2))
+    bench.now = lease_s
+    assert set(bench.poll()) == {1}
+
+
+def test_of_two_brokers_that_are_asked_at_once_only_the_first_answer_counts() -> None:
+    """The lease of a follower ends, or another leads, while a request is on the wire."""
+    bench = Bench(client_rack="r")
+    bench.reply(bench.poll()[1], preferred_read_replica=2)
+    at_follower = bench.poll()[2]
+    bench.now = 301.0
+    bench.fetcher._plan.touch()
+    bench.reply(bench.poll()[1], data=batch(0, 10))
+    bench.reply(at_follower, data=batch(0, 4))
+    assert fetch_offset(bench.poll()[1]) == 10
+    assert offsets(bench) == list(range(10))
+    assert bench.subscription.require("t", 0).position == 10
+
+
+def test_what_a_follower_says_of_the_range_after_its_time_is_no_reason_to_give_a_position_up() -> None:
+    bench = Bench(client_rack="r", auto_offset_reset="error", offset=5)
+    bench.reply(bench.poll()[1], preferred_read_replica=2)
+    at_follower = bench.poll()[2]
+    bench.now = 301.0
+    bench.fetcher._plan.touch()
+    assert set(bench.poll()) == {1}
+    bench.reply(at_follower, code=KafkaError.OFFSET_OUT_OF_RANGE)
+    assert bench.subscription.require("t", 0).phase is PositionPhase.FETCH
+
+
 def test_aborted_transactions_reach_the_decoder_with_read_committed_only() -> None:
     for level, expected in (("read_committed", [(9, 0)]), ("read_uncommitted", None)):
         bench = Bench(isolation_level=level)

@@ -69,7 +69,7 @@ class Reader:
         self.metadata.want_topics(["t"])
         send = Send(-1, FetchRequest(max_wait_ms=0, min_bytes=0), 1)
         self.metadata.on_reply(send, MetadataResponse(
-            brokers=[MetadataResponseBroker(node_id=1, host="h", port=1)],
+            brokers=[MetadataResponseBroker(node_id=node, host="h", port=node) for node in (1, 2)],
             topics=[MetadataResponseTopic(name="t", topic_id=UUID(int=topic_id), partitions=[
                 MetadataResponsePartition(partition_index=p, leader_id=1, leader_epoch=epoch)
                 for p in range(self.partitions)])]), 0.0)
@@ -164,8 +164,17 @@ def test_new_metadata_with_the_same_topic_change_nothing() -> None:
     assert reader.turn({0: 1}) == (True, True)
 
 
+def lead_on(reader: Reader) -> None:
+    """A new term of the leader, which has what was read."""
+    reader.lead(4)
+    assert reader.ask() is None
+    for state in reader.subscription:
+        state.checked_epoch = 4
+        state.go("confirmed")
+
+
 @pytest.mark.parametrize("happens", [
-    lambda reader: reader.lead(4), lambda reader: reader.assign([0]), lambda reader: reader.lead(3, topic_id=8)],
+    lead_on, lambda reader: reader.assign([0]), lambda reader: reader.lead(3, topic_id=8)],
     ids=["leader epoch", "fewer partitions", "topic made anew"])
 def test_what_changes_more_than_an_offset_goes_the_general_way(happens: Any) -> None:
     reader = Reader(partitions=2)

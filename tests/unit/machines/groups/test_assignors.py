@@ -13,6 +13,7 @@ from headrace.machines.groups.assignors import (
     ASSIGNORS,
     Assignment,
     MemberSubscription,
+    Racks,
     assign_cooperative_sticky,
     assign_range,
     assign_round_robin,
@@ -71,7 +72,7 @@ def test_every_partition_has_exactly_one_reader_that_wants_it(
     name: str, group: tuple[list[MemberSubscription], dict[str, int]]
 ) -> None:
     members, counts = group
-    plan = ASSIGNORS[name].plan(members, counts)
+    plan = ASSIGNORS[name].plan(members, counts, {})
     given = Counter(key for keys in plan.values() for key in keys)
     wanted = {topic for m in members for topic in m.topics}
     assert set(plan) == {m.member_id for m in members}
@@ -149,6 +150,60 @@ def test_a_static_member_keeps_its_place_whatever_its_member_id() -> None:
     first = MemberSubscription("zz", frozenset("t"), instance_id="1")
     plan = assign_range([member("a", "t"), first], {"t": 3})
     assert plan["zz"] == [("t", 0), ("t", 1)]
+
+
+def in_racks(**racks: str) -> list[MemberSubscription]:
+    return [MemberSubscription(name, frozenset("tu"), rack=rack or None) for name, rack in racks.items()]
+
+
+@pytest.mark.parametrize("name", ["range", "cooperative-sticky"])
+def test_members_get_partitions_with_a_replica_in_their_rack(name: str) -> None:
+    members = in_racks(a="east", b="west", c="north")
+    racks = {("t", p): frozenset({("west", "north", "east")[p % 3]}) for p in range(6)}
+    plan = ASSIGNORS[name].plan(members, {"t": 6}, racks)
+    assert {who: [p for _, p in keys] for who, keys in plan.items()} == {"a": [2, 5], "b": [0, 3], "c": [1, 4]}
+
+
+@pytest.mark.parametrize("name", ["range", "cooperative-sticky"])
+def test_where_a_rack_has_too_many_the_rest_goes_to_others(name: str) -> None:
+    members = in_racks(a="east", b="west")
+    plan = ASSIGNORS[name].plan(members, {"t": 5}, {("t", p): frozenset({"west"}) for p in range(4)})
+    assert sorted(len(keys) for keys in plan.values()) == [2, 3]
+    assert {p for _, p in plan["b"]} < {0, 1, 2, 3}
+
+
+def test_range_deals_topics_alike_also_by_rack() -> None:
+    racks = {("t", 0): frozenset({"west"}), ("t", 1): frozenset({"east"}),
+             ("u", 0): frozenset({"west", "east"}), ("u", 1): frozenset({"east"})}
+    plan = assign_range(in_racks(a="east", b="west"), {"t": 2, "u": 2}, racks)
+    assert {who: sorted(keys) for who, keys in plan.items()} == {
+        "a": [("t", 1), ("u", 1)], "b": [("t", 0), ("u", 0)]}
+
+
+@pytest.mark.parametrize("racks", [{}, {("t", p): frozenset({"east", "west"}) for p in range(4)}])
+def test_without_a_difference_between_racks_range_deals_as_without_racks(racks: Racks) -> None:
+    members = in_racks(a="", b="east", c="west")
+    assert assign_range(members, {"t": 4}, racks) == assign_range(members, {"t": 4})
+
+
+@settings(max_examples=100, deadline=None)
+@given(group=GROUPS, of=st.lists(st.sampled_from(["", "east", "west"]), min_size=5, max_size=5),
+       where=st.lists(st.frozensets(st.sampled_from(["east", "west", "north"])), min_size=21, max_size=21))
+@pytest.mark.parametrize("name", ["range", "cooperative-sticky"])
+def test_by_rack_each_partition_has_one_reader_and_no_plan_is_less_even(
+    name: str, group: tuple[list[MemberSubscription], dict[str, int]], of: list[str], where: list[frozenset[str]]
+) -> None:
+    members, counts = group
+    for each, rack in zip(members, of, strict=False):
+        each.rack = rack or None
+    racks = {(topic, p): where[7 * number + p] for number, topic in enumerate("abc") for p in range(counts[topic])}
+    plain, plan = ASSIGNORS[name].plan(members, counts, {}), ASSIGNORS[name].plan(members, counts, racks)
+    assert Counter(key for keys in plan.values() for key in keys) == Counter(
+        key for keys in plain.values() for key in keys)
+    for topics in [[topic] for topic in "abc"] if name == "range" else [list("abc")]:
+        sizes = [sum(topic in topics for topic, _ in plan[m.member_id]) for m in members if m.topics >= {*topics}]
+        if len(sizes) == len(members) or name == "range":
+            assert max(sizes, default=0) - min(sizes, default=0) <= 1
 
 
 def test_a_subscription_survives_its_bytes() -> None:

@@ -526,3 +526,33 @@ def test_every_state_can_be_reached_and_left() -> None:
     left = {state for state, _, _ in TRANSITIONS}
     assert reached == set(JoinState)
     assert left == set(JoinState)
+
+
+def test_the_application_can_have_the_group_rebalance_and_the_coordinator_hears_why() -> None:
+    bench = Bench(properties=COOPERATIVE)
+    bench.group.enforce_rebalance("too early")
+    assert bench.join().reason is None
+    bench.sync(("t", 0))
+    bench.rebalanced()
+    bench.group.enforce_rebalance("the weather")
+    bench.group.enforce_rebalance("once more")
+    assert bench.join(generation=2).reason == "the weather"
+
+
+def test_a_leader_deals_by_the_racks_that_members_and_replicas_are_in() -> None:
+    bench = Bench({}, {"client.rack": "west"})
+    send = next(iter(bench.metadata.poll(bench.now)), None) or Send(-1, JoinGroupRequest(
+        group_id="g", session_timeout_ms=1, member_id="", protocol_type="", protocols=[]), 1)
+    bench.metadata.on_reply(send, MetadataResponse(
+        cluster_id="c",
+        brokers=[MetadataResponseBroker(node_id=n, host="h", port=n, rack=rack)
+                 for n, rack in ((1, "east"), (2, "west"))],
+        topics=[MetadataResponseTopic(name="t", partitions=[
+            MetadataResponsePartition(partition_index=p, leader_id=1, replica_nodes=[2 if p < 2 else 1])
+            for p in range(4)])]), bench.now)
+    other = JoinGroupResponseMember(member_id="a", metadata=write_subscription(["t"], [], -1, "east"))
+    bench.join(leader=True, others=(other,))
+    send = bench.send(SyncGroupRequest)
+    assert isinstance(send.request, SyncGroupRequest)
+    plan = {each.member_id: [p for _, p in read_assignment(each.assignment)] for each in send.request.assignments}
+    assert plan == {"me": [0, 1], "a": [2, 3]}
