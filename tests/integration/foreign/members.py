@@ -102,7 +102,10 @@ class GroupMember(Member):
     def _on_error(self, error: Any) -> None:
         kinds = self._kafka.KafkaError
         if error.code() == kinds._FATAL:  # librdkafka names the reason in words
-            error = next(kinds(code) for code in _REFUSALS if kinds(code).str() in error.str())
+            named = [kinds(code) for code in _REFUSALS if kinds(code).str() in error.str()]
+            if not named:
+                raise self._kafka.KafkaException(error)
+            [error] = named
         if error.code() > 0:
             with self._lock:
                 self._told[error.code()] = None

@@ -7,15 +7,15 @@ from __future__ import annotations
 
 import pytest
 
-from .conftest import JAVA, KAFKAJS, LIBRDKAFKA, OURS, Clients
+from .conftest import JAVA, LIBRDKAFKA, OURS, Clients
 from .group import Group, group_of
 from .sites import Site
 
 PLANNED = {"protocol": "consumer", "assignor": ""}
 WAYS = [
     ("range", (JAVA, LIBRDKAFKA), (OURS, OURS)),
-    ("range", (JAVA, LIBRDKAFKA, OURS, KAFKAJS), (OURS, JAVA, OURS, LIBRDKAFKA)),
-    ("roundrobin", (LIBRDKAFKA, OURS, KAFKAJS, JAVA), (JAVA, OURS, LIBRDKAFKA, OURS)),
+    ("range", (JAVA, LIBRDKAFKA, OURS), (OURS, JAVA, LIBRDKAFKA)),
+    ("roundrobin", (LIBRDKAFKA, OURS, JAVA), (JAVA, LIBRDKAFKA, OURS)),
     ("sticky", (JAVA, OURS, JAVA), (OURS, JAVA, LIBRDKAFKA)),
     ("cooperative-sticky", (JAVA, LIBRDKAFKA, OURS), (OURS, OURS, JAVA)),
 ]
