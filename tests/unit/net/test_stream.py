@@ -116,3 +116,14 @@ def test_writing_to_a_peer_that_is_gone_ends_the_connection_and_raises_nothing()
             sender.outlet.resume()
             assert sender.outlet._rest == []
     asyncio.run(main())
+
+
+def test_a_large_frame_to_a_peer_that_went_away_unnoticed_is_tried_once(caplog: pytest.LogCaptureFixture) -> None:
+    async def main() -> None:
+        async with pair() as (sender, far):
+            far.close()
+            sender.outlet.write([b"x" * 500_000])
+            assert sender.outlet._rest == []
+            assert not sender.outlet.full
+    asyncio.run(main())
+    assert [record.getMessage() for record in caplog.records] == []
