@@ -133,9 +133,10 @@ class FrameWriter:
 
     def resume(self) -> bool:
         """Write what waits; False if the kernel has no room for all of it."""
-        if self._transport.is_closing():
-            self._rest = []
         while self._rest:
+            if self._transport.is_closing():  # perhaps since the last piece
+                self._rest = []
+                break
             self._rest = _behind(self._rest, _send(self._file, self._rest))
             if self._rest:
                 first, self._shared = memoryview(self._rest[0]), True

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import threading
+import time
 from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import Final
@@ -24,20 +25,23 @@ class Injector(threading.Thread):
         topic: whose leaders are the victims.
         kind: of `FAULTS`.
         seed: of all that is left to chance but what the machine's speed decides.
+        rest_s: how long to leave it in peace behind each fault.
 
     Attributes:
         counts: what was done, by name.
+        spans: from when to when it was done, in monotonic seconds.
         failure: why it could not go on.
     """
 
-    def __init__(self, site: Site, topic: str, kind: str, seed: object) -> None:
+    def __init__(self, site: Site, topic: str, kind: str, seed: object, rest_s: float = 0.0) -> None:
         super().__init__(name=f"faults: {kind}", daemon=True)
         self.counts: Counter[str] = Counter()
+        self.spans: list[tuple[float, float]] = []
         site.proxy.counts = self.counts
         site.proxy.garbling = kind == "garble"
         self.failure: BaseException | None = None
         self._site, self._topic, self._hurt = site, topic, FAULTS[kind]
-        self._random = random.Random(f"faults {seed}")
+        self._random, self._rest_s = random.Random(f"faults {seed}"), rest_s
         self._end = threading.Event()
         if site.proxy.garbling:  # clients are made before they are hurt, and ask some things only then
             for phase in ("handshake", "SASL", "metadata", "producer id"):
@@ -51,7 +55,10 @@ class Injector(threading.Thread):
                 if leader is None:
                     self._end.wait(0.2)
                 else:
+                    began = time.monotonic()
                     self._hurt(self._site, leader, self._random, self._end.wait, self.counts)
+                    self.spans.append((began, time.monotonic()))
+                    self._end.wait(self._rest_s)
         except BaseException as failure:
             self.failure = failure
 

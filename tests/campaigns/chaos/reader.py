@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from typing import Any
 
@@ -127,16 +127,27 @@ def read_again(servers: str, topic: str) -> Log:
         TimeoutError: a transaction stays open, or a partition cannot be read.
     """
     log: Log = {partition: [] for partition in range(PARTITIONS)}
-    ends = _ends(servers, topic)
+    for message in messages_of(servers, topic):
+        log[message.partition()].append(found_of(message.offset(), message.key(), message.value()))
+    return log
+
+
+def messages_of(servers: str, topic: str, partitions: int = PARTITIONS) -> Iterator[Any]:
+    """All committed messages of a topic, by confluent_kafka, each partition's in order.
+
+    Raises:
+        TimeoutError: a transaction stays open, or a partition cannot be read.
+    """
+    ends = _ends(servers, topic, partitions)
     consumer = _theirs(servers, "read_committed")
     try:
-        consumer.assign([confluent_kafka.TopicPartition(topic, partition, 0) for partition in range(PARTITIONS)])
+        consumer.assign([confluent_kafka.TopicPartition(topic, partition, 0) for partition in range(partitions)])
         left, give_up_at = {partition for partition, end in ends.items() if end}, time.monotonic() + _LATE_S
         while left:
             for message in consumer.consume(1000, 0.5):
                 if message.error() is None:
-                    log[message.partition()].append(found_of(message.offset(), message.key(), message.value()))
                     give_up_at = time.monotonic() + _LATE_S
+                    yield message
                 elif (message.error().code() == confluent_kafka.KafkaError._PARTITION_EOF
                         and message.offset() >= ends[message.partition()]):
                     left.discard(message.partition())
@@ -144,7 +155,6 @@ def read_again(servers: str, topic: str) -> Log:
                 raise TimeoutError(f"partitions {sorted(left)} were not read to their ends")
     finally:
         consumer.close()
-    return log
 
 
 def committed_offset(servers: str, topic: str, group: str) -> int:
@@ -167,7 +177,7 @@ def committed_offset(servers: str, topic: str, group: str) -> int:
     raise TimeoutError(f"the offset of {group} is not known")
 
 
-def _ends(servers: str, topic: str) -> dict[int, int]:
+def _ends(servers: str, topic: str, partitions: int) -> dict[int, int]:
     """End offsets by partition, as soon as no transaction is open."""
     stable, all_of_it = _theirs(servers, "read_committed"), _theirs(servers, "read_uncommitted")
     give_up_at = time.monotonic() + _LATE_S
@@ -177,7 +187,7 @@ def _ends(servers: str, topic: str) -> dict[int, int]:
             try:
                 ends = [
                     {p: consumer.get_watermark_offsets(confluent_kafka.TopicPartition(topic, p), 10)[1]
-                     for p in range(PARTITIONS)} for consumer in (stable, all_of_it)]
+                     for p in range(partitions)} for consumer in (stable, all_of_it)]
                 if ends[0] == ends[1]:
                     return ends[0]
             except confluent_kafka.KafkaException:  # a broker is not back yet

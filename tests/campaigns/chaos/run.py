@@ -3,7 +3,7 @@
 Real Apache Kafka, three brokers, replication factor 3, min.insync.replicas 2. Each kind of fault meets each kind of
 load: idempotent producers, and transactional ones; a read_committed reader of ours is beside them. In the end all is
 read again by somebody else's client and compared with what was acknowledged, committed and aborted. The third load is a
-pipeline of groups (`etl`), whose workers are hurt as well as the brokers.
+chain of groups (`etl`), whose workers are hurt as well as the brokers.
 """
 
 from __future__ import annotations
@@ -17,11 +17,14 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 from tools.kafka import KafkaStartError
 
-from .etl import STRATEGIES, WORKERS, Pipeline
+from .etl.pipeline import AT_LEAST_ONCE, EXACTLY_ONCE, MODES, SHARE, WORKERS, Pipeline
+from .etl.report import Result, show_all, write_json
 from .faults import FAULTS, Injector
 from .ledger import VIOLATIONS, Fate, Ledger, Outcome
 from .loads import FLUSH_S, IDEMPOTENT, TRANSACTIONAL, IdempotentWriter, TransactionalWriter, Writer, group_of
@@ -208,46 +211,77 @@ def _state_of(producer: Any) -> dict[str, Any]:
     return state
 
 
-Make = Callable[[Site], Run | Pipeline]
+Start = Callable[[Site], tuple[Counter[str], Result | None]]
+"""Runs something at a site: what was wrong with it, and what is told of a pipeline."""
 
 
-def _producers(options: argparse.Namespace) -> list[tuple[str, Make]]:
+def _producers(options: argparse.Namespace) -> list[tuple[str, Start]]:
     """The kind of fault of each run with producers, and what makes it."""
+
+    def start(site: Site, fault: str, load: str) -> tuple[Counter[str], None]:
+        run = Run(site, fault, load, options.rate, options.seed)
+        run.run(options.minutes * 60)
+        return run.violations, None
+
     faults = [fault for fault in options.faults or FAULTS if fault != WORKERS]
-    return [(fault, lambda site, fault=fault, load=load: Run(site, fault, load, options.rate, options.seed))
+    return [(fault, partial(start, fault=fault, load=load))
             for fault, load in itertools.product(faults, options.load) if load != ETL]
 
 
-def _pipelines(options: argparse.Namespace) -> list[tuple[str, Make]]:
+def _pipelines(options: argparse.Namespace) -> list[tuple[str, Start]]:
     """The same of pipelines."""
-    faults = options.faults or (WORKERS, "kill")
-    return [(fault, lambda site, fault=fault, how=how: Pipeline(
-                site, fault, how, options.rate, options.seed, options.client))
-            for fault, how in itertools.product(faults, STRATEGIES) if ETL in options.load]
+
+    def start(site: Site, fault: str, mode: str, guarantee: str) -> tuple[Counter[str], Result]:
+        pipeline = Pipeline(site, fault, mode, options.rate, options.seed, options.client, guarantee,
+                            options.pause)
+        pipeline.run(float("inf") if options.records else options.minutes * 60, options.records)
+        return pipeline.violations, pipeline.result
+
+    kinds = [(mode, guarantee) for mode in options.modes for guarantee in options.guarantees
+             if mode != SHARE or guarantee == AT_LEAST_ONCE]
+    return [(fault, partial(start, fault=fault, mode=mode, guarantee=guarantee))
+            for fault in options.faults or (WORKERS, "kill") for mode, guarantee in kinds if ETL in options.load]
 
 
-def main(argv: Iterable[str] | None = None) -> int:
-    """Run all that is asked for; the exit status says whether there was a violation."""
+def _options(argv: Iterable[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.campaigns.chaos", description=__doc__)
     parser.add_argument("--minutes", type=float, default=3.0, help="of each run")
     parser.add_argument("--faults", nargs="+", choices=(*FAULTS, WORKERS), default=None,
                         help=f"all, if none is given; {WORKERS}: those of the pipeline alone")
     parser.add_argument("--load", nargs="+", choices=(*LOADS, ETL), default=(*LOADS, ETL))
-    parser.add_argument("--client", default="headrace", help="whose clients the pipeline's workers use; to compare")
     parser.add_argument("--rate", type=float, default=1000.0, help="records per second of all writers together")
     parser.add_argument("--seed", default=str(random.randrange(10**6)), help="of what chance decides; printed")
-    options = parser.parse_args(None if argv is None else list(argv))
-    print(f"seed {options.seed}, {options.rate:g} records/s, {options.minutes:g} minutes each", flush=True)
+    parser.add_argument("--modes", nargs="+", choices=tuple(MODES), default=tuple(MODES),
+                        help="the kinds of groups of the pipeline")
+    parser.add_argument("--guarantees", nargs="+", choices=(EXACTLY_ONCE, AT_LEAST_ONCE),
+                        default=(EXACTLY_ONCE, AT_LEAST_ONCE), help="of the pipeline; share groups have the latter")
+    parser.add_argument("--records", type=int, help="of each pipeline, however long it takes, in place of --minutes")
+    parser.add_argument("--pause", type=float, default=1.25,
+                        help="seconds from one fault of a pipeline's workers to the next; brokers have twice as long")
+    parser.add_argument("--client", default="headrace", help="whose clients the pipeline's workers use; to compare")
+    parser.add_argument("--json", type=Path, help="where to write what is told of the pipelines")
+    return parser.parse_args(None if argv is None else list(argv))
+
+
+def main(argv: Iterable[str] | None = None) -> int:
+    """Run all that is asked for; the exit status says whether there was a violation."""
+    options = _options(argv)
+    length = f"{options.records} records" if options.records else f"{options.minutes:g} minutes"
+    print(f"seed {options.seed}, {options.rate:g} records/s, {length} each", flush=True)
     violations: Counter[str] = Counter()
+    results: list[Result] = []
     runs = [*_producers(options), *_pipelines(options)]
-    for fault, make in runs:
+    for fault, start in runs:
         try:
             with Site(3, options.seed, sasl=fault == "garble") as site:
-                run = make(site)
-                run.run(options.minutes * 60)
-                violations += run.violations
+                wrong, result = start(site)
+                violations += wrong
+                results += [] if result is None else [result]
         except KafkaStartError as broken:
             print(broken, file=sys.stderr, flush=True)
             violations["not over"] += 1
+    show_all(results)
+    if options.json is not None:
+        write_json(options.json, results)
     print(f"{len(runs)} runs, {violations.total()} violations")
     return 1 if violations else 0

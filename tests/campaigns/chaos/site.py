@@ -22,6 +22,12 @@ _PROPERTIES: Final = {
     "broker.heartbeat.interval.ms": "1000",
     "leader.imbalance.check.interval.seconds": "10",  # leaders go home again: more moves
     "unclean.leader.election.enable": "false",
+    "group.consumer.session.timeout.ms": "6000",  # sessions end while a member is frozen
+    "group.consumer.min.session.timeout.ms": "6000",
+    "group.consumer.heartbeat.interval.ms": "1000",
+    "group.consumer.min.heartbeat.interval.ms": "1000",
+    "group.share.delivery.count.limit": "10",  # members are hurt often: none of the records shall be given up
+    "group.share.partition.max.record.locks": "4000",
 }
 
 
@@ -37,7 +43,8 @@ class ProxiedKafka(KafkaCluster):
 
     def __init__(self, nodes: int, properties: Mapping[str, str], listener: str) -> None:
         self._listener, self._protocol = listener, "SASL_PLAINTEXT" if listener.startswith("SASL") else "PLAINTEXT"
-        super().__init__(nodes=nodes, listeners=(self._protocol,), properties=properties, heap_mb=384)
+        super().__init__(nodes=nodes, listeners=(self._protocol,), properties=properties, heap_mb=384,
+                         quick=True)  # they are started again and again
         ports = free_ports(2 * nodes)
         self.proxy_ports = {node: (ports.pop(), ports.pop()) for node in self.nodes}
 
@@ -70,7 +77,8 @@ class Site:
     """
 
     def __init__(self, nodes: int = 3, seed: object = None, *, sasl: bool = False) -> None:
-        replicas = {"min.insync.replicas": "2"} if nodes > 1 else {"transaction.state.log.min.isr": "1"}
+        two = {"min.insync.replicas": "2", "share.coordinator.state.topic.min.isr": "2"}
+        replicas = two if nodes > 1 else {"transaction.state.log.min.isr": "1"}
         self.cluster = ProxiedKafka(nodes, {**_PROPERTIES, **replicas}, "SASL_PROXIED" if sasl else "PROXIED")
         self.proxy = Proxy(self.cluster.proxy_ports, seed)
         self._stack = ExitStack()
@@ -120,8 +128,12 @@ class Site:
 
     def leader(self, topic: str, partition: int) -> int | None:
         """The broker that leads a partition, as far as is known."""
+        return self.leaders(topic).get((topic, partition))
+
+    def leaders(self, topic: str) -> dict[tuple[str, int], int]:
+        """The brokers that lead the partitions of a topic, as far as they are known."""
         try:
-            info = self._admin.list_topics(topic, timeout=5).topics[topic].partitions.get(partition)
+            partitions = self._admin.list_topics(topic, timeout=5).topics[topic].partitions
         except Exception:  # confluent_kafka's, while brokers come and go
-            return None
-        return info.leader if info is not None and info.leader in self.nodes else None
+            return {}
+        return {(topic, number): each.leader for number, each in partitions.items() if each.leader in self.nodes}

@@ -10,7 +10,7 @@ import pytest
 
 from tools.kafka import MissingJavaError, RegistryError
 
-from .etl import WORKERS, Pipeline
+from .etl.pipeline import AT_LEAST_ONCE, SHARE, WORKERS, Pipeline
 from .garble import PHASES
 from .ledger import Fate
 from .run import LOADS, Run
@@ -42,12 +42,21 @@ def test_nothing_is_lost_or_twice_although_connections_are_hurt(site: Site, load
     assert site.proxy.counts.total() > 0
 
 
-@pytest.mark.parametrize("strategy", ["eager", pytest.param("cooperative", marks=pytest.mark.slow)])
-def test_each_record_comes_out_of_a_pipeline_once_although_its_workers_are_hurt(site: Site, strategy: str) -> None:
-    pipeline = Pipeline(site, WORKERS, strategy, rate=300, seed="smoke")
+@pytest.mark.parametrize("mode", ["eager", *(pytest.param(mode, marks=pytest.mark.slow)
+                                             for mode in ("cooperative", "consumer"))])
+def test_each_record_comes_out_of_a_pipeline_once_although_its_workers_are_hurt(site: Site, mode: str) -> None:
+    pipeline = Pipeline(site, WORKERS, mode, rate=300, seed="smoke")
     assert pipeline.run(10), pipeline.violations
     assert pipeline.sent > 1000
     assert pipeline.faults.total() > 2
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("mode", ["eager", "consumer", SHARE])
+def test_each_record_comes_out_of_a_pipeline_without_transactions(site: Site, mode: str) -> None:
+    pipeline = Pipeline(site, WORKERS, mode, rate=300, seed="smoke", guarantee=AT_LEAST_ONCE)
+    assert pipeline.run(records=3000), pipeline.violations
+    assert pipeline.result.out == 3000
 
 
 @pytest.mark.parametrize("load", LOADS)

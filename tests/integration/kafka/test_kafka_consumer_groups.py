@@ -88,6 +88,21 @@ def test_a_member_joins_reads_commits_and_leaves(site: KafkaCluster, shared: str
         assert (group.group_state, group.members) == ("Empty", [])
 
 
+def test_a_member_that_was_dropped_learns_the_committed_offsets_before_it_reads_again(
+    site: KafkaCluster, shared: str
+) -> None:
+    fill(site, shared, 40, 4)
+    with Consumer(settings(site, shared)) as consumer:
+        consumer.subscribe([shared])
+        take(consumer, 40)
+        consumer.commit(asynchronous=False)
+        with RawClient(site.bootstrap_servers, coordinated_by(site, shared)) as client:
+            away = ConsumerGroupHeartbeatRequest(group_id=shared, member_id=consumer.memberid() or "", member_epoch=-1)
+            assert client.call(away, 0).error_code == 0
+        found = consumer.committed([TopicPartition(shared, p) for p in range(4)], 30)
+        assert [tp.offset for tp in found] == [10] * 4
+
+
 @pytest.mark.parametrize("assignor", ["uniform", "range"])
 @pytest.mark.parametrize("other", [Consumer, confluent_kafka.Consumer], ids=["ours", "librdkafka"])
 def test_two_members_share_and_the_last_takes_over(

@@ -269,6 +269,25 @@ def test_the_records_of_a_member_that_is_frozen_come_again_after_their_lock(queu
     assert Counter(rest.values())[2] == held
 
 
+def test_a_late_acceptance_is_confirmed_where_the_group_is_done_with_the_record(queues: KafkaCluster) -> None:
+    """As Kafka does it: what lies before the first record that is not done with is not looked at any more."""
+    topic = make_topic(queues, 1)
+    prepare(queues, topic, record_lock_duration_ms="1000")
+    fill(queues, topic, 2, 1)
+    config = settings(queues, topic, mode="explicit")
+    with ShareConsumer(config) as slow, ShareConsumer(config) as quick:
+        slow.subscribe([topic])
+        late = take(slow, 2)
+        quick.subscribe([topic])
+        for message in take(quick, 2):  # as soon as the locks are over
+            quick.acknowledge(message)
+        assert quick.commit_sync() == {TopicPartition(topic, 0): None}
+        for message in late:
+            slow.acknowledge(message)
+        assert slow.commit_sync() == {TopicPartition(topic, 0): None}
+    assert rest_of(queues, topic, topic) == {}
+
+
 def test_a_member_that_does_not_poll_leaves_and_comes_back(queues: KafkaCluster, topic: str) -> None:
     prepare(queues, topic)
     with ShareConsumer(settings(queues, topic, **{"max.poll.interval.ms": 1500})) as consumer:

@@ -213,3 +213,14 @@ def test_under_tls_nothing_waits_for_more_than_a_byte() -> None:
     assert near.getsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT) == 1
     near.close()
     far.close()
+
+
+def test_a_large_frame_to_a_peer_that_went_away_unnoticed_is_tried_once(caplog: pytest.LogCaptureFixture) -> None:
+    async def main() -> None:
+        async with pair() as (sender, far):
+            far.close()
+            sender.outlet.write([b"x" * 500_000])
+            assert sender.outlet._rest == []
+            assert not sender.outlet.full
+    asyncio.run(main())
+    assert [record.getMessage() for record in caplog.records] == []

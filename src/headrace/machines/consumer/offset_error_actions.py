@@ -22,7 +22,7 @@ class OffsetErrorAction(Enum):
 
     MOVED = "another broker leads or coordinates: look for it, and ask again after a pause"
     RETRY = "a passing state: ask again after a pause"
-    RENEW = "the group has a newer epoch of this member: ask again as that, if it still has the partition"
+    RENEW = "the group has a newer epoch of this member, or none: ask again as it is by now, if it has the partition"
     FAIL = "asking again cannot help: the caller gets the error"
 
 

@@ -88,6 +88,8 @@ class _Lookup:
     """It waits for a leader, and may be sent as soon as there is one: the pause is between two looks for it."""
     is_start: bool = False
     """For a partition of the subscription, whose topic may still be made; else for the application."""
+    refused_as: ConsumerGroupMetadata | None = None
+    """The member that the coordinator did not know, or not with this epoch; None for none."""
 
     @property
     def key(self) -> Key:
@@ -342,8 +344,7 @@ class GroupOffsets:
         for lookup in self._lookups:
             lookup.flying = lookup.flying or lookup.not_before <= now
             self._wake_at(_next_step(lookup, now))
-        if ready:
-            yield self._fetch(coordinator, ready)
+        yield from self._fetches(coordinator, ready)
 
     def deadline(self) -> float | None:
         """When something is sent again or expires."""
@@ -397,7 +398,8 @@ class GroupOffsets:
         for state in self._subscription:
             if state.phase is PositionPhase.COMMITTED and not state.busy:
                 state.busy = True
-                self.ask([TopicPartition(state.topic, state.partition)], _NEVER, self._start_of(state))
+                self._lookups[_Lookup(
+                    state.topic, state.partition, 0, _NEVER, self._start_of(state), is_start=True)] = None
 
     def _start_of(self, state: PartitionState) -> Found:
         epoch = state.epoch
@@ -419,7 +421,17 @@ class GroupOffsets:
 
         return found
 
-    def _fetch(self, coordinator: int, lookups: list[_Lookup]) -> Send:
+    def _fetches(self, coordinator: int, lookups: list[_Lookup]) -> Iterator[Send]:
+        """As the member that the application is. One that was dropped learns that only when its application reads
+        again, and may ask for offsets before: then the coordinator is asked as by anybody. Starts wait for the member.
+        """
+        member = self._ownership.member
+        for refused, asks in ((False, member), (True, ConsumerGroupMetadata(self._group_id))):
+            theirs = [q for q in lookups if (q.refused_as == member and not q.is_start) is refused]
+            if theirs:
+                yield self._fetch(coordinator, theirs, asks)
+
+    def _fetch(self, coordinator: int, lookups: list[_Lookup], member: ConsumerGroupMetadata) -> Send:
         numbers: dict[str, dict[int, None]] = {}  # each partition once
         ids: dict[str, UUID] = {}
         for lookup in lookups:
@@ -429,7 +441,7 @@ class GroupOffsets:
             if state is not None and state.topic_id is not None:
                 ids[lookup.topic] = state.topic_id
         topics = {topic: list(each) for topic, each in numbers.items()}
-        question = CommittedOffsetsQuestion(topics, ids, self._ownership.member if self._reads_as_member else None)
+        question = CommittedOffsetsQuestion(topics, ids, member if self._reads_as_member else None)
         return Send(coordinator, question.request(self._group_id, require_stable=self._require_stable),
                     self._timeout_s, question.max_version, context=(lookups, question),
                     for_version=question.for_version)
@@ -438,18 +450,20 @@ class GroupOffsets:
                     now: float) -> None:
         code, found = question.answers(reply)
         if code:
-            self._on_group_error(lookups, code, now)
+            self._on_group_error(lookups, question, code, now)
             return
         for lookup in lookups:
             data = found.get(lookup.key)
             if data is None or data.error_code:
-                self._on_group_error([lookup], data.error_code if data else KafkaError.NO_ERROR, now)
+                self._on_group_error([lookup], question, data.error_code if data else KafkaError.NO_ERROR, now)
             elif data.committed_offset < 0:
                 self._answer(lookup)
             else:
                 self._answer(lookup, data.committed_offset, data.committed_leader_epoch, data.metadata)
 
-    def _on_group_error(self, lookups: list[_Lookup], code: int, now: float) -> None:
+    def _on_group_error(
+        self, lookups: list[_Lookup], question: CommittedOffsetsQuestion, code: int, now: float
+    ) -> None:
         action = offset_error_action(OF_FETCHES, code)
         if action is OffsetErrorAction.MOVED:
             self._finder.invalidate(now)
@@ -457,6 +471,7 @@ class GroupOffsets:
             if action is OffsetErrorAction.FAIL:
                 self._answer(lookup, error=KafkaError(code))
             else:
+                lookup.refused_as = question.member if action is OffsetErrorAction.RENEW else lookup.refused_as
                 lookup.back_off(now, self._retries)
 
     def _answer(self, lookup: _Lookup, offset: int = OFFSET_INVALID, leader_epoch: int = -1,

@@ -631,6 +631,50 @@ def test_a_commit_with_an_outdated_epoch_fails_when_its_partition_was_given_up()
     assert "no longer that member" in error.str()
 
 
+def ask_as_member(bench: Bench) -> None:
+    bench.group = GroupOffsets("g", bench.subscription, bench.finder, bench.ownership, 1, 30.0, RetryPolicy(),
+                               reads_as_member=True)
+
+
+def asked_as(send: Send) -> list[tuple[str | None, int]]:
+    assert send.for_version is not None
+    request = send.for_version(send.request, 9)
+    assert isinstance(request, OffsetFetchRequest)
+    return [(each.member_id, each.member_epoch) for each in request.groups]
+
+
+def fetched_by_group(code: int) -> OffsetFetchResponse:
+    part = OffsetFetchResponsePartitions(partition_index=0, committed_offset=7, metadata="", error_code=0)
+    return OffsetFetchResponse(groups=[OffsetFetchResponseGroup(
+        group_id="g", error_code=code, topics=[OffsetFetchResponseTopics(name="t", partitions=[part])])])
+
+
+def test_an_application_whose_member_was_dropped_learns_the_offsets_of_its_group() -> None:
+    """It hears of the loss only when it reads again, and may never do so before it has the answer."""
+    bench = Bench()
+    ask_as_member(bench)
+    bench.group.ask([TopicPartition("t", 0)], NEVER, bench.found.append)
+    [send] = poll(bench.group, 0.0)
+    assert asked_as(send) == [("me", 3)]
+    bench.group.on_reply(send, fetched_by_group(KafkaError.UNKNOWN_MEMBER_ID), 0.0)
+    bench.group.ask([TopicPartition("t", 0)], NEVER, bench.found.append)
+    first, second = poll(bench.group, 1.0)
+    assert [asked_as(first), asked_as(second)] == [[("me", 3)], [(None, -1)]]
+    bench.group.on_reply(second, fetched_by_group(0), 1.0)
+    assert [tp.offset for tp in bench.found] == [7]
+
+
+def test_where_to_begin_is_only_asked_as_a_member() -> None:
+    bench = Bench()
+    ask_as_member(bench)
+    bench.subscription.subscribe(["t"])
+    bench.subscription.assign([TopicPartition("t", 0)])
+    for now in (0.0, 1.0):
+        [send] = poll(bench.group, now)
+        assert asked_as(send) == [("me", 3)]
+        bench.group.on_reply(send, fetched_by_group(KafkaError.UNKNOWN_MEMBER_ID), now)
+
+
 @pytest.mark.parametrize("code", [KafkaError.STALE_MEMBER_EPOCH, KafkaError.UNKNOWN_MEMBER_ID])
 def test_a_member_asks_for_offsets_as_itself_and_again_when_its_epoch_was_outdated(code: int) -> None:
     bench = Bench()
