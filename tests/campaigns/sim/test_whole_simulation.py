@@ -31,6 +31,10 @@ def test_everything_that_can_happen_does_happen(kind: str) -> None:
         "planned-groups": {"members frozen", "members killed", "members that left", "members that worked too long",
                            "partitions lost", "partitions revoked", "commits refused", "topics that grew",
                            "brokers restarted"},
+        "share-groups": {"members frozen", "members killed", "members that left", "members that worked too long",
+                         "locks that were over", "records renewed", "records released", "records rejected",
+                         "acknowledgements refused", "records of another leader", "records of sessions that ended",
+                         "topics that grew", "brokers restarted", "leaders moved"},
         "read-process-write": {"partitions handed over", "offsets that were not settled", "workers started again",
                                "offsets of a member that was replaced", "brokers restarted"},
     }[kind]
