@@ -82,17 +82,6 @@ def _(patch: pytest.MonkeyPatch) -> None:
         for run in self.records.within(offset, offset) if run.lock is not None])
 
 
-@broken("Share partition: of several words all hold or none", whole_share_groups.run_schedule, 2000)
-def _(patch: pytest.MonkeyPatch) -> None:
-    acknowledge = SharePartition.acknowledge
-
-    def one_by_one(self: SharePartition, member_id: str, said: Any, now: Any) -> None:
-        for each in said:
-            acknowledge(self, member_id, [each], now)
-
-    patch.setattr(SharePartition, "acknowledge", one_by_one)
-
-
 @broken("Share partition: a new leader knows no holders", whole_share_groups.run_schedule, 300)
 def _(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(SharePartition, "forget_holders", lambda self: None)

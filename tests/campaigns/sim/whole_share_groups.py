@@ -260,7 +260,7 @@ class WholeShareGroups(WholeGroups):
     @property
     def troubles(self) -> list[Any]:
         """What may happen to the group."""
-        return [*super().troubles, self._move, self._move]
+        return [*super().troubles, self._move, self._move_and_back, self._move_and_back]
 
     @property
     def _topic(self) -> Topic:
@@ -282,6 +282,23 @@ class WholeShareGroups(WholeGroups):
     def _move(self) -> None:
         self.counts["leaders moved"] += 1
         self.brokers.lead(self.random.choice(self._partitions()))
+
+    def _move_and_back(self) -> None:
+        """A leader is not, for a moment: the sessions with it outlive that, what they held does not."""
+        partition = self.random.choice(self._partitions())
+        first = partition.leader_id
+        others = [node for node in self.brokers.nodes if node != first and node not in self.brokers.down]
+        if first in self.brokers.down or first not in self.brokers.nodes or not others:
+            return
+        self.counts["leaders moved and back"] += 1
+        partition.lead(self.random.choice(others))
+        self.brokers.settle()
+        self.clock.after(self.random.choice([0.0, 0.05, 0.3]), lambda: self._lead(partition, first))
+
+    def _lead(self, partition: Partition, node: int) -> None:
+        if node not in self.brokers.down:
+            partition.lead(node)
+            self.brokers.settle()
 
     def _end(self) -> None:
         victim = self._victim()
