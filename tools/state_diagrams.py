@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from headrace.broker.coordinators import classic_groups, planned_groups, transactional_ids
+from headrace.broker.shares import in_flight
 from headrace.machines.consumer import subscription
 from headrace.machines.groups import classic, consumer_group, share_group
 from headrace.machines.producer import batch_queue, transactions
@@ -55,6 +56,7 @@ DIAGRAMS = (
     Drawn("A transactional producer", transactions, "TXN_TRANSITIONS"),
     Drawn("A classic group in the embedded broker", classic_groups, "GROUP_TRANSITIONS"),
     Drawn("A member of a group that the embedded broker plans for", planned_groups, "MEMBER_TRANSITIONS"),
+    Drawn("A record of a share group in the embedded broker", in_flight, "SHARED_RECORD_TRANSITIONS"),
     Drawn("A transactional id in the embedded broker", transactional_ids, "TRANSACTION_TRANSITIONS"),
 )
 

@@ -39,7 +39,7 @@ _OF_ONE_RELEASE = {
 """Settings of topics that are not there, or not with the same default, in Kafka 3.9 and 4.4 alike."""
 _OF_MACHINE = {"host", "port", "cluster_id", "log_dir", "total_bytes", "usable_bytes", "rack"}
 _MEMBERS = {"member_id", "leader"}
-_TEXTS = {"error_message", "batch_index_error_message", "documentation"}
+_TEXTS = {"error_message", "batch_index_error_message", "acknowledge_error_message", "documentation"}
 _CLOCKS = {"log_append_time_ms", "transaction_start_time_ms", "last_timestamp", "timestamp"}
 _LONG_AGO_MS = 1_750_000_000_000
 """Later times are those of the brokers' clocks."""
@@ -185,7 +185,8 @@ class Talk:
             return "there" if found else found
         if name in _TEXTS:
             # The words are each broker's own, and so is whether a mistake gets any.
-            return None if getattr(value, "error_code", 0) else "there" if found else found
+            failed = getattr(value, "error_code", 0) or getattr(value, name.replace("message", "code"), 0)
+            return None if failed else "there" if found else found
         if name in _MEMBERS and found:
             return self._members.setdefault(found, f"member {len(self._members)}")
         if name in _CLOCKS and found > _LONG_AGO_MS:

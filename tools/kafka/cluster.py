@@ -274,6 +274,7 @@ class KafkaCluster:
             "share.coordinator.state.topic.num.partitions": "4",
             "group.initial.rebalance.delay.ms": "0",
             "group.consumer.assignment.interval.ms": "0",
+            "group.share.assignment.interval.ms": "0",
             # For share groups that ask for it.
             "group.share.min.heartbeat.interval.ms": "100",
             "group.share.min.record.lock.duration.ms": "1000",

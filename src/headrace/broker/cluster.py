@@ -7,7 +7,7 @@ done with it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from uuid import UUID
@@ -15,12 +15,16 @@ from zlib import crc32
 
 from headrace.broker.coordinators.classic_groups import Groups
 from headrace.broker.coordinators.committed_offsets import OffsetStore
+from headrace.broker.coordinators.group_configs import GroupConfigs
 from headrace.broker.coordinators.planned_groups import PlannedGroups
+from headrace.broker.coordinators.sharing_groups import SharingGroups
 from headrace.broker.coordinators.transaction_coordinator import TransactionCoordinator
 from headrace.broker.deadlines import Deadlines, Now
 from headrace.broker.faults import Faults
 from headrace.broker.purgatory import Purgatory
 from headrace.broker.settings import BrokerSettings
+from headrace.broker.shares.share_partitions import ShareKey, SharePartitions
+from headrace.broker.shares.share_sessions import SharingSession, SharingSessions
 from headrace.broker.storage.catalog import Catalog, Topic
 from headrace.broker.storage.partition import NO_LEADER, ApiError, Partition
 from headrace.errors import KafkaError
@@ -57,7 +61,10 @@ class BrokerCluster:
         directory: where data is kept; None keeps it in memory.
 
     Attributes:
-        groups, planned_groups: classic groups, and those that the coordinator plans for; an id is one or the other.
+        groups, planned_groups, share_groups: classic groups, those that the coordinator plans for, and those that share
+            partitions; an id is one of them.
+        group_configs: what is set on groups.
+        shares, share_sessions: what share groups know of partitions, and who reads at which node.
         deadlines: when time alone changes something here; the owner of the clock runs them.
         purgatory: requests that wait; the server looks again at what is due.
     """
@@ -74,6 +81,11 @@ class BrokerCluster:
         self.offsets = OffsetStore(None if directory is None else directory / "offsets.journal")
         self.groups = Groups(settings, self.deadlines, self.purgatory, new_uuid)
         self.planned_groups = PlannedGroups(settings, self.deadlines, self.catalog)
+        self.group_configs = GroupConfigs(settings, self.catalog)
+        self.shares = SharePartitions(self.group_configs, self.deadlines, self.purgatory,
+                                      None if directory is None else directory / "shares.journal")
+        self.share_sessions = SharingSessions(settings.share_max_sessions)
+        self.share_groups = SharingGroups(settings, self.group_configs, self.deadlines, self.catalog, self.shares)
         self.transaction_version = _transaction_version(settings, served)
         self.transactions = TransactionCoordinator(
             self.catalog, self.offsets, settings, self.deadlines, self.transaction_version,
@@ -94,6 +106,29 @@ class BrokerCluster:
         """The node that coordinates a group or a transactional id: always the same one of those that are up."""
         up = self.up_nodes
         return up[crc32(key.encode()) % len(up)] if up else None
+
+    def kind_of(self, group_id: str) -> str:
+        """Of which kind a group is, as Kafka calls it; empty where there is none of this name."""
+        if self.share_groups.get(group_id) is not None:
+            return "share"
+        if self.planned_groups.get(group_id) is not None:
+            return "consumer"
+        is_classic = self.groups.get(group_id) is not None or self.offsets.knows(group_id)
+        return "classic" if is_classic else ""
+
+    def connection_lost(self, connection: Hashable) -> None:
+        """A client's connection has ended, and with it its share sessions: others get what it held."""
+        for session in self.share_sessions.of_connection(connection):
+            self.end_share_session(session)
+
+    def end_share_session(self, session: SharingSession) -> None:
+        """Close a share session, and give to others what its member holds, where its node still leads."""
+        self.share_sessions.end(session)
+        node_id, group_id, member_id = session.key
+        for topic_id, index in session.partitions:
+            topic, share = self.catalog.by_id.get(topic_id), self.shares.get(ShareKey(group_id, topic_id, index))
+            if topic is not None and share is not None and topic.partitions[index].leader_id == node_id:
+                share.release(member_id)
 
     def create_topic(self, name: str) -> Topic:
         """Make a topic with the broker's default numbers.
@@ -129,6 +164,9 @@ class BrokerCluster:
         for topic in self.catalog.topics.values():
             for partition in topic.partitions:
                 self._elect(partition)
+        if not up:
+            for session in self.share_sessions.of_node(node_id):
+                self.share_sessions.end(session)
         self.catalog.save()
         self.transactions.resume(now)
 
@@ -145,6 +183,8 @@ class BrokerCluster:
         """Let members go, do nothing more, and close the files."""
         self.groups.close()
         self.planned_groups.close()
+        self.share_groups.close()
+        self.shares.close()
         self.transactions.close()
         self.catalog.close()
         self.offsets.close()
@@ -158,7 +198,7 @@ def _transaction_version(settings: BrokerSettings, served: Mapping[int, tuple[in
 
 @dataclass(slots=True)
 class ApiCall:
-    """One request's circumstances: which node it came to, in which version, from whom, and when."""
+    """One request: which node it came to, in which version, from whom, when, and on which connection."""
 
     cluster: BrokerCluster
     node_id: int
@@ -166,6 +206,7 @@ class ApiCall:
     client_id: str
     client_host: str
     now: Now
+    connection: Hashable = None
 
     def topic(self, name: str, topic_id: Uuid, ids_from: int) -> Topic:
         """The topic that a request names, by id from version `ids_from` on, else by name.

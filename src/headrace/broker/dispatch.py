@@ -2,7 +2,7 @@
 
 All versions from 0 on are served, those too that Kafka 4 took away (KIP-896): message sets of old producers become
 record batches, and old consumers get message sets. Settings can narrow this down to what an older broker offered.
-SASL and share groups are not listed, so clients know before they try.
+SASL is not listed, so clients know before they try.
 
 Read next: any module of `broker.apis`; `broker.profiles` for the versions of Kafka's releases.
 """
@@ -19,6 +19,9 @@ from headrace.broker.apis import (
     nodes,
     produce,
     session,
+    share_groups,
+    share_offsets,
+    share_records,
     topics,
     transactions,
 )
@@ -30,8 +33,8 @@ from headrace.wire.schema import Request, Response
 
 __all__ = ["GENERAL_LIMITS", "LIMITS", "SERVED", "SERVICES", "handle", "served_by"]
 
-_FAMILIES = (session, metadata, produce, transactions, fetch, list_offsets, groups, consumer_groups, topics, configs,
-             nodes)
+_FAMILIES = (session, metadata, produce, transactions, fetch, list_offsets, groups, consumer_groups, share_groups,
+             share_records, share_offsets, topics, configs, nodes)
 _ROWS = [row for family in _FAMILIES for row in family.SERVES]
 
 SERVICES: dict[type[Request], Handler] = {row.request: row.handler for row in _ROWS}
@@ -44,7 +47,7 @@ GENERAL_LIMITS = (
     "Settings of topics other than `max.message.bytes`, `message.timestamp.type`, `cleanup.policy` (for DeleteRecords) "
     "and `compression.type` (only whether it is `zstd`) are checked, kept and shown, but nothing follows from them: "
     "nothing is compacted, and nothing is deleted because of its age or size.",
-    "Share groups, Streams groups, SASL, delegation tokens, quotas, features, moving replicas and telemetry are not "
+    "Streams groups, SASL, delegation tokens, quotas, features, moving replicas and telemetry are not "
     "offered.",
     "Record batches of format 2 are checked by header and checksum and stored as they are; their records are not "
     "looked into. Message sets of formats 0 and 1 are read whole. What is converted from one to the other may have "

@@ -63,12 +63,20 @@ _HIGHEST = {
     "ListConfigResources": "3.7=0 4.1=1",
     "ConsumerGroupHeartbeat": "3.7=0 4.0=1",
     "ConsumerGroupDescribe": "3.7=0 4.0=1",
+    "ShareGroupHeartbeat": "4.1=1",
+    "ShareGroupDescribe": "4.1=1",
+    "ShareFetch": "4.1=1 4.2=2",
+    "ShareAcknowledge": "4.1=1 4.2=2",
+    "DescribeShareGroupOffsets": "4.1=0 4.2=1",
+    "AlterShareGroupOffsets": "4.1=0",
+    "DeleteShareGroupOffsets": "4.1=0",
 }
 
 _LOWEST_OF_KAFKA_4 = {
     "Produce": 3, "Fetch": 4, "ListOffsets": 1, "OffsetCommit": 2, "OffsetFetch": 1, "CreateTopics": 2,
     "DeleteTopics": 1, "OffsetForLeaderEpoch": 2, "DescribeConfigs": 1, "DescribeAcls": 1, "CreateAcls": 1,
-    "DeleteAcls": 1, "DescribeLogDirs": 1, "WriteTxnMarkers": 1,
+    "DeleteAcls": 1, "DescribeLogDirs": 1, "WriteTxnMarkers": 1, "ShareGroupHeartbeat": 1, "ShareGroupDescribe": 1,
+    "ShareFetch": 1, "ShareAcknowledge": 1,
 }
 
 

@@ -93,6 +93,8 @@ class ClientConnection(asyncio.BufferedProtocol):
         elif self._waiting is not None:
             self._waiting.cancel()
             self._cluster.faults.held.pop(self._waiting, None)
+        self._cluster.connection_lost(self)
+        self._clock.settle()
 
     def get_buffer(self, sizehint: int) -> memoryview:
         """asyncio: where to put the next bytes."""
@@ -160,7 +162,7 @@ class ClientConnection(asyncio.BufferedProtocol):
     def _answer(self, received: RequestFrame, fault: Fault | None = None) -> None:
         """Carry a request out, and reply; where it must wait, when that is over."""
         call = ApiCall(self._cluster, self._node_id, received.version, received.client_id or "", self._peer,
-                       self._clock.now())
+                       self._clock.now(), self)
         try:
             result = handle(call, received.request)
             if isinstance(result, DelayedReply):

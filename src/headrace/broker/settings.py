@@ -35,12 +35,23 @@ class BrokerSettings:
         consumer_session_timeout_ms: such a member is dropped when nothing was heard of it for so long
             (`group.consumer.session.timeout.ms`).
         consumer_group_max_size: most members of such a group (`group.consumer.max.size`).
+        share_heartbeat_interval_ms: how often members of a share group are to be heard of
+            (`group.share.heartbeat.interval.ms`, which is 5,000 in Kafka).
+        share_session_timeout_ms: such a member is dropped when nothing was heard of it for so long
+            (`group.share.session.timeout.ms`).
+        share_group_max_size: most members of a share group (`group.share.max.size`).
+        share_record_lock_duration_ms: how long a member may hold a record (`group.share.record.lock.duration.ms`).
+        share_delivery_count_limit: how often a record is handed out (`group.share.delivery.count.limit`).
+        share_partition_max_record_locks: how many records of a partition a share group may be at
+            (`group.share.partition.max.record.locks`).
+        share_max_sessions: most share sessions of a node (`group.share.max.share.sessions`).
         max_transaction_timeout_ms: longest time that a producer may ask for (`transaction.max.timeout.ms`).
         transactional_id_expiration_ms: a transactional id is forgotten when it was not used for so long.
         transaction_version: 2 as in Kafka 4, where a transaction needs no request to add partitions and each has an
             epoch of its own (KIP-890); 1 or 0 as before.
         group_version: 1 as in Kafka 4, where the coordinator may plan for groups (KIP-848); 0 refuses to
             (`group.version`).
+        share_version: 1 as in Kafka 4.2, which has share groups (KIP-932); 0 refuses them (`share.version`).
         marker_delay_ms: how long after the reply to EndTxn markers are written, so that clients meet a transaction
             that is still being ended.
         api_versions: narrower ranges of versions than are served, by Kafka's name of the API: (lowest, highest), or
@@ -57,10 +68,18 @@ class BrokerSettings:
     consumer_heartbeat_interval_ms: int = 500
     consumer_session_timeout_ms: int = 45_000
     consumer_group_max_size: int = 2**31 - 1
+    share_heartbeat_interval_ms: int = 500
+    share_session_timeout_ms: int = 45_000
+    share_group_max_size: int = 200
+    share_record_lock_duration_ms: int = 30_000
+    share_delivery_count_limit: int = 5
+    share_partition_max_record_locks: int = 2000
+    share_max_sessions: int = 2000
     max_transaction_timeout_ms: int = 900_000
     transactional_id_expiration_ms: int = 604_800_000
     transaction_version: int = 2
     group_version: int = 1
+    share_version: int = 1
     marker_delay_ms: int = 0
     api_versions: Mapping[str, tuple[int, int] | None] | None = None
 

@@ -15,6 +15,7 @@ from .membership_mutations import MEMBERSHIP_RULES
 from .mutation import Mutation
 from .mutations import MUTATIONS
 from .produce_mutations import PRODUCE_RULES
+from .share_mutations import SHARE_RULES
 from .transaction_mutations import TRANSACTION_RULES
 from .whole_mutations import WHOLE_RULES
 
@@ -41,6 +42,7 @@ _PARTS = (
     _Part("Records are stored once and in order", "produce_mutations.py", PRODUCE_RULES),
     _Part("Transactions are whole or nothing", "transaction_mutations.py", TRANSACTION_RULES),
     _Part("Groups: a record is read by whoever holds its partition", "membership_mutations.py", MEMBERSHIP_RULES),
+    _Part("Share groups: a record is with one member, until it is done", "share_mutations.py", SHARE_RULES),
     _Part("What brokers do for it (the models)", "broker_mutations.py", BROKER_RULES),
     _Part("What brokers do for it (the embedded broker)", "whole_mutations.py",
           [each for each in WHOLE_RULES if not each.rule.endswith(_ON_WHOLE)]),

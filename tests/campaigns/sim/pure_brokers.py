@@ -7,7 +7,7 @@ the replies, at once or when they are due, as they come out of their bytes. All 
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Hashable, Iterable
 from typing import Any
 from uuid import UUID
 
@@ -85,13 +85,15 @@ class PureBrokers:
         send.version = self._versions[asked]
         return bytearray().join(_pushed(send, client)[1])[_LENGTH_BYTES:]
 
-    def ask(self, node: int, received: RequestFrame, answer: Answer) -> DelayedReply | None:
+    def ask(
+        self, node: int, received: RequestFrame, answer: Answer, connection: Hashable = None
+    ) -> DelayedReply | None:
         """Carry a request out; `answer` is called with the reply, now or later. What still waits is returned.
 
         Raises:
             ApiError: nothing but closing the connection can tell the client.
         """
-        call = ApiCall(self.cluster, node, received.version, received.client_id or "", "host", self.now)
+        call = ApiCall(self.cluster, node, received.version, received.client_id or "", "host", self.now, connection)
         result = handle(call, received.request)
         if isinstance(result, DelayedReply):
             self._wait(result, answer)
@@ -133,6 +135,11 @@ class PureBrokers:
         self.settle()
 
     # What happens to a cluster
+
+    def connection_lost(self, connection: Hashable) -> None:
+        """The brokers learn that a connection is gone."""
+        self.cluster.connection_lost(connection)
+        self.settle()
 
     def stop(self, node: int) -> None:
         """A node is lost; others lead what they can."""

@@ -6,18 +6,21 @@ import pytest
 
 from . import whole
 
+_MANY = {"share-groups": 25}
+"""Schedules of kinds that take longer than others."""
+
 
 @pytest.mark.parametrize("first_seed", range(0, 400, 100))
 @pytest.mark.parametrize("kind", whole.KINDS)
 def test_nothing_is_lost_doubled_torn_or_stuck(kind: str, first_seed: int) -> None:
-    for seed in range(first_seed, first_seed + 100):
+    for seed in range(first_seed, first_seed + _MANY.get(kind, 100)):
         whole.KINDS[kind](seed)
 
 
 @pytest.mark.parametrize("kind", whole.KINDS)
 def test_everything_that_can_happen_does_happen(kind: str) -> None:
     counts: Counter[str] = Counter()
-    for seed in range(300):
+    for seed in range(3 * _MANY.get(kind, 100)):
         counts.update(whole.KINDS[kind](seed))
     wanted = {
         "produce": {"leaders moved", "brokers restarted", "requests repeated", "topics deleted and made anew",
@@ -31,6 +34,10 @@ def test_everything_that_can_happen_does_happen(kind: str) -> None:
         "planned-groups": {"members frozen", "members killed", "members that left", "members that worked too long",
                            "partitions lost", "partitions revoked", "commits refused", "topics that grew",
                            "brokers restarted"},
+        "share-groups": {"members frozen", "members killed", "members that left", "members that worked too long",
+                         "locks that were over", "records renewed", "records released", "records rejected",
+                         "acknowledgements refused", "records of another leader", "records of sessions that ended",
+                         "topics that grew", "brokers restarted", "leaders moved"},
         "read-process-write": {"partitions handed over", "offsets that were not settled", "workers started again",
                                "offsets of a member that was replaced", "brokers restarted"},
     }[kind]

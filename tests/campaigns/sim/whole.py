@@ -3,8 +3,8 @@
     python -m tests.campaigns.sim.whole --schedules 400000 --jobs 2
     python -m tests.campaigns.sim.whole --of groups --first-seed 1000 --schedules 1000
 
-`whole_produce`, `whole_transactions`, `whole_groups`, `whole_planned_groups` and `read_process_write` say what each
-checks. Without `--of` the seeds go round.
+`whole_produce`, `whole_transactions`, `whole_groups`, `whole_planned_groups`, `whole_share_groups` and
+`read_process_write` say what each checks. Without `--of` the seeds go round.
 """
 
 from __future__ import annotations
@@ -12,7 +12,14 @@ from __future__ import annotations
 import sys
 from collections import Counter
 
-from . import read_process_write, whole_groups, whole_planned_groups, whole_produce, whole_transactions
+from . import (
+    read_process_write,
+    whole_groups,
+    whole_planned_groups,
+    whole_produce,
+    whole_share_groups,
+    whole_transactions,
+)
 from .campaign import Schedule, Violation, run_campaign
 
 KINDS: dict[str, Schedule] = {
@@ -20,6 +27,7 @@ KINDS: dict[str, Schedule] = {
     "transactions": whole_transactions.run_schedule,
     "groups": whole_groups.run_schedule,
     "planned-groups": whole_planned_groups.run_schedule,
+    "share-groups": whole_share_groups.run_schedule,
     "read-process-write": read_process_write.run_schedule,
 }
 

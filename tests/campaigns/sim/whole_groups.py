@@ -17,7 +17,7 @@ import itertools
 import math
 import random
 from collections import Counter, deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from headrace.broker.purgatory import DelayedReply
@@ -181,11 +181,16 @@ class Member:
 
 
 class Link:
-    """A member's requests to one broker, in order; the broker carries out one at a time."""
+    """A member's requests to one broker, in order; the broker carries out one at a time.
+
+    Attributes:
+        cut: the member has it no more.
+        lost: the broker knows that.
+    """
 
     def __init__(self, member: Member, node: int) -> None:
         self.member, self.node = member, node
-        self.cut = False
+        self.cut = self.lost = False
         self.outstanding: dict[Send, Any] = {}
         self.arrived: deque[tuple[Send, RequestFrame]] = deque()
         self.waiting: DelayedReply | None = None
@@ -199,11 +204,13 @@ class WholeGroups:
         counts: how often what happened.
         is_over: nothing more is done.
         member: makes a member and its application.
+        lanes: requests that go over a connection of their own, by its number.
         of_group: the requests of a member that are refused for a while.
         carries_out_late: requests of a connection that was cut may be carried out behind those of the next one.
     """
 
     member: type[Member] = Member
+    lanes: Mapping[type[Request], int] = _LANES
     of_group: tuple[type[Request], ...] = _REFUSED
     carries_out_late = True
 
@@ -222,16 +229,21 @@ class WholeGroups:
             self.static = 0.0
         self.partitions = rng.choice([1, 3, 4])
         self.is_over = False
-        self.brokers = PureBrokers(self.clock, rng, rng.choice([1, 2, 3]), BrokerSettings(
-            auto_create_topics=False, initial_rebalance_delay_ms=rng.choice([0, 0, 300]),
-            consumer_heartbeat_interval_ms=int(_HEARTBEAT_S * 1000),
-            consumer_session_timeout_ms=int(_SESSION_S * 1000)))
+        self.brokers = self.make_brokers()
         self.brokers.cluster.catalog.create(TOPIC, self.partitions, 1)
         self._owners: dict[tuple[int, tuple[str, int]], int] = {}
         self._committed: dict[int, int] = {}
         self._links: dict[tuple[int, int, int], Link] = {}
         self._numbers = itertools.count(1)
         self.members = [self.member(self, next(self._numbers)) for _ in range(rng.choice([1, 2, 3, 4]))]
+
+    def make_brokers(self) -> PureBrokers:
+        """The cluster of this schedule."""
+        rng = self.random
+        return PureBrokers(self.clock, rng, rng.choice([1, 2, 3]), BrokerSettings(
+            auto_create_topics=False, initial_rebalance_delay_ms=rng.choice([0, 0, 300]),
+            consumer_heartbeat_interval_ms=int(_HEARTBEAT_S * 1000),
+            consumer_session_timeout_ms=int(_SESSION_S * 1000)))
 
     @property
     def faulty(self) -> bool:
@@ -244,15 +256,19 @@ class WholeGroups:
     def run(self) -> Counter[str]:
         """Run the schedule; returns how often what happened."""
         rng, span = self.random, self.heal_at - self.clock.now
-        troubles = (self._kill, self._end, self._join, self._join, self._freeze, self._cut_all, self._restart,
-                    self._overwork, self._grow)
         for _ in range(rng.choice([0, 2, 5, 8])):
-            self.clock.after(rng.uniform(0, span), rng.choice(troubles))
+            self.clock.after(rng.uniform(0, span), rng.choice(self.troubles))
         self._run_until(self.heal_at + 0.5)
         self._settle()
         self.is_over = True
         self.counts["events"] += self.clock.happened
         return self.counts
+
+    @property
+    def troubles(self) -> list[Callable[[], None]]:
+        """What may happen to the group."""
+        return [self._kill, self._end, self._join, self._join, self._freeze, self._cut_all, self._restart,
+                self._overwork, self._grow]
 
     def _settle(self) -> None:
         """The healed group comes to rest, and stays there."""
@@ -267,9 +283,12 @@ class WholeGroups:
                 self._run_until(self.clock.now + _SESSION_S + _HEARTBEAT_S)
                 if self.is_settled and self.generation == before:
                     return
-        states = [(each.number, each.group.state.name, each.group.identity.generation, sorted(each.group.owned))
-                  for each in self.members]
-        self.hold(False, f"no progress: {states}")
+        self.hold(False, f"no progress: {self.stuck()}")
+
+    def stuck(self) -> str:
+        """What is not as it should be, in words."""
+        return str([(each.number, each.group.state.name, each.group.identity.generation, sorted(each.group.owned))
+                    for each in self.members])
 
     def urge(self) -> None:
         """The group has had its time."""
@@ -412,7 +431,7 @@ class WholeGroups:
         if node in self.brokers.down:
             self.clock.after(0.005, lambda: self._fail(member, machine, send, K(K._TRANSPORT, "refused")))
             return
-        key = (member.number, node, _LANES.get(type(send.request), 0))
+        key = (member.number, node, self.lanes.get(type(send.request), 0))
         link = self._links.get(key)
         if link is None or link.cut:
             link = self._links[key] = Link(member, node)
@@ -450,7 +469,7 @@ class WholeGroups:
                 self.counts["requests refused for a while"] += 1
                 self._reply(link, send, told(received, refused(received, self.random.choice(_PASSING))))
                 continue
-            waiting = self.brokers.ask(link.node, received, self._answering(link, send, received))
+            waiting = self.brokers.ask(link.node, received, self._answering(link, send, received), link)
             if waiting is not None and link.cut:
                 self.brokers.cluster.purgatory.remove(waiting)  # whose connection is gone
             else:
@@ -505,6 +524,8 @@ class WholeGroups:
         if link.waiting is not None:
             self.brokers.cluster.purgatory.remove(link.waiting)
             link.waiting = None
+        link.lost = True
+        self.brokers.connection_lost(link)
 
 
 def run_schedule(seed: int) -> Counter[str]:

@@ -31,6 +31,8 @@ from tests.support.share_groups import fill, places, prepare, settings, start_of
 from tools.kafka import KafkaCluster
 
 ACCEPT, RELEASE, REJECT, RENEW = AcknowledgeType
+PATIENCE_S = 3.0
+"""How long a new member is given to get what a group hands out."""
 WORKER = """
 import sys, time
 from headrace import ShareConsumer
@@ -52,12 +54,14 @@ def queues(kafka: KafkaCluster, configured: Configuration) -> KafkaCluster:
     return kafka
 
 
-def rest_of(cluster: KafkaCluster, group: str, topic: str, timeout_s: float = 3.0) -> dict[tuple[Any, Any], int]:
+def rest_of(
+    cluster: KafkaCluster, group: str, topic: str, timeout_s: float | None = None
+) -> dict[tuple[Any, Any], int]:
     """What the group hands out to a new member, with its first delivery counts; nothing of it is accepted."""
     found: dict[tuple[Any, Any], int] = {}
     with ShareConsumer(settings(cluster, group, mode="explicit")) as consumer:
         consumer.subscribe([topic])
-        deadline = time.monotonic() + timeout_s
+        deadline = time.monotonic() + (timeout_s or PATIENCE_S)
         while time.monotonic() < deadline:
             messages = consumer.poll(0.3)
             for message in messages:

@@ -21,6 +21,7 @@ from tests.support import (
     conversations_groups,
     conversations_planned,
     conversations_records,
+    conversations_share,
     conversations_topics,
     conversations_transactions,
 )
@@ -32,7 +33,7 @@ RELEASES = ("4.4.0", "3.9.2")
 CONVERSATIONS = [
     (kind, conversation)
     for module in (conversations_records, conversations_groups, conversations_topics, conversations_configs,
-                   conversations_transactions, conversations_committed, conversations_planned)
+                   conversations_transactions, conversations_committed, conversations_planned, conversations_share)
     for kind, conversations in module.CONVERSATIONS.items() for conversation in conversations]
 NUMBERS = count()
 each = pytest.mark.parametrize(("kind", "conversation"), CONVERSATIONS,
@@ -77,7 +78,7 @@ def embedded() -> Iterator[dict[str, EmbeddedBroker]]:
     """One of ours for each of theirs, so that both have heard the same."""
     levels = {release: BrokerSettings.of_kafka(release).transaction_version for release in RELEASES}
     brokers = {release: EmbeddedBroker(settings=BrokerSettings(
-        transaction_version=level, consumer_heartbeat_interval_ms=5000))
+        transaction_version=level, consumer_heartbeat_interval_ms=5000, share_heartbeat_interval_ms=5000))
                for release, level in levels.items()}
     for broker in brokers.values():
         broker.start()

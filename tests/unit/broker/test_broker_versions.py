@@ -16,7 +16,7 @@ from headrace.wire.messages.admin import topics as admin_topics
 from headrace.wire.messages.cluster import metadata, session
 from headrace.wire.messages.consumer import fetch, offsets
 from headrace.wire.messages.groups import classic_groups as groups
-from headrace.wire.messages.groups import consumer_groups
+from headrace.wire.messages.groups import consumer_groups, share_groups
 from headrace.wire.messages.producer import produce, transactions
 from headrace.wire.schema import Request
 from tests.support.raw_client import ASK_VERSIONS, RawClient, batch_of, produce_request
@@ -80,6 +80,19 @@ def request_of(kind: type[Request], version: int, broker: EmbeddedBroker) -> Req
             return consumer_groups.ConsumerGroupHeartbeatRequest(
                 group_id=f"planned {version}", member_id="me", member_epoch=0, rebalance_timeout_ms=1000,
                 subscribed_topic_names=["t"], topic_partitions=[])
+        case "ShareGroupHeartbeat":
+            return share_groups.ShareGroupHeartbeatRequest(
+                group_id="shared", member_id="me", member_epoch=0, subscribed_topic_names=["t"])
+        case "ShareFetch":
+            return share_groups.ShareFetchRequest(group_id="shared", member_id="me", topics=[
+                share_groups.ShareFetchTopic(topic_id=topic, partitions=[  # type: ignore[arg-type]
+                    share_groups.ShareFetchPartition(partition_index=0)])])
+        case "ShareAcknowledge":
+            return share_groups.ShareAcknowledgeRequest(group_id="shared", member_id="me", share_session_epoch=-1)
+        case "AlterShareGroupOffsets":
+            return share_groups.AlterShareGroupOffsetsRequest(group_id="shared by nobody")
+        case "DeleteShareGroupOffsets":
+            return share_groups.DeleteShareGroupOffsetsRequest(group_id="shared by nobody")
         case "DescribeGroups":
             return groups.DescribeGroupsRequest(groups=["g", "none"])
         case "DeleteGroups":
@@ -141,7 +154,7 @@ def test_every_advertised_version_is_answered(served: EmbeddedBroker, kind: type
     code = getattr(reply, "error_code", 0)
     assert code in (0, KafkaError.UNKNOWN_MEMBER_ID, KafkaError.MEMBER_ID_REQUIRED,
                     KafkaError.INCONSISTENT_GROUP_PROTOCOL, KafkaError.SECURITY_DISABLED,
-                    KafkaError.INVALID_PRODUCER_ID_MAPPING)
+                    KafkaError.INVALID_PRODUCER_ID_MAPPING, KafkaError.SHARE_SESSION_NOT_FOUND)
 
 
 def test_all_versions_from_0_up_are_served() -> None:
@@ -154,6 +167,8 @@ def test_all_versions_from_0_up_are_served() -> None:
         "DeleteTopics": (0, 6), "CreatePartitions": (0, 3), "DeleteRecords": (0, 2), "DescribeConfigs": (0, 4),
         "AlterConfigs": (0, 2), "IncrementalAlterConfigs": (0, 1),
         "ConsumerGroupHeartbeat": (0, 1), "ConsumerGroupDescribe": (0, 1),
+        "ShareGroupHeartbeat": (1, 1), "ShareGroupDescribe": (1, 1), "ShareFetch": (1, 2), "ShareAcknowledge": (1, 2),
+        "DescribeShareGroupOffsets": (0, 1), "AlterShareGroupOffsets": (0, 0), "DeleteShareGroupOffsets": (0, 0),
         "ListConfigResources": (0, 1), "OffsetDelete": (0, 0), "DescribeProducers": (0, 0), "DescribeLogDirs": (0, 5),
         "ElectLeaders": (0, 2), "ListPartitionReassignments": (0, 0), "DescribeAcls": (0, 3), "CreateAcls": (0, 3),
         "DeleteAcls": (0, 3), "AddPartitionsToTxn": (0, 5), "AddOffsetsToTxn": (0, 4), "TxnOffsetCommit": (0, 6),

@@ -10,9 +10,9 @@ from typing import Any
 
 from headrace.broker.apis.served_api import ServedApi
 from headrace.broker.cluster import ApiCall
-from headrace.broker.storage.catalog import Topic, check_name
+from headrace.broker.storage.catalog import check_name
 from headrace.broker.storage.partition import ApiError
-from headrace.broker.storage.topic_configs import BOOLEAN, INT, LIST, TOPIC_CONFIGS, invalid_config
+from headrace.broker.storage.topic_configs import BOOLEAN, INT, LIST, TOPIC_CONFIGS, ConfigRow, invalid_config
 from headrace.errors import KafkaError
 from headrace.wire.messages.admin.configs import (
     AlterConfigsRequest,
@@ -39,14 +39,15 @@ from headrace.wire.schema import ZERO_UUID
 __all__ = ["SERVES", "alter_configs", "describe_configs", "incremental_alter_configs", "list_config_resources"]
 
 _TOPIC, _BROKER, _METRICS = 2, 4, 16
-_TYPES = (_TOPIC, _BROKER, 8, _METRICS, 32)
+_GROUP = 32
+_TYPES = (_TOPIC, _BROKER, 8, _METRICS, _GROUP)
 _LISTED_TYPES_FROM = 1
-_FROM_TOPIC, _FROM_FILE, _FROM_DEFAULT = 1, 4, 5
+_FROM_TOPIC, _FROM_FILE, _FROM_DEFAULT, _FROM_GROUP = 1, 4, 5, 8
 _SET, _DELETE, _APPEND, _SUBTRACT = range(4)
 _NO_IDS = 1 << 15
 
 Resource = AlterConfigsResource | IncrementalAlterConfigsResource
-ValuesOf = Callable[[Topic, Any], dict[str, str]]
+ValuesOf = Callable[[Mapping[str, str], Any], dict[str, str]]
 
 
 def describe_configs(call: ApiCall, request: DescribeConfigsRequest) -> DescribeConfigsResponse:
@@ -81,26 +82,34 @@ def _entries(call: ApiCall, resource: DescribeConfigsResource) -> list[DescribeC
     if resource.resource_type == _TOPIC:
         check_name(name)
         topic = call.topic(name, ZERO_UUID, _NO_IDS)
-        return [_topic_entry(topic, each) for each in TOPIC_CONFIGS]
+        return [_entry(each, row, topic.configs[each], topic.overrides, _FROM_TOPIC)
+                for each, row in TOPIC_CONFIGS.items()]
     if resource.resource_type == _BROKER:
         if name == "":
             return []  # what was set for all brokers while they run, which here is nothing
         if name != str(call.node_id):
             raise ApiError(KafkaError.INVALID_REQUEST, f"Node {call.node_id} answers for itself, not for {name!r}")
         return [_broker_entry(*row) for row in _broker_configs(call)]
+    if resource.resource_type == _GROUP:
+        if not name:
+            raise ApiError(KafkaError.INVALID_REQUEST, "Group name must not be empty")
+        configs = call.cluster.group_configs
+        return [_entry(each, row, configs.value(name, each), configs.overrides(name), _FROM_GROUP)
+                for each, row in configs.rows.items()]
     raise ApiError(KafkaError.INVALID_REQUEST, f"Resources of type {resource.resource_type} have no settings here")
 
 
-def _topic_entry(topic: Topic, name: str) -> DescribeConfigsResourceResult:
-    row = TOPIC_CONFIGS[name]
-    is_set = name in topic.overrides
-    synonyms = [DescribeConfigsSynonym(name=name, value=topic.configs[name], source=_FROM_TOPIC)] if is_set else []
-    if row.of_broker:
-        synonyms.append(DescribeConfigsSynonym(name=row.of_broker, value=row.default, source=_FROM_DEFAULT))
+def _entry(
+    name: str, row: ConfigRow, value: str, overrides: Mapping[str, str], source: int
+) -> DescribeConfigsResourceResult:
+    """One setting of a topic or a group. `source` says where an override comes from."""
+    is_set = name in overrides
+    synonyms = [DescribeConfigsSynonym(name=name, value=value, source=source)] if is_set else []
+    if row.of_broker or source == _FROM_GROUP:
+        synonyms.append(DescribeConfigsSynonym(name=row.of_broker or name, value=row.default, source=_FROM_DEFAULT))
     return DescribeConfigsResourceResult(
-        name=name, value=topic.configs[name], read_only=False, is_sensitive=False,
-        config_source=_FROM_TOPIC if is_set else _FROM_DEFAULT, synonyms=synonyms, config_type=row.type,
-        documentation=row.about)
+        name=name, value=value, read_only=False, is_sensitive=False, config_source=source if is_set else _FROM_DEFAULT,
+        synonyms=synonyms, config_type=row.type, documentation=row.about)
 
 
 def _broker_configs(call: ApiCall) -> list[tuple[str, int, str, str]]:
@@ -129,7 +138,7 @@ def _broker_entry(name: str, kind: int, value: str, default: str) -> DescribeCon
 
 
 def alter_configs(call: ApiCall, request: AlterConfigsRequest) -> AlterConfigsResponse:
-    """Replace all settings of topics by those given."""
+    """Replace all settings of topics and groups by those given."""
     return AlterConfigsResponse(responses=[
         AlterConfigsResourceResponse(error_code=code, error_message=reason, resource_type=each.resource_type,
                                      resource_name=each.resource_name)
@@ -139,7 +148,7 @@ def alter_configs(call: ApiCall, request: AlterConfigsRequest) -> AlterConfigsRe
 def incremental_alter_configs(
     call: ApiCall, request: IncrementalAlterConfigsRequest
 ) -> IncrementalAlterConfigsResponse:
-    """Change single settings of topics: set, remove, add to a list, take from a list (KIP-339)."""
+    """Change single settings of topics and groups: set, remove, add to a list, take from a list (KIP-339)."""
     return IncrementalAlterConfigsResponse(responses=[
         IncrementalAlterConfigsResourceResponse(error_code=code, error_message=reason,
                                                 resource_type=each.resource_type, resource_name=each.resource_name)
@@ -154,7 +163,7 @@ def _alter_all(
     Args:
         call: of the request.
         resources: what to change.
-        values_of: gives all settings that a topic shall have.
+        values_of: gives all settings that a topic or group shall have, by those that it has.
         validate_only: check, and change nothing.
 
     Returns:
@@ -174,14 +183,17 @@ def _alter_all(
 
 
 def _alter(call: ApiCall, resource: Resource, values_of: ValuesOf, *, validate_only: bool) -> None:
-    if resource.resource_type != _TOPIC:
-        raise ApiError(KafkaError.INVALID_REQUEST, "Only settings of topics can be changed here")
+    if resource.resource_type not in (_TOPIC, _GROUP):
+        raise ApiError(KafkaError.INVALID_REQUEST, "Only settings of topics and groups can be changed here")
     names = [entry.name for entry in resource.configs]
     if len(set(names)) < len(names):
         raise ApiError(KafkaError.INVALID_REQUEST, "A setting stands more than once in the request")
+    if resource.resource_type == _GROUP:
+        _alter_group(call, resource, values_of, validate_only=validate_only)
+        return
     check_name(resource.resource_name)
     topic = call.topic(resource.resource_name, ZERO_UUID, _NO_IDS)
-    values = values_of(topic, resource)
+    values = values_of(topic.overrides, resource)
     if wrong := invalid_config(values):
         raise ApiError(KafkaError.INVALID_CONFIG, wrong)
     if not validate_only:
@@ -189,7 +201,18 @@ def _alter(call: ApiCall, resource: Resource, values_of: ValuesOf, *, validate_o
         call.cluster.catalog.save()
 
 
-def _replaced(_: Topic, resource: AlterConfigsResource) -> dict[str, str]:
+def _alter_group(call: ApiCall, resource: Resource, values_of: ValuesOf, *, validate_only: bool) -> None:
+    name, configs = resource.resource_name, call.cluster.group_configs
+    if not name:
+        raise ApiError(KafkaError.INVALID_REQUEST, "Default group resources are not allowed")
+    values = values_of(configs.overrides(name), resource)
+    if wrong := configs.wrong(values):
+        raise ApiError(KafkaError.INVALID_CONFIG, wrong)
+    if not validate_only:
+        configs.configure(name, values)
+
+
+def _replaced(_: Mapping[str, str], resource: AlterConfigsResource) -> dict[str, str]:
     return {entry.name: _given(entry.name, entry.value) for entry in resource.configs}
 
 
@@ -199,8 +222,8 @@ def _given(name: str, value: str | None) -> str:
     return value
 
 
-def _changed(topic: Topic, resource: IncrementalAlterConfigsResource) -> dict[str, str]:
-    values = dict(topic.overrides)
+def _changed(overrides: Mapping[str, str], resource: IncrementalAlterConfigsResource) -> dict[str, str]:
+    values = dict(overrides)
     for entry in resource.configs:
         if entry.config_operation == _DELETE:
             values.pop(entry.name, None)
@@ -226,7 +249,7 @@ def _set(entry: IncrementalAlterableConfig, values: Mapping[str, str]) -> str:
 
 
 def list_config_resources(call: ApiCall, request: ListConfigResourcesRequest) -> ListConfigResourcesResponse:
-    """The topics and nodes, which have settings; nothing of other types."""
+    """The topics and nodes, which have settings, and the groups on which something is set; nothing of other types."""
     wanted = request.resource_types if call.version >= _LISTED_TYPES_FROM else [_METRICS]
     if not set(wanted) <= set(_TYPES):
         return ListConfigResourcesResponse(error_code=KafkaError.UNSUPPORTED_VERSION, config_resources=[])
@@ -235,14 +258,16 @@ def list_config_resources(call: ApiCall, request: ListConfigResourcesRequest) ->
              if _TOPIC in wanted]
     found += [ListedConfigResource(resource_name=str(node.id), resource_type=_BROKER) for node in call.cluster.up_nodes
               if _BROKER in wanted]
+    found += [ListedConfigResource(resource_name=name, resource_type=_GROUP)
+              for name in call.cluster.group_configs.configured() if _GROUP in wanted]
     return ListConfigResourcesResponse(error_code=0, config_resources=found)
 
 
 SERVES = (
     ServedApi(DescribeConfigsRequest, describe_configs,
-              "Of a broker, only what this one can be started with. Broker loggers, client metrics and groups have no "
-              "settings."),
-    ServedApi(AlterConfigsRequest, alter_configs, "Topics only."),
-    ServedApi(IncrementalAlterConfigsRequest, incremental_alter_configs, "Topics only."),
-    ServedApi(ListConfigResourcesRequest, list_config_resources, "Topics and brokers only."),
+              "Of a broker, only what this one can be started with. Broker loggers and client metrics have no "
+              "settings; groups have those of share groups and the times of consumer groups, which are only kept."),
+    ServedApi(AlterConfigsRequest, alter_configs, "Topics and groups only."),
+    ServedApi(IncrementalAlterConfigsRequest, incremental_alter_configs, "Topics and groups only."),
+    ServedApi(ListConfigResourcesRequest, list_config_resources, "Topics, brokers and groups only."),
 )

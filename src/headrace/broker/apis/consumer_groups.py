@@ -98,7 +98,7 @@ def _group(call: ApiCall, group_id: str, *, joins: bool) -> PlannedGroup:
     if not joins:
         return _leaving_group(call, group_id)
     classic = call.cluster.groups.get(group_id)
-    if classic is not None and classic.members:
+    if (classic is not None and classic.members) or call.cluster.share_groups.get(group_id) is not None:
         raise ApiError(KafkaError.GROUP_ID_NOT_FOUND, f"Group {group_id} is not a consumer group")
     call.cluster.groups.remove(group_id)
     return call.cluster.planned_groups.get_or_make(group_id)
@@ -129,8 +129,8 @@ def _described(call: ApiCall, group_id: str) -> DescribedConsumerGroup:
         call.check_coordinator(group_id)
         group = call.cluster.planned_groups.get(group_id)
         if group is None:
-            is_classic = call.cluster.groups.get(group_id) is not None or call.cluster.offsets.knows(group_id)
-            raise ApiError(KafkaError.GROUP_ID_NOT_FOUND, f"Group {group_id} is not a consumer group." if is_classic
+            raise ApiError(KafkaError.GROUP_ID_NOT_FOUND,
+                           f"Group {group_id} is not a consumer group." if call.cluster.kind_of(group_id)
                            else f"Group {group_id} not found.")
     except ApiError as error:
         found.error_code, found.error_message = error.code, error.reason

@@ -68,7 +68,8 @@ _BATCHED_FETCH_FROM = 8
 _IDS_FROM = 10
 _NOT_FOUND_FROM = 6
 _GROUP_KEY, _TRANSACTION_KEY = 0, 1
-_CONSUMERS = "consumer"
+_CONSUMERS, _SHARING = "consumer", "share"
+_NOT_CLASSIC = (_CONSUMERS, _SHARING)
 MAX_METADATA_BYTES = 4096
 _NO_ERROR = "NONE"
 """What Kafka says in FindCoordinator when all is well."""
@@ -128,7 +129,7 @@ def join_group(call: ApiCall, request: JoinGroupRequest) -> JoinGroupResponse | 
 def _classic_group(call: ApiCall, group_id: str) -> Group:
     """The group; whoever joins makes one, also of a planned group whose members are all gone."""
     planned = call.cluster.planned_groups.get(group_id)
-    if planned is not None and planned.members:
+    if (planned is not None and planned.members) or call.cluster.share_groups.get(group_id) is not None:
         raise ApiError(KafkaError.INCONSISTENT_GROUP_PROTOCOL)
     call.cluster.planned_groups.remove(group_id)
     return call.cluster.groups.get_or_make(group_id)
@@ -199,6 +200,8 @@ def _check_commit(call: ApiCall, request: OffsetCommitRequest) -> None:
     call.check_coordinator(request.group_id)
     group, generation = call.cluster.groups.get(request.group_id), request.generation_id_or_member_epoch
     planned = call.cluster.planned_groups.get(request.group_id)
+    if call.cluster.share_groups.get(request.group_id) is not None:
+        raise ApiError(KafkaError.GROUP_ID_NOT_FOUND)
     if planned is not None:
         planned.check_commit(request.member_id, generation, list(_places(call, request)), call.version)
     elif group is not None:
@@ -361,9 +364,9 @@ def _described(call: ApiCall, group_id: str) -> DescribedGroup:
     except ApiError as error:
         blank.error_code = error.code
         return blank
-    group, planned = call.cluster.groups.get(group_id), call.cluster.planned_groups.get(group_id)
+    group = call.cluster.groups.get(group_id)
     if group is None:
-        if planned is not None:
+        if call.cluster.kind_of(group_id) in _NOT_CLASSIC:
             if call.version >= _NOT_FOUND_FROM:
                 blank.error_code = KafkaError.GROUP_ID_NOT_FOUND
                 blank.error_message = f"Group {group_id} is not a classic group."
@@ -401,6 +404,8 @@ def list_groups(call: ApiCall, request: ListGroupsRequest) -> ListGroupsResponse
                for group in cluster.groups.all()}
     listed |= {planned.id: ListedGroup(group_id=planned.id, protocol_type=_CONSUMERS, group_state=planned.state,
                                        group_type="consumer") for planned in cluster.planned_groups.all()}
+    listed |= {sharing.id: ListedGroup(group_id=sharing.id, protocol_type=_SHARING, group_state=sharing.state,
+                                       group_type=_SHARING) for sharing in cluster.share_groups.all()}
     states = {state.lower() for state in request.states_filter}
     types = {kind.lower() for kind in request.types_filter}
     return ListGroupsResponse(error_code=0, groups=[
@@ -421,13 +426,14 @@ def _delete(call: ApiCall, group_id: str) -> int:
         call.check_coordinator(group_id)
     except ApiError as error:
         return error.code
-    group, planned = cluster.groups.get(group_id), cluster.planned_groups.get(group_id)
-    if (group is not None and group.members) or (planned is not None and planned.members):
+    found = (cluster.groups.get(group_id), cluster.planned_groups.get(group_id), cluster.share_groups.get(group_id))
+    if any(group is not None and group.members for group in found):
         return KafkaError.NON_EMPTY_GROUP
-    if group is None and planned is None and not cluster.offsets.knows(group_id):
+    if not cluster.kind_of(group_id):
         return KafkaError.GROUP_ID_NOT_FOUND
     cluster.groups.remove(group_id)
     cluster.planned_groups.remove(group_id)
+    cluster.share_groups.remove(group_id)
     cluster.offsets.forget_group(group_id)
     return 0
 

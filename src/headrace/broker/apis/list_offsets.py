@@ -29,7 +29,7 @@ from headrace.wire.messages.consumer.offsets import (
 )
 from headrace.wire.schema import ZERO_UUID
 
-__all__ = ["SERVES", "list_offsets", "offset_for_leader_epoch"]
+__all__ = ["SERVES", "list_offsets", "offset_at_time", "offset_for_leader_epoch"]
 
 _EPOCH_FROM = 4
 _COMMITTED = 1
@@ -112,6 +112,11 @@ def _offset_at(partition: Partition, timestamp_ms: int, end_offset: int) -> tupl
             return -1, -1
     offset, stamp = _first_at(log, timestamp_ms)
     return (offset, stamp) if offset < end_offset else (-1, -1)
+
+
+def offset_at_time(partition: Partition, timestamp_ms: int) -> int:
+    """Offset of the first record at or after a time; -1 when there is none."""
+    return _first_at(partition.log, timestamp_ms)[0]
 
 
 def _first_at(log: Log, timestamp_ms: int) -> tuple[int, int]:

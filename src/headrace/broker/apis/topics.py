@@ -112,6 +112,7 @@ def _delete(call: ApiCall, wanted: DeleteTopicState, *, is_repeated: bool) -> De
                                     error_message=error.reason)
     call.cluster.catalog.delete(topic)
     call.cluster.offsets.forget_topic(topic.name)
+    call.cluster.shares.forget_topic(topic.id)
     return DeletableTopicResult(name=topic.name, topic_id=topic.id, error_code=0)
 
 

@@ -69,6 +69,7 @@ class Catalog:
         self.cluster_id = "headrace-" + new_uuid().hex[:13]
         self.topics: dict[str, Topic] = {}
         self.by_id: dict[UUID, Topic] = {}
+        self.group_overrides: dict[str, dict[str, str]] = {}
         self._node_ids = node_ids
         self._directory = directory
         self._next_producer_id = 0
@@ -153,6 +154,7 @@ class Catalog:
             "cluster_id": self.cluster_id,
             "next_producer_id": self._producer_ids_end,
             "topics": [_topic_state(topic) for topic in self.topics.values()],
+            "groups": self.group_overrides,
         }
         path = self._directory / "cluster.json"
         draft = path.with_suffix(".draft")
@@ -173,6 +175,7 @@ class Catalog:
         state = json.loads(path.read_text())
         self.cluster_id = state["cluster_id"]
         self._next_producer_id = self._producer_ids_end = state["next_producer_id"]
+        self.group_overrides = state.get("groups", {})  # files of earlier versions have none
         for entry in state["topics"]:
             topic = Topic(entry["name"], UUID(entry["id"]))
             topic.configure(entry["configs"])

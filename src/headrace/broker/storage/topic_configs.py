@@ -22,7 +22,7 @@ _THROTTLED = re.compile(r"\*|\d+:\d+(,\d+:\d+)*")
 
 
 class ConfigRow(NamedTuple):
-    """One topic setting.
+    """One setting of a topic, or of a group.
 
     Attributes:
         type: one of the type numbers of DescribeConfigs.
@@ -41,6 +41,10 @@ class ConfigRow(NamedTuple):
     lowest: float | None = None
     highest: float | None = None
     about: str = "Kept and shown; this broker does not act on it."
+
+    def wrong(self, value: str) -> str | None:
+        """What is wrong with a value, in a few words; None when nothing is."""
+        return _wrong(self, value)
 
 
 _FOREVER = "9223372036854775807"
@@ -104,7 +108,7 @@ def invalid_config(configs: Mapping[str, str | None] | Iterable[tuple[str, str |
         row = TOPIC_CONFIGS.get(name)
         if row is None:
             return f"Topics have no setting {name!r}"
-        if value is not None and (wrong := _wrong(row, value.strip())):
+        if value is not None and (wrong := row.wrong(value.strip())):
             return f"{name} cannot be {value!r}: {wrong}"
     return None
 

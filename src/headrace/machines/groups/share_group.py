@@ -284,6 +284,7 @@ class ShareGroup:
             self._retry(now)
 
     def _retry(self, now: float) -> None:
+        self._told = None  # so that the coordinator says again what an answer said that did not come
         self._attempts += 1
         self._due = now + self._retries.wait_s(self._attempts)
 

@@ -215,6 +215,19 @@ def test_a_lost_answer_is_asked_for_again_at_the_coordinator_of_that_time() -> N
     assert bench.send(0.2).member_epoch == 3
 
 
+def test_behind_an_answer_that_did_not_come_the_topics_are_told_again_so_that_the_assignment_is() -> None:
+    """The coordinator tells an assignment once, and again to who names the topics: it may have been in that answer."""
+    bench = Bench()
+    bench.know()
+    bench.join()
+    assert bench.send(5).subscribed_topic_names is None
+    bench.group.on_error(bench.sent, KafkaError(KafkaError._TIMED_OUT, maybe_applied=True), bench.now)
+    assert bench.send(1).subscribed_topic_names == ["t"]
+    bench.reply(4, [1])
+    assert set(bench.group.assignment) == {("t", 1)}
+    assert bench.send(5).subscribed_topic_names is None
+
+
 def test_an_application_that_does_not_poll_leaves_and_comes_back_when_it_does() -> None:
     bench = Bench(max_poll_interval_ms=6000)
     bench.know()
