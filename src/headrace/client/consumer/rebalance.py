@@ -137,7 +137,8 @@ class Rebalances:
         group.leave()
         machines.wake()
         with suppress(TimeoutError):  # the group finds out by itself when the session ends
-            await asyncio.wait_for(self._left, _LEAVE_TIMEOUT_S)
+            async with asyncio.timeout(_LEAVE_TIMEOUT_S):  # wait_for() of Python 3.11 can swallow that it is cancelled
+                await self._left
         self._left = None
 
 

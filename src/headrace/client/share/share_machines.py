@@ -128,12 +128,14 @@ class ShareMachines:
         self.fetcher.close()
         self.client.driver.wake()
         with suppress(TimeoutError):
-            await asyncio.wait_for(self._sessions_closed, _LEAVE_TIMEOUT_S)
+            async with asyncio.timeout(_LEAVE_TIMEOUT_S):
+                await self._sessions_closed
         self.group.leave()
         self.want_topics()
         self.client.driver.wake()
         with suppress(TimeoutError):
-            await asyncio.wait_for(self._left, _LEAVE_TIMEOUT_S)
+            async with asyncio.timeout(_LEAVE_TIMEOUT_S):
+                await self._left
 
     # Events of the machines
 

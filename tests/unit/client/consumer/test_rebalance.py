@@ -14,6 +14,7 @@ from headrace.aio import AIOConsumer
 from headrace.client.consumer.consumer import Consumer
 from headrace.errors import CommitError, KafkaError, KafkaException
 from headrace.machines.groups.classic import ClassicGroup, JoinState
+from headrace.machines.groups.membership import Left, Rebalance
 from headrace.records import Message
 from headrace.testing import EmbeddedBroker
 from headrace.types.records import TopicPartition
@@ -99,6 +100,28 @@ def test_asyncio_calls_end_with_a_rebalance_too(broker: EmbeddedBroker) -> None:
         await second.close()
 
     asyncio.run(read())
+
+
+def test_a_call_that_is_cancelled_in_the_moment_in_which_the_group_is_left_ends_as_cancelled(
+    broker: EmbeddedBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def leave() -> None:
+        async with AIOConsumer({"bootstrap.servers": broker.bootstrap_servers, "group.id": "g",
+                                "auto.offset.reset": "earliest"}) as member:
+            await member.subscribe(["t"])
+            assert len(await member.consume(1, 10)) == 1
+            rebalances = member._engine.rebalances
+            on_event, leaving = rebalances.on_event, asyncio.create_task(member.unsubscribe())
+
+            def then_cancelled(event: Rebalance | Left) -> None:
+                on_event(event)
+                leaving.cancel()
+
+            monkeypatch.setattr(rebalances, "on_event", then_cancelled)
+            with pytest.raises(asyncio.CancelledError):
+                await leaving
+
+    asyncio.run(leave())
 
 
 def test_nothing_of_a_partition_that_is_to_be_given_up_is_handed_out_after_the_rebalance_began(
