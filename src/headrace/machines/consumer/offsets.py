@@ -297,7 +297,8 @@ class GroupOffsets:
             by_member.setdefault(self._ownership.reader_of(tp.topic, tp.partition), []).append(tp)
         if len(by_member) > 1:
             done = _all_of(len(by_member), copies, done)
-        self._commits += [_Commit(member, theirs, expires_at, done) for member, theirs in by_member.items()]
+        self._commits += [_Commit(member, theirs, expires_at, done, self._tenures(theirs))
+                          for member, theirs in by_member.items()]
 
     def forget(self, topics: Collection[str]) -> None:
         """These topics are gone, or others have their names by now: what is not committed to them yet will not be."""
@@ -507,10 +508,16 @@ class GroupOffsets:
         self._finish(commit, _commit_error(failures[0], self._group_id) if failures else None)
 
     def _renew(self, commit: _Commit) -> bool:
-        """Go on as the member that the application is by now, unless it has given up one of the partitions."""
+        """Go on as the member that the application is by now, unless it gave one of the partitions up meanwhile.
+
+        One that came back since counts as given up: another may have read it in between, and committed.
+        """
         commit.member = self._ownership.member
-        return commit.member.generation >= 0 and all(
-            self._ownership.holds(tp.topic, tp.partition) for tp in commit.partitions)
+        return (commit.member.generation >= 0 and commit.tenures == self._tenures(commit.partitions)
+                and all(self._ownership.holds(tp.topic, tp.partition) for tp in commit.partitions))
+
+    def _tenures(self, partitions: Iterable[TopicPartition]) -> list[tuple[int, int]]:
+        return [self._ownership.tenure(tp.topic, tp.partition) for tp in partitions]
 
     def _fail(self, commit: _Commit, error: KafkaError) -> None:
         for tp in commit.partitions:
@@ -533,6 +540,7 @@ class _Commit:
     partitions: list[TopicPartition]
     expires_at: float
     done: Committed
+    tenures: list[tuple[int, int]]
     not_before: float = 0.0
     attempts: int = 0
     flying: bool = False

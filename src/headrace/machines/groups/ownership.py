@@ -32,6 +32,8 @@ class Ownership:
         self._met = self._nobody
         self._newest = self._nobody  # the member that the group has moved on to
         self._former: dict[Key, ConsumerGroupMetadata] = {}
+        self._tenures: dict[Key, int] = {}
+        self._leaves = 0
 
     @property
     def member(self) -> ConsumerGroupMetadata:
@@ -53,12 +55,15 @@ class Ownership:
         if change.change is Change.ASSIGN:
             for tp in change.partitions:
                 self._former.pop((tp.topic, tp.partition), None)
+                self._another_tenure((tp.topic, tp.partition))
 
     def part(self, change: Rebalance) -> None:
         """The callback has returned: what was revoked or lost is not the application's any more."""
         if change.change is not Change.ASSIGN:
             for tp in change.partitions:
-                self._former[tp.topic, tp.partition] = self.member
+                key = (tp.topic, tp.partition)
+                self._former[key] = self.member
+                self._another_tenure(key)
 
     def reader_of(self, topic: str, partition: int) -> ConsumerGroupMetadata:
         """As whom the application read this partition last; the present member where it never had it."""
@@ -68,10 +73,19 @@ class Ownership:
         """Whether the application has not given the partition up, or lost it."""
         return (topic, partition) not in self._former
 
+    def tenure(self, topic: str, partition: int) -> tuple[int, int]:
+        """How often the group was left, and the partition came and went: the same for as long as it is held."""
+        return self._leaves, self._tenures.get((topic, partition), 0)
+
+    def _another_tenure(self, key: Key) -> None:
+        self._tenures[key] = self._tenures.get(key, 0) + 1
+
     def leave(self) -> None:
         """The application left the group."""
+        self._leaves += 1
         self._met = self._newest = self._nobody
         self._former.clear()
+        self._tenures.clear()
 
     def _nobody_as(self, member_id: str, generation: int) -> ConsumerGroupMetadata:
         return ConsumerGroupMetadata(self._nobody.group_id, generation, member_id, self._nobody.instance_id)

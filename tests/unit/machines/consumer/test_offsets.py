@@ -617,6 +617,23 @@ def test_a_commit_with_an_outdated_epoch_fails_when_its_partition_was_given_up()
     assert "no longer that member" in error.str()
 
 
+@pytest.mark.parametrize("leaves", [False, True])
+def test_a_commit_with_an_outdated_epoch_fails_when_its_partition_was_given_up_and_has_come_back(leaves: bool) -> None:
+    bench = Bench()
+    bench.meet(Change.ASSIGN, 4, 0)
+    bench.commit()
+    [send] = poll(bench.group, 0.0)
+    if leaves:
+        bench.ownership.leave()
+    else:
+        bench.meet(Change.LOSE, -1, 0)
+    bench.ownership.advance(EpochMoved(6, "me"))
+    bench.meet(Change.ASSIGN, 6, 0)
+    bench.group.on_reply(send, committed(code=KafkaError.STALE_MEMBER_EPOCH), 0.0)
+    [(_, error)] = bench.done
+    assert error == KafkaError.STALE_MEMBER_EPOCH, "another may have committed in between"
+
+
 @pytest.mark.parametrize("code", [KafkaError.STALE_MEMBER_EPOCH, KafkaError.UNKNOWN_MEMBER_ID])
 def test_a_member_asks_for_offsets_as_itself_and_again_when_its_epoch_was_outdated(code: int) -> None:
     bench = Bench()
