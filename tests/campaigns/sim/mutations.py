@@ -13,6 +13,7 @@ import multiprocessing
 import sys
 
 from .broker_mutations import BROKER_RULES
+from .group_mutations import GROUP_RULES
 from .membership_mutations import MEMBERSHIP_RULES
 from .mutation import Mutation
 from .produce_mutations import PRODUCE_RULES
@@ -21,7 +22,7 @@ from .whole_mutations import WHOLE_RULES
 
 __all__ = ["MUTATIONS", "Mutation", "main"]
 
-MUTATIONS = [*PRODUCE_RULES, *TRANSACTION_RULES, *BROKER_RULES, *MEMBERSHIP_RULES, *WHOLE_RULES]
+MUTATIONS = [*PRODUCE_RULES, *TRANSACTION_RULES, *BROKER_RULES, *MEMBERSHIP_RULES, *GROUP_RULES, *WHOLE_RULES]
 
 
 def _try(asked: tuple[int, int | None]) -> tuple[int, int, str]:
