@@ -502,7 +502,8 @@ class WholeGroups:
         if (victim := self._victim()) is not None:
             self.counts["members frozen"] += 1
             victim.frozen = True
-            self.clock.after(self.random.choice([0.3, _MAX_POLL_S + 0.5, self.session_s + 0.5]), lambda: self._thaw(victim))
+            lasts_s = self.random.choice([0.3, _MAX_POLL_S + 0.5, self.session_s + 0.5])
+            self.clock.after(lasts_s, lambda: self._thaw(victim))
 
     def _thaw(self, member: Member) -> None:
         member.frozen, member.awake = False, True
