@@ -65,7 +65,7 @@ def _(patch: pytest.MonkeyPatch) -> None:
         self, member_id, instance_id, self.generation, now))
 
 
-@broken("Embedded group: who asks for the plan of a generation before is refused", _classic, 600)
+@broken("Embedded group: who asks for the plan of a generation before is refused", _classic, 2000)
 def _(patch: pytest.MonkeyPatch) -> None:
     sync = Group.sync
 
@@ -140,7 +140,7 @@ def _(patch: pytest.MonkeyPatch) -> None:
     _means(patch, K.UNKNOWN_MEMBER_ID, GroupErrorAction.RETRY)
 
 
-@broken("Member: who missed a generation joins anew", _classic, 600)
+@broken("Member: who missed a generation joins anew", _classic, 2000)
 def _(patch: pytest.MonkeyPatch) -> None:
     _means(patch, K.ILLEGAL_GENERATION, GroupErrorAction.RETRY)
 
@@ -241,7 +241,7 @@ def _(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(PlannedGroup, "_member_of", welcoming)
 
 
-@broken("Planned group: who follows no plan of the group is refused", _planned, 600)
+@broken("Planned group: who follows no plan of the group is refused", _planned, 2000)
 def _(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(PlannedGroup, "_check_epoch", lambda self, member, epoch, owned: None)
 

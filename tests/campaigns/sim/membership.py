@@ -248,7 +248,7 @@ class Membership:
     async def _settle(self) -> None:
         """Until the group has committed all."""
         while self._committed() != self._sent and self._violation is None:
-            self.hold(self.loop.now < _END_AT_S, f"committed {self._committed()} of {self._sent}")
+            self.hold(self.loop.now < _END_AT_S, f"no progress: committed {self._committed()} of {self._sent}")
             await asyncio.sleep(0.5)
 
     def _watch(self, store: OffsetStore) -> None:
