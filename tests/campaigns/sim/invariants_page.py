@@ -10,7 +10,10 @@ from typing import Any, NamedTuple, cast
 
 import pytest
 
+from headrace.errors import KafkaError
+
 from .broker_mutations import BROKER_RULES
+from .group_mutations import GROUP_RULES
 from .membership_mutations import MEMBERSHIP_RULES
 from .mutation import Mutation
 from .mutations import MUTATIONS
@@ -43,6 +46,7 @@ _PARTS = (
     _Part("Transactions are whole or nothing", "transaction_mutations.py", TRANSACTION_RULES),
     _Part("Groups: a record is read by whoever holds its partition", "membership_mutations.py", MEMBERSHIP_RULES),
     _Part("Share groups: a record is with one member, until it is done", "share_mutations.py", SHARE_RULES),
+    _Part("Groups: who is not the member that it was is refused", "group_mutations.py", GROUP_RULES),
     _Part("What brokers do for it (the models)", "broker_mutations.py", BROKER_RULES),
     _Part("What brokers do for it (the embedded broker)", "whole_mutations.py",
           [each for each in WHOLE_RULES if not each.rule.endswith(_ON_WHOLE)]),
@@ -62,7 +66,7 @@ class _Noting:
 
     def setitem(self, table: object, key: Any, value: object) -> None:
         """Note a row of a table."""
-        self.replaced[key.__name__] = None
+        self.replaced[key.__name__ if isinstance(key, type) else KafkaError(key).name()] = None
 
 
 def page() -> str:

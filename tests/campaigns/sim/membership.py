@@ -1,233 +1,49 @@
 """Seeded simulation of consumers in a group, whole: clients, brokers and applications under one simulated clock.
 
 One seed is one schedule. The consumers are real ones (`AIOConsumer`, all its machines, its connections), the cluster is
-the embedded broker, the network is made of memory. On top are the applications: they collect with `consume()`, work
-for a while, and commit what they have read, in a transaction or without, with slow and failing rebalance callbacks.
-Workers come, go, are killed, are cut off for longer than their session, and work for longer than they may; brokers
-stop, connections break. In the end all is healed.
+the embedded broker, the network is made of memory. On top are the applications (`application`): they collect with
+`consume()`, work for a while, and commit what they have read, in a transaction or without; their rebalance callbacks
+are slow, fail, and call back into the client. Workers come, go, are killed, are cut off for longer than their session,
+and work for longer than they may; brokers stop, so that coordinators move, connections break. In the end all is healed.
 
 Checked are safety (with transactions each record comes out once and in order; without, none is missing, no commit is
 ahead of the work, none goes back; nobody reads a partition in a generation in which it is another's) and progress (in
 the healed cluster all comes out).
 
-    python -m tests.campaigns.sim.membership --schedules 10000 --jobs 2
+    python -m tests.campaigns.sim.membership --schedules 100000 --jobs 2
+
+These are classic groups; `planned_membership` has those that the coordinator plans for.
 """
 
 from __future__ import annotations
 
 import asyncio
 import itertools
+import logging
 import os
 import random
 import sys
 import uuid
-import weakref
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
-from contextlib import suppress
+from collections.abc import Iterable, Mapping
 from typing import Any
 
-from headrace.aio import AIOConsumer
 from headrace.broker.coordinators.committed_offsets import Committed, OffsetStore
 from headrace.broker.settings import BrokerSettings
 from headrace.broker.storage.partition import ApiError
-from headrace.client.application_callbacks import ApplicationCallbacks
-from headrace.client.consumer.consumer_engine import ConsumerEngine
-from headrace.client.waits import LoopWaits, Wait
-from headrace.errors import KafkaException
 from headrace.machines.producer.transactions import ConsumerGroupMetadata
-from headrace.records import Message, PollFastPath
+from headrace.records import Message
 from headrace.records.batch_writer import write_batch
 from headrace.testing.memory_network import Connect, MemoryNetwork
 from headrace.testing.simulated_clock import DeadlockError, LivelockError, SimulatedLoop
-from headrace.types.records import TopicPartition
 
-from .campaign import Violation, run_campaign
+from .application import GROUP, MAX_POLL_S, SESSION_S, TOPIC, Worker
+from .campaign import Schedule, Violation, run_campaign
 
-TOPIC, GROUP = "t", "g"
 STRATEGIES = ("range", "roundrobin", "cooperative-sticky")
+HEARTBEAT_S = 0.25
 _PARTITIONS = 3
-_HEAL_AT_S = 20.0
-_END_AT_S = 120.0
-_SESSION_S, _MAX_POLL_S = 2.0, 4.0
-
-
-class Raised(Exception):
-    """What a rebalance callback raises."""
-
-
-class SimulatedWaits(LoopWaits):
-    """Waits of one task under the simulated clock.
-
-    Args:
-        clock: gives its time.
-    """
-
-    def __init__(self, clock: Callable[[], float]) -> None:
-        super().__init__()
-        self._clock, self._told = clock, asyncio.Event()
-
-    async def wait(self, wait: Wait) -> None:
-        if not wait.happened():
-            self._told.clear()
-            with suppress(TimeoutError):
-                left_s = wait.until - self._clock()
-                await asyncio.wait_for(self._told.wait(), None if left_s == float("inf") else left_s)
-
-    def notify(self) -> None:
-        self._told.set()
-
-
-class Consumer(AIOConsumer):
-    """A real consumer in the simulated network."""
-
-    def __init__(self, config: Mapping[str, Any], connect: Connect, chance: random.Random) -> None:
-        clock = asyncio.get_running_loop().time
-        self._waits = SimulatedWaits(clock)
-        self._running, self._fast_path = 0, PollFastPath(weakref.ref(self), AIOConsumer._next)
-        self._given = ApplicationCallbacks(self)
-        self._engine = ConsumerEngine(
-            config, self, self._given, self._waits.notify, awaits=True, connector=connect, clock=clock,
-            jitter=chance.random)
-
-    async def vanish(self) -> None:
-        """End without a word to anybody."""
-        self._engine.machines.closed = True
-        await self._engine.machines.client.close()
-
-
-class Worker:
-    """An application with a consumer. A new one begins where the group stands.
-
-    Args:
-        sim: what it belongs to.
-        number: its number.
-    """
-
-    def __init__(self, sim: Membership, number: int) -> None:
-        self.sim, self.name, self.chance = sim, f"worker-{number}", sim.chance
-        self.going = asyncio.Event()
-        self.going.set()
-        self.ending = False
-        self._processed: dict[int, int] = {}
-        self._uncommitted: set[int] = set()
-        calls_back = self.chance.random() < 0.5
-        self._callbacks = {"on_assign": self._on_assign}
-        if calls_back:
-            self._callbacks |= {"on_revoke": self._on_change, "on_lost": self._on_change}
-        self.consumer = Consumer({
-            "bootstrap.servers": sim.network.servers, "group.id": GROUP, "client.id": self.name,
-            "partition.assignment.strategy": sim.strategy, "auto.offset.reset": "earliest",
-            "enable.auto.commit": sim.commits == "stored", "enable.auto.offset.store": False,
-            "auto.commit.interval.ms": 200,
-            "session.timeout.ms": int(_SESSION_S * 1000), "heartbeat.interval.ms": 300,
-            "max.poll.interval.ms": int(_MAX_POLL_S * 1000), "fetch.wait.max.ms": 100,
-            "max.partition.fetch.bytes": sim.chance.choice([200, 10_000]), "socket.timeout.ms": 3000,
-            "reconnect.backoff.max.ms": 500, "error_cb": lambda error: None,
-        }, sim.network.way_of(self.name), sim.chance)
-        self.task = asyncio.get_running_loop().create_task(self._work())
-
-    async def _work(self) -> None:
-        await self.consumer.subscribe([TOPIC], **self._callbacks)
-        while not self.ending:
-            await self.going.wait()
-            try:
-                messages = await self.consumer.consume(self.chance.choice([1, 5, 100]), self.chance.uniform(0.05, 2))
-            except Raised:
-                continue
-            records = [each for each in messages if each.error() is None]
-            if not records:
-                if self._uncommitted:
-                    await self._commit_late()  # what is still ours is taken once the rebalance is over
-                continue
-            member = await self.consumer.consumer_group_metadata()
-            assert member is not None
-            self.sim.note_read(self.name, member, records)
-            await self._pause()
-            await self._finish(member, records)
-        with suppress(Raised):
-            await self.consumer.close()
-
-    async def _pause(self) -> None:
-        """Work: mostly quick, sometimes longer than `max.poll.interval.ms` allows."""
-        slow = self.sim.troubled and self.chance.random() < 0.02
-        await asyncio.sleep(_MAX_POLL_S + 1 if slow else self.chance.uniform(0, 0.2))
-        await self.going.wait()
-
-    async def _finish(self, member: ConsumerGroupMetadata, records: list[Message]) -> None:
-        nexts = {each.partition() or 0: (each.offset() or 0) + 1 for each in records}
-        if self.sim.commits == "transactional":
-            if not self.sim.transact(member, records, nexts):
-                await self._rewind()
-            return
-        self.sim.note_processed(records)
-        self._processed.update(nexts)
-        if self.sim.commits == "by hand":
-            await self._commit([TopicPartition(TOPIC, partition, offset) for partition, offset in nexts.items()])
-        elif self.sim.commits == "stored":
-            with suppress(KafkaException):  # it is not ours any more
-                await self.consumer.store_offsets(
-                    offsets=[TopicPartition(TOPIC, partition, offset) for partition, offset in nexts.items()])
-        elif self.sim.commits == "late":
-            await self._commit_late()
-
-    async def _commit_late(self) -> None:
-        """Commit all that was read, what has moved elsewhere since included."""
-        await self._commit([TopicPartition(TOPIC, *each) for each in self._processed.items()])
-
-    async def _commit(self, offsets: list[TopicPartition]) -> None:
-        if not offsets:
-            return
-        self._uncommitted |= {each.partition for each in offsets}
-        with suppress(KafkaException):
-            done = await self.consumer.commit(offsets=offsets, asynchronous=False) or []
-            self._uncommitted -= {each.partition for each in done if each.error is None}
-
-    async def _rewind(self) -> None:
-        """The transaction was aborted: go back to where the group stands, with what is still ours."""
-        while True:
-            with suppress(KafkaException):
-                found = await self.consumer.committed(await self.consumer.assignment(), 5.0)
-                if all(each.error is None for each in found):
-                    break
-        for each in found:
-            with suppress(KafkaException):
-                await self.consumer.seek(TopicPartition(each.topic, each.partition, max(each.offset, 0)))
-
-    async def _on_assign(self, consumer: Any, partitions: list[TopicPartition]) -> None:
-        """What comes back begins where the group stands: what was read before says nothing any more."""
-        for tp in partitions:
-            self._processed.pop(tp.partition, None)
-            self._uncommitted.discard(tp.partition)
-        await self._on_change(consumer, partitions)
-
-    async def _on_change(self, consumer: Any, partitions: list[TopicPartition]) -> None:
-        dice = self.chance.random()
-        if dice < 0.3:
-            await asyncio.sleep(self.chance.uniform(0, 0.5))
-        elif dice < 0.4:
-            self.sim.counts["callbacks raised"] += 1
-            raise Raised
-        elif dice < 0.6 and self.sim.commits in ("by hand", "late"):
-            await self._commit([TopicPartition(tp.topic, tp.partition, self._processed[tp.partition])
-                                for tp in partitions if tp.partition in self._processed])
-
-    # What happens to it
-
-    async def kill(self) -> None:
-        """Its process is gone."""
-        self.sim.network.cut_off(self.name)
-        self.task.cancel()
-        await asyncio.gather(self.task, return_exceptions=True)
-        await self.consumer.vanish()
-
-    async def freeze(self, seconds: float, both_ways: bool) -> None:
-        """Neither it nor its connections move for a while."""
-        self.going.clear()
-        self.sim.network.hold(self.name, both_ways=both_ways)
-        await asyncio.sleep(seconds)
-        self.sim.network.release(self.name)
-        self.going.set()
+_END_AT_S = 90.0
 
 
 class Membership:
@@ -237,15 +53,22 @@ class Membership:
         seed: of all that is left to chance.
 
     Attributes:
+        strategies: how a group may share its partitions.
+        strategy: how this one does.
+        incremental: its rebalances change an assignment; else they replace it.
+        commits: how the applications commit.
         troubled: faults may still come.
         counts: what happened, by name.
     """
+
+    strategies: tuple[str, ...] = STRATEGIES
 
     def __init__(self, seed: int) -> None:
         self.seed, self.chance = seed, random.Random(seed)
         self.counts: Counter[str] = Counter()
         self.troubled = True
-        self.strategy = self.chance.choice(STRATEGIES)
+        self.strategy = self.chance.choice(self.strategies)
+        self.incremental = self.strategy == "cooperative-sticky"
         self.commits = self.chance.choice(["transactional", "transactional", "by hand", "late", "stored"])
         self.written: dict[int, list[int]] = {partition: [] for partition in range(_PARTITIONS)}
         self._readers: dict[tuple[int, int], str] = {}
@@ -275,7 +98,9 @@ class Membership:
             raise self._violation
 
     async def _run(self) -> None:
-        self.network = MemoryNetwork(self.chance.choice([1, 2]), self.chance, BrokerSettings(),
+        settings = BrokerSettings(consumer_heartbeat_interval_ms=int(HEARTBEAT_S * 1000),
+                                  consumer_session_timeout_ms=int(SESSION_S * 1000))
+        self.network = MemoryNetwork(self.chance.choice([1, 2, 3]), self.chance, settings,
                                      lambda: uuid.UUID(int=self.chance.getrandbits(128)))
         self.network.slowness_s = self.chance.choice([0.001, 0.02, 0.1])
         self._watch(self.network.cluster.offsets)
@@ -294,22 +119,45 @@ class Membership:
         self.network.close()
 
     async def _feed(self) -> None:
-        for _ in range(self.chance.choice([10, 30])):
+        for _ in range(self.chance.choice([5, 15])):
             partition, count = self.chance.randrange(_PARTITIONS), self.chance.choice([1, 3, 10])
             first = self._sent[partition]
             batch = write_batch([(first + i, 0, None, b"%d" % (first + i), ()) for i in range(count)])
             self.network.append(TOPIC, partition, batch)
             self._sent[partition] += count
-            await asyncio.sleep(self.chance.uniform(0, 1.2))
+            await asyncio.sleep(self.chance.uniform(0, 0.8))
 
     # Trouble
 
     def _add(self) -> None:
         self._workers.append(Worker(self, next(self._numbers)))
 
+    def closed_itself(self, worker: Worker) -> None:
+        """A worker has closed its consumer in a callback: another takes its place."""
+        if worker in self._workers and not worker.ending:
+            self._workers.remove(worker)
+            self._add()
+
+    def connected(self, name: str) -> tuple[Mapping[str, Any], Connect]:
+        """Properties of a consumer, and its way to the brokers."""
+        return {
+            "bootstrap.servers": self.network.servers, "group.id": GROUP, "client.id": name,
+            "auto.offset.reset": "earliest", "enable.auto.commit": self.commits == "stored",
+            "enable.auto.offset.store": False, "auto.commit.interval.ms": 200, "fetch.wait.max.ms": 500,
+            "max.poll.interval.ms": int(MAX_POLL_S * 1000), "socket.timeout.ms": 1500, "reconnect.backoff.max.ms": 500,
+            "max.partition.fetch.bytes": self.chance.choice([200, 10_000]), "error_cb": lambda error: None,
+            **self.membership(),
+        }, self.network.way_of(name)
+
+    def membership(self) -> Mapping[str, Any]:
+        """Properties of a member of the group."""
+        return {"partition.assignment.strategy": self.strategy, "session.timeout.ms": int(SESSION_S * 1000),
+                "heartbeat.interval.ms": int(HEARTBEAT_S * 1000)}
+
     async def _hurt(self) -> None:
-        while self.loop.now < _HEAL_AT_S:
-            await asyncio.sleep(self.chance.expovariate(1.0))
+        heal_at = self.chance.choice([2.0, 4.0, 8.0])
+        while self.loop.now < heal_at:
+            await asyncio.sleep(self.chance.expovariate(1.5))
             what = self.chance.choice((self._kill, self._end, self._join, self._freeze, self._cut, self._stop_a_node))
             await what(self.chance.choice(self._workers) if self._workers else None)
             self.counts[what.__name__.strip("_")] += 1
@@ -319,6 +167,7 @@ class Membership:
     async def _kill(self, victim: Worker | None) -> None:
         if victim is not None:
             self._workers.remove(victim)
+            self.network.cut_off(victim.name)
             await victim.kill()
             self._add()
 
@@ -333,19 +182,30 @@ class Membership:
             self._add()
 
     async def _freeze(self, victim: Worker | None) -> None:
+        """Neither it nor its connections move for a while."""
         if victim is not None:
-            await victim.freeze(self.chance.choice([0.5, _SESSION_S + 1, _MAX_POLL_S + 3]), self.chance.random() < 0.5)
+            victim.going.clear()
+            self.network.hold(victim.name, both_ways=self.chance.random() < 0.5)
+            await asyncio.sleep(self.chance.choice([0.3, SESSION_S + 0.5, MAX_POLL_S + 1]))
+            self.network.release(victim.name)
+            victim.going.set()
 
     async def _cut(self, victim: Worker | None) -> None:
         self.network.cut(victim.name if victim is not None else None)
 
     async def _stop_a_node(self, victim: Worker | None) -> None:
         node_id = self.chance.choice(list(self.network.cluster.nodes))
+        before = self.network.cluster.coordinator(GROUP)
         self.network.stop_node(node_id)
-        await asyncio.sleep(self.chance.uniform(0, 2.0))
+        self.counts["coordinator moved"] += self.network.cluster.coordinator(GROUP) is not before
+        await asyncio.sleep(self.chance.uniform(0, 1.0))
         self.network.start_node(node_id)
 
     # What the applications do with what they read
+
+    def count(self, what: str) -> None:
+        """Something happened."""
+        self.counts[what] += 1
 
     def note_read(self, worker: str, member: ConsumerGroupMetadata, records: list[Message]) -> None:
         """An application got records, as a member of a generation."""
@@ -359,10 +219,8 @@ class Membership:
 
     def transact(self, member: ConsumerGroupMetadata, records: list[Message], nexts: dict[int, int]) -> bool:
         """Write records and commit their offsets, both or neither; False if the group refuses the member (KIP-447)."""
-        group = self.network.cluster.groups.get(GROUP)
-        assert group is not None
         try:
-            group.check_transactional_commit(member.member_id, member.instance_id, member.generation)
+            self.group.check_transactional_commit(member.member_id, member.instance_id, member.generation)
         except ApiError:
             self.counts["transactions aborted"] += 1
             return False
@@ -370,6 +228,11 @@ class Membership:
         self.note_processed(records)
         self.network.cluster.offsets.commit(GROUP, [((TOPIC, p), Committed(offset)) for p, offset in nexts.items()])
         return True
+
+    @property
+    def group(self) -> Any:
+        """The group, as its coordinator has it."""
+        return self.network.cluster.groups.get(GROUP)
 
     def note_processed(self, records: list[Message]) -> None:
         """An application is done with records."""
@@ -385,7 +248,7 @@ class Membership:
     async def _settle(self) -> None:
         """Until the group has committed all."""
         while self._committed() != self._sent and self._violation is None:
-            self.hold(self.loop.now < _END_AT_S, f"committed {self._committed()} of {self._sent}")
+            self.hold(self.loop.now < _END_AT_S, f"no progress: committed {self._committed()} of {self._sent}")
             await asyncio.sleep(0.5)
 
     def _watch(self, store: OffsetStore) -> None:
@@ -420,8 +283,13 @@ def run_schedule(seed: int) -> Counter[str]:
     return Membership(seed).run()
 
 
+def main(schedule: Schedule, module: str) -> int:
+    """Run a campaign; a seed means the same schedule each time."""
+    if os.environ.get("PYTHONHASHSEED") != "0":
+        os.execve(sys.executable, [sys.executable, "-m", module, *sys.argv[1:]], {**os.environ, "PYTHONHASHSEED": "0"})
+    logging.disable()  # what a consumer would tell its user
+    return run_campaign(schedule, "Simulate consumers in a group, with their applications.")
+
+
 if __name__ == "__main__":
-    if os.environ.get("PYTHONHASHSEED") != "0":  # so that a seed means the same schedule each time
-        os.execve(sys.executable, [sys.executable, "-m", "tests.campaigns.sim.membership", *sys.argv[1:]],
-                  {**os.environ, "PYTHONHASHSEED": "0"})
-    sys.exit(run_campaign(run_schedule, "Simulate consumers in a group, with their applications."))
+    sys.exit(main(run_schedule, "tests.campaigns.sim.membership"))

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
+from collections.abc import Generator
 from typing import Any
 
 import pytest
@@ -10,12 +12,13 @@ import pytest
 from headrace.client.consumer.consumer_offsets import ConsumerOffsets
 from headrace.client.consumer.rebalance import Rebalances
 from headrace.machines.consumer.fetcher import Fetcher
+from headrace.machines.consumer.offsets import GroupOffsets
 from headrace.machines.groups.classic import ClassicGroup
 from headrace.machines.groups.membership import Change, Rebalance
 from headrace.machines.groups.ownership import Ownership
 from headrace.machines.producer.transactions import ConsumerGroupMetadata
 
-from . import membership
+from . import membership, planned_membership
 from .mutation import Rules
 
 MEMBERSHIP_RULES = Rules()
@@ -42,6 +45,38 @@ def _(patch: pytest.MonkeyPatch) -> None:
         kept.add(asyncio.get_running_loop().create_task(self._complete(event)))
 
     patch.setattr(Rebalances, "on_event", at_once)
+
+
+@broken("Consumer: a callback that raises does not hold up the group", membership.run_schedule, 100, "no progress")
+def _(patch: pytest.MonkeyPatch) -> None:
+    def run(self: Rebalances, callback: Any) -> Generator[Any, Any, None]:
+        self.handled, self.running = False, True
+        if callback.rebalance is not None:
+            self.incremental = callback.rebalance.incremental
+            self._machines.ownership.meet(callback.rebalance)
+        result = callback.function(*callback.arguments)
+        if inspect.isawaitable(result):
+            yield _awaited(result)
+        if callback.rebalance is not None:
+            yield self._complete(callback.rebalance)
+        self.running = False
+
+    patch.setattr(Rebalances, "run", run)
+
+
+async def _awaited(begun: Any) -> Any:
+    return await begun
+
+
+@broken("Consumer: what a callback has assigned or given up is not done once more", membership.run_schedule, 100)
+def _(patch: pytest.MonkeyPatch) -> None:
+    complete = Rebalances._complete
+
+    async def again(self: Rebalances, event: Rebalance) -> None:
+        self.handled = False
+        await complete(self, event)
+
+    patch.setattr(Rebalances, "_complete", again)
 
 
 @broken("Consumer: a transaction has the identity under which was read", membership.run_schedule, 700)
@@ -98,3 +133,27 @@ def _(patch: pytest.MonkeyPatch) -> None:
                 event.partitions.clear()
 
     patch.setattr(ClassicGroup, "_on_sync", greedy)
+
+
+@broken("Commits: an outdated epoch is renewed where the partition has stayed, and nowhere else",
+        planned_membership.run_schedule, 2000, "set back")
+def _(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(GroupOffsets, "_tenures", lambda self, partitions: [])
+
+
+@broken("Ownership: a newer epoch of a member is the application's at once", planned_membership.run_schedule, 300)
+def _(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Ownership, "advance", lambda self, moved: None)
+
+
+_KEPT_IN_BOTH = (
+    "Consumer: a rebalance ends a call that has records",
+    "Consumer: a rebalance waits for the application",
+    "Consumer: a callback that raises does not hold up the group",
+    "Consumer: what a callback has assigned or given up is not done once more",
+    "Ownership: what moved is committed as the member that read it",
+    "Fetcher: what was fetched for an assignment before is dropped",
+)
+for _rule in [rule for rule in MEMBERSHIP_RULES if rule.rule in _KEPT_IN_BOTH]:
+    broken(f"{_rule.rule} (a group that the coordinator plans for)", planned_membership.run_schedule, _rule.within,
+           _rule.saying)(_rule.break_it)

@@ -264,7 +264,7 @@ def _(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(PlannedGroup, "_count", lambda self: self._counts or count(self))
 
 
-@broken("Led member: nothing is free before the application has given it up", whole_planned_groups.run_schedule, 600)
+@broken("Led member: nothing is free before the application has given it up", whole_planned_groups.run_schedule, 100)
 def _(patch: pytest.MonkeyPatch) -> None:
     reconcile = ConsumerGroup._reconcile
 
@@ -273,6 +273,7 @@ def _(patch: pytest.MonkeyPatch) -> None:
         self._held = (self._assignments, self._owned & target)
 
     patch.setattr(ConsumerGroup, "_reconcile", hasty)
+    patch.setattr(ConsumerGroup, "_in_use", property(lambda self: self._owned & (self._target or frozenset())))
 
 
 @broken("Led member: who was fenced loses what it has", whole_planned_groups.run_schedule, 300)

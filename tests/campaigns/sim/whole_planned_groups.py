@@ -11,19 +11,25 @@ plan, stay there, and have all partitions between them.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable, Iterator
 from typing import Any
 from uuid import UUID
 
-from headrace.broker.coordinators.planned_groups import PlannedGroup
+from headrace.broker.coordinators.planned_groups import AWAY, JOINS, PlannedGroup, PlannedMember
 from headrace.config import CONSUMER, Config
-from headrace.machines.consumer.subscription import Subscription
+from headrace.machines.consumer.subscription import Key, Subscription
 from headrace.machines.groups.consumer_group import ConsumerGroup, MemberState
-from headrace.wire.messages.consumer.offsets import OffsetCommitRequest
+from headrace.types.records import ConsumerGroupMetadata
+from headrace.wire.messages.consumer.offsets import (
+    OffsetCommitRequest,
+    OffsetFetchRequest,
+    OffsetFetchRequestGroup,
+)
 from headrace.wire.messages.groups.classic_groups import FindCoordinatorRequest
 from headrace.wire.messages.groups.consumer_groups import ConsumerGroupHeartbeatRequest
 from headrace.wire.schema import Request
 
-from .whole_groups import NAME, TOPIC, Member, WholeGroups
+from .whole_groups import NAME, Member, WholeGroups
 
 _ASSIGNORS = {assignor: Config(CONSUMER, {
     "bootstrap.servers": "h:1", "group.id": NAME, "group.protocol": "consumer", "group.remote.assignor": assignor,
@@ -50,20 +56,37 @@ class LedMember(Member):
         """Whether the group takes it no more."""
         return bool(self.group.state is MemberState.ENDED)
 
+    @property
+    def is_silent(self) -> bool:
+        """Such a member waits for what the coordinator says, as Java's does."""
+        return False
+
+    def is_late(self, request: Any) -> bool:
+        """Whether a request is of an earlier membership than the present one."""
+        return bool(request.member_epoch != self.group.epoch)
+
+    def questions(self, who: ConsumerGroupMetadata, keys: Iterable[Key]) -> Iterator[Request]:
+        """What it asks its group about offsets: as a member, where it is."""
+        yield from super().questions(who, keys)
+        yield OffsetFetchRequest(groups=[OffsetFetchRequestGroup(
+            group_id=NAME, member_id=who.member_id, member_epoch=who.generation, topics=None)])
+
 
 class WholePlannedGroups(WholeGroups):
     """One schedule. `run` raises `Violation` if a property does not hold."""
 
     member = LedMember
     of_group: tuple[type[Request], ...] = (FindCoordinatorRequest, ConsumerGroupHeartbeatRequest)
+    refusable: tuple[type[Request], ...] = (ConsumerGroupHeartbeatRequest, OffsetCommitRequest, OffsetFetchRequest)
     # With Kafka, too, an old heartbeat that says what a member held in the epoch before passes for a new one, if it
     # comes behind that: what it does not name is given to another.
     carries_out_late = False
 
     def __init__(self, seed: int) -> None:
         super().__init__(seed)
-        self.static = self.random.choice([0.0, 0.0, 0.5])
-        self._committed_by: dict[int, tuple[str, int]] = {}
+        self.static = self.random.choice([0.0, 0.0, 0.5, 1.0])
+        self._committed_by: dict[Key, tuple[str, int]] = {}
+        self.is_rude = False  # the group takes commits of its members, whatever they have; with Kafka, too
 
     @property
     def _group(self) -> PlannedGroup | None:
@@ -80,6 +103,23 @@ class WholePlannedGroups(WholeGroups):
         """Whether all have arrived at the newest plan, and nothing is on its way."""
         return (super().is_settled and self._group is not None and self._group.state == "Stable"
                 and all(each.group.state is MemberState.STABLE for each in self.members))
+
+    def objection_to_member(self, request: Any) -> str:
+        """Why the group has to refuse a member."""
+        group = self._group
+        members: dict[str, Any] = {} if group is None else group.members
+        if isinstance(request, OffsetFetchRequest):
+            asks = request.groups[0]
+            return _objection_to_epoch(members.get(asks.member_id or ""), (asks.member_epoch,), exact=True)
+        if isinstance(request, OffsetCommitRequest):
+            return _objection_to_epoch(members.get(request.member_id))
+        epoch, holders = request.member_epoch, {each.instance_id: each for each in members.values()}
+        holder = holders.get(request.instance_id) if request.instance_id is not None else None
+        if epoch == JOINS:
+            return "under the name of one who has not left" if holder is not None and holder.epoch != AWAY else ""
+        if epoch > JOINS and holder is not None and holder.id != request.member_id:
+            return "of one whose name is another's"
+        return _objection_to_epoch(members.get(request.member_id), (epoch,)) if epoch > JOINS else ""
 
     def urge(self) -> None:
         """Such a group needs nobody to help it."""
@@ -98,18 +138,23 @@ class WholePlannedGroups(WholeGroups):
         """Who commits has the partition; and who had it before comes no more."""
         group, who = self._group, request.member_id
         assert group is not None
-        for part in reply.topics[0].partitions:
-            self.counts["commits refused" if part.error_code else "commits"] += 1
-            if part.error_code:
-                continue
-            epoch, place = request.generation_id_or_member_epoch, part.partition_index
-            topic_id = self.brokers.cluster.catalog.topics[TOPIC].id
-            others = [each.id for each in group.members.values() if each.id != who and (topic_id, place) in each.held]
+        for place in self.taken(reply):
+            epoch = request.generation_id_or_member_epoch
+            key = (self.brokers.cluster.catalog.topics[place[0]].id, place[1])
+            others = [each.id for each in group.members.values() if each.id != who and key in each.held]
             self.hold(not others, f"{place} was committed by {who}, and is of {others}")
             before, at = self._committed_by.get(place, (who, epoch))
             self.hold(who == before or epoch > at,
                       f"{place} was committed by {before} in epoch {at}, and after that by {who} in {epoch}")
             self._committed_by[place] = (who, max(epoch, at) if who == before else epoch)
+
+
+def _objection_to_epoch(member: PlannedMember | None, epochs: tuple[int, ...] = (), *, exact: bool = False) -> str:
+    """Why a member is to be refused: the group does not know it, or not at that epoch nor the one before."""
+    if member is None:
+        return "of whom the group does not know"
+    known = (member.epoch,) if exact else (member.epoch, member.previous_epoch)
+    return "" if all(epoch in known for epoch in epochs) else "of another epoch"
 
 
 def run_schedule(seed: int) -> Counter[str]:

@@ -77,6 +77,7 @@ class Worker(Member):
         self.fetcher = ShareFetcher(self.group, self.metadata, config)
         self.machines = (self.metadata, self.finder, self.group, self.fetcher)
         self.gone = self.frozen = self.ends = False
+        self.is_outlived = self.is_stranger = self.was_refused = self.is_fenced = False  # as it stays
         self.awake, self.due = True, math.inf
         self.held = HeldRecords()
         self._most: int = config["max.poll.records"]
@@ -95,6 +96,9 @@ class Worker(Member):
     def is_refused(self) -> bool:
         """Such a member is never refused for good."""
         return False
+
+    def note_refusal(self, request: Request, code: int) -> None:
+        """Who is refused is so for a while: nobody takes its place."""
 
     def step(self) -> None:
         """Let the machines decide, and the application learn of it; again while that concerns the machines."""
@@ -235,6 +239,7 @@ class WholeShareGroups(WholeGroups):
     def __init__(self, seed: int) -> None:
         self._written = itertools.count()
         super().__init__(seed)
+        self.session_s, self.wanted = _SESSION_S, TOPIC
         self.clock.after(0.0, self._write)
 
     def make_brokers(self) -> PureBrokers:
@@ -260,7 +265,8 @@ class WholeShareGroups(WholeGroups):
     @property
     def troubles(self) -> list[Any]:
         """What may happen to the group."""
-        return [*super().troubles, self._move, self._move_and_back, self._move_and_back]
+        return [self._kill, self._end, self._join, self._join, self._freeze, self._cut_all, self._restart,
+                self._overwork, self._grow, self._move, self._move_and_back, self._move_and_back]
 
     @property
     def _topic(self) -> Topic:
@@ -318,7 +324,7 @@ class WholeShareGroups(WholeGroups):
         """Whether all members read what the newest plan says, nothing waits for an answer, and no record is left."""
         group = self.brokers.cluster.share_groups.get(NAME)
         read = {key[1] for each in self.members for key in each.group.assignment}
-        return (group is not None and read == set(range(self.partitions))
+        return (group is not None and read == set(range(self.topics[TOPIC]))
                 and all(each.is_at_work and each.group.epoch == self.generation
                         and not each.fetcher.unanswered for each in self.members if isinstance(each, Worker))
                 and not self.records.left(self._partitions()))
