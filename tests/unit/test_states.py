@@ -10,7 +10,7 @@ from tools.state_diagrams import DIAGRAMS
 
 NAMES_ONLY = {TransactionState.PREPARE_EPOCH_FENCE}
 """States that exist because Kafka has names for them."""
-LAST = {"FATAL_ERROR", "DEAD", "STORED", "FAILED", "DIVIDED"}
+LAST = {"FATAL_ERROR", "DEAD", "STORED", "FAILED", "DIVIDED", "ACKNOWLEDGED", "ARCHIVED"}
 
 
 class Door(Enum):

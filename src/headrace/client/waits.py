@@ -85,22 +85,26 @@ class _Sleeper:
 
 
 class _Wakeup:
-    """Whether an application has asked for the end of a wait. From any thread, and from signal handlers: no locks."""
+    """Whether an application has asked for the end of a wait. From any thread, and from signal handlers: no locks.
+
+    Attributes:
+        asked: not empty when it has.
+    """
 
     def __init__(self) -> None:
-        self._asked: deque[None] = deque(maxlen=1)
+        self.asked: deque[None] = deque(maxlen=1)
 
     def ask(self) -> None:
-        self._asked.append(None)
+        self.asked.append(None)
 
     def forget(self) -> None:
-        self._asked.clear()
+        self.asked.clear()
 
     def heed(self) -> None:
         """Raise `WakeupError` if it was asked for: once, in one thread."""
-        if self._asked:
+        if self.asked:
             with suppress(IndexError):  # another thread was quicker
-                self._asked.pop()
+                self.asked.pop()
                 raise WakeupError("wakeup() was called")
 
 
@@ -192,7 +196,8 @@ class ThreadWaits:
         self._sleepers.append(sleeper)
         try:
             while not happened() and (left_s := until - time.monotonic()) > 0:
-                self.wakeup.heed()
+                if self.wakeup.asked:
+                    self.wakeup.heed()
                 sleeper.sleep(min(left_s, SLICE_S if meanwhile is None else _MEANWHILE_S))
                 if meanwhile is not None:
                     meanwhile()

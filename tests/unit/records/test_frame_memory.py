@@ -32,4 +32,4 @@ def test_frames_that_are_done_cost_no_new_pages(native: Any) -> None:
     before = faults()
     for more in range(20):
         memoryview(native.FrameMemory(4_000_000 + more))[:] = memoryview(source)[:4_000_000 + more]
-    assert faults() - before < 1_000  # 20,000 for new memory
+    assert faults() - before < 5_000  # 20,000 for new memory; some may be kept by others of this process

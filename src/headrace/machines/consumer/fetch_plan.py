@@ -62,6 +62,8 @@ class FetchPlan:
         starved: something was left out because the queue is full; call `drained()` when it has drained.
         deadline: when the first backed-off partition may be fetched again; None when only an input changes anything.
         doubts: a position is to be compared with the log of a new leader; the reader sets it back.
+        happened: partitions to look at with the next `requests()`. Any thread may add one; `look_at` also
+            asks for a call.
         lease_s: seconds for which a preferred follower is read before the leader is asked again (KIP-392).
     """
 
@@ -86,7 +88,7 @@ class FetchPlan:
         self._sessions: dict[int, FetchSession] = {}
         self._places: dict[Key, FetchSession] = {}  # where a partition is wanted or left out
         self._in_flight: dict[int, int] = {}  # by broker, most bytes that may come
-        self._happened: deque[PartitionState] = deque()  # what is to be looked at; the application's thread adds to it
+        self.happened: deque[PartitionState] = deque()
         self._again = self._everything = True
         self._seen = (-1, -1)
         self._most = 0
@@ -101,7 +103,7 @@ class FetchPlan:
 
     def look_at(self, state: PartitionState) -> None:
         """Something has happened to a partition: look at it with the next `requests()`. From any thread."""
-        self._happened.append(state)
+        self.happened.append(state)
         self._again = True
 
     def drained(self, state: PartitionState) -> bool:
@@ -111,7 +113,7 @@ class FetchPlan:
             True when `requests()` has to be called.
         """
         if state.left_out:
-            self._happened.append(state)
+            self.happened.append(state)
         if not self.starved:
             return False
         self.starved, self._again = False, True
@@ -120,7 +122,7 @@ class FetchPlan:
     @property
     def missed(self) -> bool:
         """Whether a partition was drained while `requests()` found its queue full: call it again."""
-        return self.starved and bool(self._happened)
+        return self.starved and bool(self.happened)
 
     def requests(self, now: float, queued_bytes: int) -> Sequence[Send]:
         """One request for each broker that has none on the wire and a partition with room."""
@@ -133,8 +135,16 @@ class FetchPlan:
         if self._everything or due or seen != self._seen:
             self._everything, self._seen = False, seen
             self._look_at_all(now)
-        else:
-            self._look_at_some(now)
+        happened, states = self.happened, self._subscription.states
+        while happened:  # here, for it runs for each record that comes alone
+            state = happened.popleft()
+            key = (state.topic, state.partition)
+            if states.get(key) is not state:
+                continue
+            before = self._places.get(key)
+            if self._place(key, state, now) is not before and before is not None:
+                before.leave(key)
+                before.left_out.discard(key)
         return self._sends(queued_bytes)
 
     def landed(self, send: Send) -> FetchInFlight:
@@ -165,25 +175,13 @@ class FetchPlan:
         states = self._subscription.states
         share = self._budget // (len(states) or 1)
         self._most = min(max(share, self._partition_bytes), _QUEUE_DEPTH * self._partition_bytes)
-        self._happened.clear()
+        self.happened.clear()
         self._places.clear()
         self.deadline = None
         for session in self._sessions.values():
             session.leave_all()
         for key, state in states.items():
             self._place(key, state, now)
-
-    def _look_at_some(self, now: float) -> None:
-        happened, states = self._happened, self._subscription.states
-        while happened:
-            state = happened.popleft()
-            key = (state.topic, state.partition)
-            if states.get(key) is not state:
-                continue
-            before = self._places.get(key)
-            if self._place(key, state, now) is not before and before is not None:
-                before.leave(key)
-                before.left_out.discard(key)
 
     def _place(self, key: Key, state: PartitionState, now: float) -> FetchSession | None:
         """Have a partition asked for by one broker, or by none."""
@@ -204,7 +202,9 @@ class FetchPlan:
         if session is None:
             session = self._sessions[node] = FetchSession()
         self._places[key] = session
-        if self._is_full(state):
+        state.left_out = False
+        if (state.received_bytes - state.released_bytes >= self._most
+                or state.received_records - state.released_records >= self._most_records) and self._is_full(state):
             session.left_out.add(key)
             session.leave(key)
         else:
@@ -224,13 +224,9 @@ class FetchPlan:
         return True
 
     def _is_full(self, state: PartitionState) -> bool:
-        """Whether too much of a partition is in the queue. Who drains it then calls `drained()`."""
-        state.left_out = False
-        if (state.received_bytes - state.released_bytes < self._most
-                and state.received_records - state.released_records < self._most_records):
-            return False
+        """Whether too much of a partition is in the queue still. Who drains it then calls `drained()`."""
         state.left_out = True
-        # Once more: the application's thread, which drains it, may have looked at that too early.
+        # The application's thread, which drains it, may have looked at that too early.
         return (state.received_bytes - state.released_bytes >= self._most
                 or state.received_records - state.released_records >= self._most_records)
 

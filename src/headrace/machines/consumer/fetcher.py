@@ -168,10 +168,11 @@ class Fetcher:
             (topic,) = reply.responses
             asked = flight.partitions[topic.topic, data.partition_index]
             state = asked.state
-            if _is_current(asked):
+            if (state.epoch == asked.epoch and state.fetch_offset == asked.fetch_offset
+                    and state.phase is PositionPhase.FETCH):  # as `_is_current`
                 self._on_data(state, data, send.destination, now)
             data.records = None  # what is queued is not kept here as well
-            self._plan.look_at(state)
+            self._plan.happened.append(state)
             return
         for topic in reply.responses:
             name = topic.topic or names.get(topic.topic_id.int, "")
@@ -481,7 +482,9 @@ class Fetcher:
             state.released_bytes += size
             state.released_records += fetched.count
         self._released_bytes += size
-        if self._plan.drained(state) or self._out_of_range or state.phase is PositionPhase.VALIDATE:
+        plan = self._plan
+        if (((state.left_out or plan.starved) and plan.drained(state)) or self._out_of_range
+                or state.phase is PositionPhase.VALIDATE):
             self._on_drained()
 
 

@@ -16,7 +16,7 @@ import pytest
 import headrace
 from headrace import KafkaError, KafkaException, ShareConsumer
 from headrace.errors import ConfigError
-from headrace.testing import EmbeddedBroker
+from headrace.testing import BrokerSettings, EmbeddedBroker
 from tests.support.same_as_confluent import QUIET, by_name, same
 
 NOWHERE = {"bootstrap.servers": "127.0.0.1:1", "group.id": "g", "logger": QUIET, "error_cb": lambda _: None}
@@ -181,7 +181,7 @@ def test_a_share_consumer_that_is_let_go_is_gone() -> None:
 
 
 def test_a_broker_without_share_groups_is_told_of_clearly() -> None:
-    with EmbeddedBroker(topics={"t": 1}) as broker, ShareConsumer({
+    with EmbeddedBroker(topics={"t": 1}, settings=BrokerSettings.of_kafka("3.9")) as broker, ShareConsumer({
             **NOWHERE, "bootstrap.servers": broker.bootstrap_servers}) as one:
         one.subscribe(["t"])
         for _ in range(2):
