@@ -140,11 +140,6 @@ def _(patch: pytest.MonkeyPatch) -> None:
     _means(patch, K.UNKNOWN_MEMBER_ID, GroupErrorAction.RETRY)
 
 
-@broken("Member: who missed a generation joins anew", _classic, 2000)
-def _(patch: pytest.MonkeyPatch) -> None:
-    _means(patch, K.ILLEGAL_GENERATION, GroupErrorAction.RETRY)
-
-
 @broken("Member: whose instance id is another's ends", _classic, 600)
 def _(patch: pytest.MonkeyPatch) -> None:
     _means(patch, K.FENCED_INSTANCE_ID, GroupErrorAction.DROPPED)
@@ -214,17 +209,6 @@ def _(patch: pytest.MonkeyPatch) -> None:
         on_reply(self, send, reply, now)
 
     patch.setattr(ClassicGroup, "on_reply", credulous)
-
-
-@broken("Member: a refusal of the generation before is not one of this", _classic, 2000)
-def _(patch: pytest.MonkeyPatch) -> None:
-    on_heartbeat = ClassicGroup._on_heartbeat
-
-    def confused(self: ClassicGroup, code: int, send: Any, now: float) -> None:
-        send.context = self.generation
-        on_heartbeat(self, code, send, now)
-
-    patch.setattr(ClassicGroup, "_on_heartbeat", confused)
 
 
 # The coordinator that plans
@@ -298,16 +282,6 @@ def _(patch: pytest.MonkeyPatch) -> None:
 @broken("Led member: who is unknown joins anew", _planned, 300, "no progress")
 def _(patch: pytest.MonkeyPatch) -> None:
     _means(patch, K.UNKNOWN_MEMBER_ID, MemberErrorAction.RETRY)
-
-
-@broken("Led member: who follows no plan of the group joins anew", _planned, 2000)
-def _(patch: pytest.MonkeyPatch) -> None:
-    _means(patch, K.FENCED_MEMBER_EPOCH, MemberErrorAction.RETRY)
-
-
-@broken("Led member: whose instance id is another's ends", _planned, 2000)
-def _(patch: pytest.MonkeyPatch) -> None:
-    _means(patch, K.FENCED_INSTANCE_ID, MemberErrorAction.LOST)
 
 
 @broken("Led member: it waits for an instance id that is not released", _planned, 300)
