@@ -595,17 +595,19 @@ def test_what_throttle_cb_raises_comes_out_of_poll(of, slow_broker):
     assert same(raised) == "ZeroDivisionError"
 
 
-@by_name({"close": lambda c: c.close(), "poll": lambda c: (c.close(), c.poll(0)),
-          "assign": lambda c: (c.close(), c.assign([]))})
-def test_on_assign_may_close_the_consumer(case, of):
-    def closed(kafka):
-        consumer, said = of(kafka), []
-        consumer.subscribe(["four"], on_assign=lambda given, partitions: said.append(
-            outcome(lambda _: case(given), kafka)))
-        last = outcome(lambda _: poll_until(consumer, lambda: said), kafka)
-        return said, last, text_of(lambda: consumer.poll(0))
-
-    assert same(closed)[2] == ("RuntimeError", "Consumer closed")
+@pytest.mark.parametrize(("case", "says"), [
+    pytest.param(lambda c: c.close(), None, id="close"),
+    pytest.param(lambda c: (c.close(), c.poll(0)), "RuntimeError", id="poll"),
+    pytest.param(lambda c: (c.close(), c.assign([])), "RuntimeError", id="assign"),
+])
+def test_on_assign_may_close_the_consumer(case, says, of):
+    """What confluent_kafka says as well. It is not called here: once in some hundred times that ends its process."""
+    consumer, said = of(headrace), []
+    consumer.subscribe(["four"], on_assign=lambda given, partitions: said.append(
+        outcome(lambda _: case(given), headrace)))
+    assert outcome(lambda _: poll_until(consumer, lambda: said), headrace) is None
+    assert said == [says]
+    assert text_of(lambda: consumer.poll(0)) == ("RuntimeError", "Consumer closed")
 
 
 def test_stats_cb_gets_text_of_json(nowhere):
