@@ -6,6 +6,7 @@ Topics are made and checked with confluent-kafka, so that ours is judged by some
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import subprocess
 import sys
@@ -14,8 +15,8 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from benchmarks.measure import ROOT
-from tools.kafka import KafkaCluster
+from benchmarks.measure import ROOT, ChildError
+from tools.kafka import KafkaCluster, KafkaStartError, MissingJavaError, RegistryError
 
 _PROPERTIES = {"log.segment.delete.delay.ms": "0"}
 """The pages of a deleted topic are free at once: the next one need not take new ones, whose price varies
@@ -101,3 +102,26 @@ def _cpu_s(pid: int) -> float | None:
     except OSError:
         return None
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+Main = Callable[[list[str]], int]
+
+
+def failures_told(*others: type[Exception]) -> Callable[[Main], Main]:
+    """Have a benchmark's `main` say in a line why it could not measure, and return 1.
+
+    Args:
+        others: further errors that are told so.
+    """
+    told = (MissingJavaError, RegistryError, KafkaStartError, ChildError, *others)
+
+    def around(main: Main) -> Main:
+        @functools.wraps(main)
+        def telling(argv: list[str]) -> int:
+            try:
+                return main(argv)
+            except told as error:
+                print(f"benchmarks: {error}", file=sys.stderr)
+                return 1
+        return telling
+    return around

@@ -18,7 +18,7 @@ from typing import Any
 from benchmarks import brokers, report
 from benchmarks.measure import ChildError, Sample, machine, run_child, version_of
 from benchmarks.peers import MEASURES, SETTINGS, WARM_UP
-from tools.kafka import NEWEST, VERSIONS, KafkaStartError, MissingJavaError, RegistryError
+from tools.kafka import NEWEST, VERSIONS
 
 REFERENCE = "confluent-kafka"
 ACTIONS = ("produce", "consume", "consume-values")
@@ -132,24 +132,21 @@ class Run:
         print(f"\nwritten to {report.write_json('clients', content, a.json)}")
 
 
+@brokers.failures_told()
 def main(argv: list[str]) -> int:
     """Run the comparison; 0 when every client was measured."""
     arguments = _parser().parse_args(argv)
     arguments.clients = [client for client in arguments.clients if version_of(client)]
-    try:
-        with contextlib.ExitStack() as stack:
-            made = brokers.embedded() if arguments.broker == "embedded" else brokers.kafka(arguments.kafka_version)
-            run = Run(arguments, stack.enter_context(made))
-            run.prepare()
-            if arguments.profile:
-                run.profile()
-                return 0
-            run.measure_all()
-            run.show()
-            return 1 if run.failures else 0
-    except (MissingJavaError, RegistryError, KafkaStartError, ChildError) as error:
-        print(f"benchmarks: {error}", file=sys.stderr)
-        return 1
+    with contextlib.ExitStack() as stack:
+        made = brokers.embedded() if arguments.broker == "embedded" else brokers.kafka(arguments.kafka_version)
+        run = Run(arguments, stack.enter_context(made))
+        run.prepare()
+        if arguments.profile:
+            run.profile()
+            return 0
+        run.measure_all()
+        run.show()
+        return 1 if run.failures else 0
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -24,10 +24,10 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks import brokers, imports, report
-from benchmarks.measure import ROOT, ChildError, Sample, answer, machine, run_child
+from benchmarks.measure import ROOT, Sample, answer, machine, run_child
 from benchmarks.producing import OURS, ROWS, WARM_TOPIC, Way
 from benchmarks.spark_session import SMALL_ROWS, Session, cpu_of_all_s
-from tools.kafka import NEWEST, VERSIONS, KafkaStartError, MissingJavaError, RegistryError
+from tools.kafka import NEWEST, VERSIONS
 
 PARTS = ("imports", "producing", "clients", "latency", "trickle", "spark")
 BARS = {"cpu": 1.03, "time": 1.03, "p50": 1.03}
@@ -236,19 +236,16 @@ def spark_figures(request: dict[str, Any]) -> dict[str, float]:
     return figures
 
 
+@brokers.failures_told(subprocess.CalledProcessError)
 def main(argv: list[str]) -> int:
     """Compare; 0 when every bar holds."""
     arguments = _parser().parse_args(argv)
     arguments.parts = arguments.parts or list(PARTS)
-    try:
-        old = checked_out(arguments.commit)
-        with brokers.kafka(arguments.kafka_version) as broker, tempfile.TemporaryDirectory() as compiled:
-            comparison = Comparison(arguments, broker, old, compiled)
-            comparison.run()
-            return 0 if comparison.show() else 1
-    except (MissingJavaError, RegistryError, KafkaStartError, ChildError, subprocess.CalledProcessError) as error:
-        print(f"benchmarks: {error}", file=sys.stderr)
-        return 1
+    old = checked_out(arguments.commit)
+    with brokers.kafka(arguments.kafka_version) as broker, tempfile.TemporaryDirectory() as compiled:
+        comparison = Comparison(arguments, broker, old, compiled)
+        comparison.run()
+        return 0 if comparison.show() else 1
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -23,7 +23,7 @@ from benchmarks import brokers, profiler, report
 from benchmarks.measure import ChildError, Sample, Stopwatch, answer, machine, run_child, version_of
 from benchmarks.peers import CONFLUENT_CONSUMER, CONSUME_BATCH, CONSUMER, WARM_UP
 from tools.foreign import program
-from tools.kafka import NEWEST, VERSIONS, KafkaStartError, MissingJavaError, RegistryError
+from tools.kafka import NEWEST, VERSIONS
 
 TOPIC, WARM_TOPIC = "filled", "warm-up"
 PARTITIONS = 4
@@ -220,21 +220,18 @@ class Run:
         return not missed
 
 
+@brokers.failures_told()
 def main(argv: list[str]) -> int:
     """Run the comparison; 0 when every bar holds."""
     arguments = _parser().parse_args(argv)
-    try:
-        with brokers.kafka(arguments.kafka_version) as broker:
-            run = Run(arguments, broker)
-            run.fill()
-            if arguments.profile:
-                run.profile()
-                return 0
-            run.measure_all()
-            return 0 if run.show() else 1
-    except (MissingJavaError, RegistryError, KafkaStartError, ChildError) as error:
-        print(f"benchmarks: {error}", file=sys.stderr)
-        return 1
+    with brokers.kafka(arguments.kafka_version) as broker:
+        run = Run(arguments, broker)
+        run.fill()
+        if arguments.profile:
+            run.profile()
+            return 0
+        run.measure_all()
+        return 0 if run.show() else 1
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -20,9 +20,9 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks import brokers, report
-from benchmarks.measure import ChildError, Stopwatch, answer, machine, run_child, version_of
+from benchmarks.measure import Stopwatch, answer, machine, run_child, version_of
 from benchmarks.peers import producer_class
-from tools.kafka import NEWEST, VERSIONS, KafkaStartError, MissingJavaError, RegistryError
+from tools.kafka import NEWEST, VERSIONS
 
 CLIENTS = ("headrace", "confluent-kafka")
 MODULES = {"headrace": "headrace", "confluent-kafka": "confluent_kafka"}
@@ -143,14 +143,11 @@ def show(a: argparse.Namespace, samples: dict[tuple[Row, str], list[dict[str, fl
     return not missed
 
 
+@brokers.failures_told()
 def main(argv: list[str]) -> int:
     """Measure; 0 when every bar holds."""
     a = _parser().parse_args(argv)
-    try:
-        return 0 if show(a, *measure_all(a)) else 1
-    except (MissingJavaError, RegistryError, KafkaStartError, ChildError) as error:
-        print(f"benchmarks: {error}", file=sys.stderr)
-        return 1
+    return 0 if show(a, *measure_all(a)) else 1
 
 
 def _parser() -> argparse.ArgumentParser:

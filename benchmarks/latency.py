@@ -18,9 +18,9 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks import brokers, report
-from benchmarks.measure import ChildError, Stopwatch, answer, machine, run_child, version_of
+from benchmarks.measure import Stopwatch, answer, machine, run_child, version_of
 from benchmarks.peers import producer_class
-from tools.kafka import NEWEST, VERSIONS, KafkaStartError, MissingJavaError, RegistryError
+from tools.kafka import NEWEST, VERSIONS
 
 CLIENTS = ("headrace", "confluent-kafka")
 SETTINGS = {"acks": "all", "enable.idempotence": True, "linger.ms": 0}
@@ -64,27 +64,24 @@ def measure(request: dict[str, Any]) -> dict[str, float]:
             "cpu_s": watch.cpu_s, "wall_s": watch.wall_s}
 
 
+@brokers.failures_told()
 def main(argv: list[str]) -> int:
     """Measure both clients; 0 when every bar holds."""
     a = _parser().parse_args(argv)
     samples: dict[str, list[dict[str, Any]]] = {client: [] for client in CLIENTS}
-    try:
-        with contextlib.ExitStack() as stack:
-            made = brokers.embedded() if a.broker == "embedded" else brokers.kafka(a.kafka_version)
-            broker = stack.enter_context(made)
-            broker.create_topic(TOPIC, 1)
-            request = {"bootstrap": broker.bootstrap_servers, "seconds": a.seconds, "rate": a.rate, "size": a.size}
-            with report.Progress((1 + a.rounds) * len(CLIENTS)) as progress:
-                for turn in range(1 + a.rounds):
-                    for client in CLIENTS if turn % 2 == 0 else reversed(CLIENTS):
-                        progress.next(f"round {turn}: {client}, latency" if turn else f"{client}: the broker gets warm")
-                        sample = run_child("benchmarks.latency", {**request, "client": client})
-                        if turn:
-                            samples[client].append(sample)
-            about = broker.about
-    except (MissingJavaError, RegistryError, KafkaStartError, ChildError) as error:
-        print(f"benchmarks: {error}", file=sys.stderr)
-        return 1
+    with contextlib.ExitStack() as stack:
+        made = brokers.embedded() if a.broker == "embedded" else brokers.kafka(a.kafka_version)
+        broker = stack.enter_context(made)
+        broker.create_topic(TOPIC, 1)
+        request = {"bootstrap": broker.bootstrap_servers, "seconds": a.seconds, "rate": a.rate, "size": a.size}
+        with report.Progress((1 + a.rounds) * len(CLIENTS)) as progress:
+            for turn in range(1 + a.rounds):
+                for client in CLIENTS if turn % 2 == 0 else reversed(CLIENTS):
+                    progress.next(f"round {turn}: {client}, latency" if turn else f"{client}: the broker gets warm")
+                    sample = run_child("benchmarks.latency", {**request, "client": client})
+                    if turn:
+                        samples[client].append(sample)
+        about = broker.about
     return 0 if _show(a, about, samples) else 1
 
 

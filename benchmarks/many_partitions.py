@@ -28,9 +28,9 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks import brokers, report
-from benchmarks.measure import ROOT, ChildError, Stopwatch, answer, machine, run_child, version_of
+from benchmarks.measure import ROOT, Stopwatch, answer, machine, run_child, version_of
 from benchmarks.peers import CONFLUENT_CONSUMER, CONSUME_BATCH, CONSUMER, producer_class
-from tools.kafka import NEWEST, VERSIONS, KafkaStartError, MissingJavaError, RegistryError
+from tools.kafka import NEWEST, VERSIONS
 
 CLIENTS = ("headrace", "confluent-kafka")
 MODULES = {"headrace": "headrace", "confluent-kafka": "confluent_kafka"}
@@ -245,18 +245,15 @@ def _cell(name: str, found: dict[str, float], medians: dict[tuple[int, str], dic
     return shown if client == CLIENTS[1] or not theirs else f"{shown} ({found[name] / theirs:.2f})"
 
 
+@brokers.failures_told()
 def main(argv: list[str]) -> int:
     """Measure; 0 when every bar holds."""
     a = _parser().parse_args(argv)
-    try:
-        with brokers.kafka(a.kafka_version, properties=_PROPERTIES) as broker:
-            run = Run(a, broker)
-            run.prepare()
-            run.measure_all()
-            return 0 if run.show() else 1
-    except (MissingJavaError, RegistryError, KafkaStartError, ChildError) as error:
-        print(f"benchmarks: {error}", file=sys.stderr)
-        return 1
+    with brokers.kafka(a.kafka_version, properties=_PROPERTIES) as broker:
+        run = Run(a, broker)
+        run.prepare()
+        run.measure_all()
+        return 0 if run.show() else 1
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -28,7 +28,7 @@ from benchmarks.measure import ChildError, Sample, Stopwatch, answer, machine, r
 from benchmarks.peers import PRODUCER, WARM_UP, produce_all, producer_class
 from benchmarks.peers import values as random_values
 from tools.foreign import MissingClientError, program
-from tools.kafka import NEWEST, VERSIONS, KafkaStartError, MissingJavaError, RegistryError
+from tools.kafka import NEWEST, VERSIONS
 
 OURS, THEIRS, FRANZ = "headrace", "confluent-kafka", "franz-go"
 POLL_EVERY = 1_000
@@ -351,17 +351,14 @@ def _franz_go(request: dict[str, Any]) -> dict[str, Any]:
     return dict(answer["ok"])
 
 
+@brokers.failures_told()
 def main(argv: list[str]) -> int:
     """Run the comparison; 0 when every bar holds."""
     arguments = _parser().parse_args(argv)
-    try:
-        with brokers.kafka(arguments.kafka_version) as broker:
-            run = Run(arguments, broker)
-            run.measure_all()
-            return 0 if run.show() else 1
-    except (MissingJavaError, RegistryError, KafkaStartError, ChildError) as error:
-        print(f"benchmarks: {error}", file=sys.stderr)
-        return 1
+    with brokers.kafka(arguments.kafka_version) as broker:
+        run = Run(arguments, broker)
+        run.measure_all()
+        return 0 if run.show() else 1
 
 
 def _parser() -> argparse.ArgumentParser:

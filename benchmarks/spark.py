@@ -23,17 +23,10 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks import brokers, report
-from benchmarks.measure import ChildError, answer, machine, run_child, version_of
+from benchmarks.measure import answer, machine, run_child, version_of
 from benchmarks.spark_flights import RUN, WAYS, Flights
 from benchmarks.spark_session import NOTHING, OURS, SMALL_ROWS, THEIRS, Session
-from tools.kafka import (
-    NEWEST,
-    VERSIONS,
-    KafkaStartError,
-    MissingJavaError,
-    RegistryError,
-    spark_connector_jars,
-)
+from tools.kafka import NEWEST, VERSIONS, spark_connector_jars
 
 ACTIONS = ("read", "write", "small", "first", "pipeline")
 CONNECTORS = (OURS, THEIRS)
@@ -216,17 +209,14 @@ class Run:
         return all(row.holds for row in self.rows)
 
 
+@brokers.failures_told()
 def main(argv: list[str]) -> int:
     """Run the comparison; 0 when every bar holds."""
     arguments = _parser().parse_args(argv)
-    try:
-        with brokers.kafka(arguments.kafka_version) as broker:
-            run = Run(arguments, broker)
-            run.measure_all()
-            return 0 if run.show() else 1
-    except (MissingJavaError, RegistryError, KafkaStartError, ChildError) as error:
-        print(f"benchmarks: {error}", file=sys.stderr)
-        return 1
+    with brokers.kafka(arguments.kafka_version) as broker:
+        run = Run(arguments, broker)
+        run.measure_all()
+        return 0 if run.show() else 1
 
 
 def _parser() -> argparse.ArgumentParser:

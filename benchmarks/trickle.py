@@ -27,9 +27,9 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks import brokers, report
-from benchmarks.measure import ROOT, ChildError, Stopwatch, answer, machine, run_child, version_of
+from benchmarks.measure import ROOT, Stopwatch, answer, machine, run_child, version_of
 from benchmarks.peers import producer_class
-from tools.kafka import NEWEST, VERSIONS, KafkaStartError, MissingJavaError, RegistryError
+from tools.kafka import NEWEST, VERSIONS
 
 CLIENTS = ("headrace", "confluent-kafka", "aiokafka")
 ACTIONS = ("produce", "consume")
@@ -215,26 +215,23 @@ MEASURES: dict[tuple[str, str], Callable[[dict[str, Any]], dict[str, float]]] = 
 }
 
 
+@brokers.failures_told()
 def main(argv: list[str]) -> int:
     """Measure all clients both ways; 0 when every bar holds."""
     a = _parser().parse_args(argv)
     samples: dict[str, dict[str, list[dict[str, Any]]]] = {action: {c: [] for c in a.clients} for action in a.actions}
-    try:
-        with brokers.kafka(a.kafka_version) as broker:
-            broker.create_topic(TOPIC, 1)
-            request = {"bootstrap": broker.bootstrap_servers, "seconds": a.seconds, "rate": a.rate, "size": a.size}
-            with report.Progress((1 + a.rounds) * len(a.clients) * len(a.actions)) as progress:
-                for turn in range(1 + a.rounds):
-                    for action in a.actions:
-                        for client in a.clients if turn % 2 == 0 else reversed(a.clients):
-                            progress.next(f"round {turn}: {client}, {action}" if turn else f"{client}: getting warm")
-                            sample = run_child("benchmarks.trickle", {**request, "action": action, "client": client})
-                            if turn:
-                                samples[action][client].append(sample)
-            about = broker.about
-    except (MissingJavaError, RegistryError, KafkaStartError, ChildError) as error:
-        print(f"benchmarks: {error}", file=sys.stderr)
-        return 1
+    with brokers.kafka(a.kafka_version) as broker:
+        broker.create_topic(TOPIC, 1)
+        request = {"bootstrap": broker.bootstrap_servers, "seconds": a.seconds, "rate": a.rate, "size": a.size}
+        with report.Progress((1 + a.rounds) * len(a.clients) * len(a.actions)) as progress:
+            for turn in range(1 + a.rounds):
+                for action in a.actions:
+                    for client in a.clients if turn % 2 == 0 else reversed(a.clients):
+                        progress.next(f"round {turn}: {client}, {action}" if turn else f"{client}: getting warm")
+                        sample = run_child("benchmarks.trickle", {**request, "action": action, "client": client})
+                        if turn:
+                            samples[action][client].append(sample)
+        about = broker.about
     return 0 if _show(a, about, samples) else 1
 
 
