@@ -113,7 +113,7 @@ def failures_told(*others: type[Exception]) -> Callable[[Main], Main]:
     Args:
         others: further errors that are told so.
     """
-    told = (MissingJavaError, RegistryError, KafkaStartError, ChildError, *others)
+    told: tuple[type[Exception], ...] = (MissingJavaError, RegistryError, KafkaStartError, ChildError, *others)
 
     def around(main: Main) -> Main:
         @functools.wraps(main)

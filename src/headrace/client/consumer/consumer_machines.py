@@ -33,7 +33,7 @@ from headrace.machines.groups.membership import (
     Rebalance,
 )
 from headrace.machines.groups.ownership import Ownership
-from headrace.machines.machine import Event, Machine
+from headrace.machines.machine import Event
 from headrace.net.settings import Connector
 from headrace.net.timers import Clock
 from headrace.records import PollFastPath
@@ -95,7 +95,6 @@ class ConsumerMachines:
         self.subscription = Subscription(group_id, config["auto.offset.reset"], _wall_ms)
         self.fetcher = Fetcher(self.subscription, client.metadata, config, client.driver.wake_threadsafe)
         self.lookup = OffsetLookup(self.subscription, client.metadata, isolation, timeout_s, retries)
-        self._check: Machine | None = None
         client.driver.add(self.lookup)
         self.group: Membership | None = None
         if group_id:
@@ -224,13 +223,9 @@ class ConsumerMachines:
 
     def _compare_positions(self) -> None:
         """Ask new leaders whether they have what was read."""
-        if self._check is None:
-            from headrace.machines.consumer.truncation import LogTruncated, PositionCheck
+        from headrace.client.consumer.consumer_truncation import compare_positions
 
-            self._check = PositionCheck(self.subscription, self.client.metadata,
-                                        self.config.seconds("socket.timeout.ms"), RetryPolicy.of(self.config))
-            self.client.driver.listeners[LogTruncated] = (self._on_truncated,)
-            self.client.driver.add(self._check)
+        compare_positions(self.client, self.subscription, self.config.seconds("socket.timeout.ms"), self._on_truncated)
         self.wake()
 
     def _on_truncated(self, event: LogTruncated) -> None:

@@ -123,14 +123,10 @@ class PartitionReader:
 
     def _compare_positions(self) -> None:
         """Ask the new leader whether it has what was read; the next question follows by itself."""
-        from headrace.machines.consumer.truncation import LogTruncated, PositionCheck
+        from headrace.client.consumer.consumer_truncation import compare_positions
 
-        driver = self._core.driver
-        if LogTruncated not in driver.listeners:
-            driver.listeners[LogTruncated] = (self._on_truncated,)
-            driver.add(PositionCheck(self._subscription, self._core.metadata, self._timeout_s,
-                                     RetryPolicy.of(self._config)))
-        driver.wake()
+        compare_positions(self._core, self._subscription, self._timeout_s, self._on_truncated)
+        self._core.driver.wake()
 
     def _on_truncated(self, event: LogTruncated) -> None:
         self._failure = KafkaException(event.error)
