@@ -31,8 +31,8 @@ from tests.support.share_groups import fill, places, prepare, settings, start_of
 from tools.kafka import KafkaCluster
 
 ACCEPT, RELEASE, REJECT, RENEW = AcknowledgeType
-PATIENCE_S = 3.0
-"""How long a new member is given to get what a group hands out."""
+QUIET_S = 1.5
+"""After so long without another record a new member has got all that a group hands out."""
 WORKER = """
 import sys, time
 from headrace import ShareConsumer
@@ -54,19 +54,21 @@ def queues(kafka: KafkaCluster, configured: Configuration) -> KafkaCluster:
     return kafka
 
 
-def rest_of(
-    cluster: KafkaCluster, group: str, topic: str, timeout_s: float | None = None
-) -> dict[tuple[Any, Any], int]:
-    """What the group hands out to a new member, with its first delivery counts; nothing of it is accepted."""
+def rest_of(cluster: KafkaCluster, group: str, topic: str, expected: int = 0) -> dict[tuple[Any, Any], int]:
+    """What the group hands out to a new member, with its first delivery counts; nothing of it is accepted.
+
+    Waits for as many records as are expected, and then whether more come.
+    """
     found: dict[tuple[Any, Any], int] = {}
     with ShareConsumer(settings(cluster, group, mode="explicit")) as consumer:
         consumer.subscribe([topic])
-        deadline = time.monotonic() + (timeout_s or PATIENCE_S)
-        while time.monotonic() < deadline:
-            messages = consumer.poll(0.3)
-            for message in messages:
+        began = last = time.monotonic()
+        while (now := time.monotonic()) < last + QUIET_S or (len(found) < expected and now < began + 15):
+            for message in consumer.poll(0.3):
                 consumer.acknowledge(message, RENEW)
-                found.setdefault((message.partition(), message.offset()), message.delivery_count())
+                place = (message.partition(), message.offset())
+                if place not in found:
+                    found[place], last = message.delivery_count(), time.monotonic()
     return found
 
 
@@ -88,7 +90,7 @@ def test_what_was_polled_last_comes_again_after_close(queues: KafkaCluster, topi
     with ShareConsumer(settings(queues, topic)) as consumer:
         consumer.subscribe([topic])
         take(consumer, 10)
-    assert rest_of(queues, topic, topic) == {(0, offset): 2 for offset in range(10)}
+    assert rest_of(queues, topic, topic, 10) == {(0, offset): 2 for offset in range(10)}
 
 
 def test_commit_sync_accepts_and_tells_each_partition(queues: KafkaCluster, topic: str) -> None:
@@ -116,7 +118,7 @@ def test_each_word_about_a_record_does_what_it_says(queues: KafkaCluster, topic:
         for message, word in zip(take(consumer, 8), words, strict=True):
             consumer.acknowledge(message, word)
         assert consumer.commit_sync() == {TopicPartition(topic, 0): None}
-    assert rest_of(queues, topic, topic) == {(0, 1): 2, (0, 3): 2, (0, 7): 2}
+    assert rest_of(queues, topic, topic, 3) == {(0, 1): 2, (0, 3): 2, (0, 7): 2}
 
 
 def test_the_last_word_before_a_commit_counts(queues: KafkaCluster, topic: str) -> None:
@@ -127,7 +129,7 @@ def test_the_last_word_before_a_commit_counts(queues: KafkaCluster, topic: str) 
         for message in take(consumer, 2):
             consumer.acknowledge(message, REJECT)
             consumer.acknowledge(message, RELEASE)
-    assert rest_of(queues, topic, topic) == {(0, 0): 2, (0, 1): 2}
+    assert rest_of(queues, topic, topic, 2) == {(0, 0): 2, (0, 1): 2}
 
 
 def test_explicit_acknowledgement_wants_a_word_about_each_record(queues: KafkaCluster, topic: str) -> None:
@@ -178,7 +180,7 @@ def test_a_record_that_is_renewed_is_held_beyond_its_lock(queues: KafkaCluster, 
         assert error.args[0].code() == KafkaError.INVALID_RECORD_STATE
         consumer.acknowledge(kept)
         assert consumer.commit_sync() == {TopicPartition(topic, 0): None}
-    assert rest_of(queues, topic, topic) == {(0, 1): 2}
+    assert rest_of(queues, topic, topic, 1) == {(0, 1): 2}
 
 
 def test_other_records_are_read_while_one_is_renewed(queues: KafkaCluster, topic: str) -> None:
@@ -223,7 +225,7 @@ def test_no_more_records_than_the_limit_are_taken_where_the_limit_is_strict(queu
         one.subscribe([topic])
         first = list(one.poll(10))
     assert 0 < len(first) <= 7
-    assert Counter(rest_of(queues, topic, topic, 6).values()) == {1: 60 - len(first), 2: len(first)}
+    assert Counter(rest_of(queues, topic, topic, 60).values()) == {1: 60 - len(first), 2: len(first)}
 
 
 def test_a_poll_returns_no_more_than_max_poll_records(queues: KafkaCluster, topic: str) -> None:
@@ -266,7 +268,7 @@ def test_the_records_of_a_member_that_is_frozen_come_again_after_their_lock(queu
         held = int(worker.stdout.readline())
         worker.send_signal(signal.SIGSTOP)
         try:
-            rest = rest_of(queues, topic, topic, 8)
+            rest = rest_of(queues, topic, topic, 10)
         finally:
             worker.kill()
     assert rest.keys() == {(0, offset) for offset in range(10)}

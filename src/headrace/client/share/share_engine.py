@@ -155,6 +155,8 @@ class ShareEngine:
                 yield from self._serve()
                 if self._group.failure is not None:
                     raise KafkaException(self._group.failure)
+                if fetcher.queue:  # it empties now, and who reads it must not be taken for one who waits
+                    fetcher.demand = Demand.NONE
                 messages = self._take()
                 if messages or not machines.usable:
                     return Messages(messages)

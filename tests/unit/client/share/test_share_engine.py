@@ -202,6 +202,21 @@ def test_brokers_are_asked_while_the_application_waits_and_once_where_it_only_lo
     on_bench(test)
 
 
+def test_brokers_are_not_asked_while_records_are_taken() -> None:
+    async def test(bench: Bench) -> None:
+        seen: list[Demand] = []
+        bench.fetcher.acknowledge = (  # type: ignore[method-assign]
+            lambda acknowledgements: seen.append(bench.fetcher.demand))
+        waiting = asyncio.create_task(bench.waits.run(bench.engine.poll(None)))
+        await asyncio.sleep(0.01)
+        bench.put((8, 14, 1))
+        bench.engine.machines.ready()
+        assert len(await waiting) == 2
+        assert seen == [Demand.NONE]  # the gaps were told after the queue was emptied
+
+    on_bench(test)
+
+
 def test_brokers_without_share_groups_are_told_of_by_each_poll() -> None:
     async def test(bench: Bench) -> None:
         bench.engine.machines.group.failure = KafkaError(KafkaError._UNSUPPORTED_FEATURE, "none", fatal=True)
