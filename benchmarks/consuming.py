@@ -22,6 +22,7 @@ from typing import Any
 from benchmarks import brokers, profiler, report
 from benchmarks.measure import ChildError, Sample, Stopwatch, answer, machine, run_child, version_of
 from benchmarks.peers import CONFLUENT_CONSUMER, CONSUME_BATCH, CONSUMER, WARM_UP
+from benchmarks.receiving import measure_receiving
 from tools.foreign import program
 from tools.kafka import NEWEST, VERSIONS
 
@@ -54,6 +55,8 @@ class Row:
 
 OURS, CONFLUENT = "headrace", "confluent-kafka"
 GO = "franz-go"
+FLOOR = ("no client", "bytes received")
+"""What every client pays: see `benchmarks.receiving`."""
 ROWS = (
     Row("consume(10000)", (OURS, "consume"), (CONFLUENT, "consume"), 1 / 7, 4),
     Row("poll()", (OURS, "poll"), (CONFLUENT, "poll"), 1 / 4, 3),
@@ -106,6 +109,9 @@ async def read_on_a_loop(way: str, consumer: Any, count: int) -> None:
 def measure(request: dict[str, Any]) -> Sample:
     """Read the topic once, in a process of its own."""
     client, way, count = request["client"], request["way"], request["records"]
+    if (client, way) == FLOOR:
+        return measure_receiving({**request, "topic": TOPIC, "partitions": PARTITIONS,
+                                  "fetch_bytes": CONSUMER["max.partition.fetch.bytes"]})
     module: Any = import_module(client.replace("confluent-kafka", "confluent_kafka"))
     properties = {**(CONSUMER if client == OURS else CONFLUENT_CONSUMER), "bootstrap.servers": request["bootstrap"]}
 
@@ -158,6 +164,7 @@ class Run:
         wanted = [row for row in ROWS if not arguments.rows or any(part in row.name for part in arguments.rows)]
         self.rows = wanted
         self.ways = list(dict.fromkeys(way for row in wanted for way in (row.way, row.peer)))
+        self.ways.append(FLOOR)
         self.samples: dict[Way, list[Sample]] = {way: [] for way in self.ways}
 
     def fill(self) -> None:
