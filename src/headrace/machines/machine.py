@@ -57,6 +57,7 @@ class Send(Effect):
             What it raises (`KafkaException`) becomes the error of the request.
         template: writes the request and reads the usual reply without the codec; None for most requests. Its request is
             `request`.
+        beside: go by a connection of its own, because the broker holds another request of this kind back.
         version: set by the driver when the version is negotiated; -1 until then.
         node_id: set by the driver: the broker that the request went to; -1 until then.
     """
@@ -69,6 +70,7 @@ class Send(Effect):
     context: Any = None
     for_version: Callable[[Request, int], Request] | None = None
     template: ExchangeTemplate | None = None
+    beside: bool = False
     version: int = -1
     node_id: int = -1
 

@@ -313,7 +313,8 @@ class Driver:
             self.on_error(call, _CLOSED if self._closed else _NOBODY if node_id == ANY_NODE else unknown)
             return None
         send.node_id = node_id
-        key = (node.id, _LANES.get(send.request.api_key, 0))
+        lane = _LANES.get(send.request.api_key, 0)
+        key = (node.id, -lane if send.beside else lane)
         connection = self._connections.get(key)
         if connection is None:
             connection = self._connections[key] = Connection(node, self._settings, self)

@@ -128,3 +128,32 @@ def test_a_damaged_batch_is_told_with_its_place_and_can_be_passed(own_kafka: Kaf
         assert consumer.position([TopicPartition(topic, 0)])[0].offset == 10
         consumer.seek(TopicPartition(topic, 0, 20))
         assert [m.offset() for m in take(consumer, 10)] == list(range(20, 30))
+
+
+def test_a_fetch_that_the_broker_holds_back_keeps_nothing_else_waiting(kafka: KafkaCluster) -> None:
+    topic = make_topic(kafka, 3)
+    fill(kafka, topic, 3, 5)
+    held_ms = 20_000
+    with Consumer({**kafka.connection, "fetch.wait.max.ms": held_ms, "enable.partition.eof": True}) as consumer:
+        def read(partition: int) -> list[Any]:
+            return sorted((message.partition(), message.offset()) for message in consumer.consume(5, 10))
+
+        def hold() -> None:
+            """Every fetch is held back: all is read, which the broker says once."""
+            message = consumer.poll(10)
+            assert message is not None
+            assert message.error() == KafkaError._PARTITION_EOF
+
+        began = time.monotonic()
+        consumer.assign([TopicPartition(topic, 0, OFFSET_BEGINNING)])
+        assert read(0) == [(0, offset) for offset in range(5)]
+        hold()
+        consumer.incremental_assign([TopicPartition(topic, 1, OFFSET_BEGINNING)])
+        assert read(1) == [(1, offset) for offset in range(5)]
+        hold()
+        consumer.assign([TopicPartition(topic, 2, OFFSET_BEGINNING)])
+        assert read(2) == [(2, offset) for offset in range(5)]
+        hold()
+        consumer.seek(TopicPartition(topic, 2, 4))
+        assert [message.offset() for message in consumer.consume(1, 10)] == [4]
+        assert time.monotonic() - began < held_ms / 1000 / 2

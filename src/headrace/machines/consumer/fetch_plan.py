@@ -1,12 +1,13 @@
 """Plans the next fetches: one request per broker, for the partitions that have room in the queue.
 
 A broker has at most one request on the wire; it names what changed since the last one
-(`machines.consumer.fetch_session`). A partition is left out while it is paused, backs off after an error, or has too
-much in the queue. Only partitions to which something has happened are looked at; all of them, when the assignment,
-a position or the picture of the cluster has changed. What is queued and what may come by requests on the wire stay
-within "queued.max.messages.kbytes", but for one reply of "max.partition.fetch.bytes" of each broker, so that none has
-to wait for another. This module must not know what replies hold. Read next: `machines.consumer.fetcher`, which owns
-the plan.
+(`machines.consumer.fetch_session`). As the broker may hold that one back, partitions that are assigned or sought
+meanwhile do not wait for it: one more request asks for them, beside it (decision 0032). A partition is left out while
+it is paused, backs off after an error, or has too much in the queue. Only partitions to which something has happened
+are looked at; all of them, when the assignment, a position or the picture of the cluster has changed. What is queued
+and what may come by requests on the wire stay within "queued.max.messages.kbytes", but for a reply of
+"max.partition.fetch.bytes" to each request, so that no broker has to wait for another. This module must not know what
+replies hold. Read next: `machines.consumer.fetcher`, which owns the plan.
 """
 
 from __future__ import annotations
@@ -28,6 +29,8 @@ __all__ = ["FetchPlan", "FetchInFlight"]
 
 _STARVED_WAIT_MS = 20
 """A broker's longest wait while one of its partitions is left out because its queue is full: the queue may drain."""
+_BESIDE_WAIT_MS = 50
+"""Longest wait of a request beside another one: what is assigned next may have to wait for both."""
 _QUEUE_DEPTH = 8
 """Replies of full size that one partition may have in the queue, if the budget allows."""
 _FIRST_BACKOFF_S = 0.05
@@ -87,7 +90,8 @@ class FetchPlan:
         self._retries = RetryPolicy(_FIRST_BACKOFF_S, config.seconds("fetch.error.backoff.ms"))
         self._sessions: dict[int, FetchSession] = {}
         self._places: dict[Key, FetchSession] = {}  # where a partition is wanted or left out
-        self._in_flight: dict[int, int] = {}  # by broker, most bytes that may come
+        self._in_flight: dict[int, int] = {}  # by broker, most bytes that may come; by ~broker what comes beside that
+        self._beside: dict[int, FetchSession] = {}
         self.happened: deque[PartitionState] = deque()
         self._again = self._everything = True
         self._seen = (-1, -1)
@@ -149,7 +153,10 @@ class FetchPlan:
 
     def landed(self, send: Send) -> FetchInFlight:
         """The request was answered or lost: its broker may be asked again."""
-        self._in_flight.pop(send.destination, None)
+        if send.beside:
+            del self._beside[send.destination], self._in_flight[~send.destination]
+        else:
+            del self._in_flight[send.destination]
         self._again = True
         flight: FetchInFlight = send.context
         return flight
@@ -211,6 +218,8 @@ class FetchPlan:
             if session.left_out:
                 session.left_out.discard(key)
             session.want(key, (state, _NO_ID if info is None else info.topic_id, leader_epoch))
+            if node in self._in_flight and not session.is_brief:
+                session.want_late(key)
         return session
 
     def _trusts(self, state: PartitionState, leader_epoch: int) -> bool:
@@ -255,23 +264,46 @@ class FetchPlan:
 
     def _sends(self, queued_bytes: int) -> list[Send]:
         in_flight, room = self._in_flight, self._budget - queued_bytes
-        wanted, starved = [], room <= 0
+        wanted, late, starved = [], [], room <= 0
         for node, session in self._sessions.items():
             starved = starved or bool(session.left_out)
-            if session.wanted and room > 0 and node not in in_flight:
-                wanted.append((node, session))
+            if session.wanted and room > 0:
+                if node not in in_flight:
+                    if not self._beside or not self._is_asked_beside(node, session):
+                        wanted.append((node, session))
+                elif session.late and node not in self._beside:
+                    late.append((node, session))
         self.starved = starved
         share = self._budget // (len(wanted) + len(in_flight) or 1)
         sends: list[Send] = []
         for node, session in wanted:  # a comprehension would be a frame more in each step
             sends.append(self._send(node, session, min(room - sum(in_flight.values()), share)))
+        for node, session in late:
+            sends.append(self._send_beside(node, session, min(room - sum(in_flight.values()), share)))
         return sends
+
+    def _is_asked_beside(self, node: int, session: FetchSession) -> bool:
+        """All that is wanted of a broker is on its way already."""
+        beside = self._beside.get(node)
+        return beside is not None and beside.asks_for_all(session.wanted)
+
+    def _send_beside(self, node: int, session: FetchSession, room: int) -> Send:
+        """Ask for what came to be wanted while the broker has a request, which it may hold back."""
+        request = self._request()
+        request.max_wait_ms = min(self._max_wait_ms, _BESIDE_WAIT_MS)
+        request.max_bytes = min(self._max_bytes, max(room, self._partition_bytes))
+        self._in_flight[~node] = min(request.max_bytes, len(session.late) * self._partition_bytes)
+        once, max_version = session.fill_late(request, self._partition_bytes)
+        self._beside[node] = once
+        return Send(node, request, self._timeout_s, max_version=max_version, context=FetchInFlight(once, once.known),
+                    beside=True)
 
     def _send(self, node: int, session: FetchSession, room: int) -> Send:
         partition_bytes, is_starved = self._partition_bytes, bool(session.left_out)
         expected = min(self._max_bytes, len(session.wanted) * partition_bytes)
         is_limited = expected > room and expected > partition_bytes
         self._in_flight[node] = expected = max(room, partition_bytes) if is_limited else expected
+        session.is_brief = is_starved
         is_plain = not (is_starved or is_limited) and self._rack_asked == self._rack
         moved = session.only_moved(partition_bytes) if is_plain else None
         if moved is not None:

@@ -27,7 +27,7 @@ from headrace.wire.messages.consumer.fetch import (
 
 __all__ = ["FetchSession", "SessionPartition", "WantedPartition"]
 
-_INITIAL_EPOCH, _MAX_EPOCH = 0, 2**31 - 1
+_INITIAL_EPOCH, _MAX_EPOCH, _NO_SESSION = 0, 2**31 - 1, -1
 _SESSION_LOST = (
     ErrorCodes.FETCH_SESSION_ID_NOT_FOUND,
     ErrorCodes.INVALID_FETCH_SESSION_EPOCH,
@@ -64,6 +64,8 @@ class FetchSession:
         wanted: the partitions to ask for; changed by `want` and `leave` only.
         known: what the broker was asked for last, which is what a reply on its way answers. After `reset` another one.
         left_out: partitions that are not wanted for now, because too much of them is in the queue.
+        is_brief: the broker does not hold the request on the wire back, as something was left out.
+        late: partitions that came to be wanted, or moved by more than reading, since the request on the wire was sent.
         names: topic names by their ids as integers, for replies that carry ids only.
     """
 
@@ -77,6 +79,8 @@ class FetchSession:
         self.wanted: dict[Key, WantedPartition] = {}
         self.known: dict[Key, SessionPartition] = {}
         self.left_out: set[Key] = set()
+        self.is_brief = False
+        self.late: dict[Key, WantedPartition] = {}
         self.names: dict[int, str] = {}
 
     def want(self, key: Key, partition: WantedPartition) -> None:
@@ -88,8 +92,20 @@ class FetchSession:
         elif self._without_id:
             self._without_id.discard(key)
 
+    def want_late(self, key: Key) -> None:
+        """Have a partition in `late`, if the request on the wire does not ask for it as it is now."""
+        partition, asked = self.wanted[key], self.known.get(key)
+        if not _covers(asked, partition[0]):
+            self.late[key] = partition
+
+    def asks_for_all(self, wanted: Mapping[Key, WantedPartition]) -> bool:
+        """Whether the request that was sent last asks for all of these as they are now."""
+        return all(_covers(self.known.get(key), state) for key, (state, _, _) in wanted.items())
+
     def leave(self, key: Key) -> None:
         """Ask for a partition no more."""
+        if self.late:
+            self.late.pop(key, None)
         if self.wanted.pop(key, None) is not None:
             self._changed[key] = None
             self._without_id.discard(key)
@@ -99,6 +115,7 @@ class FetchSession:
         self.wanted, self._changed, self._is_thinned = {}, dict.fromkeys(self.known), True
         self._without_id.clear()
         self.left_out.clear()
+        self.late.clear()
 
     def only_moved(self, max_bytes: int) -> Key | None:
         """The only partition whose offset has changed since last time; None if there is none, or if more has changed.
@@ -173,8 +190,27 @@ class FetchSession:
         request.session_id, request.session_epoch = self._id, self._epoch
         changed, forgotten = self._change(keys, max_bytes)
         self._changed.clear()
+        self.late.clear()
         request.topics, request.forgotten_topics_data = _topics(changed), _forgotten(forgotten) if forgotten else []
         return None if uses_ids else 12
+
+    def fill_late(self, request: FetchRequest, max_bytes: int) -> tuple[FetchSession, int | None]:
+        """Write the late partitions into a request that belongs to no session.
+
+        Args:
+            request: with the consumer's settings.
+            max_bytes: most bytes of each partition.
+
+        Returns:
+            What keeps that request in place of a session, and the highest version, as of `fill`.
+        """
+        once = FetchSession()
+        for key, partition in self.late.items():
+            once.want(key, partition)
+        self.late.clear()
+        max_version = once.fill(request, max_bytes)
+        request.session_epoch = _NO_SESSION
+        return once, max_version
 
     def _change(
         self, keys: Iterable[Key], max_bytes: int
@@ -230,6 +266,10 @@ class FetchSession:
         """Start again with a full request; the old session, if there is one, is closed by it."""
         self._epoch = _INITIAL_EPOCH
         self.known = {}
+
+
+def _covers(asked: SessionPartition | None, state: PartitionState) -> bool:
+    return asked is not None and asked.state is state and asked.epoch == state.epoch
 
 
 def _in_turn(wanted: Mapping[Key, WantedPartition], before: Mapping[Key, SessionPartition]) -> Iterable[Key]:

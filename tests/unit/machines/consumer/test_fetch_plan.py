@@ -124,6 +124,60 @@ def test_a_broker_with_a_request_on_the_wire_is_not_asked_until_it_has_landed() 
     assert made.asked() == {1: [0]}
 
 
+@pytest.mark.parametrize("change", ["seek", "add", "resume"])
+def test_what_comes_to_be_wanted_while_a_broker_holds_a_request_back_is_asked_for_beside_it(change: str) -> None:
+    made = Plan({0: 1, 1: 1})
+    if change != "seek":
+        other = TopicPartition("t", 1, 10)
+        made.subscription.remove([other]) if change == "add" else made.subscription.set_paused([other], True)
+    held = made.one()
+    if change == "seek":
+        made.subscription.seek("t", 1, 7)
+    elif change == "add":
+        made.subscription.add([TopicPartition("t", 1, 7)])
+    else:
+        made.subscription.set_paused([other], False)
+    beside = made.one()
+    assert (held.beside, beside.beside) == (False, True)
+    [topic] = request_of(beside).topics
+    assert [(part.partition, part.fetch_offset) for part in topic.partitions] == [(1, 10 if change == "resume" else 7)]
+    assert (request_of(beside).session_id, request_of(beside).session_epoch) == (0, -1)
+    assert made.sends() == []  # one of them
+    made.plan.landed(held)
+    assert sorted(made.one().context.partitions) == [("t", 0), ("t", 1)]  # the session has all again
+    made.plan.landed(beside)
+    made.plan.look_at(made.state(1))
+    assert made.sends() == []
+
+
+def test_a_broker_is_not_asked_again_while_all_that_is_wanted_is_asked_for_beside() -> None:
+    made = Plan({0: 1})
+    held = made.one()
+    made.subscription.seek("t", 0, 7)
+    beside = made.one()
+    made.plan.landed(held)
+    assert made.sends() == []
+    made.plan.landed(beside)
+    assert not made.one().beside
+
+
+def test_what_is_drained_waits_for_the_request_that_was_sent_without_it_for_that_is_not_held_back() -> None:
+    made = Plan({0: 1, 1: 1}, max_partition_fetch_bytes=SHARE_BYTES)
+    made.state(1).received_bytes = 8 * SHARE_BYTES
+    assert request_of(made.one()).max_wait_ms == 20
+    made.state(1).released_bytes = 8 * SHARE_BYTES
+    made.plan.drained(made.state(1))
+    assert made.sends() == []
+
+
+def test_what_is_asked_for_beside_keeps_to_the_budget_but_for_one_reply() -> None:
+    made = Plan({0: 1, 1: 1, 2: 1}, max_partition_fetch_bytes=1 << 20, queued_max_messages_kbytes=3 << 10)
+    made.one()
+    for partition in range(3):
+        made.subscription.seek("t", partition, 1)
+    assert request_of(made.one()).max_bytes == 1 << 20
+
+
 def test_what_landed_says_under_which_epoch_and_from_where_each_partition_was_asked_for() -> None:
     made = Plan({0: 1})
     send = made.one()
@@ -403,7 +457,7 @@ def test_requests_are_those_of_a_plan_that_looks_at_all_partitions_each_time(
                 happen(made, kind, which, value)
             if looks_at_all:
                 made.plan.touch()
-            sends = {send.destination: send for send in made.sends()}
+            sends = {~send.destination if send.beside else send.destination: send for send in made.sends()}
             flying |= sends
             said.append({node: shown(request_of(send)) for node, send in sends.items()})
         assert said[0] == said[1]
@@ -413,8 +467,11 @@ def land(made: Plan, flying: dict[int, Send], which: int, got: dict[int, int], h
     """A broker answers, with so many bytes for some partitions."""
     if not flying:
         return
-    flight = made.plan.landed(flying.pop(sorted(flying)[which % len(flying)]))
-    flight.session.on_reply(FetchResponse(session_id=5 if has_sessions else 0))
+    send = flying.pop(sorted(flying)[which % len(flying)])
+    flight = made.plan.landed(send)
+    flight.session.on_reply(FetchResponse(session_id=5 if has_sessions and not send.beside else 0))
+    for asked in flight.partitions.values() if send.beside else ():  # it names all of them
+        made.plan.look_at(asked.state)
     for partition, size in got.items():
         asked = flight.partitions.get(("t", partition))
         if asked is None:
