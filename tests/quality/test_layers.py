@@ -11,15 +11,16 @@ SOURCE = Path(__file__).parents[2] / "src"
 PACKAGE = SOURCE / "headrace"
 
 BASE = {"arguments", "error_codes", "errors", "types", "security", "config", "slotted", "states"}
-FACES = {"aio", "admin", "opentelemetry", "serialization", "spark", "decode", "cli", "testing"}
+FACES = {"aio", "admin", "avro", "schema_registry", "opentelemetry", "serialization", "spark", "decode", "cli", "testing"}
 MAY_IMPORT = {
     "wire": BASE,
+    "schemas": BASE,
     "records": BASE,
     "buffers": BASE | {"records"},
     "machines": BASE | {"wire", "records"},
     "net": BASE | {"wire", "records", "machines"},
-    "client": BASE | {"wire", "records", "buffers", "machines", "net"},
-    "broker": BASE | {"wire", "records"},
+    "client": BASE | {"wire", "records", "schemas", "buffers", "machines", "net"},
+    "broker": BASE | {"wire", "records", "schemas"},
     **{face: BASE | FACES | {"records", "client", "broker", "net", ""} for face in FACES},
     "decode": BASE | {"wire", "records"},
     "cli": BASE | FACES | {"wire", "records", "buffers", "client", "broker", "net", ""},
