@@ -32,7 +32,7 @@ from headrace.machines.cluster.coordinator import GROUP, CoordinatorFinder
 from headrace.machines.cluster.metadata import Metadata, MetadataChanged
 from headrace.machines.consumer.subscription import Key, Subscription
 from headrace.machines.groups.classic import Change, ClassicGroup, JoinState, Rebalance
-from headrace.machines.machine import Machine, Send
+from headrace.machines.machine import Event, Machine, Send
 from headrace.testing.simulated_clock import SimulatedClock
 from headrace.types.records import ConsumerGroupMetadata
 from headrace.wire.frame import RequestFrame
@@ -149,11 +149,19 @@ class Member:
             self.awake = self.metadata.stirred
             for machine in self.machines:
                 for event in machine.events():
-                    self.awake |= isinstance(event, (Rebalance, MetadataChanged))
-                    if isinstance(event, Rebalance):
-                        self._rebalance(event)
+                    self.on_event(event)
         self.due = min([moment for machine in self.machines if (moment := machine.deadline()) is not None],
                        default=math.inf)
+        self.settle()
+
+    def on_event(self, event: Event) -> None:
+        """A machine has something to say."""
+        self.awake |= isinstance(event, (Rebalance, MetadataChanged))
+        if isinstance(event, Rebalance):
+            self._rebalance(event)
+
+    def settle(self) -> None:
+        """Nothing more is to be done for now: look at how it stands."""
         if self.is_at_work:
             self.had = self.group.owned
             self._check_in_time()
