@@ -517,6 +517,7 @@ class WholeGroups:
         if victim is not None and not victim.frozen:
             self.counts["members that left"] += 1
             victim.group.leave()
+            victim.group.application_at = math.inf  # who leaves is not away, and comes back before it is taken out
             victim.awake = True
             self.clock.after(0.3, lambda: victim in self.members and self._remove(victim))
 
