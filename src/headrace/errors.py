@@ -34,9 +34,11 @@ __all__ = [
     "KafkaException",
     "KeyDeserializationError",
     "KeySerializationError",
+    "OAuthTokenError",
     "ProduceError",
     "ProtocolError",
     "RetriableError",
+    "SchemaRegistryError",
     "SerializationError",
     "ValueDeserializationError",
     "ValueSerializationError",
@@ -328,3 +330,45 @@ class ValueSerializationError(ProduceError, SerializationError):
 
     def __init__(self, exception: Exception | None = None) -> None:
         super().__init__(KafkaError(KafkaError._VALUE_SERIALIZATION, str(exception)), exception)
+
+
+class SchemaRegistryError(Exception):
+    """A Schema Registry refused a call, answered what cannot be read, or did not answer.
+
+    Args:
+        http_status_code: of the answer; -1 when there was none.
+        error_code: the registry's own code; `UNKNOWN` when it gave none.
+        error_message: one line that says what happened.
+    """
+
+    UNKNOWN = -1
+
+    def __init__(self, http_status_code: int, error_code: int, error_message: str) -> None:
+        super().__init__(http_status_code, error_code, error_message)
+        self.http_status_code = http_status_code
+        self.error_code = error_code
+        self.error_message = error_message
+
+    def __str__(self) -> str:
+        return f"{self.error_message} (HTTP status code {self.http_status_code}, SR code {self.error_code})"
+
+    __repr__ = __str__
+
+
+class OAuthTokenError(Exception):
+    """A token for a Schema Registry cannot be had.
+
+    Args:
+        message: what happened.
+        status_code: of the answer of who was asked for it, None when there was none.
+        response_text: what that answer said.
+    """
+
+    def __init__(self, message: str, status_code: int | None = None, response_text: str | None = None) -> None:
+        super().__init__(message, status_code, response_text)
+        self.message = message
+        self.status_code = status_code
+        self.response_text = response_text
+
+    def __str__(self) -> str:
+        return f"{self.message} (HTTP {self.status_code}): {self.response_text}"

@@ -3,6 +3,8 @@
 import pickle
 
 import pytest
+from confluent_kafka.schema_registry.error import OAuthTokenError as PeersTokenError
+from confluent_kafka.schema_registry.error import SchemaRegistryError as PeersRegistryError
 
 from headrace.error_codes import CODES, ErrorCodes
 from headrace.errors import (
@@ -12,7 +14,9 @@ from headrace.errors import (
     KafkaError,
     KafkaException,
     KeySerializationError,
+    OAuthTokenError,
     RetriableError,
+    SchemaRegistryError,
 )
 
 
@@ -75,3 +79,17 @@ def test_every_code_has_a_name_and_a_meaning() -> None:
 
 def test_every_code_that_travels_is_known() -> None:
     assert set(range(-1, 137)) == {code for code in CODES if code >= -1}
+
+
+def test_a_registrys_error_has_what_confluent_kafkas_has_and_survives_pickling() -> None:
+    ours, theirs = SchemaRegistryError(409, 40901, "incompatible"), PeersRegistryError(409, 40901, "incompatible")
+    assert (str(ours), repr(ours), ours.UNKNOWN) == (str(theirs), repr(theirs), theirs.UNKNOWN)
+    again = pickle.loads(pickle.dumps(ours))
+    assert (again.http_status_code, again.error_code, again.error_message) == (409, 40901, "incompatible")
+
+
+def test_a_token_that_cannot_be_had_says_what_was_answered() -> None:
+    ours, theirs = OAuthTokenError("no token", 401, "denied"), PeersTokenError("no token", 401, "denied")
+    assert str(ours) == str(theirs) == "no token (HTTP 401): denied"
+    again = pickle.loads(pickle.dumps(ours))
+    assert (again.message, again.status_code, again.response_text) == ("no token", 401, "denied")
