@@ -1,0 +1,180 @@
+"""Avro by fastavro: schemas read with what they refer to, and functions for the values of one schema.
+
+It must not know registries. Read next: `client.schema_serdes.avro_limits`.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from headrace.client.schema_serdes.avro_limits import check_nesting, payload_check
+from headrace.client.schema_serdes.plain_values import plain
+from headrace.errors import DependencyError, SerializationError
+
+__all__ = ["AvroSchema", "avro_name", "declared", "parsed", "reader_of", "writer_of"]
+
+AvroSchema = Any
+"""A schema as fastavro parses it: a dict, a list for a union."""
+
+
+class _Taken(list[Any]):
+    """A file that keeps what is written into it."""
+
+    __slots__ = ()
+    write = list.append
+
+
+def fastavro() -> Any:
+    """The library, imported on first use.
+
+    Raises:
+        DependencyError: it is not installed.
+    """
+    try:
+        import fastavro
+    except ImportError as error:
+        raise DependencyError("Avro needs fastavro: pip install headrace[avro]") from error
+    return fastavro
+
+
+def declared(text: str) -> str:
+    """A schema's declaration as a JSON object or array: the name of a primitive type alone becomes an object.
+
+    Raises:
+        SerializationError: there is nothing.
+    """
+    text = text.strip()
+    if not text:
+        raise SerializationError("the Avro schema is empty")
+    return text if text[0] in "{[" else f'{{"type":{text}}}'
+
+
+def parsed(text: str, references: Mapping[str, str] | None = None) -> AvroSchema:
+    """Read a schema.
+
+    Args:
+        text: its declaration.
+        references: the declarations of those that it refers to, by name, each behind those that it refers to itself.
+
+    Raises:
+        SerializationError: it is not a schema, or one that is too deep.
+    """
+    names: dict[str, Any] = {}
+    for name, reference in (references or {}).items():
+        found = _parsed(reference, names, f"schema {name}, which is referred to")
+        if name not in names:  # referred to by another name than its own
+            names[name] = found
+    return _parsed(text, names, "the Avro schema")
+
+
+def _parsed(text: str, names: dict[str, Any], what: str) -> AvroSchema:
+    library = fastavro()
+    try:
+        schema = json.loads(declared(text))
+        check_nesting(schema)
+        found = library.parse_schema(schema, named_schemas=names)
+    except SerializationError:
+        raise
+    except (Exception, RecursionError) as error:
+        raise SerializationError(f"{what} cannot be read: {_said(error)}") from error
+    return found
+
+
+def avro_name(schema: AvroSchema) -> str | None:
+    """The name of a schema's type: a record's full name, a primitive's own; None of a union."""
+    if not isinstance(schema, dict):
+        return None
+    name: str | None = schema.get("name", schema.get("type"))
+    return name
+
+
+def named_types(schema: AvroSchema) -> dict[str, Any]:
+    """The named types that a schema knows."""
+    for each in schema if isinstance(schema, list) else [schema]:
+        if isinstance(each, dict) and "__named_schemas" in each:
+            found: dict[str, Any] = each["__named_schemas"]
+            return found
+    return {}
+
+
+def writer_of(schema: AvroSchema, strict: bool = False, strict_allow_default: bool = False) -> Callable[[Any], bytes]:
+    """A function that turns values into bytes.
+
+    Args:
+        schema: parsed.
+        strict: fields that are not in the schema, or that are missing, are errors.
+        strict_allow_default: the same, but for missing fields with a default.
+
+    Returns:
+        The function. What it raises for a value that does not fit is fastavro's.
+    """
+    if _is_bytes(schema):
+        return _raw
+    write = fastavro().schemaless_writer
+    if strict or strict_allow_default:
+        def write_strictly(value: Any) -> bytes:
+            taken = _Taken()
+            write(taken, schema, value if type(value) is dict else plain(value), strict, strict_allow_default)
+            return taken[0]  # type: ignore[no-any-return]
+        return write_strictly
+
+    def write_one(value: Any) -> bytes:
+        taken = _Taken()
+        write(taken, schema, value if type(value) is dict else plain(value))
+        return taken[0]  # type: ignore[no-any-return]
+    return write_one
+
+
+def reader_of(
+    schema: AvroSchema, reader: AvroSchema | None = None, return_record_name: bool = False
+) -> Callable[[bytes], Any]:
+    """A function that turns bytes into values.
+
+    Args:
+        schema: parsed, that they were written with.
+        reader: parsed, that the values are to have; None for the same.
+        return_record_name: of a union of records, give pairs of a name and a record.
+
+    Returns:
+        The function. It raises `SerializationError` if the bytes do not fit.
+
+    Raises:
+        SerializationError: values of the schema nest too deep.
+    """
+    if _is_bytes(schema):
+        return bytes
+    check = payload_check(schema, named_types(schema))
+    read, stream = fastavro().schemaless_reader, io.BytesIO
+    if reader == schema:
+        reader = None
+
+    def read_one(payload: bytes) -> Any:
+        try:
+            if check is not None:
+                check(payload)
+            return read(stream(payload), schema, reader, return_record_name)
+        except SerializationError:
+            raise
+        except Exception as error:
+            raise SerializationError(f"the bytes do not fit Avro schema {avro_name(schema)}: {_said(error)}") from error
+    return read_one
+
+
+def _is_bytes(schema: AvroSchema) -> bool:
+    """Bytes alone are written as they are, without a length, as Confluent's serializers do."""
+    return schema == "bytes" or (isinstance(schema, dict) and schema.get("type") == "bytes")
+
+
+def _raw(value: Any) -> bytes:
+    if isinstance(value, str):
+        return value.encode()
+    if isinstance(value, bytes | bytearray | memoryview):
+        return bytes(value)
+    raise TypeError(f"a schema of bytes takes bytes or str, not {type(value).__name__}")
+
+
+def _said(error: BaseException) -> str:
+    return str(error) or type(error).__name__

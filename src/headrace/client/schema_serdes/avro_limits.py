@@ -1,0 +1,254 @@
+"""What bytes of Avro may ask for: how deep values nest and how many there are of those that take no bytes.
+
+fastavro reads by calling itself, and so a few thousand levels end the process; and an array of nulls may claim any
+length. Schemas whose values are bounded by themselves are found here, once; messages of the others are gone over first.
+Schemas are as fastavro has parsed them. It must not know registries. Read next: `client.schema_serdes.avro_codec`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from headrace.errors import SerializationError
+
+__all__ = ["MAX_DEPTH", "MAX_EMPTY_ITEMS", "check_nesting", "payload_check", "too_deep"]
+
+MAX_DEPTH = 500
+"""Levels that values, and schemas, may nest; threads of small stacks stand no more."""
+MAX_EMPTY_ITEMS = 10_000
+"""Items without bytes that the arrays of a message may have in all."""
+_WIDTHS = {"null": 0, "boolean": 1, "int": 1, "long": 1, "float": 4, "double": 8, "bytes": 1, "string": 1, "enum": 1,
+           "union": 1, "array": 1, "map": 1}
+"""Bytes that a value of a type takes at least; what is longer is counted by `_Walk`."""
+_LONGEST_VARINT = 10
+_SMALLEST_LONG = -(1 << 63)
+
+
+def check_nesting(schema: object) -> None:
+    """Refuse a JSON value that nests deeper than parsers stand.
+
+    Args:
+        schema: as `json.loads` gives it.
+
+    Raises:
+        SerializationError: it nests deeper than `MAX_DEPTH`.
+    """
+    level, depth = [schema], 0
+    while level:
+        if depth > MAX_DEPTH:
+            raise too_deep("parts of a schema")
+        level = [child for each in level if isinstance(each, dict | list)
+                 for child in (each.values() if isinstance(each, dict) else each)]
+        depth += 1
+
+
+def payload_check(schema: object, names: Mapping[str, Any]) -> Callable[[bytes], None] | None:
+    """What must be checked of a message before it is read.
+
+    Args:
+        schema: that it was written with, parsed.
+        names: the named types in it.
+
+    Returns:
+        A function that raises `SerializationError`, or None if the schema bounds its values by itself.
+
+    Raises:
+        SerializationError: the schema nests deeper than `MAX_DEPTH`, or a type contains itself without an end.
+    """
+    shape = _Shape(names)
+    try:
+        shape.visit(schema)
+    except RecursionError:
+        raise too_deep("values of the schema") from None
+    if not (shape.recursive or shape.empty_items):
+        return None
+    walk = _Walk(names)
+    if shape.empty_items:
+        return lambda payload: walk.over(schema, payload)
+    harmless = MAX_DEPTH // shape.types  # what is behind one byte holds each type once at most
+    return lambda payload: walk.over(schema, payload) if len(payload) > harmless else None
+
+
+def too_deep(what: str) -> SerializationError:
+    """The error of what nests too deep."""
+    return SerializationError(f"{what} nest deeper than {MAX_DEPTH} levels")
+
+
+class _Shape:
+    """What a schema says about sizes and depths."""
+
+    def __init__(self, names: Mapping[str, Any]) -> None:
+        self._names = names
+        self._least: dict[str, int] = {}
+        self._heights: dict[str, int] = {}
+        self._open: list[str] = []
+        self._since_a_byte = 0
+        """Which of the open types begin at the same byte as the one that is looked at."""
+        self.recursive = False
+        self.empty_items = False
+        self.types = 0
+
+    def visit(self, schema: object) -> tuple[int, int]:
+        """The bytes that a value takes at least, and the levels that it nests, recursion left out."""
+        self.types += 1
+        least, height = self._of_name(schema) if isinstance(schema, str) else self._of_type(schema)
+        if height > MAX_DEPTH:
+            raise too_deep("values of the schema")
+        return least, height
+
+    def _behind_a_byte(self, schema: object) -> tuple[int, int]:
+        """As `visit`, of a part that has a byte before it."""
+        outer, self._since_a_byte = self._since_a_byte, len(self._open)
+        found = self.visit(schema)
+        self._since_a_byte = outer
+        return found
+
+    def _of_name(self, name: str) -> tuple[int, int]:
+        if name not in self._names:
+            return _WIDTHS.get(name, 0), 1
+        if name in self._open:
+            if self._open.index(name) >= self._since_a_byte:
+                raise SerializationError(f"type {name} contains itself without an end")
+            self.recursive = True
+            return 0, 1  # not known yet; messages are gone over
+        return self._of_type(self._names[name])
+
+    def _of_type(self, schema: Any) -> tuple[int, int]:
+        if isinstance(schema, list):
+            return 1, 1 + max((self._behind_a_byte(branch)[1] for branch in schema), default=0)
+        kind = schema["type"]
+        if isinstance(kind, dict | list):
+            return self.visit(kind)
+        if kind in ("record", "error", "enum", "fixed"):
+            return self._named(kind, schema)
+        if kind in ("array", "map"):
+            least, height = self._behind_a_byte(schema["items" if kind == "array" else "values"])
+            self.empty_items |= kind == "array" and least == 0
+            return 1, 1 + height
+        return self.visit(kind)
+
+    def _named(self, kind: str, schema: Mapping[str, Any]) -> tuple[int, int]:
+        name = schema["name"]
+        if name in self._least:
+            return self._least[name], self._heights[name]
+        if kind in ("enum", "fixed"):
+            self._least[name], self._heights[name] = schema.get("size", 1), 1
+        else:
+            self._open.append(name)
+            fields = [self.visit(field["type"]) for field in schema["fields"]]
+            self._open.pop()
+            self._least[name] = sum(least for least, _ in fields)
+            self._heights[name] = 1 + max((height for _, height in fields), default=0)
+        return self._least[name], self._heights[name]
+
+
+class _Walk:
+    """Goes over bytes as a reader would, without calling itself."""
+
+    def __init__(self, names: Mapping[str, Any]) -> None:
+        self._names = names
+        self._empty: dict[int, bool] = {}
+
+    def over(self, schema: object, payload: bytes) -> None:
+        """Check a message.
+
+        Raises:
+            SerializationError: it nests too deep, has too many items without bytes, or ends too early.
+        """
+        place, empty, depth = 0, 0, 0
+        waiting: list[tuple[Any, int]] = [(schema, 1)]
+        while waiting:
+            schema, depth = waiting.pop()
+            if depth > MAX_DEPTH:
+                raise too_deep("values of the message")
+            if isinstance(schema, _Block):
+                place, empty = self._block(schema, depth, payload, place, empty, waiting)
+            else:
+                place = self._value(self._resolved(schema), depth, payload, place, waiting)
+            if place > len(payload):
+                raise SerializationError("the message ends within a value")
+
+    def _resolved(self, schema: Any) -> Any:
+        while isinstance(schema, str) and schema in self._names:
+            schema = self._names[schema]
+        while isinstance(schema, dict) and (isinstance(schema["type"], dict | list) or schema["type"] in self._names):
+            schema = schema["type"] if not isinstance(schema["type"], str) else self._names[schema["type"]]
+        return schema
+
+    def _value(self, schema: Any, depth: int, payload: bytes, place: int, waiting: list[tuple[Any, int]]) -> int:
+        kind = schema if isinstance(schema, str) else "union" if isinstance(schema, list) else schema["type"]
+        if kind in ("record", "error"):
+            waiting.extend((field["type"], depth + 1) for field in reversed(schema["fields"]))
+            return place
+        if kind in ("array", "map"):
+            waiting.append((_Block(schema["items" if kind == "array" else "values"], kind == "map"), depth + 1))
+            return place
+        if kind == "fixed":
+            return place + int(schema["size"])
+        if kind in ("null", "boolean", "float", "double"):
+            return place + _WIDTHS[kind]
+        number, place = _number(payload, place)
+        if kind == "union":
+            if not 0 <= number < len(schema):
+                raise SerializationError(f"the message names branch {number} of a union of {len(schema)}")
+            waiting.append((schema[number], depth + 1))
+        elif kind in ("bytes", "string"):
+            if number < 0:
+                raise SerializationError(f"the message has a length of {number}")
+            place += number
+        return place
+
+    def _block(
+        self, block: _Block, depth: int, payload: bytes, place: int, empty: int, waiting: list[tuple[Any, int]]
+    ) -> tuple[int, int]:
+        """One item of an array or a map, or the length of its next block."""
+        if block.left == 0:
+            block.left, place = _number(payload, place)
+            if block.left == 0:
+                return place, empty
+            if block.left < 0:
+                if block.left == _SMALLEST_LONG:
+                    raise SerializationError("the message has a block of no possible length")
+                block.left = -block.left
+                _, place = _number(payload, place)
+            if not block.keys and self._is_empty(block.items):
+                empty += block.left
+                block.left = 0
+                if empty > MAX_EMPTY_ITEMS:
+                    raise SerializationError(f"the message has more than {MAX_EMPTY_ITEMS} array items without bytes")
+                waiting.append((block, depth))
+                return place, empty
+        block.left -= 1
+        waiting.append((block, depth))
+        waiting.append((block.items, depth))
+        if block.keys:
+            waiting.append(("string", depth))
+        return place, empty
+
+    def _is_empty(self, items: Any) -> bool:
+        known = self._empty.get(id(items))
+        if known is None:
+            known = self._empty[id(items)] = _Shape(self._names).visit(items)[0] == 0
+        return known
+
+
+class _Block:
+    """Where a walk is in an array or a map."""
+
+    __slots__ = ("items", "keys", "left")
+
+    def __init__(self, items: Any, keys: bool) -> None:
+        self.items = items
+        self.keys = keys
+        self.left = 0
+
+
+def _number(payload: bytes, place: int) -> tuple[int, int]:
+    """A varint, and where it ends."""
+    value = 0
+    for index, byte in enumerate(payload[place:place + _LONGEST_VARINT]):
+        value |= (byte & 0x7F) << (7 * index)
+        if byte <= 0x7F:
+            return (value >> 1) ^ -(value & 1), place + index + 1
+    raise SerializationError("the message ends within a number, or has one of more than ten bytes")

@@ -1,0 +1,142 @@
+"""What bytes of Avro may ask for."""
+
+import io
+import random
+import time
+import tracemalloc
+
+import fastavro
+import pytest
+
+from headrace.client.schema_serdes.avro_codec import named_types, parsed, reader_of
+from headrace.client.schema_serdes.avro_limits import MAX_DEPTH, MAX_EMPTY_ITEMS, check_nesting, payload_check
+from headrace.errors import SerializationError
+
+LIST = '{"type":"record","name":"L","fields":[{"name":"next","type":["null","L"]}]}'
+TREE = '{"type":"record","name":"T","fields":[{"name":"of","type":{"type":"array","items":"T"}}]}'
+NULLS = '{"type":"array","items":"null"}'
+NOTHINGS = ('{"type":"array","items":{"type":"record","name":"N","fields":[{"name":"a","type":"null"},{"name":"b",'
+            '"type":{"type":"fixed","name":"F","size":0}}]}}')
+
+
+def long(value: int) -> bytes:
+    value, made = (value << 1) ^ (value >> 63), bytearray()
+    while value > 0x7F:
+        made.append(value & 0x7F | 0x80)
+        value >>= 7
+    return bytes([*made, value])
+
+
+def checked(text: str):
+    schema = parsed(text)
+    return payload_check(schema, named_types(schema))
+
+
+@pytest.mark.parametrize("text", [
+    '"int"', '["null","string"]', '{"type":"array","items":"int"}', '{"type":"map","values":"null"}',
+    '{"type":"record","name":"R","fields":[{"name":"a","type":{"type":"array","items":["null","int"]}}]}'])
+def test_a_schema_that_bounds_its_values_needs_no_check(text) -> None:
+    assert checked(text) is None
+
+
+@pytest.mark.parametrize(("text", "payload"), [
+    (LIST, b"\2" * 100_000), (LIST, b"\2" * 1_000_000 + b"\0"), (TREE, b"\2" * 100_000)])
+def test_values_that_nest_too_deep_are_an_error_and_do_not_end_the_process(text, payload) -> None:
+    with pytest.raises(SerializationError, match="nest deeper"):
+        reader_of(parsed(text))(payload)
+
+
+@pytest.mark.parametrize("text", [NULLS, NOTHINGS])
+@pytest.mark.parametrize("count", [MAX_EMPTY_ITEMS + 1, 1 << 40, (1 << 63) - 1])
+def test_an_array_that_claims_items_without_bytes_is_refused_at_once(text, count) -> None:
+    read = reader_of(parsed(text))
+    tracemalloc.start()
+    began = time.process_time()
+    with pytest.raises(SerializationError, match="items without bytes"):
+        read(long(count) + b"\0")
+    assert time.process_time() - began < 1
+    assert tracemalloc.get_traced_memory()[1] < 1_000_000
+    tracemalloc.stop()
+
+
+def test_many_small_arrays_of_nothing_count_together() -> None:
+    with pytest.raises(SerializationError, match="items without bytes"):
+        reader_of(parsed(NULLS))((long(MAX_EMPTY_ITEMS) + long(1)) + b"\0")
+    assert reader_of(parsed(NULLS))(long(3) + b"\0") == [None] * 3
+
+
+@pytest.mark.parametrize("count", [1 << 40, (1 << 63) - 1, -1, -(1 << 63)])
+@pytest.mark.parametrize("kind", ['"string"', '"bytes"', '{"type":"array","items":"int"}',
+                                  '{"type":"map","values":"int"}', TREE])
+def test_lengths_that_are_not_there_are_errors_within_little_memory(kind, count) -> None:
+    text = f'{{"type":"record","name":"R","fields":[{{"name":"a","type":{kind}}},{{"name":"z","type":"double"}}]}}'
+    tracemalloc.start()
+    with pytest.raises(SerializationError):
+        reader_of(parsed(text))(long(count) + b"\1\1")
+    assert tracemalloc.get_traced_memory()[1] < 1_000_000
+    tracemalloc.stop()
+
+
+def nested(levels: int) -> dict:
+    value = None
+    for _ in range(levels):
+        value = {"next": value}
+    return {"next": value}
+
+
+def test_values_within_the_bounds_are_read() -> None:
+    schema = parsed(LIST)
+    payload = b"\2" * 200 + b"\0"
+    assert reader_of(schema)(payload) == nested(200)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_the_check_takes_what_fastavro_wrote(seed) -> None:
+    text = """{"type":"record","name":"R","fields":[
+        {"name":"m","type":{"type":"map","values":["null","R","long",{"type":"array","items":"null"}]}},
+        {"name":"e","type":{"type":"enum","name":"E","symbols":["A","B"]}},
+        {"name":"f","type":{"type":"fixed","name":"F","size":3}},
+        {"name":"s","type":["string","bytes","boolean","float","double",{"type":"array","items":"E"}]}]}"""
+    chance = random.Random(seed)
+
+    def record(left: int) -> dict:
+        inner = [None, chance.getrandbits(60), [None] * chance.randrange(4)]
+        inner += [record(left - 1)] if left else []
+        return {"m": {str(at): chance.choice(inner) for at in range(chance.randrange(4))}, "e": chance.choice("AB"),
+                "f": b"abc", "s": chance.choice(["text", b"bytes", True, 1.5, ["A", "B"]])}
+
+    schema, out = parsed(text), io.BytesIO()
+    value = record(4)
+    fastavro.schemaless_writer(out, schema, value)
+    check = checked(text)
+    assert check is not None
+    check(out.getvalue())
+    assert reader_of(schema)(out.getvalue()) == value
+    for size in range(0, len(out.getvalue()), 7):
+        with pytest.raises(SerializationError):
+            check(out.getvalue()[:size])
+
+
+def test_a_type_that_contains_itself_at_once_has_no_values() -> None:
+    schema = parsed('{"type":"record","name":"R","fields":[{"name":"again","type":"R"}]}')
+    with pytest.raises(SerializationError, match="contains itself"):
+        payload_check(schema, named_types(schema))
+
+
+def test_types_that_lead_to_one_another_in_a_long_line_are_refused() -> None:
+    chain = [{"type": "record", "name": "R0", "fields": []}] + [
+        {"type": "record", "name": f"R{at}", "fields": [{"name": "n", "type": f"R{at - 1}"}]}
+        for at in range(1, 3 * MAX_DEPTH)]
+    schema = fastavro.parse_schema(chain)
+    with pytest.raises(SerializationError, match="nest deeper"):
+        payload_check(schema, named_types(schema))
+
+
+@pytest.mark.parametrize("levels", [MAX_DEPTH + 2, 10_000])
+def test_a_schema_that_nests_too_deep_is_refused(levels) -> None:
+    schema: object = "int"
+    for _ in range(levels):
+        schema = {"type": "array", "items": schema}
+    with pytest.raises(SerializationError, match="nest deeper"):
+        check_nesting(schema)
+    check_nesting(["int"] * levels)
