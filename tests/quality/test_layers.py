@@ -11,7 +11,8 @@ SOURCE = Path(__file__).parents[2] / "src"
 PACKAGE = SOURCE / "headrace"
 
 BASE = {"arguments", "error_codes", "errors", "types", "security", "config", "slotted", "states"}
-FACES = {"aio", "admin", "avro", "schema_registry", "opentelemetry", "serialization", "spark", "decode", "cli", "testing"}
+FACES = {"aio", "admin", "avro", "schema_registry", "opentelemetry", "serialization", "spark", "decode", "cli",
+         "testing"}
 MAY_IMPORT = {
     "wire": BASE,
     "schemas": BASE,
