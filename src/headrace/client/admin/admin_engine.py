@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 from headrace.client.core import ClientCore
 from headrace.errors import KafkaError, KafkaException
 from headrace.machines.admin.admin_error_actions import AdminErrorAction, admin_error_action
+from headrace.machines.admin.admin_results import failure, key_of
 from headrace.machines.cluster.coordinator import GROUP
 from headrace.machines.machine import ANY_NODE, CONTROLLER
 from headrace.types.cluster import Node
@@ -159,7 +160,7 @@ class AdminEngine:
     def _trouble(self, tp: TopicPartition) -> KafkaError | None:
         topic = self._core.metadata.cluster.topics[tp.topic]
         if topic.error is not None:
-            return topic.error
+            return failure(key_of(tp), topic.error.code(), topic.error.str(), f'DESCRIBE on topic "{tp.topic}"')
         if tp.partition not in topic.partitions:
             return KafkaError(KafkaError._UNKNOWN_PARTITION,
                               f'topic "{tp.topic}" has partitions 0 to {len(topic.partitions) - 1}, not {tp.partition}')
@@ -221,7 +222,8 @@ class AdminEngine:
         nodes: dict[int, list[str]] = defaultdict(list)
         for name, outcome in zip(names, outcomes, strict=True):
             if isinstance(outcome, KafkaException):
-                errors[name] = outcome.error
+                error, thing = outcome.error, f'{"group" if kind == GROUP else "transactional id"} "{name}"'
+                errors[name] = failure(thing, error.code(), error.str(), f"DESCRIBE on {thing}") or error
             elif isinstance(outcome, BaseException):
                 raise outcome
             else:
