@@ -20,7 +20,7 @@ from headrace.wire.messages.groups.consumer_groups import (
     DescribedConsumer,
     DescribedConsumerGroup,
     DescribedTopicPartitions,
-    MemberAssignment,
+    HeartbeatAssignment,
 )
 
 __all__ = ["SERVES", "consumer_group_describe", "consumer_group_heartbeat"]
@@ -53,7 +53,7 @@ def consumer_group_heartbeat(
             call.cluster.planned_groups.remove_unused(request.group_id)
     except ApiError as error:
         return ConsumerGroupHeartbeatResponse(error_code=error.code, error_message=error.reason)
-    assignment = MemberAssignment(topic_partitions=[
+    assignment = HeartbeatAssignment(topic_partitions=[
         AssignedTopicPartitions(topic_id=topic_id, partitions=numbers)
         for topic_id, numbers in by_topic(member.assigned)]) if tell else None
     return ConsumerGroupHeartbeatResponse(

@@ -13,7 +13,7 @@ from headrace.wire.messages.groups.consumer_groups import (
     AssignedTopicPartitions,
     DescribedAssignment,
     DescribedTopicPartitions,
-    MemberAssignment,
+    HeartbeatAssignment,
 )
 from headrace.wire.messages.groups.share_groups import (
     DescribedShareGroup,
@@ -47,7 +47,7 @@ def share_group_heartbeat(call: ApiCall, request: ShareGroupHeartbeatRequest) ->
             call.cluster.share_groups.remove_unused(request.group_id)
     except ApiError as error:
         return ShareGroupHeartbeatResponse(error_code=error.code, error_message=error.reason)
-    assignment = MemberAssignment(topic_partitions=[
+    assignment = HeartbeatAssignment(topic_partitions=[
         AssignedTopicPartitions(topic_id=topic_id, partitions=numbers)
         for topic_id, numbers in by_topic(member.assigned)]) if tell else None
     return ShareGroupHeartbeatResponse(

@@ -3,11 +3,13 @@
 import asyncio
 from typing import Any
 
-from headrace.client.admin.admin_engine import AdminEngine
+from headrace.client.admin.admin_calls import AdminCalls
 from headrace.client.core import ClientCore
 from headrace.config import ADMIN, Config
 from headrace.errors import KafkaError
 from headrace.types.admin import ConfigResource, ListOffsetsResultInfo, NewTopic, OffsetSpec
+from headrace.types.cluster import ConsumerGroupState, ConsumerGroupType
+from headrace.types.groups import ConsumerGroupListing
 from headrace.types.records import TopicPartition
 from headrace.wire.frame import RequestFrame
 from headrace.wire.messages.admin.configs import (
@@ -43,10 +45,10 @@ from tests.support.scripted_broker import SILENCE, ScriptedBroker, admin_config
 NODES = {"node1": ("one", 1), "node2": ("two", 2)}
 
 
-def calls(broker: ScriptedBroker) -> tuple[ClientCore, AdminEngine]:
+def calls(broker: ScriptedBroker) -> tuple[ClientCore, AdminCalls]:
     config = Config(ADMIN, admin_config(retry_backoff_ms=5, retry_backoff_max_ms=10))
     core = ClientCore(config, connector=broker.connector)
-    return core, AdminEngine(core)
+    return core, AdminCalls(core)
 
 
 def test_a_moved_controller_is_found_again() -> None:
@@ -56,7 +58,7 @@ def test_a_moved_controller_is_found_again() -> None:
         broker.on(CreateTopicsRequest, lambda frame: CreateTopicsResponse(
             topics=[CreatableTopicResult(name="t", error_code=codes.pop(0))]))
         core, admin = calls(broker)
-        assert await admin.create_topics([NewTopic("t")], 5, 5, False) == {"t": None}
+        assert await admin.create_topics([NewTopic("t")], request_timeout=5).results() == {"t": None}
         assert broker.count(MetadataRequest) >= 2
         await core.close()
 
@@ -68,7 +70,8 @@ def test_what_does_not_settle_in_time_is_told() -> None:
         broker = ScriptedBroker(**NODES)
         broker.on(CreateTopicsRequest, CreateTopicsResponse(topics=[CreatableTopicResult(name="t", error_code=41)]))
         core, admin = calls(broker)
-        assert await admin.create_topics([NewTopic("t")], 1.0, 5, False) == {"t": KafkaError.NOT_CONTROLLER}
+        assert await admin.create_topics([NewTopic("t")], request_timeout=1.0).results() == {
+            "t": KafkaError.NOT_CONTROLLER}
         await core.close()
 
     asyncio.run(run())
@@ -83,7 +86,8 @@ def test_an_attempt_that_comes_too_late_leaves_what_the_one_before_said() -> Non
         broker.on(MetadataRequest, lambda frame: broker.metadata(frame) if broker.count(CreateTopicsRequest) < 2
                   else SILENCE)
         core, admin = calls(broker)
-        assert await admin.create_topics([NewTopic("t")], 1.5, 5, False) == {"t": KafkaError.NOT_CONTROLLER}
+        assert await admin.create_topics([NewTopic("t")], request_timeout=1.5).results() == {
+            "t": KafkaError.NOT_CONTROLLER}
         assert broker.count(CreateTopicsRequest) == 2
         await core.close()
 
@@ -124,7 +128,7 @@ def test_offsets_are_asked_of_each_leader_and_again_when_one_moves() -> None:
         broker.on(ListOffsetsRequest, offsets)
         core, admin = calls(broker)
         wanted = {TopicPartition("t", n): OffsetSpec.latest() for n in (0, 1, 5)}
-        found = await admin.list_offsets(wanted, 0, 5)
+        found = await admin.list_offsets(wanted, request_timeout=5).results()
         assert found[TopicPartition("t", 0)] == ListOffsetsResultInfo(100, -1, None)
         assert found[TopicPartition("t", 1)] == ListOffsetsResultInfo(101, -1, None)
         assert found[TopicPartition("t", 5)] == KafkaError._UNKNOWN_PARTITION
@@ -150,7 +154,7 @@ def test_a_brokers_own_configuration_is_asked_of_that_broker() -> None:
         await core.wait_for_metadata(lambda cluster: 2 in cluster.nodes, 5)
         resources = [ConfigResource("broker", "1"), ConfigResource("broker", "2"), ConfigResource("topic", "t"),
                      ConfigResource("topic", "u")]
-        assert set(await admin.describe_configs(resources, 5, -1)) == set(resources)
+        assert set(await admin.describe_configs(resources, request_timeout=5).results()) == set(resources)
         assert broker.count(DescribeConfigsRequest) == 3
         await core.close()
 
@@ -165,9 +169,10 @@ def test_consumer_groups_are_gathered_from_all_brokers_and_errors_are_kept_apart
             ListedGroup(group_id="connect", protocol_type="connect")]), ListGroupsResponse(error_code=15, groups=[])]
         broker.on(ListGroupsRequest, lambda frame: replies.pop(0))
         core, admin = calls(broker)
-        result = await admin.list_consumer_groups([], 5)
-        assert [(group.group_id, group.state, group.type) for group in result.valid] == [("a", "Stable", "classic")]
-        assert [failure.error.code() for failure in result.errors] == [15]
+        result = await admin.list_consumer_groups(request_timeout=5)
+        assert result.valid == [
+            ConsumerGroupListing("a", False, ConsumerGroupState.STABLE, ConsumerGroupType.CLASSIC)]
+        assert [failure.error.code() for failure in result.errors or ()] == [15]
         await core.close()
 
     asyncio.run(run())
@@ -183,7 +188,7 @@ def test_a_group_is_deleted_at_its_coordinator_which_may_move() -> None:
         broker.on(DeleteGroupsRequest, lambda frame: DeleteGroupsResponse(
             results=[DeletableGroupResult(group_id="g", error_code=codes.pop(0))]))
         core, admin = calls(broker)
-        assert await admin.delete_groups(["g"], 5) == {"g": None}
+        assert await admin.delete_consumer_groups(["g"], request_timeout=5).results() == {"g": None}
         assert found == codes == []
         await core.close()
 
