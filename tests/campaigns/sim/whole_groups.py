@@ -188,8 +188,9 @@ class Member:
 
     def is_late(self, request: Any) -> bool:
         """Whether a request is of an earlier membership than the present one."""
-        return isinstance(request, (HeartbeatRequest, SyncGroupRequest)) and \
-            request.generation_id != self.group.generation
+        return isinstance(request, (HeartbeatRequest, SyncGroupRequest)) and (
+            request.generation_id != self.group.generation  # who takes the place of a static member keeps that
+            or request.member_id != self.group.member_id)
 
     def _rebalance(self, event: Rebalance) -> None:
         rng, sim = self.sim.random, self.sim
