@@ -156,12 +156,17 @@ class HttpTransport:
         settings: of the client.
         sleep: waits for so many seconds.
         chance: gives numbers in [0, 1).
+
+    Raises:
+        ConfigError: the proxy, or a file for TLS, cannot be used.
+        DependencyError: the HTTP library is not installed.
     """
 
     def __init__(self, settings: RegistrySettings, sleep: Callable[[float], Awaitable[Any]] = asyncio.sleep,
                  chance: Callable[[], float] = random.random) -> None:
         self._settings, self._sleep, self._chance = settings, sleep, chance
         self._http = httpx()
+        self._check_proxy()
         secured = any((url or "").startswith("https:") for url in (*settings.urls, settings.proxy))
         self._tls = tls_of(settings.tls) if secured or any(settings.tls) else False  # False: nothing to verify
         self._sessions: dict[asyncio.AbstractEventLoop, Any] = {}
@@ -196,6 +201,13 @@ class HttpTransport:
         session = self._sessions.pop(asyncio.get_running_loop(), None)
         if session is not None:
             await session.aclose()
+
+    def _check_proxy(self) -> None:
+        if self._settings.proxy is not None:
+            try:
+                self._http.Proxy(self._settings.proxy)
+            except (ValueError, self._http.InvalidURL):
+                raise ConfigError("proxy cannot be used: expected http://HOST:PORT, https:// or socks5://") from None
 
     async def _ask(
         self, url: str, request: RegistryRequest, headers: Mapping[str, str], share_s: float | None
@@ -244,7 +256,10 @@ class HttpTransport:
         if session is None:
             session = self._http.AsyncClient(verify=self._tls, auth=self._settings.basic, timeout=None,
                                              proxy=self._settings.proxy)
-            self._sessions = {loop: session}
+            self._sessions[loop] = session
+            for other in list(self._sessions):
+                if other.is_closed():
+                    self._sessions.pop(other, None)
         return session
 
 

@@ -259,6 +259,12 @@ def test_a_proxy_is_asked_in_the_place_of_the_registry(registry: ScriptedRegistr
     assert registry.asked[0].headers["host"] == "registry.invalid:8081"
 
 
+def test_a_proxy_that_cannot_be_one_is_told_without_its_password() -> None:
+    with pytest.raises(ConfigError, match="proxy cannot be used") as raised:
+        HttpTransport(RegistrySettings({"url": "http://a", "proxy": "gopher://me:secret@proxy"}))
+    assert "secret" not in str(raised.value)
+
+
 def test_a_task_that_is_cancelled_ends_the_request(registry: ScriptedRegistry) -> None:
     never = threading.Event()
     registry.otherwise = lambda asked: Said([], until=never)
@@ -276,6 +282,25 @@ def test_a_task_that_is_cancelled_ends_the_request(registry: ScriptedRegistry) -
         asyncio.run(main())
     finally:
         never.set()
+
+
+def test_loops_that_run_at_once_keep_their_connections(registry: ScriptedRegistry) -> None:
+    registry.otherwise = lambda asked: ["a"]
+    transport = HttpTransport(RegistrySettings({"url": registry.url}))
+    turn = threading.Barrier(2, timeout=30)
+
+    async def ask() -> None:
+        for _ in range(3):
+            turn.wait()
+            await transport.send(SUBJECTS, {})
+        await transport.aclose()
+
+    threads = [threading.Thread(target=asyncio.run, args=(ask(),)) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert (len(registry.asked), registry.connections) == (6, 2)
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
