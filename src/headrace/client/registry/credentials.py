@@ -15,7 +15,8 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Protocol
 from urllib.parse import urlsplit, urlunsplit
 
-from headrace.client.registry.http_transport import Answer, bounded, httpx, jittered_s, retriable, tls_of
+from headrace.client.registry.answers import Answer, bounded, retriable
+from headrace.client.registry.http_transport import httpx, jittered_s, tls_of
 from headrace.client.registry.registry_settings import BEARER, RegistrySettings
 from headrace.client.registry.shared_calls import SharedCalls
 from headrace.client.waits import Steps
