@@ -6,8 +6,10 @@ A user who may do all has it done; one who may do nothing is told which right is
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
@@ -259,6 +261,19 @@ def test_a_user_is_made_allowed_and_forgotten(secured: KafkaCluster) -> None:
         with pytest.raises(KafkaException) as missing:
             until(lambda: admin.describe_user_scram_credentials(["guest"])["guest"].result(PATIENCE_S) is None, 5)
         assert missing.value.error == KafkaError.RESOURCE_NOT_FOUND
+
+
+def test_the_program_of_the_page_lets_a_user_read_one_topic(secured: KafkaCluster) -> None:
+    page = (Path(__file__).parents[3] / "docs/how-to/admin.md").read_text()
+    (program,) = (each for each in re.findall(r"```python\n(.*?)```", page, re.DOTALL) if "AclBinding(" in each)
+    servers = secured.client_properties()["bootstrap.servers"]
+    exec(compile(program.replace("localhost:9092", servers), "admin.md", "exec"), {"print": lambda *told: None})
+    reader = {**secured.client_properties("SASL_PLAINTEXT", "SCRAM-SHA-256"), "sasl.username": "reader",
+              "sasl.password": "a password"}
+    with client(secured, ADMIN) as admin, AdminClient(reader) as guest:
+        admin.create_topics([NewTopic("orders", 1)])["orders"].result(PATIENCE_S)
+        until(lambda: set(guest.list_topics(timeout=PATIENCE_S).topics) == {"orders"})
+        until(lambda: QuotaEntity("reader") in admin.describe_client_quotas().result(PATIENCE_S))
 
 
 def test_a_delegation_token_lives_until_it_is_ended(secured: KafkaCluster) -> None:

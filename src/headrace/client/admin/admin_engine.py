@@ -17,9 +17,10 @@ from headrace.errors import KafkaError, KafkaException
 from headrace.machines.admin.admin_error_actions import AdminErrorAction, admin_error_action
 from headrace.machines.admin.admin_results import failure, key_of
 from headrace.machines.cluster.coordinator import GROUP
-from headrace.machines.machine import ANY_NODE, CONTROLLER
+from headrace.machines.machine import ANY_NODE, CONTROLLER, LOST
 from headrace.types.cluster import Node
 from headrace.types.records import TopicPartition
+from headrace.wire.messages.groups.classic_groups import FindCoordinatorRequest, FindCoordinatorResponse
 from headrace.wire.schema import Request
 
 __all__ = ["ANY_NODE", "CONTROLLER", "AdminEngine"]
@@ -28,6 +29,7 @@ _K = TypeVar("_K")
 _V = TypeVar("_V")
 _W = TypeVar("_W")
 _Read = Callable[[Any], _V]
+_TOO_OLD = (KafkaError._UNSUPPORTED_FEATURE, KafkaError.UNSUPPORTED_VERSION)
 
 
 class AdminEngine:
@@ -96,7 +98,7 @@ class AdminEngine:
         errors: dict[int, KafkaError] = {}
         for node_id, outcome in zip(brokers, outcomes, strict=True):
             if isinstance(outcome, KafkaException):
-                errors[node_id] = outcome.error
+                errors[node_id] = _late(outcome.error)
             elif isinstance(outcome, BaseException):
                 raise outcome
             else:
@@ -216,6 +218,12 @@ class AdminEngine:
         self, names: Sequence[str], kind: int, timeout_s: float
     ) -> tuple[dict[str, KafkaError], dict[int, list[str]]]:
         """Sort keys by coordinator; those without one get their error."""
+        if len(names) > 1:
+            try:
+                return await self._coordinators_at_once(names, kind, timeout_s)
+            except KafkaException as failed:
+                if failed.error.code() not in _TOO_OLD:
+                    raise
         outcomes = await asyncio.gather(*(self._core.coordinator(kind, name, timeout_s) for name in names),
                                         return_exceptions=True)
         errors: dict[str, KafkaError] = {}
@@ -228,6 +236,24 @@ class AdminEngine:
                 raise outcome
             else:
                 nodes[outcome].append(name)
+        return errors, nodes
+
+    async def _coordinators_at_once(
+        self, names: Sequence[str], kind: int, timeout_s: float
+    ) -> tuple[dict[str, KafkaError], dict[int, list[str]]]:
+        """As `_coordinators`, in one request (KIP-699)."""
+        request = FindCoordinatorRequest(key_type=kind, coordinator_keys=list(names))
+        reply = await self._core.request(ANY_NODE, request, timeout_s)
+        assert isinstance(reply, FindCoordinatorResponse)
+        errors: dict[str, KafkaError] = {}
+        nodes: dict[int, list[str]] = defaultdict(list)
+        for found in reply.coordinators:
+            thing = f'{"group" if kind == GROUP else "transactional id"} "{found.key}"'
+            error = failure(thing, found.error_code, found.error_message, f"DESCRIBE on {thing}")
+            if error is not None:
+                errors[found.key] = error
+            else:
+                nodes[found.node_id].append(found.key)
         return errors, nodes
 
     async def until_settled(
@@ -262,9 +288,9 @@ class AdminEngine:
             wait_s = self._core.retry_wait_s(failures)
             late = clock() + wait_s >= end
             if failed is not None and (late or failed.error.code() < 0 or not _moved(failed.error)):
-                raise failed  # negative codes: `request` has tried again where that does no harm
+                raise _late(failed)  # negative codes: `request` has tried again where that does no harm
             if failed is None and (late or not moving):
-                return {**settled, **results}
+                return {**settled, **{key: _late(value) for key, value in results.items()}}
             self._core.metadata.refresh(clock())
             self._core.wake()
             await asyncio.sleep(wait_s)
@@ -272,6 +298,18 @@ class AdminEngine:
 
 def _moved(error: KafkaError) -> bool:
     return admin_error_action(error.code()) is AdminErrorAction.MOVED
+
+
+def _late(result: _V) -> _V:
+    """A way that was not found until time was over is a time that is over, as in confluent_kafka; it says what failed.
+
+    Where a request may have been carried out, it stays what it is.
+    """
+    error = result.error if isinstance(result, KafkaException) and not isinstance(result, KafkaError) else result
+    if not isinstance(error, KafkaError) or error.code() not in LOST or error.maybe_applied:
+        return result
+    late: Any = KafkaError(KafkaError._TIMED_OUT, error.str())
+    return late if error is result else KafkaException(late)  # type: ignore[return-value]
 
 
 def _results(

@@ -6,11 +6,12 @@ from typing import Any
 from headrace.client.admin.admin_calls import AdminCalls
 from headrace.client.core import ClientCore
 from headrace.config import ADMIN, Config
-from headrace.errors import KafkaError
+from headrace.errors import KafkaError, KafkaException
 from headrace.types.admin import ConfigResource, ListOffsetsResultInfo, NewTopic, OffsetSpec
 from headrace.types.cluster import ConsumerGroupState, ConsumerGroupType
 from headrace.types.groups import ConsumerGroupListing
 from headrace.types.records import TopicPartition
+from headrace.wire.api import API
 from headrace.wire.frame import RequestFrame
 from headrace.wire.messages.admin.configs import (
     DescribeConfigsRequest,
@@ -24,6 +25,7 @@ from headrace.wire.messages.cluster.metadata import (
     MetadataResponsePartition,
     MetadataResponseTopic,
 )
+from headrace.wire.messages.cluster.session import ApiVersion, ApiVersionsRequest, ApiVersionsResponse
 from headrace.wire.messages.consumer.offsets import (
     ListOffsetsPartitionResponse,
     ListOffsetsRequest,
@@ -31,6 +33,7 @@ from headrace.wire.messages.consumer.offsets import (
     ListOffsetsTopicResponse,
 )
 from headrace.wire.messages.groups.classic_groups import (
+    Coordinator,
     DeletableGroupResult,
     DeleteGroupsRequest,
     DeleteGroupsResponse,
@@ -193,3 +196,50 @@ def test_a_group_is_deleted_at_its_coordinator_which_may_move() -> None:
         await core.close()
 
     asyncio.run(run())
+
+
+def test_brokers_that_cannot_be_reached_are_a_time_that_is_over_and_the_text_says_why() -> None:
+    async def run() -> None:
+        core = ClientCore(Config(ADMIN, admin_config(host="127.0.0.1", port=1, retry_backoff_ms=5)))
+        admin = AdminCalls(core)
+        core.on_error = lambda error: None
+        outcomes: list[KafkaError] = []
+        for call in (admin.create_topics([NewTopic("t")], request_timeout=0.2),
+                     admin.delete_consumer_groups(["g"], request_timeout=0.2),
+                     admin.list_offsets({TopicPartition("t", 0): OffsetSpec.latest()}, request_timeout=0.2)):
+            try:
+                outcomes += (each for each in (await call.results()).values() if isinstance(each, KafkaError))
+            except KafkaException as error:
+                outcomes.append(error.error)
+        assert [error.code() for error in outcomes] == [KafkaError._TIMED_OUT] * 3
+        assert all("127.0.0.1:1" in error.str() for error in outcomes)
+        await core.close()
+
+    asyncio.run(run())
+
+
+def test_coordinators_of_many_groups_are_found_in_one_request_and_those_of_an_old_broker_one_by_one() -> None:
+    def deleted(frame: RequestFrame) -> DeleteGroupsResponse:
+        request = frame.request
+        assert isinstance(request, DeleteGroupsRequest)
+        return DeleteGroupsResponse(results=[DeletableGroupResult(group_id=name) for name in request.groups_names])
+
+    async def run(newest: int, questions: int) -> None:
+        broker = ScriptedBroker(**NODES)
+        broker.on(ApiVersionsRequest, lambda frame: ApiVersionsResponse(api_keys=[
+            ApiVersion(api_key=a.key, min_version=a.min_version,
+                       max_version=newest if a.key == FindCoordinatorRequest.api_key else a.max_version)
+            for a in API.values()]))
+        groups = [f"g{number}" for number in range(6)]
+        broker.on(FindCoordinatorRequest, lambda frame: FindCoordinatorResponse(
+            node_id=1) if newest < 4 else FindCoordinatorResponse(coordinators=[
+                Coordinator(key=name, node_id=1 + number % 2) for number, name in enumerate(groups)]))
+        broker.on(DeleteGroupsRequest, deleted)
+        core, admin = calls(broker)
+        await core.wait_for_metadata(lambda cluster: 2 in cluster.nodes, 5)
+        assert await admin.delete_consumer_groups(groups, request_timeout=5).results() == dict.fromkeys(groups)
+        assert broker.count(FindCoordinatorRequest) == questions
+        await core.close()
+
+    asyncio.run(run(6, 1))
+    asyncio.run(run(3, 6))
