@@ -1,15 +1,24 @@
 """Avro's serializers and deserializers, under confluent_kafka's names.
 
-`headrace.schema_registry.avro` is the public face. Read next: `client.schema_serdes.avro_codec`.
+`headrace.schema_registry.avro` is the public face. Read next: `client.schema_serdes.codecs.avro_codec`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from headrace.client.registry.schema_ids import SchemaId
-from headrace.client.schema_serdes.avro_codec import AvroSchema, avro_name, declared, parsed, reader_of, writer_of
+from headrace.client.schema_serdes.codecs.avro_codec import (
+    AvroSchema,
+    Decode,
+    Encode,
+    avro_name,
+    declared,
+    parsed,
+    reader_of,
+    writer_of,
+)
 from headrace.client.schema_serdes.registry_steps import Steps
 from headrace.client.schema_serdes.schema_deserializers import AsyncBaseDeserializer, BaseDeserializer
 from headrace.client.schema_serdes.schema_references import referenced
@@ -90,7 +99,7 @@ class _AvroWriting:
             raise SerializationError("there is no schema to write: give one, or set use.latest.version")
         return self._own
 
-    def writer(self, schema: Schema | None, client: Any) -> Steps[Callable[[Any], bytes]]:
+    def writer(self, schema: Schema | None, client: Any) -> Steps[Encode]:
         used = schema or (yield from self.own_schema(None, client))
         return writer_of((yield from self._schemas.schema(used, client)), *self._strict)
 
@@ -115,7 +124,7 @@ class _AvroReading:
 
     def reader(
         self, writer: Schema | None, latest: Schema | None, schema_id: SchemaId, client: Any
-    ) -> Steps[Callable[[bytes], Any]]:
+    ) -> Steps[Decode]:
         if writer is None:
             raise SerializationError("Avro cannot be read without the schema that it was written with: give the "
                                      "deserializer a Schema Registry client")

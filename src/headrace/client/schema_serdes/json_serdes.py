@@ -1,6 +1,6 @@
 """JSON's serializers and deserializers, which check values by JSON Schema, under confluent_kafka's names.
 
-`headrace.schema_registry.json_schema` is the public face. Read next: `client.schema_serdes.json_codec`.
+`headrace.schema_registry.json_schema` is the public face. Read next: `client.schema_serdes.codecs.json_codec`.
 """
 
 from __future__ import annotations
@@ -9,8 +9,8 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from headrace.client.registry.schema_ids import SchemaId
-from headrace.client.schema_serdes.json_codec import Validate, json_codec, loaded, validator_of
-from headrace.client.schema_serdes.plain_values import plain
+from headrace.client.schema_serdes.codecs.json_codec import Validate, json_codec, loaded, validator_of
+from headrace.client.schema_serdes.codecs.plain_values import plain
 from headrace.client.schema_serdes.registry_steps import Steps
 from headrace.client.schema_serdes.schema_deserializers import AsyncBaseDeserializer, BaseDeserializer
 from headrace.client.schema_serdes.schema_references import referenced

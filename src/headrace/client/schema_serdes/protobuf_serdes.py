@@ -1,6 +1,6 @@
 """Protobuf's serializers and deserializers, under confluent_kafka's names.
 
-`headrace.schema_registry.protobuf` is the public face. Read next: `client.schema_serdes.protobuf_codec`.
+`headrace.schema_registry.protobuf` is the public face. Read next: `client.schema_serdes.codecs.protobuf_codec`.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Any
 
 from headrace.client.registry.schema_ids import SchemaId
 from headrace.client.registry.subject_names import reference_subject_name_strategy
-from headrace.client.schema_serdes.protobuf_codec import (
+from headrace.client.schema_serdes.codecs.protobuf_codec import (
     file_text,
     is_builtin,
     message_class,

@@ -1,6 +1,6 @@
 """The schemas that a schema refers to, asked for once each, within bounds.
 
-Read next: `client.schema_serdes.avro_codec`, which reads them.
+Read next: `client.schema_serdes.codecs.avro_codec`, which reads them.
 """
 
 from __future__ import annotations

@@ -50,7 +50,7 @@ class WritingFormat(Protocol):
     def own_schema(self, ctx: SerializationContext | None, client: Any) -> Steps[Schema]:
         """The rule: the schema to register."""
 
-    def writer(self, schema: Schema | None, client: Any) -> Steps[Callable[[Any], bytes]]:
+    def writer(self, schema: Schema | None, client: Any) -> Steps[Callable[[Any], bytes | bytearray]]:
         """The rule: a function that turns values into bytes, by a schema of the registry, or by the format's own."""
 
 
@@ -252,7 +252,7 @@ class SchemaWriting:
             call, subject, schema, normalize_schemas=self._settings["normalize.schemas"])
         return registered
 
-    def _encode(self, write: Callable[[Any], bytes], registered: RegisteredSchema) -> Encode:
+    def _encode(self, write: Callable[[Any], bytes | bytearray], registered: RegisteredSchema) -> Encode:
         to_dict, framed = self._to_dict, self._settings["schema.id.serializer"]
         schema_id = SchemaId(self._form.schema_type, registered.schema_id, registered.guid,
                              self._form.message_indexes)

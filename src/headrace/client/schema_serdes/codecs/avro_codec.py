@@ -1,6 +1,6 @@
 """Avro by fastavro: schemas read with what they refer to, and functions for the values of one schema.
 
-It must not know registries. Read next: `client.schema_serdes.avro_limits`.
+It must not know registries. Read next: `client.schema_serdes.codecs.avro_limits`.
 """
 
 from __future__ import annotations
@@ -8,16 +8,20 @@ from __future__ import annotations
 import io
 import json
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
-from headrace.client.schema_serdes.avro_limits import check_nesting, payload_check
-from headrace.client.schema_serdes.plain_values import plain
+from headrace.client.schema_serdes.codecs.avro_limits import check_nesting, payload_check
+from headrace.client.schema_serdes.codecs.plain_values import plain
 from headrace.errors import DependencyError, SerializationError
 
-__all__ = ["AvroSchema", "avro_name", "declared", "parsed", "reader_of", "writer_of"]
+__all__ = ["AvroSchema", "Decode", "Encode", "avro_name", "declared", "decoder_of", "encoder_of", "parsed",
+           "reader_of", "writer_of"]
 
 AvroSchema = Any
 """A schema as fastavro parses it: a dict, a list for a union."""
+Encode = Callable[[Any], bytes | bytearray]
+Decode = Callable[[bytes], Any]
 
 
 class _Taken(list[Any]):
@@ -100,7 +104,17 @@ def named_types(schema: AvroSchema) -> dict[str, Any]:
     return {}
 
 
-def writer_of(schema: AvroSchema, strict: bool = False, strict_allow_default: bool = False) -> Callable[[Any], bytes]:
+def writer_of(schema: AvroSchema, strict: bool = False, strict_allow_default: bool = False) -> Encode:
+    """As `encoder_of`; of a schema of bytes alone, they are written as they are, as Confluent's serializers do."""
+    return _raw if _is_bytes(schema) else encoder_of(schema, strict, strict_allow_default)
+
+
+def reader_of(schema: AvroSchema, reader: AvroSchema | None = None, return_record_name: bool = False) -> Decode:
+    """As `decoder_of`; of a schema of bytes alone, they are read as they are, as Confluent's deserializers do."""
+    return bytes if _is_bytes(schema) else decoder_of(schema, reader, return_record_name)
+
+
+def encoder_of(schema: AvroSchema, strict: bool = False, strict_allow_default: bool = False) -> Encode:
     """A function that turns values into bytes.
 
     Args:
@@ -111,26 +125,18 @@ def writer_of(schema: AvroSchema, strict: bool = False, strict_allow_default: bo
     Returns:
         The function. What it raises for a value that does not fit is fastavro's.
     """
-    if _is_bytes(schema):
-        return _raw
     write = fastavro().schemaless_writer
     if strict or strict_allow_default:
-        def write_strictly(value: Any) -> bytes:
-            taken = _Taken()
-            write(taken, schema, value if type(value) is dict else plain(value), strict, strict_allow_default)
-            return taken[0]  # type: ignore[no-any-return]
-        return write_strictly
+        write = partial(write, strict=strict, strict_allow_default=strict_allow_default)
 
-    def write_one(value: Any) -> bytes:
+    def write_one(value: Any) -> bytearray:
         taken = _Taken()
         write(taken, schema, value if type(value) is dict else plain(value))
         return taken[0]  # type: ignore[no-any-return]
     return write_one
 
 
-def reader_of(
-    schema: AvroSchema, reader: AvroSchema | None = None, return_record_name: bool = False
-) -> Callable[[bytes], Any]:
+def decoder_of(schema: AvroSchema, reader: AvroSchema | None = None, return_record_name: bool = False) -> Decode:
     """A function that turns bytes into values.
 
     Args:
@@ -144,8 +150,6 @@ def reader_of(
     Raises:
         SerializationError: values of the schema nest too deep.
     """
-    if _is_bytes(schema):
-        return bytes
     check = payload_check(schema, named_types(schema))
     read, stream = fastavro().schemaless_reader, io.BytesIO
     if reader == schema:
@@ -164,7 +168,6 @@ def reader_of(
 
 
 def _is_bytes(schema: AvroSchema) -> bool:
-    """Bytes alone are written as they are, without a length, as Confluent's serializers do."""
     return schema == "bytes" or (isinstance(schema, dict) and schema.get("type") == "bytes")
 
 

@@ -2,7 +2,7 @@
 
 fastavro reads by calling itself, and so a few thousand levels end the process; and an array of nulls may claim any
 length. Schemas whose values are bounded by themselves are found here, once; messages of the others are gone over first.
-Schemas are as fastavro has parsed them. It must not know registries. Read next: `client.schema_serdes.avro_codec`.
+Schemas are as fastavro has parsed them. Read next: `client.schema_serdes.codecs.avro_codec`.
 """
 
 from __future__ import annotations

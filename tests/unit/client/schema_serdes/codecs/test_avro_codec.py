@@ -8,7 +8,7 @@ from uuid import UUID
 
 import pytest
 
-from headrace.client.schema_serdes.avro_codec import avro_name, declared, parsed, reader_of, writer_of
+from headrace.client.schema_serdes.codecs.avro_codec import avro_name, declared, parsed, reader_of, writer_of
 from headrace.errors import DependencyError, SerializationError
 
 USER = """{"type":"record","name":"User","namespace":"org.example","fields":[

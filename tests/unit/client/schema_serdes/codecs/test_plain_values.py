@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from pydantic import BaseModel, Field
 
-from headrace.client.schema_serdes.plain_values import plain
+from headrace.client.schema_serdes.codecs.plain_values import plain
 
 
 @dataclass

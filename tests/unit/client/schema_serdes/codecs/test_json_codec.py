@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-from headrace.client.schema_serdes.json_codec import json_codec, loaded, validator_of
+from headrace.client.schema_serdes.codecs.json_codec import json_codec, loaded, validator_of
 from headrace.errors import DependencyError, SerializationError
 
 

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from headrace.client.schema_serdes.protobuf_codec import (
+from headrace.client.schema_serdes.codecs.protobuf_codec import (
     file_text,
     is_builtin,
     message_class,

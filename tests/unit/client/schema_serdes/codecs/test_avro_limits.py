@@ -8,8 +8,8 @@ import tracemalloc
 import fastavro
 import pytest
 
-from headrace.client.schema_serdes.avro_codec import named_types, parsed, reader_of
-from headrace.client.schema_serdes.avro_limits import MAX_DEPTH, MAX_EMPTY_ITEMS, check_nesting, payload_check
+from headrace.client.schema_serdes.codecs.avro_codec import named_types, parsed, reader_of
+from headrace.client.schema_serdes.codecs.avro_limits import MAX_DEPTH, MAX_EMPTY_ITEMS, check_nesting, payload_check
 from headrace.errors import SerializationError
 
 LIST = '{"type":"record","name":"L","fields":[{"name":"next","type":["null","L"]}]}'

@@ -1,0 +1,1 @@
+"""Formats: values to bytes and back by one schema. Nothing here knows of registries, topics or clients."""
