@@ -1,6 +1,7 @@
 """The seven compatibility levels: which of the old versions a new schema is compared with, and in which direction.
 
-Read next: `schemas.avro_compatibility`, `schemas.json_compatibility` for the rules of each kind.
+Read next: `schemas.avro_compatibility`, `schemas.json_compatibility`, `schemas.protobuf_compatibility` for the rules of
+each kind.
 """
 
 from __future__ import annotations

@@ -92,10 +92,9 @@ class JsonDocuments:
         """
         address, fragment = urldefrag(reference)
         whole = urljoin(base, address) if address else base
-        for name in (f"{whole}#{fragment}" if fragment else whole, address or whole):
-            if name in self._named:
-                return self._named[name]
-        document = self._named.get(whole, self._named.get(address or base, self))
+        if fragment and f"{whole}#{fragment}" in self._named:
+            return self._named[f"{whole}#{fragment}"]
+        document = self._named.get(whole, self._named.get(address, self))
         if document is self or (fragment and not fragment.startswith("/")):
             raise InvalidSchemaError(f"the reference {reference!r:.200} leads to no schema that is known")
         return _pointed(document, fragment, reference)

@@ -35,4 +35,8 @@ def parse(schema_type: str, text: str, references: Sequence[ReferencedSchema] = 
         from headrace.schemas.json_schema import parse_json_schema
 
         return parse_json_schema(text, references)
+    if schema_type == "PROTOBUF":
+        from headrace.schemas.protobuf import parse_protobuf
+
+        return parse_protobuf(text, references)
     raise InvalidSchemaError(f"the schema type is {schema_type!r:.60}; it can be AVRO, JSON or PROTOBUF")

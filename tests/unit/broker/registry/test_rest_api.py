@@ -292,6 +292,34 @@ def test_metadata_and_rules_are_kept_and_make_another_schema(ask: Ask) -> None:
     assert code(ask("GET", "/subjects/s/metadata?key=owner&value=you")) == 40403
 
 
+def test_all_types_of_schemas_are_kept_and_compared(ask: Ask) -> None:
+    kinds = {
+        "JSON": ('{"type": "object", "properties": {}, "additionalProperties": false}', '{"type": "string"}'),
+        "PROTOBUF": ('syntax = "proto3"; message A { int32 a = 1; }', 'syntax = "proto3"; message A { string a = 1; }'),
+        "AVRO": ('"long"', '"string"'),
+    }
+    for kind, (first, second) in kinds.items():
+        (number,) = registered(ask, kind, {"schema": first, "schemaType": kind})
+        found = ask("GET", f"/schemas/ids/{number}")[1]
+        assert found.get("schemaType", "AVRO") == kind
+        again = {"schema": found["schema"], "schemaType": kind}
+        assert registered(ask, kind, again) == [number]
+        assert code(ask("POST", f"/subjects/{kind}/versions", {"schema": second, "schemaType": kind})) == 409
+        changed = "AVRO" if kind == "JSON" else "JSON"
+        other = {"schema": kinds[changed][0], "schemaType": changed}
+        assert code(ask("POST", f"/subjects/{kind}/versions", other)) == 409
+
+
+def test_a_protobuf_schema_comes_as_text_and_as_a_descriptor(ask: Ask) -> None:
+    registered(ask, "other.proto", {"schema": 'syntax = "proto3"; message B {}', "schemaType": "PROTOBUF"})
+    schema = {"schema": 'syntax = "proto3"; import "other.proto"; message A { B b = 1; }', "schemaType": "PROTOBUF",
+              "references": [{"name": "other.proto", "subject": "other.proto", "version": 1}]}
+    (number,) = registered(ask, "s", schema)
+    encoded = ask("GET", f"/schemas/ids/{number}?format=serialized")[1]["schema"]
+    assert registered(ask, "s", {**schema, "schema": encoded}) == [number]
+    assert ask("GET", f"/schemas/ids/{number}")[1]["schema"].startswith('syntax = "proto3";\n')
+
+
 def test_lists_come_in_pages(ask: Ask) -> None:
     for subject in "abcd":
         registered(ask, subject, INT)
