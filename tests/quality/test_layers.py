@@ -12,7 +12,7 @@ PACKAGE = SOURCE / "headrace"
 
 BASE = {"arguments", "error_codes", "errors", "types", "security", "config", "slotted", "states"}
 FACES = {"aio", "admin", "avro", "schema_registry", "opentelemetry", "serialization", "spark", "decode", "cli",
-         "testing"}
+         "testing", "serializing_producer", "deserializing_consumer", "deserializing_share_consumer"}
 MAY_IMPORT = {
     "wire": BASE,
     "schemas": BASE,
