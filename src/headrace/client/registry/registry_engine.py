@@ -169,6 +169,7 @@ def _registered(answer: Any) -> RegisteredSchema:
     for text in (found.guid, found.subject, found.schema.schema_str, found.schema.schema_type):
         if text is not None and not isinstance(text, str):
             raise TypeError(f"{text!r:.40} is no text")
+    hash(found.schema)  # it is remembered by itself: a TypeError where its contract has a list for a text
     return found
 
 
