@@ -7,9 +7,9 @@ HTTP library is httpx2. Read next: `client.registry.registry_engine`.
 from __future__ import annotations
 
 import asyncio
+import itertools
 import json
 import logging
-import math
 import os
 import random
 import ssl
@@ -157,12 +157,13 @@ class HttpTransport:
 
     async def send(self, request: RegistryRequest, headers: Mapping[str, str]) -> Any:
         """See `Transport`."""
-        urls, left = self._settings.urls, _TimeLeft(self._settings.timeout_s)
+        urls, first, until = self._settings.urls, self._first, time.monotonic() + self._settings.timeout_s
         failed: SchemaRegistryError | None = None
         for place in range(len(urls)):
-            index = (self._first + place) % len(urls)
+            index = (first + place) % len(urls)
+            share_s = max(until - time.monotonic(), 0.0) / (len(urls) - place)
             try:
-                answer = await self._ask(urls[index], request, headers, left.share(len(urls) - place))
+                answer = await self._ask(urls[index], request, headers, share_s)
                 if not retriable(answer.status):
                     self._first = index
                     return read(answer)
@@ -189,7 +190,7 @@ class HttpTransport:
                 raise ConfigError("proxy cannot be used: expected http://HOST:PORT, https:// or socks5://") from None
 
     async def _ask(
-        self, url: str, request: RegistryRequest, headers: Mapping[str, str], share_s: float | None
+        self, url: str, request: RegistryRequest, headers: Mapping[str, str], share_s: float
     ) -> Answer:
         """One registry's answer, after retries.
 
@@ -198,7 +199,8 @@ class HttpTransport:
         """
         try:
             async with asyncio.timeout(share_s):
-                return await self._with_retries(f"{url}/{request.target()}", request, headers)
+                return await self._with_retries(f"{url}/{request.target()}", request, headers,
+                                                time.monotonic() + share_s)
         except TimeoutError:
             why = f"no answer from {url} within {share_s:.3g} seconds (timeout)"
             raise SchemaRegistryError(-1, SchemaRegistryError.UNKNOWN, why) from None
@@ -206,25 +208,38 @@ class HttpTransport:
             why = f"no answer from {url}: {_why(error)}"
             raise SchemaRegistryError(-1, SchemaRegistryError.UNKNOWN, why) from error
 
-    async def _with_retries(self, url: str, request: RegistryRequest, headers: Mapping[str, str]) -> Answer:
-        for failures in range(1, self._settings.retries + 2):
-            last, asked_s = failures > self._settings.retries, 0.0
-            try:
-                answer = await self._once(url, request, headers)
-                if last or not retriable(answer.status):
-                    return answer
-                asked_s, why = _asked_to_wait_s(answer), f"HTTP status {answer.status}"
-            except self._http.TransportError as error:
-                if last or _untrusted(error) is not None:  # the next try would fail as well
-                    raise
-                why = _why(error)
+    async def _with_retries(
+        self, url: str, request: RegistryRequest, headers: Mapping[str, str], until: float
+    ) -> Answer:
+        """The first answer that is not retriable, or the last; no wait is begun that would outlast the time."""
+        for failures in itertools.count(1):
+            outcome = await self._tried(url, request, headers)
+            if isinstance(outcome, Answer) and not retriable(outcome.status):
+                break
+            pause_s = self._pause_s(failures, outcome)
+            if failures > self._settings.retries or time.monotonic() + pause_s >= until:
+                break
+            why = f"HTTP status {outcome.status}" if isinstance(outcome, Answer) else _why(outcome)
             _log.debug("%s %s: %s; it is tried again", request.method, url, why)
-            await self._pause(failures, asked_s)
-        raise AssertionError("the last try returns or raises")
+            await self._sleep(pause_s)
+        if isinstance(outcome, Answer):
+            return outcome
+        raise outcome
 
-    async def _pause(self, failures: int, asked_s: float) -> None:
+    async def _tried(self, url: str, request: RegistryRequest, headers: Mapping[str, str]) -> Answer | Exception:
+        """An answer, or why there is none, if the next try may bring one."""
+        try:
+            return await self._once(url, request, headers)
+        except self._http.TransportError as error:
+            if _untrusted(error) is not None:
+                raise
+            lost: Exception = error
+            return lost
+
+    def _pause_s(self, failures: int, outcome: Answer | Exception) -> float:
         first_s, limit_s = self._settings.retry_first_s, self._settings.retry_limit_s
-        await self._sleep(max(jittered_s(first_s, limit_s, failures, self._chance()), min(asked_s, limit_s)))
+        asked_s = min(_asked_to_wait_s(outcome), limit_s) if isinstance(outcome, Answer) else 0.0
+        return max(jittered_s(first_s, limit_s, failures, self._chance()), asked_s)
 
     async def _once(self, url: str, request: RegistryRequest, headers: Mapping[str, str]) -> Answer:
         body = None if request.body is None else json.dumps(request.body).encode()
@@ -245,16 +260,6 @@ class HttpTransport:
                 if other.is_closed():
                     self._sessions.pop(other, None)
         return session
-
-
-class _TimeLeft:
-    """The time of a call, of which each registry that may be asked gets an equal part of what is left."""
-
-    def __init__(self, timeout_s: float | None) -> None:
-        self._end = math.inf if timeout_s is None else time.monotonic() + timeout_s
-
-    def share(self, registries: int) -> float | None:
-        return None if self._end == math.inf else max(self._end - time.monotonic(), 0.0) / registries
 
 
 def _asked_to_wait_s(answer: Answer) -> float:

@@ -88,7 +88,8 @@ class RegistryEngine:
             found = known()  # perhaps meanwhile, on another thread
             return keep(await self._sent(wanted, headers)) if found is None else found
 
-        key = (wanted.method, wanted.path, repr(wanted.query), repr(wanted.body))
+        # Who asks after a change is not answered what was asked for before it.
+        key = (self.cache.changes, wanted.method, wanted.path, repr(wanted.query), repr(wanted.body))
         result: _V = yield self._shared.once(key, asked)
         return result
 
@@ -169,6 +170,7 @@ def _registered(answer: Any) -> RegisteredSchema:
     for text in (found.guid, found.subject, found.schema.schema_str, found.schema.schema_type):
         if text is not None and not isinstance(text, str):
             raise TypeError(f"{text!r:.40} is no text")
+    hash(found.schema)  # it is remembered by itself: a TypeError where its contract has a list for a text
     return found
 
 

@@ -156,6 +156,34 @@ def test_the_next_registry_is_asked_and_stays_the_first_one(registry: ScriptedRe
     assert (len(registry.asked), len(waits.waited)) == (2, 1)
 
 
+def test_a_call_asks_each_registry_though_others_find_one_meanwhile(registry: ScriptedRegistry) -> None:
+    """What other calls found while this one waited does not make it ask the same registry twice."""
+    registry.otherwise = lambda asked: ["a"]
+    go = threading.Event()
+    with scripted_registry() as broken:
+        broken.answers(Said({"message": "broken"}, 503, until=go))
+        broken.otherwise = lambda asked: Said({"message": "broken"}, 503)
+
+        async def main() -> None:
+            transport = HttpTransport(RegistrySettings({"url": f"{broken.url},{registry.url}", "max.retries": 0}))
+            waits = asyncio.create_task(transport.send(SUBJECTS, {}))
+            await asyncio.to_thread(broken.came.acquire)
+            assert await transport.send(SUBJECTS, {}) == ["a"]
+            go.set()
+            assert await waits == ["a"]
+            await transport.aclose()
+
+        asyncio.run(main())
+
+
+def test_a_wait_that_would_outlast_the_call_is_not_begun(registry: ScriptedRegistry) -> None:
+    registry.answers(Said({"error_code": 50003, "message": "no leader"}, 500))
+    waits = Waits()
+    error = failure({"url": registry.url, "timeout": 5, "retries.wait.ms": 60_000, "retries.max.wait.ms": 60_000},
+                    waits=waits)
+    assert (error.error_code, waits.waited) == (50003, [])
+
+
 def test_a_registry_that_fails_is_passed_over(registry: ScriptedRegistry) -> None:
     registry.answers(["a"])
     with scripted_registry() as broken:

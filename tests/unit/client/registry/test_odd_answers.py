@@ -30,8 +30,12 @@ CALLS: dict[str, tuple[Any, ...]] = {
 NAMES = ("id", "version", "subject", "guid", "schema", "schemaType", "references", "metadata", "ruleSet", "mode",
          "compatibilityLevel", "is_compatible", "defaultMetadata", "overrideRuleSet", "associations", "frozen")
 VALUES: tuple[Any, ...] = (None, True, -1, 1.5, "text", [], [None], [3], ["x"], [[]], [{}], {}, {"tags": 3},
-                           {"domainRules": [{"kind": "X"}]}, {"properties": []}, {"associations": [3]})
-ODD: tuple[Any, ...] = (*VALUES, *({name: value} for name in NAMES for value in VALUES), b"", b"x", b"\0", b"[[[",
+                           {"domainRules": [{"kind": "X"}]}, {"properties": []}, {"associations": [3]},
+                           {"tags": {"a": None}}, {"tags": {"a": [[]]}}, {"properties": {"a": []}},
+                           {"domainRules": [{"expr": []}]}, {"domainRules": [{"params": {"a": {}}}]})
+PLACE = {"id": 1, "version": 1, "subject": "s", "guid": "g"}
+ODD: tuple[Any, ...] = (*VALUES, *({name: value} for name in NAMES for value in VALUES),
+                        *({**PLACE, name: value} for name in NAMES for value in VALUES), b"", b"x", b"\0", b"[[[",
                         b'{"id": 1e999}', b'{"id": NaN}', b'{"a": "\\ud800"}')
 
 

@@ -381,7 +381,7 @@ CONFIGURATIONS: list[dict[str, Any]] = [
 def test_properties_are_taken_or_refused_with_the_same_error(conf: dict[str, Any], kind: str) -> None:
     def made(kafka: ModuleType) -> Any:
         try:
-            return getattr(kafka, kind)(conf).config()
+            return getattr(kafka, kind)({"ssl.ca.location": False, **conf}).config()  # no certificates to load
         except Exception as error:
             return next(kind for kind in (TypeError, ValueError, Exception) if isinstance(error, kind))
 

@@ -8,10 +8,10 @@ import signal
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
 import pytest
 
+from headrace.client.registry import schema_registry_client
 from headrace.errors import ClientClosedError
 from headrace.schema_registry import Schema, SchemaRegistryClient
 from headrace.schema_registry.mock_schema_registry_client import MockSchemaRegistryClient
@@ -116,8 +116,14 @@ def test_a_mock_client_mocks_other_urls_too() -> None:
     assert client.register_schema("s", TEXT) == 1
 
 
-def test_a_client_without_requests_starts_no_thread(tmp_path: Path) -> None:
-    before = threading.active_count()
-    SchemaRegistryClient({"url": "mock://"}).close()
-    SchemaRegistryClient({"url": "http://a"}).close()
-    assert threading.active_count() == before
+def test_a_client_without_requests_needs_no_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse() -> None:
+        raise AssertionError("there is nothing to send")
+
+    monkeypatch.setattr(schema_registry_client, "loop_thread", refuse)
+    for url in ("mock://", "http://a"):
+        client = SchemaRegistryClient({"url": url})
+        client.clear_caches()
+        client.close()
+        del client
+        gc.collect()
