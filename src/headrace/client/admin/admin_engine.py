@@ -279,18 +279,19 @@ class AdminEngine:
                 results = await attempt(settled, max(end - clock(), 0.0))
             except KafkaException as error:
                 if results and clock() >= end:
-                    return {**settled, **results}  # there was no time for another answer: the last one stands
+                    return {**results, **settled}  # there was no time for another answer: the last one stands
                 failed = error
             else:
-                moving = [key for key, value in results.items() if isinstance(value, KafkaError) and _moved(value)]
-                settled.update((key, value) for key, value in results.items() if key not in moving)
+                moving = {key for key, value in results.items() if isinstance(value, KafkaError) and _moved(value)}
+                # The first answer stands: asked again, a topic that was made is one that is there already.
+                settled = {**{key: value for key, value in results.items() if key not in moving}, **settled}
             failures += 1
             wait_s = self._core.retry_wait_s(failures)
             late = clock() + wait_s >= end
             if failed is not None and (late or failed.error.code() < 0 or not _moved(failed.error)):
                 raise _late(failed)  # negative codes: `request` has tried again where that does no harm
             if failed is None and (late or not moving):
-                return {**settled, **{key: _late(value) for key, value in results.items()}}
+                return {**{key: _late(value) for key, value in results.items()}, **settled}
             self._core.metadata.refresh(clock())
             self._core.wake()
             await asyncio.sleep(wait_s)

@@ -80,6 +80,20 @@ def test_what_does_not_settle_in_time_is_told() -> None:
     asyncio.run(run())
 
 
+def test_what_was_done_stays_done_when_the_rest_is_asked_for_again() -> None:
+    async def run() -> None:
+        broker = ScriptedBroker(**NODES)
+        codes = [(0, KafkaError.THROTTLING_QUOTA_EXCEEDED), (KafkaError.TOPIC_ALREADY_EXISTS, 0)]
+        broker.on(CreateTopicsRequest, lambda frame: CreateTopicsResponse(topics=[
+            CreatableTopicResult(name=name, error_code=code) for name, code in zip("ab", codes.pop(0), strict=True)]))
+        core, admin = calls(broker)
+        topics = [NewTopic("a"), NewTopic("b")]
+        assert await admin.create_topics(topics, request_timeout=5).results() == {"a": None, "b": None}
+        await core.close()
+
+    asyncio.run(run())
+
+
 def test_an_attempt_that_comes_too_late_leaves_what_the_one_before_said() -> None:
     async def run() -> None:
         broker = ScriptedBroker(**NODES)
