@@ -114,7 +114,7 @@ class GroupCalls(AdminArea):
 
     def remove_members_from_consumer_group(
         self, group_id: str, instance_ids: list[str] | None = None, *, request_timeout: float | None = None
-    ) -> Single[dict[str, KafkaException | None]]:
+    ) -> Single[dict[str, KafkaError | None]]:
         """Put members out of a classic group: static ones by instance id, or with None all.
 
         The result has None for each that is out, else the error, by instance id or member id.
@@ -123,7 +123,7 @@ class GroupCalls(AdminArea):
         instances = None if instance_ids is None else texts_of(instance_ids, "instance_ids")
         limit_s = self.limit(request_timeout)
 
-        async def remove() -> dict[str, KafkaException | None]:
+        async def remove() -> dict[str, KafkaError | None]:
             static, others = (instances, []) if instances is not None else await self._members_of(name, limit_s)
             if not static and not others:
                 return {}
@@ -133,7 +133,7 @@ class GroupCalls(AdminArea):
             ended = found[name]
             if isinstance(ended, KafkaError):
                 raise KafkaException(ended)
-            return {member: None if error is None else KafkaException(error) for member, error in ended.items()}
+            return ended
 
         return remove()
 
