@@ -67,8 +67,8 @@ class AdminEngine:
             KafkaException: no reply in time, or one that is an error as a whole.
         """
         async def attempt(settled: Collection[_K], left_s: float) -> dict[_K, _V]:
-            return read(await self._core.request(destination, request, left_s, max_version=max_version,
-                                                 repeatable=repeatable))
+            return _understood(read, await self._core.request(
+                destination, request, left_s, max_version=max_version, repeatable=repeatable))
 
         return await self.until_settled(attempt, timeout_s)
 
@@ -91,7 +91,7 @@ class AdminEngine:
             cluster = await self._core.wait_for_metadata(lambda cluster: True, timeout_s)
             brokers = list(cluster.nodes)
         async def ask(node_id: int) -> _V:
-            return read(await self._core.request(node_id, request, timeout_s))
+            return _understood(read, await self._core.request(node_id, request, timeout_s))
 
         outcomes = await asyncio.gather(*map(ask, brokers), return_exceptions=True)
         found: dict[int, _V] = {}
@@ -301,6 +301,15 @@ def _moved(error: KafkaError) -> bool:
     return admin_error_action(error.code()) is AdminErrorAction.MOVED
 
 
+def _understood(read: _Read[_V], reply: Any) -> _V:
+    """What a reply says. One that does not fit its request is an error of the broker, and no defect of ours."""
+    try:
+        return read(reply)
+    except (LookupError, TypeError, ValueError) as error:
+        text = f"{type(reply).__name__} does not answer what was asked: {error}"
+        raise KafkaException(KafkaError(KafkaError._BAD_MSG, text)) from error
+
+
 def _late(result: _V) -> _V:
     """A way that was not found until time was over is a time that is over, as in confluent_kafka; it says what failed.
 
@@ -320,6 +329,6 @@ def _results(
     try:
         if isinstance(reply, BaseException):
             raise reply
-        return read(reply)
+        return _understood(read, reply)
     except KafkaException as failed:
         return dict.fromkeys(keys, failed.error)

@@ -9,7 +9,7 @@ from collections.abc import Collection
 from enum import Enum
 from typing import Any, TypeVar
 
-from headrace.client.admin.admin_area import AdminArea, ByKey, Single, flag, texts_of
+from headrace.client.admin.admin_area import AdminArea, ByKey, Single, flag, texts_of, value_of
 from headrace.client.cluster_metadata import BrokerMetadata, GroupMember, GroupMetadata
 from headrace.errors import KafkaError, KafkaException
 from headrace.machines.admin import group_requests as requests
@@ -130,10 +130,7 @@ class GroupCalls(AdminArea):
             found: dict[str, dict[str, KafkaError | None] | KafkaError] = await self.engine.at_coordinators(
                 [name], limit_s, lambda _: requests.remove_members(name, static, others, _REASON),
                 lambda reply, _: {name: requests.read_removed(reply, name)})
-            ended = found[name]
-            if isinstance(ended, KafkaError):
-                raise KafkaException(ended)
-            return ended
+            return value_of(found, name)
 
         return remove()
 
@@ -141,9 +138,7 @@ class GroupCalls(AdminArea):
         """Instance ids of static members, and member ids of others."""
         found = await self.engine.at_coordinators(
             [name], limit_s, lambda part: requests.describe_classic(part, False), self._classic)
-        group = found[name]
-        if isinstance(group, KafkaError):
-            raise KafkaException(group)
+        group = value_of(found, name)
         return ([m.group_instance_id for m in group.members if m.group_instance_id is not None],
                 [m.member_id for m in group.members if m.group_instance_id is None])
 
