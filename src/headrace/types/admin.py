@@ -9,7 +9,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from enum import Enum
+from enum import Enum, IntEnum
 from functools import total_ordering
 from typing import Any, ClassVar, Self
 
@@ -127,8 +127,11 @@ def _brokers(assignment: list[list[int]] | None) -> list[list[int]] | None:
             for place, brokers in enumerate(list_of(list, assignment, "replica_assignment"))]
 
 
-class ConfigSource(Enum):
-    """Where the value of a configuration entry comes from."""
+class ConfigSource(IntEnum):
+    """Where the value of a configuration entry comes from.
+
+    Equal to its number, for that is what confluent_kafka gives with what it describes.
+    """
 
     UNKNOWN_CONFIG = 0
     DYNAMIC_TOPIC_CONFIG = 1

@@ -10,10 +10,15 @@ import re
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from pathlib import Path
+from types import ModuleType
 from typing import Any, NamedTuple
 
+import confluent_kafka
+import confluent_kafka.admin
 import pytest
 
+import headrace
+import headrace.admin
 from headrace import (
     Consumer,
     ConsumerGroupTopicPartitions,
@@ -45,6 +50,7 @@ from headrace.admin import (
 )
 from tests.support.configuration import GENERAL, OLDER
 from tests.support.real_kafka import running, until
+from tests.support.told import settled
 from tools.kafka import KafkaCluster
 from tools.kafka.security import USERS
 
@@ -274,6 +280,80 @@ def test_the_program_of_the_page_lets_a_user_read_one_topic(secured: KafkaCluste
         admin.create_topics([NewTopic("orders", 1)])["orders"].result(PATIENCE_S)
         until(lambda: set(guest.list_topics(timeout=PATIENCE_S).topics) == {"orders"})
         until(lambda: QuotaEntity("reader") in admin.describe_client_quotas().result(PATIENCE_S))
+
+
+def story(kafka: ModuleType, servers: str, name: str) -> Iterator[Any]:
+    """What an administrator does with the calls that both packages have, and what comes of it."""
+    of = kafka.admin
+    admin = of.AdminClient({"bootstrap.servers": servers})
+    where, elsewhere = kafka.TopicPartition(name, 0), kafka.TopicPartition(name, 1)
+    resource = of.ConfigResource("topic", name)
+    group, topic = kafka.ConsumerGroupTopicPartitions, kafka.TopicCollection([name])
+    yield admin.create_topics([of.NewTopic(name, 2, config={"retention.ms": "86400000"})])
+    with headrace.Producer({"bootstrap.servers": servers}) as producer:
+        for number in range(10):
+            producer.produce(name, str(number), partition=0, timestamp=1000 + number)
+    until(lambda: admin.describe_topics(topic)[name].exception(PATIENCE_S) is None)
+    yield {"a topic": admin.describe_topics(topic, include_authorized_operations=True)[name]}
+    change = of.ConfigResource("topic", name, incremental_configs=[
+        of.ConfigEntry("cleanup.policy", "compact", incremental_operation=of.AlterConfigOpType.APPEND),
+        of.ConfigEntry("retention.ms", None, incremental_operation=of.AlterConfigOpType.DELETE)])
+    yield admin.incremental_alter_configs([change])
+    until(lambda: "compact" in admin.describe_configs([resource])[resource].result(PATIENCE_S)["cleanup.policy"].value)
+    entries = admin.describe_configs([resource])[resource].result(PATIENCE_S)
+    yield [(key, entry.value, int(entry.source), entry.is_default, entry.is_read_only, sorted(entry.synonyms))
+           for key, entry in sorted(entries.items())]
+    yield admin.list_offsets({where: of.OffsetSpec.latest(), elsewhere: of.OffsetSpec.earliest()})
+    yield admin.list_offsets({where: of.OffsetSpec.for_timestamp(1004)})
+    yield admin.delete_records([kafka.TopicPartition(name, 0, 3)])
+    yield admin.delete_records([kafka.TopicPartition(name, 0, 99)])
+    yield admin.list_offsets({where: of.OffsetSpec.earliest()})
+    until(lambda: admin.describe_consumer_groups([name])[name].exception(PATIENCE_S) is None)
+    yield admin.alter_consumer_group_offsets([group(name, [kafka.TopicPartition(name, 0, 5)])])
+    yield admin.list_consumer_group_offsets([group(name)])
+    yield admin.list_consumer_group_offsets([group(name, [where, elsewhere])])
+    yield admin.describe_consumer_groups([name], include_authorized_operations=True)
+    found = admin.list_consumer_groups(states={kafka.ConsumerGroupState.EMPTY}).result(PATIENCE_S)
+    yield [(each.is_simple_consumer_group, each.state.name, each.type.name)
+           for each in found.valid if each.group_id == name]
+    yield admin.delete_consumer_groups([name])
+    yield admin.delete_consumer_groups([name])
+    rule = of.AclBinding("topic", name, "prefixed", "User:x", "*", "write", "deny")
+    wanted = of.AclBindingFilter("any", name, "any", None, None, "any", "any")
+    yield admin.create_acls([rule])
+    until(lambda: admin.describe_acls(wanted).result(PATIENCE_S) != [])
+    yield [repr(each) for each in admin.describe_acls(wanted).result(PATIENCE_S)]
+    yield {str(each): list(map(repr, gone.result(PATIENCE_S))) for each, gone in admin.delete_acls([wanted]).items()}
+    info = of.ScramCredentialInfo(of.ScramMechanism.SCRAM_SHA_512, 4096)
+    yield admin.alter_user_scram_credentials([of.UserScramCredentialUpsertion(name, info, b"secret")])
+    until(lambda: admin.describe_user_scram_credentials([name])[name].exception(PATIENCE_S) is None)
+    yield admin.describe_user_scram_credentials([name])
+    yield admin.describe_user_scram_credentials([name, "nobody"])
+    yield admin.alter_user_scram_credentials([of.UserScramCredentialDeletion(name, info.mechanism)])
+    yield {str(each).partition(",offset")[0]: error.code() for each, error in admin.elect_leaders(
+        kafka.ElectionType.PREFERRED, [where]).result(PATIENCE_S).items()}
+    yield {"the cluster": admin.describe_cluster(include_authorized_operations=True)}
+    yield admin.create_partitions([of.NewPartitions(name, 1)])
+    yield admin.delete_topics([name])
+    until(lambda: name not in admin.list_topics(timeout=PATIENCE_S).topics)
+    yield admin.delete_topics([name])
+
+
+def plain(part: Any, name: str) -> str:
+    """A part of the story, without what differs from one to the next: the topic's name and its id."""
+    futures = isinstance(part, dict) and all(hasattr(each, "result") for each in part.values())
+    shown = settled(part) if futures else part
+    for topic in shown.values() if isinstance(shown, dict) else ():
+        if isinstance(topic, dict):
+            topic.pop("topic_id", None)
+    return str(shown).replace(name, "NAME")
+
+
+def test_an_administrators_story_is_the_same_with_confluent_kafka(secured: KafkaCluster) -> None:
+    servers = secured.client_properties()["bootstrap.servers"]
+    theirs, ours = ([plain(part, name) for part in story(package, servers, name)] for package, name in (
+        (confluent_kafka, f"story-theirs-{os.getpid()}"), (headrace, f"story-ours-{os.getpid()}")))
+    assert ours == theirs
 
 
 def test_a_delegation_token_lives_until_it_is_ended(secured: KafkaCluster) -> None:

@@ -17,7 +17,7 @@ from headrace.client.core import ClientCore
 from headrace.errors import KafkaError, KafkaException
 from headrace.types.records import TopicPartition
 
-__all__ = ["AdminArea", "ByKey", "Single", "check_numbers", "flag", "partitions_of", "texts_of"]
+__all__ = ["AdminArea", "ByKey", "Single", "check_numbers", "flag", "partitions_of", "texts_of", "value_of"]
 
 _K = TypeVar("_K")
 _V = TypeVar("_V")
@@ -25,6 +25,7 @@ _Results = Mapping[_K, _V | KafkaError]
 Single = Coroutine[Any, Any, _V]
 """Work that has one result."""
 _LONGEST_S = 3600
+_NOT_MENTIONED = KafkaError(KafkaError._FAIL, "the broker's answer does not mention it")
 
 
 class ByKey(Generic[_K, _V]):
@@ -53,9 +54,8 @@ class ByKey(Generic[_K, _V]):
             results: Mapping[_K, Any] = await self.results()
         except Exception as error:
             results = dict.fromkeys(futures, error)
-        missing = KafkaException(KafkaError(KafkaError._FAIL, "the broker's answer does not mention it"))
         for key, future in futures.items():
-            result = results.get(key, missing)
+            result = results.get(key, _NOT_MENTIONED)
             if future.done():
                 continue
             if isinstance(result, KafkaError):
@@ -104,6 +104,18 @@ def _seconds(given: float, name: str) -> float:
     if not 0 <= given <= _LONGEST_S:
         raise ValueError(f"{name} is {given}: expected 0 to {_LONGEST_S} seconds")
     return float(given)
+
+
+def value_of(found: _Results[_K, _V], key: _K) -> _V:
+    """The result of one of several things.
+
+    Raises:
+        KafkaException: it is an error, or there is none.
+    """
+    value = found.get(key, _NOT_MENTIONED)
+    if isinstance(value, KafkaError):
+        raise KafkaException(value)
+    return value
 
 
 def flag(given: bool, name: str) -> bool:

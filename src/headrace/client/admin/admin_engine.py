@@ -67,8 +67,8 @@ class AdminEngine:
             KafkaException: no reply in time, or one that is an error as a whole.
         """
         async def attempt(settled: Collection[_K], left_s: float) -> dict[_K, _V]:
-            return read(await self._core.request(destination, request, left_s, max_version=max_version,
-                                                 repeatable=repeatable))
+            return _understood(read, await self._core.request(
+                destination, request, left_s, max_version=max_version, repeatable=repeatable))
 
         return await self.until_settled(attempt, timeout_s)
 
@@ -91,7 +91,7 @@ class AdminEngine:
             cluster = await self._core.wait_for_metadata(lambda cluster: True, timeout_s)
             brokers = list(cluster.nodes)
         async def ask(node_id: int) -> _V:
-            return read(await self._core.request(node_id, request, timeout_s))
+            return _understood(read, await self._core.request(node_id, request, timeout_s))
 
         outcomes = await asyncio.gather(*map(ask, brokers), return_exceptions=True)
         found: dict[int, _V] = {}
@@ -279,18 +279,19 @@ class AdminEngine:
                 results = await attempt(settled, max(end - clock(), 0.0))
             except KafkaException as error:
                 if results and clock() >= end:
-                    return {**settled, **results}  # there was no time for another answer: the last one stands
+                    return {**results, **settled}  # there was no time for another answer: the last one stands
                 failed = error
             else:
-                moving = [key for key, value in results.items() if isinstance(value, KafkaError) and _moved(value)]
-                settled.update((key, value) for key, value in results.items() if key not in moving)
+                moving = {key for key, value in results.items() if isinstance(value, KafkaError) and _moved(value)}
+                # The first answer stands: asked again, a topic that was made is one that is there already.
+                settled = {**{key: value for key, value in results.items() if key not in moving}, **settled}
             failures += 1
             wait_s = self._core.retry_wait_s(failures)
             late = clock() + wait_s >= end
             if failed is not None and (late or failed.error.code() < 0 or not _moved(failed.error)):
                 raise _late(failed)  # negative codes: `request` has tried again where that does no harm
             if failed is None and (late or not moving):
-                return {**settled, **{key: _late(value) for key, value in results.items()}}
+                return {**{key: _late(value) for key, value in results.items()}, **settled}
             self._core.metadata.refresh(clock())
             self._core.wake()
             await asyncio.sleep(wait_s)
@@ -298,6 +299,15 @@ class AdminEngine:
 
 def _moved(error: KafkaError) -> bool:
     return admin_error_action(error.code()) is AdminErrorAction.MOVED
+
+
+def _understood(read: _Read[_V], reply: Any) -> _V:
+    """What a reply says. One that does not fit its request is an error of the broker, and no defect of ours."""
+    try:
+        return read(reply)
+    except (LookupError, TypeError, ValueError) as error:
+        text = f"{type(reply).__name__} does not answer what was asked: {error}"
+        raise KafkaException(KafkaError(KafkaError._BAD_MSG, text)) from error
 
 
 def _late(result: _V) -> _V:
@@ -319,6 +329,6 @@ def _results(
     try:
         if isinstance(reply, BaseException):
             raise reply
-        return read(reply)
+        return _understood(read, reply)
     except KafkaException as failed:
         return dict.fromkeys(keys, failed.error)

@@ -11,7 +11,7 @@ import sys
 from headrace.arguments import instance_of, list_of, mapping_of
 from headrace.client.admin.admin_area import AdminArea, ByKey, Single, check_numbers, flag, partitions_of
 from headrace.client.admin.admin_engine import ANY_NODE, CONTROLLER
-from headrace.errors import KafkaError
+from headrace.errors import KafkaError, KafkaException
 from headrace.machines.admin import cluster_requests as requests
 from headrace.machines.admin.admin_results import raise_failure
 from headrace.types.admin import DescribeClusterResult
@@ -36,7 +36,17 @@ class ClusterCalls(AdminArea):
         authorized = flag(include_authorized_operations, "include_authorized_operations")
         limit_s = self.limit(request_timeout)
         request = DescribeClusterRequest(include_cluster_authorized_operations=authorized)
-        return self.engine.single(ANY_NODE, request, limit_s, requests.read_cluster)
+
+        async def describe() -> DescribeClusterResult:
+            try:
+                return await self.engine.single(ANY_NODE, request, limit_s, requests.read_cluster)
+            except KafkaException as failed:
+                if failed.error.code() != KafkaError._UNSUPPORTED_FEATURE:
+                    raise
+            return await self.engine.single(ANY_NODE, requests.describe_old_cluster(authorized), limit_s,
+                                            requests.read_old_cluster)
+
+        return describe()
 
     def cluster_id(self, timeout: float = -1) -> Single[str | None]:
         """The id of the cluster.

@@ -9,7 +9,7 @@ from collections.abc import Collection
 from enum import Enum
 from typing import Any, TypeVar
 
-from headrace.client.admin.admin_area import AdminArea, ByKey, Single, flag, texts_of
+from headrace.client.admin.admin_area import AdminArea, ByKey, Single, flag, texts_of, value_of
 from headrace.client.cluster_metadata import BrokerMetadata, GroupMember, GroupMetadata
 from headrace.errors import KafkaError, KafkaException
 from headrace.machines.admin import group_requests as requests
@@ -114,7 +114,7 @@ class GroupCalls(AdminArea):
 
     def remove_members_from_consumer_group(
         self, group_id: str, instance_ids: list[str] | None = None, *, request_timeout: float | None = None
-    ) -> Single[dict[str, KafkaException | None]]:
+    ) -> Single[dict[str, KafkaError | None]]:
         """Put members out of a classic group: static ones by instance id, or with None all.
 
         The result has None for each that is out, else the error, by instance id or member id.
@@ -123,17 +123,14 @@ class GroupCalls(AdminArea):
         instances = None if instance_ids is None else texts_of(instance_ids, "instance_ids")
         limit_s = self.limit(request_timeout)
 
-        async def remove() -> dict[str, KafkaException | None]:
+        async def remove() -> dict[str, KafkaError | None]:
             static, others = (instances, []) if instances is not None else await self._members_of(name, limit_s)
             if not static and not others:
                 return {}
             found: dict[str, dict[str, KafkaError | None] | KafkaError] = await self.engine.at_coordinators(
                 [name], limit_s, lambda _: requests.remove_members(name, static, others, _REASON),
                 lambda reply, _: {name: requests.read_removed(reply, name)})
-            ended = found[name]
-            if isinstance(ended, KafkaError):
-                raise KafkaException(ended)
-            return {member: None if error is None else KafkaException(error) for member, error in ended.items()}
+            return value_of(found, name)
 
         return remove()
 
@@ -141,9 +138,7 @@ class GroupCalls(AdminArea):
         """Instance ids of static members, and member ids of others."""
         found = await self.engine.at_coordinators(
             [name], limit_s, lambda part: requests.describe_classic(part, False), self._classic)
-        group = found[name]
-        if isinstance(group, KafkaError):
-            raise KafkaException(group)
+        group = value_of(found, name)
         return ([m.group_instance_id for m in group.members if m.group_instance_id is not None],
                 [m.member_id for m in group.members if m.group_instance_id is None])
 

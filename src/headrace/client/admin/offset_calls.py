@@ -7,10 +7,19 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from typing import Any, TypeVar
+from typing import Any
 
 from headrace.arguments import instance_of, list_of
-from headrace.client.admin.admin_area import AdminArea, ByKey, Single, check_numbers, flag, partitions_of, texts_of
+from headrace.client.admin.admin_area import (
+    AdminArea,
+    ByKey,
+    Single,
+    check_numbers,
+    flag,
+    partitions_of,
+    texts_of,
+    value_of,
+)
 from headrace.errors import KafkaError, KafkaException
 from headrace.machines.admin import offset_requests as requests
 from headrace.machines.admin import partition_requests
@@ -21,7 +30,6 @@ from headrace.types.records import OFFSET_INVALID, TopicPartition
 
 __all__ = ["OffsetCalls"]
 
-_V = TypeVar("_V")
 _LATEST, _EARLIEST = OffsetSpec.latest().timestamp, OffsetSpec.earliest().timestamp
 _NOWHERE = -1
 
@@ -91,7 +99,7 @@ class OffsetCalls(AdminArea):
             found = await self.engine.at_coordinators(
                 [name], limit_s, lambda _: requests.delete_offsets(name, given),
                 lambda reply, _: {name: requests.read_deleted_offsets(reply, name, given)})
-            return {tp: tp.error for tp in _value(found[name])}
+            return {tp: tp.error for tp in value_of(found, name)}
 
         return ByKey(dict.fromkeys(given), delete)
 
@@ -126,7 +134,7 @@ class OffsetCalls(AdminArea):
         only_said, limit_s = flag(dry_run, "dry_run"), self.limit(request_timeout)
 
         async def reset() -> dict[TopicPartition, OffsetReset]:
-            committed = _value((await self._committed(name, given, False, limit_s))[name])
+            committed = value_of(await self._committed(name, given, False, limit_s), name)
             for tp in committed:
                 if tp.error is not None:
                     raise KafkaException(tp.error)
@@ -135,7 +143,7 @@ class OffsetCalls(AdminArea):
                            else self._shifted(before, shift_by or 0, limit_s))
             if not only_said and after:
                 wanted = [TopicPartition(tp.topic, tp.partition, offset) for tp, offset in after.items()]
-                for tp in _value((await self._set(name, wanted, limit_s))[name]):
+                for tp in value_of(await self._set(name, wanted, limit_s), name):
                     if tp.error is not None:
                         raise KafkaException(tp.error)
             return {tp: OffsetReset(before[tp], after[tp]) for tp in before}
@@ -168,7 +176,7 @@ class OffsetCalls(AdminArea):
         found: dict[TopicPartition, ListOffsetsResultInfo | KafkaError] = await self.engine.at_leaders(
             times, limit_s, lambda part, left_s: partition_requests.list_offsets(part, 0, left_s),
             partition_requests.read_offsets)
-        return {tp: _value(each).offset for tp, each in found.items()}
+        return {tp: value_of(found, tp).offset for tp in found}
 
     async def _committed(
         self, name: str, partitions: list[TopicPartition] | None, stable: bool, limit_s: float
@@ -206,9 +214,3 @@ def _wrapped(
 ) -> dict[str, ConsumerGroupTopicPartitions | KafkaError]:
     return {name: each if isinstance(each, KafkaError) else ConsumerGroupTopicPartitions(name, each)
             for name, each in found.items()}
-
-
-def _value(given: _V | KafkaError) -> _V:
-    if isinstance(given, KafkaError):
-        raise KafkaException(given)
-    return given

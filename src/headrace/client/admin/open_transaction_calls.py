@@ -9,7 +9,7 @@ import asyncio
 from collections.abc import Collection, Mapping
 
 from headrace.arguments import list_of
-from headrace.client.admin.admin_area import AdminArea, ByKey, Single, partitions_of, texts_of
+from headrace.client.admin.admin_area import AdminArea, ByKey, Single, partitions_of, texts_of, value_of
 from headrace.errors import KafkaError, KafkaException
 from headrace.machines.admin import open_transaction_requests as requests
 from headrace.machines.cluster.coordinator import TRANSACTION
@@ -91,7 +91,7 @@ class OpenTransactionCalls(AdminArea):
         limit_s = self.limit(request_timeout)
 
         async def abort() -> None:
-            known = (await self._producers([given], limit_s))[given]
+            known = value_of(await self._producers([given], limit_s), given)
             producer = _hanging(known, given, start_offset)
 
             def ask(part: Mapping[TopicPartition, None], _: float) -> Request:
@@ -100,9 +100,7 @@ class OpenTransactionCalls(AdminArea):
 
             ended: dict[TopicPartition, KafkaError | None] = await self.engine.at_leaders(
                 {given: None}, limit_s, ask, requests.read_aborted)
-            error = ended[given]
-            if error is not None:
-                raise KafkaException(error)
+            value_of(ended, given)
 
         return abort()
 
@@ -125,11 +123,7 @@ class OpenTransactionCalls(AdminArea):
         return name, found[name]
 
 
-def _hanging(
-    known: list[PartitionProducer] | KafkaError, partition: TopicPartition, start_offset: int
-) -> PartitionProducer:
-    if isinstance(known, KafkaError):
-        raise KafkaException(known)
+def _hanging(known: list[PartitionProducer], partition: TopicPartition, start_offset: int) -> PartitionProducer:
     for producer in known:
         if producer.transaction_start_offset == start_offset:
             return producer

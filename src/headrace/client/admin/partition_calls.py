@@ -8,7 +8,7 @@ from __future__ import annotations
 from headrace.arguments import instance_of, mapping_of
 from headrace.client.admin.admin_area import AdminArea, ByKey, Single, check_numbers, partitions_of
 from headrace.client.admin.admin_engine import CONTROLLER
-from headrace.errors import KafkaError, KafkaException
+from headrace.errors import KafkaError
 from headrace.machines.admin import partition_requests as requests
 from headrace.types.admin import DeletedRecords, IsolationLevel, ListOffsetsResultInfo, OffsetSpec
 from headrace.types.cluster import ElectionType
@@ -66,7 +66,7 @@ class PartitionCalls(AdminArea):
     def elect_leaders(
         self, election_type: ElectionType, partitions: list[TopicPartition] | None = None, *,
         request_timeout: float | None = None, operation_timeout: float | None = None,
-    ) -> Single[dict[TopicPartition, KafkaException | None]]:
+    ) -> Single[dict[TopicPartition, KafkaError | None]]:
         """Elect leaders anew. The result has None for each partition that got one, else the error.
 
         Args:
@@ -79,13 +79,8 @@ class PartitionCalls(AdminArea):
         given = None if partitions is None else partitions_of(partitions, "partitions")
         limit_s, operation_s = self.times(request_timeout, operation_timeout)
 
-        async def elect() -> dict[TopicPartition, KafkaException | None]:
-            found = await self.engine.at(
-                CONTROLLER, requests.elect_leaders(kind, given, operation_s), limit_s,
-                lambda reply: requests.read_elected(reply, given is None))
-            return {tp: None if error is None else KafkaException(error) for tp, error in found.items()}
-
-        return elect()
+        return self.engine.at(CONTROLLER, requests.elect_leaders(kind, given, operation_s), limit_s,
+                              lambda reply: requests.read_elected(reply, given is None))
 
     def alter_partition_reassignments(
         self, reassignments: dict[TopicPartition, list[int] | None], *, request_timeout: float | None = None,

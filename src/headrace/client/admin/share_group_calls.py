@@ -5,10 +5,17 @@ It must not know the faces. Read next: `machines.admin.share_group_requests`.
 
 from __future__ import annotations
 
-from typing import TypeVar
-
 from headrace.arguments import mapping_of
-from headrace.client.admin.admin_area import AdminArea, ByKey, Single, check_numbers, flag, partitions_of, texts_of
+from headrace.client.admin.admin_area import (
+    AdminArea,
+    ByKey,
+    Single,
+    check_numbers,
+    flag,
+    partitions_of,
+    texts_of,
+    value_of,
+)
 from headrace.client.admin.group_calls import read_listed
 from headrace.errors import KafkaError, KafkaException
 from headrace.machines.admin import group_requests
@@ -20,7 +27,6 @@ from headrace.wire.messages.groups.share_groups import ShareGroupDescribeRespons
 
 __all__ = ["ShareGroupCalls"]
 
-_V = TypeVar("_V")
 _SHARE = "share"
 
 
@@ -78,7 +84,7 @@ class ShareGroupCalls(AdminArea):
             found = await self.engine.at_coordinators(
                 [name], limit_s, lambda _: requests.list_share_offsets(name, given),
                 lambda reply, _: {name: requests.read_share_offsets(reply, name)})
-            return _value(found[name])
+            return value_of(found, name)
 
         return find()
 
@@ -95,7 +101,7 @@ class ShareGroupCalls(AdminArea):
             found = await self.engine.at_coordinators(
                 [name], limit_s, lambda _: requests.alter_share_offsets(name, given),
                 lambda reply, _: {name: requests.read_altered_share_offsets(reply, name)})
-            return _value(found[name])
+            return value_of(found, name)
 
         return ByKey(given, alter)
 
@@ -110,12 +116,6 @@ class ShareGroupCalls(AdminArea):
             found = await self.engine.at_coordinators(
                 [name], limit_s, lambda _: requests.delete_share_offsets(name, names),
                 lambda reply, _: {name: requests.read_deleted_share_offsets(reply, name)})
-            return _value(found[name])
+            return value_of(found, name)
 
         return ByKey(dict.fromkeys(names), delete)
-
-
-def _value(given: _V | KafkaError) -> _V:
-    if isinstance(given, KafkaError):
-        raise KafkaException(given)
-    return given

@@ -34,6 +34,7 @@ ADMIN_ERROR_ACTIONS: Final[Mapping[int, AdminErrorAction]] = dict.fromkeys((
     _K.UNKNOWN_LEADER_EPOCH,
     _K.OFFSET_NOT_AVAILABLE,
     _K.CONCURRENT_TRANSACTIONS,
+    _K.THROTTLING_QUOTA_EXCEEDED,
     KafkaError._UNKNOWN_BROKER,
     KafkaError._TRANSPORT,
 ), AdminErrorAction.MOVED)

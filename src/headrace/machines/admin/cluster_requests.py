@@ -31,18 +31,24 @@ from headrace.types.cluster_parts import (
 from headrace.types.records import TopicPartition, Uuid
 from headrace.wire.messages.admin import nodes as wire
 from headrace.wire.messages.admin import replicas
-from headrace.wire.messages.cluster.metadata import DescribeClusterResponse
+from headrace.wire.messages.cluster.metadata import (
+    DescribeClusterResponse,
+    MetadataRequest,
+    MetadataResponse,
+)
 from headrace.wire.messages.cluster.session import ApiVersionsResponse
 
 __all__ = [
     "add_voter",
     "describe_log_dirs",
+    "describe_old_cluster",
     "describe_quorum",
     "move_replicas",
     "read_cluster",
     "read_features",
     "read_log_dirs",
     "read_moved_replicas",
+    "read_old_cluster",
     "read_quorum",
     "read_updated_features",
     "remove_voter",
@@ -62,6 +68,19 @@ def read_cluster(reply: DescribeClusterResponse) -> DescribeClusterResult:
     """
     raise_failure("the cluster", reply.error_code, reply.error_message, "DESCRIBE on the cluster")
     nodes = {b.broker_id: Node(b.broker_id, b.host, b.port, b.rack) for b in reply.brokers}
+    return DescribeClusterResult(nodes.get(reply.controller_id), list(nodes.values()), reply.cluster_id,
+                                 operations(reply.cluster_authorized_operations))
+
+
+def describe_old_cluster(authorized_operations: bool) -> MetadataRequest:
+    """Ask a broker from before Kafka 2.8 for the cluster."""
+    return MetadataRequest(topics=[], allow_auto_topic_creation=False,
+                           include_cluster_authorized_operations=authorized_operations)
+
+
+def read_old_cluster(reply: MetadataResponse) -> DescribeClusterResult:
+    """The cluster as such a broker sees it."""
+    nodes = {b.node_id: Node(b.node_id, b.host, b.port, b.rack) for b in reply.brokers}
     return DescribeClusterResult(nodes.get(reply.controller_id), list(nodes.values()), reply.cluster_id,
                                  operations(reply.cluster_authorized_operations))
 

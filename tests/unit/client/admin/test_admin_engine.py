@@ -3,10 +3,13 @@
 import asyncio
 from typing import Any
 
+import pytest
+
 from headrace.client.admin.admin_calls import AdminCalls
 from headrace.client.core import ClientCore
 from headrace.config import ADMIN, Config
 from headrace.errors import KafkaError, KafkaException
+from headrace.types.acls import AclBinding
 from headrace.types.admin import ConfigResource, ListOffsetsResultInfo, NewTopic, OffsetSpec
 from headrace.types.cluster import ConsumerGroupState, ConsumerGroupType
 from headrace.types.groups import ConsumerGroupListing
@@ -18,6 +21,7 @@ from headrace.wire.messages.admin.configs import (
     DescribeConfigsResponse,
     DescribeConfigsResult,
 )
+from headrace.wire.messages.admin.security import CreateAclsRequest, CreateAclsResponse
 from headrace.wire.messages.admin.topics import CreatableTopicResult, CreateTopicsRequest, CreateTopicsResponse
 from headrace.wire.messages.cluster.metadata import (
     MetadataRequest,
@@ -75,6 +79,20 @@ def test_what_does_not_settle_in_time_is_told() -> None:
         core, admin = calls(broker)
         assert await admin.create_topics([NewTopic("t")], request_timeout=1.0).results() == {
             "t": KafkaError.NOT_CONTROLLER}
+        await core.close()
+
+    asyncio.run(run())
+
+
+def test_what_was_done_stays_done_when_the_rest_is_asked_for_again() -> None:
+    async def run() -> None:
+        broker = ScriptedBroker(**NODES)
+        codes = [(0, KafkaError.THROTTLING_QUOTA_EXCEEDED), (KafkaError.TOPIC_ALREADY_EXISTS, 0)]
+        broker.on(CreateTopicsRequest, lambda frame: CreateTopicsResponse(topics=[
+            CreatableTopicResult(name=name, error_code=code) for name, code in zip("ab", codes.pop(0), strict=True)]))
+        core, admin = calls(broker)
+        topics = [NewTopic("a"), NewTopic("b")]
+        assert await admin.create_topics(topics, request_timeout=5).results() == {"a": None, "b": None}
         await core.close()
 
     asyncio.run(run())
@@ -243,3 +261,22 @@ def test_coordinators_of_many_groups_are_found_in_one_request_and_those_of_an_ol
 
     asyncio.run(run(6, 1))
     asyncio.run(run(3, 6))
+
+
+def test_an_answer_that_does_not_fit_the_question_is_an_error_of_the_broker() -> None:
+    async def run() -> None:
+        broker = ScriptedBroker(**NODES)
+        broker.on(CreateAclsRequest, CreateAclsResponse(results=[]))
+        broker.on(CreateTopicsRequest, CreateTopicsResponse(topics=[CreatableTopicResult(name="another")]))
+        core, admin = calls(broker)
+        rule = AclBinding("topic", "t", "literal", "User:a", "*", "read", "allow")
+        with pytest.raises(KafkaException, match="CreateAclsResponse does not answer what was asked") as refused:
+            await admin.create_acls([rule]).results()
+        assert refused.value.error == KafkaError._BAD_MSG
+        futures = {"t": asyncio.get_running_loop().create_future()}
+        await admin.create_topics([NewTopic("t")]).settle(futures)
+        with pytest.raises(KafkaException, match="does not mention it"):
+            await futures["t"]
+        await core.close()
+
+    asyncio.run(run())

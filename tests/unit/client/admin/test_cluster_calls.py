@@ -10,6 +10,7 @@ import pytest
 
 from headrace import KafkaError, KafkaException, Uuid
 from headrace.admin import AdminClient
+from headrace.broker.settings import BrokerSettings
 from headrace.client.admin.admin_calls import AdminCalls
 from headrace.client.core import ClientCore
 from headrace.config import ADMIN, Config
@@ -43,6 +44,15 @@ def test_directories_are_described_by_broker(admin: AdminClient) -> None:
     assert TopicPartition("t", 0) in directory.replicas
     with pytest.raises(KafkaException):
         found[99].result(PATIENCE_S)
+
+
+@pytest.mark.parametrize("release", ["0.11", "2.0"])
+def test_a_broker_from_before_its_own_request_is_described_too(release: str) -> None:
+    with (EmbeddedBroker(settings=BrokerSettings.of_kafka(release)) as old,
+          AdminClient({"bootstrap.servers": old.bootstrap_servers}) as admin):
+        found = admin.describe_cluster().result(PATIENCE_S)
+        assert found.controller in found.nodes
+        assert found.authorized_operations is None
 
 
 NOT_SERVED: list[Callable[[AdminClient], Any]] = [

@@ -24,6 +24,7 @@ import headrace.admin
 import headrace.aio
 from headrace.testing import EmbeddedBroker
 from tests.support.same_as_confluent import QUIET, by_name, same
+from tests.support.told import settled, told
 
 NOWHERE = {"bootstrap.servers": "127.0.0.1:1", "error_cb": lambda error: None, "logger": QUIET,
            "socket.timeout.ms": 100}
@@ -366,32 +367,6 @@ def served() -> Iterator[dict[ModuleType, Any]]:
             wanted = headrace.ConsumerGroupTopicPartitions("g", [headrace.TopicPartition("t", 0, 4)])
             ours.alter_consumer_group_offsets([wanted])["g"].result(PATIENCE_S)
             yield {confluent_kafka: peer, headrace: ours}
-
-
-def settled(found: Any) -> Any:
-    """What the futures of a call end with."""
-    if isinstance(found, dict):
-        return {str(key).partition(",offset")[0]: settled(each) for key, each in found.items()}
-    error = found.exception(PATIENCE_S)
-    return error.args[0].code() if error is not None else told(found.result())
-
-
-def told(value: Any) -> Any:
-    """A value with all that it has, in a form that can be compared."""
-    if value is None or isinstance(value, (str, int, float, bool)):
-        return value
-    if isinstance(value, enum.Enum):
-        return value.name
-    if isinstance(value, (list, tuple)):
-        return [told(each) for each in value]
-    if isinstance(value, dict):
-        return {str(key): told(each) for key, each in value.items()}
-    if hasattr(value, "code") and hasattr(value, "retriable"):
-        return value.code()
-    if type(value).__name__ in ("TopicPartition", "Uuid", "Node"):
-        return str(value)
-    names = sorted(name for name in dir(value) if not name.startswith("_"))
-    return {name: told(getattr(value, name)) for name in names if not callable(getattr(value, name))}
 
 
 @by_name({
