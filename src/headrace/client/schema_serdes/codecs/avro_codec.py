@@ -82,7 +82,16 @@ def parsed(text: str, references: Mapping[str, str] | None = None) -> AvroSchema
         found = _parsed(reference, names, f"schema {name}, which is referred to")
         if name not in names:  # referred to by another name than its own
             names[name] = found
-    return AvroSchema(_parsed(text, names, "the Avro schema"), names)
+    return AvroSchema(_with_names(_parsed(text, names, "the Avro schema"), names), names)
+
+
+def _with_names(content: Any, names: Mapping[str, Any]) -> Any:
+    """The same with the marks that fastavro leaves on a record alone: it would parse others again for each value."""
+    if isinstance(content, list):
+        return [_with_names(branch, names) for branch in content]
+    if isinstance(content, str):
+        return _with_names(names[content], names) if content in names else content
+    return {**content, "__fastavro_parsed": True, "__named_schemas": names}
 
 
 def _parsed(text: str, names: dict[str, Any], what: str) -> Any:
