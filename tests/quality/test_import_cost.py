@@ -149,6 +149,12 @@ def test_a_consumer_loads_nothing_of_a_producer() -> None:
     assert not (SELDOM | unused) & loaded
 
 
+def test_a_registry_client_loads_the_http_library_only_when_there_is_http_to_do() -> None:
+    mocked = "from headrace.schema_registry import SchemaRegistryClient; SchemaRegistryClient({'url': 'mock://'})"
+    assert not {"httpx2", "httpcore2", "headrace.wire.api"} & loaded_by(mocked)
+    assert "httpx2" in loaded_by(mocked.replace("mock://", "http://localhost:8081"))
+
+
 @NATIVE_ONLY
 def test_where_the_native_twin_runs_the_plain_one_is_not_loaded() -> None:
     loaded = loaded_by(BOTH)

@@ -56,7 +56,7 @@ class ScriptedRegistry:
             self._server.socket = tls.wrap_socket(self._server.socket, server_side=True)
         self.port = self._server.server_address[1]
         self.url = f"{'https' if tls else 'http'}://127.0.0.1:{self.port}"
-        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.01,), daemon=True)
+        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.002,), daemon=True)
         self._thread.start()
 
     def answers(self, *answers: Any) -> None:

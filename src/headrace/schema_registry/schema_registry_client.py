@@ -31,6 +31,7 @@ from headrace.types.registry import (
 )
 
 __all__ = [
+    "VALID_AUTH_PROVIDERS",
     "Association",
     "AssociationCreateOrUpdateInfo",
     "AssociationCreateOrUpdateRequest",
@@ -55,3 +56,6 @@ __all__ = [
     "SchemaVersion",
     "ServerConfig",
 ]
+
+VALID_AUTH_PROVIDERS = ["URL", "USER_INFO"]
+"""Where user name and password may come from: the URL, or a property."""

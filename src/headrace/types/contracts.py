@@ -174,7 +174,7 @@ class MetadataTags(FromJson):
         return cls(tags=dict(described(cls, src_dict)))
 
     def __hash__(self) -> int:
-        return hash(frozenset((path, tuple(tags)) for path, tags in self.tags.items()))
+        return hash(frozenset((path, tuple(tags or ())) for path, tags in self.tags.items()))
 
 
 @slotted()

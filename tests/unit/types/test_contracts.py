@@ -37,3 +37,9 @@ def test_what_is_written_is_a_copy() -> None:
 def test_a_rule_of_an_unknown_kind_is_a_value_error() -> None:
     with pytest.raises(ValueError, match="'MAYBE' is not a valid RuleKind"):
         rule("a", kind="MAYBE")
+
+
+def test_tags_that_are_null_are_kept_and_can_be_keys() -> None:
+    tags = MetadataTags.from_dict({"a": None})
+    assert tags.to_dict() == {"a": None}
+    assert hash(tags) == hash(MetadataTags.from_dict({"a": None}))

@@ -15,7 +15,8 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Protocol
 from urllib.parse import urlsplit, urlunsplit
 
-from headrace.client.registry.http_transport import Answer, bounded, httpx, jittered_s, retriable, tls_of
+from headrace.client.registry.answers import Answer, bounded, retriable
+from headrace.client.registry.http_transport import httpx, jittered_s, tls_of
 from headrace.client.registry.registry_settings import BEARER, RegistrySettings
 from headrace.client.registry.shared_calls import SharedCalls
 from headrace.client.waits import Steps
@@ -28,8 +29,6 @@ _LIFE_USED = 0.8
 """Part of a token's life after which it is not used any more."""
 _LIFE_UNKNOWN_S = 1.0
 """Life of a token that does not say how long it lives: it is used once."""
-_TRY_S = 30.0
-"""Longest that one request for a token takes."""
 _SHOWN_CHARACTERS = 200
 
 
@@ -190,10 +189,17 @@ class FetchedToken:
         self._until = 0.0
 
     async def _fetch(self) -> None:
+        """Fetch a token, in the time that a call may take."""
+        try:
+            async with asyncio.timeout(self._settings.timeout_s):
+                await self._fetch_with_retries()
+        except TimeoutError:
+            raise OAuthTokenError(f"no token within {self._settings.timeout_s:g} seconds (timeout)") from None
+
+    async def _fetch_with_retries(self) -> None:
         for failures in range(1, self._settings.retries + 2):
             try:
-                async with asyncio.timeout(_TRY_S):
-                    self._keep(await self._ask())
+                self._keep(await self._ask())
                 return
             except (httpx().HTTPError, OSError, SchemaRegistryError) as error:
                 why = OAuthTokenError("the token endpoint does not answer: " + (str(error) or type(error).__name__))

@@ -7,8 +7,9 @@ HTTP library is httpx2. Read next: `client.registry.registry_engine`.
 from __future__ import annotations
 
 import asyncio
+import itertools
 import json
-import math
+import logging
 import os
 import random
 import ssl
@@ -18,15 +19,13 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, NamedTuple, Protocol
 from urllib.parse import quote
 
+from headrace.client.registry.answers import Answer, bounded, read, refusal, retriable
 from headrace.client.registry.registry_settings import RegistrySettings, TlsFiles
 from headrace.errors import ConfigError, DependencyError, SchemaRegistryError
 
-__all__ = ["MOST_ANSWER_BYTES", "Answer", "HttpTransport", "RegistryRequest", "Transport", "bounded", "httpx",
-           "jittered_s", "read", "refusal", "retriable", "tls_of"]
+__all__ = ["HttpTransport", "RegistryRequest", "Transport", "httpx", "jittered_s", "tls_of"]
 
-MOST_ANSWER_BYTES = 32 * 1024 * 1024
-"""Bytes of the largest answer that is read: a hundred thousand subjects with names of three hundred bytes."""
-
+_log = logging.getLogger("headrace")
 _JSON = "application/vnd.schemaregistry.v1+json"
 _READ = {
     "Accept": f"{_JSON}, application/vnd.schemaregistry+json, application/json",
@@ -34,8 +33,6 @@ _READ = {
     "User-Agent": f"headrace/{sys.modules['headrace'].__version__}",
 }
 _WRITE = {**_READ, "Content-Type": _JSON, "Confluent-Accept-Unknown-Properties": "true"}
-_RETRIABLE = {408, 429, 500, 502, 503, 504}
-_SHOWN_CHARACTERS = 200
 _MOST_DOUBLINGS = 30
 
 
@@ -57,20 +54,6 @@ class RegistryRequest(NamedTuple):
     def target(self) -> str:
         """The path, escaped. A part that is dots alone would be a way up."""
         return "/".join(quote(part, safe="") if part.strip(".") else part.replace(".", "%2E") for part in self.path)
-
-
-class Answer(NamedTuple):
-    """What came back.
-
-    Args:
-        status: of HTTP.
-        body: all of it.
-        headers: by name.
-    """
-
-    status: int
-    body: bytes
-    headers: Mapping[str, str]
 
 
 class Transport(Protocol):
@@ -101,11 +84,6 @@ def jittered_s(first_s: float, limit_s: float, failures: int, chance: float) -> 
         chance: a number in [0, 1).
     """
     return chance * min(first_s * 2.0 ** min(failures - 1, _MOST_DOUBLINGS), limit_s)
-
-
-def retriable(status: int) -> bool:
-    """Whether an answer is that of a server that may do better soon."""
-    return status in _RETRIABLE
 
 
 def httpx() -> Any:
@@ -156,12 +134,17 @@ class HttpTransport:
         settings: of the client.
         sleep: waits for so many seconds.
         chance: gives numbers in [0, 1).
+
+    Raises:
+        ConfigError: the proxy, or a file for TLS, cannot be used.
+        DependencyError: the HTTP library is not installed.
     """
 
     def __init__(self, settings: RegistrySettings, sleep: Callable[[float], Awaitable[Any]] = asyncio.sleep,
                  chance: Callable[[], float] = random.random) -> None:
         self._settings, self._sleep, self._chance = settings, sleep, chance
         self._http = httpx()
+        self._check_proxy()
         secured = any((url or "").startswith("https:") for url in (*settings.urls, settings.proxy))
         self._tls = tls_of(settings.tls) if secured or any(settings.tls) else False  # False: nothing to verify
         self._sessions: dict[asyncio.AbstractEventLoop, Any] = {}
@@ -174,12 +157,13 @@ class HttpTransport:
 
     async def send(self, request: RegistryRequest, headers: Mapping[str, str]) -> Any:
         """See `Transport`."""
-        urls, left = self._settings.urls, _TimeLeft(self._settings.timeout_s)
+        urls, first, until = self._settings.urls, self._first, time.monotonic() + self._settings.timeout_s
         failed: SchemaRegistryError | None = None
         for place in range(len(urls)):
-            index = (self._first + place) % len(urls)
+            index = (first + place) % len(urls)
+            share_s = max(until - time.monotonic(), 0.0) / (len(urls) - place)
             try:
-                answer = await self._ask(urls[index], request, headers, left.share(len(urls) - place))
+                answer = await self._ask(urls[index], request, headers, share_s)
                 if not retriable(answer.status):
                     self._first = index
                     return read(answer)
@@ -188,6 +172,7 @@ class HttpTransport:
                 if error.http_status_code != SchemaRegistryError.UNKNOWN:
                     raise
                 failed = error
+            _log.debug("%s; %d other registries are left", failed, len(urls) - place - 1)
         assert failed is not None  # there is at least one URL
         raise failed
 
@@ -197,8 +182,15 @@ class HttpTransport:
         if session is not None:
             await session.aclose()
 
+    def _check_proxy(self) -> None:
+        if self._settings.proxy is not None:
+            try:
+                self._http.Proxy(self._settings.proxy)
+            except (ValueError, self._http.InvalidURL):
+                raise ConfigError("proxy cannot be used: expected http://HOST:PORT, https:// or socks5://") from None
+
     async def _ask(
-        self, url: str, request: RegistryRequest, headers: Mapping[str, str], share_s: float | None
+        self, url: str, request: RegistryRequest, headers: Mapping[str, str], share_s: float
     ) -> Answer:
         """One registry's answer, after retries.
 
@@ -207,28 +199,47 @@ class HttpTransport:
         """
         try:
             async with asyncio.timeout(share_s):
-                return await self._with_retries(f"{url}/{request.target()}", request, headers)
+                return await self._with_retries(f"{url}/{request.target()}", request, headers,
+                                                time.monotonic() + share_s)
         except TimeoutError:
             why = f"no answer from {url} within {share_s:.3g} seconds (timeout)"
             raise SchemaRegistryError(-1, SchemaRegistryError.UNKNOWN, why) from None
         except (self._http.HTTPError, self._http.InvalidURL, OSError) as error:
-            why = f"no answer from {url}: {str(error) or type(error).__name__}"
+            why = f"no answer from {url}: {_why(error)}"
             raise SchemaRegistryError(-1, SchemaRegistryError.UNKNOWN, why) from error
 
-    async def _with_retries(self, url: str, request: RegistryRequest, headers: Mapping[str, str]) -> Answer:
-        for failures in range(1, self._settings.retries + 2):
-            last, asked_s = failures > self._settings.retries, 0.0
-            try:
-                answer = await self._once(url, request, headers)
-                if last or not retriable(answer.status):
-                    return answer
-                asked_s = _asked_to_wait_s(answer)
-            except self._http.TransportError as error:
-                if last or _for_good(error):
-                    raise
-            first_s, limit_s = self._settings.retry_first_s, self._settings.retry_limit_s
-            await self._sleep(max(jittered_s(first_s, limit_s, failures, self._chance()), min(asked_s, limit_s)))
-        raise AssertionError("the last try returns or raises")
+    async def _with_retries(
+        self, url: str, request: RegistryRequest, headers: Mapping[str, str], until: float
+    ) -> Answer:
+        """The first answer that is not retriable, or the last; no wait is begun that would outlast the time."""
+        for failures in itertools.count(1):
+            outcome = await self._tried(url, request, headers)
+            if isinstance(outcome, Answer) and not retriable(outcome.status):
+                break
+            pause_s = self._pause_s(failures, outcome)
+            if failures > self._settings.retries or time.monotonic() + pause_s >= until:
+                break
+            why = f"HTTP status {outcome.status}" if isinstance(outcome, Answer) else _why(outcome)
+            _log.debug("%s %s: %s; it is tried again", request.method, url, why)
+            await self._sleep(pause_s)
+        if isinstance(outcome, Answer):
+            return outcome
+        raise outcome
+
+    async def _tried(self, url: str, request: RegistryRequest, headers: Mapping[str, str]) -> Answer | Exception:
+        """An answer, or why there is none, if the next try may bring one."""
+        try:
+            return await self._once(url, request, headers)
+        except self._http.TransportError as error:
+            if _untrusted(error) is not None:
+                raise
+            lost: Exception = error
+            return lost
+
+    def _pause_s(self, failures: int, outcome: Answer | Exception) -> float:
+        first_s, limit_s = self._settings.retry_first_s, self._settings.retry_limit_s
+        asked_s = min(_asked_to_wait_s(outcome), limit_s) if isinstance(outcome, Answer) else 0.0
+        return max(jittered_s(first_s, limit_s, failures, self._chance()), asked_s)
 
     async def _once(self, url: str, request: RegistryRequest, headers: Mapping[str, str]) -> Answer:
         body = None if request.body is None else json.dumps(request.body).encode()
@@ -244,76 +255,11 @@ class HttpTransport:
         if session is None:
             session = self._http.AsyncClient(verify=self._tls, auth=self._settings.basic, timeout=None,
                                              proxy=self._settings.proxy)
-            self._sessions = {loop: session}
+            self._sessions[loop] = session
+            for other in list(self._sessions):
+                if other.is_closed():
+                    self._sessions.pop(other, None)
         return session
-
-
-class _TimeLeft:
-    """The time of a call, of which each registry that may be asked gets an equal part of what is left."""
-
-    def __init__(self, timeout_s: float | None) -> None:
-        self._end = math.inf if timeout_s is None else time.monotonic() + timeout_s
-
-    def share(self, registries: int) -> float | None:
-        return None if self._end == math.inf else max(self._end - time.monotonic(), 0.0) / registries
-
-
-async def bounded(response: Any) -> bytes:
-    """The body of a response.
-
-    Raises:
-        SchemaRegistryError: it is too large, or in an encoding that was not asked for.
-    """
-    encoding = response.headers.get("Content-Encoding", "identity")
-    if encoding.lower() != "identity":
-        raise SchemaRegistryError(response.status_code, SchemaRegistryError.UNKNOWN,
-                                  f"the registry answered in the encoding {encoding:.40}, which it was not asked for")
-    read_so_far, size = [], 0
-    async for chunk in response.aiter_raw():
-        size += len(chunk)
-        if size > MOST_ANSWER_BYTES:
-            raise SchemaRegistryError(response.status_code, SchemaRegistryError.UNKNOWN,
-                                      f"the registry's answer is larger than {MOST_ANSWER_BYTES} bytes")
-        read_so_far.append(chunk)
-    return b"".join(read_so_far)
-
-
-def read(answer: Answer) -> Any:
-    """The JSON of an answer, None where it is empty.
-
-    Raises:
-        SchemaRegistryError: the registry refused, or it is not JSON.
-    """
-    if not 200 <= answer.status <= 299:
-        raise refusal(answer)
-    if answer.status == 204 or not answer.body:
-        return None
-    try:
-        return json.loads(answer.body)
-    except (ValueError, RecursionError) as error:
-        why = "it is nested too deep" if isinstance(error, RecursionError) else "it is not JSON"
-        raise SchemaRegistryError(answer.status, SchemaRegistryError.UNKNOWN,
-                                  f"the registry's answer cannot be read, {why}: {_shown(answer.body)}") from None
-
-
-def refusal(answer: Answer) -> SchemaRegistryError:
-    """The error that an answer says."""
-    try:
-        said = json.loads(answer.body)
-        message, code = said["message"], said.get("error_code")
-        if isinstance(message, str):
-            return SchemaRegistryError(answer.status, code if isinstance(code, int) else SchemaRegistryError.UNKNOWN,
-                                       message)
-    except (ValueError, RecursionError, KeyError, TypeError, AttributeError):
-        pass
-    where = f" (it points to {answer.headers['Location']})" if "Location" in answer.headers else ""
-    return SchemaRegistryError(answer.status, SchemaRegistryError.UNKNOWN,
-                               f"Unknown Schema Registry Error: {_shown(answer.body)}{where}")
-
-
-def _shown(body: bytes) -> str:
-    text = body[:_SHOWN_CHARACTERS].decode(errors="replace")
-    return repr(text) + ("..." if len(body) > _SHOWN_CHARACTERS else "")
 
 
 def _asked_to_wait_s(answer: Answer) -> float:
@@ -322,10 +268,21 @@ def _asked_to_wait_s(answer: Answer) -> float:
     return float(said) if said.isascii() and said.isdigit() else 0.0
 
 
-def _for_good(error: BaseException | None) -> bool:
-    """Whether the next try would fail as well, for a certificate is not trusted."""
+def _why(error: BaseException) -> str:
+    """Why there is no answer, and what to do about it."""
+    untrusted = _untrusted(error)
+    if untrusted is not None:
+        return f"its certificate is not trusted ({untrusted.verify_message}): set ssl.ca.location to its authority's"
+    text = str(error) or type(error).__name__
+    if type(error).__name__ == "ConnectError":
+        return f"{text}: is the registry running, and is url right?"
+    return text
+
+
+def _untrusted(error: BaseException | None) -> ssl.SSLCertVerificationError | None:
+    """The refusal of a certificate, if that is what an error comes from."""
     while error is not None:
         if isinstance(error, ssl.SSLCertVerificationError):
-            return True
+            return error
         error = error.__cause__ or error.__context__
-    return False
+    return None

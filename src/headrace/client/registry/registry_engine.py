@@ -6,7 +6,7 @@ on its own loop. Read next: `client.registry.schema_calls`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 from headrace.client.registry.credentials import Bearer, bearer_of, headers_of
@@ -68,15 +68,29 @@ class RegistryEngine:
         headers = yield from self._headers()
         return (yield self._sent(request, headers))
 
-    def ask_once(self, request: RegistryRequest) -> Steps[Any]:
-        """As `ask`; who asks the same meanwhile gets the same answer, which nobody may change."""
+    def ask_once(
+        self, known: Callable[[], _V | None], request: Callable[[], RegistryRequest], keep: Callable[[Any], _V]
+    ) -> Steps[_V]:
+        """What is remembered; else as `ask`, with one request for all who ask the same meanwhile.
+
+        Args:
+            known: finds the result among what is remembered, None if it is not there.
+            request: makes the request.
+            keep: makes the result of an answer and remembers it.
+        """
+        found = known()
+        if found is not None:
+            return found
+        wanted = request()
         headers = yield from self._headers()
-        key = (request.method, request.path, repr(request.query), repr(request.body))
 
-        def start() -> Coroutine[Any, Any, Any]:
-            return self._sent(request, headers)
+        async def asked() -> _V:
+            found = known()  # perhaps meanwhile, on another thread
+            return keep(await self._sent(wanted, headers)) if found is None else found
 
-        return (yield self._shared.once(key, start))
+        key = (wanted.method, wanted.path, repr(wanted.query), repr(wanted.body))
+        result: _V = yield self._shared.once(key, asked)
+        return result
 
     async def aclose(self) -> None:
         """Close the connections. Calls after it raise."""
@@ -155,6 +169,7 @@ def _registered(answer: Any) -> RegisteredSchema:
     for text in (found.guid, found.subject, found.schema.schema_str, found.schema.schema_type):
         if text is not None and not isinstance(text, str):
             raise TypeError(f"{text!r:.40} is no text")
+    hash(found.schema)  # it is remembered by itself: a TypeError where its contract has a list for a text
     return found
 
 

@@ -62,7 +62,7 @@ class RegistrySettings:
         bearer: the properties that begin with bearer.auth.
         tls: what TLS needs.
         proxy: URL of a proxy, or None.
-        timeout_s: bound of a whole call, None for none.
+        timeout_s: bound of a whole call.
         cache_capacity: the most schemas that are kept of each kind.
         latest_life_s: how long a latest version is kept, None until the caches are cleared.
         retries: how often a failed request is sent once more to the same URL.
@@ -84,7 +84,7 @@ class RegistrySettings:
         self.bearer = {name: value for name, value in conf.items() if name.startswith(BEARER)}
         self.tls = _tls(conf)
         self.proxy = _text(conf, "proxy")
-        self.timeout_s = _number(conf, "timeout")
+        self.timeout_s = _number(conf, "timeout") or 0.0
         self.cache_capacity = int(_number(conf, "cache.capacity") or 0)
         self.latest_life_s = _number(conf, "cache.latest.ttl.sec")
         self.retries = int(_number(conf, "max.retries") or 0)

@@ -30,59 +30,81 @@ class SchemaCalls:
 
     def register(self, subject_name: str, schema: Schema, normalize: bool) -> Steps[RegisteredSchema]:
         """Register a schema under a subject."""
-        known = self._cache.registered(subject_name, schema, normalize)
-        if known is not None and known.schema_id is not None:
-            return known
-        answer = yield from self._engine.ask_once(RegistryRequest(
-            "POST", ("subjects", part_of("subject_name", subject_name), "versions"), {"normalize": normalize},
-            schema.to_dict()))
-        said = registered(answer)
-        # Older registries answer the id alone.
-        result = replace(said, subject=said.subject or subject_name,
-                         schema=said.schema if said.schema.schema_str is not None else schema)
-        self._cache.put_registered(subject_name, schema, normalize, result)
-        return result
+        def known() -> RegisteredSchema | None:
+            found = self._cache.registered(subject_name, schema, normalize)
+            return None if found is None or found.schema_id is None else found
+
+        def request() -> RegistryRequest:
+            path = ("subjects", part_of("subject_name", subject_name), "versions")
+            return RegistryRequest("POST", path, {"normalize": normalize}, schema.to_dict())
+
+        def keep(answer: Any) -> RegisteredSchema:
+            said = registered(answer)
+            # Older registries answer the id alone.
+            result = replace(said, subject=said.subject or subject_name,
+                             schema=said.schema if said.schema.schema_str is not None else schema)
+            self._cache.put_registered(subject_name, schema, normalize, result)
+            return result
+
+        return (yield from self._engine.ask_once(known, request, keep))
 
     def lookup(
         self, subject_name: str, schema: Schema, normalize: bool, fmt: str | None, deleted: bool
     ) -> Steps[RegisteredSchema]:
         """Find where a schema is registered under a subject."""
-        known = self._cache.registered(subject_name, schema, normalize)
-        if known is not None and known.version is not None:
-            return replace(known, schema=schema)
-        query = {"normalize": normalize, "deleted": deleted, **_format(fmt)}
-        answer = yield from self._engine.ask_once(RegistryRequest(
-            "POST", ("subjects", part_of("subject_name", subject_name)), query, schema.to_dict()))
-        result = replace(registered(answer), schema=schema)
-        if not deleted:  # one that is may have to be registered once more
-            self._cache.put_looked_up(subject_name, schema, normalize, result)
-        return result
+        def known() -> RegisteredSchema | None:
+            found = self._cache.registered(subject_name, schema, normalize)
+            if found is None or found.version is None:
+                return None
+            return found if found.schema is schema else replace(found, schema=schema)
+
+        def request() -> RegistryRequest:
+            query = {"normalize": normalize, "deleted": deleted, **_format(fmt)}
+            return RegistryRequest("POST", ("subjects", part_of("subject_name", subject_name)), query, schema.to_dict())
+
+        def keep(answer: Any) -> RegisteredSchema:
+            result = replace(registered(answer), schema=schema)
+            if not deleted:  # one that is may have to be registered once more
+                self._cache.put_looked_up(subject_name, schema, normalize, result)
+            return result
+
+        return (yield from self._engine.ask_once(known, request, keep))
 
     def by_id(
         self, schema_id: int, subject_name: str | None, fmt: str | None, reference_format: str | None
     ) -> Steps[Schema]:
         """Find the schema of an id."""
         form = SchemaForm(fmt, reference_format)
-        known = self._cache.schema(subject_name, schema_id, form)
-        if known is not None:
-            return known
-        query = {**_subject(subject_name), **_format(fmt)}
-        if reference_format is not None:
-            query["reference_format"] = reference_format
-        found = registered((yield from self._engine.ask_once(
-            RegistryRequest("GET", ("schemas", "ids", str(schema_id)), query))))
-        self._cache.put_schema(subject_name, schema_id, found.guid, found.schema, form)
-        return found.schema
+
+        def known() -> Schema | None:
+            return self._cache.schema(subject_name, schema_id, form)
+
+        def request() -> RegistryRequest:
+            given = {"subject": subject_name, "format": fmt, "reference_format": reference_format}
+            query = {name: value for name, value in given.items() if value is not None}
+            return RegistryRequest("GET", ("schemas", "ids", str(schema_id)), query)
+
+        def keep(answer: Any) -> Schema:
+            found = registered(answer)
+            self._cache.put_schema(subject_name, schema_id, found.guid, found.schema, form)
+            return found.schema
+
+        return (yield from self._engine.ask_once(known, request, keep))
 
     def by_guid(self, guid: str, fmt: str | None) -> Steps[Schema]:
         """Find the schema of a GUID."""
-        known = self._cache.schema_of_guid(guid, fmt)
-        if known is not None:
-            return known
-        found = registered((yield from self._engine.ask_once(
-            RegistryRequest("GET", ("schemas", "guids", part_of("guid", guid)), _format(fmt)))))
-        self._cache.put_guid(guid, found.schema, fmt)
-        return found.schema
+        def known() -> Schema | None:
+            return self._cache.schema_of_guid(guid, fmt)
+
+        def request() -> RegistryRequest:
+            return RegistryRequest("GET", ("schemas", "guids", part_of("guid", guid)), _format(fmt))
+
+        def keep(answer: Any) -> Schema:
+            found = registered(answer)
+            self._cache.put_guid(guid, found.schema, fmt)
+            return found.schema
+
+        return (yield from self._engine.ask_once(known, request, keep))
 
     def types(self) -> Steps[list[str]]:
         """List the types of schemas."""

@@ -88,11 +88,14 @@ class SchemaId:
         """What stands before a payload.
 
         Raises:
-            SerializationError: the id is not known.
+            SerializationError: the id is not known, or too large.
         """
         if self.id is None:
             raise SerializationError("Schema ID is not set")
-        return _ID.pack(_ID_FOLLOWS, self.id) + self._indexes()
+        try:
+            return _ID.pack(_ID_FOLLOWS, self.id) + self._indexes()
+        except struct.error:
+            raise SerializationError(f"Schema ID {self.id!r} is no number of 32 bits") from None
 
     def guid_to_bytes(self) -> bytes:
         """What stands in a header.

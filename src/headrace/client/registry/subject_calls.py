@@ -43,42 +43,57 @@ class SubjectCalls:
 
     def latest(self, subject_name: str, fmt: str | None) -> Steps[RegisteredSchema]:
         """Find the latest version."""
-        known = self._cache.latest(subject_name, fmt)
-        if known is not None:
-            return known
-        found = registered((yield from self._engine.ask_once(
-            RegistryRequest("GET", _path(subject_name, "versions", "latest"), _format(fmt)))))
-        self._cache.put_latest(subject_name, fmt, found)
-        return found
+        def known() -> RegisteredSchema | None:
+            return self._cache.latest(subject_name, fmt)
+
+        def request() -> RegistryRequest:
+            return RegistryRequest("GET", _path(subject_name, "versions", "latest"), _format(fmt))
+
+        def keep(answer: Any) -> RegisteredSchema:
+            found = registered(answer)
+            self._cache.put_latest(subject_name, fmt, found)
+            return found
+
+        return (yield from self._engine.ask_once(known, request, keep))
 
     def latest_with(
         self, subject_name: str, metadata: dict[str, str], deleted: bool, fmt: str | None
     ) -> Steps[RegisteredSchema]:
         """Find the latest version that has some metadata."""
-        known = self._cache.latest_with(subject_name, metadata, deleted, fmt)
-        if known is not None:
-            return known
-        query = {"deleted": deleted, **_format(fmt)}
-        if metadata:
-            query.update(key=list(metadata), value=list(metadata.values()))
-        found = registered((yield from self._engine.ask_once(
-            RegistryRequest("GET", _path(subject_name, "metadata"), query))))
-        self._cache.put_latest_with(subject_name, metadata, deleted, fmt, found)
-        return found
+        def known() -> RegisteredSchema | None:
+            return self._cache.latest_with(subject_name, metadata, deleted, fmt)
+
+        def request() -> RegistryRequest:
+            query = {"deleted": deleted, **_format(fmt)}
+            if metadata:
+                query.update(key=list(metadata), value=list(metadata.values()))
+            return RegistryRequest("GET", _path(subject_name, "metadata"), query)
+
+        def keep(answer: Any) -> RegisteredSchema:
+            found = registered(answer)
+            self._cache.put_latest_with(subject_name, metadata, deleted, fmt, found)
+            return found
+
+        return (yield from self._engine.ask_once(known, request, keep))
 
     def version(
         self, subject_name: str, version: int | str, deleted: bool, fmt: str | None
     ) -> Steps[RegisteredSchema]:
         """Find a version."""
-        known = self._cache.version(subject_name, version, fmt) if isinstance(version, int) else None
-        if known is not None:
-            return known
-        path = _path(subject_name, "versions", str(version))
-        found = registered((yield from self._engine.ask_once(
-            RegistryRequest("GET", path, {"deleted": deleted, **_format(fmt)}))))
-        if not deleted:  # one that is may have to be registered once more
-            self._cache.put_version(subject_name, found, fmt)
-        return found
+        def known() -> RegisteredSchema | None:
+            return self._cache.version(subject_name, version, fmt) if isinstance(version, int) else None
+
+        def request() -> RegistryRequest:
+            path = _path(subject_name, "versions", str(version))
+            return RegistryRequest("GET", path, {"deleted": deleted, **_format(fmt)})
+
+        def keep(answer: Any) -> RegisteredSchema:
+            found = registered(answer)
+            if not deleted:  # one that is may have to be registered once more
+                self._cache.put_version(subject_name, found, fmt)
+            return found
+
+        return (yield from self._engine.ask_once(known, request, keep))
 
     def referenced_by(self, subject_name: str, version: int | str, offset: int, limit: int) -> Steps[list[int]]:
         """List the ids of schemas that refer to a version."""

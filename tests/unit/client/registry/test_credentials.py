@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from typing import Any
 
 import pytest
@@ -137,6 +138,16 @@ def test_a_server_of_tokens_that_is_always_out_of_order_is_an_error(registry: Sc
     with pytest.raises(OAuthTokenError, match="Failed to retrieve token after 2 attempts due to error: the token "):
         headers(oauth(registry, **{"max.retries": 2}))
     assert len(registry.asked) == 3
+
+
+def test_a_server_of_tokens_that_says_nothing_is_an_error_in_time(registry: ScriptedRegistry) -> None:
+    never = threading.Event()
+    registry.answers(Said({}, until=never))
+    try:
+        with pytest.raises(OAuthTokenError, match=r"no token within 0\.05 seconds \(timeout\)"):
+            headers(oauth(registry, timeout=0.05))
+    finally:
+        never.set()
 
 
 @pytest.mark.parametrize("answer", [b"<html>", [], {"access_token": 3}, {}, {"access_token": "t", "expires_in": [1]}])

@@ -16,14 +16,11 @@ from typing import Any
 import pytest
 import trustme
 
-from headrace.client.registry import http_transport
+from headrace.client.registry.answers import MOST_ANSWER_BYTES
 from headrace.client.registry.http_transport import (
-    Answer,
     HttpTransport,
     RegistryRequest,
     jittered_s,
-    read,
-    refusal,
     tls_of,
 )
 from headrace.client.registry.registry_settings import RegistrySettings, TlsFiles
@@ -147,6 +144,7 @@ def test_a_registry_that_is_not_there_is_an_error_with_its_cause() -> None:
     waits = Waits()
     error = failure({"url": nobody()}, waits=waits)
     assert "no answer from http://127.0.0.1:" in str(error)
+    assert "is the registry running, and is url right?" in str(error)
     assert type(error.__cause__).__name__ == "ConnectError"
     assert len(waits.waited) == 3
 
@@ -158,12 +156,54 @@ def test_the_next_registry_is_asked_and_stays_the_first_one(registry: ScriptedRe
     assert (len(registry.asked), len(waits.waited)) == (2, 1)
 
 
+def test_a_call_asks_each_registry_though_others_find_one_meanwhile(registry: ScriptedRegistry) -> None:
+    """What other calls found while this one waited does not make it ask the same registry twice."""
+    registry.otherwise = lambda asked: ["a"]
+    go = threading.Event()
+    with scripted_registry() as broken:
+        broken.answers(Said({"message": "broken"}, 503, until=go))
+        broken.otherwise = lambda asked: Said({"message": "broken"}, 503)
+
+        async def main() -> None:
+            transport = HttpTransport(RegistrySettings({"url": f"{broken.url},{registry.url}", "max.retries": 0}))
+            waits = asyncio.create_task(transport.send(SUBJECTS, {}))
+            await asyncio.to_thread(broken.came.acquire)
+            assert await transport.send(SUBJECTS, {}) == ["a"]
+            go.set()
+            assert await waits == ["a"]
+            await transport.aclose()
+
+        asyncio.run(main())
+
+
+def test_a_wait_that_would_outlast_the_call_is_not_begun(registry: ScriptedRegistry) -> None:
+    registry.answers(Said({"error_code": 50003, "message": "no leader"}, 500))
+    waits = Waits()
+    error = failure({"url": registry.url, "timeout": 5, "retries.wait.ms": 60_000, "retries.max.wait.ms": 60_000},
+                    waits=waits)
+    assert (error.error_code, waits.waited) == (50003, [])
+
+
 def test_a_registry_that_fails_is_passed_over(registry: ScriptedRegistry) -> None:
     registry.answers(["a"])
     with scripted_registry() as broken:
         broken.otherwise = lambda asked: Said({"message": "broken"}, 503)
         assert run({"url": f"{broken.url},{registry.url}", "max.retries": 2}) == ["a"]
         assert len(broken.asked) == 3
+
+
+def test_retries_and_other_registries_are_told_at_debug_level_without_secrets(
+    registry: ScriptedRegistry, caplog: pytest.LogCaptureFixture
+) -> None:
+    registry.answers([])
+    with caplog.at_level("DEBUG"):
+        gone = nobody().replace("://", "://user:secret@")
+        run({"url": f"{gone},{registry.url}", "max.retries": 1, "bearer.auth.credentials.source": "STATIC_TOKEN",
+             "bearer.auth.token": "secret"})
+    told = [record.getMessage() for record in caplog.records if record.name == "headrace"]
+    assert [("it is tried again" in each, "1 other registries are left" in each) for each in told] == [
+        (True, False), (False, True)]
+    assert "secret" not in caplog.text
 
 
 def test_when_all_fail_the_last_one_says_why(registry: ScriptedRegistry) -> None:
@@ -214,12 +254,6 @@ def test_a_refusal_that_says_nothing_is_shown_as_it_is(registry: ScriptedRegistr
     assert len(error.error_message) < 400
 
 
-def test_an_error_code_that_is_missing_is_unknown() -> None:
-    assert refusal(Answer(500, b'{"message": "m"}', {})).error_code == SchemaRegistryError.UNKNOWN
-    assert refusal(Answer(500, b'{"message": "m", "error_code": "x"}', {})).error_code == -1
-    assert read(Answer(299, b"3", {})) == 3
-
-
 def test_a_redirection_is_not_followed_for_credentials_would_be(registry: ScriptedRegistry) -> None:
     registry.answers(Said(b"", 307, (("Location", "http://elsewhere/subjects"),)))
     error = failure({"url": registry.url})
@@ -237,7 +271,7 @@ def test_an_answer_of_a_hundred_megabytes_is_not_read(registry: ScriptedRegistry
         tracemalloc.stop()
     assert error.error_message == "the registry's answer is larger than 33554432 bytes"
     assert error.http_status_code == 200
-    assert most < 3 * http_transport.MOST_ANSWER_BYTES
+    assert most < 3 * MOST_ANSWER_BYTES
 
 
 def test_an_answer_in_an_encoding_is_refused_for_it_could_be_a_bomb(registry: ScriptedRegistry) -> None:
@@ -253,10 +287,24 @@ def test_basic_credentials_are_sent(registry: ScriptedRegistry) -> None:
     assert registry.asked[0].headers["host"] == f"127.0.0.1:{registry.port}"
 
 
+def test_a_proxy_of_the_environment_is_heeded(
+    registry: ScriptedRegistry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    registry.answers(["through"])
+    monkeypatch.setenv("HTTP_PROXY", registry.url)
+    assert run({"url": "http://registry.invalid:8081"}) == ["through"]
+
+
 def test_a_proxy_is_asked_in_the_place_of_the_registry(registry: ScriptedRegistry) -> None:
     registry.answers(["through"])
     assert run({"url": "http://registry.invalid:8081", "proxy": registry.url}) == ["through"]
     assert registry.asked[0].headers["host"] == "registry.invalid:8081"
+
+
+def test_a_proxy_that_cannot_be_one_is_told_without_its_password() -> None:
+    with pytest.raises(ConfigError, match="proxy cannot be used") as raised:
+        HttpTransport(RegistrySettings({"url": "http://a", "proxy": "gopher://me:secret@proxy"}))
+    assert "secret" not in str(raised.value)
 
 
 def test_a_task_that_is_cancelled_ends_the_request(registry: ScriptedRegistry) -> None:
@@ -276,6 +324,25 @@ def test_a_task_that_is_cancelled_ends_the_request(registry: ScriptedRegistry) -
         asyncio.run(main())
     finally:
         never.set()
+
+
+def test_loops_that_run_at_once_keep_their_connections(registry: ScriptedRegistry) -> None:
+    registry.otherwise = lambda asked: ["a"]
+    transport = HttpTransport(RegistrySettings({"url": registry.url}))
+    turn = threading.Barrier(2, timeout=30)
+
+    async def ask() -> None:
+        for _ in range(3):
+            turn.wait()
+            await transport.send(SUBJECTS, {})
+        await transport.aclose()
+
+    threads = [threading.Thread(target=asyncio.run, args=(ask(),)) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert (len(registry.asked), registry.connections) == (6, 2)
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
@@ -339,7 +406,8 @@ def test_a_registry_that_nobody_vouches_for_is_refused_at_once(files: Files) -> 
     waits = Waits()
     with scripted_registry(files.server) as registry:
         error = failure({"url": registry.url}, waits=waits)
-    assert "CERTIFICATE_VERIFY_FAILED" in error.error_message
+    assert "its certificate is not trusted (" in error.error_message
+    assert "set ssl.ca.location to its authority's" in error.error_message
     assert waits.waited == []
 
 

@@ -19,21 +19,45 @@ LATEST = RegistryRequest("GET", ("subjects", "s", "versions", "latest"), {})
 
 
 def test_many_who_ask_the_same_send_one_request(registry: ScriptedRegistry) -> None:
-    go = threading.Event()
+    go, kept = threading.Event(), list[Any]()
     registry.otherwise = lambda asked: Said({"id": 1}, until=go)
+
+    def keep(answer: Any) -> str:
+        kept.append(answer)
+        return "kept"
 
     async def main() -> None:
         engine = RegistryEngine({"url": registry.url})
-        askers = [asyncio.create_task(LoopWaits().run(engine.ask_once(LATEST))) for _ in range(20)]
-        other = asyncio.create_task(LoopWaits().run(engine.ask_once(LATEST._replace(query={"format": "x"}))))
+
+        def ask(request: RegistryRequest) -> asyncio.Task[str]:
+            return asyncio.create_task(LoopWaits().run(engine.ask_once(nothing, lambda: request, keep)))
+
+        askers, other = [ask(LATEST) for _ in range(20)], ask(LATEST._replace(query={"format": "x"}))
         for _ in range(2):
             await asyncio.to_thread(registry.came.acquire)
         go.set()
-        assert await asyncio.gather(*askers, other) == [{"id": 1}] * 21
+        assert await asyncio.gather(*askers, other) == ["kept"] * 21
         await engine.aclose()
 
     asyncio.run(main())
     assert len(registry.asked) == 2
+    assert kept == [{"id": 1}] * 2
+
+
+def test_what_is_remembered_is_not_asked_for_nor_what_came_meanwhile(registry: ScriptedRegistry) -> None:
+    async def main() -> None:
+        engine = RegistryEngine({"url": registry.url})
+        found = iter([None, "meanwhile"])
+        assert await LoopWaits().run(engine.ask_once(lambda: next(found), lambda: LATEST, str)) == "meanwhile"
+        assert await LoopWaits().run(engine.ask_once(lambda: "known", lambda: LATEST, str)) == "known"
+        await engine.aclose()
+
+    asyncio.run(main())
+    assert registry.asked == []
+
+
+def nothing() -> None:
+    """Nothing is remembered."""
 
 
 def test_a_token_that_the_registry_refuses_is_not_used_again(registry: ScriptedRegistry) -> None:

@@ -94,6 +94,8 @@ def test_a_guid_needs_headers_to_be_put_into(context: SerializationContext | Non
 def test_what_is_not_known_cannot_be_written() -> None:
     with pytest.raises(SerializationError, match="Schema ID is not set"):
         SchemaId("AVRO").id_to_bytes()
+    with pytest.raises(SerializationError, match="4294967296 is no number of 32 bits"):
+        SchemaId("AVRO", 1 << 32).id_to_bytes()
     with pytest.raises(SerializationError, match="Schema GUID is not set"):
         SchemaId("AVRO", 1).guid_to_bytes()
 
