@@ -33,6 +33,7 @@ long: $(READY)  ## The long tests: clusters of three brokers, older Kafkas, simu
 	$(BIN)/python -m tests.campaigns.leaks --producers 1000 --consumers 1000 --rebalances 10000
 	$(BIN)/python -m tests.campaigns.leaks --share-consumers 1000 --rebalances 500 --kafka
 	$(BIN)/python -m tests.campaigns.partitioners --keys 100000 --jobs 2
+	$(BIN)/python -m tests.campaigns.schemas --cases 100000 --jobs 2
 	$(BIN)/python -m tests.campaigns.chaos --load idempotent transactional --minutes 3
 	$(BIN)/python -m tests.campaigns.chaos --load etl --faults workers --minutes 1
 	$(BIN)/python -m tests.campaigns.chaos --load etl --faults kill --records 500000 --rate 5000 --pause 4

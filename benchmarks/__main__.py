@@ -7,12 +7,25 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from benchmarks import clients, imports, joining, latency, many_partitions, producing, records, spark, trickle, wire
+from benchmarks import (
+    clients,
+    imports,
+    joining,
+    latency,
+    many_partitions,
+    producing,
+    records,
+    serdes,
+    spark,
+    trickle,
+    wire,
+)
 
 SUITE: dict[str, tuple[Callable[[list[str]], int], list[str], list[str]]] = {
     "imports": (imports.main, ["--rounds", "5"], ["--rounds", "30"]),
     "wire": (wire.main, ["--rounds", "2"], ["--rounds", "15"]),
     "records": (records.main, ["--rounds", "1"], ["--rounds", "9"]),
+    "serdes": (serdes.main, ["--rounds", "2"], ["--rounds", "15"]),
     "clients": (clients.main, ["--records", "200000", "--rounds", "1"],
                 ["--records", "2000000", "--rounds", "5", "--actions", "produce", "consume", "consume-values"]),
     "producing": (producing.main, ["--records", "100000", "--rounds", "1"], ["--records", "2000000", "--rounds", "5"]),
@@ -24,7 +37,7 @@ SUITE: dict[str, tuple[Callable[[list[str]], int], list[str], list[str]]] = {
     "spark": (spark.main, ["--records", "200000", "--rounds", "1", "--actions", "read", "write", "small"],
               ["--records", "5000000", "--rounds", "5"]),
 }
-ALONE = ("imports", "wire", "records")
+ALONE = ("imports", "wire", "records", "serdes")
 """Those that need no broker."""
 
 

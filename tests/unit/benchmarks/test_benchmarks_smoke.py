@@ -15,6 +15,7 @@ CASES = {
     "wire": {"Metadata v5", "Metadata v13", "Fetch v11", "Fetch v18", "Produce v8", "Produce v13"},
     "records": {f"{size} B, {what}" for size in ("100", "1,000")
                 for what in ("none", "gzip", "snappy", "lz4", "zstd", "other")},
+    "serdes": {"serializers with a registry"},
     "imports": {"milliseconds of whole processes"},
 }
 

@@ -107,6 +107,10 @@ def avro(k: Any, schema: Any, value: Any, conf: Any = None, **named: Any) -> Any
     "none": lambda k: k.AvroSerializer(k.client, USER)(None, k.of()),
     "references": lambda k: (k.registered("street", STREET), avro(
         k, k.Schema(AT_STREET, "AVRO", [k.SchemaReference("a.b.Street", "street", 1)]), {"street": {"name": "x"}})),
+    "union of references": lambda k: (k.registered("street", STREET), k.registered("user", USER), avro(
+        k, k.Schema('["a.b.Street","a.b.User"]', "AVRO", [
+            k.SchemaReference("a.b.Street", "street", 1), k.SchemaReference("a.b.User", "user", 1)]),
+        {"name": "x", "age": 1})),
     "to_dict": lambda k: avro(k, USER, "a", to_dict=lambda obj, ctx: {"name": obj + ctx.topic + ctx.field}),
     "subjects": lambda k: ([
         avro(k, STREET, {"name": "a"}, {"subject.name.strategy.type": kind})

@@ -9,7 +9,7 @@ import io
 import json
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 from headrace.client.schema_serdes.codecs.avro_limits import check_nesting, payload_check
 from headrace.client.schema_serdes.codecs.plain_values import plain
@@ -18,8 +18,19 @@ from headrace.errors import DependencyError, SerializationError
 __all__ = ["AvroSchema", "Decode", "Encode", "avro_name", "declared", "decoder_of", "encoder_of", "parsed",
            "reader_of", "writer_of"]
 
-AvroSchema = Any
-"""A schema as fastavro parses it: a dict, a list for a union."""
+
+class AvroSchema(NamedTuple):
+    """A schema that was read.
+
+    Args:
+        content: as fastavro parses it: a dict, a list for a union.
+        names: the named types in it, and those that it refers to.
+    """
+
+    content: Any
+    names: Mapping[str, Any]
+
+
 Encode = Callable[[Any], bytes | bytearray]
 Decode = Callable[[bytes], Any]
 
@@ -71,10 +82,19 @@ def parsed(text: str, references: Mapping[str, str] | None = None) -> AvroSchema
         found = _parsed(reference, names, f"schema {name}, which is referred to")
         if name not in names:  # referred to by another name than its own
             names[name] = found
-    return _parsed(text, names, "the Avro schema")
+    return AvroSchema(_with_names(_parsed(text, names, "the Avro schema"), names), names)
 
 
-def _parsed(text: str, names: dict[str, Any], what: str) -> AvroSchema:
+def _with_names(content: Any, names: Mapping[str, Any]) -> Any:
+    """The same with the marks that fastavro leaves on a record alone: it would parse others again for each value."""
+    if isinstance(content, list):
+        return [_with_names(branch, names) for branch in content]
+    if isinstance(content, str):
+        return _with_names(names[content], names) if content in names else content
+    return {**content, "__fastavro_parsed": True, "__named_schemas": names}
+
+
+def _parsed(text: str, names: dict[str, Any], what: str) -> Any:
     library = fastavro()
     try:
         schema = json.loads(declared(text))
@@ -89,19 +109,10 @@ def _parsed(text: str, names: dict[str, Any], what: str) -> AvroSchema:
 
 def avro_name(schema: AvroSchema) -> str | None:
     """The name of a schema's type: a record's full name, a primitive's own; None of a union."""
-    if not isinstance(schema, dict):
+    if not isinstance(schema.content, dict):
         return None
-    name: str | None = schema.get("name", schema.get("type"))
+    name: str | None = schema.content.get("name", schema.content.get("type"))
     return name
-
-
-def named_types(schema: AvroSchema) -> dict[str, Any]:
-    """The named types that a schema knows."""
-    for each in schema if isinstance(schema, list) else [schema]:
-        if isinstance(each, dict) and "__named_schemas" in each:
-            found: dict[str, Any] = each["__named_schemas"]
-            return found
-    return {}
 
 
 def writer_of(schema: AvroSchema, strict: bool = False, strict_allow_default: bool = False) -> Encode:
@@ -125,15 +136,26 @@ def encoder_of(schema: AvroSchema, strict: bool = False, strict_allow_default: b
     Returns:
         The function. What it raises for a value that does not fit is fastavro's.
     """
-    write = fastavro().schemaless_writer
+    write, content = fastavro().schemaless_writer, schema.content
     if strict or strict_allow_default:
-        write = partial(write, strict=strict, strict_allow_default=strict_allow_default)
+        write, write_plain = partial(write, strict=strict, strict_allow_default=strict_allow_default), None
+    else:
+        from headrace.client.schema_serdes.codecs.avro_plans import plain_writer
 
-    def write_one(value: Any) -> bytearray:
+        write_plain = plain_writer(content, schema.names)
+
+    def write_any(value: Any) -> bytes | bytearray:
+        if type(value) is not dict:
+            value = plain(value)
+        if write_plain is not None:
+            try:
+                return write_plain(value)
+            except Exception:  # fastavro's: it says what is wrong, or finds that nothing is
+                pass
         taken = _Taken()
-        write(taken, schema, value if type(value) is dict else plain(value))
+        write(taken, content, value)
         return taken[0]  # type: ignore[no-any-return]
-    return write_one
+    return write_any
 
 
 def decoder_of(schema: AvroSchema, reader: AvroSchema | None = None, return_record_name: bool = False) -> Decode:
@@ -150,16 +172,15 @@ def decoder_of(schema: AvroSchema, reader: AvroSchema | None = None, return_reco
     Raises:
         SerializationError: values of the schema nest too deep.
     """
-    check = payload_check(schema, named_types(schema))
+    check = payload_check(schema.content, schema.names)
     read, stream = fastavro().schemaless_reader, io.BytesIO
-    if reader == schema:
-        reader = None
+    written, wanted = schema.content, None if reader is None or reader == schema else reader.content
 
     def read_one(payload: bytes) -> Any:
         try:
             if check is not None:
                 check(payload)
-            return read(stream(payload), schema, reader, return_record_name)
+            return read(stream(payload), written, wanted, return_record_name)
         except SerializationError:
             raise
         except Exception as error:
@@ -168,7 +189,7 @@ def decoder_of(schema: AvroSchema, reader: AvroSchema | None = None, return_reco
 
 
 def _is_bytes(schema: AvroSchema) -> bool:
-    return schema == "bytes" or (isinstance(schema, dict) and schema.get("type") == "bytes")
+    return schema.content == "bytes" or (isinstance(schema.content, dict) and schema.content.get("type") == "bytes")
 
 
 def _raw(value: Any) -> bytes:

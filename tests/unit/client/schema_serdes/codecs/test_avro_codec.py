@@ -104,6 +104,27 @@ def test_schemas_that_are_referred_to() -> None:
         parsed('{"type":"record","name":"R","fields":[{"name":"t","type":"Alias"}]}')
 
 
+REFERENCES = {name: f'{{"type":"record","name":"{name}","fields":[{{"name":"{name}","type":"int"}}]}}' for name in "AB"}
+
+
+@pytest.mark.parametrize(("text", "value", "read"), [
+    ('["A","B"]', ("B", {"B": 1}), {"B": 1}), ('{"type":"array","items":"A"}', [{"A": 1}], [{"A": 1}]),
+    ('{"type":"map","values":["null","B"]}', {"x": {"B": 2}}, {"x": {"B": 2}}),
+    ('["null",{"type":"array","items":["A","B"]}]', [{"A": 1}, {"B": 1}], [{"A": 1}, {"B": 1}])])
+def test_a_schema_that_is_no_record_may_refer_to_records(text, value, read) -> None:
+    schema = parsed(text, REFERENCES)
+    assert reader_of(schema)(bytes(writer_of(schema)(value))) == read
+
+
+@pytest.mark.parametrize("text", [USER, f'["null",{USER}]', f'{{"type":"array","items":{USER}}}',
+                                  f'["null",{{"type":"map","values":{USER}}}]'])
+def test_fastavro_does_not_parse_the_schema_again_for_each_value(text) -> None:
+    import fastavro
+    schema = parsed(text)
+    for branch in schema.content if isinstance(schema.content, list) else [schema.content]:
+        assert fastavro.parse_schema(branch) is branch
+
+
 @pytest.mark.parametrize("payload", [b"", b"\x04a", b"\x02a\x09", b"\x02\xff\x00", b"\xff" * 20])
 def test_bytes_that_do_not_fit_are_an_error_that_names_the_schema(payload) -> None:
     with pytest.raises(SerializationError, match=r"org\.example\.User"):

@@ -8,7 +8,7 @@ import tracemalloc
 import fastavro
 import pytest
 
-from headrace.client.schema_serdes.codecs.avro_codec import named_types, parsed, reader_of
+from headrace.client.schema_serdes.codecs.avro_codec import parsed, reader_of
 from headrace.client.schema_serdes.codecs.avro_limits import MAX_DEPTH, MAX_EMPTY_ITEMS, check_nesting, payload_check
 from headrace.errors import SerializationError
 
@@ -29,7 +29,7 @@ def long(value: int) -> bytes:
 
 def checked(text: str):
     schema = parsed(text)
-    return payload_check(schema, named_types(schema))
+    return payload_check(schema.content, schema.names)
 
 
 @pytest.mark.parametrize("text", [
@@ -40,7 +40,9 @@ def test_a_schema_that_bounds_its_values_needs_no_check(text) -> None:
 
 
 @pytest.mark.parametrize(("text", "payload"), [
-    (LIST, b"\2" * 100_000), (LIST, b"\2" * 1_000_000 + b"\0"), (TREE, b"\2" * 100_000)])
+    (f'{{"type":"map","values":{LIST}}}', b"\2\0" + b"\2" * 100_000), (f'["null",{LIST}]', b"\2" * 100_000),
+    (f'{{"type":"array","items":["null",{LIST}]}}', b"\2" * 100_000), (LIST, b"\2" * 100_000),
+    (LIST, b"\2" * 1_000_000 + b"\0"), (TREE, b"\2" * 100_000)])
 def test_values_that_nest_too_deep_are_an_error_and_do_not_end_the_process(text, payload) -> None:
     with pytest.raises(SerializationError, match="nest deeper"):
         reader_of(parsed(text))(payload)
@@ -107,7 +109,7 @@ def test_the_check_takes_what_fastavro_wrote(seed) -> None:
 
     schema, out = parsed(text), io.BytesIO()
     value = record(4)
-    fastavro.schemaless_writer(out, schema, value)
+    fastavro.schemaless_writer(out, schema.content, value)
     check = checked(text)
     assert check is not None
     check(out.getvalue())
@@ -120,16 +122,17 @@ def test_the_check_takes_what_fastavro_wrote(seed) -> None:
 def test_a_type_that_contains_itself_at_once_has_no_values() -> None:
     schema = parsed('{"type":"record","name":"R","fields":[{"name":"again","type":"R"}]}')
     with pytest.raises(SerializationError, match="contains itself"):
-        payload_check(schema, named_types(schema))
+        payload_check(schema.content, schema.names)
 
 
 def test_types_that_lead_to_one_another_in_a_long_line_are_refused() -> None:
     chain = [{"type": "record", "name": "R0", "fields": []}] + [
         {"type": "record", "name": f"R{at}", "fields": [{"name": "n", "type": f"R{at - 1}"}]}
         for at in range(1, 3 * MAX_DEPTH)]
-    schema = fastavro.parse_schema(chain)
+    names: dict = {}
+    schema = fastavro.parse_schema(chain, named_schemas=names)
     with pytest.raises(SerializationError, match="nest deeper"):
-        payload_check(schema, named_types(schema))
+        payload_check(schema, names)
 
 
 @pytest.mark.parametrize("levels", [MAX_DEPTH + 2, 10_000])
