@@ -134,7 +134,7 @@ class _Parser:
             return read(self, given, namespace, place, depth)
         made = self._named(kind, namespace, place)
         if kind in PRIMITIVES:
-            made.properties = {key: value for key, value in given.items() if key != "type"}
+            made.properties = {key: given[key] for key in given if key not in _OF_TYPES}
         return made
 
     def _record(self, given: dict[str, Any], namespace: str, place: str, depth: int) -> AvroType:
@@ -204,7 +204,7 @@ class _Parser:
         if key not in given:
             raise _invalid(place, f'the {kind} has no "{key}"')
         inner = self.read(given[key], namespace, f"{place}/{key}", depth + 1)
-        properties = {name: value for name, value in given.items() if name not in ("type", key)}
+        properties = {name: given[name] for name in given if name not in _OF_TYPES}
         return AvroType(kind, branches=(inner,), properties=properties)
 
     def _declare(self, kind: str, given: dict[str, Any], namespace: str, place: str) -> AvroType:
@@ -212,7 +212,8 @@ class _Parser:
         short = given.get("name")
         if not isinstance(short, str):
             raise _invalid(place, f'the {kind} has no "name"')
-        own = given.get("namespace", namespace)
+        own = given.get("namespace")
+        own = namespace if own is None else own
         if not isinstance(own, str):
             raise _invalid(place, f"the namespace of {short!r:.60} is no text")
         name = full_name(short, own).removeprefix(".")
@@ -223,7 +224,7 @@ class _Parser:
         if name in self.names:
             raise _invalid(place, f"{name!r} is declared twice")
         space = name.rpartition(".")[0]
-        aliases = tuple(full_name(each, space) for each in _alias_list(given, place))
+        aliases = tuple(dict.fromkeys(full_name(each, space) for each in _alias_list(given, place)))
         properties = {key: given[key] for key in given if key not in _OF_TYPES}
         self.names[name] = AvroType(kind, name, aliases=aliases, doc=_text(given, "doc"), properties=properties)
         return self.names[name]
@@ -245,7 +246,7 @@ def _alias_list(given: Mapping[str, Any], place: str) -> tuple[str, ...]:
     aliases = given.get("aliases", [])
     if not isinstance(aliases, list) or not all(isinstance(each, str) for each in aliases):
         raise _invalid(place, f"aliases are a list of names, not {aliases!r:.60}")
-    return tuple(aliases)
+    return tuple(dict.fromkeys(aliases))
 
 
 def _text(given: Mapping[str, Any], key: str) -> str | None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Final
 
-from headrace.schemas.avro_types import ABSENT, AvroField, AvroType
+from headrace.schemas.avro_types import ABSENT, AvroType
 from headrace.schemas.pairwise import Check, Found, Place, checked
 from headrace.schemas.parsed import Incompatibility
 
@@ -26,6 +26,7 @@ _DESCRIPTIONS: Final = {
     "READER_FIELD_MISSING_DEFAULT_VALUE": "The field '{1}' at path '{0}' in the reader's schema has no default value "
                                           "and is missing in the writer's schema",
     "TYPE_MISMATCH": "The type at path '{}' of the reader's schema does not match the writer's",
+    "AMBIGUOUS_FIELD": "The field at path '{}' of the reader's schema has the names of several of the writer's",
     "MISSING_UNION_BRANCH": "The union at path '{}' of the reader's schema lacks a type of the writer's schema",
 }
 
@@ -82,8 +83,8 @@ def _check(candidates: _Candidates, reader: AvroType, writer: AvroType, place: P
         return _names(reader, writer, place) | _contents(reader, writer, place)
     if writer.kind == "union":
         found: Found = {}
-        for branch in writer.branches:
-            found |= yield reader, branch, ()
+        for index, branch in enumerate(writer.branches):
+            found |= yield reader, branch, (*place, str(index))
         return found
     if reader.kind == "union":
         return (yield from _union_by_other(candidates.of(reader, writer), writer, place))
@@ -110,19 +111,16 @@ def _fields(reader: AvroType, writer: AvroType, place: Place) -> Check:
     by_name = {each.name: each for each in writer.fields}
     for index, each in enumerate(reader.fields):
         here = (*place, "fields", str(index))
-        written = _written(each, by_name)
-        if written is not None:
-            found |= yield each.type, written.type, (*here, "type")
+        written = [by_name[name] for name in dict.fromkeys((each.name, *each.aliases)) if name in by_name]
+        if len(written) > 1:
+            found |= _found("AMBIGUOUS_FIELD", f"{each.name}: {', '.join(one.name for one in written)}", here)
+        elif written:
+            found |= yield each.type, written[0].type, (*here, "type")
         elif each.default is ABSENT and each.type.default is not None:
             found |= yield each.type, writer, (*here, "type")  # Java asks so of an enum with a default
         elif each.default is ABSENT:
             found |= _found("READER_FIELD_MISSING_DEFAULT_VALUE", each.name, here)
     return found
-
-
-def _written(each: AvroField, by_name: dict[str, AvroField]) -> AvroField | None:
-    """The writer's field that a reader's field is filled from, by its name before its aliases."""
-    return next((by_name[name] for name in (each.name, *each.aliases) if name in by_name), None)
 
 
 def _names(reader: AvroType, writer: AvroType, place: Place) -> Found:

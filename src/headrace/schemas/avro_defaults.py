@@ -1,7 +1,7 @@
 """Whether a field's default fits its type, as Java's `Schema.isValidDefault` says.
 
-The default of a union's field may fit any of its branches, as the specification has it since 1.12. Read next:
-`schemas.avro`.
+The default of a union's field may fit any of its branches, as the specification has it since 1.12; that of an enum may
+be any text, as Java has it. Read next: `schemas.avro_types`.
 """
 
 from __future__ import annotations
@@ -61,9 +61,9 @@ _SIMPLE: Final[dict[str, Callable[[Any], bool]]] = {
     "bytes": lambda value: isinstance(value, str),
     "string": lambda value: isinstance(value, str),
     "fixed": lambda value: isinstance(value, str),
+    "enum": lambda value: isinstance(value, str),
 }
 _COMPLEX: Final[dict[str, Callable[[AvroType, Any, int], bool]]] = {
-    "enum": lambda kind, value, depth: value in kind.symbols,
     "array": lambda kind, value, depth: isinstance(value, list) and all(
         _fits(kind.branches[0], each, depth) for each in value),
     "map": lambda kind, value, depth: isinstance(value, dict) and all(

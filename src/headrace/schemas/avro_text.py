@@ -208,4 +208,4 @@ def _short(kind: AvroType, space: str) -> str:
 
 def _relative(name: str, space: str) -> str:
     own, _, short = name.rpartition(".")
-    return short if own == space else name
+    return short if own == space and short not in PRIMITIVES else name

@@ -12,9 +12,10 @@ from typing import Any, Final
 
 from headrace.schemas.parsed import Incompatibility, InvalidSchemaError
 
-__all__ = ["Check", "Found", "Place", "checked"]
+__all__ = ["MAX_PAIRS", "Check", "Found", "Place", "checked"]
 
-_MAX_PAIRS: Final = 500_000
+MAX_PAIRS: Final = 100_000
+"""Most pairs that are checked: about a second's work."""
 
 Found = dict[Incompatibility, None]
 """Incompatibilities in order, each once."""
@@ -48,8 +49,8 @@ def checked(check: Callable[[Any, Any, Place], Check], first: Any, second: Any) 
         pair = id(needed[0]), id(needed[1])
         answer = known.get(pair) or {} if pair in known else None
         if answer is None:
-            if len(known) >= _MAX_PAIRS:
-                raise InvalidSchemaError(f"the schemas are too large to compare: more than {_MAX_PAIRS:,} pairs of "
+            if len(known) >= MAX_PAIRS:
+                raise InvalidSchemaError(f"the schemas are too large to compare: more than {MAX_PAIRS:,} pairs of "
                                          "types")
             known[pair] = None
             running.append((pair, check(*needed)))

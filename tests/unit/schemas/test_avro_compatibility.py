@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from headrace.schemas import pairwise
 from headrace.schemas.avro import parse_avro
 from headrace.schemas.parsed import InvalidSchemaError
 
@@ -42,7 +43,6 @@ TREE = record(field("kids", {"type": "array", "items": "R"}))
     (record(field("a", aliases=["b"])), record(field("b"))), (record(name="x.R"), record(name="y.R")),
     (record(name="New", aliases=["R"]), record()), (enum("A", "B"), enum("A")),
     (enum("A", default="A"), enum("A", "B")), (fixed(4), fixed(4)), (TREE, TREE),
-    (record(field("a", aliases=["b"])), record(field("b", "string"), field("a"))),
 ])
 def test_what_the_rules_allow_is_read(reader: Any, writer: Any) -> None:
     assert found(reader, writer) == []
@@ -51,7 +51,8 @@ def test_what_the_rules_allow_is_read(reader: Any, writer: Any) -> None:
 @pytest.mark.parametrize(("reader", "writer", "reason"), [
     ("int", "long", ("TYPE_MISMATCH", "/", "reader type: INT not compatible with writer type: LONG")),
     ("string", "int", ("TYPE_MISMATCH", "/", "reader type: STRING not compatible with writer type: INT")),
-    ("int", ["int", "long"], ("TYPE_MISMATCH", "/", "reader type: INT not compatible with writer type: LONG")),
+    (record(field("a", aliases=["b"])), record(field("b"), field("a")), ("AMBIGUOUS_FIELD", "/fields/0", "a: a, b")),
+    ("int", ["int", "long"], ("TYPE_MISMATCH", "/1", "reader type: INT not compatible with writer type: LONG")),
     (["null", "int"], "long", ("MISSING_UNION_BRANCH", "/", "reader union lacking writer type: LONG")),
     (["null", "int"], ["null", "long"], ("MISSING_UNION_BRANCH", "/1", "reader union lacking writer type: LONG")),
     (record(field("new")), record(), ("READER_FIELD_MISSING_DEFAULT_VALUE", "/fields/0", "new")),
@@ -81,9 +82,11 @@ def test_long_chains_of_types_are_compared() -> None:
     assert len(found(chain("int"), chain("long"))) == 3000
 
 
-def test_pairs_beyond_the_limit_are_refused() -> None:
+def test_pairs_beyond_the_limit_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pairwise, "MAX_PAIRS", 1000)
+
     def many(kind: str) -> list[Any]:
-        return [record(field("f", kind), name=f"a{n}.R") for n in range(1500)]
+        return [record(field("f", kind), name=f"a{n}.R") for n in range(40)]
 
     with pytest.raises(InvalidSchemaError, match="too large to compare"):
         found(many("int"), many("string"))

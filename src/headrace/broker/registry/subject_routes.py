@@ -67,7 +67,10 @@ def _referenced_by(registry: SchemaRegistry, call: RestCall) -> list[int]:
 
 def _register(registry: SchemaRegistry, call: RestCall) -> dict[str, Any]:
     made = registry.register(call.subject, call.body, call.now_ms, normalize=call.flag("normalize"))
-    return {"id": made.id, "version": made.version, "guid": made.guid, **made.entity.as_json()}
+    shown = {"id": made.id, "version": made.version, "guid": made.guid, **made.entity.as_json()}
+    if made.entity.schema_type == "PROTOBUF":
+        shown["schema"] = call.body["schema"]  # clients keep it, and read no text where they sent a descriptor
+    return shown
 
 
 def _lookup(registry: SchemaRegistry, call: RestCall) -> dict[str, Any]:
@@ -75,7 +78,8 @@ def _lookup(registry: SchemaRegistry, call: RestCall) -> dict[str, Any]:
     if not registry.state.versions(subject, deleted=deleted):
         raise subject_not_found(subject)
     proposal = registry.propose(subject, call.body, normalize=call.flag("normalize"))
-    return registry.lookup(subject, proposal.entity, deleted=deleted).as_json()
+    found = registry.lookup(subject, proposal.entity, deleted=deleted)
+    return found.as_json() | {"schema": formatted(registry, call, found)}
 
 
 def _with_metadata(registry: SchemaRegistry, call: RestCall) -> dict[str, Any]:

@@ -191,9 +191,13 @@ def _shorten(names: ProtoNames) -> None:
 
 
 def _short(names: ProtoNames, name: str, scope: str) -> str:
-    """The shortest of the usual ways to write a full name that means the same in a scope."""
-    full, package = name.removeprefix("."), names.own.package
+    """The shortest way to write a full name that means the same in a scope."""
     if not name.startswith("."):
         return name
-    local = full.removeprefix(f"{package}.") if package else full
-    return next((each for each in (local, full) if names.resolve(each, scope) == full), name)
+    full = short = name.removeprefix(".")
+    parts = full.split(".")
+    for first in range(len(parts) - 1, -1, -1):
+        short = ".".join(parts[first:])
+        if names.resolve(short, scope) == full:
+            return short
+    return name

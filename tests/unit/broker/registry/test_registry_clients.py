@@ -2,16 +2,24 @@
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import requests
 from confluent_kafka.schema_registry import Schema, SchemaReference, SchemaRegistryClient
+from confluent_kafka.schema_registry.avro import AvroDeserializer, AvroSerializer
 from confluent_kafka.schema_registry.common.schema_registry_client import Metadata, MetadataProperties
 from confluent_kafka.schema_registry.error import SchemaRegistryError
+from confluent_kafka.schema_registry.json_schema import JSONDeserializer, JSONSerializer
+from confluent_kafka.schema_registry.protobuf import ProtobufDeserializer, ProtobufSerializer
+from confluent_kafka.serialization import MessageField, SerializationContext
+from google.protobuf.descriptor_pool import DescriptorPool
+from google.protobuf.message_factory import GetMessageClass
 
 from headrace.cli import broker as command
 from headrace.schemas.compatibility import LEVELS
 from headrace.testing import EmbeddedBroker
+from tests.unit.schemas.proto.samples import compiled
 
 RECORD = '{"type":"record","name":"R","fields":[{"name":"a","type":"int"}]}'
 WIDER = RECORD.replace("]}", ',{"name":"b","type":"int","default":0}]}')
@@ -94,6 +102,32 @@ def test_a_registry_on_disk_is_there_again_after_a_restart(tmp_path: Path) -> No
               SchemaRegistryClient({"url": broker.registry_url}) as client):
             assert client.get_subjects() == expected
             assert client.register_schema("s", Schema(RECORD, "AVRO")) == 1
+
+
+def message_class() -> Any:
+    """A class as Protobuf's compiler makes them, of a message within another one."""
+    file = compiled('syntax = "proto3"; package p; message First {} message Outer { map<int32, First> f = 1; '
+                    "message Second { string text = 1; map<string, int32> by_name = 2; } }")
+    pool = DescriptorPool()
+    pool.Add(file)
+    return GetMessageClass(pool.FindMessageTypeByName("p.Outer.Second"))
+
+
+@pytest.mark.parametrize("kind", ["AVRO", "JSON", "PROTOBUF"])
+def test_its_serialisers_register_and_read_back(client: SchemaRegistryClient, kind: str) -> None:
+    if kind == "AVRO":
+        writes, reads, value = AvroSerializer(client, RECORD), AvroDeserializer(client), {"a": 1}
+    elif kind == "JSON":
+        text = '{"title": "R", "type": "object", "properties": {"a": {"type": "integer"}}}'
+        writes, value = JSONSerializer(text, client), {"a": 1}
+        reads = JSONDeserializer(None, schema_registry_client=client)
+    else:
+        second = message_class()
+        writes, value = ProtobufSerializer(second, client), second(text="x", by_name={"a": 1})
+        reads = ProtobufDeserializer(second, {"use.deprecated.format": False}, client)
+    context = SerializationContext("topic", MessageField.VALUE)
+    assert reads(writes(value, context), context) == value
+    assert client.get_latest_version("topic-value").schema.schema_type == kind
 
 
 def test_without_a_registry_there_is_no_address() -> None:

@@ -84,7 +84,7 @@ def test_a_schema_too_large_for_the_topic_is_refused(cluster: BrokerCluster, ask
     ask("POST", "/subjects/s/versions", INT)
     topic = cluster.catalog.topics[TOPIC]
     topic.configure({**topic.overrides, "max.message.bytes": "1000"})
-    status, error = ask("POST", "/subjects/t/versions", {"schema": '{"type":"int","doc":"%s"}' % ("x" * 2000)})
+    status, error = ask("POST", "/subjects/t/versions", {"schema": '{"type":"int","note":"%s"}' % ("x" * 2000)})
     assert (status, error["error_code"]) == (422, 42209)
     assert ask("GET", "/subjects") == (200, ["s"])
 
