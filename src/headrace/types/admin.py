@@ -153,7 +153,7 @@ class AlterConfigOpType(Enum):
     SUBTRACT = 3
 
 
-@dataclass(slots=True)
+@dataclass
 class ConfigEntry:
     """One property of a resource: its value, where it comes from, and the values that it hides (`synonyms`)."""
 
@@ -359,7 +359,7 @@ EarliestSpec()
 MaxTimestampSpec()
 
 
-@dataclass(slots=True)
+@dataclass
 class ListOffsetsResultInfo:
     """An offset found by `list_offsets()`; the timestamp, in milliseconds, is -1 for earliest and latest."""
 
@@ -372,14 +372,14 @@ class ListOffsetsResultInfo:
             self.leader_epoch = None
 
 
-@dataclass(slots=True)
+@dataclass
 class DeletedRecords:
     """The first offset that is left after `delete_records()`."""
 
     low_watermark: int
 
 
-@dataclass(slots=True)
+@dataclass
 class TopicDescription:
     """A topic, its id and its partitions; what the client may do with it is None unless it was asked for."""
 
@@ -393,7 +393,7 @@ class TopicDescription:
         self.authorized_operations = operations_of(self.authorized_operations)
 
 
-@dataclass(slots=True)
+@dataclass
 class DescribeClusterResult:
     """The cluster, its brokers and the one that clients should take for the controller.
 

@@ -27,7 +27,7 @@ __all__ = [
 ]
 
 
-@dataclass(slots=True)
+@dataclass
 class ConsumerGroupListing:
     """A consumer group; state and type are None when the broker is too old to send them.
 
@@ -44,7 +44,7 @@ class ConsumerGroupListing:
         self.type = _member_or_none(ConsumerGroupType, self.type, "type")
 
 
-@dataclass(slots=True)
+@dataclass
 class ListConsumerGroupsResult:
     """The groups that were found, and the errors of brokers that could not be asked."""
 
@@ -52,7 +52,7 @@ class ListConsumerGroupsResult:
     errors: list[KafkaException] | None = None
 
 
-@dataclass(slots=True)
+@dataclass
 class MemberAssignment:
     """The partitions of a member."""
 
@@ -62,7 +62,7 @@ class MemberAssignment:
         self.topic_partitions = self.topic_partitions or []
 
 
-@dataclass(slots=True)
+@dataclass
 class MemberDescription:
     """A member of a group; `target_assignment` is what it shall have, if the brokers plan for the group."""
 
@@ -74,7 +74,7 @@ class MemberDescription:
     target_assignment: MemberAssignment | None = None
 
 
-@dataclass(slots=True)
+@dataclass
 class ConsumerGroupDescription:
     """A consumer group, its members and its coordinator; what the client may do is None unless it was asked for."""
 
@@ -101,7 +101,7 @@ class OffsetReset:
     after: int
 
 
-@dataclass(slots=True)
+@dataclass
 class ListedShareGroup:
     """A share group and its state: Stable, Empty or Dead."""
 
@@ -109,7 +109,7 @@ class ListedShareGroup:
     state: str
 
 
-@dataclass(slots=True)
+@dataclass
 class ShareGroupDescription:
     """A share group, its members and its coordinator; what the client may do is None unless it was asked for."""
 

@@ -31,7 +31,7 @@ class ScramMechanism(OrderedEnum):
     SCRAM_SHA_512 = 2
 
 
-@dataclass(slots=True)
+@dataclass
 class ScramCredentialInfo:
     """A mechanism and how often it hashes: 4096 times at least, or brokers refuse it."""
 
@@ -39,7 +39,7 @@ class ScramCredentialInfo:
     iterations: int
 
 
-@dataclass(slots=True)
+@dataclass
 class UserScramCredentialsDescription:
     """The credentials of a user, without secrets."""
 
@@ -47,14 +47,14 @@ class UserScramCredentialsDescription:
     scram_credential_infos: list[ScramCredentialInfo]
 
 
-@dataclass(slots=True)
+@dataclass
 class UserScramCredentialAlteration:
     """What happens to a user: see the subclasses."""
 
     user: str
 
 
-@dataclass(slots=True)
+@dataclass
 class UserScramCredentialUpsertion(UserScramCredentialAlteration):
     """A credential to make or replace.
 
@@ -70,7 +70,7 @@ class UserScramCredentialUpsertion(UserScramCredentialAlteration):
     salt: bytes | None = field(default=None, repr=False)
 
 
-@dataclass(slots=True)
+@dataclass
 class UserScramCredentialDeletion(UserScramCredentialAlteration):
     """A credential to delete."""
 
@@ -105,7 +105,7 @@ class QuotaFilter:
     ANY = "*"
 
 
-@dataclass(slots=True)
+@dataclass
 class DelegationToken:
     """A token that logs in like its owner. Times are milliseconds since the epoch.
 

@@ -319,6 +319,22 @@ def test_values_are_made_of_the_same_arguments(name: str) -> None:
     assert [each.default is not each.empty for each in ours] >= [each.default is not each.empty for each in theirs]
 
 
+@pytest.mark.parametrize("text", [
+    "ConfigEntry('a', 'b')", "ConfigResource('topic', 't')", "ListOffsetsResultInfo(1, 2, 3)", "DeletedRecords(1)",
+    "TopicDescription('t', None, False, [])", "DescribeClusterResult(None, [])", "ConsumerGroupListing('g', True)",
+    "ListConsumerGroupsResult()", "MemberAssignment([])", "MemberDescription('m', 'c', 'h', MemberAssignment([]))",
+    "ConsumerGroupDescription('g', False, [], 'range', 'empty', None)", "ScramCredentialInfo(None, 1)",
+    "UserScramCredentialsDescription('u', [])", "UserScramCredentialDeletion('u', None)",
+    "UserScramCredentialUpsertion('u', None, b'p')", "OffsetSpec.for_timestamp(5)",
+    "AclBinding('topic', 'n', 'literal', 'User:a', '*', 'read', 'allow')"])
+def test_values_show_the_same_attributes(text: str) -> None:
+    theirs, ours = (eval(text, vars(module)) for module in (confluent_kafka.admin, OURS))
+    told_to_c = {"resource_pattern_type_int", "operation_int", "permission_type_int"} | (
+        {"restype_int"} if text.startswith("Acl") else set())
+    assert {name for name in set(vars(theirs)) - told_to_c if not hasattr(ours, name)} == set()
+    assert isinstance(ours, OURS.OffsetSpec) or vars(ours)
+
+
 @pytest.mark.parametrize("name", MADE_WITHOUT)
 def test_descriptions_of_a_cluster_have_the_same_fields(name: str) -> None:
     theirs, ours = getattr(confluent_kafka.admin, name)(), getattr(OURS, name)()
