@@ -15,7 +15,7 @@ demo: $(READY)  ## The main job on the embedded broker: 336,776 flights through 
 	$(BIN)/python -m headrace.cli demo $(DEMO_ARGS)
 
 test: $(READY)  ## All tests but the long ones, real Kafka and real Spark included; in two processes (TEST_JOBS=0: in one)
-	$(BIN)/python -m pytest -m "not slow" -n $(TEST_JOBS) --no-loadscope-reorder $(PYTEST_ARGS)
+	$(BIN)/python -m pytest -m "not slow" -n $(TEST_JOBS) --no-loadscope-reorder --durations=30 $(PYTEST_ARGS)
 
 long: $(READY)  ## The long tests: clusters of three brokers, older Kafkas, simulated schedules, a million hostile inputs, chaos
 	$(BIN)/python -m pytest -m slow $(PYTEST_ARGS)

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from headrace.broker.dispatch import GENERAL_LIMITS, LIMITS, SERVED, SERVICES
 from headrace.broker.profiles import RELEASES
+from headrace.broker.registry.rest_api import ROUTES
 from headrace.broker.storage.topic_configs import BOOLEAN, LIST, TOPIC_CONFIGS, ConfigRow
 from tools.kafka.artifacts import VERSIONS
 
@@ -26,6 +27,27 @@ The tests run these clients against it: Apache Kafka's Java client {java}, librd
 compared with those of Apache Kafka {brokers}, request by request, in every version that both serve
 (`tests/unit/broker/test_broker_answers_as_kafka_does.py::test_both_say_the_same_in_every_version`).
 
+"""
+_REGISTRY = """## Schema Registry
+
+`headrace broker --registry 127.0.0.1:8081` serves the REST API of Confluent's Schema Registry as well;
+`EmbeddedBroker(registry=True)` and the pytest fixture `headrace_registry` have its address as `registry_url`.
+
+```python
+def test_orders(headrace_registry):
+    registry = SchemaRegistryClient({{"url": headrace_registry.registry_url}})
+    producer = Producer({{"bootstrap.servers": headrace_registry.bootstrap_servers}})
+```
+
+All that is registered lies in the topic `_schemas`, in Confluent's format: it is kept where the broker's log is, and a
+topic copied from another registry is taken as it is. Schemas of the three types are parsed, normalised and compared
+here (`headrace.schemas`; decision 0035). There is no authentication and no TLS. Metadata and rules are kept and passed
+on, and nothing follows from them; neither does anything from `alias`, `compatibilityGroup` and the default and
+overriding metadata and rules of a configuration. Exporters, associations and the mode FORWARD are not offered.
+
+| method | path |
+|---|---|
+{rows}
 """
 _OLDER = """## As an older broker
 
@@ -53,7 +75,7 @@ _APIS = """## APIs
 
 def page() -> str:
     """The page as it must be."""
-    return _HEAD + _limits() + _apis() + _clients() + _older() + _settings()
+    return _HEAD + _limits() + _apis() + _clients() + _registry() + _older() + _settings()
 
 
 def _limits() -> str:
@@ -83,6 +105,14 @@ def _pinned(file: str, pattern: str) -> str:
     if found is None:
         raise ValueError(f"{file} does not say {pattern}")
     return found[1]
+
+
+def _registry() -> str:
+    paths: dict[str, list[str]] = {}
+    for method, path, _ in ROUTES:
+        paths.setdefault(path, []).append(method)
+    return _REGISTRY.format(rows="\n".join(f"| {', '.join(sorted(methods))} | `/{path}` |"
+                                           for path, methods in sorted(paths.items())))
 
 
 def _older() -> str:

@@ -93,6 +93,8 @@ _HOMES = {
     "headrace.types.share": ("AcknowledgeType",),
 }
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
+_MODULES = ("deserializing_consumer", "deserializing_share_consumer", "error", "serialization", "serializing_producer")
+"""What `import confluent_kafka` brings along as well."""
 
 __all__ = [
     "OFFSET_BEGINNING",
@@ -143,10 +145,12 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _HOME_OF:
+    if name not in _HOME_OF and name not in _MODULES:
         raise AttributeError(f"module 'headrace' has no attribute {name!r}")
     from importlib import import_module
 
+    if name in _MODULES:
+        return import_module(f"headrace.{name}")
     value = getattr(import_module(_HOME_OF[name]), name)
     globals()[name] = value
     return value

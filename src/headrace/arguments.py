@@ -10,10 +10,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, TypeVar
 
-__all__ = ["given_properties", "instance_of", "list_of", "mapping_of"]
+__all__ = ["ArgumentError", "given_properties", "instance_of", "list_of", "mapping_of", "member_of"]
 
 T = TypeVar("T")
 K = TypeVar("K")
+
+
+class ArgumentError(TypeError, ValueError):
+    """A member of an argument is of the wrong kind.
+
+    For some calls confluent_kafka raises TypeError then, for others ValueError: a program may catch either.
+    """
 
 
 def list_of(kind: type[T], given: Any, name: str, *, filled: bool = False) -> list[T]:
@@ -26,14 +33,14 @@ def list_of(kind: type[T], given: Any, name: str, *, filled: bool = False) -> li
         filled: it must not be empty.
 
     Raises:
-        TypeError: it is no list, or has another member.
+        ArgumentError: it is no list, or has another member.
         ValueError: it is empty.
     """
     if not isinstance(given, list):
-        raise TypeError(f"{name} must be a list of {kind.__name__}, not {type(given).__name__}")
+        raise ArgumentError(f"{name} must be a list of {kind.__name__}, not {type(given).__name__}")
     for place, member in enumerate(given):
         if not isinstance(member, kind):
-            raise TypeError(f"{name} must be a list of {kind.__name__}: {name}[{place}] is {type(member).__name__}")
+            raise ArgumentError(f"{name} must be a list of {kind.__name__}: {name}[{place}] is {type(member).__name__}")
     if filled and not given:
         raise ValueError(f"{name} is empty: give a list of at least one {kind.__name__}")
     return list(given)
@@ -62,6 +69,26 @@ def instance_of(kind: type[T], given: Any, name: str) -> T:
     if not isinstance(given, kind):
         raise TypeError(f"{name} must be {kind.__name__}, not {type(given).__name__}")
     return given
+
+
+def member_of(kind: Any, given: Any, name: str) -> Any:
+    """The member of an enum that is meant: itself, its name in any case, or its number.
+
+    Raises:
+        TypeError: it is none of these.
+        ValueError: the enum has no such member, or nothing is given.
+    """
+    if given is None:
+        raise ValueError(f"{name} must be {kind.__name__}, not None")
+    if isinstance(given, kind):
+        return given
+    if not isinstance(given, (str, int)):
+        raise TypeError(f"{name} must be {kind.__name__}, its name or its number, not {type(given).__name__}")
+    try:
+        return kind[given.upper()] if isinstance(given, str) else kind(given)
+    except (KeyError, ValueError):
+        known = ", ".join(entry.name for entry in kind)
+        raise ValueError(f"unknown {name} {given!r}: expected one of {known}") from None
 
 
 def given_properties(config: Mapping[str, Any] | None, logger: Any, properties: Mapping[str, Any]) -> dict[str, Any]:

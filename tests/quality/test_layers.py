@@ -12,7 +12,7 @@ PACKAGE = SOURCE / "headrace"
 
 BASE = {"arguments", "error_codes", "errors", "types", "security", "config", "slotted", "states"}
 FACES = {"aio", "admin", "avro", "schema_registry", "opentelemetry", "serialization", "spark", "decode", "cli",
-         "testing"}
+         "testing", "serializing_producer", "deserializing_consumer", "deserializing_share_consumer"}
 MAY_IMPORT = {
     "wire": BASE,
     "schemas": BASE,
@@ -35,7 +35,8 @@ IMPURE = {"asyncio", "socket", "ssl", "select", "selectors", "threading", "time"
 """`machines` decide without any of these: time, chance and waiting are given to them."""
 
 
-WAITING_IN_THE_BROKER = {"headrace.broker.broker", "headrace.broker.clock", "headrace.broker.server"}
+WAITING_IN_THE_BROKER = {"headrace.broker.broker", "headrace.broker.clock", "headrace.broker.server",
+                         "headrace.broker.registry.http_server"}
 """The broker's modules that have the clock, the loop and the sockets; all others get time and chance as arguments."""
 IMPURE_IN_THE_BROKER = IMPURE - {"os"}
 """Its storage writes files."""

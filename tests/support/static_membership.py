@@ -51,9 +51,11 @@ class StaticMembership:
 
     def subscribe(self, topics: Iterable[str], now: float) -> None:
         self.called.append("subscribe")
+        begins = not self._subscription.is_subscribed
         self._subscription.subscribe(topics)
         self.is_outside = False
-        self.application_at = min(self.application_at, now)
+        if begins:
+            self.application_at = now
 
     def callback_done(self, now: float) -> None:
         self.called.append("callback_done")

@@ -14,13 +14,16 @@ import uuid
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import IO, TypeVar
+from typing import IO, TYPE_CHECKING, TypeVar
 
 from headrace.broker.clock import BrokerClock
 from headrace.broker.cluster import BrokerCluster, BrokerNode
 from headrace.broker.dispatch import served_by
 from headrace.broker.server import ClientConnection, Listener
 from headrace.broker.settings import BrokerSettings
+
+if TYPE_CHECKING:
+    from headrace.broker.registry.http_server import HttpServer
 
 __all__ = ["Broker"]
 
@@ -40,6 +43,7 @@ class Broker:
         data_dir: where to keep the data; None keeps it in memory.
         settings: how the broker behaves.
         advertised_host: the name under which clients connect; `host` when None.
+        registry: host and port of a Schema Registry to serve as well; port 0 takes a free one.
 
     Raises:
         ValueError: `settings.api_versions` names what is not served.
@@ -49,6 +53,7 @@ class Broker:
     def __init__(
         self, *, host: str = "127.0.0.1", port: int = 0, nodes: int = 1, data_dir: str | Path | None = None,
         settings: BrokerSettings | None = None, advertised_host: str | None = None,
+        registry: tuple[str, int] | None = None,
     ) -> None:
         self._host = host
         self._directory = None if data_dir is None else Path(data_dir)
@@ -62,6 +67,8 @@ class Broker:
         self.cluster = BrokerCluster(known, settings, served_by(settings), uuid.uuid4, self._directory)
         self._clock = BrokerClock(self.cluster)
         self._open: dict[int, tuple[asyncio.Server, Listener]] = {}
+        self._registry_address = registry
+        self._registry: HttpServer | None = None
 
     @property
     def bootstrap_servers(self) -> str:
@@ -69,8 +76,16 @@ class Broker:
         return ",".join(f"[{node.host}]:{node.port}" if ":" in node.host else f"{node.host}:{node.port}"
                         for node in self.cluster.nodes.values())
 
+    @property
+    def registry_url(self) -> str:
+        """Where the Schema Registry listens; empty where there is none."""
+        if self._registry_address is None:
+            return ""
+        host, port = self._registry_address
+        return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
     async def start(self) -> None:
-        """Listen, on every node.
+        """Listen, on every node, and as a registry.
 
         Raises:
             OSError: a port is taken or the address is not this machine's.
@@ -78,6 +93,7 @@ class Broker:
         try:
             for node_id in self.cluster.nodes:
                 await self.start_node(node_id)
+            await self._start_registry()
         except OSError:
             await self.stop()
             raise
@@ -103,6 +119,8 @@ class Broker:
     async def stop(self) -> None:
         """Close every listener, connection and file."""
         opened, self._open = self._open, {}
+        if self._registry is not None:
+            await self._registry.stop()
         await asyncio.gather(*(_shut(server, listener) for server, listener in opened.values()))
         self._clock.close()
         self.cluster.close()
@@ -110,13 +128,24 @@ class Broker:
             self._lock.close()
             self._lock = None
 
-
     def apply(self, action: Callable[[BrokerCluster], Result]) -> Result:
         """Do something to the cluster from outside, and see to what follows from it; returns what `action` returned."""
         try:
             return action(self.cluster)
         finally:
             self._clock.settle()
+
+    async def _start_registry(self) -> None:
+        if self._registry_address is None:
+            return
+        from headrace.broker.registry.http_server import HttpServer
+        from headrace.broker.registry.rest_api import RegistryApi
+
+        api = RegistryApi(self.cluster)
+        self._registry = HttpServer(lambda method, target, body: self.apply(
+            lambda cluster: api.handle(method, target, body, self._clock.now().ms)))
+        host, port = self._registry_address
+        self._registry_address = host, await self._registry.start(host, port)
 
     def _node_went(self, node_id: int, *, up: bool) -> None:
         self.apply(lambda cluster: cluster.node_went(node_id, self._clock.now(), up=up))

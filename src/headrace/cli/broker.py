@@ -23,7 +23,8 @@ _WILDCARDS = ("0.0.0.0", "::", "*")
 def main(argv: list[str]) -> int:
     """Run the broker until Ctrl-C or SIGTERM.
 
-    Prints ``bootstrap.servers=HOST:PORT`` on one line when it is ready.
+    Prints ``bootstrap.servers=HOST:PORT`` on one line when it is ready, and with a registry
+    ``schema.registry.url=http://HOST:PORT`` on the next.
 
     Args:
         argv: arguments after the command's name.
@@ -41,7 +42,7 @@ def main(argv: list[str]) -> int:
     settings = BrokerSettings(auto_create_topics=not options.no_auto_create, default_partitions=options.partitions)
     try:
         broker = Broker(host=host, port=port, nodes=options.nodes, data_dir=options.data, settings=settings,
-                        advertised_host=options.advertise)
+                        advertised_host=options.advertise, registry=options.registry)
         _run(_serve(broker))
     except OSError as error:
         print(f"headrace broker: {error}", file=sys.stderr)
@@ -64,6 +65,8 @@ async def _serve(broker: Broker) -> None:
             pass  # Windows: Ctrl-C ends the runner
     await broker.start()
     print(f"bootstrap.servers={broker.bootstrap_servers}", flush=True)
+    if broker.registry_url:
+        print(f"schema.registry.url={broker.registry_url}", flush=True)
     try:
         await stopped.wait()
     finally:
@@ -83,6 +86,8 @@ def _parser() -> argparse.ArgumentParser:
                         help="partitions of topics that do not say how many (default: 1)")
     parser.add_argument("--no-auto-create", action="store_true", help="do not make topics when they are first named")
     parser.add_argument("--advertise", metavar="HOST", help="host name that clients connect to (default: as listened)")
+    parser.add_argument("--registry", type=_address, metavar="HOST:PORT",
+                        help="serve a Schema Registry on this address; port 0 takes a free one (default: none)")
     parser.add_argument("--verbose", action="store_true", help="log more")
     return parser
 

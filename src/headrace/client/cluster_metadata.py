@@ -29,6 +29,9 @@ class BrokerMetadata:
     host: str | None = None
     port: int = -1
 
+    def __repr__(self) -> str:
+        return f"BrokerMetadata({self.id}, {self.host}:{self.port})"
+
     def __str__(self) -> str:
         return f"{self.host}:{self.port}/{self.id}"
 
@@ -43,6 +46,9 @@ class PartitionMetadata:
     isrs: list[int] = field(default_factory=list)
     error: KafkaError | None = None
 
+    def __repr__(self) -> str:
+        return f"PartitionMetadata({self.id}{_but(self.error)})"
+
     def __str__(self) -> str:
         return str(self.id)
 
@@ -54,6 +60,9 @@ class TopicMetadata:
     topic: str | None = None
     partitions: dict[int, PartitionMetadata] = field(default_factory=dict)
     error: KafkaError | None = None
+
+    def __repr__(self) -> str:
+        return f"TopicMetadata({self.topic}, {len(self.partitions)} partitions{_but(self.error)})"
 
     def __str__(self) -> str:
         return str(self.topic)
@@ -69,6 +78,9 @@ class ClusterMetadata:
     topics: dict[str, TopicMetadata] = field(default_factory=dict)
     orig_broker_id: int = -1
     orig_broker_name: str | None = None
+
+    def __repr__(self) -> str:
+        return f"ClusterMetadata({self.cluster_id})"
 
     def __str__(self) -> str:
         return str(self.cluster_id)
@@ -96,6 +108,9 @@ class GroupMetadata:
     protocol_type: str | None = None
     protocol: str | None = None
     members: list[GroupMember] = field(default_factory=list)
+
+    def __repr__(self) -> str:
+        return f"GroupMetadata({self.id}{_but(self.error)})"
 
     def __str__(self) -> str:
         return str(self.id)
@@ -125,6 +140,10 @@ def cluster_metadata(reply: MetadataResponse, answered_by: NodeAddress | None = 
         name = str(answered_by.id) if answered_by.id >= 0 else "bootstrap"
         made.orig_broker_name = f"{answered_by.host}:{answered_by.port}/{name}"
     return made
+
+
+def _but(error: KafkaError | None) -> str:
+    return "" if error is None else f", {error}"
 
 
 def _error(code: int) -> KafkaError | None:

@@ -1,4 +1,5 @@
-"""For tests: an embedded broker as a context manager, and (as a pytest plugin) as the fixture `headrace_broker`.
+"""For tests: an embedded broker as a context manager, and (as a pytest plugin) as the fixtures
+`headrace_broker` and `headrace_registry`.
 
 with EmbeddedBroker(topics={"orders": 4}) as broker:
 producer = Producer({"bootstrap.servers": broker.bootstrap_servers})

@@ -28,6 +28,7 @@ class EmbeddedBroker:
         topics: topics to make, with their numbers of partitions.
         settings: how the broker behaves.
         port: port of the first node; 0 takes free ones.
+        registry: serve a Schema Registry too, on a free loopback port: its state is the topic `_schemas`.
 
     Raises:
         OSError: a port or the data directory is in use.
@@ -36,9 +37,10 @@ class EmbeddedBroker:
 
     def __init__(
         self, *, nodes: int = 1, data_dir: str | Path | None = None, topics: Mapping[str, int] | None = None,
-        settings: BrokerSettings | None = None, port: int = 0,
+        settings: BrokerSettings | None = None, port: int = 0, registry: bool = False,
     ) -> None:
-        self._broker = Broker(nodes=nodes, data_dir=data_dir, settings=settings, port=port)
+        self._broker = Broker(nodes=nodes, data_dir=data_dir, settings=settings, port=port,
+                              registry=("127.0.0.1", 0) if registry else None)
         self._topics = dict(topics or {})
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="headrace-broker", daemon=True)
@@ -56,6 +58,11 @@ class EmbeddedBroker:
     def bootstrap_servers(self) -> str:
         """Value for the clients' `bootstrap.servers`."""
         return self._broker.bootstrap_servers
+
+    @property
+    def registry_url(self) -> str:
+        """Value for the registry clients' `url`; empty where no registry is served."""
+        return self._broker.registry_url
 
     def start(self) -> None:
         """Listen, and make the topics that are not there."""

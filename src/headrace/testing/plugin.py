@@ -1,4 +1,6 @@
-"""The pytest plugin, found through the package's entry point: the fixture `headrace_broker`."""
+"""The pytest plugin, found through the package's entry point: the fixtures `headrace_broker` and
+`headrace_registry`.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,7 @@ import pytest
 if TYPE_CHECKING:
     from headrace.testing.embedded import EmbeddedBroker
 
-__all__ = ["headrace_broker"]
+__all__ = ["headrace_broker", "headrace_registry"]
 
 
 @pytest.fixture
@@ -19,4 +21,13 @@ def headrace_broker() -> Iterator[EmbeddedBroker]:
     from headrace.testing.embedded import EmbeddedBroker
 
     with EmbeddedBroker() as broker:
+        yield broker
+
+
+@pytest.fixture
+def headrace_registry() -> Iterator[EmbeddedBroker]:
+    """As `headrace_broker`, with a Schema Registry: its address is `registry_url`."""
+    from headrace.testing.embedded import EmbeddedBroker
+
+    with EmbeddedBroker(registry=True) as broker:
         yield broker

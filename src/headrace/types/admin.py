@@ -1,6 +1,7 @@
-"""What administration speaks of: new topics, configurations, offsets, groups. confluent_kafka's classes and names.
+"""What administration speaks of: new topics, configurations, offsets, what is described. confluent_kafka's classes.
 
-Plain values without behaviour. Read next: `machines.admin.requests`, which makes requests of them.
+Plain values without behaviour: what a call cannot use, the call refuses. Access rules, groups, users and what lies
+inside of a cluster are in the modules beside. Read next: `types.acls`.
 """
 
 from __future__ import annotations
@@ -8,33 +9,57 @@ from __future__ import annotations
 import operator
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from enum import Enum
-from typing import Any, ClassVar
+from enum import Enum, IntEnum
+from functools import total_ordering
+from typing import Any, ClassVar, Self
 
-from headrace.arguments import instance_of, list_of, mapping_of
-from headrace.errors import KafkaError, KafkaException
-from headrace.types.cluster import Node, OrderedEnum
+from headrace.arguments import instance_of, list_of, mapping_of, member_of
+from headrace.errors import KafkaError
+from headrace.types.acls import AclOperation, ResourceType, operations_of
+from headrace.types.cluster import Node, OrderedEnum, TopicPartitionInfo
+from headrace.types.records import Uuid
 
 __all__ = [
     "AlterConfigOpType",
     "ConfigEntry",
     "ConfigResource",
     "ConfigSource",
-    "ConsumerGroupListing",
     "DeletedRecords",
     "DescribeClusterResult",
+    "EarliestSpec",
     "IsolationLevel",
-    "ListConsumerGroupsResult",
+    "LatestSpec",
     "ListOffsetsResultInfo",
+    "MaxTimestampSpec",
     "NewPartitions",
     "NewTopic",
     "OffsetSpec",
-    "ResourceType",
+    "TimestampSpec",
+    "TopicDescription",
 ]
 
 
-class NewTopic:
-    """A topic to create.
+@total_ordering
+class _Wanted:
+    """Equal, and in order, by topic and count."""
+
+    topic: str
+
+    def _key(self) -> tuple[str, int]:
+        raise NotImplementedError
+
+    def __eq__(self, other: object) -> bool:
+        return self._key() == other._key() if isinstance(other, type(self)) else NotImplemented
+
+    def __lt__(self, other: Self) -> bool:
+        return self._key() < other._key() if isinstance(other, type(self)) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(self._key())
+
+
+class NewTopic(_Wanted):
+    """A topic to create. Equal, and in order, by name and number of partitions.
 
     Args:
         topic: its name.
@@ -59,17 +84,18 @@ class NewTopic:
         self.num_partitions = operator.index(num_partitions)
         self.replication_factor = operator.index(replication_factor)
         self.replica_assignment = _brokers(replica_assignment)
-        self.config = {} if config is None else mapping_of(str, object, config, "config")
+        self.config = None if config is None else mapping_of(str, object, config, "config")
+
+    def _key(self) -> tuple[str, int]:
+        return self.topic, self.num_partitions
 
     def __repr__(self) -> str:
-        return f"NewTopic(topic={self.topic},num_partitions={self.num_partitions})"
-
-    def __str__(self) -> str:
-        return self.topic
+        count = "" if self.num_partitions == -1 else f",num_partitions={self.num_partitions}"
+        return f"NewTopic(topic={self.topic}{count})"
 
 
-class NewPartitions:
-    """Partitions to add to a topic.
+class NewPartitions(_Wanted):
+    """Partitions to add to a topic. Equal, and in order, by name and number of partitions.
 
     Args:
         topic: its name.
@@ -87,30 +113,25 @@ class NewPartitions:
         self.new_total_count = operator.index(new_total_count)
         self.replica_assignment = _brokers(replica_assignment)
 
+    def _key(self) -> tuple[str, int]:
+        return self.topic, self.new_total_count
+
     def __repr__(self) -> str:
         return f"NewPartitions(topic={self.topic},new_total_count={self.new_total_count})"
 
-    def __str__(self) -> str:
-        return self.topic
+
+def _brokers(assignment: list[list[int]] | None) -> list[list[int]] | None:
+    if assignment is None:
+        return None
+    return [list_of(int, brokers, f"replica_assignment[{place}]")
+            for place, brokers in enumerate(list_of(list, assignment, "replica_assignment"))]
 
 
-def _brokers(assignment: list[list[int]] | None) -> list[list[int]]:
-    given = [] if assignment is None else list_of(list, assignment, "replica_assignment")
-    return [list_of(int, brokers, f"replica_assignment[{place}]") for place, brokers in enumerate(given)]
+class ConfigSource(IntEnum):
+    """Where the value of a configuration entry comes from.
 
-
-class ResourceType(OrderedEnum):
-    """What a configuration belongs to. Numbers as in confluent_kafka; the wire's differ for groups."""
-
-    UNKNOWN = 0
-    ANY = 1
-    TOPIC = 2
-    GROUP = 3
-    BROKER = 4
-
-
-class ConfigSource(Enum):
-    """Where the value of a configuration entry comes from."""
+    Equal to its number, for that is what confluent_kafka gives with what it describes.
+    """
 
     UNKNOWN_CONFIG = 0
     DYNAMIC_TOPIC_CONFIG = 1
@@ -118,6 +139,8 @@ class ConfigSource(Enum):
     DYNAMIC_DEFAULT_BROKER_CONFIG = 3
     STATIC_BROKER_CONFIG = 4
     DEFAULT_CONFIG = 5
+    DYNAMIC_BROKER_LOGGER_CONFIG = 6
+    CLIENT_METRICS_CONFIG = 7
     GROUP_CONFIG = 8
 
 
@@ -144,23 +167,29 @@ class ConfigEntry:
     synonyms: dict[str, ConfigEntry] = field(default_factory=dict)
     incremental_operation: AlterConfigOpType | None = None
 
+    def __repr__(self) -> str:
+        return f"ConfigEntry({self})"
+
     def __str__(self) -> str:
         return f'{self.name}="{self.value}"'
 
 
+@total_ordering
 class ConfigResource:
-    """A topic, broker or group whose configuration is read or changed. Equal by type and name.
+    """A topic, broker or group whose configuration is read or changed. Equal, and in order, by type and name.
+
+    Its length is the number of values to set; one without any counts as false.
 
     Args:
         restype: a `ResourceType`, its name or its number.
-        name: topic or group name, or broker id as text.
+        name: topic or group name, or broker id as text; empty for what holds for all brokers.
         set_config: values to set with `alter_configs()`.
         described_configs: entries found by `describe_configs()`.
         error: why it could not be described.
         incremental_configs: changes for `incremental_alter_configs()`.
 
     Raises:
-        TypeError: `set_config` is no dict, or `incremental_configs` no list of `ConfigEntry`.
+        TypeError: `set_config` is no dict.
         ValueError: no such resource type, or no name.
     """
 
@@ -175,16 +204,15 @@ class ConfigResource:
         error: KafkaError | None = None,
         incremental_configs: list[ConfigEntry] | None = None,
     ) -> None:
-        if not name:
+        if name is None:
             raise ValueError("expected the name of a topic or group, or the id of a broker")
-        self.restype = _resource_type(restype)
+        self.restype: ResourceType = member_of(ResourceType, restype, "resource type")
         self.restype_int = self.restype.value
-        self.name = str(name)
+        self.name = name
         self.set_config_dict = {} if set_config is None else mapping_of(str, object, set_config, "set_config")
         self.configs = described_configs
         self.error = error
-        self.incremental_configs = (
-            [] if incremental_configs is None else list_of(ConfigEntry, incremental_configs, "incremental_configs"))
+        self.incremental_configs = list(incremental_configs or ())
 
     def set_config(self, name: str, value: str, overwrite: bool = True) -> None:
         """Note a value for `alter_configs()`; with `overwrite=False` an earlier one stays."""
@@ -193,7 +221,10 @@ class ConfigResource:
 
     def add_incremental_config(self, config_entry: ConfigEntry) -> None:
         """Note a change for `incremental_alter_configs()`."""
-        self.incremental_configs.append(instance_of(ConfigEntry, config_entry, "config_entry"))
+        self.incremental_configs.append(config_entry)
+
+    def __len__(self) -> int:
+        return len(self.set_config_dict)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, ConfigResource):
@@ -201,23 +232,16 @@ class ConfigResource:
         return (self.restype, self.name) == (other.restype, other.name)
 
     def __lt__(self, other: ConfigResource) -> bool:
+        if not isinstance(other, ConfigResource):
+            return NotImplemented
         return (self.restype_int, self.name) < (other.restype_int, other.name)
 
     def __hash__(self) -> int:
         return hash((self.restype, self.name))
 
     def __repr__(self) -> str:
-        return f"ConfigResource({self.restype.name},{self.name})"
-
-
-def _resource_type(restype: ResourceType | str | int) -> ResourceType:
-    try:
-        if isinstance(restype, ResourceType):
-            return restype
-        return ResourceType[restype.upper()] if isinstance(restype, str) else ResourceType(restype)
-    except (KeyError, ValueError):
-        known = ", ".join(entry.name for entry in ResourceType)
-        raise ValueError(f"unknown resource type {restype!r}: expected one of {known}") from None
+        error = "" if self.error is None else f",{self.error!r}"
+        return f"ConfigResource({self.restype},{self.name}{error})"
 
 
 class IsolationLevel(OrderedEnum):
@@ -227,31 +251,112 @@ class IsolationLevel(OrderedEnum):
     READ_COMMITTED = 1
 
 
-@dataclass(slots=True, frozen=True)
 class OffsetSpec:
-    """Which offset of a partition `list_offsets()` shall find. Make one with the class methods."""
+    """Which offset of a partition `list_offsets()` shall find. Make one with the class methods.
 
+    `OffsetSpec(number)` gives the one that has this number on the wire, or for a time.
+
+    Attributes:
+        timestamp: milliseconds since the epoch, or a negative number that stands for something else.
+    """
+
+    __slots__ = ("timestamp",)
     timestamp: int
+    _by_number: ClassVar[dict[int, OffsetSpec]] = {}
+
+    def __new__(cls, index: int) -> OffsetSpec:
+        """The one with a number."""
+        return cls._by_number[index] if index < 0 else TimestampSpec(index)
+
+    def __lt__(self, other: object) -> bool:
+        return self.timestamp < other.timestamp if isinstance(other, OffsetSpec) else NotImplemented
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.timestamp if isinstance(self, TimestampSpec) else ''})"
 
     @classmethod
     def earliest(cls) -> OffsetSpec:
         """The first offset that is still there."""
-        return cls(-2)
+        return cls._by_number[-2]
 
     @classmethod
     def latest(cls) -> OffsetSpec:
         """The offset that the next record will get."""
-        return cls(-1)
+        return cls._by_number[-1]
 
     @classmethod
     def max_timestamp(cls) -> OffsetSpec:
         """The offset of the record with the greatest timestamp (KIP-734)."""
-        return cls(-3)
+        return cls._by_number[-3]
 
     @classmethod
     def for_timestamp(cls, timestamp: int) -> OffsetSpec:
         """The first offset at or after a time, milliseconds since the epoch; -1 is found when there is none."""
-        return cls(timestamp)
+        return TimestampSpec(timestamp)
+
+
+class TimestampSpec(OffsetSpec):
+    """The first offset at or after a time.
+
+    Args:
+        timestamp: milliseconds since the epoch.
+    """
+
+    __slots__ = ()
+
+    def __new__(cls, timestamp: int) -> TimestampSpec:
+        """A new one."""
+        made = object.__new__(cls)
+        made.timestamp = operator.index(timestamp)
+        return made
+
+    def __eq__(self, other: object) -> bool:
+        return self.timestamp == other.timestamp if isinstance(other, OffsetSpec) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(self.timestamp)
+
+
+class _NamedSpec(OffsetSpec):
+    """The only one of its kind."""
+
+    __slots__ = ()
+    number: ClassVar[int]
+
+    def __new__(cls) -> Self:
+        known = OffsetSpec._by_number.get(cls.number)
+        if isinstance(known, cls):
+            return known
+        made = object.__new__(cls)
+        made.timestamp = cls.number
+        OffsetSpec._by_number[cls.number] = made
+        return made
+
+
+class LatestSpec(_NamedSpec):
+    """The offset that the next record will get."""
+
+    __slots__ = ()
+    number = -1
+
+
+class EarliestSpec(_NamedSpec):
+    """The first offset that is still there."""
+
+    __slots__ = ()
+    number = -2
+
+
+class MaxTimestampSpec(_NamedSpec):
+    """The offset of the record with the greatest timestamp."""
+
+    __slots__ = ()
+    number = -3
+
+
+LatestSpec()
+EarliestSpec()
+MaxTimestampSpec()
 
 
 @dataclass(slots=True)
@@ -262,6 +367,10 @@ class ListOffsetsResultInfo:
     timestamp: int
     leader_epoch: int | None
 
+    def __post_init__(self) -> None:
+        if self.leader_epoch is not None and self.leader_epoch < 0:
+            self.leader_epoch = None
+
 
 @dataclass(slots=True)
 class DeletedRecords:
@@ -271,27 +380,30 @@ class DeletedRecords:
 
 
 @dataclass(slots=True)
-class DescribeClusterResult:
-    """The cluster, its brokers and the one that clients should take for the controller."""
+class TopicDescription:
+    """A topic, its id and its partitions; what the client may do with it is None unless it was asked for."""
 
-    cluster_id: str
+    name: str
+    topic_id: Uuid
+    is_internal: bool
+    partitions: list[TopicPartitionInfo]
+    authorized_operations: list[AclOperation] | None = None
+
+    def __post_init__(self) -> None:
+        self.authorized_operations = operations_of(self.authorized_operations)
+
+
+@dataclass(slots=True)
+class DescribeClusterResult:
+    """The cluster, its brokers and the one that clients should take for the controller.
+
+    What the client may do with it is None unless it was asked for.
+    """
+
     controller: Node | None
     nodes: list[Node]
+    cluster_id: str | None = None
+    authorized_operations: list[AclOperation] | None = None
 
-
-@dataclass(slots=True)
-class ConsumerGroupListing:
-    """A consumer group; state and type as the broker writes them, None when it is too old to send them."""
-
-    group_id: str
-    is_simple_consumer_group: bool
-    state: str | None = None
-    type: str | None = None
-
-
-@dataclass(slots=True)
-class ListConsumerGroupsResult:
-    """The groups that were found, and the errors of brokers that could not be asked."""
-
-    valid: list[ConsumerGroupListing] = field(default_factory=list)
-    errors: list[KafkaException] = field(default_factory=list)
+    def __post_init__(self) -> None:
+        self.authorized_operations = operations_of(self.authorized_operations)

@@ -32,7 +32,10 @@ class OrderedEnum(Enum):
 
 
 class ConsumerGroupState(OrderedEnum):
-    """What a consumer group is doing. Numbers and names as in confluent_kafka."""
+    """What a consumer group is doing. Numbers and names as in confluent_kafka.
+
+    UNKNOWN, too, is a group that the brokers plan for while they do so (Assigning, Reconciling).
+    """
 
     UNKNOWN = 0
     UNKOWN = 0

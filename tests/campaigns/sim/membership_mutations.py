@@ -136,7 +136,7 @@ def _(patch: pytest.MonkeyPatch) -> None:
 
 
 @broken("Commits: an outdated epoch is renewed where the partition has stayed, and nowhere else",
-        planned_membership.run_schedule, 2000, "set back")
+        planned_membership.run_schedule, 8000, "set back")
 def _(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(GroupOffsets, "_tenures", lambda self, partitions: [])
 

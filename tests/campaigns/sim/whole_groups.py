@@ -32,7 +32,7 @@ from headrace.machines.cluster.coordinator import GROUP, CoordinatorFinder
 from headrace.machines.cluster.metadata import Metadata, MetadataChanged
 from headrace.machines.consumer.subscription import Key, Subscription
 from headrace.machines.groups.classic import Change, ClassicGroup, JoinState, Rebalance
-from headrace.machines.machine import Machine, Send
+from headrace.machines.machine import Event, Machine, Send
 from headrace.testing.simulated_clock import SimulatedClock
 from headrace.types.records import ConsumerGroupMetadata
 from headrace.wire.frame import RequestFrame
@@ -149,11 +149,19 @@ class Member:
             self.awake = self.metadata.stirred
             for machine in self.machines:
                 for event in machine.events():
-                    self.awake |= isinstance(event, (Rebalance, MetadataChanged))
-                    if isinstance(event, Rebalance):
-                        self._rebalance(event)
+                    self.on_event(event)
         self.due = min([moment for machine in self.machines if (moment := machine.deadline()) is not None],
                        default=math.inf)
+        self.settle()
+
+    def on_event(self, event: Event) -> None:
+        """A machine has something to say."""
+        self.awake |= isinstance(event, (Rebalance, MetadataChanged))
+        if isinstance(event, Rebalance):
+            self._rebalance(event)
+
+    def settle(self) -> None:
+        """Nothing more is to be done for now: look at how it stands."""
         if self.is_at_work:
             self.had = self.group.owned
             self._check_in_time()
@@ -180,8 +188,9 @@ class Member:
 
     def is_late(self, request: Any) -> bool:
         """Whether a request is of an earlier membership than the present one."""
-        return isinstance(request, (HeartbeatRequest, SyncGroupRequest)) and \
-            request.generation_id != self.group.generation
+        return isinstance(request, (HeartbeatRequest, SyncGroupRequest)) and (
+            request.generation_id != self.group.generation  # who takes the place of a static member keeps that
+            or request.member_id != self.group.member_id)
 
     def _rebalance(self, event: Rebalance) -> None:
         rng, sim = self.sim.random, self.sim
@@ -509,6 +518,7 @@ class WholeGroups:
         if victim is not None and not victim.frozen:
             self.counts["members that left"] += 1
             victim.group.leave()
+            victim.group.application_at = math.inf  # who leaves is not away, and comes back before it is taken out
             victim.awake = True
             self.clock.after(0.3, lambda: victim in self.members and self._remove(victim))
 

@@ -144,7 +144,8 @@ class WholePlannedGroups(WholeGroups):
             others = [each.id for each in group.members.values() if each.id != who and key in each.held]
             self.hold(not others, f"{place} was committed by {who}, and is of {others}")
             before, at = self._committed_by.get(place, (who, epoch))
-            self.hold(who == before or epoch > at,
+            replaced = request.group_instance_id is not None and before not in group.members
+            self.hold(who == before or epoch > at or (replaced and epoch == at),
                       f"{place} was committed by {before} in epoch {at}, and after that by {who} in {epoch}")
             self._committed_by[place] = (who, max(epoch, at) if who == before else epoch)
 

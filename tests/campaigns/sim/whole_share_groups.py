@@ -100,22 +100,11 @@ class Worker(Member):
     def note_refusal(self, request: Request, code: int) -> None:
         """Who is refused is so for a while: nobody takes its place."""
 
-    def step(self) -> None:
-        """Let the machines decide, and the application learn of it; again while that concerns the machines."""
-        self.awake = True
-        while self.awake:
-            self.awake = False
-            for machine in self.machines:
-                for send in list(machine.poll(self.sim.clock.now)):
-                    self.sim.transmit(self, machine, send)
-            self.awake = self.metadata.stirred
-            for machine in self.machines:
-                for event in machine.events():
-                    self._on_event(event)
-        self.due = min([moment for machine in self.machines if (moment := machine.deadline()) is not None],
-                       default=math.inf)
+    def settle(self) -> None:
+        """What it owns is not its alone, and is looked at where records are taken."""
 
-    def _on_event(self, event: Event) -> None:
+    def on_event(self, event: Event) -> None:
+        """Records are there, acknowledgements were answered, or it may leave."""
         if isinstance(event, RecordsReady):
             self.sim.clock.after(0.0, self._take)
         elif isinstance(event, SessionsClosed):

@@ -141,7 +141,8 @@ def clients() -> Iterator[Clients]:
 @pytest.fixture(scope="session")
 def embedded() -> Iterator[Site]:
     """The embedded broker."""
-    settings = BrokerSettings(consumer_heartbeat_interval_ms=200, consumer_session_timeout_ms=SESSION_MS)
+    settings = BrokerSettings(consumer_heartbeat_interval_ms=200, consumer_session_timeout_ms=SESSION_MS,
+                              share_heartbeat_interval_ms=200, share_session_timeout_ms=SESSION_MS)
     with EmbeddedBroker(settings=settings) as broker:
         yield EmbeddedSite(broker)
 

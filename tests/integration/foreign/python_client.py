@@ -259,6 +259,11 @@ class PythonClient:
             if each.error is not None:
                 raise ForeignError(each.error.code(), each.error.str())
 
+    def _delete_offsets(self, servers: str, group: str, topic: str, offsets: Mapping[int, int]) -> None:
+        partitions = [self._kafka.TopicPartition(topic, partition) for partition in offsets]
+        for future in self._client(servers).delete_consumer_group_offsets(group, partitions).values():
+            future.result(PATIENCE_S)
+
 
 def _classic(assignor: str, session_ms: int = 10_000, **how: Any) -> dict[str, Any]:
     """Properties of a member of a classic group."""

@@ -14,7 +14,7 @@ from tools.kafka import KafkaCluster
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 """The codecs by the number that a batch names them with."""
 
-SHARE_SITES = ("kafka",)
+SHARE_SITES = ("embedded", "kafka")
 """The brokers, by the names of their fixtures, that have share groups."""
 
 _HEADER = struct.Struct(">qiibIhiqqqhii")

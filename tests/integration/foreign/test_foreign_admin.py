@@ -9,17 +9,13 @@ from typing import Any
 
 import pytest
 
-from headrace.admin import AdminClient
-
 from .client import Client, ForeignError, Record
 from .conftest import CLIENTS, FRANZ_GO, JAVA, KAFKAJS, LIBRDKAFKA, OURS, Clients, make_topic
 from .samples import TIME_MS
 from .sites import Site
 
-_METHODS = {"describe_group": "describe_consumer_groups", "fetch_offsets": "list_consumer_group_offsets",
-            "alter_offsets": "alter_consumer_group_offsets"}
 LACKS = {
-    OURS: {"delete_offsets"} | {op for op, method in _METHODS.items() if not hasattr(AdminClient, method)},
+    OURS: set(),
     LIBRDKAFKA: {"delete_offsets"},
     KAFKAJS: {"alter_configs", "alter_offsets", "delete_offsets"},
     FRANZ_GO: set(),

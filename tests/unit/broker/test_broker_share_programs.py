@@ -39,7 +39,7 @@ globals().update({each.__name__: each for each in SAME})
 @pytest.fixture
 def queues(monkeypatch: pytest.MonkeyPatch) -> Iterator[EmbeddedCluster]:
     """One node, which hands out at once what there is."""
-    monkeypatch.setattr(groups, "PATIENCE_S", 0.7)
+    monkeypatch.setattr(groups, "QUIET_S", 0.7)
     with EmbeddedCluster() as cluster:
         yield cluster
 

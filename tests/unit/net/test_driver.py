@@ -148,6 +148,24 @@ def test_fetches_and_joins_do_not_hold_up_other_requests() -> None:
     asyncio.run(run())
 
 
+def test_a_request_beside_another_of_its_kind_has_a_connection_of_its_own() -> None:
+    async def run() -> None:
+        broker = ScriptedBroker(node1=("broker", 9092))
+        broker.on(FetchRequest, SILENCE)
+        core = client(broker)
+        await core.wait_for_metadata(lambda cluster: 1 in cluster.nodes, 5)
+        before = broker.connections
+        for beside in (False, True, True):
+            fetch = FetchRequest(max_wait_ms=500, min_bytes=1, topics=[], forgotten_topics_data=[])
+            core.add(Recorder([Send(1, fetch, 5.0, beside=beside)]))
+        while broker.count(FetchRequest) < 3:
+            await asyncio.sleep(0)
+        assert broker.connections == before + 2
+        await core.close()
+
+    asyncio.run(run())
+
+
 def test_a_request_without_reply_is_done_when_it_is_written() -> None:
     async def run() -> None:
         broker = ScriptedBroker(node1=("broker", 9092))

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from uuid import UUID
 
 from headrace.broker.apis.served_api import ServedApi
 from headrace.broker.cluster import GROUP_OPERATIONS, ApiCall
 from headrace.broker.coordinators.planned_groups import AWAY, JOINS, PlannedGroup, PlannedMember
-from headrace.broker.coordinators.target_assignors import ASSIGNORS, TopicIndex
+from headrace.broker.coordinators.target_assignors import ASSIGNORS, TopicIndex, by_topic
 from headrace.broker.storage.partition import ApiError
 from headrace.errors import KafkaError
 from headrace.wire.messages.groups.consumer_groups import (
@@ -21,7 +20,7 @@ from headrace.wire.messages.groups.consumer_groups import (
     DescribedConsumer,
     DescribedConsumerGroup,
     DescribedTopicPartitions,
-    MemberAssignment,
+    HeartbeatAssignment,
 )
 
 __all__ = ["SERVES", "consumer_group_describe", "consumer_group_heartbeat"]
@@ -54,9 +53,9 @@ def consumer_group_heartbeat(
             call.cluster.planned_groups.remove_unused(request.group_id)
     except ApiError as error:
         return ConsumerGroupHeartbeatResponse(error_code=error.code, error_message=error.reason)
-    assignment = MemberAssignment(topic_partitions=[
+    assignment = HeartbeatAssignment(topic_partitions=[
         AssignedTopicPartitions(topic_id=topic_id, partitions=numbers)
-        for topic_id, numbers in _by_topic(member.assigned)]) if tell else None
+        for topic_id, numbers in by_topic(member.assigned)]) if tell else None
     return ConsumerGroupHeartbeatResponse(
         member_id=member.id, member_epoch=member.epoch, assignment=assignment,
         heartbeat_interval_ms=call.cluster.settings.consumer_heartbeat_interval_ms)
@@ -104,13 +103,6 @@ def _group(call: ApiCall, group_id: str, *, joins: bool) -> PlannedGroup:
     return call.cluster.planned_groups.get_or_make(group_id)
 
 
-def _by_topic(partitions: Iterable[TopicIndex]) -> list[tuple[UUID, list[int]]]:
-    topics: dict[UUID, list[int]] = {}
-    for topic_id, index in sorted(partitions):
-        topics.setdefault(topic_id, []).append(index)
-    return list(topics.items())
-
-
 def consumer_group_describe(call: ApiCall, request: ConsumerGroupDescribeRequest) -> ConsumerGroupDescribeResponse:
     """Epochs, members, what they have and shall have."""
     reply = ConsumerGroupDescribeResponse(groups=[_described(call, group_id) for group_id in request.group_ids])
@@ -153,7 +145,7 @@ def _described_partitions(call: ApiCall, partitions: Iterable[TopicIndex]) -> De
     by_id = call.cluster.catalog.by_id
     return DescribedAssignment(topic_partitions=[
         DescribedTopicPartitions(topic_id=topic_id, topic_name=by_id[topic_id].name, partitions=numbers)
-        for topic_id, numbers in _by_topic(partitions) if topic_id in by_id])
+        for topic_id, numbers in by_topic(partitions) if topic_id in by_id])
 
 
 SERVES = (

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from uuid import UUID
-
 from headrace.broker.apis.served_api import ServedApi
 from headrace.broker.cluster import GROUP_OPERATIONS, ApiCall
 from headrace.broker.coordinators.share_assignor import SIMPLE
 from headrace.broker.coordinators.sharing_groups import JOINS_SHARING, SharingGroup, SharingMember
-from headrace.broker.coordinators.target_assignors import TopicIndex
+from headrace.broker.coordinators.target_assignors import by_topic
 from headrace.broker.storage.partition import ApiError
 from headrace.errors import KafkaError
 from headrace.wire.messages.groups.consumer_groups import (
     AssignedTopicPartitions,
     DescribedAssignment,
     DescribedTopicPartitions,
-    MemberAssignment,
+    HeartbeatAssignment,
 )
 from headrace.wire.messages.groups.share_groups import (
     DescribedShareGroup,
@@ -50,9 +47,9 @@ def share_group_heartbeat(call: ApiCall, request: ShareGroupHeartbeatRequest) ->
             call.cluster.share_groups.remove_unused(request.group_id)
     except ApiError as error:
         return ShareGroupHeartbeatResponse(error_code=error.code, error_message=error.reason)
-    assignment = MemberAssignment(topic_partitions=[
+    assignment = HeartbeatAssignment(topic_partitions=[
         AssignedTopicPartitions(topic_id=topic_id, partitions=numbers)
-        for topic_id, numbers in _by_topic(member.assigned)]) if tell else None
+        for topic_id, numbers in by_topic(member.assigned)]) if tell else None
     return ShareGroupHeartbeatResponse(
         member_id=member.id, member_epoch=member.epoch, assignment=assignment,
         heartbeat_interval_ms=call.cluster.share_groups.heartbeat_interval_ms(request.group_id))
@@ -87,19 +84,20 @@ def sharing_group(call: ApiCall, group_id: str) -> SharingGroup:
 
 def _group(call: ApiCall, group_id: str, *, joins: bool) -> SharingGroup:
     """The group; who joins makes one, unless a group of another kind has the name."""
-    cluster = call.cluster
     if not joins:
         return sharing_group(call, group_id)
-    if cluster.kind_of(group_id) not in ("", "share"):
+    check_name_is_free(call, group_id)
+    return call.cluster.share_groups.get_or_make(group_id)
+
+
+def check_name_is_free(call: ApiCall, group_id: str) -> None:
+    """Whether a share group has this name or may have it.
+
+    Raises:
+        ApiError: a group of another kind has it.
+    """
+    if call.cluster.kind_of(group_id) not in ("", "share"):
         raise ApiError(KafkaError.GROUP_ID_NOT_FOUND, f"Group {group_id} is not a share group")
-    return cluster.share_groups.get_or_make(group_id)
-
-
-def _by_topic(partitions: Iterable[TopicIndex]) -> list[tuple[UUID, list[int]]]:
-    topics: dict[UUID, list[int]] = {}
-    for topic_id, index in sorted(partitions):
-        topics.setdefault(topic_id, []).append(index)
-    return list(topics.items())
 
 
 def share_group_describe(call: ApiCall, request: ShareGroupDescribeRequest) -> ShareGroupDescribeResponse:
@@ -131,7 +129,7 @@ def _described_member(call: ApiCall, member: SharingMember) -> DescribedShareMem
     by_id = call.cluster.catalog.by_id
     assignment = DescribedAssignment(topic_partitions=[
         DescribedTopicPartitions(topic_id=topic_id, topic_name=by_id[topic_id].name, partitions=numbers)
-        for topic_id, numbers in _by_topic(member.assigned) if topic_id in by_id])
+        for topic_id, numbers in by_topic(member.assigned) if topic_id in by_id])
     return DescribedShareMember(
         member_id=member.id, rack_id=member.rack_id, member_epoch=member.epoch, client_id=member.client_id,
         client_host=f"/{member.client_host}", subscribed_topic_names=sorted(member.topics), assignment=assignment)

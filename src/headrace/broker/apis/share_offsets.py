@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from uuid import UUID
 
 from headrace.broker.apis.served_api import ServedApi
+from headrace.broker.apis.share_groups import check_name_is_free
 from headrace.broker.cluster import ApiCall
 from headrace.broker.shares.share_partitions import ShareKey
 from headrace.broker.storage.catalog import Topic
@@ -99,8 +100,7 @@ def _check_empty(call: ApiCall, group_id: str) -> None:
     if not group_id:
         raise ApiError(KafkaError.INVALID_GROUP_ID)
     call.check_coordinator(group_id)
-    if call.cluster.kind_of(group_id) not in ("", "share"):
-        raise ApiError(KafkaError.GROUP_ID_NOT_FOUND, f"Group {group_id} is not a share group")
+    check_name_is_free(call, group_id)
     group = call.cluster.share_groups.get(group_id)
     if group is not None and group.members:
         raise ApiError(KafkaError.NON_EMPTY_GROUP)

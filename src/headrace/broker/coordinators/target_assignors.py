@@ -7,14 +7,22 @@ Source: KIP-848, Java's `UniformAssignor` and `RangeAssignor`. Read next: `broke
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple
 from uuid import UUID
 
-__all__ = ["ASSIGNORS", "DEFAULT_ASSIGNOR", "TopicIndex", "Wish"]
+__all__ = ["ASSIGNORS", "DEFAULT_ASSIGNOR", "TopicIndex", "Wish", "by_topic"]
 
 TopicIndex = tuple[UUID, int]
 """A partition: id of the topic and number."""
+
+
+def by_topic(partitions: Iterable[TopicIndex]) -> list[tuple[UUID, list[int]]]:
+    """Partitions as answers name them: the numbers of each topic, in order."""
+    topics: dict[UUID, list[int]] = {}
+    for topic_id, index in sorted(partitions):
+        topics.setdefault(topic_id, []).append(index)
+    return list(topics.items())
 
 
 class Wish(NamedTuple):

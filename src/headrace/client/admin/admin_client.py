@@ -1,164 +1,237 @@
 """`AdminClient`: administration for synchronous programs, under confluent_kafka's names and behaviour.
 
-It signs the calls of `client.admin.admin_calls` and has them done on the process's loop thread. It must not know what a
-call does. Read next: `client.admin.admin_calls`.
+It signs the calls of `client.admin.admin_calls` and has them done on the process's loop thread (decision 0036). It must
+not know what a call does. Read next: `client.admin.admin_calls`.
 """
 
 from __future__ import annotations
 
 import weakref
 from collections import deque
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Coroutine, Mapping
 from concurrent.futures import Future
-from typing import Any, TypeVar
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
-from headrace.client.admin.admin_calls import AdminCalls, ByKey
-from headrace.client.cluster_metadata import ClusterMetadata, GroupMetadata
+from headrace.arguments import given_properties
+from headrace.client.admin.admin_area import ByKey
+from headrace.client.admin.admin_calls import AdminCalls, signed
+from headrace.client.cluster_metadata import ClusterMetadata
 from headrace.client.core import ClientCore
+from headrace.client.waits import ThreadWaits, Wait, deadline
 from headrace.config import ADMIN, Config
 from headrace.errors import KafkaError
 from headrace.net.thread import LoopThread, loop_thread
-from headrace.types.admin import (
-    ConfigEntry,
-    ConfigResource,
-    DeletedRecords,
-    DescribeClusterResult,
-    IsolationLevel,
-    ListConsumerGroupsResult,
-    ListOffsetsResultInfo,
-    NewPartitions,
-    NewTopic,
-    OffsetSpec,
-)
-from headrace.types.records import TopicPartition
 
 __all__ = ["AdminClient", "list_these"]
 
 _K = TypeVar("_K")
 _V = TypeVar("_V")
+_W = TypeVar("_W")
+_P = ParamSpec("_P")
+
+
+def _by_key(
+    call: Callable[Concatenate[Any, _P], ByKey[_K, _V]]
+) -> Callable[Concatenate[AdminClient, _P], dict[_K, Future[_V]]]:
+    """The method that begins a call and gives a future for each of several things."""
+    def method(self: AdminClient, /, *given: _P.args, **named: _P.kwargs) -> dict[_K, Future[_V]]:
+        return self._futures(call(self._calls, *given, **named))
+
+    return signed(method, call, "", "Future[{}]")
+
+
+def _single(
+    call: Callable[Concatenate[Any, _P], Coroutine[Any, Any, _V]]
+) -> Callable[Concatenate[AdminClient, _P], Future[_V]]:
+    """The method that begins a call and gives a future."""
+    def method(self: AdminClient, /, *given: _P.args, **named: _P.kwargs) -> Future[_V]:
+        return self._future(call(self._calls, *given, **named))
+
+    return signed(method, call, "Future[{}]")
+
+
+def _either(
+    call: Callable[Concatenate[Any, _P], Coroutine[Any, Any, _W] | ByKey[_K, _V]]
+) -> Callable[Concatenate[AdminClient, _P], Any]:
+    """The method that begins a call and gives a future, or one for each of several things."""
+    def method(self: AdminClient, /, *given: _P.args, **named: _P.kwargs) -> Any:
+        begun = call(self._calls, *given, **named)
+        return self._futures(begun) if isinstance(begun, ByKey) else self._future(begun)
+
+    return signed(method, call, "Future[{}]", "Future[{}]")
+
+
+def _waited(
+    call: Callable[Concatenate[Any, _P], Coroutine[Any, Any, _V]]
+) -> Callable[Concatenate[AdminClient, _P], _V]:
+    """The method that makes a call and waits for its result."""
+    def method(self: AdminClient, /, *given: _P.args, **named: _P.kwargs) -> _V:
+        return self._thread.call(call(self._calls, *given, **named))
+
+    return signed(method, call, "{}")
 
 
 class AdminClient:
-    """Creates, describes, changes and deletes topics, configurations, records and groups.
+    """Creates, describes, changes and deletes what a cluster has: topics, configurations, rules, groups, users.
 
-    Methods that concern several things return a dict of `concurrent.futures.Future` at once, one for each thing:
+    Methods that concern several things return a dict of `concurrent.futures.Future` at once, one for each thing; most
+    others return one future:
 
         AdminClient({"bootstrap.servers": "localhost:9092"}).create_topics([NewTopic("t", 4)])["t"].result()
 
-    What is to be given as a list must be one, with members of the right kind (else `TypeError`), and not be empty
-    (`ValueError`); offsets may be asked for, and records deleted, of no partition.
+    What is to be given as a list must be one, with members of the right kind, and in most cases not be empty; what is
+    wrong with arguments is raised at once (TypeError, ValueError).
 
     Times are seconds. `request_timeout` bounds the whole call, attempts at other brokers included, and is
     socket.timeout.ms by default; `operation_timeout` is how long the brokers may take to carry it out.
 
+    A future raises `KafkaException`; where a right is missing, its text says which.
+
     Args:
         conf: properties, see `headrace.config`; `bootstrap.servers` is enough.
         logger: logging.Logger to use instead of `headrace`.
+        properties: further properties.
 
     Raises:
         ConfigError: a property is unknown or wrong.
     """
 
-    def __init__(self, conf: Mapping[str, Any], logger: Any = None) -> None:
-        config = Config(ADMIN, conf if logger is None else {**conf, "logger": logger}, servers_needed=False)
+    def __init__(self, conf: Mapping[str, Any], logger: Any = None, **properties: Any) -> None:
+        config = Config(ADMIN, given_properties(conf, logger, properties), servers_needed=False)
         self._thread = loop_thread()
+        self._waits = ThreadWaits(self._thread)
         self._errors: deque[KafkaError] = deque()
+        self._begun: set[Future[Any]] = set()
         self._error_cb = config["error_cb"]
-        self._core = self._thread.call(_make_core(config, self._errors))
+        self._core = self._thread.call(_make_core(config, self._errors, self._waits))
         self._calls = AdminCalls(self._core)
         weakref.finalize(self, _close_forgotten, self._thread, self._core).atexit = False
 
-    def create_topics(
-        self, new_topics: list[NewTopic], *, operation_timeout: float | None = None,
-        request_timeout: float | None = None, validate_only: bool = False,
-    ) -> dict[str, Future[None]]:
-        """Create topics. Futures by topic name; they resolve to None or raise KafkaException."""
-        return self._futures(self._calls.create_topics(new_topics, operation_timeout, request_timeout, validate_only))
+    # Topics
 
-    def delete_topics(
-        self, topics: list[str], *, operation_timeout: float | None = None, request_timeout: float | None = None
-    ) -> dict[str, Future[None]]:
-        """Delete topics. Futures by topic name."""
-        return self._futures(self._calls.delete_topics(topics, operation_timeout, request_timeout))
+    create_topics = _by_key(AdminCalls.create_topics)
+    delete_topics = _by_key(AdminCalls.delete_topics)
+    create_partitions = _by_key(AdminCalls.create_partitions)
+    describe_topics = _by_key(AdminCalls.describe_topics)
 
-    def create_partitions(
-        self, new_partitions: list[NewPartitions], *, operation_timeout: float | None = None,
-        request_timeout: float | None = None, validate_only: bool = False,
-    ) -> dict[str, Future[None]]:
-        """Add partitions to topics. Futures by topic name."""
-        return self._futures(
-            self._calls.create_partitions(new_partitions, operation_timeout, request_timeout, validate_only))
+    # Partitions
 
-    def describe_configs(
-        self, resources: list[ConfigResource], *, request_timeout: float | None = None, broker: int = -1
-    ) -> dict[ConfigResource, Future[dict[str, ConfigEntry]]]:
-        """Read configurations. Futures by resource; each resolves to its entries by name."""
-        return self._futures(self._calls.describe_configs(resources, request_timeout, broker))
+    list_offsets = _by_key(AdminCalls.list_offsets)
+    delete_records = _by_key(AdminCalls.delete_records)
+    elect_leaders = _single(AdminCalls.elect_leaders)
+    alter_partition_reassignments = _by_key(AdminCalls.alter_partition_reassignments)
+    list_partition_reassignments = _single(AdminCalls.list_partition_reassignments)
 
-    def alter_configs(
-        self, resources: list[ConfigResource], *, request_timeout: float | None = None, validate_only: bool = False,
-        broker: int = -1,
-    ) -> dict[ConfigResource, Future[None]]:
-        """Replace whole configurations: what is not given goes back to its default. Futures by resource."""
-        return self._futures(self._calls.alter_configs(resources, request_timeout, validate_only, broker))
+    # Configurations
 
-    def incremental_alter_configs(
-        self, resources: list[ConfigResource], *, request_timeout: float | None = None, validate_only: bool = False,
-        broker: int = -1,
-    ) -> dict[ConfigResource, Future[None]]:
-        """Change single properties and leave the others alone (KIP-339). Futures by resource."""
-        return self._futures(self._calls.incremental_alter_configs(resources, request_timeout, validate_only, broker))
+    describe_configs = _by_key(AdminCalls.describe_configs)
+    alter_configs = _by_key(AdminCalls.alter_configs)
+    incremental_alter_configs = _by_key(AdminCalls.incremental_alter_configs)
+    list_config_resources = _single(AdminCalls.list_config_resources)
 
-    def list_offsets(
-        self, topic_partition_offsets: dict[TopicPartition, OffsetSpec], *,
-        isolation_level: IsolationLevel = IsolationLevel.READ_UNCOMMITTED, request_timeout: float | None = None,
-    ) -> dict[TopicPartition, Future[ListOffsetsResultInfo]]:
-        """Find the first, the next, or the offset at some time. Futures by partition."""
-        return self._futures(self._calls.list_offsets(topic_partition_offsets, isolation_level, request_timeout))
+    # Access rules
 
-    def delete_records(
-        self, topic_partition_offsets: list[TopicPartition], *, request_timeout: float | None = None,
-        operation_timeout: float | None = None,
-    ) -> dict[TopicPartition, Future[DeletedRecords]]:
-        """Drop the records before each partition's offset; offset -1 drops all. Futures by partition."""
-        return self._futures(self._calls.delete_records(topic_partition_offsets, request_timeout, operation_timeout))
+    create_acls = _by_key(AdminCalls.create_acls)
+    describe_acls = _single(AdminCalls.describe_acls)
+    delete_acls = _by_key(AdminCalls.delete_acls)
 
-    def delete_consumer_groups(
-        self, group_ids: list[str], *, request_timeout: float | None = None
-    ) -> dict[str, Future[None]]:
-        """Delete groups that have no members, with their offsets. Futures by group id."""
-        return self._futures(self._calls.delete_consumer_groups(group_ids, request_timeout))
+    # Groups
 
-    def list_consumer_groups(
-        self, *, request_timeout: float | None = None, states: Collection[str] | None = None
-    ) -> Future[ListConsumerGroupsResult]:
-        """Find the consumer groups of the cluster, with `states` only those in one of these states."""
-        return self._thread.submit(self._calls.list_consumer_groups(request_timeout, states))
+    list_consumer_groups = _single(AdminCalls.list_consumer_groups)
+    describe_consumer_groups = _by_key(AdminCalls.describe_consumer_groups)
+    delete_consumer_groups = _by_key(AdminCalls.delete_consumer_groups)
+    remove_members_from_consumer_group = _single(AdminCalls.remove_members_from_consumer_group)
 
-    def describe_cluster(self, *, request_timeout: float | None = None) -> Future[DescribeClusterResult]:
-        """Find the cluster's id, controller and brokers."""
-        return self._thread.submit(self._calls.describe_cluster(request_timeout))
+    # Offsets of groups
 
-    def list_topics(self, topic: str | None = None, timeout: float = -1) -> ClusterMetadata:
-        """Brokers, and all topics or one of them. Raises KafkaException when no broker answers in time."""
-        return self._thread.call(self._calls.list_topics(topic, timeout))
+    list_consumer_group_offsets = _by_key(AdminCalls.list_consumer_group_offsets)
+    alter_consumer_group_offsets = _by_key(AdminCalls.alter_consumer_group_offsets)
+    delete_consumer_group_offsets = _by_key(AdminCalls.delete_consumer_group_offsets)
+    reset_consumer_group_offsets = _single(AdminCalls.reset_consumer_group_offsets)
 
-    def list_groups(self, group: str | None = None, timeout: float = -1) -> list[GroupMetadata]:
-        """All classic groups with their members, or one of them."""
-        return self._thread.call(self._calls.list_groups(group, timeout))
+    # Share groups
 
-    def poll(self, timeout: float = -1) -> int:
-        """Serve `error_cb` with the errors that have come; does not wait. Returns how many there were."""
+    list_share_groups = _single(AdminCalls.list_share_groups)
+    describe_share_groups = _by_key(AdminCalls.describe_share_groups)
+    delete_share_groups = _by_key(AdminCalls.delete_share_groups)
+    list_share_group_offsets = _single(AdminCalls.list_share_group_offsets)
+    alter_share_group_offsets = _by_key(AdminCalls.alter_share_group_offsets)
+    delete_share_group_offsets = _by_key(AdminCalls.delete_share_group_offsets)
+
+    # The cluster
+
+    describe_cluster = _single(AdminCalls.describe_cluster)
+    describe_features = _single(AdminCalls.describe_features)
+    update_features = _by_key(AdminCalls.update_features)
+    describe_metadata_quorum = _single(AdminCalls.describe_metadata_quorum)
+    add_raft_voter = _single(AdminCalls.add_raft_voter)
+    remove_raft_voter = _single(AdminCalls.remove_raft_voter)
+    unregister_broker = _single(AdminCalls.unregister_broker)
+    describe_log_dirs = _by_key(AdminCalls.describe_log_dirs)
+    alter_replica_log_dirs = _by_key(AdminCalls.alter_replica_log_dirs)
+
+    # Transactions
+
+    list_transactions = _single(AdminCalls.list_transactions)
+    describe_transactions = _by_key(AdminCalls.describe_transactions)
+    describe_producers = _by_key(AdminCalls.describe_producers)
+    abort_transaction = _single(AdminCalls.abort_transaction)
+    fence_producers = _by_key(AdminCalls.fence_producers)
+
+    # Users
+
+    describe_user_scram_credentials = _either(AdminCalls.describe_user_scram_credentials)
+    alter_user_scram_credentials = _by_key(AdminCalls.alter_user_scram_credentials)
+    describe_client_quotas = _single(AdminCalls.describe_client_quotas)
+    alter_client_quotas = _by_key(AdminCalls.alter_client_quotas)
+    create_delegation_token = _single(AdminCalls.create_delegation_token)
+    describe_delegation_tokens = _single(AdminCalls.describe_delegation_tokens)
+    renew_delegation_token = _single(AdminCalls.renew_delegation_token)
+    expire_delegation_token = _single(AdminCalls.expire_delegation_token)
+
+    # Answers that are waited for
+
+    list_topics = _waited(AdminCalls.list_topics)
+    cluster_id = _waited(AdminCalls.cluster_id)
+    list_groups = _waited(AdminCalls.list_groups)
+
+    def poll(self, timeout: float | None = -1) -> int:
+        """Wait for errors and call `error_cb` with those that have come.
+
+        Args:
+            timeout: seconds to wait while there are none; None or a negative number waits until there is one.
+
+        Returns:
+            How many there were.
+        """
+        until = deadline(timeout)
+        self._core.check_open()
+        self._waits.wait(Wait(lambda: self._errors or self._core.closed, until))
         served = 0
         while self._errors:
             self._error_cb(self._errors.popleft())
             served += 1
         return served
 
+    def set_sasl_credentials(self, username: str, password: str) -> None:
+        """Log in with another user and password from the next connection on, for PLAIN and SCRAM.
+
+        Raises:
+            TypeError: they are not text.
+            ValueError: one is empty.
+        """
+        self._core.check_open()
+        self._core.config.set_sasl_credentials(username, password)
+
+    def __len__(self) -> int:
+        """Calls that are under way, and errors that wait for `poll()`."""
+        return sum(not future.done() for future in list(self._begun)) + len(self._errors)
+
     def close(self) -> None:
         """Close all connections; what is not settled yet fails. The second call does nothing."""
         if not self._core.closed:
             self._thread.call(self._core.close())
+            self._waits.notify()
 
     def __enter__(self) -> AdminClient:
         return self
@@ -168,8 +241,14 @@ class AdminClient:
 
     def _futures(self, call: ByKey[_K, _V]) -> dict[_K, Future[_V]]:
         futures: dict[_K, Future[_V]] = {key: Future() for key in call.keys}
-        self._thread.submit(call.settle(futures))
+        self._future(call.settle(futures))
         return futures
+
+    def _future(self, work: Coroutine[Any, Any, _V]) -> Future[_V]:
+        future = self._thread.submit(work)
+        self._begun.add(future)
+        future.add_done_callback(self._begun.discard)
+        return future
 
 
 def list_these(admin: AdminClient, topics: Collection[str] | None, timeout_s: float) -> ClusterMetadata:
@@ -187,8 +266,12 @@ def _close_forgotten(thread: LoopThread, core: ClientCore) -> None:
         thread.submit(core.close())
 
 
-async def _make_core(config: Config, errors: deque[KafkaError]) -> ClientCore:
+async def _make_core(config: Config, errors: deque[KafkaError], waits: ThreadWaits) -> ClientCore:
+    def on_error(error: KafkaError) -> None:
+        errors.append(error)
+        waits.notify()
+
     core = ClientCore(config)
     if config["error_cb"] is not None:
-        core.on_error = errors.append
+        core.on_error = on_error
     return core

@@ -1,8 +1,8 @@
-"""What the admin client does, as coroutines: find the right brokers, ask, try again while leaders move, merge.
+"""Where the admin client's requests go: the right broker is found and asked, and again while brokers move.
 
-A call that concerns several things returns a dict from each of them to its result, or to the `KafkaError` that it ended
-with. It must not know the faces, and is given arguments that `client.admin.admin_calls` has checked.
-Read next: `machines.admin.requests`.
+It has one way for each kind of broker: the controller or any (`at`), leaders of partitions, coordinators, each broker.
+What is asked for several things gives a dict from each of them to its result, or to the `KafkaError` that it ended
+with. It must not know the calls. Read next: `client.admin.topic_calls`, `machines.admin.admin_error_actions`.
 """
 
 from __future__ import annotations
@@ -12,56 +12,28 @@ from collections import defaultdict
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
-from headrace.client.cluster_metadata import BrokerMetadata, GroupMember, GroupMetadata
 from headrace.client.core import ClientCore
 from headrace.errors import KafkaError, KafkaException
-from headrace.machines.admin import requests as admin
 from headrace.machines.admin.admin_error_actions import AdminErrorAction, admin_error_action
+from headrace.machines.admin.admin_results import failure, key_of
 from headrace.machines.cluster.coordinator import GROUP
-from headrace.machines.machine import ANY_NODE, CONTROLLER
-from headrace.types.admin import (
-    ConfigEntry,
-    ConfigResource,
-    ConsumerGroupListing,
-    DeletedRecords,
-    DescribeClusterResult,
-    ListConsumerGroupsResult,
-    ListOffsetsResultInfo,
-    NewPartitions,
-    NewTopic,
-    OffsetSpec,
-    ResourceType,
-)
+from headrace.machines.machine import ANY_NODE, CONTROLLER, LOST
+from headrace.types.cluster import Node
 from headrace.types.records import TopicPartition
-from headrace.wire.messages.admin.configs import (
-    AlterConfigsResponse,
-    DescribeConfigsResponse,
-    IncrementalAlterConfigsResponse,
-)
-from headrace.wire.messages.cluster.metadata import DescribeClusterRequest, DescribeClusterResponse
-from headrace.wire.messages.groups.classic_groups import (
-    DeleteGroupsRequest,
-    DeleteGroupsResponse,
-    DescribedGroup,
-    DescribeGroupsRequest,
-    DescribeGroupsResponse,
-    ListedGroup,
-    ListGroupsRequest,
-    ListGroupsResponse,
-)
+from headrace.wire.messages.groups.classic_groups import FindCoordinatorRequest, FindCoordinatorResponse
 from headrace.wire.schema import Request
 
-__all__ = ["AdminEngine"]
+__all__ = ["ANY_NODE", "CONTROLLER", "AdminEngine"]
 
 _K = TypeVar("_K")
 _V = TypeVar("_V")
-_R = TypeVar("_R")
-_LAST_DELETE_BY_NAME = 5
-_CONSUMER = "consumer"
+_W = TypeVar("_W")
+_Read = Callable[[Any], _V]
+_TOO_OLD = (KafkaError._UNSUPPORTED_FEATURE, KafkaError.UNSUPPORTED_VERSION)
 
 
 class AdminEngine:
-    """The work of the calls, on the event loop of their client.
+    """The ways to the brokers, on the event loop of their client.
 
     Args:
         core: metadata and connections.
@@ -70,138 +42,113 @@ class AdminEngine:
     def __init__(self, core: ClientCore) -> None:
         self._core = core
 
-    # Topics
+    def node(self, node_id: int) -> Node | None:
+        """A broker as users see it."""
+        found = self._core.metadata.cluster.nodes.get(node_id)
+        return None if found is None else Node(found.id, found.host, found.port, found.rack)
 
-    async def create_topics(
-        self, topics: Sequence[NewTopic], timeout_s: float, operation_s: float, validate_only: bool
-    ) -> dict[str, KafkaError | None]:
-        """Create topics on the controller."""
-        request = admin.create_topics(topics, operation_s, validate_only)
-        return await self._at_controller(request, timeout_s, admin.read_created)
+    # One broker
 
-    async def delete_topics(
-        self, names: Sequence[str], timeout_s: float, operation_s: float
-    ) -> dict[str, KafkaError | None]:
-        """Delete topics on the controller."""
-        request = admin.delete_topics(names, operation_s)
-        return await self._at_controller(request, timeout_s, admin.read_deleted_topics, _LAST_DELETE_BY_NAME)
+    async def at(
+        self, destination: int, request: Request, timeout_s: float, read: _Read[dict[_K, _V]], *,
+        max_version: int | None = None, repeatable: bool = True,
+    ) -> dict[_K, _V]:
+        """Ask one broker for several things.
 
-    async def create_partitions(
-        self, additions: Sequence[NewPartitions], timeout_s: float, operation_s: float, validate_only: bool
-    ) -> dict[str, KafkaError | None]:
-        """Add partitions on the controller."""
-        request = admin.create_partitions(additions, operation_s, validate_only)
-        return await self._at_controller(request, timeout_s, admin.read_new_partitions)
+        Args:
+            destination: broker id, `ANY_NODE` or `CONTROLLER`.
+            request: the message.
+            timeout_s: seconds for all attempts together.
+            read: makes results of the reply.
+            max_version: highest version allowed.
+            repeatable: sending it twice does no harm.
 
-    async def _at_controller(
+        Raises:
+            KafkaException: no reply in time, or one that is an error as a whole.
+        """
+        async def attempt(settled: Collection[_K], left_s: float) -> dict[_K, _V]:
+            return _understood(read, await self._core.request(
+                destination, request, left_s, max_version=max_version, repeatable=repeatable))
+
+        return await self.until_settled(attempt, timeout_s)
+
+    async def single(
+        self, destination: int, request: Request, timeout_s: float, read: _Read[_V], *,
+        max_version: int | None = None, repeatable: bool = True,
+    ) -> _V:
+        """Ask one broker for one thing; as `at`."""
+        found = await self.at(destination, request, timeout_s, lambda reply: {None: read(reply)},
+                              max_version=max_version, repeatable=repeatable)
+        return found[None]
+
+    # Each broker
+
+    async def at_brokers(
+        self, request: Request, timeout_s: float, read: _Read[_V], brokers: Sequence[int] | None = None
+    ) -> tuple[dict[int, _V], dict[int, KafkaError]]:
+        """Ask some brokers, or all, at the same time: what each says, and the errors of the others."""
+        if brokers is None:
+            cluster = await self._core.wait_for_metadata(lambda cluster: True, timeout_s)
+            brokers = list(cluster.nodes)
+        async def ask(node_id: int) -> _V:
+            return _understood(read, await self._core.request(node_id, request, timeout_s))
+
+        outcomes = await asyncio.gather(*map(ask, brokers), return_exceptions=True)
+        found: dict[int, _V] = {}
+        errors: dict[int, KafkaError] = {}
+        for node_id, outcome in zip(brokers, outcomes, strict=True):
+            if isinstance(outcome, KafkaException):
+                errors[node_id] = _late(outcome.error)
+            elif isinstance(outcome, BaseException):
+                raise outcome
+            else:
+                found[node_id] = outcome
+        return found, errors
+
+    # Leaders
+
+    async def at_leaders(
         self,
-        request: Request,
+        wanted: Mapping[TopicPartition, _W],
         timeout_s: float,
-        read: Callable[[Any], dict[str, KafkaError | None]],
-        max_version: int | None = None,
-    ) -> dict[str, KafkaError | None]:
-        async def attempt(settled: Collection[str], left_s: float) -> dict[str, KafkaError | None]:
-            return read(await self._core.request(CONTROLLER, request, left_s, max_version=max_version,
-                                                 repeatable=False))
-
-        return await self._until_settled(attempt, timeout_s)
-
-    # Configurations
-
-    async def describe_configs(
-        self, resources: Iterable[ConfigResource], timeout_s: float, broker: int
-    ) -> dict[ConfigResource, dict[str, ConfigEntry] | KafkaError]:
-        """Read configurations, of a broker from that broker."""
-        found: dict[ConfigResource, dict[str, ConfigEntry] | KafkaError] = {}
-        for node_id, group in self._by_broker(resources, broker).items():
-            reply = await self._core.request(node_id, admin.describe_configs(group), timeout_s)
-            assert isinstance(reply, DescribeConfigsResponse)
-            found.update(admin.read_described_configs(reply))
-        return found
-
-    async def alter_configs(
-        self, resources: Iterable[ConfigResource], timeout_s: float, validate_only: bool, broker: int
-    ) -> dict[ConfigResource, KafkaError | None]:
-        """Replace whole configurations."""
-        done: dict[ConfigResource, KafkaError | None] = {}
-        for node_id, group in self._by_broker(resources, broker).items():
-            reply = await self._core.request(node_id, admin.alter_configs(group, validate_only), timeout_s)
-            assert isinstance(reply, AlterConfigsResponse)
-            done.update(admin.read_altered(reply))
-        return done
-
-    async def incremental_alter_configs(
-        self, resources: Iterable[ConfigResource], timeout_s: float, validate_only: bool, broker: int
-    ) -> dict[ConfigResource, KafkaError | None]:
-        """Change single properties."""
-        done: dict[ConfigResource, KafkaError | None] = {}
-        for node_id, group in self._by_broker(resources, broker).items():
-            reply = await self._core.request(
-                node_id, admin.incremental_alter_configs(group, validate_only), timeout_s, repeatable=False)
-            assert isinstance(reply, IncrementalAlterConfigsResponse)
-            done.update(admin.read_altered(reply))
-        return done
-
-    def _by_broker(self, resources: Iterable[ConfigResource], broker: int) -> dict[int, list[ConfigResource]]:
-        """A broker's own configuration is known to that broker only; any broker knows the rest."""
-        groups: dict[int, list[ConfigResource]] = defaultdict(list)
-        for resource in resources:
-            own = resource.restype is ResourceType.BROKER and resource.name.isdigit()
-            groups[broker if broker >= 0 else int(resource.name) if own else ANY_NODE].append(resource)
-        return groups
-
-    # Offsets and records
-
-    async def list_offsets(
-        self, wanted: Mapping[TopicPartition, OffsetSpec], isolation_level: int, timeout_s: float
-    ) -> dict[TopicPartition, ListOffsetsResultInfo | KafkaError]:
-        """Find offsets at the partitions' leaders."""
-        times = {tp: spec.timestamp for tp, spec in wanted.items()}
-        return await self._at_leaders(
-            times, timeout_s, lambda part, left_s: admin.list_offsets(part, isolation_level, left_s),
-            admin.read_offsets)
-
-    async def delete_records(
-        self, wanted: Iterable[TopicPartition], timeout_s: float, operation_s: float
-    ) -> dict[TopicPartition, DeletedRecords | KafkaError]:
-        """Drop records at the partitions' leaders, up to each `TopicPartition`'s offset."""
-        return await self._at_leaders(
-            {tp: tp.offset for tp in wanted}, timeout_s, lambda part, _: admin.delete_records(part, operation_s),
-            admin.read_deleted_records)
-
-    async def _at_leaders(
-        self,
-        wanted: Mapping[TopicPartition, int],
-        timeout_s: float,
-        ask: Callable[[Mapping[TopicPartition, int], float], Request],
-        read: Callable[[Any], dict[TopicPartition, _V | KafkaError]],
+        ask: Callable[[Mapping[TopicPartition, _W], float], Request],
+        read: _Read[dict[TopicPartition, _V | KafkaError]],
     ) -> dict[TopicPartition, _V | KafkaError]:
+        """Ask the leader of each partition.
+
+        Args:
+            wanted: partitions, and what is wanted of each.
+            timeout_s: seconds for all attempts together.
+            ask: makes the request for one leader, given the seconds that are left.
+            read: makes results of a reply.
+        """
         async def attempt(settled: Collection[TopicPartition], left_s: float) -> dict[TopicPartition, _V | KafkaError]:
             open_ones = {tp: value for tp, value in wanted.items() if tp not in settled}
             errors, leaders = await self._leaders(open_ones, left_s)
             results: dict[TopicPartition, _V | KafkaError] = dict(errors)
-            for node_id, part in leaders.items():
-                try:
-                    results.update(read(await self._core.driver.request(node_id, ask(part, left_s), left_s)))
-                except KafkaException as failed:  # another broker may lead when the metadata is fresh
-                    results.update(dict.fromkeys(part, failed.error))
+            parts = [(part, self._core.driver.request(node_id, ask(part, left_s), left_s))
+                     for node_id, part in leaders.items()]
+            replies = await asyncio.gather(*(reply for _, reply in parts), return_exceptions=True)
+            for (part, _), reply in zip(parts, replies, strict=True):
+                # Where a leader could not be asked, another broker may lead when the metadata is fresh.
+                results.update(_results(part, reply, read))
             return results
 
         try:
-            return await self._until_settled(attempt, timeout_s)
+            return await self.until_settled(attempt, timeout_s)
         finally:
             self._core.metadata.unwant({tp.topic for tp in wanted})
 
     async def _leaders(
-        self, wanted: Mapping[TopicPartition, int], timeout_s: float
-    ) -> tuple[dict[TopicPartition, KafkaError], dict[int, dict[TopicPartition, int]]]:
+        self, wanted: Mapping[TopicPartition, _W], timeout_s: float
+    ) -> tuple[dict[TopicPartition, KafkaError], dict[int, dict[TopicPartition, _W]]]:
         """Sort partitions by leader; those without one get their error."""
         topics = {tp.topic for tp in wanted}
         self._core.metadata.want_topics(topics)
         self._core.wake()
         await self._core.wait_for_metadata(lambda cluster: topics <= cluster.topics.keys(), timeout_s)
         errors: dict[TopicPartition, KafkaError] = {}
-        leaders: dict[int, dict[TopicPartition, int]] = defaultdict(dict)
+        leaders: dict[int, dict[TopicPartition, _W]] = defaultdict(dict)
         for tp, value in wanted.items():
             error = self._trouble(tp)
             leader, _ = self._core.metadata.leader(tp.topic, tp.partition)
@@ -215,116 +162,173 @@ class AdminEngine:
     def _trouble(self, tp: TopicPartition) -> KafkaError | None:
         topic = self._core.metadata.cluster.topics[tp.topic]
         if topic.error is not None:
-            return topic.error
+            return failure(key_of(tp), topic.error.code(), topic.error.str(), f'DESCRIBE on topic "{tp.topic}"')
         if tp.partition not in topic.partitions:
             return KafkaError(KafkaError._UNKNOWN_PARTITION,
                               f'topic "{tp.topic}" has partitions 0 to {len(topic.partitions) - 1}, not {tp.partition}')
         return None
 
-    # Cluster and groups
+    # Coordinators
 
-    async def describe_cluster(self, timeout_s: float) -> DescribeClusterResult:
-        """Ask any broker for the cluster (KIP-700)."""
-        reply = await self._core.request(ANY_NODE, DescribeClusterRequest(), timeout_s)
-        assert isinstance(reply, DescribeClusterResponse)
-        if reply.error_code:
-            raise KafkaException(KafkaError(reply.error_code, reply.error_message))
-        return admin.read_cluster(reply)
+    async def at_coordinators(
+        self,
+        keys: Iterable[str],
+        timeout_s: float,
+        ask: Callable[[list[str]], Request],
+        read: Callable[[Any, int], dict[str, _V | KafkaError]],
+        *,
+        kind: int = GROUP,
+        alone: bool = False,
+        max_version: int | None = None,
+    ) -> dict[str, _V | KafkaError]:
+        """Ask the coordinator of each group, or of each transactional id.
 
-    async def list_groups(self, group_id: str | None, timeout_s: float) -> list[GroupMetadata]:
-        """Ask all brokers for the classic groups that they coordinate, and describe each."""
-        listed, errors = await self._listed(timeout_s, [])
-        if errors:
-            raise errors[0]
-        found = []
-        for node_id, groups in listed.items():
-            wanted = [group.group_id for group in groups if group_id in (None, group.group_id)]
-            if wanted:
-                reply = await self._core.request(node_id, DescribeGroupsRequest(groups=wanted), timeout_s)
-                assert isinstance(reply, DescribeGroupsResponse)
-                found += [self._group(node_id, group) for group in reply.groups]
-        return found
+        Args:
+            keys: groups or transactional ids.
+            timeout_s: seconds for all attempts together.
+            ask: makes the request for some of them.
+            read: makes results of a reply, given the coordinator's id.
+            kind: what the keys are, as the request FindCoordinator counts.
+            alone: a request takes only one key.
+            max_version: highest version allowed.
+        """
+        names = list(dict.fromkeys(keys))
 
-    async def list_consumer_groups(self, states: Sequence[str], timeout_s: float) -> ListConsumerGroupsResult:
-        """Ask all brokers for the consumer groups that they coordinate."""
-        listed, errors = await self._listed(timeout_s, states)
-        valid = [
-            ConsumerGroupListing(group.group_id, not group.protocol_type, group.group_state or None,
-                                 group.group_type or None)
-            for groups in listed.values() for group in groups if group.protocol_type in ("", _CONSUMER)
-        ]
-        return ListConsumerGroupsResult(valid, errors)
+        async def ask_one(node_id: int, part: list[str], left_s: float) -> dict[str, _V | KafkaError]:
+            reply: Any
+            try:
+                reply = await self._core.request(node_id, ask(part), left_s, max_version=max_version)
+            except KafkaException as failed:
+                reply = failed
+            return _results(part, reply, lambda found: read(found, node_id))
 
-    async def delete_groups(self, group_ids: Iterable[str], timeout_s: float) -> dict[str, KafkaError | None]:
-        """Delete groups without members at their coordinators."""
-        names = list(group_ids)
-
-        async def attempt(settled: Collection[str], left_s: float) -> dict[str, KafkaError | None]:
-            results: dict[str, KafkaError | None] = {}
-            for name in names:
-                if name not in settled:
-                    node_id = await self._core.coordinator(GROUP, name, left_s)
-                    reply = await self._core.request(node_id, DeleteGroupsRequest(groups_names=[name]), left_s)
-                    assert isinstance(reply, DeleteGroupsResponse)
-                    results.update(admin.read_deleted_groups(reply))
+        async def attempt(settled: Collection[str], left_s: float) -> dict[str, _V | KafkaError]:
+            open_ones = [name for name in names if name not in settled]
+            errors, nodes = await self._coordinators(open_ones, kind, left_s)
+            parts = [(node_id, part) for node_id, group in nodes.items()
+                     for part in ([[name] for name in group] if alone else [group])]
+            results: dict[str, _V | KafkaError] = dict(errors)
+            for found in await asyncio.gather(*(ask_one(*each, left_s) for each in parts)):
+                results.update(found)
             return results
 
-        return await self._until_settled(attempt, timeout_s)
+        return await self.until_settled(attempt, timeout_s)
 
-    async def _listed(
-        self, timeout_s: float, states: Sequence[str]
-    ) -> tuple[dict[int, list[ListedGroup]], list[KafkaException]]:
-        """The groups of each broker, and the errors of those that could not be asked."""
-        cluster = await self._core.wait_for_metadata(lambda cluster: True, timeout_s)
-        request = ListGroupsRequest(states_filter=list(states))
-        replies = await asyncio.gather(
-            *(self._core.request(node_id, request, timeout_s) for node_id in cluster.nodes), return_exceptions=True)
-        listed: dict[int, list[ListedGroup]] = {}
-        errors: list[KafkaException] = []
-        for node_id, reply in zip(cluster.nodes, replies, strict=True):
-            if isinstance(reply, KafkaException):
-                errors.append(reply)
-            elif isinstance(reply, BaseException):
-                raise reply
+    async def _coordinators(
+        self, names: Sequence[str], kind: int, timeout_s: float
+    ) -> tuple[dict[str, KafkaError], dict[int, list[str]]]:
+        """Sort keys by coordinator; those without one get their error."""
+        if len(names) > 1:
+            try:
+                return await self._coordinators_at_once(names, kind, timeout_s)
+            except KafkaException as failed:
+                if failed.error.code() not in _TOO_OLD:
+                    raise
+        outcomes = await asyncio.gather(*(self._core.coordinator(kind, name, timeout_s) for name in names),
+                                        return_exceptions=True)
+        errors: dict[str, KafkaError] = {}
+        nodes: dict[int, list[str]] = defaultdict(list)
+        for name, outcome in zip(names, outcomes, strict=True):
+            if isinstance(outcome, KafkaException):
+                error, thing = outcome.error, f'{"group" if kind == GROUP else "transactional id"} "{name}"'
+                errors[name] = failure(thing, error.code(), error.str(), f"DESCRIBE on {thing}") or error
+            elif isinstance(outcome, BaseException):
+                raise outcome
             else:
-                assert isinstance(reply, ListGroupsResponse)
-                listed[node_id] = reply.groups
-                if reply.error_code:
-                    errors.append(KafkaException(KafkaError(reply.error_code)))
-        return listed, errors
+                nodes[outcome].append(name)
+        return errors, nodes
 
-    def _group(self, node_id: int, group: DescribedGroup) -> GroupMetadata:
-        node = self._core.metadata.cluster.nodes[node_id]
-        members = [
-            GroupMember(m.member_id, m.client_id, m.client_host, bytes(m.member_metadata), bytes(m.member_assignment))
-            for m in group.members
-        ]
-        error = admin.named_result(f'group "{group.group_id}"', group.error_code, group.error_message)
-        return GroupMetadata(BrokerMetadata(node.id, node.host, node.port), group.group_id, error, group.group_state,
-                             group.protocol_type, group.protocol_data, members)
+    async def _coordinators_at_once(
+        self, names: Sequence[str], kind: int, timeout_s: float
+    ) -> tuple[dict[str, KafkaError], dict[int, list[str]]]:
+        """As `_coordinators`, in one request (KIP-699)."""
+        request = FindCoordinatorRequest(key_type=kind, coordinator_keys=list(names))
+        reply = await self._core.request(ANY_NODE, request, timeout_s)
+        assert isinstance(reply, FindCoordinatorResponse)
+        errors: dict[str, KafkaError] = {}
+        nodes: dict[int, list[str]] = defaultdict(list)
+        for found in reply.coordinators:
+            thing = f'{"group" if kind == GROUP else "transactional id"} "{found.key}"'
+            error = failure(thing, found.error_code, found.error_message, f"DESCRIBE on {thing}")
+            if error is not None:
+                errors[found.key] = error
+            else:
+                nodes[found.node_id].append(found.key)
+        return errors, nodes
 
-    async def _until_settled(
-        self, attempt: Callable[[Collection[_K], float], Awaitable[dict[_K, _R]]], timeout_s: float
-    ) -> dict[_K, _R]:
-        """Repeat a call for what failed because a leader, coordinator or controller is moving, until it is settled."""
+    async def until_settled(
+        self, attempt: Callable[[Collection[_K], float], Awaitable[dict[_K, _V]]], timeout_s: float
+    ) -> dict[_K, _V]:
+        """Repeat a call for what failed because a leader, coordinator or controller is moving, until it is settled.
+
+        Args:
+            attempt: makes results of what is not settled, given the seconds that are left.
+            timeout_s: seconds for all attempts together.
+
+        Raises:
+            KafkaException: there is no result at all.
+        """
         clock = asyncio.get_running_loop().time
         end, failures = clock() + timeout_s, 0
-        settled: dict[_K, _R] = {}
-        results: dict[_K, _R] = {}
+        settled: dict[_K, _V] = {}
+        results: dict[_K, _V] = {}
         while True:
+            failed: KafkaException | None = None
+            moving: Collection[_K] = ()
             try:
                 results = await attempt(settled, max(end - clock(), 0.0))
-            except KafkaException:
-                if not results or clock() < end:
-                    raise
-                return {**settled, **results}  # there was no time for another answer: the last one stands
-            moving = {key: value for key, value in results.items()
-                      if isinstance(value, KafkaError) and admin_error_action(value.code()) is AdminErrorAction.MOVED}
-            settled.update((key, value) for key, value in results.items() if key not in moving)
+            except KafkaException as error:
+                if results and clock() >= end:
+                    return {**results, **settled}  # there was no time for another answer: the last one stands
+                failed = error
+            else:
+                moving = {key for key, value in results.items() if isinstance(value, KafkaError) and _moved(value)}
+                # The first answer stands: asked again, a topic that was made is one that is there already.
+                settled = {**{key: value for key, value in results.items() if key not in moving}, **settled}
             failures += 1
             wait_s = self._core.retry_wait_s(failures)
-            if not moving or clock() + wait_s >= end:
-                return {**settled, **results}
+            late = clock() + wait_s >= end
+            if failed is not None and (late or failed.error.code() < 0 or not _moved(failed.error)):
+                raise _late(failed)  # negative codes: `request` has tried again where that does no harm
+            if failed is None and (late or not moving):
+                return {**{key: _late(value) for key, value in results.items()}, **settled}
             self._core.metadata.refresh(clock())
             self._core.wake()
             await asyncio.sleep(wait_s)
+
+
+def _moved(error: KafkaError) -> bool:
+    return admin_error_action(error.code()) is AdminErrorAction.MOVED
+
+
+def _understood(read: _Read[_V], reply: Any) -> _V:
+    """What a reply says. One that does not fit its request is an error of the broker, and no defect of ours."""
+    try:
+        return read(reply)
+    except (LookupError, TypeError, ValueError) as error:
+        text = f"{type(reply).__name__} does not answer what was asked: {error}"
+        raise KafkaException(KafkaError(KafkaError._BAD_MSG, text)) from error
+
+
+def _late(result: _V) -> _V:
+    """A way that was not found until time was over is a time that is over, as in confluent_kafka; it says what failed.
+
+    Where a request may have been carried out, it stays what it is.
+    """
+    error = result.error if isinstance(result, KafkaException) and not isinstance(result, KafkaError) else result
+    if not isinstance(error, KafkaError) or error.code() not in LOST or error.maybe_applied:
+        return result
+    late: Any = KafkaError(KafkaError._TIMED_OUT, error.str())
+    return late if error is result else KafkaException(late)  # type: ignore[return-value]
+
+
+def _results(
+    keys: Iterable[_K], reply: Any, read: _Read[dict[_K, _V | KafkaError]]
+) -> dict[_K, _V | KafkaError]:
+    """The results of some things from a reply, or from what was raised in its place."""
+    try:
+        if isinstance(reply, BaseException):
+            raise reply
+        return _understood(read, reply)
+    except KafkaException as failed:
+        return dict.fromkeys(keys, failed.error)

@@ -88,7 +88,8 @@ class RegistryEngine:
             found = known()  # perhaps meanwhile, on another thread
             return keep(await self._sent(wanted, headers)) if found is None else found
 
-        key = (wanted.method, wanted.path, repr(wanted.query), repr(wanted.body))
+        # Who asks after a change is not answered what was asked for before it.
+        key = (self.cache.changes, wanted.method, wanted.path, repr(wanted.query), repr(wanted.body))
         result: _V = yield self._shared.once(key, asked)
         return result
 

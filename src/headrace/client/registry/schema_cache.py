@@ -117,10 +117,14 @@ class SchemaCache:
         capacity: the most of each kind that is kept.
         latest_life_s: how long the latest version of a subject is taken for it; None until the caches are cleared.
         clock: monotonic seconds.
+
+    Attributes:
+        changes: how often latest versions have become unknown; an answer to a question from before is not kept.
     """
 
     def __init__(self, capacity: int, latest_life_s: float | None, clock: Callable[[], float] = time.monotonic) -> None:
         self._schemas, self._guids, self._versions, self._registered = (LruCache(capacity) for _ in range(4))
+        self.changes = 0
         self._latest, self._latest_with = (LruCache(capacity, latest_life_s, clock) for _ in range(2))
 
     def schema(self, subject: str | None, schema_id: int, form: SchemaForm) -> Schema | None:
@@ -196,15 +200,18 @@ class SchemaCache:
         if found.schema_id is not None:
             self.put_schema(subject, found.schema_id, found.guid, given, AS_REGISTERED)
 
-    def put_latest(self, subject: str, fmt: str | None, found: RegisteredSchema) -> None:
-        """Remember the latest version of a subject, for its time."""
-        self._latest.put(_Latest(subject, SchemaForm(fmt)), found)
+    def put_latest(self, subject: str, fmt: str | None, found: RegisteredSchema, since: int) -> None:
+        """Remember the latest version of a subject, for its time, if nothing has changed since it was asked for."""
+        if since == self.changes:
+            self._latest.put(_Latest(subject, SchemaForm(fmt)), found)
 
     def put_latest_with(
-        self, subject: str, metadata: dict[str, str], deleted: bool, fmt: str | None, found: RegisteredSchema
+        self, subject: str, metadata: dict[str, str], deleted: bool, fmt: str | None, found: RegisteredSchema,
+        since: int,
     ) -> None:
-        """Remember the latest version of a subject that has some metadata, for its time."""
-        self._latest_with.put(_ByMetadata(subject, frozenset(metadata.items()), deleted, SchemaForm(fmt)), found)
+        """As `put_latest`, of the latest version that has some metadata."""
+        if since == self.changes:
+            self._latest_with.put(_ByMetadata(subject, frozenset(metadata.items()), deleted, SchemaForm(fmt)), found)
 
     def drop_subject(self, subject: str) -> None:
         """Forget all versions of a subject."""
@@ -220,10 +227,12 @@ class SchemaCache:
 
     def drop_latest(self, subject: str | None = None) -> None:
         """Forget which versions are the latest, of one subject or of all."""
+        self.changes += 1
         for cache in (self._latest, self._latest_with):
             cache.drop(lambda key, _: subject in (None, key.subject))
 
     def clear(self) -> None:
         """Forget all."""
-        for cache in (self._schemas, self._guids, self._versions, self._registered, self._latest, self._latest_with):
+        self.drop_latest()
+        for cache in (self._schemas, self._guids, self._versions, self._registered):
             cache.clear()

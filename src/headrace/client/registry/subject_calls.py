@@ -43,6 +43,8 @@ class SubjectCalls:
 
     def latest(self, subject_name: str, fmt: str | None) -> Steps[RegisteredSchema]:
         """Find the latest version."""
+        since = self._cache.changes
+
         def known() -> RegisteredSchema | None:
             return self._cache.latest(subject_name, fmt)
 
@@ -51,7 +53,7 @@ class SubjectCalls:
 
         def keep(answer: Any) -> RegisteredSchema:
             found = registered(answer)
-            self._cache.put_latest(subject_name, fmt, found)
+            self._cache.put_latest(subject_name, fmt, found, since)
             return found
 
         return (yield from self._engine.ask_once(known, request, keep))
@@ -60,6 +62,8 @@ class SubjectCalls:
         self, subject_name: str, metadata: dict[str, str], deleted: bool, fmt: str | None
     ) -> Steps[RegisteredSchema]:
         """Find the latest version that has some metadata."""
+        since = self._cache.changes
+
         def known() -> RegisteredSchema | None:
             return self._cache.latest_with(subject_name, metadata, deleted, fmt)
 
@@ -71,7 +75,7 @@ class SubjectCalls:
 
         def keep(answer: Any) -> RegisteredSchema:
             found = registered(answer)
-            self._cache.put_latest_with(subject_name, metadata, deleted, fmt, found)
+            self._cache.put_latest_with(subject_name, metadata, deleted, fmt, found, since)
             return found
 
         return (yield from self._engine.ask_once(known, request, keep))

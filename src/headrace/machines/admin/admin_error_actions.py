@@ -17,7 +17,7 @@ __all__ = ["ADMIN_ERROR_ACTIONS", "AdminErrorAction", "admin_error_action"]
 class AdminErrorAction(Enum):
     """What to do about an error code."""
 
-    MOVED = "another broker has to be asked, now or soon: ask again after a pause, with new metadata"
+    MOVED = "another broker has to be asked, or this one a little later: ask again after a pause, with new metadata"
     ANSWER = "that is the answer: the caller gets it"
 
 
@@ -33,6 +33,8 @@ ADMIN_ERROR_ACTIONS: Final[Mapping[int, AdminErrorAction]] = dict.fromkeys((
     _K.FENCED_LEADER_EPOCH,
     _K.UNKNOWN_LEADER_EPOCH,
     _K.OFFSET_NOT_AVAILABLE,
+    _K.CONCURRENT_TRANSACTIONS,
+    _K.THROTTLING_QUOTA_EXCEEDED,
     KafkaError._UNKNOWN_BROKER,
     KafkaError._TRANSPORT,
 ), AdminErrorAction.MOVED)

@@ -179,8 +179,9 @@ class ConsumerGroup:
 
     def subscribe(self, topics: Iterable[str], now: float) -> None:
         """Become a member that reads these topics, or read these instead of those of before."""
+        begins = not self._subscription.is_subscribed
         self._subscription.subscribe(topics)
-        if self.application_at == _NEVER:
+        if begins:
             self.application_at = now
 
     def callback_done(self, now: float) -> None:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import gc
+import inspect
 import threading
 from collections.abc import Iterator
 from concurrent.futures import Future
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -134,3 +136,54 @@ def test_a_client_that_is_let_go_without_an_end_closes_its_connections(broker: E
 def test_an_unknown_property_is_refused_with_a_suggestion() -> None:
     with pytest.raises(ConfigError, match=r"bootstrap\.server"):
         AdminClient({"bootstrap.server": "localhost:9092"})
+
+
+def test_poll_waits_for_an_error_and_no_longer_than_it_is_told() -> None:
+    told: list[int] = []
+    conf = {"bootstrap.servers": "127.0.0.1:1", "error_cb": lambda error: told.append(error.code())}
+    with AdminClient(conf) as admin:
+        future = admin.create_topics([NewTopic("t")], request_timeout=PATIENCE_S)["t"]
+        assert len(admin) >= 1
+        assert admin.poll(PATIENCE_S) >= 1
+        assert told
+        assert not future.done()
+    with AdminClient({"bootstrap.servers": "127.0.0.1:1"}) as quiet:
+        assert quiet.poll(0.01) == 0
+        assert len(quiet) == 0
+
+
+def test_a_poll_ends_when_the_client_is_closed() -> None:
+    admin = AdminClient({"bootstrap.servers": "127.0.0.1:1"})
+    waits = threading.Event()
+
+    def poll() -> None:
+        waits.set()
+        with suppress(ClientClosedError):  # it was closed before
+            assert admin.poll() == 0
+
+    polling = threading.Thread(target=poll)
+    polling.start()
+    waits.wait(PATIENCE_S)
+    admin.close()
+    polling.join(PATIENCE_S)
+    assert not polling.is_alive()
+
+
+def test_new_credentials_are_for_connections_that_come_later(broker: EmbeddedBroker) -> None:
+    with AdminClient({"bootstrap.servers": broker.bootstrap_servers}) as admin:
+        admin.set_sasl_credentials("alice", "secret")
+        with pytest.raises(TypeError):
+            admin.set_sasl_credentials("alice", None)  # type: ignore[arg-type]
+        assert admin.list_topics(timeout=PATIENCE_S).topics
+    with pytest.raises(ClientClosedError):
+        admin.set_sasl_credentials("alice", "secret")
+
+
+def test_properties_may_be_given_by_keyword_and_a_call_shows_what_it_takes(broker: EmbeddedBroker) -> None:
+    with AdminClient({"bootstrap.servers": broker.bootstrap_servers}, **{"client.id": "by keyword"}) as admin:
+        assert admin.cluster_id()
+    shown = inspect.signature(AdminClient.create_topics)
+    assert list(shown.parameters) == ["self", "new_topics", "operation_timeout", "request_timeout", "validate_only"]
+    assert shown.return_annotation == "dict[str, Future[None]]"
+    assert "validate_only" in (AdminClient.create_topics.__doc__ or "")
+    assert inspect.signature(AdminClient.list_topics).return_annotation == "ClusterMetadata"

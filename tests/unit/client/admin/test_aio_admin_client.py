@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from headrace.admin import ConfigResource, NewPartitions, NewTopic, OffsetSpec
+from headrace import ConsumerGroupTopicPartitions, TopicCollection
+from headrace.admin import AclBindingFilter, ConfigResource, NewPartitions, NewTopic, OffsetReset, OffsetSpec
 from headrace.aio import AIOAdminClient
 from headrace.errors import ClientClosedError, KafkaError, KafkaException
 from headrace.testing import EmbeddedBroker
@@ -101,3 +102,30 @@ def test_closing_ends_what_is_under_way_and_every_call_after_it_says_so(broker: 
             await admin.list_topics()
 
     asyncio.run(main())
+
+
+def test_calls_of_all_areas_are_awaited_and_refuse_at_once_what_makes_no_sense(broker: EmbeddedBroker) -> None:
+    async def work(admin: AIOAdminClient) -> None:
+        group = ConsumerGroupTopicPartitions("aio", [TopicPartition("one", 0, 0)])
+        await admin.alter_consumer_group_offsets([group])["aio"]
+        topics, offsets, reset, everybody, rules = await asyncio.gather(
+            admin.describe_topics(TopicCollection(["two"]))["two"],
+            admin.list_consumer_group_offsets([ConsumerGroupTopicPartitions("aio")])["aio"],
+            admin.reset_consumer_group_offsets("aio", to=OffsetSpec.latest(), dry_run=True),
+            admin.describe_user_scram_credentials(), admin.describe_acls(
+                AclBindingFilter("any", None, "any", None, None, "any", "any")), return_exceptions=True)
+        assert not isinstance(topics, BaseException)
+        assert len(topics.partitions) == 2
+        assert not isinstance(offsets, BaseException)
+        assert [tp.offset for tp in offsets.topic_partitions or ()] == [0]
+        assert reset == {TopicPartition("one", 0): OffsetReset(0, 0)}
+        assert isinstance(everybody, KafkaException)
+        assert isinstance(rules, KafkaException)
+        assert rules.error == KafkaError.SECURITY_DISABLED
+        with pytest.raises(TypeError):
+            admin.describe_consumer_groups("aio")  # type: ignore[arg-type]
+        assert set(admin.describe_user_scram_credentials(["a"])) == {"a"}
+        await admin.set_sasl_credentials("alice", "secret")
+        await admin.delete_consumer_groups(["aio"])["aio"]  # other tests count them
+
+    run(broker.bootstrap_servers, work)

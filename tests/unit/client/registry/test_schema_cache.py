@@ -115,8 +115,8 @@ def test_latest_versions_live_for_their_time_and_others_stay() -> None:
     clock = Clock()
     cache = SchemaCache(10, 1.0, clock)
     cache.put_version("s", FOUND, None)
-    cache.put_latest("s", None, FOUND)
-    cache.put_latest_with("s", {"a": "b"}, False, None, FOUND)
+    cache.put_latest("s", None, FOUND, cache.changes)
+    cache.put_latest_with("s", {"a": "b"}, False, None, FOUND, cache.changes)
     assert cache.latest("s", None) == cache.latest_with("s", {"a": "b"}, False, None) == FOUND
     clock.now = 1.0
     assert (cache.latest("s", None), cache.latest_with("s", {"a": "b"}, False, None)) == (None, None)
@@ -126,8 +126,8 @@ def test_latest_versions_live_for_their_time_and_others_stay() -> None:
 def test_what_changes_a_subject_makes_its_latest_version_unknown(cache: SchemaCache) -> None:
     for change in (lambda: cache.put_registered("s", TEXT, False, FOUND), lambda: cache.drop_version("s", 1),
                    lambda: cache.drop_subject("s")):
-        cache.put_latest("s", None, FOUND)
-        cache.put_latest("other", None, FOUND)
+        cache.put_latest("s", None, FOUND, cache.changes)
+        cache.put_latest("other", None, FOUND, cache.changes)
         change()
         assert (cache.latest("s", None), cache.latest("other", None)) == (None, FOUND)
 
@@ -153,7 +153,15 @@ def test_a_version_that_is_dropped_may_be_registered_anew(cache: SchemaCache) ->
 
 def test_all_can_be_forgotten(cache: SchemaCache) -> None:
     cache.put_version("s", FOUND, None)
-    cache.put_latest("s", None, FOUND)
+    cache.put_latest("s", None, FOUND, cache.changes)
     cache.clear()
     assert (cache.version("s", 2, None), cache.latest("s", None), cache.schema_of_guid("guid", None)) == (
         None, None, None)
+
+
+def test_a_latest_version_that_was_asked_for_before_a_change_is_not_kept(cache: SchemaCache) -> None:
+    since = cache.changes
+    cache.put_registered("s", TEXT, False, FOUND)
+    cache.put_latest("s", None, FOUND, since)
+    cache.put_latest_with("s", {}, False, None, FOUND, since)
+    assert (cache.latest("s", None), cache.latest_with("s", {}, False, None)) == (None, None)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 from headrace.schema_registry import RegisteredSchema, Schema, SchemaRegistryClient
-from tests.support.scripted_registry import ScriptedRegistry
+from tests.support.scripted_registry import Said, ScriptedRegistry
 
 TEXT = Schema('"string"')
 SAID = {"subject": "s", "version": 2, "id": 7, "guid": "g", "schema": '"string"'}
@@ -57,6 +59,22 @@ def test_the_latest_version_is_kept_until_the_subject_changes_or_it_is_forgotten
     assert (asked_now(), asked_now()) == (2, 0)
     client.clear_caches()
     assert (asked_now(), asked_now()) == (2, 0)
+
+
+def test_who_has_registered_a_version_finds_it_though_others_ask_for_an_earlier_one(
+    client: SchemaRegistryClient, registry: ScriptedRegistry
+) -> None:
+    go, newer = threading.Event(), {**SAID, "version": 3}
+    registry.answers(Said(SAID, until=go), {"id": 8}, newer)
+    with ThreadPoolExecutor(1) as pool:
+        earlier = pool.submit(client.get_latest_version, "s")
+        registry.came.acquire()
+        client.register_schema("s", Schema('"long"'))
+        assert client.get_latest_version("s").version == 3
+        go.set()
+        assert earlier.result().version == 2
+    assert client.get_latest_version("s").version == 3, "the earlier answer is not kept"
+    assert len(registry.asked) == 3
 
 
 def test_metadata_is_sent_as_keys_and_values(client: SchemaRegistryClient, registry: ScriptedRegistry) -> None:

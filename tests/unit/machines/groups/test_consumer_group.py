@@ -28,7 +28,7 @@ from headrace.wire.messages.groups.consumer_groups import (
     AssignedTopicPartitions,
     ConsumerGroupHeartbeatRequest,
     ConsumerGroupHeartbeatResponse,
-    MemberAssignment,
+    HeartbeatAssignment,
 )
 
 ME = UUID(int=7)
@@ -92,7 +92,7 @@ class Bench:
         assert self.sends(after_s) == []
 
     def reply(self, send: Send, epoch: int, assigned: dict[UUID, list[int]] | None = None, **more: Any) -> None:
-        assignment = None if assigned is None else MemberAssignment(topic_partitions=[
+        assignment = None if assigned is None else HeartbeatAssignment(topic_partitions=[
             AssignedTopicPartitions(topic_id=topic_id, partitions=numbers) for topic_id, numbers in assigned.items()])
         self.group.on_reply(send, ConsumerGroupHeartbeatResponse(
             member_id=str(ME), member_epoch=epoch, heartbeat_interval_ms=int(INTERVAL_S * 1000),

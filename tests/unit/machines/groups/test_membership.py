@@ -60,6 +60,18 @@ def test_the_time_between_two_polls_begins_with_the_subscription(kind: Membershi
     member.subscribe(["u"], 6.0)
     assert subscription.names == {"u"}
     assert member.application_at == 5.0, "the application has not polled meanwhile"
+    subscription.subscribe([])
+    member.leave()
+    member.subscribe(["u"], 900.0)
+    assert member.application_at == 900.0, "nobody had to poll in between"
+
+
+def test_who_subscribes_to_something_else_within_a_poll_stays_inside(kind: MembershipFactory) -> None:
+    member, _ = made(kind)
+    member.subscribe(["t"], 5.0)
+    member.application_at = FOREVER
+    member.subscribe(["u"], 6.0)
+    assert member.application_at == FOREVER
 
 
 def test_a_subscription_that_is_refused_changes_nothing(kind: MembershipFactory) -> None:

@@ -21,7 +21,7 @@ from headrace.wire.messages.cluster.metadata import (
     MetadataResponseTopic,
 )
 from headrace.wire.messages.groups.classic_groups import FindCoordinatorResponse
-from headrace.wire.messages.groups.consumer_groups import AssignedTopicPartitions, MemberAssignment
+from headrace.wire.messages.groups.consumer_groups import AssignedTopicPartitions, HeartbeatAssignment
 from headrace.wire.messages.groups.share_groups import ShareGroupHeartbeatRequest, ShareGroupHeartbeatResponse
 
 T = UUID(int=5)
@@ -67,7 +67,7 @@ class Bench:
 
     def reply(self, epoch: int = 1, partitions: list[int] | None = None, code: int = 0, sent: Send | None = None,
               message: str | None = None) -> None:
-        assignment = None if partitions is None else MemberAssignment(
+        assignment = None if partitions is None else HeartbeatAssignment(
             topic_partitions=[AssignedTopicPartitions(topic_id=T, partitions=partitions)] if partitions else [])
         self.group.on_reply(sent or self.sent, ShareGroupHeartbeatResponse(
             member_epoch=epoch, heartbeat_interval_ms=5000, assignment=assignment, error_code=code,

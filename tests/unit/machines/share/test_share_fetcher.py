@@ -23,7 +23,7 @@ from headrace.wire.messages.cluster.metadata import (
     MetadataResponseTopic,
 )
 from headrace.wire.messages.groups.classic_groups import FindCoordinatorResponse
-from headrace.wire.messages.groups.consumer_groups import AssignedTopicPartitions, MemberAssignment
+from headrace.wire.messages.groups.consumer_groups import AssignedTopicPartitions, HeartbeatAssignment
 from headrace.wire.messages.groups.share_groups import (
     AcknowledgeLeaderIdAndEpoch,
     AcknowledgePartitionData,
@@ -75,7 +75,7 @@ class Bench:
         self.now += 10
         [beat] = self.group.poll(self.now)
         self.group.on_reply(beat, ShareGroupHeartbeatResponse(
-            member_epoch=1, heartbeat_interval_ms=5000, assignment=MemberAssignment(
+            member_epoch=1, heartbeat_interval_ms=5000, assignment=HeartbeatAssignment(
                 topic_partitions=[AssignedTopicPartitions(topic_id=T, partitions=list(partitions))])), self.now)
 
     def poll(self, after_s: float = 0.0) -> list[Send]:

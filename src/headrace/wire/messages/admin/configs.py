@@ -1,6 +1,6 @@
 """Reading and changing the configuration of topics, brokers and other resources.
 
-Read next: `machines.admin.requests`.
+Read next: `machines.admin.config_requests`.
 """
 
 from __future__ import annotations

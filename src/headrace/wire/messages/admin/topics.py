@@ -1,6 +1,6 @@
 """Making, deleting and growing topics, and deleting records from their beginning.
 
-Read next: `machines.admin.requests`.
+Read next: `machines.admin.topic_requests`.
 """
 
 from __future__ import annotations

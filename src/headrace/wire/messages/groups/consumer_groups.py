@@ -22,7 +22,7 @@ from headrace.wire.schema import (
 __all__ = [
     "AssignedTopicPartitions", "ConsumerGroupDescribeRequest", "ConsumerGroupDescribeResponse",
     "ConsumerGroupHeartbeatRequest", "ConsumerGroupHeartbeatResponse", "DescribedAssignment", "DescribedConsumer",
-    "DescribedConsumerGroup", "DescribedTopicPartitions", "MemberAssignment", "OwnedTopicPartitions",
+    "DescribedConsumerGroup", "DescribedTopicPartitions", "HeartbeatAssignment", "OwnedTopicPartitions",
 ]
 
 
@@ -73,7 +73,7 @@ class AssignedTopicPartitions(Struct):
     """Partition numbers."""
 
 
-class MemberAssignment(Struct):
+class HeartbeatAssignment(Struct):
     """What the member is given."""
 
     topic_partitions: Array[AssignedTopicPartitions] = field()
@@ -95,7 +95,7 @@ class ConsumerGroupHeartbeatResponse(Response, to=ConsumerGroupHeartbeatRequest)
     """Epoch of the member from now on."""
     heartbeat_interval_ms: Int32 = field()
     """Milliseconds until the next heartbeat."""
-    assignment: MemberAssignment | None = field(default=None)
+    assignment: HeartbeatAssignment | None = field(default=None)
     """Partitions that the member shall have; null when unchanged."""
 
 

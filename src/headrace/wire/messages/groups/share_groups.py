@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from headrace.wire.messages.groups.consumer_groups import (
     DescribedAssignment,
-    MemberAssignment,
+    HeartbeatAssignment,
 )
 from headrace.wire.schema import (
     Array,
@@ -102,7 +102,7 @@ class ShareGroupHeartbeatResponse(Response, to=ShareGroupHeartbeatRequest):
     """Epoch of the member from now on."""
     heartbeat_interval_ms: Int32 = field()
     """Milliseconds until the next heartbeat."""
-    assignment: MemberAssignment | None = field(default=None)
+    assignment: HeartbeatAssignment | None = field(default=None)
     """Partitions that the member shall have; null when unchanged."""
 
 

@@ -1,0 +1,135 @@
+"""Requests that make, grow, delete and describe topics, and what their replies mean: pure functions.
+
+A reply is read into a dict from what was asked for to its result, or to the `KafkaError` that it ended with.
+Read next: `client.admin.topic_calls`, which sends them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from headrace.errors import KafkaError
+from headrace.machines.admin.admin_results import failure, milliseconds, node, operations, uuid_of
+from headrace.types.admin import NewPartitions, NewTopic, TopicDescription
+from headrace.types.cluster import Node, TopicPartitionInfo
+from headrace.wire.messages.admin import topics as wire
+from headrace.wire.messages.cluster.metadata import (
+    MetadataRequest,
+    MetadataRequestTopic,
+    MetadataResponse,
+    MetadataResponseTopic,
+)
+
+__all__ = [
+    "LAST_DELETE_BY_NAME",
+    "create_partitions",
+    "create_topics",
+    "delete_topics",
+    "describe_topics",
+    "read_created",
+    "read_deleted_topics",
+    "read_described_topics",
+    "read_new_partitions",
+]
+
+LAST_DELETE_BY_NAME = 5
+"""The last version of DeleteTopics that takes names alone."""
+
+
+def create_topics(topics: Sequence[NewTopic], timeout_s: float, validate_only: bool) -> wire.CreateTopicsRequest:
+    """Ask for new topics, or with `validate_only` whether they could be created."""
+    return wire.CreateTopicsRequest(
+        topics=[_creatable(topic) for topic in topics], timeout_ms=milliseconds(timeout_s), validate_only=validate_only
+    )
+
+
+def _creatable(topic: NewTopic) -> wire.CreatableTopic:
+    assignments = [
+        wire.CreatableReplicaAssignment(partition_index=partition, broker_ids=brokers)
+        for partition, brokers in enumerate(topic.replica_assignment or ())
+    ]
+    return wire.CreatableTopic(
+        name=topic.topic,
+        num_partitions=-1 if assignments else topic.num_partitions,
+        replication_factor=-1 if assignments else topic.replication_factor,
+        assignments=assignments,
+        configs=[wire.CreatableTopicConfig(name=name, value=None if value is None else _text(value))
+                 for name, value in (topic.config or {}).items()],
+    )
+
+
+def _text(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def read_created(reply: wire.CreateTopicsResponse) -> dict[str, KafkaError | None]:
+    """How the creation of each topic ended."""
+    return {topic.name: _ended(topic.name, topic, "CREATE on the topic or on the cluster") for topic in reply.topics}
+
+
+def delete_topics(names: Sequence[str], timeout_s: float) -> wire.DeleteTopicsRequest:
+    """Ask to delete topics by name: the form of versions up to 5."""
+    return wire.DeleteTopicsRequest(topics=[], topic_names=list(names), timeout_ms=milliseconds(timeout_s))
+
+
+def read_deleted_topics(reply: wire.DeleteTopicsResponse) -> dict[str, KafkaError | None]:
+    """How the deletion of each topic ended."""
+    return {str(topic.name): _ended(str(topic.name), topic, "DELETE on the topic") for topic in reply.responses}
+
+
+def create_partitions(
+    additions: Sequence[NewPartitions], timeout_s: float, validate_only: bool
+) -> wire.CreatePartitionsRequest:
+    """Ask for more partitions."""
+    return wire.CreatePartitionsRequest(
+        topics=[
+            wire.CreatePartitionsTopic(
+                name=new.topic,
+                count=new.new_total_count,
+                assignments=[wire.CreatePartitionsAssignment(broker_ids=b) for b in new.replica_assignment or ()]
+                or None,
+            )
+            for new in additions
+        ],
+        timeout_ms=milliseconds(timeout_s),
+        validate_only=validate_only,
+    )
+
+
+def read_new_partitions(reply: wire.CreatePartitionsResponse) -> dict[str, KafkaError | None]:
+    """How the addition of partitions ended for each topic."""
+    return {topic.name: _ended(topic.name, topic, "ALTER on the topic") for topic in reply.results}
+
+
+def describe_topics(names: Sequence[str], authorized_operations: bool) -> MetadataRequest:
+    """Ask what topics are, and with `authorized_operations` what the client may do with them."""
+    return MetadataRequest(topics=[MetadataRequestTopic(name=name) for name in names],
+                           allow_auto_topic_creation=False, include_topic_authorized_operations=authorized_operations)
+
+
+def read_described_topics(reply: MetadataResponse) -> dict[str, TopicDescription | KafkaError]:
+    """Each topic by name."""
+    nodes = {b.node_id: Node(b.node_id, b.host, b.port, b.rack) for b in reply.brokers}
+    found: dict[str, TopicDescription | KafkaError] = {}
+    for topic in reply.topics:
+        name = str(topic.name)
+        error = failure(f'topic "{name}"', topic.error_code, None, f'DESCRIBE on topic "{name}"')
+        found[name] = error or TopicDescription(
+            name, uuid_of(topic.topic_id), topic.is_internal, _partitions(topic, nodes),
+            operations(topic.topic_authorized_operations))
+    return found
+
+
+def _partitions(topic: MetadataResponseTopic, nodes: dict[int, Node]) -> list[TopicPartitionInfo]:
+    return [
+        TopicPartitionInfo(
+            p.partition_index, node(nodes, p.leader_id) if p.leader_id >= 0 else None,
+            [node(nodes, each) for each in p.replica_nodes], [node(nodes, each) for each in p.isr_nodes])
+        for p in sorted(topic.partitions, key=lambda each: each.partition_index)
+    ]
+
+
+def _ended(name: str, result: Any, right: str) -> KafkaError | None:
+    return failure(f'topic "{name}"', result.error_code, result.error_message,
+                   right.replace("the topic", f'topic "{name}"'))

@@ -1,0 +1,73 @@
+"""Whether a field's default fits its type, as Java's `Schema.isValidDefault` says.
+
+The default of a union's field may fit any of its branches, as the specification has it since 1.12; that of an enum may
+be any text, as Java has it. Read next: `schemas.avro_types`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any, Final
+
+from headrace.schemas.avro_types import ABSENT, AvroField, AvroType
+from headrace.schemas.parsed import MAX_DEPTH, InvalidSchemaError, compact
+
+__all__ = ["check_defaults"]
+
+_INT, _LONG = 1 << 31, 1 << 63
+
+
+def check_defaults(places: Iterable[tuple[str, AvroField]]) -> None:
+    """Check the defaults of fields.
+
+    Args:
+        places: fields with defaults, and where each stands.
+
+    Raises:
+        InvalidSchemaError: one does not fit.
+    """
+    for place, each in places:
+        if not _fits(each.type, each.default, 0):
+            shown = compact(each.default)
+            raise InvalidSchemaError(f"at {place}: the default {shown[:100]} does not fit the type "
+                                     f"{each.type.name or each.type.kind!r}")
+
+
+def _fits(kind: AvroType, value: Any, depth: int) -> bool:
+    if depth > MAX_DEPTH:
+        raise InvalidSchemaError(f"at {kind.name or kind.kind}: defaults are nested more than {MAX_DEPTH} deep")
+    simple = _SIMPLE.get(kind.kind)
+    return simple(value) if simple is not None else _COMPLEX[kind.kind](kind, value, depth + 1)
+
+
+def _whole(value: Any, bound: int) -> bool:
+    return type(value) is int and -bound <= value < bound
+
+
+def _record(kind: AvroType, value: Any, depth: int) -> bool:
+    if not isinstance(value, dict):
+        return False
+    given = ((each, value.get(each.name, each.default)) for each in kind.fields)
+    return all(one is not ABSENT and _fits(each.type, one, depth) for each, one in given)
+
+
+_SIMPLE: Final[dict[str, Callable[[Any], bool]]] = {
+    "null": lambda value: value is None,
+    "boolean": lambda value: isinstance(value, bool),
+    "int": lambda value: _whole(value, _INT),
+    "long": lambda value: _whole(value, _LONG),
+    "float": lambda value: type(value) in (int, float),
+    "double": lambda value: type(value) in (int, float),
+    "bytes": lambda value: isinstance(value, str),
+    "string": lambda value: isinstance(value, str),
+    "fixed": lambda value: isinstance(value, str),
+    "enum": lambda value: isinstance(value, str),
+}
+_COMPLEX: Final[dict[str, Callable[[AvroType, Any, int], bool]]] = {
+    "array": lambda kind, value, depth: isinstance(value, list) and all(
+        _fits(kind.branches[0], each, depth) for each in value),
+    "map": lambda kind, value, depth: isinstance(value, dict) and all(
+        _fits(kind.branches[0], each, depth) for each in value.values()),
+    "union": lambda kind, value, depth: any(_fits(branch, value, depth) for branch in kind.branches),
+    "record": _record,
+}

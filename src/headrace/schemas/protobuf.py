@@ -1,0 +1,95 @@
+"""Protobuf schemas: one .proto file, as text or as a descriptor in base64, and the files that it imports.
+
+It must not know a registry. Read next: `schemas.proto.proto_parser`, `schemas.proto.proto_text`.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import re
+from collections.abc import Sequence
+
+from headrace.schemas.parsed import Incompatibility, InvalidSchemaError, ReferencedSchema, checked_size
+from headrace.schemas.proto.descriptor_reader import read_descriptor
+from headrace.schemas.proto.descriptor_writer import write_descriptor
+from headrace.schemas.proto.proto_checks import check_file
+from headrace.schemas.proto.proto_nodes import ProtoFile, ProtoNames
+from headrace.schemas.proto.proto_parser import parse_proto
+from headrace.schemas.proto.proto_text import proto_text
+from headrace.schemas.protobuf_compatibility import incompatible_files
+from headrace.slotted import slotted
+
+__all__ = ["ParsedProtobuf", "parse_protobuf"]
+
+_BASE64 = re.compile(r"[A-Za-z0-9+/]+={0,2}")
+
+
+@slotted(frozen=True, eq=False)
+class ParsedProtobuf:
+    """A Protobuf schema.
+
+    Attributes:
+        names: the file, and the types that it knows.
+    """
+
+    names: ProtoNames
+
+    @property
+    def schema_type(self) -> str:
+        """`PROTOBUF`."""
+        return "PROTOBUF"
+
+    def canonical(self) -> str:
+        """The file written anew, in the order in which it declares things, without comments."""
+        return proto_text(self.names)
+
+    def normalized(self) -> str:
+        """The file with full names of types, and with imports, options, fields and values sorted."""
+        return proto_text(self.names, normalize=True)
+
+    def formatted(self, name: str) -> str:
+        """`serialized`: the file's descriptor in base64; else `canonical`."""
+        return base64.b64encode(self.descriptor()).decode() if name == "serialized" else self.canonical()
+
+    def descriptor(self, path: str = "default") -> bytes:
+        """The bytes of the `FileDescriptorProto`; custom options are left out.
+
+        Args:
+            path: the file's name in it.
+        """
+        return write_descriptor(self.names, path)
+
+    def can_read(self, written: ParsedProtobuf) -> list[Incompatibility]:
+        """Why this schema cannot read what was written with another."""
+        return incompatible_files(written.names, self.names)
+
+
+def parse_protobuf(text: str, references: Sequence[ReferencedSchema] = ()) -> ParsedProtobuf:
+    """Read a Protobuf schema.
+
+    Args:
+        text: a .proto file, or a `FileDescriptorProto` in base64.
+        references: the files that it imports, directly or not, named as they are imported, each behind those that it
+            imports itself.
+
+    Raises:
+        InvalidSchemaError: the text is no .proto file, or an import is missing.
+    """
+    others: dict[str, ProtoFile] = {}
+    for each in references:
+        others[each.name] = _file(each.text, others)
+    names = ProtoNames(_file(text, others), others)
+    check_file(names)
+    return ParsedProtobuf(names)
+
+
+def _file(text: str, others: dict[str, ProtoFile]) -> ProtoFile:
+    given = checked_size(text).strip()
+    if not _BASE64.fullmatch(given):
+        return parse_proto(text)
+    try:
+        data = base64.b64decode(given, validate=True)
+    except binascii.Error:
+        raise InvalidSchemaError("the text is neither a .proto file nor base64") from None
+    return read_descriptor(data, others)

@@ -1,0 +1,133 @@
+"""What is found of groups: consumers that share partitions, and share groups. confluent_kafka's classes and names.
+
+Plain values without behaviour. Read next: `machines.admin.group_requests`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from headrace.arguments import member_of
+from headrace.errors import KafkaException
+from headrace.types.acls import AclOperation, operations_of
+from headrace.types.cluster import ConsumerGroupState, ConsumerGroupType, Node
+from headrace.types.records import TopicPartition
+
+__all__ = [
+    "ConsumerGroupDescription",
+    "ConsumerGroupListing",
+    "ListConsumerGroupsResult",
+    "ListedShareGroup",
+    "MemberAssignment",
+    "MemberDescription",
+    "OffsetReset",
+    "ShareGroupDescription",
+    "SharePartitionOffset",
+]
+
+
+@dataclass(slots=True)
+class ConsumerGroupListing:
+    """A consumer group; state and type are None when the broker is too old to send them.
+
+    A simple one only has offsets: nobody has ever been a member.
+    """
+
+    group_id: str
+    is_simple_consumer_group: bool
+    state: ConsumerGroupState | None = None
+    type: ConsumerGroupType | None = None
+
+    def __post_init__(self) -> None:
+        self.state = _member_or_none(ConsumerGroupState, self.state, "state")
+        self.type = _member_or_none(ConsumerGroupType, self.type, "type")
+
+
+@dataclass(slots=True)
+class ListConsumerGroupsResult:
+    """The groups that were found, and the errors of brokers that could not be asked."""
+
+    valid: list[ConsumerGroupListing] | None = None
+    errors: list[KafkaException] | None = None
+
+
+@dataclass(slots=True)
+class MemberAssignment:
+    """The partitions of a member."""
+
+    topic_partitions: list[TopicPartition] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.topic_partitions = self.topic_partitions or []
+
+
+@dataclass(slots=True)
+class MemberDescription:
+    """A member of a group; `target_assignment` is what it shall have, if the brokers plan for the group."""
+
+    member_id: str
+    client_id: str
+    host: str
+    assignment: MemberAssignment
+    group_instance_id: str | None = None
+    target_assignment: MemberAssignment | None = None
+
+
+@dataclass(slots=True)
+class ConsumerGroupDescription:
+    """A consumer group, its members and its coordinator; what the client may do is None unless it was asked for."""
+
+    group_id: str
+    is_simple_consumer_group: bool
+    members: list[MemberDescription]
+    partition_assignor: str
+    state: ConsumerGroupState | None
+    coordinator: Node | None
+    authorized_operations: list[AclOperation] | None = None
+    type: ConsumerGroupType = ConsumerGroupType.UNKNOWN
+
+    def __post_init__(self) -> None:
+        self.state = _member_or_none(ConsumerGroupState, self.state, "state")
+        self.type = member_of(ConsumerGroupType, self.type, "type")
+        self.authorized_operations = operations_of(self.authorized_operations)
+
+
+@dataclass(slots=True, frozen=True)
+class OffsetReset:
+    """Where a group's offset of a partition was, -1 for nowhere, and where it is set to."""
+
+    before: int
+    after: int
+
+
+@dataclass(slots=True)
+class ListedShareGroup:
+    """A share group and its state: Stable, Empty or Dead."""
+
+    group_id: str
+    state: str
+
+
+@dataclass(slots=True)
+class ShareGroupDescription:
+    """A share group, its members and its coordinator; what the client may do is None unless it was asked for."""
+
+    group_id: str
+    members: list[MemberDescription]
+    assignor: str
+    state: str
+    coordinator: Node | None
+    authorized_operations: list[AclOperation] | None = None
+
+
+@dataclass(slots=True, frozen=True)
+class SharePartitionOffset:
+    """Where a share group's records of a partition begin, and how many of them are left; -1 when that is unknown."""
+
+    start_offset: int
+    lag: int = -1
+
+
+def _member_or_none(kind: Any, given: Any, name: str) -> Any:
+    return None if given is None else member_of(kind, given, name)

@@ -1,0 +1,27 @@
+"""A part of what `python -m tests.campaigns.avro` compares: Java and we say the same of Avro schemas."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from tools.kafka import MissingJavaError, RegistryError
+
+from .agreement import compare
+from .java_avro import NoCompilerError
+from .schema_pairs import pairs
+
+
+def test_java_says_the_same_of_generated_pairs() -> None:
+    try:
+        counts, differences = compare(list(pairs(2000, 1)))
+    except (NoCompilerError, RegistryError, MissingJavaError) as error:
+        (pytest.fail if os.environ.get("CI") == "true" else pytest.skip)(str(error))
+    assert differences == []
+    assert min(counts["compatible"], counts["incompatible"]) > 500
+    assert counts["invalid"] > 100
+
+
+def test_the_same_seed_gives_the_same_pairs() -> None:
+    assert list(pairs(50, 3)) == list(pairs(50, 3)) != list(pairs(50, 4))

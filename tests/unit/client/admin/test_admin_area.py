@@ -1,0 +1,62 @@
+"""What all calls have in common: times and flags are checked, and each future gets the result of its own key."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from headrace.admin import AdminClient, NewTopic
+from headrace.client.admin.admin_area import ByKey
+from headrace.errors import KafkaError, KafkaException
+from headrace.net.thread import loop_thread
+
+NOBODY = {"bootstrap.servers": "127.0.0.1:1", "error_cb": lambda error: None}
+
+
+@pytest.mark.parametrize(("given", "error"), [
+    ({"request_timeout": -1}, ValueError), ({"request_timeout": 3601}, ValueError),
+    ({"request_timeout": "1"}, TypeError), ({"operation_timeout": -1}, ValueError),
+    ({"operation_timeout": 3601}, ValueError), ({"operation_timeout": "1"}, TypeError),
+    ({"validate_only": 1}, TypeError), ({"validate_only": "yes"}, TypeError), ({"unknown": 1}, TypeError),
+])
+def test_times_and_flags_that_make_no_sense_are_refused_before_anything_is_sent(
+    given: dict[str, Any], error: type[Exception]
+) -> None:
+    with AdminClient(NOBODY) as admin, pytest.raises(error):
+        admin.create_topics([NewTopic("t")], **given)
+
+
+def test_nothing_is_done_for_nothing() -> None:
+    assert settled([], KafkaException(KafkaError(KafkaError._FAIL))) == {}
+
+
+def settled(keys: list[str], results: dict[str, int | KafkaError | None] | Exception) -> dict[str, asyncio.Future[Any]]:
+    async def work() -> dict[str, int | KafkaError | None]:
+        if isinstance(results, Exception):
+            raise results
+        return results
+
+    async def run() -> dict[str, asyncio.Future[Any]]:
+        call = ByKey(keys, work)
+        futures: dict[str, asyncio.Future[Any]] = {key: asyncio.Future() for key in call.keys}
+        await call.settle(futures)
+        return futures
+
+    return loop_thread().call(run())
+
+
+def test_each_future_gets_the_result_or_the_error_of_its_own_key() -> None:
+    futures = settled(["a", "b", "c"], {"a": 1, "b": KafkaError(KafkaError.TOPIC_ALREADY_EXISTS)})
+    assert futures["a"].result() == 1
+    failures = {key: futures[key].exception() for key in "bc"}
+    assert all(isinstance(failure, KafkaException) for failure in failures.values())
+    assert [failure.error.code() for failure in failures.values() if isinstance(failure, KafkaException)] == [
+        KafkaError.TOPIC_ALREADY_EXISTS, KafkaError._FAIL]
+
+
+def test_work_that_fails_as_a_whole_fails_every_future() -> None:
+    futures = settled(["a", "b"], KafkaException(KafkaError(KafkaError._TIMED_OUT)))
+    assert {str(future.exception()) for future in futures.values()} == {str(KafkaException(
+        KafkaError(KafkaError._TIMED_OUT)))}

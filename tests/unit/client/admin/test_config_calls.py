@@ -1,0 +1,75 @@
+"""Calls about configurations: single entries change, whole ones are replaced, and what cannot be is refused first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from headrace.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource
+from headrace.testing import EmbeddedBroker
+
+PATIENCE_S = 10
+SET, DELETE, APPEND = AlterConfigOpType.SET, AlterConfigOpType.DELETE, AlterConfigOpType.APPEND
+
+
+@pytest.fixture(scope="module")
+def admin() -> Iterator[AdminClient]:
+    with (EmbeddedBroker(topics={"t": 1}) as broker,
+          AdminClient({"bootstrap.servers": broker.bootstrap_servers}) as made):
+        yield made
+
+
+def changed(*entries: Any) -> ConfigResource:
+    return ConfigResource("topic", "t", incremental_configs=list(entries))
+
+
+def value(admin: AdminClient, name: str) -> str | None:
+    resource = ConfigResource("topic", "t")
+    return admin.describe_configs([resource])[resource].result(PATIENCE_S)[name].value
+
+
+def test_one_entry_changes_and_the_others_stay(admin: AdminClient) -> None:
+    first = changed(ConfigEntry("retention.ms", "5000", incremental_operation=SET),
+                    ConfigEntry("cleanup.policy", "compact", incremental_operation=APPEND))
+    admin.incremental_alter_configs([first])[first].result(PATIENCE_S)
+    assert (value(admin, "retention.ms"), value(admin, "cleanup.policy")) == ("5000", "delete,compact")
+    second = changed(ConfigEntry("retention.ms", None, incremental_operation=DELETE))
+    admin.incremental_alter_configs([second])[second].result(PATIENCE_S)
+    assert (value(admin, "retention.ms"), value(admin, "cleanup.policy")) == ("604800000", "delete,compact")
+    whole = ConfigResource("topic", "t", set_config={"retention.ms": "7"})
+    admin.alter_configs([whole], validate_only=True)[whole].result(PATIENCE_S)
+    assert value(admin, "cleanup.policy") == "delete,compact"
+    admin.alter_configs([whole])[whole].result(PATIENCE_S)
+    assert (value(admin, "retention.ms"), value(admin, "cleanup.policy")) == ("7", "delete")
+
+
+@pytest.mark.parametrize(("entries", "error"), [
+    ((), ValueError), ("something", TypeError), ((ConfigEntry("a", "b"),), TypeError),
+    ((ConfigEntry(None, "b", incremental_operation=SET),), TypeError),  # type: ignore[arg-type]
+    ((ConfigEntry("a", None, incremental_operation=SET),), TypeError),
+    ((ConfigEntry("a", 5, incremental_operation=SET),), TypeError),  # type: ignore[arg-type]
+])
+def test_a_change_must_say_what_happens_to_what(admin: AdminClient, entries: Any, error: type[Exception]) -> None:
+    with pytest.raises(error):
+        admin.incremental_alter_configs([changed(*entries)])
+
+
+@pytest.mark.parametrize("resource", [ConfigResource("any", "x"), ConfigResource("transactional_id", "x"),
+                                      ConfigResource("topic", "")], ids=repr)
+def test_what_has_no_configuration_is_refused(admin: AdminClient, resource: ConfigResource) -> None:
+    with pytest.raises(ValueError, match="has no"):
+        admin.describe_configs([resource])
+
+
+def test_a_broker_must_be_a_number(admin: AdminClient) -> None:
+    with pytest.raises(TypeError):
+        admin.describe_configs([ConfigResource("topic", "t")], broker="1")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="broker is -5"):
+        admin.describe_configs([ConfigResource("topic", "t")], broker=-5)
+
+
+def test_resources_with_a_configuration_are_listed(admin: AdminClient) -> None:
+    assert ConfigResource("topic", "t") in admin.list_config_resources(
+        [ConfigResource.Type.TOPIC]).result(PATIENCE_S)

@@ -1,0 +1,69 @@
+"""Calls about partitions: offsets are found, records deleted, leaders elected, moves listed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from headrace import ElectionType, KafkaError, KafkaException, Producer, TopicPartition
+from headrace.admin import AdminClient, IsolationLevel, OffsetSpec
+from headrace.testing import EmbeddedBroker
+
+PATIENCE_S = 10
+T0, T1 = TopicPartition("t", 0), TopicPartition("t", 1)
+
+
+@pytest.fixture(scope="module")
+def admin() -> Iterator[AdminClient]:
+    with EmbeddedBroker(topics={"t": 2, "u": 1}) as broker:
+        with Producer({"bootstrap.servers": broker.bootstrap_servers}) as producer:
+            for number in range(10):
+                producer.produce("t", str(number).encode(), partition=0, timestamp=1000 + number)
+                producer.produce("u", str(number).encode())
+        with AdminClient({"bootstrap.servers": broker.bootstrap_servers}) as made:
+            yield made
+
+
+@pytest.mark.parametrize(("spec", "offset"), [
+    (OffsetSpec.earliest(), 0), (OffsetSpec.latest(), 10), (OffsetSpec.max_timestamp(), 9),
+    (OffsetSpec.for_timestamp(1004), 4), (OffsetSpec(1004), 4), (OffsetSpec(-1), 10)])
+def test_offsets_are_found_by_what_is_asked_for(admin: AdminClient, spec: OffsetSpec, offset: int) -> None:
+    found = admin.list_offsets({T0: spec}, isolation_level=IsolationLevel.READ_COMMITTED)
+    assert found[T0].result(PATIENCE_S).offset == offset
+
+
+def test_records_before_an_offset_are_deleted_and_an_offset_that_is_none_is_refused(admin: AdminClient) -> None:
+    wanted = [TopicPartition("u", 0, 3), TopicPartition("t", 1), TopicPartition("nowhere", 0, 1)]
+    found = admin.delete_records(wanted)
+    assert found[TopicPartition("u", 0)].result(PATIENCE_S).low_watermark == 3
+    for partition, code in ((T1, KafkaError._INVALID_ARG),
+                            (TopicPartition("nowhere", 0), KafkaError.UNKNOWN_TOPIC_OR_PART)):
+        with pytest.raises(KafkaException) as refused:
+            found[partition].result(PATIENCE_S)
+        assert refused.value.error.code() == code
+    assert admin.delete_records([]) == {}
+
+
+def test_a_leader_that_is_the_preferred_one_is_not_elected_again(admin: AdminClient) -> None:
+    found = admin.elect_leaders(ElectionType.PREFERRED, [T0]).result(PATIENCE_S)
+    assert found == {T0: KafkaError.ELECTION_NOT_NEEDED}
+    assert admin.elect_leaders(ElectionType.PREFERRED).result(PATIENCE_S) == {}
+
+
+def test_nothing_moves_where_there_is_one_broker(admin: AdminClient) -> None:
+    assert admin.list_partition_reassignments().result(PATIENCE_S) == {}
+    with pytest.raises(KafkaException) as refused:
+        admin.alter_partition_reassignments({T0: [1]})[T0].result(PATIENCE_S)
+    assert refused.value.error.code() in (KafkaError._UNSUPPORTED_FEATURE, KafkaError.UNSUPPORTED_VERSION)
+
+
+@pytest.mark.parametrize(("given", "error"), [
+    ((0,), TypeError), ((ElectionType.PREFERRED, "t"), TypeError), ((ElectionType.UNCLEAN, [1]), TypeError),
+    ((ElectionType.PREFERRED, [TopicPartition("t")]), ValueError)])
+def test_an_election_needs_a_kind_and_partitions_with_numbers(
+    admin: AdminClient, given: tuple[Any, ...], error: type[Exception]
+) -> None:
+    with pytest.raises(error):
+        admin.elect_leaders(*given)
