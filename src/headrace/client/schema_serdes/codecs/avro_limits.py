@@ -1,8 +1,9 @@
-"""What bytes of Avro may ask for: how deep values nest and how many there are of those that take no bytes.
+"""What bytes of Avro may ask for: how deep values nest, how many take no bytes, how many digits decimals have.
 
-fastavro reads by calling itself, and so a few thousand levels end the process; and an array of nulls may claim any
-length. Schemas whose values are bounded by themselves are found here, once; messages of the others are gone over first.
-Schemas are as fastavro has parsed them. Read next: `client.schema_serdes.codecs.avro_codec`.
+fastavro reads by calling itself, and so a few thousand levels end the process; an array of nulls may claim any length;
+and a decimal of a million bytes takes minutes. Schemas whose values are bounded by themselves are found here, once;
+messages of the others are gone over first. Schemas are as fastavro has parsed them. Read next:
+`client.schema_serdes.codecs.avro_codec`.
 """
 
 from __future__ import annotations
@@ -12,12 +13,14 @@ from typing import Any
 
 from headrace.errors import SerializationError
 
-__all__ = ["MAX_DEPTH", "MAX_EMPTY_ITEMS", "check_nesting", "payload_check", "too_deep"]
+__all__ = ["MAX_DECIMAL_BYTES", "MAX_DEPTH", "MAX_EMPTY_ITEMS", "check_nesting", "payload_check", "too_deep"]
 
 MAX_DEPTH = 500
 """Levels that values, and schemas, may nest; threads of small stacks stand no more."""
 MAX_EMPTY_ITEMS = 10_000
 """Items without bytes that the arrays of a message may have in all."""
+MAX_DECIMAL_BYTES = 1024
+"""Bytes that a decimal may take: 2,466 digits."""
 _WIDTHS = {"null": 0, "boolean": 1, "int": 1, "long": 1, "float": 4, "double": 8, "bytes": 1, "string": 1, "enum": 1,
            "union": 1, "array": 1, "map": 1}
 """Bytes that a value of a type takes at least; what is longer is counted by `_Walk`."""
@@ -61,12 +64,14 @@ def payload_check(schema: object, names: Mapping[str, Any]) -> Callable[[bytes],
         shape.visit(schema)
     except RecursionError:
         raise too_deep("values of the schema") from None
-    if not (shape.recursive or shape.empty_items):
+    if not (shape.recursive or shape.empty_items or shape.decimals):
         return None
     walk = _Walk(names)
     if shape.empty_items:
         return lambda payload: walk.over(schema, payload)
-    harmless = MAX_DEPTH // shape.types  # what is behind one byte holds each type once at most
+    harmless = MAX_DECIMAL_BYTES
+    if shape.recursive:  # what is behind one byte holds each type once at most
+        harmless = min(harmless, MAX_DEPTH // shape.types)
     return lambda payload: walk.over(schema, payload) if len(payload) > harmless else None
 
 
@@ -87,6 +92,7 @@ class _Shape:
         """Which of the open types begin at the same byte as the one that is looked at."""
         self.recursive = False
         self.empty_items = False
+        self.decimals = False
         self.types = 0
 
     def visit(self, schema: object) -> tuple[int, int]:
@@ -120,6 +126,8 @@ class _Shape:
         kind = schema["type"]
         if isinstance(kind, dict | list):
             return self.visit(kind)
+        if schema.get("logicalType") == "decimal":
+            self._decimal(schema)
         if kind in ("record", "error", "enum", "fixed"):
             return self._named(kind, schema)
         if kind in ("array", "map"):
@@ -127,6 +135,11 @@ class _Shape:
             self.empty_items |= kind == "array" and least == 0
             return 1, 1 + height
         return self.visit(kind)
+
+    def _decimal(self, schema: Mapping[str, Any]) -> None:
+        self.decimals |= schema["type"] == "bytes"
+        if schema.get("size", 0) > MAX_DECIMAL_BYTES:
+            raise SerializationError(f"decimals of {schema['size']} bytes: {MAX_DECIMAL_BYTES} are the most")
 
     def _named(self, kind: str, schema: Mapping[str, Any]) -> tuple[int, int]:
         name = schema["name"]
@@ -196,6 +209,8 @@ class _Walk:
         elif kind in ("bytes", "string"):
             if number < 0:
                 raise SerializationError(f"the message has a length of {number}")
+            if number > MAX_DECIMAL_BYTES and isinstance(schema, dict) and schema.get("logicalType") == "decimal":
+                raise SerializationError(f"a decimal of {number} bytes: {MAX_DECIMAL_BYTES} are the most")
             place += number
         return place
 

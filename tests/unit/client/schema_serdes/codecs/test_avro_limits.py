@@ -9,7 +9,13 @@ import fastavro
 import pytest
 
 from headrace.client.schema_serdes.codecs.avro_codec import parsed, reader_of
-from headrace.client.schema_serdes.codecs.avro_limits import MAX_DEPTH, MAX_EMPTY_ITEMS, check_nesting, payload_check
+from headrace.client.schema_serdes.codecs.avro_limits import (
+    MAX_DECIMAL_BYTES,
+    MAX_DEPTH,
+    MAX_EMPTY_ITEMS,
+    check_nesting,
+    payload_check,
+)
 from headrace.errors import SerializationError
 
 LIST = '{"type":"record","name":"L","fields":[{"name":"next","type":["null","L"]}]}'
@@ -117,6 +123,22 @@ def test_the_check_takes_what_fastavro_wrote(seed) -> None:
     for size in range(0, len(out.getvalue()), 7):
         with pytest.raises(SerializationError):
             check(out.getvalue()[:size])
+
+
+@pytest.mark.parametrize("text", [
+    '{"type":"record","name":"R","fields":[{"name":"d","type":{"type":"bytes","logicalType":"decimal","precision":9}}]}',
+    '{"type":"array","items":["null",{"type":"bytes","logicalType":"decimal","precision":9}]}'])
+def test_a_decimal_of_too_many_digits_is_refused_at_once(text) -> None:
+    read, began = reader_of(parsed(text)), time.process_time()
+    with pytest.raises(SerializationError, match="a decimal of 1000000 bytes"):
+        read((b"\2\2" if "array" in text else b"") + long(1_000_000) + b"\x7f" * 1_000_000)
+    assert time.process_time() - began < 1
+    assert read((b"\2\2" if "array" in text else b"") + long(MAX_DECIMAL_BYTES) + b"\x7f" * MAX_DECIMAL_BYTES + b"\0")
+
+
+def test_a_fixed_decimal_of_too_many_digits_is_refused_with_its_schema() -> None:
+    with pytest.raises(SerializationError, match="decimals of 5000 bytes"):
+        checked('{"type":"fixed","name":"D","size":5000,"logicalType":"decimal","precision":9}')
 
 
 def test_a_type_that_contains_itself_at_once_has_no_values() -> None:
