@@ -26,29 +26,47 @@ def check_defaults(places: Iterable[tuple[str, AvroField]]) -> None:
     Raises:
         InvalidSchemaError: one does not fit.
     """
+    check = _Check()
     for place, each in places:
-        if not _fits(each.type, each.default, 0):
+        if not check.fits(each.type, each.default, 0):
             shown = compact(each.default)
             raise InvalidSchemaError(f"at {place}: the default {shown[:100]} does not fit the type "
                                      f"{each.type.name or each.type.kind!r}")
 
 
-def _fits(kind: AvroType, value: Any, depth: int) -> bool:
-    if depth > MAX_DEPTH:
-        raise InvalidSchemaError(f"at {kind.name or kind.kind}: defaults are nested more than {MAX_DEPTH} deep")
-    simple = _SIMPLE.get(kind.kind)
-    return simple(value) if simple is not None else _COMPLEX[kind.kind](kind, value, depth + 1)
+class _Check:
+    """Checks each value of each type once: records whose fields have records for defaults would be checked for ever."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[int, int], bool] = {}
+
+    def fits(self, kind: AvroType, value: Any, depth: int) -> bool:
+        """Whether a value fits a type."""
+        if depth > MAX_DEPTH:
+            raise InvalidSchemaError(f"at {kind.name or kind.kind}: defaults are nested more than {MAX_DEPTH} deep")
+        simple = _SIMPLE.get(kind.kind)
+        if simple is not None:
+            return simple(value)
+        key = id(kind), id(value)
+        if key not in self._known:
+            self._known[key] = self._complex(kind, value, depth + 1)
+        return self._known[key]
+
+    def _complex(self, kind: AvroType, value: Any, depth: int) -> bool:
+        if kind.kind == "union":
+            return any(self.fits(branch, value, depth) for branch in kind.branches)
+        if kind.kind == "array":
+            return isinstance(value, list) and all(self.fits(kind.branches[0], each, depth) for each in value)
+        if not isinstance(value, dict):
+            return False
+        if kind.kind == "map":
+            return all(self.fits(kind.branches[0], each, depth) for each in value.values())
+        given = ((each, value.get(each.name, each.default)) for each in kind.fields)
+        return all(one is not ABSENT and self.fits(each.type, one, depth) for each, one in given)
 
 
 def _whole(value: Any, bound: int) -> bool:
     return type(value) is int and -bound <= value < bound
-
-
-def _record(kind: AvroType, value: Any, depth: int) -> bool:
-    if not isinstance(value, dict):
-        return False
-    given = ((each, value.get(each.name, each.default)) for each in kind.fields)
-    return all(one is not ABSENT and _fits(each.type, one, depth) for each, one in given)
 
 
 _SIMPLE: Final[dict[str, Callable[[Any], bool]]] = {
@@ -62,12 +80,4 @@ _SIMPLE: Final[dict[str, Callable[[Any], bool]]] = {
     "string": lambda value: isinstance(value, str),
     "fixed": lambda value: isinstance(value, str),
     "enum": lambda value: isinstance(value, str),
-}
-_COMPLEX: Final[dict[str, Callable[[AvroType, Any, int], bool]]] = {
-    "array": lambda kind, value, depth: isinstance(value, list) and all(
-        _fits(kind.branches[0], each, depth) for each in value),
-    "map": lambda kind, value, depth: isinstance(value, dict) and all(
-        _fits(kind.branches[0], each, depth) for each in value.values()),
-    "union": lambda kind, value, depth: any(_fits(branch, value, depth) for branch in kind.branches),
-    "record": _record,
 }

@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 
 from headrace.schemas.pairwise import Check, Found, Place, checked
 from headrace.schemas.parsed import Incompatibility
-from headrace.schemas.proto.proto_nodes import SCALARS, ProtoEnum, ProtoField, ProtoMessage, ProtoNames
+from headrace.schemas.proto.proto_nodes import SCALARS, ProtoEnum, ProtoField, ProtoMessage, ProtoNames, by_oneof
 
 __all__ = ["incompatible_files"]
 
@@ -126,8 +126,9 @@ def _oneofs(old: ProtoMessage, new: ProtoMessage, place: Place) -> Found:
     """A oneof may take in one field that was outside of all, and only if it is new itself."""
     found: Found = {}
     before = {each.number: each.oneof for each in old.fields}
+    fields = by_oneof(new.fields)
     for name in new.oneofs:
-        members = [before[each.number] for each in new.fields if each.oneof == name and each.number in before]
+        members = [before[each.number] for each in fields.get(name, ()) if each.number in before]
         moved = members.count("")
         if moved > 1:
             found |= _found("MULTIPLE_FIELDS_MOVED_TO_ONEOF", (*place, name))

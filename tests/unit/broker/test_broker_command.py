@@ -4,6 +4,7 @@ import signal
 import socket
 import subprocess
 import sys
+import urllib.request
 from pathlib import Path
 
 import pytest
@@ -28,6 +29,20 @@ def test_it_says_where_it_listens_and_stops_cleanly_on_ctrl_c(tmp_path: Path) ->
         process.send_signal(signal.SIGINT)
         assert process.wait(10) == 0
     assert process.communicate()[1] == ""
+
+
+def test_it_says_where_its_registry_listens() -> None:
+    process = subprocess.Popen(
+        [sys.executable, "-m", "headrace.cli", "broker", "--listen", "127.0.0.1:0", "--registry", "127.0.0.1:0"],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    assert process.stdout.readline().startswith("bootstrap.servers=127.0.0.1:")
+    address = process.stdout.readline().strip().removeprefix("schema.registry.url=")
+    with urllib.request.urlopen(f"{address}/subjects", timeout=10) as answer:
+        assert answer.read() == b"[]"
+    process.send_signal(signal.SIGINT)
+    assert process.communicate(timeout=10)[1] == ""
+    assert process.returncode == 0
 
 
 def test_a_taken_port_is_one_clear_line(capsys: pytest.CaptureFixture[str]) -> None:
@@ -57,6 +72,18 @@ def test_the_pytest_fixture_is_a_broker_of_its_own(pytester: pytest.Pytester) ->
         def test_fixture(headrace_broker):
             headrace_broker.create_topic("t", 2)
             assert headrace_broker.end_offsets("t") == [0, 0]
+    """)
+    pytester.runpytest("-p", "no:randomly").assert_outcomes(passed=1)
+
+
+def test_the_pytest_fixture_of_a_registry_has_one(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile("""
+        import urllib.request
+
+        def test_fixture(headrace_registry):
+            with urllib.request.urlopen(f"{headrace_registry.registry_url}/schemas/types", timeout=10) as answer:
+                assert answer.read() == b'["JSON","PROTOBUF","AVRO"]'
+            assert headrace_registry.bootstrap_servers
     """)
     pytester.runpytest("-p", "no:randomly").assert_outcomes(passed=1)
 

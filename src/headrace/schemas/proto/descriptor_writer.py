@@ -5,7 +5,7 @@ Read next: `schemas.proto.descriptor_rows`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from headrace.schemas.proto.descriptor_rows import (
     ENUM_TYPE,
@@ -45,7 +45,7 @@ def write_descriptor(names: ProtoNames, path: str = "default") -> bytes:
     out += b"".join(bytes_field(4, writer.message(each, own.package)) for each in own.messages)
     out += b"".join(bytes_field(5, _enum(each)) for each in own.enums)
     out += b"".join(bytes_field(6, writer.service(each)) for each in own.services)
-    out += b"".join(bytes_field(7, writer.field(each, own.package, [])) for each in own.extends)
+    out += b"".join(bytes_field(7, writer.field(each, own.package, {})) for each in own.extends)
     out += _options(8, own.options, "file")
     for index, (kind, _) in enumerate(own.imports):
         out += number_field(10 if kind == "public" else 11, index) if kind else b""
@@ -63,21 +63,24 @@ class _Writer:
         own = f"{scope}.{message.name}" if scope else message.name
         is_proto3 = self._names.own.syntax == "proto3"
         synthetic = [f"_{each.name}" for each in message.fields if is_proto3 and each.label == "optional"]
-        oneofs = [*message.oneofs, *synthetic]
+        oneofs = {name: index for index, name in enumerate((*message.oneofs, *synthetic))}
+        entries: dict[int, list[ProtoField]] = {}
+        for each in message.fields:
+            if each.key_type:
+                entries.setdefault(each.entry_at, []).append(each)
         out = bytes_field(1, message.name)
         out += b"".join(bytes_field(2, self.field(each, own, oneofs)) for each in message.fields)
         for index in range(len(message.messages) + 1):
-            out += b"".join(bytes_field(3, self._entry(each, own)) for each in message.fields
-                            if each.key_type and each.entry_at == index)
+            out += b"".join(bytes_field(3, self._entry(each, own)) for each in entries.get(index, ()))
             out += b"".join(bytes_field(3, self.message(each, own)) for each in message.messages[index : index + 1])
         out += b"".join(bytes_field(4, _enum(each)) for each in message.enums)
         out += b"".join(bytes_field(5, _range(first, last + 1)) for first, last in message.extensions)
-        out += b"".join(bytes_field(6, self.field(each, own, [])) for each in message.extends)
+        out += b"".join(bytes_field(6, self.field(each, own, {})) for each in message.extends)
         out += _options(7, message.options, "message")
         out += b"".join(bytes_field(8, bytes_field(1, each)) for each in oneofs)
         return out + _reserved(message.reserved, 9, 10, 1)
 
-    def field(self, each: ProtoField, scope: str, oneofs: list[str]) -> bytes:
+    def field(self, each: ProtoField, scope: str, oneofs: Mapping[str, int]) -> bytes:
         """A field of a message, or of one that is extended."""
         label = "repeated" if each.key_type else each.label or "optional"
         out = bytes_field(1, each.name) + number_field(3, each.number) + number_field(4, LABELS.index(label))
@@ -89,7 +92,7 @@ class _Writer:
         out += self._default(each)
         is_synthetic = f"_{each.name}" in oneofs and each.label == "optional"
         if each.oneof or is_synthetic:
-            out += number_field(9, oneofs.index(each.oneof or f"_{each.name}"))
+            out += number_field(9, oneofs[each.oneof or f"_{each.name}"])
         out += b"".join(bytes_field(10, _unquoted(option.value)) for option in each.options
                         if option.name == "json_name")
         out += _options(8, each.options, "field")
@@ -116,7 +119,7 @@ class _Writer:
     def _entry(self, each: ProtoField, scope: str) -> bytes:
         key, value = ProtoField("key", 1, each.key_type), ProtoField("value", 2, each.type)
         out = bytes_field(1, _entry_name(each.name))
-        out += b"".join(bytes_field(2, self.field(one, scope, [])) for one in (key, value))
+        out += b"".join(bytes_field(2, self.field(one, scope, {})) for one in (key, value))
         return out + bytes_field(7, number_field(7, 1))
 
     def _type(self, name: str, scope: str) -> bytes:

@@ -6,6 +6,7 @@ Read next: `schemas.proto.proto_nodes`.
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from typing import Final, Protocol
 
@@ -64,14 +65,13 @@ def _check_message(names: ProtoNames, message: ProtoMessage, full: str) -> None:
     for name in message.oneofs:
         _check_word(name, full)
     _check_unique(full, [each.number for each in message.fields])
+    reserved, extensions = _Reserved(message.reserved, full), _Reserved(message.extensions, full)
     for each in message.fields:
         _check_field(names, each, full)
-        _check_not_reserved(message.reserved, each.name, each.number, full)
-        if any(first <= each.number <= last for first, last in message.extensions):
-            raise InvalidSchemaError(f"{full}.{each.name}: the number {each.number} is for extensions")
-    for name in message.oneofs:
-        if not any(each.oneof == name for each in message.fields):
-            raise InvalidSchemaError(f"{full}: the oneof {name!r} has no field")
+        reserved.check(each.name, each.number, "reserved")
+        extensions.check(each.name, each.number, "for extensions")
+    for name in message.oneofs.keys() - {each.oneof for each in message.fields}:
+        raise InvalidSchemaError(f"{full}: the oneof {name!r} has no field")
     for enum in message.enums:
         _check_enum(enum, names.own.syntax, full)
 
@@ -106,17 +106,31 @@ def _check_enum(enum: ProtoEnum, syntax: str, scope: str) -> None:
     _check_unique(place, [each.name for each in enum.values])
     if not any(option.name == "allow_alias" and option.value == ("true",) for option in enum.options):
         _check_unique(place, [each.number for each in enum.values])
+    reserved = _Reserved(enum.reserved, place)
     for each in enum.values:
         _check_word(each.name, place)
-        _check_not_reserved(enum.reserved, each.name, each.number, place)
+        reserved.check(each.name, each.number, "reserved")
 
 
-def _check_not_reserved(reserved: list[tuple[int, int] | str], name: str, number: int, place: str) -> None:
-    for each in reserved:
-        if isinstance(each, str):
-            _check_word(each, place)
-        if each == name or (not isinstance(each, str) and each[0] <= number <= each[1]):
-            raise InvalidSchemaError(f"{place}.{name}: the name or the number {number} is reserved")
+class _Reserved:
+    """Names and ranges of numbers that a declaration keeps free, found by bisection."""
+
+    def __init__(self, kept: Sequence[tuple[int, int] | str], place: str) -> None:
+        self._place = place
+        self._names = {each for each in kept if isinstance(each, str)}
+        for word in self._names:
+            _check_word(word, place)
+        self._starts: list[int] = []
+        self._ends: list[int] = []
+        for first, last in sorted(each for each in kept if not isinstance(each, str)):
+            self._starts.append(first)
+            self._ends.append(max(last, self._ends[-1]) if self._ends else last)
+
+    def check(self, name: str, number: int, what: str) -> None:
+        """Refuse a name or a number that is kept free."""
+        at = bisect_right(self._starts, number) - 1
+        if name in self._names or (at >= 0 and number <= self._ends[at]):
+            raise InvalidSchemaError(f"{self._place}.{name}: the name or the number {number} is {what}")
 
 
 class _Named(Protocol):

@@ -6,13 +6,14 @@ Read next: `schemas.proto.proto_parser`, which makes them of text.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Final, NamedTuple
 
 from headrace.slotted import field, slotted
 
 __all__ = ["MAX_FIELD", "MAX_VALUE", "SCALARS", "ProtoEnum", "ProtoField", "ProtoFile", "ProtoMessage",
-           "ProtoMethod", "ProtoNames", "ProtoOption", "ProtoService", "ProtoValue", "is_builtin"]
+           "ProtoMethod", "ProtoNames", "ProtoOption", "ProtoService", "ProtoValue", "by_oneof",
+           "is_builtin"]
 
 MAX_FIELD: Final = (1 << 29) - 1
 """Highest number of a field."""
@@ -93,6 +94,14 @@ class ProtoMessage:
     reserved: list[tuple[int, int] | str] = field(default_factory=list)
     extensions: list[tuple[int, int]] = field(default_factory=list)
     extends: list[ProtoField] = field(default_factory=list)
+
+
+def by_oneof(fields: Iterable[ProtoField]) -> dict[str, list[ProtoField]]:
+    """Fields by the oneof that they are in; those in none are under the empty name."""
+    found: dict[str, list[ProtoField]] = {}
+    for each in fields:
+        found.setdefault(each.oneof, []).append(each)
+    return found
 
 
 class ProtoMethod(NamedTuple):

@@ -15,6 +15,7 @@ from headrace.schemas.proto.proto_nodes import (
     ProtoNames,
     ProtoOption,
     ProtoService,
+    by_oneof,
 )
 
 __all__ = ["proto_text"]
@@ -77,7 +78,7 @@ class _Writer:
         self._lines += [f"{inner}extensions {_range(each, MAX_FIELD)};" for each in message.extensions]
         fields = sorted(message.fields, key=_rank) if self._normalize else message.fields
         written: set[str] = set()
-        nested = 0
+        nested, members = 0, by_oneof(fields)
         for each in fields:
             for one in message.messages[nested : each.entry_at if each.key_type else 0]:
                 self._message(one, own, inner)
@@ -86,7 +87,7 @@ class _Writer:
                 self._lines.append(inner + self._field(each, own))
             elif each.oneof not in written:
                 written.add(each.oneof)
-                self._oneof(message, each.oneof, [one for one in fields if one.oneof == each.oneof], own, inner)
+                self._oneof(message, each.oneof, members[each.oneof], own, inner)
         for one in message.messages[nested:]:
             self._message(one, own, inner)
         for enum in message.enums:
