@@ -129,7 +129,9 @@ class SchemaRegistry:
             kept = parsed.normalized() if wants_normal else parsed.canonical()
         except InvalidSchemaError as error:
             raise invalid_schema(f"{kind}: {error}") from None
-        entity = SchemaEntity(kind, kept, references, _object(given, "metadata"), _object(given, "ruleSet"))
+        metadata = _object(given, "metadata")
+        _object(metadata or {}, "properties")
+        entity = SchemaEntity(kind, kept, references, metadata, _object(given, "ruleSet"))
         return Proposal(entity, parsed)
 
     def parsed(self, subject: str, entity: SchemaEntity) -> ParsedSchema:
@@ -197,11 +199,11 @@ class SchemaRegistry:
             RestError: 42201 not valid, 42205 not in this mode, 42207 it has another id, 409 not compatible.
         """
         wanted_id = _number(given, "id")
-        self._check_mode(subject, wanted_id)
         proposal = self.propose(subject, given, normalize=normalize)
         same = [each for each in self.state.versions(subject) if each.guid == proposal.entity.guid]
         if same and wanted_id in (None, same[-1].id):
-            return same[-1]
+            return same[-1]  # in any mode: nothing changes
+        self._check_mode(subject, wanted_id)
         if wanted_id is None:
             verdict = self.compare(subject, proposal.parsed, self.state.versions(subject))
             if not verdict.is_compatible:

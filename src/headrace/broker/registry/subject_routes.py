@@ -88,8 +88,8 @@ def _with_metadata(registry: SchemaRegistry, call: RestCall) -> dict[str, Any]:
         raise subject_not_found(call.subject)
     key, value = call.query.get("key"), call.query.get("value")
     for each in reversed(registry.state.versions(call.subject, deleted=call.flag("deleted"))):
-        properties = (each.entity.metadata or {}).get("properties") or {}
-        if key is None or properties.get(key) == value:
+        properties = (each.entity.metadata or {}).get("properties")
+        if key is None or (isinstance(properties, dict) and properties.get(key) == value):
             return each.as_json()
     raise RestError(40403, "Schema not found")
 

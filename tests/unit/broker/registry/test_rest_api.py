@@ -227,7 +227,7 @@ def test_read_only_mode_refuses_changes_and_nothing_else(ask: Ask) -> None:
                  ("DELETE", "/subjects/s/versions/1"), ("PUT", "/config/s", {"compatibility": "NONE"})):
         assert code(ask(*call)) == 42205
     assert ask("GET", "/subjects/s/versions/1")[0] == 200
-    assert registered(ask, "t", INT) == [1]
+    assert registered(ask, "s", INT) == registered(ask, "t", INT) == [1]
     assert ask("DELETE", "/mode/s") == (200, {"mode": "READONLY"})
     assert registered(ask, "s", LONG) == [2]
 
