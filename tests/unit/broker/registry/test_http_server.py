@@ -1,6 +1,7 @@
 """HTTP/1.1 as the registry serves it: what clients send, and what nobody should."""
 
 import asyncio
+import gc
 import logging
 import socket
 import time
@@ -130,3 +131,23 @@ def test_an_answer_that_fails_is_500_and_the_server_goes_on(caplog: pytest.LogCa
 
     with caplog.at_level(logging.CRITICAL, "headrace.broker.registry"):
         assert asyncio.run(ask()).count(b"HTTP/1.1 500") == 2
+
+
+@pytest.mark.parametrize("turns", range(6))
+def test_what_connects_just_when_the_server_stops_is_closed_by_it(turns: int) -> None:
+    async def run() -> None:
+        server = HttpServer(lambda method, target, body: RestReply(200, "{}"))
+        port = await server.start("127.0.0.1", 0)
+        with socket.create_connection(("127.0.0.1", port), timeout=10) as client:
+            for _ in range(turns):
+                await asyncio.sleep(0)
+            await server.stop()
+            await asyncio.sleep(0)
+            client.settimeout(5)
+            try:
+                assert client.recv(1) == b""
+            except ConnectionError:
+                pass  # nobody has accepted it
+
+    asyncio.run(run())
+    gc.collect()  # an open transport would be told of here
