@@ -12,14 +12,13 @@ import asyncio
 import os
 import uuid
 from collections.abc import Callable
-from contextlib import suppress
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, TypeVar
 
 from headrace.broker.clock import BrokerClock
 from headrace.broker.cluster import BrokerCluster, BrokerNode
 from headrace.broker.dispatch import served_by
-from headrace.broker.server import ClientConnection, Listener
+from headrace.broker.server import ClientConnection, Listener, accept_no_more
 from headrace.broker.settings import BrokerSettings
 
 if TYPE_CHECKING:
@@ -29,8 +28,6 @@ __all__ = ["Broker"]
 
 Result = TypeVar("Result")
 _BACKLOG = 512
-_ACCEPT_STEPS = 5
-"""Turns of the loop from accepting a connection to its protocol, with some to spare."""
 
 
 class Broker:
@@ -152,17 +149,9 @@ class Broker:
 
 
 async def _shut(server: asyncio.Server, listener: Listener) -> None:
-    """Accept no more, let connections learn that they are closed, and those just accepted that the node is gone.
-
-    The server is closed after that: asyncio would lose what it has accepted in the same turn, and leave it open.
-    """
-    with suppress(NotImplementedError):  # Windows
-        for each in server.sockets:
-            asyncio.get_running_loop().remove_reader(each.fileno())
+    """Let connections learn that they are closed, and those just accepted that the node is gone."""
     listener.shut()
-    for _ in range(_ACCEPT_STEPS):
-        await asyncio.sleep(0)
-    server.close()
+    await accept_no_more(server)
 
 
 def _lock(directory: Path) -> IO[str]:

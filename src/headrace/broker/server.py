@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 from headrace.broker.apis.session import unsupported_api_versions
@@ -28,12 +29,24 @@ from headrace.wire.frame_reader import FrameReader
 from headrace.wire.messages.cluster.session import ApiVersionsRequest
 from headrace.wire.schema import Response
 
-__all__ = ["ClientConnection", "Listener"]
+__all__ = ["ClientConnection", "Listener", "accept_no_more"]
 
 _log = logging.getLogger("headrace.broker")
 _FIRST_BYTES = 1 << 20
 _COALESCED_BYTES = 32 << 10
 _MAX_WAITING_FRAMES = 64
+_ACCEPT_STEPS = 5
+"""Turns of the loop from accepting a connection to its protocol, with some to spare."""
+
+
+async def accept_no_more(server: asyncio.Server) -> None:
+    """Let what was accepted begin, then close a server: asyncio would lose what it accepts in the same turn."""
+    with suppress(NotImplementedError):  # Windows
+        for each in server.sockets:
+            asyncio.get_running_loop().remove_reader(each.fileno())
+    for _ in range(_ACCEPT_STEPS):
+        await asyncio.sleep(0)
+    server.close()
 
 
 @dataclass(slots=True)

@@ -10,12 +10,13 @@ from __future__ import annotations
 import asyncio
 import logging
 import re
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from contextlib import suppress
 from http import HTTPStatus
 from typing import Final
 
 from headrace.broker.registry.rest_api import RestReply
+from headrace.broker.server import accept_no_more
 
 __all__ = ["HttpServer"]
 
@@ -78,40 +79,6 @@ class _Request:
         return _allowed(int(text))
 
 
-_TURNS_TO_BEGIN: Final = 5
-"""Turns of the loop after which each connection that was accepted stands, and its conversation has begun."""
-
-
-class _Connection(asyncio.StreamReaderProtocol):
-    """A connection that its server knows from the moment on in which it stands.
-
-    Args:
-        transports: where it is while it lasts.
-        reader: for what comes.
-        converse: called with the reader and a writer.
-    """
-
-    def __init__(
-        self, transports: set[asyncio.BaseTransport], reader: asyncio.StreamReader,
-        converse: Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]],
-    ) -> None:
-        super().__init__(reader, converse)
-        self._transports = transports
-        self._mine: asyncio.BaseTransport | None = None
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """asyncio: the connection stands."""
-        self._mine = transport
-        self._transports.add(transport)
-        super().connection_made(transport)
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        """asyncio: the connection ended."""
-        if self._mine is not None:
-            self._transports.discard(self._mine)
-        super().connection_lost(exc)
-
-
 class HttpServer:
     """Serves requests on one address. All methods run on the loop.
 
@@ -123,7 +90,6 @@ class HttpServer:
         self._answer = answer
         self._server: asyncio.Server | None = None
         self._tasks: set[asyncio.Task[None]] = set()
-        self._transports: set[asyncio.BaseTransport] = set()
 
     async def start(self, host: str, port: int) -> int:
         """Listen; returns the port.
@@ -131,24 +97,17 @@ class HttpServer:
         Raises:
             OSError: the port is taken or the address is not this machine's.
         """
-        def connection() -> _Connection:
-            return _Connection(self._transports, asyncio.StreamReader(_MAX_HEAD), self._connected)
-
-        self._server = await asyncio.get_running_loop().create_server(connection, host, port)
+        self._server = await asyncio.start_server(self._connected, host, port, limit=_MAX_HEAD)
         return int(self._server.sockets[0].getsockname()[1])
 
     async def stop(self) -> None:
         """Close the listener and all connections."""
         if self._server is not None:
-            await _accept_no_more(self._server)
+            await accept_no_more(self._server)
         tasks = list(self._tasks)
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-        for transport in list(self._transports):  # also of those whose conversation has not begun
-            transport.close()
-        while self._transports:
-            await asyncio.sleep(0)
 
     async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()
@@ -191,16 +150,6 @@ class HttpServer:
         except Exception:
             _log.exception("%s %s failed", request.method, request.target[:200])
             return _refusal(HTTPStatus.INTERNAL_SERVER_ERROR, "Internal Server Error")
-
-
-async def _accept_no_more(server: asyncio.Server) -> None:
-    """Let what was accepted begin, and close the listener after that: asyncio would lose it, and leave it open."""
-    with suppress(NotImplementedError):  # Windows
-        for each in server.sockets:
-            asyncio.get_running_loop().remove_reader(each.fileno())
-    for _ in range(_TURNS_TO_BEGIN):
-        await asyncio.sleep(0)
-    server.close()
 
 
 async def _head(reader: asyncio.StreamReader) -> bytes | None:
