@@ -31,6 +31,8 @@ _STARVED_WAIT_MS = 20
 """A broker's longest wait while one of its partitions is left out because its queue is full: the queue may drain."""
 _BESIDE_WAIT_MS = 50
 """Longest wait of a request beside another one: what is assigned next may have to wait for both."""
+_LEAST_BESIDE = 50
+"""Partitions that a request beside another one asks for, if there are as many."""
 _QUEUE_DEPTH = 8
 """Replies of full size that one partition may have in the queue, if the budget allows."""
 _FIRST_BACKOFF_S = 0.05
@@ -292,8 +294,10 @@ class FetchPlan:
         request = self._request()
         request.max_wait_ms = min(self._max_wait_ms, _BESIDE_WAIT_MS)
         request.max_bytes = min(self._max_bytes, max(room, self._partition_bytes))
-        self._in_flight[~node] = min(request.max_bytes, len(session.late) * self._partition_bytes)
-        once, max_version = session.fill_late(request, self._partition_bytes)
+        # As many as fill a reply: a request without a session names them all each time.
+        most = max(request.max_bytes // self._partition_bytes, _LEAST_BESIDE)
+        self._in_flight[~node] = min(request.max_bytes, min(len(session.late), most) * self._partition_bytes)
+        once, max_version = session.fill_late(request, self._partition_bytes, most)
         self._beside[node] = once
         return Send(node, request, self._timeout_s, max_version=max_version, context=FetchInFlight(once, once.known),
                     beside=True)

@@ -10,6 +10,7 @@ Source: Java's `FetchSessionHandler`. Read next: `machines.consumer.fetch_plan`.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from uuid import UUID
 
@@ -81,6 +82,7 @@ class FetchSession:
         self.left_out: set[Key] = set()
         self.is_brief = False
         self.late: dict[Key, WantedPartition] = {}
+        self._asked_late: set[Key] = set()
         self.names: dict[int, str] = {}
 
     def want(self, key: Key, partition: WantedPartition) -> None:
@@ -191,23 +193,28 @@ class FetchSession:
         changed, forgotten = self._change(keys, max_bytes)
         self._changed.clear()
         self.late.clear()
+        self._asked_late.clear()
         request.topics, request.forgotten_topics_data = _topics(changed), _forgotten(forgotten) if forgotten else []
         return None if uses_ids else 12
 
-    def fill_late(self, request: FetchRequest, max_bytes: int) -> tuple[FetchSession, int | None]:
-        """Write the late partitions into a request that belongs to no session.
+    def fill_late(self, request: FetchRequest, max_bytes: int, most: int) -> tuple[FetchSession, int | None]:
+        """Write late partitions into a request that belongs to no session, those first that wait longest.
 
         Args:
-            request: with the consumer's settings.
+            request: with the consumer's settings. The broker is not to hold it back while other partitions wait that
+                were never asked for.
             max_bytes: most bytes of each partition.
+            most: partitions to ask for at most.
 
         Returns:
             What keeps that request in place of a session, and the highest version, as of `fill`.
         """
-        once = FetchSession()
-        for key, partition in self.late.items():
-            once.want(key, partition)
-        self.late.clear()
+        once, late = FetchSession(), self.late
+        for key in list(itertools.islice(late, most)):
+            once.want(key, late.pop(key))
+        self._asked_late.update(once.wanted)
+        if late and next(iter(late)) not in self._asked_late:
+            request.max_wait_ms = 0
         max_version = once.fill(request, max_bytes)
         request.session_epoch = _NO_SESSION
         return once, max_version

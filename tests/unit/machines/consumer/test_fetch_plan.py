@@ -150,6 +150,23 @@ def test_what_comes_to_be_wanted_while_a_broker_holds_a_request_back_is_asked_fo
     assert made.sends() == []
 
 
+def test_many_partitions_are_asked_for_beside_in_turn_and_none_is_held_back_before_each_had_one() -> None:
+    made = Plan(dict.fromkeys(range(120), 1))
+    made.one()
+    for partition in range(120):
+        made.subscription.seek("t", partition, 1)
+    turns: list[tuple[list[int], int]] = []
+    for _ in range(4):
+        beside = made.one()
+        turns.append(([partition for _, partition in beside.context.partitions], request_of(beside).max_wait_ms))
+        made.plan.landed(beside)
+        for _, partition in beside.context.partitions:
+            made.plan.look_at(made.state(partition))  # as after any reply
+    everyone = list(range(120))
+    assert turns == [(everyone[:50], 0), (everyone[50:100], 0), (everyone[100:] + everyone[:30], 50),
+                     (everyone[30:80], 50)]
+
+
 def test_a_broker_is_not_asked_again_while_all_that_is_wanted_is_asked_for_beside() -> None:
     made = Plan({0: 1})
     held = made.one()
