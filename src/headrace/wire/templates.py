@@ -132,16 +132,20 @@ class ReplyTemplate:
         reply: the message, as it is expected.
         part: the structure in it that has the numbers.
         names: the fields with them: int64, in the order in which they travel, without another field in between.
+        known: an int32 in front of them that the reply must have; set it in `part` before the reply can come. Empty for
+            none.
 
     Attributes:
         reply, part: as given; `read` changes the numbers in place.
     """
 
-    __slots__ = ("_after", "_before", "_end", "_first", "_names", "_numbers", "_size", "_version", "part", "reply")
+    __slots__ = ("_after", "_before", "_end", "_first", "_known_as", "_known_at", "_known_name", "_names", "_numbers",
+                 "_size", "_version", "part", "reply")
 
-    def __init__(self, reply: Response, part: Any, names: tuple[str, ...]) -> None:
+    def __init__(self, reply: Response, part: Any, names: tuple[str, ...], known: str = "") -> None:
         self.reply, self.part = reply, part
         self._names, self._numbers = names, Packer(f">{len(names)}q")
+        self._known_name, self._known_as, self._known_at = known, 0, 0
         self._version = self._size = -1
         self._first = self._end = 0
         self._before = self._after = b""
@@ -156,6 +160,8 @@ class ReplyTemplate:
         """
         if version != self._version:
             self._make(version)
+        if self._known_name:
+            self._expect(getattr(self.part, self._known_name))
         first, end = self._first, self._end
         if (len(frame) != self._size or frame[_LENGTH_BYTES:first] != self._before or frame[end:] != self._after
                 or _INT32.unpack_from(frame)[0] != correlation_id):
@@ -173,10 +179,20 @@ class ReplyTemplate:
             self._make(version)
         return (self._before, self._after) if self._size >= 0 else None
 
+    def _expect(self, known: int) -> None:
+        if known != self._known_as:
+            self._known_as, at, before = known, self._known_at, self._before
+            self._before = before[:at] + _INT32.pack(known) + before[at + _INT32.size:]
+
     def _make(self, version: int) -> None:
         """Have the codec write the reply twice. Where it has not all of the numbers side by side, nothing is read."""
         self._version = version
         zeros, others = self._written(version, 0), self._written(version, -1)
+        if self._known_name:
+            self._known_as = getattr(self.part, self._known_name)
+            setattr(self.part, self._known_name, ~self._known_as)
+            self._known_at = _difference(zeros, self._written(version, 0))[0] - _LENGTH_BYTES
+            setattr(self.part, self._known_name, self._known_as)
         first, end = _difference(zeros, others)
         self._first, self._end = first, end
         self._size = len(zeros) if end - first == self._numbers.size else -1  # else one is not in this version
@@ -191,14 +207,14 @@ class ReplyTemplate:
 class RecordsReplyTemplate(ReplyTemplate):
     """A reply template whose `part` has records as well, behind the numbers; `read` makes them views of the frame."""
 
-    __slots__ = ("_fixed", "_flexible", "_known", "_length", "_start", "_tail")
+    __slots__ = ("_fixed", "_flexible", "_known_size", "_length", "_start", "_tail")
 
-    def __init__(self, reply: Response, part: Any, names: tuple[str, ...]) -> None:
-        super().__init__(reply, part, names)
+    def __init__(self, reply: Response, part: Any, names: tuple[str, ...], known: str = "") -> None:
+        super().__init__(reply, part, names, known)
         self._start = self._fixed = 0  # where the length of the records stands; bytes besides that and the records
         self._flexible = False
         self._tail = self._length = b""
-        self._known = -1
+        self._known_size = -1
 
     def read(self, frame: bytes | bytearray | memoryview, version: int, correlation_id: int) -> Response | None:
         """As `ReplyTemplate.read`; only whole frames of bytes, as small ones are."""
@@ -208,8 +224,10 @@ class RecordsReplyTemplate(ReplyTemplate):
         size = rest - 4 if not self._flexible else rest - 1 if rest < 128 else rest - 2 if rest <= 16_384 else rest - 3
         if size <= 0 or type(frame) is not bytes or self._size < 0:
             return None
-        if size != self._known:
-            self._known = size
+        if self._known_name:
+            self._expect(getattr(self.part, self._known_name))
+        if size != self._known_size:
+            self._known_size = size
             self._length = write_uvarint(size + 1) if self._flexible else _INT32.pack(size)
         first, end, start, tail = self._first, self._end, self._start, self._start + rest
         begin = tail - size
@@ -230,7 +248,7 @@ class RecordsReplyTemplate(ReplyTemplate):
             head, _, *tail = encode_response(self.reply, version, 0)
         finally:
             self.part.records = None
-        self._flexible, self._known = is_flexible(type(self.reply), version), -1
+        self._flexible, self._known_size = is_flexible(type(self.reply), version), -1
         self._tail = b"".join(tail)
         length = len(write_uvarint(len(_MARKER) + 1)) if self._flexible else _INT32.size
         self._start = len(head) - _LENGTH_BYTES - length

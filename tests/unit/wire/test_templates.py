@@ -178,18 +178,19 @@ def fetch_of(topic: str, topic_id: UUID, partition: int, session_id: int, rack: 
 
 @settings(deadline=None)
 @given(names, ids, int32, int32, st.text(max_size=20), st.none() | names, st.lists(
-    st.tuples(st.integers(7, FetchRequest.max_version), int32, int32, int64), min_size=1, max_size=5))
+    st.tuples(st.integers(7, FetchRequest.max_version), int32, int32, int64, int32), min_size=1, max_size=5))
 def test_numbers_are_put_where_the_codec_puts_them(topic, topic_id, partition, session_id, rack, client_id, frames):
     request = fetch_of(topic, topic_id, partition, session_id, rack if len(rack.encode()) < 100 else "")
     asked = request.topics[0].partitions[0]
-    template = RequestTemplate(request, numbers=[(request, "session_epoch"), (asked, "fetch_offset")])
-    for version, correlation_id, epoch, offset in frames:
-        request.session_epoch, asked.fetch_offset = epoch, offset
+    template = RequestTemplate(request, numbers=[
+        (request, "session_epoch"), (asked, "fetch_offset"), (asked, "partition")])
+    for version, correlation_id, epoch, offset, other in frames:
+        request.session_epoch, asked.fetch_offset, asked.partition = epoch, offset, other
         if version < 11:
             request.rack_id = ""
         expected = b"".join(encode_request(request, version, correlation_id, client_id))
         assert b"".join(template.frame(version, correlation_id, client_id)) == expected
-        assert (request.session_epoch, asked.fetch_offset) == (epoch, offset)
+        assert (request.session_epoch, asked.fetch_offset, asked.partition) == (epoch, offset, other)
 
 
 def fetched_of(topic: str, topic_id: UUID, partition: int, session_id: int, aborted: list[Any] | None) -> FetchResponse:
@@ -199,23 +200,26 @@ def fetched_of(topic: str, topic_id: UUID, partition: int, session_id: int, abor
 
 
 def heard_fetch(reply: FetchResponse) -> RecordsReplyTemplate:
-    return RecordsReplyTemplate(reply, reply.responses[0].partitions[0], FETCHED)
+    return RecordsReplyTemplate(reply, reply.responses[0].partitions[0], FETCHED, "partition_index")
 
 
 @settings(deadline=None)
 @given(names, ids, int32, int32, st.sampled_from([None, []]), st.lists(
-    st.tuples(st.integers(7, FetchRequest.max_version), int32, int64, int64, int64, st.one_of(
+    st.tuples(int32, st.integers(7, FetchRequest.max_version), int32, int64, int64, int64, st.one_of(
         st.integers(1, 20_000), st.sampled_from([125, 126, 127, 128, 16_381, 16_382, 16_383, 60_000]))),
     min_size=1, max_size=5))
 def test_a_reply_with_records_is_read_as_the_codec_reads_it(topic, topic_id, partition, session_id, aborted, frames):
     template = heard_fetch(fetched_of(topic, topic_id, partition, session_id, aborted))
-    for version, correlation_id, *numbers, size in frames:
-        told = fetched_of(topic, topic_id, partition, session_id, aborted)
+    for known, version, correlation_id, *numbers, size in frames:
+        told = fetched_of(topic, topic_id, known, session_id, aborted)
+        template.part.partition_index = ~known
         part = told.responses[0].partitions[0]
         for field, number in zip(FETCHED, numbers, strict=True):
             setattr(part, field, number)
         part.records = memoryview(bytes([size & 0xFF]) * size)
         frame = b"".join(encode_response(told, version, correlation_id))[4:]
+        assert template.read(frame, version, correlation_id) is None  # that is another partition
+        template.part.partition_index = known
         read = template.read(frame, version, correlation_id)
         assert read is template.reply
         assert b"".join(encode_response(read, version, correlation_id))[4:] == frame

@@ -46,7 +46,6 @@ class SessionPartition:
 
     Attributes:
         state: of the partition; epoch: its epoch at that time.
-        lone: the short way of a request that names this partition only, once there is one.
     """
 
     state: PartitionState
@@ -55,7 +54,6 @@ class SessionPartition:
     leader_epoch: int
     fetch_offset: int
     max_bytes: int
-    lone: LoneFetch | None = None
 
 
 class FetchSession:
@@ -83,6 +81,7 @@ class FetchSession:
         self.is_brief = False
         self.late: dict[Key, WantedPartition] = {}
         self._asked_late: set[Key] = set()
+        self._lone: dict[str, LoneFetch] = {}
         self.names: dict[int, str] = {}
 
     def want(self, key: Key, partition: WantedPartition) -> None:
@@ -162,12 +161,14 @@ class FetchSession:
         self._changed.clear()
         asked.state = state = self.wanted[key][0]
         asked.epoch = state.epoch
-        lone = asked.lone
-        if lone is None or lone.request.session_id != self._id:
+        asked.fetch_offset = state.fetch_offset
+        topic, partition = key
+        lone = self._lone.get(topic)
+        if lone is None or lone.request.session_id != self._id or lone.topic_id != asked.topic_id:
             request = make()
             request.session_id = self._id
-            lone = asked.lone = LoneFetch(request, key[0], asked.topic_id, _partition(key[1], asked))
-        asked.fetch_offset = lone.asked.fetch_offset = state.fetch_offset
+            lone = self._lone[topic] = LoneFetch(request, topic, asked.topic_id, _partition(partition, asked))
+        lone.aim(partition, asked.leader_epoch, asked.fetch_offset)
         lone.request.session_epoch = self._epoch
         return lone
 
@@ -250,6 +251,7 @@ class FetchSession:
         if self._is_thinned:  # some topics may have gone for good
             self._is_thinned = False
             self.names = {asked.topic_id.int: topic for (topic, _), asked in known.items()}
+            self._lone.clear()
         return changed, forgotten
 
     def on_reply(self, reply: FetchResponse) -> bool:

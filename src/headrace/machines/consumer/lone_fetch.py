@@ -1,7 +1,7 @@
 """The short way of a fetch in which one partition has moved on and all others of the session are as they were.
 
-At low rates that is each fetch (decision 0026). What stays the same from one to the next is kept with the partition,
-for as long as the session lasts: the request, and the bytes around the fields that change in it and in the reply.
+At low rates that is each fetch (decision 0026). What stays the same from one to the next is kept for each topic, for as
+long as the session lasts: the request, and the bytes around the fields that change in it and in the reply.
 
 It must not know which partitions are wanted. Read next: `wire.templates`; `machines.consumer.fetch_session`, which
 keeps it.
@@ -26,6 +26,7 @@ from headrace.wire.templates import ExchangeTemplate, RecordsReplyTemplate, Requ
 __all__ = ["LoneFetch"]
 
 _SESSIONS_FROM: Final = 7
+_ASKED: Final = ("partition", "current_leader_epoch", "fetch_offset")
 _NUMBERS: Final = ("high_watermark", "last_stable_offset", "log_start_offset")
 _READ_COMMITTED: Final = 1
 
@@ -37,19 +38,19 @@ class LoneFetch:
         request: with the session and the settings of the consumer, without partitions.
         topic: name of the topic.
         topic_id: its id; zero while it is not known.
-        asked: the partition.
+        asked: a partition.
 
     Attributes:
-        request: as given, now with the partition.
-        asked: as given; its offset is to be changed before each use, and the session's epoch in `request`.
+        request: as given, now with the partition. The session's epoch is to be changed before each use.
+        topic_id: as given.
         exchange: writes the request and reads the reply.
         max_version: the highest version that may be used; None for any.
     """
 
-    __slots__ = ("asked", "exchange", "max_version", "request")
+    __slots__ = ("_asked", "_expected", "exchange", "max_version", "request", "topic_id")
 
     def __init__(self, request: FetchRequest, topic: str, topic_id: UUID, asked: FetchPartition) -> None:
-        self.request, self.asked = request, asked
+        self.request, self.topic_id, self._asked = request, topic_id, asked
         self.max_version = None if topic_id.int else 12
         request.topics = [FetchTopic(topic=topic, topic_id=topic_id, partitions=[asked])]
         # With read_uncommitted a broker sends null for the aborted transactions, not an empty list.
@@ -57,6 +58,13 @@ class LoneFetch:
         data = PartitionData(partition_index=asked.partition, aborted_transactions=aborted)
         reply = FetchResponse(session_id=request.session_id, responses=[
             FetchableTopicResponse(topic=topic, topic_id=topic_id, partitions=[data])])
+        self._expected = data
         self.exchange = ExchangeTemplate(
-            RequestTemplate(request, numbers=[(request, "session_epoch"), (asked, "fetch_offset")]),
-            RecordsReplyTemplate(reply, data, _NUMBERS), _SESSIONS_FROM)
+            RequestTemplate(request, numbers=[(request, "session_epoch"), *((asked, name) for name in _ASKED)]),
+            RecordsReplyTemplate(reply, data, _NUMBERS, "partition_index"), _SESSIONS_FROM)
+
+    def aim(self, partition: int, leader_epoch: int, fetch_offset: int) -> None:
+        """Ask for this partition, and expect it in the reply."""
+        asked = self._asked
+        asked.partition = self._expected.partition_index = partition
+        asked.current_leader_epoch, asked.fetch_offset = leader_epoch, fetch_offset
