@@ -168,7 +168,9 @@ class FetchSession:
             request = make()
             request.session_id = self._id
             lone = self._lone[topic] = LoneFetch(request, topic, asked.topic_id, _partition(partition, asked))
-        lone.aim(partition, asked.leader_epoch, asked.fetch_offset)
+        part = lone.asked
+        part.partition = lone.expected.partition_index = partition
+        part.current_leader_epoch, part.fetch_offset = asked.leader_epoch, asked.fetch_offset
         lone.request.session_epoch = self._epoch
         return lone
 

@@ -43,14 +43,16 @@ class LoneFetch:
     Attributes:
         request: as given, now with the partition. The session's epoch is to be changed before each use.
         topic_id: as given.
+        asked: as given; to be changed before each use: partition, epoch of its leader, offset.
+        expected: what comes of the partition in the reply; its number is to be changed before each use.
         exchange: writes the request and reads the reply.
         max_version: the highest version that may be used; None for any.
     """
 
-    __slots__ = ("_asked", "_expected", "exchange", "max_version", "request", "topic_id")
+    __slots__ = ("asked", "exchange", "expected", "max_version", "request", "topic_id")
 
     def __init__(self, request: FetchRequest, topic: str, topic_id: UUID, asked: FetchPartition) -> None:
-        self.request, self.topic_id, self._asked = request, topic_id, asked
+        self.request, self.topic_id, self.asked = request, topic_id, asked
         self.max_version = None if topic_id.int else 12
         request.topics = [FetchTopic(topic=topic, topic_id=topic_id, partitions=[asked])]
         # With read_uncommitted a broker sends null for the aborted transactions, not an empty list.
@@ -58,13 +60,7 @@ class LoneFetch:
         data = PartitionData(partition_index=asked.partition, aborted_transactions=aborted)
         reply = FetchResponse(session_id=request.session_id, responses=[
             FetchableTopicResponse(topic=topic, topic_id=topic_id, partitions=[data])])
-        self._expected = data
+        self.expected = data
         self.exchange = ExchangeTemplate(
             RequestTemplate(request, numbers=[(request, "session_epoch"), *((asked, name) for name in _ASKED)]),
             RecordsReplyTemplate(reply, data, _NUMBERS, "partition_index"), _SESSIONS_FROM)
-
-    def aim(self, partition: int, leader_epoch: int, fetch_offset: int) -> None:
-        """Ask for this partition, and expect it in the reply."""
-        asked = self._asked
-        asked.partition = self._expected.partition_index = partition
-        asked.current_leader_epoch, asked.fetch_offset = leader_epoch, fetch_offset
