@@ -26,6 +26,7 @@ _SOURCE: Final = (
     "subscribe", "subscribePattern", "assign", "startingOffsets", "endingOffsets", "startingTimestamp",
     "endingTimestamp", "startingOffsetsByTimestampStrategy", "maxOffsetsPerTrigger", "minOffsetsPerTrigger",
     "maxTriggerDelay", "minPartitions", "maxRecordsPerPartition", "failOnDataLoss", "stopFile",
+    "maxRecordsPerSharedTask",
 )
 _SINK: Final = ("topic",)
 _STREAM_ONLY: Final = ("maxOffsetsPerTrigger", "minOffsetsPerTrigger", "maxTriggerDelay")
@@ -41,6 +42,8 @@ _REFUSED: Final = {
     "value.serializer": "values are written as they are; cast them to string or binary",
     "interceptor.classes": "records are read as columns, which interceptors do not see; a write has them",
 }
+SHARED_TASK_ROWS: Final = 50_000
+"""Records that cost about as much as a task of Spark's (decision 0039)."""
 _SECONDS: Final = {"ms": 0.001, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
 
 
@@ -106,6 +109,7 @@ class SourceOptions:
     include_headers: bool = False
     fail_on_data_loss: bool = True
     stop_file: str = ""
+    shared_task_rows: int = SHARED_TASK_ROWS
 
     @classmethod
     def parse(cls, given: Mapping[str, str], *, streaming: bool) -> SourceOptions:
@@ -130,6 +134,7 @@ class SourceOptions:
             include_headers=options.flag("includeHeaders", False),
             fail_on_data_loss=options.flag("failOnDataLoss", True),
             stop_file=options.text("stopFile"),
+            shared_task_rows=options.at_least_none("maxRecordsPerSharedTask", SHARED_TASK_ROWS),
         )
 
 
@@ -177,6 +182,10 @@ class _Options:
 
     def count(self, name: str) -> int | None:
         return self._whole(name, 1)
+
+    def at_least_none(self, name: str, default: int) -> int:
+        found = self._whole(name, 0)
+        return default if found is None else found
 
     def timestamp_ms(self, name: str) -> int | None:
         return self._whole(name, 0)

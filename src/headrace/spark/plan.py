@@ -37,6 +37,7 @@ __all__ = [
     "limit_rows",
     "parse_offsets",
     "ranges",
+    "share_tasks",
     "split",
     "text_of",
 ]
@@ -207,6 +208,23 @@ def split(whole: Iterable[Range], min_partitions: int | None = None, max_rows: i
         missing -= 1
     counts = {place: count for _, place, count in heap}
     return [piece for place, (each, _) in enumerate(pieces) for piece in _cut(each, counts[place])]
+
+
+def share_tasks(pieces: Iterable[Range], most_rows: int) -> list[list[Range]]:
+    """Put small ranges that follow each other into one task, as long as it has no more than `most_rows` records.
+
+    A task costs Spark more than reading some ten thousand records does. The same input gives the same plan, whatever
+    the cluster has to offer; a backlog of more than `most_rows` records for each core still gives each core work.
+    """
+    tasks: list[list[Range]] = []
+    room = 0
+    for piece in pieces:
+        if not tasks or piece.size > room:
+            tasks.append([])
+            room = most_rows
+        tasks[-1].append(piece)
+        room -= piece.size
+    return tasks
 
 
 def _cut(whole: Range, count: int) -> Iterator[Range]:

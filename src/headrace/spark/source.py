@@ -23,10 +23,9 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStrea
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
 from pyspark.sql.types import StructType
 
-from headrace.errors import ConfigError, KafkaError, KafkaException
+from headrace.errors import ConfigError
 from headrace.spark.options import SinkOptions, SourceOptions
 from headrace.spark.plan import (
-    DataLossError,
     Offsets,
     Range,
     advance,
@@ -34,6 +33,7 @@ from headrace.spark.plan import (
     batch_start,
     limit_rows,
     ranges,
+    share_tasks,
     split,
 )
 from headrace.spark.sink import BatchWriter, StreamWriter
@@ -51,10 +51,6 @@ _COLUMNS: Final = {
     "timestamp": "timestamp", "timestampType": "int",
 }
 _HEADERS: Final = "array<struct<key:string,value:binary>>"
-_ROWS: Final = 20_000
-"""Rows of one Arrow batch at most: Spark is quickest between 5,000 and 50,000 and does not cut batches itself."""
-_PATIENCE_S: Final = 120.0
-"""How long a task waits for data: brokers may restart meanwhile. Spark's connector waits as long."""
 _IDLE_S: Final = 0.1
 _CHECK_S: Final = 0.05
 
@@ -112,11 +108,11 @@ def _checked_columns(schema: StructType) -> list[str]:
 
 
 class RangePartition(InputPartition):
-    """The task of one executor: a range of offsets."""
+    """The task of one executor: ranges of offsets, each of another partition."""
 
-    def __init__(self, value: Range) -> None:
+    def __init__(self, value: list[Range]) -> None:
         super().__init__(value)
-        self.value: Range = value
+        self.value: list[Range] = value
 
 
 class _Tasks:
@@ -131,68 +127,27 @@ class _Tasks:
         acknowledge_at_once()  # Spark sends the range behind the reader
 
     def read(self, partition: Any) -> Iterator[pyarrow.RecordBatch]:
-        """Read one range as Arrow batches."""
+        """Read the ranges of a task as Arrow batches."""
         if partition.value is None:
             return  # Spark's word for a batch read without a range
-        wanted: Range = partition.value
-        try:
-            yield from _read_range(self.options, self.columns, wanted, wanted.start)
-        except KafkaException as failed:
-            if failed.error not in (KafkaError.OFFSET_OUT_OF_RANGE, KafkaError._AUTO_OFFSET_RESET):
-                raise
-            if self.options.fail_on_data_loss:
-                raise DataLossError(
-                    f"records of {wanted} are gone: {failed.error.str()}. Set failOnDataLoss to false to go on with "
-                    "what there is, or keep records longer (retention.ms)"
-                ) from failed
-            yield from self._read_what_is_left(wanted)
+        from headrace.spark.range_columns import read_columns
 
-    def _read_what_is_left(self, wanted: Range) -> Iterator[pyarrow.RecordBatch]:
-        view = _view(self.options)
-        tp = (wanted.topic, wanted.partition)
-        start, end = max(wanted.start, view.earliest([tp])[tp]), min(wanted.end, view.latest([tp])[tp])
-        if start < end:
-            left = Range(wanted.topic, wanted.partition, start, end)
-            yield from _read_range(self.options, self.columns, left, start)
+        spare_collections()
+        yield from read_columns(self.options, self.columns, partition.value)
 
     def tasks(self, start: Offsets, end: Offsets) -> list[RangePartition]:
-        whole = ranges(start, end)
-        cut = split(whole, self.options.min_partitions, self.options.max_rows_per_partition)
-        return [RangePartition(each) for each in cut]
-
-
-def _read_range(
-    options: SourceOptions, columns: list[str], wanted: Range, start: int
-) -> Iterator[pyarrow.RecordBatch]:
-    from headrace.client.consumer.partition_reader import PartitionReader
-    from headrace.records.columns.arrow import to_arrow
-
-    spare_collections()
-    isolation = options.client.get("isolation.level", "read_committed")
-    topic, partition = wanted.topic, wanted.partition
-    with PartitionReader(
-        options.client, topic, partition, start, wanted.end, isolation_level=isolation, timeout_s=_PATIENCE_S
-    ) as reader:
-        for fetched in reader:
-            at, end = fetched.fetch_offset, min(fetched.next_offset, wanted.end)
-            while at < end:  # as a rule once: twice only where a column is too large for one Arrow batch
-                batch, after = to_arrow(
-                    fetched.data, topic, partition, at, wanted.end, headers="headers" in columns,
-                    aborted=fetched.aborted, columns=columns,
-                )
-                yield from _slices(batch.select(columns))
-                at = max(after, at + 1)
+        options = self.options
+        cut = split(ranges(start, end), options.min_partitions, options.max_rows_per_partition)
+        most = min(options.shared_task_rows, options.max_rows_per_partition or options.shared_task_rows)
+        if options.min_partitions:
+            most = 0  # who asks for a number of tasks shall have it
+        return [RangePartition(each) for each in share_tasks(cut, most)]
 
 
 def _view(options: SourceOptions) -> ClusterView:
     from headrace.spark.cluster import ClusterView
 
     return ClusterView(options.client, options.subscription)
-
-
-def _slices(batch: pyarrow.RecordBatch) -> Iterator[pyarrow.RecordBatch]:
-    for row in range(0, batch.num_rows, _ROWS):
-        yield batch.slice(row, _ROWS)
 
 
 class BatchReader(_Tasks, DataSourceReader):

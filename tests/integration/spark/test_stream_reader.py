@@ -65,6 +65,10 @@ def logged(offsets):
 
 
 def ranges_of(reader, start, end):
+    return [each for task in tasks_of(reader, start, end) for each in task]
+
+
+def tasks_of(reader, start, end):
     return [task.value for task in reader.partitions(logged(start), logged(end))]
 
 
@@ -179,6 +183,23 @@ def test_min_partitions_cuts_tasks():
     reader = reader_on(FakeView(p0=(0, 100)), minPartitions="4")
     end = reader.latestOffset(logged(reader.initialOffset()), ReadAllAvailable())
     assert [each.size for each in ranges_of(reader, {}, end)] == [25] * 4
+
+
+def test_small_ranges_share_a_task_and_a_batch_that_runs_again_has_the_same_tasks():
+    view = FakeView(p0=(0, 20_000), p1=(0, 20_000), p2=(0, 20_000), p3=(0, 70_000))
+    reader = reader_on(view)
+    end = reader.latestOffset(logged(reader.initialOffset()), ReadAllAvailable())
+    tasks = tasks_of(reader, {}, end)
+    assert [[each.partition for each in task] for task in tasks] == [[0, 1], [2], [3]]
+    assert tasks_of(reader_on(FakeView(p0=(0, 1))), {}, end) == tasks
+
+
+@pytest.mark.parametrize("given", [{"maxRecordsPerSharedTask": "0"}, {"minPartitions": "1"},
+                                   {"maxRecordsPerPartition": "9"}])
+def test_ranges_do_not_share_a_task_where_that_is_not_wanted(given):
+    reader = reader_on(FakeView(p0=(0, 5), p1=(0, 5)), **given)
+    end = reader.latestOffset(logged(reader.initialOffset()), ReadAllAvailable())
+    assert len(tasks_of(reader, {}, end)) == 2
 
 
 def test_a_schema_may_leave_columns_out_but_not_change_them():

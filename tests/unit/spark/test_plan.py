@@ -16,6 +16,7 @@ from headrace.spark.plan import (
     lag,
     limit_rows,
     ranges,
+    share_tasks,
     split,
     text_of,
 )
@@ -138,3 +139,25 @@ def test_splitting_keeps_every_record_once_and_in_order(backlog, wanted, most):
             joined.append(each)
     assert joined == whole
     assert len(tasks) >= min(wanted, sum(each.size for each in whole))
+
+
+def test_small_ranges_that_follow_each_other_share_a_task():
+    pieces = [Range("a", p, 0, size) for p, size in enumerate([10, 20, 15, 60, 5, 5])]
+    assert [[each.size for each in task] for task in share_tasks(pieces, 40)] == [[10, 20], [15], [60], [5, 5]]
+
+
+@given(backlogs, st.one_of(st.none(), st.integers(1, 3_000)), st.integers(0, 9_000))
+def test_shared_tasks_keep_the_order_and_the_bound_and_take_a_partition_once(backlog, most, shared):
+    whole = ranges({tp: b for tp, (b, _) in backlog.items()}, {tp: b + s for tp, (b, s) in backlog.items()})
+    pieces = split(whole, None, most)
+    tasks = share_tasks(pieces, min(shared, most or shared))
+    assert [each for task in tasks for each in task] == pieces
+    for task in tasks:
+        assert len(task) == 1 or sum(each.size for each in task) <= shared
+        assert len({(each.topic, each.partition) for each in task}) == len(task)
+
+
+@given(st.integers(1, 64), st.integers(1, 64))
+def test_a_backlog_that_is_worth_it_has_work_for_each_core(partitions, cores):
+    backlog = [Range("a", p, 0, 100 * cores) for p in range(partitions)]
+    assert len(share_tasks(backlog, 100)) >= min(cores, partitions)
