@@ -7,7 +7,9 @@ Read next: `client.consumer.range_reader`, `records.columns.arrow`.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Final
+from uuid import UUID
 
 import pyarrow
 
@@ -22,8 +24,6 @@ __all__ = ["read_columns"]
 
 _ROWS: Final = 20_000
 """Rows of one Arrow batch at most: Spark is quickest between 5,000 and 50,000 and does not cut batches itself."""
-_PATIENCE_S: Final = 120.0
-"""How long a task waits for data: brokers may restart meanwhile. Spark's connector waits as long."""
 _GONE: Final = (KafkaError.OFFSET_OUT_OF_RANGE, KafkaError._AUTO_OFFSET_RESET, KafkaError._LOG_TRUNCATION)
 _DEFAULTS: Final = {"isolation.level": "read_committed"}
 _READERS: Final = KeptReaders()
@@ -50,8 +50,7 @@ def read_columns(
     except KafkaException as failed:
         if failed.error.code() not in _GONE:
             raise
-        left = [Range(each.topic, each.partition, reached.get((each.topic, each.partition), each.start), each.end)
-                for each in wanted]
+        left = [replace(each, start=reached.get((each.topic, each.partition), each.start)) for each in wanted]
         if options.fail_on_data_loss:
             raise DataLossError(
                 f"records of {', '.join(map(str, left))} are gone: {failed.error.str()}. Set failOnDataLoss to false "
@@ -64,13 +63,17 @@ def read_columns(
 
 
 def _what_is_left(options: SourceOptions, wanted: Sequence[Range]) -> list[Range]:
+    """What the topics still have of ranges: nothing where they are gone, or others have their names."""
     from headrace.spark.cluster import ClusterView
 
-    view = ClusterView(options.client, options.subscription)
-    tps = [(each.topic, each.partition) for each in wanted]
-    earliest, latest = view.earliest(tps), view.latest(tps)
-    cut = [Range(topic, p, max(each.start, earliest[topic, p]), min(each.end, latest[topic, p]))
-           for each, (topic, p) in zip(wanted, tps, strict=True)]
+    with ClusterView(options.client, options.subscription, options.retries) as view:
+        latest = view.ends()
+        ids = view.topic_ids
+        there = [each for each in wanted if (each.topic, each.partition) in latest
+                 and each.topic_id in ("", ids.get(each.topic, each.topic_id))]
+        earliest = view.earliest((each.topic, each.partition) for each in there)
+    cut = [replace(each, start=max(each.start, earliest[each.topic, each.partition]),
+                   end=min(each.end, latest[each.topic, each.partition])) for each in there]
     return [each for each in cut if each.size > 0]
 
 
@@ -80,11 +83,15 @@ def _read(
 ) -> Iterator[pyarrow.RecordBatch]:
     """The batches of ranges; `reached` gets where each one is."""
     ends = {(each.topic, each.partition): each.end for each in wanted}
-    asked = [OffsetRange(each.topic, each.partition, each.start, each.end) for each in wanted]
-    for fetched in reader.read(asked, _PATIENCE_S):
+    asked = [OffsetRange(each.topic, each.partition, each.start, each.end, _id(each)) for each in wanted]
+    for fetched in reader.read(asked, options.poll_timeout_s):
         tp = fetched.topic, fetched.partition
         yield from _decoded(fetched, ends[tp], columns)
         reached[tp] = fetched.next_offset
+
+
+def _id(wanted: Range) -> UUID | None:
+    return UUID(wanted.topic_id) if wanted.topic_id else None
 
 
 def _decoded(fetched: FetchedRange, stop: int, columns: list[str]) -> Iterator[pyarrow.RecordBatch]:

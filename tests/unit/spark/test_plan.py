@@ -45,8 +45,8 @@ def test_the_logged_text_does_not_depend_on_the_order_of_partitions():
 
 
 def test_a_newer_format_is_refused():
-    with pytest.raises(ConfigError, match="format 2"):
-        batch_start({}, {"@v": 2})
+    with pytest.raises(ConfigError, match="format 3"):
+        batch_start({}, {"@v": 3})
 
 
 def test_lag_counts_what_is_not_read():

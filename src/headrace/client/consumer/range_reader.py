@@ -33,6 +33,8 @@ if TYPE_CHECKING:  # few leaders change, and fewer lack records
 __all__ = ["FetchedRange", "OffsetRange", "RangeReader"]
 
 _REPLY_BYTES: Final = 8 << 20
+_PARTITION_BYTES: Final = {"max.partition.fetch.bytes", "fetch.message.max.bytes"}
+"""One property under both of its names."""
 _HELD_BYTES: Final = 16 << 20
 """What may wait for its turn. Beyond that the ranges are fetched one after the other."""
 _ANSWER_S: Final = 1.0
@@ -99,7 +101,9 @@ class RangeReader:
     """
 
     def __init__(self, config: Mapping[str, Any]) -> None:
-        properties = {"max.partition.fetch.bytes": _REPLY_BYTES, "fetch.max.bytes": _REPLY_BYTES, **config}
+        properties = {"fetch.max.bytes": _REPLY_BYTES, **config}
+        if not _PARTITION_BYTES & config.keys():
+            properties["max.partition.fetch.bytes"] = _REPLY_BYTES
         properties |= {"auto.offset.reset": "error", "group.id": "", "enable.partition.eof": True}
         self._config = Config(CONSUMER, properties)
         self._waits = ThreadWaits(loop_thread())
