@@ -35,7 +35,7 @@ class ClusterView:
     def __init__(
         self, client: Mapping[str, str], subscription: TopicSelection, retries: Retries = Retries()  # noqa: B008
     ) -> None:
-        self._log = LogView(client)
+        self._log = LogView(client, subscription.names)
         self._subscription = subscription
         self._retries = retries
         self._ids: dict[str, str] = {}
@@ -104,7 +104,7 @@ class ClusterView:
 
     def _topics(self, max_age_s: float) -> dict[str, list[int]]:
         """The partitions of the topics that are there: of those that are read, or of all where a pattern chooses."""
-        found = self._log.topics(self._subscription.names, _ATTEMPT_S, max_age_s=max_age_s)
+        found = self._log.topics(_ATTEMPT_S, max_age_s=max_age_s)
         for name, topic in found.items():
             missing = topic.error is not None and topic.error == KafkaError.UNKNOWN_TOPIC_OR_PART
             if topic.error is not None and not missing and name in self._subscription.topics:
@@ -166,7 +166,7 @@ class ClusterView:
         """Offset and leader's term of each partition at a time, or at its beginning or end."""
         if not wanted:
             return {}
-        self._log.topics(self._subscription.names, _ATTEMPT_S, max_age_s=_FRESH_S)
+        self._log.topics(_ATTEMPT_S, max_age_s=_FRESH_S)
         found = self._log.offsets(wanted, _ATTEMPT_S)
         return {tp: (each.offset, -1 if each.leader_epoch is None else each.leader_epoch) for tp, each in found.items()}
 

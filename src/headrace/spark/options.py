@@ -19,7 +19,8 @@ from headrace.config import CONSUMER, PRODUCER, Config
 from headrace.errors import ConfigError
 from headrace.spark.plan import EARLIEST, LATEST, Offsets, Tp, parse_offsets
 
-__all__ = ["SHARED_TASK_ROWS", "Position", "Retries", "SinkOptions", "SourceOptions", "TopicSelection", "column_names"]
+__all__ = ["KNOWN_OPTIONS", "SHARED_TASK_ROWS", "Position", "Retries", "SinkOptions", "SourceOptions",
+           "TopicSelection", "column_names"]
 
 _COMMON: Final = ("includeHeaders",)
 _SOURCE: Final = (
@@ -34,6 +35,8 @@ _SINK: Final = ("topic",)
 _STREAM_ONLY: Final = ("maxOffsetsPerTrigger", "minOffsetsPerTrigger", "maxTriggerDelay", "maxOffsetsPerPartition",
                        "maxBytesPerTrigger", "groupId")
 _BATCH_ONLY: Final = ("endingOffsets", "endingTimestamp", "endingOffsetsByTimestamp")
+KNOWN_OPTIONS: Final = (*_COMMON, *_SOURCE, *_SINK)
+"""Names of all options but `kafka.*`; `headrace.spark.option_table` says what each is for."""
 # Spark itself puts these among a sink's options.
 _FROM_SPARK: Final = ("checkpointlocation",)
 _REFUSED: Final = {

@@ -37,6 +37,8 @@ __all__ = [
     "batch_offsets",
     "batch_start",
     "lag",
+    "lag_in_progress",
+    "lag_of_partitions",
     "limit_bytes",
     "limit_rows",
     "limit_rows_of_partitions",
@@ -182,10 +184,27 @@ def made_anew(before: Mapping[str, str], now: Mapping[str, str]) -> set[str]:
 
 def lag(start: Mapping[str, Any] | None, end: Mapping[str, Any] | None) -> int:
     """Records between two logged offsets: how far a reader at `start` is behind `end`; 0 when one is not known."""
+    return sum(lag_of_partitions(start, end).values())
+
+
+def lag_of_partitions(start: Mapping[str, Any] | None, end: Mapping[str, Any] | None) -> Offsets:
+    """As `lag`, for each partition."""
     if not start or not end:
-        return 0
+        return {}
     read, latest = _offsets(start), _offsets(end)
-    return sum(max(0, offset - read.get(tp, 0)) for tp, offset in latest.items())
+    return {tp: max(0, offset - read.get(tp, 0)) for tp, offset in latest.items()}
+
+
+def lag_in_progress(sources: Iterable[Mapping[str, Any]]) -> Offsets:
+    """Records behind the end of each partition, from the sources in a progress report; those of others are left out."""
+    found: Offsets = {}
+    for source in sources:
+        ends = [json.loads(text) if isinstance(text := source.get(name), str) else text
+                for name in ("endOffset", "latestOffset")]
+        if all(isinstance(end, Mapping) and _VERSION in end for end in ends):
+            for tp, behind in lag_of_partitions(*ends).items():
+                found[tp] = found.get(tp, 0) + behind
+    return found
 
 
 def advance(

@@ -20,7 +20,7 @@ from headrace.client.waits import ThreadWaits
 from headrace.config import CONSUMER, Config
 from headrace.errors import KafkaError, KafkaException
 from headrace.machines.admin import partition_requests
-from headrace.machines.cluster.metadata import Cluster, TopicInfo
+from headrace.machines.cluster.metadata import TopicInfo
 from headrace.machines.consumer.subscription import Key
 from headrace.net.thread import LoopThread, loop_thread
 from headrace.types.admin import ListOffsetsResultInfo
@@ -40,30 +40,32 @@ class LogView:
 
     Args:
         config: a consumer's properties.
+        names: topics to know; None for all.
 
     Raises:
         ConfigError: an unknown property or a bad value.
     """
 
-    def __init__(self, config: Mapping[str, Any]) -> None:
+    def __init__(self, config: Mapping[str, Any], names: Collection[str] | None) -> None:
         own = {name: value for name, value in config.items() if name not in _OF_FETCHES}
         self._config = Config(CONSUMER, {**own, **FETCHES_THAT_WAIT, "group.id": "", "auto.offset.reset": "error",
                                          "enable.partition.eof": False})
         self._waits = ThreadWaits(loop_thread())
+        self._names = None if names is None else frozenset(names)
         self._looked_at = _NEVER
         self._watch: Callable[[Mapping[Key, int], float], bool] | None = None
         self._core = self._waits.call(self._start())
         weakref.finalize(self, _close_forgotten, self._waits.thread, self._core).atexit = False
 
     async def _start(self) -> ClientCore:
-        return ClientCore(self._config)
+        core = ClientCore(self._config)
+        core.metadata.want_only(self._names or (), every=self._names is None)
+        return core
 
-    def topics(self, names: Collection[str] | None, timeout_s: float, *, max_age_s: float = 0.0) -> Mapping[
-            str, TopicInfo]:
-        """Topics as brokers describe them; one that does not exist has its error.
+    def topics(self, timeout_s: float, *, max_age_s: float = 0.0) -> Mapping[str, TopicInfo]:
+        """The topics as brokers describe them; one that does not exist has its error.
 
         Args:
-            names: which; None for all.
             timeout_s: longest wait, in seconds.
             max_age_s: seconds up to which an earlier answer is good enough.
 
@@ -72,7 +74,7 @@ class LogView:
         """
         if time.monotonic() - self._looked_at > max_age_s:
             began = time.monotonic()
-            self._run(self._look(names, timeout_s))
+            self._run(self._look(timeout_s))
             self._looked_at = began
         return self._core.metadata.cluster.topics
 
@@ -80,17 +82,13 @@ class LogView:
         """Brokers said something else than `topics`: ask again at the next call."""
         self._looked_at = _NEVER
 
-    async def _look(self, names: Collection[str] | None, timeout_s: float) -> None:
-        core = self._core
-        metadata, before, wanted = core.metadata, core.metadata.updates, set(names or ())
-        metadata.want_only(wanted, every=names is None)
+    async def _look(self, timeout_s: float) -> None:
+        core, names = self._core, self._names or frozenset()
+        metadata, before = core.metadata, core.metadata.updates
         metadata.refresh(time.monotonic())
         core.wake()
-
-        def is_there(cluster: Cluster) -> bool:
-            return metadata.updates > before and wanted <= cluster.topics.keys() and bool(cluster.topics or wanted)
-
-        await core.wait_for_metadata(is_there if names is not None else lambda _: metadata.updates > before, timeout_s)
+        await core.wait_for_metadata(
+            lambda cluster: metadata.updates > before and names <= cluster.topics.keys(), timeout_s)
 
     def offsets(self, wanted: Mapping[Key, int], timeout_s: float) -> dict[Key, ListOffsetsResultInfo]:
         """The first offset of each partition whose record is at a time or later: -1, or none, if there is no such.

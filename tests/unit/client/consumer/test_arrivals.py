@@ -26,8 +26,8 @@ def broker() -> Iterator[EmbeddedBroker]:
 
 @pytest.fixture
 def view(broker: EmbeddedBroker) -> Iterator[LogView]:
-    with LogView({"bootstrap.servers": broker.bootstrap_servers, "isolation.level": "read_committed"}) as view:
-        view.topics(["t"], PATIENCE_S)
+    with LogView({"bootstrap.servers": broker.bootstrap_servers, "isolation.level": "read_committed"}, ["t"]) as view:
+        view.topics(PATIENCE_S)
         yield view
 
 

@@ -36,7 +36,7 @@ def broker() -> Iterator[EmbeddedBroker]:
 
 @pytest.fixture
 def view(broker: EmbeddedBroker) -> Iterator[LogView]:
-    with LogView({"bootstrap.servers": broker.bootstrap_servers}) as view:
+    with LogView({"bootstrap.servers": broker.bootstrap_servers}, ["t", "nowhere"]) as view:
         yield view
 
 
@@ -56,7 +56,7 @@ def asked(broker: EmbeddedBroker) -> Iterator[Counter[str]]:
 
 
 def test_ends_are_one_request_for_each_broker(view: LogView, asked: Counter[str]) -> None:
-    view.topics(["t"], PATIENCE_S)
+    view.topics(PATIENCE_S)
     for _ in range(3):
         asked.clear()
         found = view.offsets(dict.fromkeys(KEYS, LATEST), PATIENCE_S)
@@ -66,34 +66,35 @@ def test_ends_are_one_request_for_each_broker(view: LogView, asked: Counter[str]
 
 def test_topics_are_asked_for_when_the_answer_is_too_old(view: LogView, asked: Counter[str]) -> None:
     for max_age_s, count in ((0.0, 1), (60.0, 1), (0.0, 2)):
-        topics = view.topics(["t", "nowhere"], PATIENCE_S, max_age_s=max_age_s)
+        topics = view.topics(PATIENCE_S, max_age_s=max_age_s)
         assert sorted(topics["t"].partitions) == list(range(6))
         assert topics["nowhere"].error == KafkaError.UNKNOWN_TOPIC_OR_PART
         assert asked["MetadataRequest"] >= count
     view.forget_topics()
     before = asked["MetadataRequest"]
-    view.topics(["t"], PATIENCE_S, max_age_s=60.0)
+    view.topics(PATIENCE_S, max_age_s=60.0)
     assert asked["MetadataRequest"] > before
 
 
-def test_all_topics_can_be_asked_for(view: LogView) -> None:
-    assert {"t", "empty"} <= view.topics(None, PATIENCE_S).keys()
+def test_all_topics_can_be_asked_for(broker: EmbeddedBroker) -> None:
+    with LogView({"bootstrap.servers": broker.bootstrap_servers}, None) as view:
+        assert {"t", "empty"} <= view.topics(PATIENCE_S).keys()
 
 
 def test_times_choose_offsets(view: LogView) -> None:
-    view.topics(["t"], PATIENCE_S)
+    view.topics(PATIENCE_S)
     found = view.offsets({("t", 5): 3000, ("t", 2): 9000, ("t", 4): EARLIEST}, PATIENCE_S)
     assert {key: each.offset for key, each in found.items()} == {("t", 5): 2, ("t", 2): -1, ("t", 4): 0}
 
 
 def test_a_partition_that_is_not_there_is_an_error(view: LogView) -> None:
-    view.topics(["t"], PATIENCE_S)
+    view.topics(PATIENCE_S)
     with pytest.raises(KafkaException, match=r"t\[6\]"):
         view.offsets({("t", 6): LATEST}, PATIENCE_S)
 
 
 def test_a_leader_that_refuses_is_an_error(view: LogView, broker: EmbeddedBroker) -> None:
-    view.topics(["t"], PATIENCE_S)
+    view.topics(PATIENCE_S)
     broker.add_fault(Fault(action=Action.ERROR, request=ListOffsetsRequest, times=1,
                            error_code=KafkaError.NOT_LEADER_FOR_PARTITION))
     with pytest.raises(KafkaException) as refused:
@@ -102,7 +103,7 @@ def test_a_leader_that_refuses_is_an_error(view: LogView, broker: EmbeddedBroker
 
 
 def test_leaders_know_where_their_terms_ended(view: LogView) -> None:
-    view.topics(["t"], PATIENCE_S)
+    view.topics(PATIENCE_S)
     latest = view.offsets({("t", 3): LATEST, ("t", 5): LATEST}, PATIENCE_S)
     epochs = {key: each.leader_epoch for key, each in latest.items() if each.leader_epoch is not None}
     assert view.epoch_ends(epochs, PATIENCE_S) == {key: latest[key].offset for key in epochs}
@@ -123,21 +124,21 @@ def test_a_commit_that_is_refused_says_why(view: LogView) -> None:
 
 def test_properties_of_fetches_are_those_of_readers_and_do_not_matter(broker: EmbeddedBroker) -> None:
     given = {"fetch.max.wait.ms": 7, "fetch.message.max.bytes": 5_000_000, "fetch.min.bytes": 9}
-    with LogView({"bootstrap.servers": broker.bootstrap_servers, **given}) as view:
-        view.topics(["t"], PATIENCE_S)
+    with LogView({"bootstrap.servers": broker.bootstrap_servers, **given}, ["t"]) as view:
+        view.topics(PATIENCE_S)
         assert not view.wait_for_records({("t", 1): 1}, 0.2)
 
 
 def test_without_brokers_the_wait_ends() -> None:
     began = time.monotonic()
-    with LogView({"bootstrap.servers": "127.0.0.1:1"}) as view, pytest.raises(KafkaException):
-        view.topics(["t"], 0.3)
+    with LogView({"bootstrap.servers": "127.0.0.1:1"}, ["t"]) as view, pytest.raises(KafkaException):
+        view.topics(0.3)
     assert time.monotonic() - began < 5
 
 
 def test_a_view_that_is_dropped_is_closed(broker: EmbeddedBroker) -> None:
-    view = LogView({"bootstrap.servers": broker.bootstrap_servers})
-    view.topics(["t"], PATIENCE_S)
+    view = LogView({"bootstrap.servers": broker.bootstrap_servers}, ["t"])
+    view.topics(PATIENCE_S)
     core = view._core
     del view
     end = time.monotonic() + PATIENCE_S
