@@ -1,6 +1,6 @@
-"""Queries that start, and start again: where each starting option leads, and what has become of the topics meanwhile.
+"""Queries that start again: from which checkpoints, and what has become of the topics meanwhile.
 
-Each start costs Spark more than a second, so one query has a source for each starting option.
+Where each starting option leads, `test_starting_options.py` shows without Spark.
 """
 
 import json
@@ -13,13 +13,13 @@ pytest.importorskip("pyarrow")
 
 from headrace.admin import AdminClient, NewPartitions, NewTopic
 from headrace.spark import lag
+from headrace.spark.plan import batch_offsets
 from headrace.types.cluster import ConsumerGroupTopicPartitions
 from headrace.types.records import TopicPartition
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(180)]
 
 PATIENCE_S = 20
-T0 = 1_700_000_000_000
 
 
 @pytest.fixture
@@ -56,76 +56,30 @@ class Run:
         self.values += rows
 
 
-def values(*names, partitions=1):
-    return [{"value": name, "partition": n % partitions, "timestamp": T0 + n} for n, name in enumerate(names)]
+def values(*names):
+    return [{"value": name, "partition": 0} for name in names]
 
 
-def starting_options(topic):
-    at = json.dumps({topic: {"0": T0 + 2}})
-    return {
-        "earliest": ({"startingOffsets": "earliest"}, ["v0", "v1", "v2", "v3"]),
-        "latest": ({"startingOffsets": "latest"}, []),
-        "offsets": ({"startingOffsets": json.dumps({topic: {"0": 1}})}, ["v1", "v2", "v3"]),
-        "logical offsets": ({"startingOffsets": json.dumps({topic: {"0": -2}})}, ["v0", "v1", "v2", "v3"]),
-        "one time": ({"startingTimestamp": str(T0 + 3)}, ["v3"]),
-        "times": ({"startingOffsetsByTimestamp": at}, ["v2", "v3"]),
-        "a time behind the end": ({"startingTimestamp": str(T0 + 9), "startingOffsetsByTimestampStrategy": "latest"}, []),
-    }
+def checkpoint(folder, offset, *, committed=True):
+    """The checkpoint of a query whose first batch is planned, or done, as Spark writes it."""
+    batch = json.dumps({"batchWatermarkMs": 0, "batchTimestampMs": 1_700_000_000_000, "conf": {}})
+    files = {"metadata": json.dumps({"id": str(uuid.uuid4())}), "offsets/0": f"v1\n{batch}\n{offset}"}
+    if committed:
+        files["commits/0"] = 'v1\n{"nextBatchWatermarkMs":0}'
+    for name, text in files.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
 
 
-def test_each_starting_option_decides_once_and_the_checkpoint_from_then_on(
+def test_a_first_batch_that_was_planned_before_a_crash_is_read_though_the_query_starts_at_latest(
     stream, make_topic, produce, tmp_path
 ):
     topic = make_topic(1)
     produce(topic, values("v0", "v1", "v2", "v3"))
-    options = starting_options(topic)
-
-    def union():
-        frames = [stream(topic, **given).selectExpr(f"concat('{name}: ', CAST(value AS STRING)) AS value")
-                  for name, (given, _) in options.items()]
-        whole = frames[0]
-        for frame in frames[1:]:
-            whole = whole.union(frame)
-        return whole
-
-    first = Run(union(), tmp_path)
-    assert sorted(first.values) == sorted(f"{name}: {value}" for name, (_, read) in options.items() for value in read)
-    produce(topic, [{"value": "v4"}])
-    assert sorted(Run(union(), tmp_path).values) == sorted(f"{name}: v4" for name in options)
-
-
-def test_records_between_a_crash_and_the_next_start_are_read_though_the_query_starts_at_latest(
-    stream, make_topic, produce, tmp_path
-):
-    topic, found = make_topic(1), []
-    produce(topic, values("before"))
-    query = stream(topic, startingOffsets="latest").selectExpr("CAST(value AS STRING) AS value").writeStream.foreachBatch(
-        lambda frame, batch_id: found.extend(row.value for row in frame.collect())).option(
-        "checkpointLocation", str(tmp_path)).start()
-    query.processAllAvailable()  # it has resolved where it starts
-    produce(topic, values("v0", "v1"))
-    query.processAllAvailable()
-    query.stop()
-    assert found == ["v0", "v1"]
-    # As after a crash behind the write and before the commit of the first batch.
-    (tmp_path / "commits" / "0").unlink()
-    for checksum in (tmp_path / "commits").glob(".*"):
-        checksum.unlink()
-    produce(topic, values("v2"))
-    again = Run(stream(topic, startingOffsets="latest"), tmp_path)
-    assert (again.values, again.batches) == (["v0", "v1", "v2"], [(0, 2), (1, 1)])
-
-
-def checkpoint(folder, offset):
-    """The checkpoint of a query whose first batch is done, as Spark writes it."""
-    for name, text in {
-        "metadata": json.dumps({"id": str(uuid.uuid4())}),
-        "offsets/0": "v1\n" + json.dumps({"batchWatermarkMs": 0, "batchTimestampMs": T0, "conf": {}}) + "\n" + offset,
-        "commits/0": 'v1\n{"nextBatchWatermarkMs":0}',
-    }.items():
-        path = folder / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text)
+    checkpoint(tmp_path, json.dumps(batch_offsets({(topic, 0): 1}, {(topic, 0): 3})), committed=False)
+    run = Run(stream(topic, startingOffsets="latest"), tmp_path)
+    assert (run.values, run.batches) == (["v1", "v2", "v3"], [(0, 2), (1, 1)])
 
 
 @pytest.mark.parametrize("text", [
