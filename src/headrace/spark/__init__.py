@@ -8,7 +8,7 @@ runs a file that `spec` has checked. Only `source`, `sink`, `pipeline` and what 
 from __future__ import annotations
 
 from importlib.util import find_spec
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from headrace.errors import DependencyError
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame
 
-__all__ = ["by_partition", "require_spark"]
+__all__ = ["by_partition", "lag", "require_spark"]
 
 
 def by_partition(frame: DataFrame, options: Mapping[str, str]) -> DataFrame:
@@ -37,6 +37,27 @@ def by_partition(frame: DataFrame, options: Mapping[str, str]) -> DataFrame:
     from headrace.spark.partition_owners import arranged
 
     return arranged(frame, options)
+
+
+def lag(progress: Any) -> dict[tuple[str, int], int]:
+    """How far a streaming query is behind its topics, from a progress report of Spark's.
+
+        sum(lag(query.lastProgress).values())
+
+    Args:
+        progress: `query.lastProgress`, an entry of `query.recentProgress`, `event.progress` of a listener, or its JSON.
+
+    Returns:
+        Records that were not read yet when the micro-batch ended, by topic and partition, over all sources of the
+        format headrace; empty for a report without such a source, and for None.
+    """
+    import json
+
+    from headrace.spark.plan import lag_in_progress
+
+    text = progress if isinstance(progress, str) else getattr(progress, "json", None)
+    report = json.loads(text) if isinstance(text, str) else progress
+    return lag_in_progress(report["sources"]) if report else {}
 
 
 def require_spark() -> None:

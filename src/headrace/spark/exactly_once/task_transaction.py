@@ -6,7 +6,7 @@ This module does not import pyspark. Read next: `headrace.client.joint.joining_p
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from headrace.client.joint.joining_producer import JoiningProducer
 from headrace.client.producer.kept_producers import KeptProducers
@@ -22,7 +22,16 @@ if TYPE_CHECKING:
 
 __all__ = ["JoinedColumnWriter", "begins", "check_attempt", "write", "written"]
 
-_PRODUCERS: Final = KeptProducers(make=JoiningProducer)
+
+class _KeptJoiningProducers(KeptProducers):
+    """Those that a process keeps, apart from producers that are nobody's part."""
+
+    def make(self, properties: Mapping[str, Any]) -> JoiningProducer:
+        """A new producer."""
+        return JoiningProducer(properties)
+
+
+_PRODUCERS: Final = _KeptJoiningProducers()
 
 
 class JoinedColumnWriter(ColumnWriter):
