@@ -1,0 +1,5 @@
+"""The native twin has the names and types of the plain one."""
+
+from headrace.schemas.columns.avro_plain_decoder import PlainDecoder as Decoder
+
+__all__ = ["Decoder"]
