@@ -54,7 +54,7 @@ cdef enum:
     V_SKIP_NUMBER = 17
     V_SKIP_FIXED = 18
     V_SKIP_BYTES = 19
-    # Why a payload cannot be read: `Trouble`; the last two are not the payload's fault.
+    # Why a payload cannot be read: `Trouble`.
     T_ENDS = 1
     T_LONG_NUMBER = 2
     T_INT_RANGE = 3
@@ -68,6 +68,28 @@ cdef enum:
     T_DEPTH = 11
     T_MISMATCH = 12
     T_TIMESTAMP = 13
+    # Why a value cannot be written: `Misfit`.
+    M_NULL = 1
+    M_SIZE = 2
+    M_SYMBOL = 3
+    M_MEMBERS = 4
+    # What a step writes: `WriteVerb`.
+    W_CONSTANT = 0
+    W_BOOL = 1
+    W_INT = 2
+    W_LONG = 3
+    W_FLOAT = 4
+    W_DOUBLE = 5
+    W_BYTES = 6
+    W_FIXED = 7
+    W_ENUM = 8
+    W_DECIMAL = 9
+    W_RECORD = 10
+    W_ARRAY = 11
+    W_MAP = 12
+    W_UNION = 13
+    W_MEMBERS = 14
+    # Troubles that are not the payload's, or the value's.
     T_MEMORY = 100
     T_TOO_LARGE = 101
 
@@ -655,6 +677,264 @@ cdef class Decoder:
             raise MemoryError
         if trouble == T_TOO_LARGE:
             raise ColumnTooLargeError("the values of the batch are more than 2 GiB: read smaller batches")
+
+
+cdef struct Given:
+    const uint8_t *valid
+    int64_t offset
+    const uint8_t *data
+    const int32_t *offsets
+
+
+cdef struct Writing:
+    const Step *steps
+    const Given *columns
+    const Constant *constants
+    Growing *out
+    int step
+
+
+cdef inline bint is_null(const Given *of, int64_t row) noexcept nogil:
+    row += of.offset
+    return of.valid != NULL and not (of.valid[row >> 3] >> (row & 7) & 1)
+
+
+cdef inline int put_varint(Growing *to, int64_t value) noexcept nogil:
+    cdef uint64_t left = (<uint64_t> value << 1) ^ <uint64_t> (value >> 63)
+    if reserve(to, 10) < 0:
+        return T_MEMORY
+    while left > 0x7F:
+        to.data[to.used] = <uint8_t> (left | 0x80)
+        to.used += 1
+        left >>= 7
+    to.data[to.used] = <uint8_t> left
+    to.used += 1
+    return 0
+
+
+cdef inline int put_sized(Growing *to, const uint8_t *data, int64_t size) noexcept nogil:
+    if put_varint(to, size) or put_bytes(to, data, size) < 0:
+        return T_MEMORY
+    return 0
+
+
+cdef int write_decimal(Growing *to, const uint8_t *data, int64_t size) noexcept nogil:
+    """Two's complement, the most significant byte first: as few bytes as it takes (`size` -1), or `size`."""
+    cdef int needed = 16
+    cdef int64_t left
+    cdef uint8_t sign = 0xFF if data[15] & 0x80 else 0
+    while needed > 1 and data[needed - 1] == sign and (data[needed - 2] & 0x80) == (sign & 0x80):
+        needed -= 1
+    if size < 0:
+        if put_varint(to, needed):
+            return T_MEMORY
+        size = needed
+    elif needed > size:
+        return M_SIZE
+    if reserve(to, size) < 0:
+        return T_MEMORY
+    for left in range(size - 1, -1, -1):
+        to.data[to.used] = data[left] if left < 16 else sign
+        to.used += 1
+    return 0
+
+
+cdef int write_symbol(Writing *to, const Step *step, const uint8_t *data, int64_t size) noexcept nogil:
+    cdef int64_t index
+    cdef const Constant *symbol
+    for index in range(step.count):
+        symbol = &to.constants[step.steps[index]]
+        if symbol.size == size and memcmp(symbol.data, data, size) == 0:
+            return put_varint(to.out, index)
+    return M_SYMBOL
+
+
+cdef int write_items(Writing *to, int number, int64_t row) noexcept nogil:
+    cdef const Step *step = &to.steps[number]
+    cdef const int32_t *ends = to.columns[step.column].offsets + to.columns[step.column].offset + row
+    cdef int64_t item, inner
+    cdef int bad = 0
+    if ends[1] > ends[0]:
+        bad = put_varint(to.out, ends[1] - ends[0])
+        for item in range(ends[0], ends[1]):
+            for inner in range(step.count):
+                bad = bad or write(to, step.steps[inner], item)
+            if bad:
+                return bad
+    return T_MEMORY if put_zeros(to.out, 1) < 0 else bad
+
+
+cdef int write_members(Writing *to, int number, int64_t row) noexcept nogil:
+    cdef const Step *step = &to.steps[number]
+    cdef int64_t each
+    cdef int column
+    if not is_null(&to.columns[step.column], row):
+        for each in range(0, step.count, 2):
+            column = to.steps[step.steps[each]].column
+            if column >= 0 and not is_null(&to.columns[column], row):
+                return put_varint(to.out, step.steps[each + 1]) or write(to, step.steps[each], row)
+    to.step = number
+    return M_MEMBERS if step.a < 0 else put_varint(to.out, step.a)
+
+
+cdef int write_value(Writing *to, const Step *step, int64_t row) noexcept nogil:
+    """Write what is neither null nor made of other values."""
+    cdef const Given *of = &to.columns[step.column]
+    cdef const uint8_t *data
+    cdef int64_t size, value
+    cdef int bad = 0
+    row += of.offset
+    if step.verb == W_LONG:
+        value = (<const int64_t *> of.data)[row]
+        if step.a != 1:
+            value = value // step.a - (1 if value % step.a < 0 else 0)
+        return put_varint(to.out, value)
+    if step.verb == W_INT:
+        return put_varint(to.out, (<const int32_t *> of.data)[row])
+    if step.verb == W_DOUBLE:
+        bad = put_bytes(to.out, of.data + 8 * row, 8)
+    elif step.verb == W_FLOAT:
+        bad = put_bytes(to.out, of.data + 4 * row, 4)
+    elif step.verb == W_BOOL:
+        value = of.data[row >> 3] >> (row & 7) & 1
+        bad = put_bytes(to.out, b"\1" if value else b"\0", 1)
+    elif step.verb == W_DECIMAL:
+        return write_decimal(to.out, of.data + 16 * row, step.a)
+    else:
+        data, size = of.data + of.offsets[row], of.offsets[row + 1] - of.offsets[row]
+        if step.verb == W_BYTES:
+            return put_sized(to.out, data, size)
+        if step.verb == W_ENUM:
+            return write_symbol(to, step, data, size)
+        if size != step.a:
+            return M_SIZE
+        bad = put_bytes(to.out, data, size)
+    return T_MEMORY if bad < 0 else 0
+
+
+cdef int write(Writing *to, int number, int64_t row) noexcept nogil:
+    """Write a value: 0, or the misfit, and `to.step` is where it was found."""
+    cdef const Step *step = &to.steps[number]
+    cdef int64_t each
+    cdef int bad = 0
+    if step.verb == W_CONSTANT:
+        return T_MEMORY if put_bytes(to.out, to.constants[step.a].data, to.constants[step.a].size) < 0 else 0
+    if step.verb == W_MEMBERS:
+        return write_members(to, number, row)
+    if is_null(&to.columns[step.column], row):
+        if step.verb == W_UNION and step.a >= 0:
+            return put_varint(to.out, step.a)
+        to.step = number
+        return M_NULL
+    if step.verb == W_UNION:
+        return put_varint(to.out, step.b) or write(to, step.steps[0], row)
+    if step.verb == W_RECORD:
+        for each in range(step.count):
+            bad = write(to, step.steps[each], row)
+            if bad:
+                return bad
+        return 0
+    if step.verb == W_ARRAY or step.verb == W_MAP:
+        return write_items(to, number, row)
+    bad = write_value(to, step, row)
+    if bad:
+        to.step = number
+    return bad
+
+
+cdef class _Payloads:
+    """What one call writes."""
+
+    cdef Growing data
+    cdef Growing offsets
+    cdef Bits valid
+    cdef Given *columns
+
+    def __cinit__(self, int64_t width):
+        self.columns = <Given *> zeroed(width, sizeof(Given))
+
+    def __dealloc__(self):
+        free(self.columns)
+        let_go(&self.data)
+        let_go(&self.offsets)
+        let_go(&self.valid.bytes)
+
+
+cdef class Encoder:
+    """Writes rows by a program, as `PlainEncoder` does. From any thread."""
+
+    cdef object _program
+    cdef _Tables _tables
+    cdef Step *_steps
+
+    def __cinit__(self, program):
+        cdef int64_t at, used = 0
+        self._program = program
+        self._tables = _Tables([each.steps for each in program.steps], program.constants)
+        self._steps = <Step *> zeroed(len(program.steps), sizeof(Step))
+        for at, step in enumerate(program.steps):
+            self._steps[at].verb, self._steps[at].column = step.verb, step.column
+            self._steps[at].a, self._steps[at].b = step.a, step.b
+            self._steps[at].steps, self._steps[at].count = self._tables._numbers + used, len(step.steps)
+            used += self._steps[at].count
+
+    def __dealloc__(self):
+        free(self._steps)
+
+    def encode(self, values, columns):
+        """See `PlainEncoder.encode`."""
+        import pyarrow
+
+        cdef _Payloads made = _Payloads(self._program.columns)
+        cdef Given *given
+        for number, (shape, array) in columns.items():
+            given, buffers = &made.columns[<int> number], array.buffers()
+            given.offset, given.valid = array.offset, <const uint8_t *> address_of(buffers[0])
+            if shape.kind in (C_BYTES, C_LIST, C_MAP):
+                given.offsets = <const int32_t *> address_of(buffers[1])
+            if shape.kind == C_BYTES:
+                given.data = <const uint8_t *> address_of(buffers[2])
+            elif shape.kind not in (C_STRUCT, C_LIST, C_MAP, C_NULL):
+                given.data = <const uint8_t *> address_of(buffers[1])
+        rows = len(values)
+        self._run(made, rows, values.offset, address_of(values.buffers()[0]) if values.null_count else 0)
+        valid = foreign(&made.valid.bytes) if made.valid.count else None
+        buffers = [valid, foreign(&made.offsets), foreign(&made.data)]
+        return pyarrow.Array.from_buffers(pyarrow.binary(), rows, buffers, -1, 0)
+
+    cdef _run(self, _Payloads made, int64_t rows, int64_t first, uintptr_t valid_at):
+        from headrace.schemas.columns.avro_plain_encoder import misfit_error
+
+        cdef const uint8_t *valid = <const uint8_t *> valid_at
+        cdef Writing writing
+        cdef int64_t row, at
+        cdef int root = self._program.root
+        cdef int bad
+        writing.steps, writing.columns, writing.constants = self._steps, made.columns, self._tables._constants
+        writing.out, writing.step = &made.data, 0
+        with nogil:
+            bad = T_MEMORY if put_4(&made.offsets, 0) < 0 else 0
+            for row in range(rows):
+                at = first + row
+                if valid != NULL and not (valid[at >> 3] >> (at & 7) & 1):
+                    if put_null(&made.valid, row) < 0:
+                        bad = T_MEMORY
+                else:
+                    bad = write(&writing, root, row)
+                if not bad and made.data.used > INT32_MAX:
+                    bad = T_TOO_LARGE
+                if not bad and put_4(&made.offsets, <int32_t> made.data.used) < 0:
+                    bad = T_MEMORY
+                if bad:
+                    break
+            if not bad and made.valid.count and put_ones(&made.valid, rows) < 0:
+                bad = T_MEMORY
+        if bad == T_MEMORY:
+            raise MemoryError
+        if bad == T_TOO_LARGE:
+            raise ColumnTooLargeError("the payloads of the batch are more than 2 GiB: write smaller batches")
+        if bad:
+            raise misfit_error(self._program, row, bad, writing.step)
 
 
 cdef uintptr_t address_of(buffer):

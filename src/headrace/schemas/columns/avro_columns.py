@@ -8,14 +8,18 @@ from __future__ import annotations
 
 import os
 import sys
+from functools import cached_property
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Final
 
 from headrace.schemas.avro import ParsedAvro
 from headrace.schemas.columns.avro_plain_decoder import PlainDecoder, reason_of
+from headrace.schemas.columns.avro_plain_encoder import PlainEncoder
 from headrace.schemas.columns.avro_resolution import resolved
-from headrace.schemas.columns.avro_shapes import shape_of
+from headrace.schemas.columns.avro_shapes import ColumnShape, shape_of
+from headrace.schemas.columns.avro_writing import writing_of
 from headrace.schemas.columns.column_codec import DecodedColumn
+from headrace.schemas.columns.written_columns import written_columns
 
 if TYPE_CHECKING:
     import pyarrow
@@ -51,6 +55,7 @@ class AvroColumns:
         self.data_type = self._shape.data_type
         self._program = resolved(writer.root, self._reader.root, self._shape)
         self._decoder = _decoder_class()(self._program)
+        self._encoder: tuple[pyarrow.DataType, PlainEncoder] | None = None
 
     def decode(self, payloads: pyarrow.BinaryArray) -> DecodedColumn:
         """Read a column of payloads; see `ColumnCodec.decode`."""
@@ -59,7 +64,34 @@ class AvroColumns:
 
     def encode(self, values: pyarrow.Array) -> pyarrow.BinaryArray:
         """Write a column of values; see `ColumnCodec.encode`."""
-        raise NotImplementedError
+        encoder = self._encoder
+        if encoder is None or encoder[0] != values.type:
+            program = writing_of(self._writer.root, self._written, values.type)
+            encoder = self._encoder = values.type, _encoder_class()(program)
+        return encoder[1].encode(values, written_columns(values, self._written))
+
+    @cached_property
+    def _written(self) -> ColumnShape:
+        return shape_of(self._writer.root)
+
+    def check_columns(self, given: pyarrow.DataType) -> None:
+        """Refuse columns that cannot be written, before there are any.
+
+        Args:
+            given: their Arrow type.
+
+        Raises:
+            SerializationError: a column is missing, unknown, or of another type.
+        """
+        writing_of(self._writer.root, self._written, given)
+
+
+def _encoder_class() -> type[PlainEncoder]:
+    if _PLAIN:
+        return PlainEncoder
+    from headrace.schemas.columns._avro_columns import Encoder
+
+    return Encoder
 
 
 def _decoder_class() -> type[PlainDecoder]:
