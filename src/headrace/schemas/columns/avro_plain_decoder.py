@@ -20,12 +20,13 @@ if TYPE_CHECKING:
 
 __all__ = ["MAX_DEPTH", "MAX_EMPTY_ITEMS", "PlainDecoder", "Trouble", "reason_of"]
 
-MAX_DEPTH: Final = 500
+MAX_DEPTH: Final = 320
 """Steps that may be within one another."""
 MAX_EMPTY_ITEMS: Final = 10_000
 """Items without bytes that the arrays of a payload may have in all."""
 _LONGEST_VARINT: Final = 10
 _LONG: Final = 1 << 63
+_DAY_US: Final = 86_400_000_000
 _EXACT: Final = Context(prec=40)
 
 
@@ -45,6 +46,7 @@ class Trouble(IntEnum):
     DEPTH = 11
     MISMATCH = 12
     TIMESTAMP = 13
+    TIME = 14
 
 
 _TEXTS: Final = {
@@ -55,6 +57,7 @@ _TEXTS: Final = {
     Trouble.DIGITS: "a decimal has more digits than its precision",
     Trouble.ITEMS: "an array or map claims more items than can be there",
     Trouble.DEPTH: f"values nest deeper than {MAX_DEPTH} levels",
+    Trouble.TIME: "a time of day is negative, or a day or more",
     Trouble.TIMESTAMP: "a timestamp of microseconds has more than 64 bits",
 }
 
@@ -142,8 +145,10 @@ class _Reading:
 
     def _number(self, step: Step, number: int, depth: int) -> int | float:
         value = self._varint()
-        if step.b and not -(1 << 31) <= value < 1 << 31:
+        if step.b == 1 and not -(1 << 31) <= value < 1 << 31:
             raise _BadError(Trouble.INT_RANGE)
+        if step.b == 2 and not 0 <= value < _DAY_US:
+            raise _BadError(Trouble.TIME)
         if step.a != 1:
             value *= step.a
             if not -_LONG <= value < _LONG:

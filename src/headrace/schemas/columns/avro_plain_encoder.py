@@ -36,7 +36,8 @@ class Misfit(IntEnum):
 
 
 _TEXTS: Final = {
-    Misfit.NULL: "the value is null, and the schema takes no null", Misfit.SIZE: "the value has another size than the schema's",
+    Misfit.NULL: "the value is null, and the schema takes no null",
+    Misfit.SIZE: "the value has another size than the schema's",
     Misfit.SYMBOL: "the value is none of the schema's symbols",
     Misfit.MEMBERS: "no member of the union is set, and the schema takes no null",
 }
@@ -189,6 +190,8 @@ def _listed(shape: ColumnShape, array: pyarrow.Array) -> list[Any]:
         array = array.cast(pyarrow.int64())
     elif pyarrow.types.is_date(array.type):
         array = array.cast(pyarrow.int32())
+    elif pyarrow.types.is_time(array.type):
+        array = array.cast(pyarrow.int64())
     return list(array.to_pylist())
 
 

@@ -57,7 +57,8 @@ class Step:
         verb: what to do.
         column: number of the column to append to; `NO_COLUMN` to pass over what is read.
         a: a size, a factor, a precision, the place of a constant, or the number of a member; see the decoder.
-        b: a second number: whether 32 bits are the limit, whether text must be UTF-8, the least bytes of an item.
+        b: a second number: whether 32 bits (1) or a day (2) are the limit, whether text must be UTF-8, the least bytes
+            of an item.
         steps: numbers of other steps, or of constants for `ENUM`.
         place: path in the writer's schema, for errors.
     """
@@ -162,7 +163,8 @@ class _Maker:
     def _number(self, writer: AvroType, reader: AvroType, column: ColumnShape, place: str) -> int:
         if writer.kind in ("int", "long"):
             factor = _factor(writer, reader) if column.kind == ColumnKind.LONG else 1
-            return self.add(Step(Verb.NUMBER, column.number, factor, writer.kind == "int", place=place))
+            bound = _TIME_OF_DAY if logical_of(reader) == "time-micros" and factor == 1000 else writer.kind == "int"
+            return self.add(Step(Verb.NUMBER, column.number, factor, bound, place=place))
         return self.add(Step(Verb.FLOAT if writer.kind == "float" else Verb.DOUBLE, column.number, place=place))
 
     def _bytes(self, writer: AvroType, reader: AvroType, column: ColumnShape, place: str) -> int:
@@ -261,6 +263,7 @@ class _Maker:
         return self._least[id(avro)]
 
 
+_TIME_OF_DAY: Final = 2
 _WIDTHS: Final = {"boolean": 1, "float": 4, "double": 8}
 _SKIPS: Final = {
     "null": Verb.NOTHING, "boolean": Verb.SKIP_FIXED, "int": Verb.SKIP_NUMBER, "long": Verb.SKIP_NUMBER,
@@ -296,7 +299,7 @@ def _said(avro: AvroType) -> str:
 
 
 def _chosen(writer: AvroType, reader: AvroType) -> AvroType:
-    """The branch of a reader's union: one of the writer's name or kind before one that its values can be turned into."""
+    """The branch of a reader's union: of the writer's name or kind, else one that takes its values."""
     fitting = [each for each in reader.branches if not _mismatch(writer, each)]
     same = [each for each in fitting if each.kind == writer.kind]
     named = [each for each in same if each.name == writer.name]
@@ -318,7 +321,9 @@ def _taken_fields(writer: AvroType, reader: AvroType) -> dict[str, str]:
 
 
 def _factor(writer: AvroType, reader: AvroType) -> int:
-    """What a long is multiplied by: columns of timestamps count microseconds."""
+    """What a long is multiplied by: columns of timestamps count microseconds, those of times of day nanoseconds."""
+    if logical_of(reader) == "time-micros":
+        return 1000
     if not logical_of(reader).endswith(("timestamp-millis", "timestamp-micros")):
         return 1
     unit = logical_of(writer) if "timestamp" in logical_of(writer) else logical_of(reader)

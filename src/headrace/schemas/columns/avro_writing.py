@@ -132,7 +132,7 @@ class _Maker:
             return self.add(Writing(WriteVerb.DECIMAL, column, avro.size if avro.kind == "fixed" else -1, place=place))
         if avro.kind == "fixed":
             return self.add(Writing(WriteVerb.FIXED, column, avro.size, place=place))
-        divisor = 1000 if logical_of(avro).endswith("timestamp-millis") else 1
+        divisor = 1000 if logical_of(avro).endswith(("timestamp-millis", "time-micros")) else 1
         return self.add(Writing(_VERBS[shape.kind], column, divisor, place=place))
 
     def _items(self, avro: AvroType, shape: ColumnShape, given: pyarrow.DataType, place: str) -> int:
@@ -155,8 +155,10 @@ class _Maker:
         steps = []
         for each, column in zip(avro.fields, shape.children, strict=True):
             at = f"{place}/{each.name}"
-            there = each.name in names
-            steps.append(self.of(each.type, column, given.field(each.name).type, at) if there else self._absent(each, at))
+            if each.name in names:
+                steps.append(self.of(each.type, column, given.field(each.name).type, at))
+            else:
+                steps.append(self._absent(each, at))
         return self.add(Writing(WriteVerb.RECORD, shape.number, steps=tuple(steps), place=place))
 
     def _absent(self, missing: AvroField, place: str) -> int:
