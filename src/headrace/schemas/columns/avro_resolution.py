@@ -270,7 +270,8 @@ _TIME_OF_DAY: Final = 2
 _WIDTHS: Final = {"boolean": 1, "float": 4, "double": 8}
 _SKIPS: Final = {
     "null": ReadVerb.NOTHING, "boolean": ReadVerb.SKIP_FIXED, "int": ReadVerb.SKIP_NUMBER, "long": ReadVerb.SKIP_NUMBER,
-    "float": ReadVerb.SKIP_FIXED, "double": ReadVerb.SKIP_FIXED, "bytes": ReadVerb.SKIP_BYTES, "string": ReadVerb.SKIP_BYTES,
+    "float": ReadVerb.SKIP_FIXED, "double": ReadVerb.SKIP_FIXED, "bytes": ReadVerb.SKIP_BYTES,
+    "string": ReadVerb.SKIP_BYTES,
     "fixed": ReadVerb.SKIP_FIXED, "enum": ReadVerb.SKIP_NUMBER,
 }
 _MAKERS: Final[dict[str, Callable[[_Maker, AvroType, AvroType, ColumnShape, str], int]]] = {
