@@ -9,6 +9,7 @@ from setuptools import Extension, setup
 
 BATCH = "src/headrace/records/_batch"
 BUFFER = "src/headrace/buffers/_buffer"
+COLUMNS = "src/headrace/schemas/columns"
 # No -march=native: a wheel must run anywhere. What needs newer instructions asks the processor first.
 FLAGS = ["/O2"] if sys.platform == "win32" else ["-O3", "-fno-strict-aliasing"]
 
@@ -24,6 +25,8 @@ def extensions() -> list[Extension]:
                   extra_compile_args=FLAGS),
         Extension("headrace.buffers._buffer", [f"{BUFFER}.pyx"], depends=[f"{BUFFER}.h", f"{BATCH}.pxd"],
                   extra_compile_args=FLAGS),
+        Extension("headrace.schemas.columns._protobuf_columns", [f"{COLUMNS}/_protobuf_columns.pyx"],
+                  depends=[f"{COLUMNS}/_column_tree.pxd"], extra_compile_args=FLAGS),
     ], include_path=["src"])
     for extension in built:
         extension.optional = True  # said here because cythonize() does not carry it over
