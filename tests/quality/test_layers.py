@@ -24,11 +24,12 @@ MAY_IMPORT = {
     "broker": BASE | {"wire", "records", "schemas"},
     **{face: BASE | FACES | {"records", "client", "broker", "net", ""} for face in FACES},
     "decode": BASE | {"wire", "records"},
+    "spark": BASE | FACES | {"records", "schemas", "client", "broker", "net", ""},
     "cli": BASE | FACES | {"wire", "records", "buffers", "client", "broker", "net", ""},
     "": BASE | {"records", "client"},
 }
 SPARK = {"headrace.spark.source", "headrace.spark.sink", "headrace.spark.inline_sink", "headrace.spark.pipeline.run",
-         "headrace.spark.pipeline.progress", "headrace.spark.pipeline.tables"}
+         "headrace.spark.pipeline.progress", "headrace.spark.pipeline.tables", "headrace.spark.values.spark_types"}
 """Modules that may import pyspark."""
 IMPURE = {"asyncio", "socket", "ssl", "select", "selectors", "threading", "time", "random", "os", "concurrent",
           "subprocess", "datetime"}

@@ -1,7 +1,7 @@
 """Protobuf's bytes to Arrow columns and back, in C; `_protobuf_columns.pyx` documents it."""
 
 from headrace.schemas.columns.arrow_tree import Grown, Layout, Seen
-from headrace.schemas.columns.protobuf_plan import MessagePlan
+from headrace.schemas.columns.protobuf.protobuf_plan import MessagePlan
 
 class GrownColumns: ...
 

@@ -1,6 +1,6 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
 # cython: freethreading_compatible=True, binding=False, embedsignature=True
-"""Protobuf's bytes to Arrow columns and back, in C. `protobuf_rows.py` is the plain twin, which says what is right.
+"""Protobuf's bytes to Arrow columns and back, in C. `protobuf/protobuf_rows.py` is the plain twin, which says what is right.
 
 A plan is compiled once into a tree of `Message` and `Field`. Reading a message is two steps: `scan` notes where its
 fields are, appending the elements of repeated ones, and `settle` appends one value to each column. A field that comes

@@ -1,8 +1,8 @@
 """Protobuf: a column of messages' bytes to a column of structs, and back.
 
 Records are read with the reader's schema alone, whatever they were written with: fields are known by their numbers.
-Types and nulls are those of Spark's `from_protobuf` (`schemas.columns.protobuf_plan`). Native code does it where it
-was built, else the plain twin. Read next: `schemas.columns.protobuf_rows`.
+Types and nulls are those of Spark's `from_protobuf` (`schemas.columns.protobuf.protobuf_plan`). Native code does it
+where it was built, else the plain twin. Read next: `schemas.columns.protobuf.protobuf_rows`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from headrace.errors import SerializationError
 from headrace.schemas.columns.arrow_tree import layout_of, made_array, seen_array
 from headrace.schemas.columns.column_codec import ColumnTooLargeError, DecodedColumn
-from headrace.schemas.columns.protobuf_plan import MessagePlan, arrow_type, plan_of
+from headrace.schemas.columns.protobuf.protobuf_plan import MessagePlan, arrow_type, plan_of
 from headrace.schemas.protobuf import ParsedProtobuf
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ class ProtobufColumns:
     def decode(self, payloads: pyarrow.BinaryArray) -> DecodedColumn:
         """Read messages; see `ColumnCodec.decode`."""
         if self._native is None:
-            from headrace.schemas.columns.protobuf_rows import read_rows
+            from headrace.schemas.columns.protobuf.protobuf_rows import read_rows
 
             return DecodedColumn(*read_rows(self.plan, self._type, payloads))
         kept: list[Any] = []
@@ -68,7 +68,7 @@ class ProtobufColumns:
         kept: list[Any] = []
         seen = seen_array(values, self._type, kept)
         if self._native is None:
-            from headrace.schemas.columns.protobuf_rows import write_rows
+            from headrace.schemas.columns.protobuf.protobuf_rows import write_rows
 
             return write_rows(self.plan, self._type, values)
         try:

@@ -3,7 +3,7 @@
 A message is a row of fields: a tag (number << 3 | wire type, a varint), then the value. Wire types: 0 varint, 1 eight
 bytes, 2 a length and as many bytes, 5 four bytes; 3 and 4 open and close a group. A field that comes again replaces
 the one before, but repeated ones add up, and a message adds to the message before it. Unknown fields, and fields of
-another wire type than theirs, are passed over. Read next: `schemas.columns.protobuf_plan`.
+another wire type than theirs, are passed over. Read next: `schemas.columns.protobuf.protobuf_plan`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from headrace.errors import SerializationError
-from headrace.schemas.columns.protobuf_plan import EnumPlan, FieldPlan, MessagePlan
+from headrace.schemas.columns.protobuf.protobuf_plan import EnumPlan, FieldPlan, MessagePlan
 
 if TYPE_CHECKING:
     import pyarrow

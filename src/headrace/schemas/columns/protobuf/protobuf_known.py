@@ -1,7 +1,7 @@
 """The .proto files that come with Protobuf and with the registry, as far as they have columns.
 
 A registry knows them by their paths and never sends them. Those that hold themselves (`Struct`, `Value`) are here so
-that the refusal can name them. Read next: `schemas.columns.protobuf_plan`.
+that the refusal can name them. Read next: `schemas.columns.protobuf.protobuf_plan`.
 """
 
 from __future__ import annotations

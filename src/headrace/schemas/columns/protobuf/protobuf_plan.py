@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from headrace.schemas.columns.protobuf_known import known_files
+from headrace.schemas.columns.protobuf.protobuf_known import known_files
 from headrace.schemas.parsed import InvalidSchemaError
 from headrace.schemas.proto.proto_literals import unquoted
 from headrace.schemas.proto.proto_nodes import (

@@ -3,8 +3,8 @@
 import pyarrow as pa
 import pytest
 
+from headrace.schemas.columns.protobuf.protobuf_plan import arrow_type, message_at, plan_of
 from headrace.schemas.columns.protobuf_columns import ProtobufColumns
-from headrace.schemas.columns.protobuf_plan import arrow_type, message_at, plan_of
 from headrace.schemas.parsed import InvalidSchemaError, ReferencedSchema
 from headrace.schemas.protobuf import parse_protobuf
 
