@@ -10,7 +10,7 @@ from setuptools import Extension, setup
 BATCH = "src/headrace/records/_batch"
 BUFFER = "src/headrace/buffers/_buffer"
 COLUMNS = "src/headrace/schemas/columns"
-CODECS = ("_avro_columns", "_protobuf_columns")
+CODECS = ("_avro_columns", "_column_tree", "_json_columns", "_protobuf_columns")
 """Codecs of whole columns (decision 0038); each stands alone, and shares what is inline in the folder's `.pxd`s."""
 # No -march=native: a wheel must run anywhere. What needs newer instructions asks the processor first.
 FLAGS = ["/O2"] if sys.platform == "win32" else ["-O3", "-fno-strict-aliasing"]

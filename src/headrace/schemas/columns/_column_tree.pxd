@@ -1,21 +1,21 @@
 # Arrow columns as C has them: trees that grow by a value at a time, and views of arrays that others made.
 #
-# What grows belongs to the module that grows it, until `clear`. Functions that can fail return a `Fault`; 0 is none.
-# Nothing here needs the GIL or makes an object. `headrace.schemas.columns.arrow_tree` makes arrays of trees and views
-# of arrays; it knows the kinds by the same numbers.
+# What grows belongs to the module that grows it, until `clear`. Functions that can fail return a fault; 0 is none.
+# What is inline needs no GIL and makes no object. `headrace.schemas.columns.arrow_tree` makes arrays of trees and views
+# of arrays; it knows the kinds by the same numbers. `_column_tree.pyx` has what is between the two.
 
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport free, malloc, realloc
 from libc.string cimport memcmp, memcpy, memset
 
-cdef enum Kind:
+cdef enum:  # kinds
     BITS = 0  # booleans
     FIXED = 1  # numbers of `width` bytes
     TEXT = 2  # strings and bytes
     STRUCT = 3
     LIST = 4  # lists and maps; a map's child is a struct of two
 
-cdef enum Fault:
+cdef enum:  # faults
     FINE = 0
     NO_MEMORY = 1  # of these two the rows know nothing
     TOO_LARGE = 2
@@ -375,3 +375,16 @@ cdef inline int is_utf8(const uint8_t *p, size_t size) noexcept nogil:
                 0xD800 <= code < 0xE000):
             return 0
     return 1
+
+
+# Between trees and tuples.
+
+
+cdef class GrownColumns:
+    cdef Column root
+
+
+cdef object grown_of(Column *column)
+cdef int lay_out(Column *column, layout) except -1
+cdef int look_at(View *view, seen) except -1
+cdef int raise_fault(int fault) except -1

@@ -9,7 +9,7 @@ is checked against the end. The columns of a bad row are cut back to where it be
 """
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
-from libc.stdint cimport INT32_MAX, INT64_MAX, INT64_MIN, UINT32_MAX, int32_t, int64_t, uint8_t, uint32_t, uint64_t
+from libc.stdint cimport INT32_MAX, INT64_MAX, UINT32_MAX, int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdio cimport snprintf
 from libc.stdlib cimport calloc, free
 from libc.string cimport memcmp, memcpy, memmove, memset
@@ -17,26 +17,26 @@ from libc.string cimport memcmp, memcpy, memmove, memset
 from headrace.schemas.columns._column_tree cimport (
     BITS,
     FINE,
-    LIST,
     MOST_CELLS,
-    NO_MEMORY,
-    STRUCT,
     TEXT,
     TOO_LARGE,
     TOO_MANY_CELLS,
     Column,
     Growing,
+    GrownColumns,
     View,
     bit_at,
     bits_at,
-    clear,
     clear_view,
     cut,
     drop_repeated,
     end_list,
     grow,
+    grown_of,
     is_utf8,
     is_valid,
+    lay_out,
+    look_at,
     mark,
     put_bit,
     put_fixed,
@@ -44,11 +44,10 @@ from headrace.schemas.columns._column_tree cimport (
     put_text,
     push,
     push_byte,
+    raise_fault,
     start_column,
     text_at,
 )
-
-from headrace.schemas.columns.arrow_tree import Grown
 
 cdef enum FieldKind:  # in the order of `_KINDS`
     INT32, INT64, UINT32, UINT64, SINT32, SINT64, FIXED32, FIXED64, SFIXED32, SFIXED64, FLOAT, DOUBLE, BOOL, STRING
@@ -57,7 +56,7 @@ cdef enum FieldKind:  # in the order of `_KINDS`
 cdef enum Shape:
     ONE, MANY, MAP
 
-cdef enum Trouble:  # behind those of `Fault`, in the order of `_REASONS`
+cdef enum:  # troubles, behind the faults, in the order of `_REASONS`
     ENDS = 4
     BAD_TAG, BAD_GROUP, BAD_TEXT, NOT_THERE, BAD_TIME, NULL_REQUIRED, NULL_ELEMENT, NO_SUCH_NAME, TWO_OF_ONEOF
 
@@ -740,61 +739,6 @@ cdef void clear_message(Message *message) noexcept nogil:
     free(message)
 
 
-cdef class GrownColumns:
-    """The memory of columns, which lives as long as an array that is made of it."""
-
-    cdef Column root
-
-    def __dealloc__(self):
-        clear(&self.root)
-
-    cdef grown(self):
-        return _grown(&self.root)
-
-
-cdef _grown(Column *column):
-    cdef list dropped = [(<int64_t *> column.dropped.at)[i] for i in range(<Py_ssize_t> (column.dropped.size // 8))]
-    cdef list children = [_grown(&column.children[i]) for i in range(column.count)]
-    return Grown(column.rows, column.nulls, (<size_t> column.validity.at, column.validity.size),
-                 (<size_t> column.offsets.at, column.offsets.size), (<size_t> column.data.at, column.data.size),
-                 dropped, children)
-
-
-cdef int _lay_out(Column *column, layout) except -1:
-    column.kind, column.width, column.is_required = layout.kind, layout.width, layout.is_required
-    column.cells = 0
-    if start_column(column) != FINE:
-        raise MemoryError
-    if layout.children:
-        column.children = <Column *> calloc(len(layout.children), sizeof(Column))
-        if column.children == NULL:
-            raise MemoryError
-        column.count = len(layout.children)
-        for i in range(column.count):
-            _lay_out(&column.children[i], layout.children[i])
-            column.cells += column.children[i].cells
-    column.cells += column.kind != STRUCT
-    return 0
-
-
-cdef int _look_at(View *view, seen) except -1:
-    if seen is None:
-        return 0
-    view.is_there = 1
-    view.offset = seen.offset
-    view.validity = <const uint8_t *> <size_t> seen.validity
-    view.offsets = <const int32_t *> <size_t> seen.offsets
-    view.data = <const uint8_t *> <size_t> seen.data
-    if seen.children:
-        view.children = <View *> calloc(len(seen.children), sizeof(View))
-        if view.children == NULL:
-            raise MemoryError
-        view.count = len(seen.children)
-        for i in range(view.count):
-            _look_at(&view.children[i], seen.children[i])
-    return 0
-
-
 cdef void _attach(Message *message, Column *column) noexcept:
     # Tell each field where its values go.
     cdef int i
@@ -935,14 +879,14 @@ cdef class ProtobufProgram:
         cdef int fault
         memset(&bad, 0, sizeof(bad))
         memset(&view, 0, sizeof(view))
-        _look_at(&view, seen)
-        _lay_out(&columns.root, self.layout)
+        look_at(&view, seen)
+        lay_out(&columns.root, self.layout)
         _attach(self.root, &columns.root)
         with nogil:
             fault = decode_rows(self.root, &view, rows, self.seed, &bad)
         try:
-            _raise_fault(fault)
-            return columns.grown(), columns, self._reasons(&bad)
+            raise_fault(fault)
+            return grown_of(&columns.root), columns, self._reasons(&bad)
         finally:
             free(bad.at)
             clear_view(&view)
@@ -976,24 +920,16 @@ cdef class ProtobufProgram:
         memset(&view, 0, sizeof(view))
         memset(&context, 0, sizeof(context))
         context.field = -1
-        _look_at(&view, seen)
+        look_at(&view, seen)
         columns.root.kind = TEXT
         if start_column(&columns.root) != FINE:
             raise MemoryError
         with nogil:
             trouble = encode_rows(&context, self.root, &view, rows, &columns.root)
         clear_view(&view)
-        _raise_fault(trouble if trouble <= TOO_LARGE else FINE)
+        raise_fault(trouble if trouble <= TOO_LARGE else FINE)
         refused = None if trouble == FINE else (columns.root.rows, self._reason(trouble, context.field))
-        return columns.grown(), columns, refused
-
-
-cdef int _raise_fault(int fault) except -1:
-    if fault == NO_MEMORY:
-        raise MemoryError
-    if fault == TOO_LARGE:
-        raise OverflowError("a column takes more than 1 GiB: read or write fewer records at a time")
-    return 0
+        return grown_of(&columns.root), columns, refused
 
 
 cdef int decode_rows(Message *root, const View *view, int64_t rows, uint64_t seed, Growing *bad) noexcept nogil:

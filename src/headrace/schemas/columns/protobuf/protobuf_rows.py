@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Iterator
-from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from headrace.errors import SerializationError
+from headrace.schemas.columns.plain_rows import value_rows
 from headrace.schemas.columns.protobuf.protobuf_plan import EnumPlan, FieldPlan, MessagePlan
 
 if TYPE_CHECKING:
@@ -362,45 +362,12 @@ def write_rows(plan: MessagePlan, kind: pyarrow.StructType, values: pyarrow.Arra
     import pyarrow as pa
 
     written: list[bytes | None] = []
-    for row, value in enumerate(_rows(values, kind)):
+    for row, value in enumerate(value_rows(values, kind)):
         try:
             written.append(None if value is None else _written(plan, value, ""))
         except _BadMessageError as error:
             raise SerializationError(f"row {row} cannot be written as {plan.name}: {error}") from None
     return pa.array(written, pa.binary())
-
-
-def _rows(array: pyarrow.Array, kind: pyarrow.DataType) -> list[Any]:
-    """Values of the type: times as microseconds, so that none is beyond what Python has."""
-    import pyarrow as pa
-
-    if pa.types.is_null(array.type):
-        return [None] * len(array)
-    if pa.types.is_struct(kind):
-        given = {field.name: at for at, field in enumerate(array.type)}
-        columns = {each.name: _rows(array.field(given[each.name]), each.type) for each in kind if each.name in given}
-        return [{name: column[row] for name, column in columns.items()} if valid else None
-                for row, valid in enumerate(array.is_valid().to_pylist())]
-    if pa.types.is_list(kind) or pa.types.is_map(kind):
-        return _lists(array, kind)
-    array = array if array.type == kind else array.cast(kind)
-    if pa.types.is_timestamp(kind) or pa.types.is_duration(kind):
-        array = array.cast(pa.int64())
-    found: list[Any] = array.to_pylist()
-    return found
-
-
-def _lists(array: pyarrow.Array, kind: pyarrow.DataType) -> list[Any]:
-    import pyarrow as pa
-
-    if pa.types.is_map(kind):
-        elements: list[Any] = list(zip(_rows(array.keys, kind.key_type), _rows(array.items, kind.item_type),
-                                       strict=True))
-    else:
-        elements = _rows(array.values, kind.value_type)
-    ends = array.offsets.to_pylist()
-    return [elements[start:end] if valid else None
-            for (start, end), valid in zip(pairwise(ends), array.is_valid().to_pylist(), strict=True)]
 
 
 def _written(plan: MessagePlan, value: dict[str, Any], path: str) -> bytes:
