@@ -10,8 +10,8 @@ from setuptools import Extension, setup
 BATCH = "src/headrace/records/_batch"
 BUFFER = "src/headrace/buffers/_buffer"
 COLUMNS = "src/headrace/schemas/columns"
-CODECS = ("_avro_columns",)
-"""Codecs of whole columns (decision 0038); each stands alone, and shares what is inline in `_growing.pxd`."""
+CODECS = ("_avro_columns", "_column_tree", "_json_columns", "_protobuf_columns")
+"""Codecs of whole columns (decision 0038); each stands alone, and shares what is inline in the folder's `.pxd`s."""
 # No -march=native: a wheel must run anywhere. What needs newer instructions asks the processor first.
 FLAGS = ["/O2"] if sys.platform == "win32" else ["-O3", "-fno-strict-aliasing"]
 
@@ -28,7 +28,8 @@ def extensions() -> list[Extension]:
         Extension("headrace.buffers._buffer", [f"{BUFFER}.pyx"], depends=[f"{BUFFER}.h", f"{BATCH}.pxd"],
                   extra_compile_args=FLAGS),
         *(Extension(f"headrace.schemas.columns.{name}", [f"{COLUMNS}/{name}.pyx"],
-                    depends=[f"{COLUMNS}/_growing.pxd"], extra_compile_args=FLAGS) for name in CODECS),
+                    depends=[f"{COLUMNS}/_growing.pxd", f"{COLUMNS}/_column_tree.pxd"],
+                    extra_compile_args=FLAGS) for name in CODECS),
     ], include_path=["src"])
     for extension in built:
         extension.optional = True  # said here because cythonize() does not carry it over

@@ -74,15 +74,21 @@ class JsonDocuments:
         """
         known = self._nodes.get(id(schema))
         if known is None:
-            target = schema
-            for _ in range(_MAX_REFERENCES):
-                if not isinstance(target, dict) or not isinstance(target.get("$ref"), str):
-                    break
-                target = self.resolved(target["$ref"], self._bases.get(id(target), ""))
-            else:
-                raise InvalidSchemaError(f"the reference {schema['$ref']!r:.200} leads in a circle")
-            known = self._nodes[id(schema)] = _node(target, self._made)
+            known = self._nodes[id(schema)] = _node(self.followed(schema), self._made)
         return known
+
+    def followed(self, schema: Any) -> Any:
+        """The schema that the reference of a schema leads to, from one to the next; without one it is the schema.
+
+        Raises:
+            InvalidSchemaError: a reference leads nowhere, or in a circle.
+        """
+        target = schema
+        for _ in range(_MAX_REFERENCES):
+            if not isinstance(target, dict) or not isinstance(target.get("$ref"), str):
+                return target
+            target = self.resolved(target["$ref"], self._bases.get(id(target), ""))
+        raise InvalidSchemaError(f"the reference {schema['$ref']!r:.200} leads in a circle")
 
     def resolved(self, reference: str, base: str) -> Any:
         """The schema that a reference leads to.

@@ -112,8 +112,9 @@ def _field(data: bytes, syntax: str, entries: Mapping[str, _Entry], oneofs: list
 def _own_options(wire: Wire) -> list[ProtoOption]:
     found = _options(wire, 8, "field")
     if wire.has(7):
-        is_text = SCALARS[wire.number(5) - 1 : wire.number(5)] in (("string",), ("bytes",))
-        found.insert(0, ProtoOption("default", (_quoted(wire.text(7)) if is_text else wire.text(7),)))
+        kind = "".join(SCALARS[wire.number(5) - 1 : wire.number(5)])
+        default = _quoted(wire.text(7)) if kind == "string" else wire.text(7)
+        found.insert(0, ProtoOption("default", (f'"{default}"' if kind == "bytes" else default,)))
     if wire.has(10) and wire.text(10) != _json_name(wire.text(1)):
         found.append(ProtoOption("json_name", (_quoted(wire.text(10)),)))
     return found

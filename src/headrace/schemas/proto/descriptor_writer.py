@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+from headrace.schemas.parsed import InvalidSchemaError
 from headrace.schemas.proto.descriptor_rows import (
     ENUM_TYPE,
     LABELS,
@@ -15,6 +16,7 @@ from headrace.schemas.proto.descriptor_rows import (
     bytes_field,
     number_field,
 )
+from headrace.schemas.proto.proto_literals import escaped, unquoted
 from headrace.schemas.proto.proto_nodes import (
     SCALARS,
     ProtoEnum,
@@ -27,7 +29,6 @@ from headrace.schemas.proto.proto_nodes import (
 
 __all__ = ["write_descriptor"]
 
-_ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "\\": "\\", '"': '"', "'": "'", "0": "\0"}
 _EDITIONS = {"2023": 1000, "2024": 1001}
 
 
@@ -93,7 +94,7 @@ class _Writer:
         is_synthetic = f"_{each.name}" in oneofs and each.label == "optional"
         if each.oneof or is_synthetic:
             out += number_field(9, oneofs[each.oneof or f"_{each.name}"])
-        out += b"".join(bytes_field(10, _unquoted(option.value)) for option in each.options
+        out += b"".join(bytes_field(10, _text(option.value)) for option in each.options
                         if option.name == "json_name")
         out += _options(8, each.options, "field")
         return out + (number_field(17, 1) if is_synthetic else b"")
@@ -112,8 +113,9 @@ class _Writer:
     def _default(self, each: ProtoField) -> bytes:
         for option in each.options:
             if option.name == "default":
-                is_text = each.type in ("string", "bytes")
-                return bytes_field(7, _unquoted(option.value) if is_text else "".join(option.value))
+                if each.type == "bytes":
+                    return bytes_field(7, escaped(unquoted(option.value)))
+                return bytes_field(7, _text(option.value) if each.type == "string" else "".join(option.value))
         return b""
 
     def _entry(self, each: ProtoField, scope: str) -> bytes:
@@ -161,7 +163,7 @@ def _options(number: int, options: Iterable[ProtoOption], kind: str) -> bytes:
             continue
         field, form = row
         if form == "text":
-            out += bytes_field(field, _unquoted(each.value))
+            out += bytes_field(field, _text(each.value))
         elif form == "flag":
             out += number_field(field, each.value == ("true",))
         else:
@@ -174,11 +176,9 @@ def _entry_name(name: str) -> str:
     return "".join(part[:1].upper() + part[1:] for part in name.split("_")) + "Entry"
 
 
-def _unquoted(tokens: tuple[str, ...]) -> str:
-    """The text that tokens in quotes stand for, one behind the other; escapes of one letter are understood."""
-    out = ""
-    for token in tokens:
-        letters = iter(token[1:-1])
-        for letter in letters:
-            out += _ESCAPES.get(found := next(letters, ""), found) if letter == "\\" else letter
-    return out
+def _text(tokens: tuple[str, ...]) -> str:
+    """The text that tokens in quotes stand for."""
+    try:
+        return unquoted(tokens).decode()
+    except ValueError:
+        raise InvalidSchemaError(f"{' '.join(tokens):.100} is no text") from None

@@ -1,0 +1,3 @@
+"""Trees of columns in C; `_column_tree.pyx` documents it."""
+
+class GrownColumns: ...
