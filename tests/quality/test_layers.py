@@ -28,6 +28,7 @@ MAY_IMPORT = {
     "": BASE | {"records", "client"},
 }
 SPARK = {"headrace.spark.source", "headrace.spark.sink", "headrace.spark.inline_sink", "headrace.spark.pipeline.run",
+         "headrace.spark.exactly_once.spark_task", "headrace.spark.partition_owners", "headrace.spark",
          "headrace.spark.pipeline.progress", "headrace.spark.pipeline.tables"}
 """Modules that may import pyspark."""
 IMPURE = {"asyncio", "socket", "ssl", "select", "selectors", "threading", "time", "random", "os", "concurrent",
