@@ -14,11 +14,12 @@ from typing import Final
 from .driver import Driver, Job, Points
 from .site import PARTITIONS, OnceSite, until
 from .standalone import Standalone
-from .verdict import Verdict, verdict_of
+from .verdict import Verdict, together, verdict_of
 
 EXACTLY_ONCE: Final = "exactly_once"
 AT_LEAST_ONCE: Final = "at_least_once"
-_FINISH_S: Final = 300.0
+FOREACH_BATCH: Final = "foreach_batch"
+_FINISH_S: Final = 600.0
 _MOST_STARTS: Final = 60
 
 
@@ -53,37 +54,39 @@ class Case:
     Args:
         site: the cluster.
         master: where tasks run, a name of Spark's.
-        guarantee: of the sink.
+        how: `EXACTLY_ONCE` or `AT_LEAST_ONCE` by the sink, or `FOREACH_BATCH`.
         standalone: the cluster to which the master belongs.
         rows_a_batch: how many records a micro-batch has at most.
 
     Attributes:
         points: where processes are stopped.
-        output: the topic that is written.
+        outputs: the topics that are written; `output` is the first.
         job: what each start is told; a fault may change it before it starts the query.
         drivers: all starts.
         notes: of the fault.
     """
 
     def __init__(
-        self, site: OnceSite, master: str, guarantee: str, *, standalone: Standalone | None = None,
+        self, site: OnceSite, master: str, how: str, *, standalone: Standalone | None = None,
         rows_a_batch: int = 400,
     ) -> None:
         self.site, self.standalone = site, standalone
         self._home = Path(tempfile.mkdtemp(prefix="headrace-once-"))
         self.points = Points(self._home / "points")
-        self.output = site.make_topic()
+        self.outputs = [site.make_topic() for _ in range(2 if how == FOREACH_BATCH else 1)]
+        self.output = self.outputs[0]
         self.drivers: list[Driver] = []
         self._kept = False
         self.notes: list[str] = []
-        self.exactly_once = guarantee == EXACTLY_ONCE
         sink = {"kafka.bootstrap.servers": site.servers, "topic": self.output}
-        if self.exactly_once:
-            sink |= {"delivery.guarantee": guarantee, "sinkId": self.output}
+        if how != AT_LEAST_ONCE:
+            sink |= {"delivery.guarantee": EXACTLY_ONCE, "sinkId": self.output}
+        if how == FOREACH_BATCH:
+            sink |= {"groupId": self.group}
         self.job = Job(
             str(self._home), str(self._home / "checkpoint"), PARTITIONS, master,
             {"kafka.bootstrap.servers": site.servers, "subscribe": site.input, "startingOffsets": "earliest",
-             "maxOffsetsPerTrigger": str(rows_a_batch)}, sink)
+             "maxOffsetsPerTrigger": str(rows_a_batch)}, sink, self.outputs if how == FOREACH_BATCH else [])
 
     def __enter__(self) -> Case:
         return self
@@ -101,7 +104,12 @@ class Case:
     @property
     def transactional_id(self) -> str:
         """Of the sink."""
-        return f"headrace-{self.output}"
+        return f"headrace-sink-{self.output}"
+
+    @property
+    def group(self) -> str:
+        """For which `foreachBatch` commits the offsets of the input."""
+        return f"group-{self.output}"
 
     def attempts(self) -> list[str]:
         """What is to be said of task attempts: how many were of a stage that ran again, and how many were retries."""
@@ -168,5 +176,10 @@ class Case:
         Raises:
             TimeoutError: a transaction stays open.
         """
-        committed = self.site.committed(self.output)
-        return verdict_of(self.site.sent, committed, self.site.uncommitted(self.output), ordered=not self.job.shuffle)
+        found = together(
+            verdict_of(self.site.sent, self.site.committed(topic), self.site.uncommitted(topic),
+                       ordered=not self.job.shuffle) for topic in self.outputs)
+        if self.job.topics:
+            ends = {partition: len(numbers) for partition, numbers in self.site.sent.items()}
+            assert self.site.group_offsets(self.group) == ends, "the group has other offsets than the input's ends"
+        return found

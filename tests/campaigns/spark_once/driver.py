@@ -30,6 +30,7 @@ class Job:
         master: where tasks run.
         source: options of the read.
         sink: options of the write.
+        topics: written by `foreachBatch`, each with all rows; none where the sink writes.
         shuffle: the rows go through a shuffle on their way.
         settings: further ones of the session.
     """
@@ -40,6 +41,7 @@ class Job:
     master: str
     source: dict[str, str]
     sink: dict[str, str]
+    topics: list[str] = field(default_factory=list)
     shuffle: bool = False
     settings: dict[str, str] = field(default_factory=dict)
 

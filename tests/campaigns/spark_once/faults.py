@@ -12,6 +12,10 @@ from .case import Case
 from .driver import executor_of, kill
 from .site import until
 
+LOCAL: Final = "local[2]"
+CLUSTER: Final = "local-cluster[2,1,1024]"
+STANDALONE: Final = "standalone"
+MASTERS: Final = (LOCAL, CLUSTER, STANDALONE)
 RANDOM_KILLS: Final = 20
 _SHORT_MS: Final = "4000"
 """How long a transaction may be open that shall expire."""
@@ -24,14 +28,14 @@ class Fault:
     Attributes:
         hurt: starts the query and hurts it.
         nodes: how many brokers it takes.
-        masters: where it makes sense, by the beginning of a master's name.
-        controls: copies are found if the sink writes at least once only.
+        masters: where it makes sense.
+        transactions: it makes no sense for a sink that writes at least once.
     """
 
     hurt: Callable[[Case], None]
     nodes: int = 1
-    masters: tuple[str, ...] = ("local[", "local-cluster[")
-    controls: bool = True
+    masters: tuple[str, ...] = (LOCAL, CLUSTER)
+    transactions: bool = False
 
 
 def _killed_at(point: str) -> Callable[[Case], None]:
@@ -167,21 +171,21 @@ def _worker_lost(case: Case) -> None:
     case.standalone.add_worker()
 
 
-_CLUSTER: Final = ("local-cluster[",)
 FAULTS: Final = {
-    "killed after begin": Fault(_killed_at("begun"), controls=False),
+    "killed after begin": Fault(_killed_at("begun"), transactions=True),
     "killed mid task": Fault(_killed_mid_task),
     "killed before EndTxn": Fault(_killed_at("commit")),
+    "killed behind the marker": Fault(_killed_at("marked"), transactions=True),
     "killed after EndTxn": Fault(_killed_at("committed")),
     "task raises": Fault(_task_raises),
     "commit() raises after EndTxn": Fault(_commit_raises),
     "killed at random": Fault(_killed_at_random),
-    "executor lost": Fault(_executor_lost, masters=_CLUSTER),
-    "transaction expires": Fault(_transaction_expires, controls=False),
+    "executor lost": Fault(_executor_lost, masters=(CLUSTER,)),
+    "transaction expires": Fault(_transaction_expires, transactions=True),
     "zombie task": Fault(_zombie_at("task")),
     "zombie commit": Fault(_zombie_at("commit")),
-    "zombie frozen": Fault(_frozen, controls=False),
-    "leader killed": Fault(_leader_killed, nodes=3, controls=False),
-    "coordinator killed": Fault(_coordinator_killed, nodes=3, controls=False),
-    "worker lost": Fault(_worker_lost, masters=("spark://",)),
+    "zombie frozen": Fault(_frozen),
+    "leader killed": Fault(_leader_killed, nodes=3),
+    "coordinator killed": Fault(_coordinator_killed, nodes=3, transactions=True),
+    "worker lost": Fault(_worker_lost, masters=(STANDALONE,)),
 }

@@ -12,6 +12,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import headrace.spark
 from headrace.spark.java import prepare_java
 
 _SETTINGS = {
@@ -39,10 +40,22 @@ def main(job: dict[str, Any]) -> None:
     spark = builder.getOrCreate()
     jvm = spark.sparkContext._jvm.java.lang.ProcessHandle.current().pid()
     Path(job["pid_file"]).write_text(str(jvm))
-    rows = _rows(spark, job)
-    writer = rows.writeStream.format("headrace").options(**job["sink"])
-    query = writer.option("checkpointLocation", job["checkpoint"]).trigger(availableNow=True).start()
-    query.awaitTermination()
+    writer = _rows(spark, job).writeStream.option("checkpointLocation", job["checkpoint"])
+    writer = writer.trigger(availableNow=True)
+    if job["topics"]:
+        writer = writer.foreachBatch(headrace.spark.transactional(job["sink"], _copying(job["topics"])))
+    else:
+        writer = writer.format("headrace").options(**job["sink"])
+    writer.start().awaitTermination()
+
+
+def _copying(topics: list[str]) -> Any:
+    """Each row goes to each of the topics."""
+    def write(frame: Any, batch_id: int, sink: Any) -> None:
+        for topic in topics:
+            sink.write(frame, topic=topic)
+
+    return write
 
 
 def _rows(spark: Any, job: dict[str, Any]) -> Any:

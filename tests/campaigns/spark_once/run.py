@@ -17,22 +17,19 @@ from itertools import groupby
 from tests.campaigns.chaos.etl.report import print_table
 from tools.kafka import NEWEST, VERSIONS
 
-from .case import AT_LEAST_ONCE, EXACTLY_ONCE, Case, Result
-from .faults import FAULTS
+from .case import AT_LEAST_ONCE, EXACTLY_ONCE, FOREACH_BATCH, Case, Result
+from .faults import FAULTS, MASTERS, STANDALONE
 from .site import OnceSite
 from .standalone import Standalone
 
-STANDALONE = "standalone"
-MASTERS = ("local[2]", "local-cluster[2,1,1024]", STANDALONE)
 
-
-def run_case(site: OnceSite, name: str, master: str, guarantee: str) -> Result:
+def run_case(site: OnceSite, name: str, master: str, how: str) -> Result:
     """Hurt one query, let it finish, and compare."""
     result, began = Result(name, master), time.monotonic()
     with ExitStack() as stack:
         standalone = stack.enter_context(Standalone()) if master == STANDALONE else None
         case = stack.enter_context(Case(
-            site, standalone.url if standalone else master, guarantee, standalone=standalone))
+            site, standalone.url if standalone else master, how, standalone=standalone))
         try:
             FAULTS[name].hurt(case)
             case.finish()
@@ -45,10 +42,10 @@ def run_case(site: OnceSite, name: str, master: str, guarantee: str) -> Result:
     return result
 
 
-def cases(names: Iterable[str], masters: Iterable[str]) -> list[tuple[str, str]]:
+def cases(names: Iterable[str], masters: Iterable[str], how: str) -> list[tuple[str, str]]:
     """Faults and masters that go together; those first that need one broker only."""
-    found = [(name, master) for master in masters for name in names
-             if any(("spark://" if master == STANDALONE else master).startswith(each) for each in FAULTS[name].masters)]
+    names = [name for name in names if how != AT_LEAST_ONCE or not FAULTS[name].transactions]
+    found = [(name, master) for master in masters for name in names if master in FAULTS[name].masters]
     return sorted(found, key=lambda case: FAULTS[case[0]].nodes)
 
 
@@ -77,15 +74,17 @@ def main(argv: Iterable[str] | None = None) -> int:
     parser.add_argument("--master", choices=MASTERS, nargs="+", default=MASTERS)
     parser.add_argument("--faults", choices=tuple(FAULTS), nargs="+", default=tuple(FAULTS))
     parser.add_argument("--guarantee", choices=(EXACTLY_ONCE, AT_LEAST_ONCE), default=EXACTLY_ONCE)
+    parser.add_argument("--foreach-batch", action="store_true", help="two topics in one transaction, by foreachBatch")
     parser.add_argument("--rows", type=int, default=4000, help="of the input")
     options = parser.parse_args(None if argv is None else list(argv))
+    how = FOREACH_BATCH if options.foreach_batch else options.guarantee
     results: list[Result] = []
-    for nodes, several in groupby(cases(options.faults, options.master), lambda case: FAULTS[case[0]].nodes):
+    for nodes, several in groupby(cases(options.faults, options.master, how), lambda case: FAULTS[case[0]].nodes):
         with OnceSite(options.kafka, nodes, options.rows) as site:
             for name, master in several:
-                results.append(run_case(site, name, master, options.guarantee))
+                results.append(run_case(site, name, master, how))
                 show(results[-1:])
-    print(f"Apache Kafka {options.kafka}, {options.guarantee}")
+    print(f"Apache Kafka {options.kafka}, {how}")
     show(results)
     findings = sum(each.findings for each in results)
     print(f"{len(results)} cases, {findings} findings")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 
 Log = Mapping[int, Iterable[int]]
 """The numbers of a topic's records, by partition, in the order of the log."""
@@ -36,6 +36,11 @@ class Verdict:
     def findings(self) -> int:
         """What is wrong."""
         return self.twice + self.missing + self.foreign + self.disordered
+
+
+def together(verdicts: Iterable[Verdict]) -> Verdict:
+    """One for several topics."""
+    return Verdict(*map(sum, zip(*map(astuple, verdicts), strict=True)))
 
 
 def verdict_of(sent: Log, committed: Log, uncommitted: int, *, ordered: bool) -> Verdict:

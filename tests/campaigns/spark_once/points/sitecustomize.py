@@ -6,9 +6,10 @@ waits for the campaign's word, and goes on or raises. Points:
     begun      the driver has begun the micro-batch, and no task runs yet
     task       a task has handed over its first rows, and asks for more
     commit     the driver has been told that all rows are written
-    committed  commit() is done, and Spark does not know yet
+    marked     the marker is in the transaction, and EndTxn is next
+    committed  the transaction is committed, and Spark does not know yet
 
-Nothing of it is in the package: methods of the sink are wrapped when its module is imported.
+Nothing of it is in the package: functions and methods are wrapped when their modules are imported.
 """
 
 from __future__ import annotations
@@ -48,14 +49,11 @@ def reach(point: str) -> None:
 
 def _watch_sink(module: ModuleType) -> None:
     writer: Any = module.StreamWriter
-    begin, write, commit = writer.__getstate__, writer.write, writer.commit
-
-    def watched_begin(self: Any) -> Any:
-        state = begin(self)
-        reach("begun")
-        return state
+    write, commit = writer.write, writer.commit
 
     def watched_write(self: Any, iterator: Iterator[Any]) -> Any:
+        if self.options.exactly_once:
+            return write(self, iterator)
         _log_task()
         return write(self, _stopping(iterator))
 
@@ -64,7 +62,44 @@ def _watch_sink(module: ModuleType) -> None:
         commit(self, messages, batchId)
         reach("committed")
 
-    writer.__getstate__, writer.write, writer.commit = watched_begin, watched_write, watched_commit
+    writer.write, writer.commit = watched_write, watched_commit
+
+
+def _watch_driver(module: Any) -> None:
+    _wrap(module, "begin", behind="begun")
+    _wrap(module, "mark", before="commit")
+    _wrap(module, "end", before="marked", behind="committed")
+
+
+def _wrap(module: Any, name: str, *, before: str = "", behind: str = "") -> None:
+    original = getattr(module, name)
+
+    def wrapped(*arguments: Any) -> Any:
+        if before:
+            reach(before)
+        result = original(*arguments)
+        if behind:
+            reach(behind)
+        return result
+
+    setattr(module, name, wrapped)
+
+
+def _watch_task(module: Any) -> None:
+    """A task of an exactly-once write hands over its rows here."""
+    writer: Any = module.JoinedColumnWriter
+    append = writer.append
+
+    def watched(self: Any, *arguments: Any) -> Any:
+        if not hasattr(self, "_times"):
+            self._times = 0
+            _log_task()
+        self._times += 1
+        if self._times > 1:
+            reach("task")
+        return append(self, *arguments)
+
+    writer.append = watched
 
 
 def _stopping(rows: Iterator[Any]) -> Iterator[Any]:
@@ -84,7 +119,11 @@ def _log_task() -> None:
                       f"{task.attemptNumber()}\n")
 
 
-_WATCHED: dict[str, Callable[[ModuleType], None]] = {"headrace.spark.sink": _watch_sink}
+_WATCHED: dict[str, Callable[[ModuleType], None]] = {
+    "headrace.spark.sink": _watch_sink,
+    "headrace.spark.exactly_once.driver_transaction": _watch_driver,
+    "headrace.spark.exactly_once.task_transaction": _watch_task,
+}
 
 
 class _Watching(importlib.abc.MetaPathFinder):
