@@ -28,7 +28,8 @@ MAY_IMPORT = {
     "": BASE | {"records", "client"},
 }
 SPARK = {"headrace.spark.source", "headrace.spark.sink", "headrace.spark.inline_sink", "headrace.spark.pipeline.run",
-         "headrace.spark.pipeline.progress", "headrace.spark.pipeline.tables"}
+         "headrace.spark.pipeline.progress", "headrace.spark.pipeline.session", "headrace.spark.pipeline.tables",
+         "headrace.spark.pipeline.views"}
 """Modules that may import pyspark."""
 IMPURE = {"asyncio", "socket", "ssl", "select", "selectors", "threading", "time", "random", "os", "concurrent",
           "subprocess", "datetime"}
