@@ -30,8 +30,8 @@ _SOURCE: Final = (
 _SINK: Final = ("topic",)
 _STREAM_ONLY: Final = ("maxOffsetsPerTrigger", "minOffsetsPerTrigger", "maxTriggerDelay")
 _BATCH_ONLY: Final = ("endingOffsets", "endingTimestamp")
-# Spark itself puts these among a sink's options.
-_FROM_SPARK: Final = ("checkpointlocation",)
+# Spark itself puts these among a sink's options; the second one where Declarative Pipelines write.
+_FROM_SPARK: Final = ("checkpointlocation", "queryname")
 _REFUSED: Final = {
     "auto.offset.reset": "use startingOffsets, which also holds when a query starts again",
     "enable.auto.commit": "Spark keeps the offsets in its checkpoint",
