@@ -28,6 +28,7 @@ MAY_IMPORT = {
     "": BASE | {"records", "client"},
 }
 SPARK = {"headrace.spark.source", "headrace.spark.sink", "headrace.spark.inline_sink", "headrace.spark.pipeline.run",
+         "headrace.spark.exactly_once.spark_task", "headrace.spark.partition_owners", "headrace.spark",
          "headrace.spark.pipeline.progress", "headrace.spark.pipeline.session", "headrace.spark.pipeline.tables",
          "headrace.spark.pipeline.views"}
 """Modules that may import pyspark."""

@@ -2,16 +2,41 @@
 
 `spark.read.format("headrace")`, `readStream`, `write` and `writeStream` work as soon as the package is installed: Spark
 finds `pyspark_headrace` by itself. `options` and `plan` are pure; `source` and `sink` are Spark's two faces; `pipeline`
-runs a file that `spec` has checked. Only `source`, `sink` and `pipeline` import pyspark.
+runs a file that `spec` has checked. Only `source`, `sink`, `pipeline` and what arranges rows import pyspark.
 """
 
 from __future__ import annotations
 
 from importlib.util import find_spec
+from typing import TYPE_CHECKING
 
 from headrace.errors import DependencyError
 
-__all__ = ["require_spark"]
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pyspark.sql import DataFrame
+
+__all__ = ["by_partition", "require_spark"]
+
+
+def by_partition(frame: DataFrame, options: Mapping[str, str]) -> DataFrame:
+    """Arrange rows so that each Kafka partition is written by one task, as `delivery.guarantee=exactly_once` needs it.
+
+    Args:
+        frame: columns as the sink takes them; batch or streaming.
+        options: those of the write, with `topic`.
+
+    Returns:
+        The rows, with the column partition as the sink's partitioner would choose it where it is missing or null.
+
+    Raises:
+        ConfigError: an option is unknown or malformed, or the topic is missing.
+        KafkaException: the brokers did not answer within a minute.
+    """
+    from headrace.spark.partition_owners import arranged
+
+    return arranged(frame, options)
 
 
 def require_spark() -> None:

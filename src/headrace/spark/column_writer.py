@@ -11,12 +11,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from concurrent.futures import Future
 from types import TracebackType
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final, Self
 
 import pyarrow
 
 from headrace.client.producer.kept_producers import KeptProducers
 from headrace.client.producer.producer import calls_of
+
+if TYPE_CHECKING:
+    from headrace.client.producer.producer import Producer
 
 __all__ = ["ColumnWriter"]
 
@@ -37,12 +40,17 @@ class ColumnWriter:
 
     def __init__(self, client: Mapping[str, str]) -> None:
         properties = {**_DEFAULTS, **client}
-        self._producer = _PRODUCERS.take(properties)
+        self._kept = self._producers()
+        self._producer: Producer = self._kept.take(properties)
         self._calls = calls_of(self._producer)
         # Interceptors are closed when their task is over.
         self._may_be_kept = "interceptor.classes" not in properties
         self._finished = False
         self._stored: list[Future[int]] = []
+
+    def _producers(self) -> KeptProducers:
+        """Those of which this writer takes one, and to which it gives it back."""
+        return _PRODUCERS
 
     def append(self, topic: str, key: Any, value: Any, partition: Any = None, headers: Any = None) -> None:
         """Append rows behind those that came before. Waits while the producer's buffer is full.
@@ -79,13 +87,13 @@ class ColumnWriter:
     def close(self) -> None:
         """Let go of the producer; what was not acknowledged is given up."""
         if self._finished and self._may_be_kept:
-            _PRODUCERS.give_back(self._producer)
+            self._kept.give_back(self._producer)
         else:
-            _PRODUCERS.discard(self._producer)
+            self._kept.discard(self._producer)
         for stored in self._stored:
             stored.exception()  # the task that failed knows why; the log need not repeat it
 
-    def __enter__(self) -> ColumnWriter:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:

@@ -27,7 +27,9 @@ _SOURCE: Final = (
     "endingTimestamp", "startingOffsetsByTimestampStrategy", "maxOffsetsPerTrigger", "minOffsetsPerTrigger",
     "maxTriggerDelay", "minPartitions", "maxRecordsPerPartition", "failOnDataLoss", "stopFile",
 )
-_SINK: Final = ("topic",)
+_SINK: Final = ("topic", "delivery.guarantee", "sinkId", "exactlyOnce.claims")
+_GUARANTEES: Final = ("at_least_once", "exactly_once")
+_CLAIMS: Final = ("describe", "topic")
 _STREAM_ONLY: Final = ("maxOffsetsPerTrigger", "minOffsetsPerTrigger", "maxTriggerDelay")
 _BATCH_ONLY: Final = ("endingOffsets", "endingTimestamp")
 # Spark itself puts these among a sink's options; the second one where Declarative Pipelines write.
@@ -135,11 +137,27 @@ class SourceOptions:
 
 @dataclass(frozen=True, slots=True)
 class SinkOptions:
-    """Everything a write needs: the client's properties, and the topic unless each row names its own."""
+    """Everything a write needs: the client's properties, and the topic unless each row names its own.
+
+    Attributes:
+        client: the producer's properties; without `transactional.id`.
+        topic: where all rows go; empty where a column says it.
+        include_headers: the column headers is written.
+        exactly_once: each micro-batch is one transaction, and so is a batch write.
+        transactional_id: the name of the transactions, where the user gave one.
+        sink_id: what names them else: one for each stream that writes.
+        checkpoint: where the query's checkpoint is, as far as Spark tells.
+        strict_claims: tasks claim their work in a topic, not only by looking at the partitions.
+    """
 
     client: Mapping[str, str]
     topic: str = ""
     include_headers: bool = False
+    exactly_once: bool = False
+    transactional_id: str = ""
+    sink_id: str = ""
+    checkpoint: str = ""
+    strict_claims: bool = False
 
     @classmethod
     def parse(cls, given: Mapping[str, str]) -> SinkOptions:
@@ -149,10 +167,18 @@ class SinkOptions:
             ConfigError: unknown option or malformed value.
         """
         options = _Options(given, (*_COMMON, *_SINK), "write")
+        client = dict(_client(options, PRODUCER))
+        exactly_once = options.choice("delivery.guarantee", _GUARANTEES) == "exactly_once"
+        _check_guarantee(options, client, exactly_once)
         return cls(
-            client=_client(options, PRODUCER),
+            client=client,
             topic=options.text("topic"),
             include_headers=options.flag("includeHeaders", False),
+            exactly_once=exactly_once,
+            transactional_id=client.pop("transactional.id", ""),
+            sink_id=options.text("sinkId"),
+            checkpoint=options.text("checkpointLocation"),
+            strict_claims=options.choice("exactlyOnce.claims", _CLAIMS) == "topic",
         )
 
 
@@ -174,6 +200,13 @@ class _Options:
         if text not in ("", "true", "false"):
             raise ConfigError(f"option {name} must be true or false, not {text!r}")
         return text == "true" if text else default
+
+    def choice(self, name: str, allowed: tuple[str, ...]) -> str:
+        """One of a few words; the first where none was given."""
+        text = self.text(name).lower() or allowed[0]
+        if text not in allowed:
+            raise ConfigError(f"option {name} must be {' or '.join(allowed)}, not {text!r}")
+        return text
 
     def count(self, name: str) -> int | None:
         return self._whole(name, 1)
@@ -217,6 +250,23 @@ def _client(options: _Options, role: str) -> Mapping[str, str]:
         raise ConfigError("option kafka.bootstrap.servers is missing: give at least one broker as host:port")
     Config(role, client)
     return client
+
+
+def _check_guarantee(options: _Options, client: Mapping[str, str], exactly_once: bool) -> None:
+    """Refuse what contradicts the guarantee, or what only it would make use of."""
+    if not exactly_once:
+        if "transactional.id" in client:
+            raise ConfigError("option kafka.transactional.id needs delivery.guarantee=exactly_once: without it each "
+                              "task would end the transactions of the others")
+        for name in ("sinkId", "exactlyOnce.claims"):
+            if options.text(name):
+                raise ConfigError(f"option {name} needs delivery.guarantee=exactly_once")
+        return
+    if client.get("enable.idempotence", "true").strip().lower() in ("false", "0"):
+        raise ConfigError("option kafka.enable.idempotence cannot be false with delivery.guarantee=exactly_once")
+    for name in ("acks", "request.required.acks"):
+        if client.get(name, "all").strip().lower() not in ("all", "-1"):
+            raise ConfigError(f"option kafka.{name} must be all with delivery.guarantee=exactly_once")
 
 
 def _subscription(options: _Options) -> TopicSelection:

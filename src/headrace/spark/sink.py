@@ -1,7 +1,8 @@
-"""Spark's face of writing to topics: Arrow batches in, records out, at least once.
+"""Spark's face of writing to topics: Arrow batches in, records out, at least once or exactly once.
 
-A task reports success only when every one of its records was acknowledged; a task or micro-batch that runs again
-writes its records again. Key and value are written as they are; columns as in Spark's own Kafka sink.
+A task reports success only when every one of its records was acknowledged; at least once, a task or micro-batch that
+runs again writes its records again. Exactly once, each micro-batch is a transaction (`headrace.spark.exactly_once`).
+Key and value are written as they are; columns as in Spark's own Kafka sink.
 
 Planning, `write()` and `commit()` run in three different processes: writers carry options only, and what only one of
 them needs is imported there. Read next: `headrace.spark.column_writer`.
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     import pyarrow
 
     from headrace.spark.column_writer import ColumnWriter
+    from headrace.spark.exactly_once.task_report import BegunBatch, TaskReport
 
 __all__ = ["BatchWriter", "StreamWriter", "append_rows", "check_columns"]
 
@@ -37,9 +39,15 @@ _KINDS: Final = {
 
 @dataclass
 class Written(WriterCommitMessage):
-    """What one task wrote."""
+    """What one task wrote.
+
+    Attributes:
+        rows: how many.
+        report: where they are in the transaction, exactly once.
+    """
 
     rows: int
+    report: TaskReport | None = None
 
 
 class _Writer:
@@ -48,10 +56,22 @@ class _Writer:
     def __init__(self, options: SinkOptions, schema: StructType) -> None:
         check_columns(options, schema)
         self.options = options
+        self._begun: BegunBatch | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Spark pickles a writer once all is planned and before tasks start, and twice: the moment to begin."""
+        if self.options.exactly_once and self._begun is None:
+            self._begun = self._begin()
+        return self.__dict__.copy()
+
+    def _begin(self) -> BegunBatch:
+        raise NotImplementedError
 
     def write(self, iterator: Iterator[pyarrow.RecordBatch]) -> WriterCommitMessage:
         """Write the rows of one task; returns when all of them are acknowledged."""
         acknowledge_at_once()
+        if self._begun is not None:
+            return self._write_once(iterator, self._begun)
         from headrace.spark.column_writer import ColumnWriter
 
         spare_collections()
@@ -63,19 +83,66 @@ class _Writer:
             out.finish()
         return Written(rows)
 
+    def _write_once(self, iterator: Iterator[pyarrow.RecordBatch], begun: BegunBatch) -> Written:
+        from headrace.spark.exactly_once import task_transaction
+        from headrace.spark.exactly_once.spark_task import task_identity
+
+        spare_collections()
+        report = task_transaction.write(
+            begun, task_identity(), self.options.client, iterator,
+            lambda out, batch: append_rows(out, batch, self.options))
+        return Written(sum(report.written.values()), report)
+
+    def _commit(self, messages: list[WriterCommitMessage | None]) -> None:
+        if self.options.exactly_once:
+            from headrace.spark.exactly_once import driver_transaction
+
+            driver_transaction.commit(self.options, [_report(each) for each in messages])
+
+    def _abort(self, messages: list[WriterCommitMessage | None]) -> None:
+        if self.options.exactly_once:
+            from headrace.spark.exactly_once import driver_transaction
+
+            known = (report.begun for each in messages if (report := _report(each)) is not None and not report.skipped)
+            driver_transaction.abort(self.options, self._begun or next(known, None))
+
+
+def _report(message: WriterCommitMessage | None) -> TaskReport | None:
+    return message.report if isinstance(message, Written) else None
+
 
 class BatchWriter(_Writer, DataSourceArrowWriter):
-    """Appends a DataFrame to topics."""
+    """Appends a DataFrame to topics; exactly once, readers see all of it or nothing."""
+
+    def _begin(self) -> BegunBatch:
+        from headrace.spark.exactly_once import driver_transaction
+
+        return driver_transaction.begin_alone(self.options)
+
+    def commit(self, messages: list[WriterCommitMessage | None]) -> None:
+        """All tasks are done: end the transaction, if there is one."""
+        self._commit(messages)
+
+    def abort(self, messages: list[WriterCommitMessage | None]) -> None:
+        """A task has failed. At least once, nothing can be taken back."""
+        self._abort(messages)
 
 
 class StreamWriter(_Writer, DataSourceStreamArrowWriter):
     """Appends each micro-batch to topics."""
 
+    def _begin(self) -> BegunBatch:
+        from headrace.spark.exactly_once import driver_transaction
+
+        return driver_transaction.begin(self.options)
+
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 - Spark's name
-        """Nothing to do: what a task wrote is acknowledged already."""
+        """What tasks wrote is acknowledged already; exactly once, now it comes to be."""
+        self._commit(messages)
 
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 - Spark's name
-        """Nothing can be taken back; the micro-batch is written again when the query restarts."""
+        """The micro-batch is written again when the query restarts. At least once, nothing can be taken back."""
+        self._abort(messages)
 
 
 def append_rows(out: ColumnWriter, batch: pyarrow.RecordBatch, options: SinkOptions) -> None:

@@ -75,10 +75,12 @@ class KeptProducers:
 
     Args:
         idle_s: seconds after which an unused one is closed.
+        make: the class of producers.
     """
 
-    def __init__(self, idle_s: float = _IDLE_S) -> None:
+    def __init__(self, idle_s: float = _IDLE_S, make: type[Producer] = Producer) -> None:
         self._idle_s = idle_s
+        self._make = make
         self._lock = threading.Lock()
         self._idle: dict[Key, list[_Kept]] = {}
         self._used: dict[Producer, _Kept] = {}
@@ -99,7 +101,7 @@ class KeptProducers:
                 break
             kept.producer.close()
         else:
-            kept = _Kept(key, Producer(properties))
+            kept = _Kept(key, self._make(properties))
         with self._lock:
             self._used[kept.producer] = kept
         return kept.producer

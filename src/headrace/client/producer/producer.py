@@ -53,6 +53,8 @@ class Producer:
         TypeError: no properties were given.
     """
 
+    _engine_class: type[ProducerEngine] = ProducerEngine
+
     def __init__(self, config: Mapping[str, Any] | None = None, logger: Any = None, **properties: Any) -> None:
         if config is None and not properties:
             raise TypeError("expected configuration dict: give the properties as a mapping, or as keywords")
@@ -65,7 +67,7 @@ class Producer:
         self._run = waits.run
         chain = chain_of(checked)
         try:
-            self._engine = engine = waits.do(ProducerEngine, checked, waits.notify)
+            self._engine = engine = waits.do(self._engine_class, checked, waits.notify)
         except BaseException:
             if chain is not None:
                 chain.close()

@@ -83,6 +83,7 @@ class ProducerEngine:
         self._driver = self.client.driver
         self._loop = asyncio.get_running_loop()
         self._topic_timer: asyncio.TimerHandle | None = None
+        self._retries = RetryPolicy.of(config, jitter)
         self._batch_queues = BatchQueues(
             self.accumulators.all, config.seconds("linger.ms"), config.seconds("message.timeout.ms") or math.inf,
             codec, level)
@@ -107,16 +108,17 @@ class ProducerEngine:
 
         return TransactionCalls(self.config, self.client, self.accumulators)
 
-    def _make_sender(self) -> Sender:
+    def _limits(self) -> tuple[Limits, Callable[[int], float]]:
+        """The sender's settings, and seconds to wait before attempt n (0, 1, ...)."""
         config = self.config
-        retries = RetryPolicy.of(config, jitter)
-
-        def backoff(attempt: int) -> float:
-            return retries.wait_s(attempt + 1)
-
         limits = Limits(
             config["acks"], config["max.in.flight.requests.per.connection"], config["message.max.bytes"],
             config.seconds("request.timeout.ms"), config["retries"], config.seconds("message.timeout.ms") or math.inf)
+        return limits, lambda attempt: self._retries.wait_s(attempt + 1)
+
+    def _make_sender(self) -> Sender:
+        config = self.config
+        limits, backoff = self._limits()
         if self.transactions is None:
             sequences = Sequences(config["enable.idempotence"], limits.request_timeout_s, backoff)
             # A plain step can be interrupted half way, and bytes under TLS go through asyncio.

@@ -14,7 +14,7 @@ from headrace.machines.producer.sequences import topic_id
 from headrace.wire.messages.producer.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 
 if TYPE_CHECKING:
-    from headrace.machines.producer.transactions import Transactions
+    from headrace.machines.producer.transactional_sequences import OpenTransaction
 
 __all__ = ["produce_request"]
 
@@ -22,7 +22,7 @@ _LAST_WITH_NAMES: Final = 12
 
 
 def produce_request(
-    batches: Iterable[ProducerBatch], acks: int, timeout_s: float, transactions: Transactions | None
+    batches: Iterable[ProducerBatch], acks: int, timeout_s: float, transactions: OpenTransaction | None
 ) -> tuple[ProduceRequest, int]:
     """The request and its highest version.
 

@@ -52,7 +52,7 @@ from headrace.wire.messages.producer.produce import (
 from headrace.wire.schema import Struct
 
 if TYPE_CHECKING:
-    from headrace.machines.producer.transactions import Transactions
+    from headrace.machines.producer.transactional_sequences import OpenTransaction
 
 __all__ = ["BatchDone", "Leaders", "Limits", "ProducerFailed", "Seal", "Sender"]
 
@@ -144,7 +144,7 @@ class Sender:
         leaders: Leaders,
         limits: Limits,
         backoff_s: Callable[[int], float],
-        transactions: Transactions | None = None,
+        transactions: OpenTransaction | None = None,
         lends: bool = False,
     ) -> None:
         self.failed: KafkaError | None = None

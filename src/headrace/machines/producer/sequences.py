@@ -23,7 +23,7 @@ from headrace.machines.producer.batch_queue import PartitionQueue, ProducerBatch
 from headrace.machines.producer.partition_sequence import PartitionSequence
 from headrace.wire.messages.producer.produce import InitProducerIdRequest, InitProducerIdResponse
 
-__all__ = ["MAX_EPOCH", "Sequences", "increment_sequence", "producer_state", "restart", "topic_id"]
+__all__ = ["MAX_EPOCH", "Sequences", "increment_sequence", "next_sequence", "producer_state", "restart", "topic_id"]
 
 MAX_EPOCH: Final = 32_767
 _SEQUENCE_MASK: Final = 0x7FFFFFFF  # after 2^31 - 1 comes 0
@@ -253,6 +253,11 @@ def restart(queue: PartitionQueue, epoch: int) -> None:
     own.epoch = epoch
     own.next_sequence = 0
     own.needs_epoch_bump = own.confirmed = False
+
+
+def next_sequence(queue: PartitionQueue) -> int:
+    """The sequence of the partition's next record: how many have one, if they began at zero."""
+    return queue.partition_sequence.next_sequence
 
 
 def topic_id(queue: PartitionQueue) -> UUID:

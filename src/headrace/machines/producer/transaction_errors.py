@@ -82,7 +82,7 @@ def class_of(request: type[Request], code: int) -> ErrorClass:
     What no table here lists is tried again if the table of codes calls it retriable; else an abort may cure it, or,
     at the beginning and the end of a transaction, nothing.
     """
-    listed = _ALSO[request].get(code) or _EVERYWHERE.get(code)
+    listed = _ALSO.get(request, {}).get(code) or _EVERYWHERE.get(code)
     if listed is not None:
         return listed
     if KafkaError(code).retriable():

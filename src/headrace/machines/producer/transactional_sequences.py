@@ -10,14 +10,68 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from typing import Protocol
 
 from headrace.errors import KafkaError
 from headrace.machines.machine import Send
 from headrace.machines.producer.batch_queue import PartitionQueue, ProducerBatch
 from headrace.machines.producer.sequences import Sequences, restart
-from headrace.machines.producer.transactions import Transactions
 
-__all__ = ["TransactionalSequences"]
+__all__ = ["OpenTransaction", "TransactionalSequences"]
+
+
+class OpenTransaction(Protocol):
+    """What records go into: the transactions of a producer, or one that others write into as well."""
+
+    @property
+    def transactional_id(self) -> str:
+        """The name under which the coordinator knows it."""
+        ...
+
+    @property
+    def producer_id(self) -> int:
+        """What batches are stamped with; so is `epoch`."""
+        ...
+
+    @property
+    def epoch(self) -> int:
+        """Goes up whenever nothing older may be accepted any more."""
+        ...
+
+    @property
+    def max_produce_version(self) -> int:
+        """Highest version for produce requests."""
+        ...
+
+    @property
+    def lost(self) -> KafkaError | None:
+        """Why records that still wait will not be sent; None if they may be."""
+        ...
+
+    @property
+    def last_error(self) -> KafkaError | None:
+        """Why the last attempt of what is under way failed; None if it did not."""
+        ...
+
+    def admits(self, topic: str, partition: int) -> bool:
+        """May batches for this partition be sent?"""
+        ...
+
+    def on_batch_stored(self) -> None:
+        """A batch of the transaction is stored."""
+        ...
+
+    def on_batch_failed(self, error: KafkaError, *, sent: bool, uncertain: bool) -> None:
+        """A batch of the transaction was given up. `sent`: it has a sequence; `uncertain`: it may get stored still."""
+        ...
+
+    def on_record_failed(self, error: KafkaError) -> None:
+        """A record was reported as failed: what it belongs to cannot be committed."""
+        ...
+
+    def on_fatal(self, error: KafkaError) -> None:
+        """A broker reports that this producer may not write any more."""
+        ...
 
 
 class TransactionalSequences(Sequences):
@@ -29,7 +83,7 @@ class TransactionalSequences(Sequences):
 
     transactional = True
 
-    def __init__(self, transactions: Transactions) -> None:
+    def __init__(self, transactions: OpenTransaction) -> None:
         super().__init__(True, 0.0, lambda attempt: 0.0)
         self.asks = False  # the coordinator gives the producer id
         self._transactions = transactions

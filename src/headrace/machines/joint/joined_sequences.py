@@ -1,0 +1,46 @@
+"""Sequences of a participant's batches: each partition begins at zero when a transaction is joined.
+
+It must not know leaders or sockets. Read next: `machines.producer.transactional_sequences`.
+"""
+
+from __future__ import annotations
+
+from headrace.machines.joint.joined_transaction import JoinedTransaction
+from headrace.machines.joint.joint_transaction import Written
+from headrace.machines.producer.batch_queue import PartitionQueue, ProducerBatch
+from headrace.machines.producer.sequences import next_sequence, restart
+from headrace.machines.producer.transactional_sequences import TransactionalSequences
+
+__all__ = ["JoinedSequences"]
+
+_NO_EPOCH = -1
+
+
+class JoinedSequences(TransactionalSequences):
+    """Gives batches their sequences in a transaction that others write into as well.
+
+    Args:
+        transaction: knows the producer id, its epoch, and what may be sent.
+    """
+
+    def __init__(self, transaction: JoinedTransaction) -> None:
+        super().__init__(transaction)
+        self._joined = transaction
+        self._times = 0
+        self._queues: dict[tuple[str, int], PartitionQueue] = {}
+
+    def allows(self, queue: PartitionQueue, batch: ProducerBatch) -> bool:
+        """May this batch, the queue's first, be sent now?"""
+        if self._times != self._joined.joined:
+            self._times = self._joined.joined
+            self._queues = {}
+        if (queue.topic, queue.partition) not in self._queues:
+            self._queues[queue.topic, queue.partition] = queue
+            restart(queue, _NO_EPOCH)
+        return super().allows(queue, batch)
+
+    def written(self) -> Written:
+        """Records in the joined transaction by topic and partition; all of them are stored once nothing waits."""
+        if self._times != self._joined.joined:
+            return {}
+        return {key: count for key, queue in self._queues.items() if (count := next_sequence(queue))}

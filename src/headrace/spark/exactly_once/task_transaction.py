@@ -1,0 +1,121 @@
+"""A task's part of exactly-once writes: write into the driver's transaction, and report what went where.
+
+This module does not import pyspark. Read next: `headrace.client.joint.joining_producer`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Final
+
+from headrace.client.joint.joining_producer import JoiningProducer
+from headrace.client.producer.kept_producers import KeptProducers
+from headrace.errors import ConfigError, KafkaError, KafkaException
+from headrace.spark.column_writer import ColumnWriter
+from headrace.spark.exactly_once.batch_marker import BatchMarker, BatchVerdict, verdict
+from headrace.spark.exactly_once.task_report import BegunBatch, TaskReport
+
+if TYPE_CHECKING:
+    import pyarrow
+
+    from headrace.spark.exactly_once.spark_task import TaskIdentity
+
+__all__ = ["JoinedColumnWriter", "begins", "check_attempt", "write", "written"]
+
+_PRODUCERS: Final = KeptProducers(make=JoiningProducer)
+
+
+class JoinedColumnWriter(ColumnWriter):
+    """Writes columns into a transaction that the driver has begun; a context manager.
+
+    Args:
+        client: a producer's properties.
+        begun: the transaction.
+    """
+
+    def __init__(self, client: Mapping[str, str], begun: BegunBatch) -> None:
+        super().__init__({**client, "enable.idempotence": "true"})
+        assert isinstance(self._producer, JoiningProducer)
+        self._joining: JoiningProducer = self._producer
+        self._joining.join(begun.transaction)
+
+    def _producers(self) -> KeptProducers:
+        return _PRODUCERS
+
+    def written(self) -> dict[tuple[str, int], int]:
+        """Records by topic and partition, after `finish()`."""
+        return self._joining.written()
+
+
+def begins(begun: BegunBatch, task: TaskIdentity) -> bool:
+    """Whether the task has to write anything.
+
+    Raises:
+        ConfigError: Spark may run two attempts of a task at once.
+        KafkaException: the checkpoint was taken back.
+    """
+    if task.speculative:
+        raise ConfigError("delivery.guarantee=exactly_once needs spark.speculation=false: two attempts of a task at "
+                          "once would write the same sequences")
+    if begun.group is None or task.batch is None:
+        return True
+    last = None if begun.last is None else BatchMarker.read(begun.last.text)
+    return verdict(last, task.batch) is BatchVerdict.WRITE
+
+
+def check_attempt(task: TaskIdentity) -> None:
+    """Refuse to write a second time into one transaction.
+
+    Raises:
+        KafkaException: the task was tried before.
+    """
+    if task.attempt > 0:
+        raise KafkaException(KafkaError(
+            KafkaError._STATE, f"attempt {task.attempt} of task {task.partition}: what the attempt before has written "
+            "is in the same transaction. The micro-batch is written again as a whole when the query restarts"))
+
+
+def written(begun: BegunBatch, task: TaskIdentity, rows: int, found: dict[tuple[str, int], int]) -> TaskReport:
+    """The report of a task that has written all its rows.
+
+    Raises:
+        KafkaException: not all of them are in the transaction.
+    """
+    if sum(found.values()) != rows:
+        raise KafkaException(KafkaError(
+            KafkaError._INCONSISTENT, f"{rows} rows were written, and {sum(found.values())} records are in the "
+            "transaction: they were written twice or not at all"))
+    return TaskReport(begun, task.batch, False, found)
+
+
+def write(
+    begun: BegunBatch, task: TaskIdentity, client: Mapping[str, str], batches: Iterable[pyarrow.RecordBatch],
+    append: Callable[[ColumnWriter, pyarrow.RecordBatch], None],
+) -> TaskReport:
+    """Write the rows of one task, or read them only where the micro-batch is in the topics already.
+
+    Args:
+        begun: the transaction.
+        task: which task this is.
+        client: a producer's properties.
+        batches: the rows.
+        append: hands rows to a writer.
+
+    Raises:
+        ConfigError: Spark may run two attempts of a task at once.
+        KafkaException: a record was refused or not delivered in time, or something else has written to a partition.
+    """
+    if not begins(begun, task):
+        for _ in batches:
+            pass
+        return TaskReport(begun, task.batch, True)
+    rows = 0
+    with JoinedColumnWriter(client, begun) as out:
+        for batch in batches:
+            if batch.num_rows:
+                check_attempt(task)
+            rows += batch.num_rows
+            append(out, batch)
+        out.finish()
+        found = out.written()
+    return written(begun, task, rows, found)

@@ -1,0 +1,79 @@
+"""Rows arranged so that one task has all rows of a Kafka partition, as exactly-once writes need it (decision 0037).
+
+A row without a partition gets the one that the sink's partitioner would choose, so keys stay where they are. This
+module runs in the user's driver. Read next: `headrace.spark.sink`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F  # noqa: N812 - the name that every Spark program uses
+
+from headrace.admin import AdminClient
+from headrace.config import PRODUCER, Config
+from headrace.errors import ConfigError
+from headrace.records.hashing import PARTITIONERS
+from headrace.spark.options import SinkOptions
+from headrace.spark.sink import check_columns
+
+__all__ = ["arranged"]
+
+_CRC32: Final = ("consistent", "consistent_random")
+_PATIENCE_S: Final = 60.0
+
+
+def arranged(frame: DataFrame, given: Mapping[str, str]) -> DataFrame:
+    """The rows with a column partition, all rows of a partition in one task.
+
+    Args:
+        frame: columns as the sink takes them, batch or streaming.
+        given: the options of the write; `topic` must be among them.
+
+    Raises:
+        ConfigError: an option is unknown or malformed, the topic is missing, or its partitioner is a function.
+        KafkaException: the brokers did not answer within a minute.
+    """
+    options = SinkOptions.parse(given)
+    check_columns(options, frame.schema)
+    if not options.topic:
+        raise ConfigError("option topic is missing: rows are arranged by the partitions of one topic; write each topic "
+                          "by itself")
+    count = _partition_count(options)
+    chosen = _chosen(frame, options, count)
+    return frame.withColumn("partition", chosen).repartitionById(count, F.col("partition"))
+
+
+def _partition_count(options: SinkOptions) -> int:
+    admin = AdminClient(dict(options.client))
+    found = admin.list_topics(options.topic, timeout=_PATIENCE_S).topics[options.topic]
+    if found.error is not None or not found.partitions:
+        raise ConfigError(f"topic {options.topic} does not exist: create it or check its name")
+    return len(found.partitions)
+
+
+def _chosen(frame: DataFrame, options: SinkOptions, count: int) -> Column:
+    name: Any = Config(PRODUCER, options.client)["partitioner"]
+    if name not in PARTITIONERS:
+        raise ConfigError(f"kafka.partitioner {name!r} cannot be known before rows are written: add a column partition")
+    hashed, lot = PARTITIONERS[name]
+    anywhere = F.pmod(F.monotonically_increasing_id(), F.lit(count)).cast("int")
+    chosen = anywhere
+    if "key" in frame.columns and hashed is not None:
+        key = F.coalesce(F.col("key").cast("binary"), F.lit(b""))
+        number = F.crc32(key) if name in _CRC32 else F.arrow_udf(_hashes(hashed), "bigint")(key)
+        by_key = F.pmod(number, F.lit(count)).cast("int")
+        no_key = {"null": F.col("key").isNull(), "empty": F.length(key) == 0}.get(lot)
+        chosen = by_key if no_key is None else F.when(no_key, anywhere).otherwise(by_key)
+    return F.coalesce(F.col("partition"), chosen) if "partition" in frame.columns else chosen
+
+
+def _hashes(hashed: Callable[[Any], int]) -> Callable[[Any], Any]:
+    def hash_keys(keys: Any) -> Any:
+        import pyarrow
+
+        return pyarrow.array([hashed(key) for key in keys.to_pylist()], pyarrow.int64())
+
+    return hash_keys

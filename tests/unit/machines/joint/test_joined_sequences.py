@@ -1,0 +1,72 @@
+"""Each partition of a joined transaction begins at zero, and what is in it is known at the end."""
+
+import pytest
+
+from headrace.machines.joint.joined_sequences import JoinedSequences
+from headrace.machines.producer.batch_queue import BatchQueues
+from headrace.machines.producer.sender import Sender
+from tests.support.driven_conversation import NEW
+from tests.support.driven_sender import Leader, content, first_of
+
+
+class Joined:
+    """A transaction whose partitions are all claimed."""
+
+    last_error = lost = None
+    max_produce_version = 12
+    transactional_id = "x"
+    joined = 1
+
+    def __init__(self):
+        self.producer_id, self.epoch = NEW.producer_id, NEW.epoch
+
+    def admits(self, topic, partition):
+        return True
+
+    def on_batch_stored(self):
+        pass
+
+
+class Writer(Leader):
+    """A sender whose batches belong to a joined transaction."""
+
+    def __init__(self):
+        self.joined = Joined()
+        super().__init__(transactions=self.joined, max_in_flight=5)
+        self.sequences = JoinedSequences(self.joined)
+        queues: BatchQueues = self.batch_queues
+        self.sender = Sender(queues, self.sequences, self, self.sender._limits, lambda n: 0.1, self.joined)
+
+
+@pytest.fixture
+def writer():
+    return Writer()
+
+
+def test_nothing_is_written_at_first(writer):
+    assert writer.sequences.written() == {}
+
+
+def test_sequences_begin_at_zero_and_go_on(writer):
+    send = first_of(writer, b"1", b"2")
+    assert content(send) == (3, 0, [b"1", b"2"])
+    writer.answer(send)
+    send = first_of(writer, b"3")
+    assert content(send) == (3, 2, [b"3"])
+    writer.answer(send)
+    assert writer.sequences.written() == {("t", 0): 3}
+
+
+def test_they_begin_again_in_the_next_transaction(writer):
+    writer.answer(first_of(writer, b"1", b"2"))
+    writer.joined.joined, writer.joined.epoch = 2, 5
+    assert writer.sequences.written() == {}
+    assert content(first_of(writer, b"3")) == (5, 0, [b"3"])
+    assert writer.sequences.written() == {("t", 0): 1}
+
+
+def test_they_begin_again_for_another_task_in_the_same_transaction(writer):
+    """Its leader then refuses what the claim did not."""
+    writer.answer(first_of(writer, b"1", b"2"))
+    writer.joined.joined = 2
+    assert content(first_of(writer, b"3")) == (3, 0, [b"3"])

@@ -1,0 +1,206 @@
+"""The driver's and the tasks' part of exactly-once writes, at an embedded broker and without Spark."""
+
+import pytest
+
+from headrace import Consumer, KafkaError, KafkaException
+from headrace.broker.settings import BrokerSettings
+from headrace.errors import ConfigError
+from headrace.spark.exactly_once import driver_transaction, task_transaction
+from headrace.spark.exactly_once.batch_marker import BatchMarker
+from headrace.spark.exactly_once.spark_task import TaskIdentity
+from headrace.spark.options import SinkOptions
+from headrace.spark.sink import append_rows
+from headrace.testing import EmbeddedBroker
+
+pyarrow = pytest.importorskip("pyarrow")
+
+
+@pytest.fixture(scope="module", params=[0, 2], ids=["version-1", "version-2"])
+def broker(request):
+    with EmbeddedBroker(settings=BrokerSettings(transaction_version=request.param)) as made:
+        yield made
+
+
+class Query:
+    """A streaming query of two tasks: what Spark does with a sink."""
+
+    def __init__(self, broker, topic, **options):
+        self.servers, self.topic = broker.bootstrap_servers, topic
+        self.options = SinkOptions.parse({
+            "kafka.bootstrap.servers": self.servers, "topic": topic, "delivery.guarantee": "exactly_once",
+            "sinkId": topic, **options})
+
+    def begin(self):
+        return driver_transaction.begin(self.options)
+
+    def task(self, begun, batch, partition, rows=3, attempt=0, speculative=False, query="q"):
+        marker = None if batch is None else BatchMarker(query, batch)
+        task = TaskIdentity(marker, partition, attempt, 100 + partition, speculative)
+        values = [b"%s-%d" % (str(batch).encode(), number) for number in range(rows)]
+        data = [pyarrow.RecordBatch.from_pydict({
+            "value": values, "partition": pyarrow.array([partition] * rows, pyarrow.int32())})]
+        return task_transaction.write(begun, task, self.options.client, data,
+                                      lambda out, part: append_rows(out, part, self.options))
+
+    def run(self, batch, query="q"):
+        begun = self.begin()
+        reports = [self.task(begun, batch, number, query=query) for number in range(2)]
+        driver_transaction.commit(self.options, reports)
+        return reports
+
+    def committed(self):
+        with Consumer({"bootstrap.servers": self.servers, "group.id": "r", "auto.offset.reset": "earliest",
+                       "enable.partition.eof": True, "enable.auto.commit": False}) as consumer:
+            consumer.subscribe([self.topic])
+            found, ended = [], set()
+            while len(ended) < len(consumer.list_topics(self.topic).topics[self.topic].partitions):
+                message = consumer.poll(10)
+                assert message is not None
+                if message.error() is None:
+                    found.append(message.value().decode())
+                else:
+                    ended.add(message.partition())
+            return sorted(found)
+
+
+def rows_of(*batches, times=2):
+    return sorted(f"{batch}-{number}" for batch in batches for number in range(3) for _ in range(times))
+
+
+@pytest.fixture
+def query(broker, request):
+    return Query(broker, make_topic(broker, f"t{abs(hash(request.node.name))}"))
+
+
+def make_topic(broker, name):
+    from headrace.admin import AdminClient, NewTopic
+
+    admin = AdminClient({"bootstrap.servers": broker.bootstrap_servers})
+    for done in admin.create_topics([NewTopic(name, num_partitions=3, replication_factor=1)]).values():
+        done.result()
+    return name
+
+
+def test_a_micro_batch_that_runs_again_is_skipped(query):
+    for batch in (0, 1):
+        assert not any(each.skipped for each in query.run(batch))
+        assert all(each.skipped for each in query.run(batch))
+    assert query.committed() == rows_of(0, 1)
+
+
+def test_a_driver_that_dies_before_the_end_leaves_nothing_behind(query):
+    begun = query.begin()
+    reports = [query.task(begun, 0, number) for number in range(2)]
+    driver_transaction.mark(query.options, reports[0], {(query.topic, 0), (query.topic, 1)})
+    assert query.committed() == []
+    query.run(0)
+    assert query.committed() == rows_of(0)
+
+
+def test_a_driver_that_was_replaced_can_neither_commit_nor_disturb(query):
+    begun = query.begin()
+    reports = [query.task(begun, 0, number) for number in range(2)]
+    successor = query.begin()
+    again = [query.task(successor, 0, number) for number in range(2)]
+    with pytest.raises(KafkaException):
+        driver_transaction.commit(query.options, reports)
+    driver_transaction.abort(query.options, begun)
+    driver_transaction.commit(query.options, again)
+    assert query.committed() == rows_of(0)
+
+
+def test_a_task_of_the_transaction_before_cannot_write(query):
+    begun = query.begin()
+    query.begin()
+    with pytest.raises(KafkaException):
+        query.task(begun, 0, 0)
+
+
+def test_an_abort_behind_a_commit_whose_answer_was_lost_changes_nothing(query):
+    begun = query.begin()
+    reports = [query.task(begun, 0, number) for number in range(2)]
+    driver_transaction.commit(query.options, reports)
+    driver_transaction.abort(query.options, begun)
+    assert all(each.skipped for each in query.run(0))
+    assert query.committed() == rows_of(0)
+
+
+def test_a_transaction_with_a_task_that_was_forgotten_is_not_committed(query):
+    begun = query.begin()
+    reports = [query.task(begun, 0, number) for number in range(2)]
+    with pytest.raises(KafkaException, match="holds other partitions than were reported"):
+        driver_transaction.commit(query.options, reports[:1])
+    driver_transaction.abort(query.options, begun)
+    assert query.committed() == []
+
+
+def test_a_second_attempt_does_not_write_but_one_without_rows_is_no_harm(query):
+    begun = query.begin()
+    with pytest.raises(KafkaException, match="attempt 1 of task 0"):
+        query.task(begun, 0, 0, attempt=1)
+    assert query.task(begun, 0, 0, rows=0, attempt=1).written == {}
+
+
+def test_two_tasks_of_one_partition_are_refused(query):
+    begun = query.begin()
+    query.task(begun, 0, 0)
+    with pytest.raises(KafkaException) as raised:
+        query.task(begun, 0, 0)
+    assert raised.value.error == KafkaError._CONFLICT or "has records of this transaction already" in str(raised.value)
+
+
+def test_speculation_is_refused(query):
+    begun = query.begin()
+    with pytest.raises(ConfigError, match=r"spark\.speculation=false"):
+        query.task(begun, 0, 0, speculative=True)
+
+
+def test_a_micro_batch_without_rows_commits_nothing_and_needs_no_marker(query):
+    begun = query.begin()
+    driver_transaction.commit(query.options, [query.task(begun, 0, number, rows=0) for number in range(2)])
+    assert query.begin().last is None
+    driver_transaction.commit(query.options, [])
+
+
+def test_a_checkpoint_that_was_taken_back_is_refused(query):
+    query.run(4)
+    with pytest.raises(KafkaException, match="the checkpoint was taken back"):
+        query.run(3)
+
+
+def test_a_new_query_numbers_its_micro_batches_anew(query):
+    query.run(0)
+    assert not any(each.skipped for each in query.run(0, query="another"))
+    assert query.committed() == rows_of(0, times=4)
+
+
+def test_a_batch_write_is_one_transaction_without_a_marker(query):
+    begun = driver_transaction.begin_alone(query.options)
+    reports = [query.task(begun, None, number) for number in range(2)]
+    assert query.committed() == []
+    driver_transaction.commit(query.options, reports)
+    assert query.committed() == rows_of(None)
+
+
+def test_batch_writes_without_a_name_do_not_end_each_other(query):
+    options = SinkOptions.parse({"kafka.bootstrap.servers": query.servers, "topic": query.topic,
+                                 "delivery.guarantee": "exactly_once"})
+    first, second = driver_transaction.begin_alone(options), driver_transaction.begin_alone(options)
+    assert first.transaction.transactional_id != second.transaction.transactional_id
+
+
+@pytest.mark.parametrize(("given", "name"), [
+    ({"sinkId": "orders"}, "headrace-sink-orders"),
+    ({"kafka.transactional.id": "mine", "sinkId": "orders"}, "mine"),
+    ({"checkpointlocation": "/c/1"}, "headrace-sink-4137c722b48ad98e9819"),
+    ({"checkpointlocation": "/c/1/"}, "headrace-sink-4137c722b48ad98e9819"),
+])
+def test_the_name_of_a_stream_comes_from_what_tells_it_from_others(given, name):
+    options = SinkOptions.parse({"kafka.bootstrap.servers": "h:1", "delivery.guarantee": "exactly_once", **given})
+    assert driver_transaction.sink_name(options) == name
+
+
+def test_a_stream_without_a_name_is_refused_with_the_remedy():
+    options = SinkOptions.parse({"kafka.bootstrap.servers": "h:1", "delivery.guarantee": "exactly_once"})
+    with pytest.raises(ConfigError, match="set option sinkId"):
+        driver_transaction.begin(options)
