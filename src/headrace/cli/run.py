@@ -19,6 +19,7 @@ from headrace.errors import DependencyError, KafkaException
 
 if TYPE_CHECKING:
     from headrace.spark.pipeline.display import Display
+    from headrace.spark.pipeline.endpoints import Endpoints
     from headrace.spark.pipeline.report import Check, Outcome
     from headrace.spark.pipeline.run import Pipeline
     from headrace.spark.pipeline.spec import PipelineSpec
@@ -40,6 +41,7 @@ class Job:
         directory: where relative paths start.
         report: file of the report.
         settings: more rows for the report's table of settings.
+        registry: URL of a Schema Registry instead of the file's; empty for the file's.
         verify: called when the run finished; gives the totals that were compared.
     """
 
@@ -49,7 +51,15 @@ class Job:
     directory: Path
     report: Path
     settings: dict[str, str] = field(default_factory=dict)
+    registry: str = ""
     verify: Callable[[], list[Check]] = list
+
+    @property
+    def endpoints(self) -> Endpoints:
+        """The options of its reads and writes."""
+        from headrace.spark.pipeline.endpoints import Endpoints
+
+        return Endpoints(self.spec, self.directory, bootstrap=self.bootstrap, registry=self.registry)
 
 
 def main(argv: list[str]) -> int:
@@ -68,7 +78,8 @@ def main(argv: list[str]) -> int:
         directory = Path(options.directory)
         spec = load_pipeline(Path(options.pipeline))
         report = Path(options.report) if options.report else directory / "report.html"
-        job = Job(spec.once() if options.once else spec, options.spark_master, options.bootstrap, directory, report)
+        job = Job(spec.once() if options.once else spec, options.spark_master, options.bootstrap, directory, report,
+                  registry=options.registry)
         return _look(job, options) if options.explain or options.dry_run else run_job(job)
     except (DependencyError, KafkaException) as error:
         text = error.error.str() if isinstance(error, KafkaException) else error
@@ -86,6 +97,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("pipeline", help="pipeline file in TOML")
     parser.add_argument("--spark-master", default="local[2]", metavar="URL", help="Spark master (default: %(default)s)")
     parser.add_argument("--bootstrap", default="", metavar="HOST:PORT", help="brokers instead of the ones in the file")
+    parser.add_argument("--registry", default="", metavar="URL", help="Schema Registry instead of the one in the file")
     parser.add_argument("--directory", default=".", metavar="DIR", help="where relative paths start (default: here)")
     parser.add_argument("--report", default="", metavar="FILE", help="where the report goes (default: report.html)")
     parser.add_argument("--once", action="store_true", help="take all there is now and stop, whatever the trigger says")
@@ -97,10 +109,9 @@ def _parser() -> argparse.ArgumentParser:
 
 def _look(job: Job, options: argparse.Namespace) -> int:
     """Explain the pipeline, check it at its brokers, or both; no Spark."""
-    from headrace.spark.pipeline.endpoints import Endpoints
     from headrace.spark.pipeline.preflight.explain import explained
 
-    endpoints = Endpoints(job.spec, job.bootstrap, job.directory)
+    endpoints = job.endpoints
     endpoints.check()
     if options.explain:
         print("\n".join(explained(endpoints, job.master)))
@@ -126,17 +137,15 @@ def run_job(job: Job) -> int:
         MissingJavaError: there is no Java for Spark.
     """
     from headrace.spark.pipeline import report
-    from headrace.spark.pipeline.endpoints import Endpoints
 
-    Endpoints(job.spec, job.bootstrap, job.directory).check()  # before pyspark is imported, which takes a second
+    job.endpoints.check()  # before pyspark is imported, which takes a second
     from headrace.spark.pipeline.run import Pipeline
     from headrace.spark.pipeline.session import running_session
 
     outcome = report.Outcome("finished", datetime.now(UTC), 0.0, dict(job.settings))
     began = time.monotonic()
     print(f"starting Spark for {job.spec.name} ...", flush=True)
-    pipeline = Pipeline(job.spec, master=job.master, bootstrap=job.bootstrap, directory=job.directory,
-                        spark=running_session(job.spec))
+    pipeline = Pipeline(job.endpoints, master=job.master, spark=running_session(job.spec))
     run = _Run(pipeline)
     with Interruptions(run.answer) as interruptions:
         outcome.state = run.follow(job, interruptions)

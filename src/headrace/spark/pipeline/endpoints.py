@@ -34,24 +34,27 @@ class Endpoints:
 
     Args:
         spec: the checked file.
-        bootstrap: brokers as host:port instead of the file's; empty for the file's.
         directory: where relative paths of the file start.
+        bootstrap: brokers as host:port instead of the file's; empty for the file's.
+        registry: URL of a Schema Registry instead of the file's; empty for the file's.
 
     Attributes:
         kafka: properties of the client; the bootstrap servers of an embedded broker come when it runs.
         registry: properties of the registry's client, without a prefix; empty without a registry.
     """
 
-    def __init__(self, spec: PipelineSpec, bootstrap: str, directory: Path) -> None:
+    def __init__(self, spec: PipelineSpec, directory: Path, *, bootstrap: str = "", registry: str = "") -> None:
         self.spec = spec
         self.directory = directory
         self.kafka = dict(spec.kafka)
         self.registry = dict(spec.registry)
         if bootstrap:
             self.kafka["bootstrap.servers"] = bootstrap
-            if self.registry.get("url") == EMBEDDED:
-                raise ConfigError('[registry]: url = "embedded" is beside the embedded broker only: '
-                                  "name the registry of the brokers that you gave")
+        if registry:
+            self.registry["url"] = registry
+        if self.registry.get("url") == EMBEDDED and not self.embedded:
+            raise ConfigError('[registry]: url = "embedded" is beside the embedded broker only: '
+                              "name the registry of the brokers that you gave")
 
     @property
     def embedded(self) -> bool:

@@ -28,11 +28,12 @@ from pyspark.sql import functions as F  # noqa: N812 - the name that every Spark
 from pyspark.sql.streaming.query import StreamingQuery
 
 from headrace.errors import ConfigError
+from headrace.spark import by_partition
 from headrace.spark.inline_sink import written
 from headrace.spark.java import prepare_java
-from headrace.spark.pipeline.declared import EMBEDDED, Input, PipelineSpec
+from headrace.spark.pipeline.declared import EMBEDDED, EXACTLY_ONCE, Input, Sink
 from headrace.spark.pipeline.endpoints import Endpoints
-from headrace.spark.pipeline.preflight.topics import check_sources, check_tables
+from headrace.spark.pipeline.preflight.topics import check_sinks, check_sources, check_tables
 from headrace.spark.pipeline.progress import ROWS_METRIC, History, Sample
 from headrace.spark.pipeline.session import quiet_analysis, setting, start_session
 from headrace.spark.pipeline.supervisor import PipelineError, Supervisor, first_line
@@ -48,14 +49,11 @@ class Pipeline:
     """A pipeline that runs from `__enter__` to `__exit__`.
 
     Args:
-        spec: the checked file.
+        endpoints: the checked file, and the options of its reads and writes; Spark's log goes to its directory.
         master: Spark master, for example ``local[2]``.
-        bootstrap: brokers as host:port instead of the ones in the file; empty takes the file's.
-        directory: where relative paths of the file start, and where Spark's log goes.
         spark: a session that runs already and goes on afterwards; None starts one as the file asks for it.
 
     Attributes:
-        endpoints: options of reads and writes, and the addresses of brokers and registry.
         history: the micro-batches so far.
         notes: lines for people that nobody has taken yet.
 
@@ -65,16 +63,13 @@ class Pipeline:
         MissingJavaError: from `__enter__`, when there is no Java.
     """
 
-    def __init__(
-        self, spec: PipelineSpec, *, master: str, bootstrap: str = "", directory: Path,
-        spark: SparkSession | None = None,
-    ) -> None:
-        self.spec = spec
+    def __init__(self, endpoints: Endpoints, *, master: str, spark: SparkSession | None = None) -> None:
+        self.endpoints = endpoints
+        self.spec = spec = endpoints.spec
         self.master = master
-        self.directory = directory
+        self.directory = endpoints.directory
         self.history = History()
         self.java = ""
-        self.endpoints = Endpoints(spec, bootstrap, directory)
         self.notes: list[str] = []
         self._sinks = {sink.name: sink for sink in spec.sinks}
         self._supervisor = Supervisor(self._start_sink, spec.restart, self.notes.append)
@@ -119,6 +114,7 @@ class Pipeline:
         if self.endpoints.embedded:
             self._start_broker()
         check_tables(self.endpoints)
+        check_sinks(self.endpoints)
         check_sources(self.endpoints)
         self.java = prepare_java()
         self._spark = self._given or start_session(self.spec, self.master, self.log_file)
@@ -179,9 +175,8 @@ class Pipeline:
         if not frame.isStreaming:
             raise ConfigError(f"sink {sink.name}: {sink.source} is made of tables only; a sink needs a source's rows")
         with _named(f"sink {sink.name}"):
-            rows = as_records(frame, sink) if sink.topic else frame
-            rows = rows.observe(ROWS_METRIC, F.count(F.lit(1)).alias("rows"))
             options = self.endpoints.writing(sink)
+            rows = _rows(frame, sink, options)
             is_inline = sink.topic and sink.mode == "update"
             writer = (written(rows, options) if is_inline else rows).writeStream
             writer = writer.queryName(sink.name).outputMode(sink.mode)
@@ -256,6 +251,13 @@ class Pipeline:
 
     def _works(self, query: StreamingQuery) -> bool:
         return bool(query.isActive and not (self._stopping and not query.status["isTriggerActive"]))
+
+
+def _rows(frame: DataFrame, sink: Sink, options: dict[str, str]) -> DataFrame:
+    """What goes to the sink, counted; where it must be so, each partition's rows in one task."""
+    rows = as_records(frame, sink) if sink.topic else frame
+    rows = rows.observe(ROWS_METRIC, F.count(F.lit(1)).alias("rows"))
+    return by_partition(rows, options) if sink.topic and sink.guarantee == EXACTLY_ONCE else rows
 
 
 @contextmanager

@@ -46,7 +46,7 @@ options.topic = "other"
 
 @pytest.fixture
 def endpoints():
-    return Endpoints(parse_pipeline(TEXT), "", Path("/base"))
+    return Endpoints(parse_pipeline(TEXT), Path("/base"))
 
 
 def test_a_source_of_a_registry_gets_brokers_registry_and_what_its_keys_say(endpoints):
@@ -77,10 +77,11 @@ def test_ids_of_sinks_are_of_letters_that_brokers_and_shells_take(endpoints):
 
 
 def test_other_brokers_go_before_those_of_the_file():
-    assert Endpoints(parse_pipeline(TEXT), "here:1", Path()).kafka["bootstrap.servers"] == "here:1"
+    given = Endpoints(parse_pipeline(TEXT), Path(), bootstrap="here:1", registry="http://here:2")
+    assert (given.kafka["bootstrap.servers"], given.registry["url"]) == ("here:1", "http://here:2")
     embedded = TEXT.replace("there:9092", "embedded").replace("http://registry:8081", "embedded")
     with pytest.raises(ConfigError, match="name the registry of the brokers that you gave"):
-        Endpoints(parse_pipeline(embedded), "here:1", Path())
+        Endpoints(parse_pipeline(embedded), Path(), bootstrap="here:1")
 
 
 @pytest.mark.parametrize(("old", "new", "said"), [
@@ -88,7 +89,7 @@ def test_other_brokers_go_before_those_of_the_file():
     ('options.topic = "other"', "options.topics = 1", "sink plain: unknown option 'topics'. Did you mean 'topic'?"),
 ])
 def test_a_mistake_in_an_option_names_its_section(old, new, said):
-    given = Endpoints(parse_pipeline(_plain(TEXT.replace(old, new))), "", Path())
+    given = Endpoints(parse_pipeline(_plain(TEXT.replace(old, new))), Path())
     with pytest.raises(ConfigError) as caught:
         given.check()
     assert said in str(caught.value)

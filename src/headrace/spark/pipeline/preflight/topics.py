@@ -1,4 +1,4 @@
-"""The topics that a pipeline reads, looked for before Spark starts.
+"""The topics that a pipeline needs, looked for before Spark starts.
 
 This module does not import pyspark. Read next: `headrace.spark.cluster`, which asks the brokers.
 """
@@ -7,11 +7,12 @@ from __future__ import annotations
 
 from headrace.errors import ConfigError
 from headrace.spark.cluster import ClusterView
-from headrace.spark.pipeline.declared import Input
+from headrace.spark.options import TopicSelection
+from headrace.spark.pipeline.declared import EXACTLY_ONCE, Input
 from headrace.spark.pipeline.endpoints import Endpoints
 from headrace.spark.pipeline.supervisor import PipelineError
 
-__all__ = ["check_sources", "check_tables", "partitions_of"]
+__all__ = ["check_sinks", "check_sources", "check_tables", "partitions_of"]
 
 
 def check_tables(endpoints: Endpoints) -> None:
@@ -24,6 +25,21 @@ def check_tables(endpoints: Endpoints) -> None:
     for each in endpoints.spec.inputs:
         if each.topic and not each.streaming:
             partitions_of(endpoints, each)
+
+
+def check_sinks(endpoints: Endpoints) -> None:
+    """Look for the topics that are written exactly once: their partitions divide the rows among the tasks.
+
+    Raises:
+        ConfigError: one is not there.
+        KafkaException: no broker answered in time.
+    """
+    for sink in endpoints.spec.sinks:
+        if sink.topic and sink.guarantee == EXACTLY_ONCE:
+            try:
+                ClusterView(endpoints.kafka, TopicSelection(topics=(sink.topic,))).partitions()
+            except ConfigError as error:
+                raise ConfigError(f"sink {sink.name}: {error}") from None
 
 
 def check_sources(endpoints: Endpoints) -> None:
