@@ -4,7 +4,7 @@ VENV := .venv
 TEST_JOBS ?= 2
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
-SOURCES := $(wildcard src/headrace/*/_b*.p* src/headrace/*/_b*.h) setup.py pyproject.toml
+SOURCES := $(wildcard src/headrace/*/_b*.p* src/headrace/*/_b*.h src/headrace/schemas/columns/_*.p*) setup.py pyproject.toml
 
 .PHONY: demo test long fuzz check bench wheel clean help
 

@@ -1,4 +1,4 @@
-"""Builds the two native modules; where that fails, the package is installed without them and runs in plain Python.
+"""Builds the native modules; where that fails, the package is installed without them and runs in plain Python.
 
 Everything else is in pyproject.toml.
 """
@@ -9,12 +9,15 @@ from setuptools import Extension, setup
 
 BATCH = "src/headrace/records/_batch"
 BUFFER = "src/headrace/buffers/_buffer"
+COLUMNS = "src/headrace/schemas/columns"
+CODECS = ("_avro_columns",)
+"""Codecs of whole columns (decision 0038); each stands alone, and shares what is inline in `_growing.pxd`."""
 # No -march=native: a wheel must run anywhere. What needs newer instructions asks the processor first.
 FLAGS = ["/O2"] if sys.platform == "win32" else ["-O3", "-fno-strict-aliasing"]
 
 
 def extensions() -> list[Extension]:
-    """The two extensions; none without Cython. The second reads the fields of the first's classes in place."""
+    """The extensions; none without Cython. `_buffer` reads the fields of `_batch`'s classes in place."""
     try:
         from Cython.Build import cythonize
     except ImportError:
@@ -24,6 +27,8 @@ def extensions() -> list[Extension]:
                   extra_compile_args=FLAGS),
         Extension("headrace.buffers._buffer", [f"{BUFFER}.pyx"], depends=[f"{BUFFER}.h", f"{BATCH}.pxd"],
                   extra_compile_args=FLAGS),
+        *(Extension(f"headrace.schemas.columns.{name}", [f"{COLUMNS}/{name}.pyx"],
+                    depends=[f"{COLUMNS}/_growing.pxd"], extra_compile_args=FLAGS) for name in CODECS),
     ], include_path=["src"])
     for extension in built:
         extension.optional = True  # said here because cythonize() does not carry it over

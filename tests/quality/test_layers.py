@@ -24,13 +24,14 @@ MAY_IMPORT = {
     "broker": BASE | {"wire", "records", "schemas"},
     **{face: BASE | FACES | {"records", "client", "broker", "net", ""} for face in FACES},
     "decode": BASE | {"wire", "records"},
+    "spark": BASE | FACES | {"records", "schemas", "client", "broker", "net", ""},
     "cli": BASE | FACES | {"wire", "records", "buffers", "client", "broker", "net", ""},
     "": BASE | {"records", "client"},
 }
 SPARK = {"headrace.spark.source", "headrace.spark.sink", "headrace.spark.inline_sink", "headrace.spark.pipeline.run",
          "headrace.spark.exactly_once.spark_task", "headrace.spark.partition_owners", "headrace.spark",
          "headrace.spark.pipeline.progress", "headrace.spark.pipeline.session", "headrace.spark.pipeline.tables",
-         "headrace.spark.pipeline.views"}
+         "headrace.spark.pipeline.views", "headrace.spark.values.spark_types"}
 """Modules that may import pyspark."""
 IMPURE = {"asyncio", "socket", "ssl", "select", "selectors", "threading", "time", "random", "os", "concurrent",
           "subprocess", "datetime"}
