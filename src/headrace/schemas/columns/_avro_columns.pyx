@@ -33,7 +33,7 @@ cdef enum:
     C_LIST = 8
     C_MAP = 9
     C_STRUCT = 10
-    # What a step does: `Verb`.
+    # What a step does: `ReadVerb`.
     V_NOTHING = 0
     V_NULL = 1
     V_BOOL = 2
@@ -54,7 +54,7 @@ cdef enum:
     V_SKIP_NUMBER = 17
     V_SKIP_FIXED = 18
     V_SKIP_BYTES = 19
-    # Why a payload cannot be read: `Trouble`.
+    # Why a payload cannot be read: `Flaw`.
     T_ENDS = 1
     T_LONG_NUMBER = 2
     T_INT_RANGE = 3

@@ -2,7 +2,7 @@
 
 Rows are grouped by the schema that they were written with; each schema has one codec, which stays in the process for
 the tasks that follow. A schema that is new since the query was planned is fetched when it is met.
-Read next: `headrace.spark.values.malformed_rows`.
+Read next: `headrace.spark.values.decoded_batches`.
 """
 
 from __future__ import annotations
