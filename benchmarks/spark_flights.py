@@ -18,7 +18,8 @@ from benchmarks.spark_session import FORMATS, OURS, THEIRS, Session
 
 RUN = "headrace run"
 WAYS = (THEIRS, OURS, RUN)
-_PIPELINE = ROOT / "examples" / "flights" / "pipeline.toml"
+_PIPELINE = ROOT / "benchmarks" / "flights.toml"
+_OUTPUT = "nyc-hourly"
 
 
 class Flights:
@@ -40,7 +41,7 @@ class Flights:
         self._spec = load_pipeline(_PIPELINE)
         _flights.create_topics(broker.bootstrap_servers, recreate=False)
         for topic, table in self._tables.items():
-            _flights.load_topic(broker.bootstrap_servers, topic, table, lambda rows: None)
+            _flights.load_topic(broker.bootstrap_servers, "", topic, table, lambda rows: None)
 
     def run(self, way: str, *, check: bool) -> float:
         """Take all flights through; seconds that it took.
@@ -60,21 +61,22 @@ class Flights:
                 self._check(way, directory / "enriched")
         finally:
             shutil.rmtree(directory, ignore_errors=True)
-        self._broker.delete_topic(self._data.OUTPUT)
-        self._broker.create_topic(self._data.OUTPUT, 4)
+        self._broker.delete_topic(_OUTPUT)
+        self._broker.create_topic(_OUTPUT, 4)
         return took_s
 
     def _check(self, way: str, parquet: Path) -> None:
-        checks = self._data.compare(self._broker.bootstrap_servers, parquet, self._tables)
+        checks = self._data.compare(self._broker.bootstrap_servers, "", parquet, self._tables)
         wrong = [f"{each.name}: {each.found} for {each.expected}" for each in checks if not each.equal]
         if wrong:
             raise RuntimeError(f"{way}: {'; '.join(wrong)}")
 
     def _declared(self, directory: Path) -> None:
+        from headrace.spark.pipeline.endpoints import Endpoints
         from headrace.spark.pipeline.run import Pipeline
 
-        with Pipeline(self._spec, master="", bootstrap=self._broker.bootstrap_servers, directory=directory,
-                      spark=self._session.spark) as pipeline:
+        endpoints = Endpoints(self._spec, directory, bootstrap=self._broker.bootstrap_servers)
+        with Pipeline(endpoints, master="", spark=self._session.spark) as pipeline:
             while pipeline.running:
                 pipeline.poll()
                 time.sleep(0.05)
@@ -101,7 +103,7 @@ class Flights:
             spark.sql(step.sql).createOrReplaceTempView(step.name)
 
         def write(batch: Any, _number: int) -> None:
-            batch.write.format(connector).options(**servers).option("topic", self._data.OUTPUT).mode("append").save()
+            batch.write.format(connector).options(**servers).option("topic", _OUTPUT).mode("append").save()
 
         hourly = spark.table("hourly").selectExpr(
             "to_json(struct(*), map('ignoreNullFields', 'false')) AS value", "concat(origin, ' ', hour) AS key")

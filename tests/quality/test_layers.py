@@ -28,12 +28,12 @@ MAY_IMPORT = {
     "cli": BASE | FACES | {"wire", "records", "buffers", "client", "broker", "net", ""},
     "": BASE | {"records", "client"},
 }
-<<<<<<< HEAD
 SPARK = {"headrace.spark", "headrace.spark.exactly_once.spark_task", "headrace.spark.foreach_batch.batches",
          "headrace.spark.foreach_batch.stream_of_batch", "headrace.spark.foreach_batch.transaction_sink",
          "headrace.spark.inline_sink", "headrace.spark.partition_owners", "headrace.spark.pipeline.progress",
-         "headrace.spark.pipeline.run", "headrace.spark.pipeline.tables", "headrace.spark.sink",
-         "headrace.spark.source", "headrace.spark.values.spark_types"}
+         "headrace.spark.pipeline.run", "headrace.spark.pipeline.session", "headrace.spark.pipeline.tables",
+         "headrace.spark.pipeline.views", "headrace.spark.sink", "headrace.spark.source",
+         "headrace.spark.values.spark_types"}
 """Modules that may import pyspark."""
 IMPURE = {"asyncio", "socket", "ssl", "select", "selectors", "threading", "time", "random", "os", "concurrent",
           "subprocess", "datetime"}

@@ -1,6 +1,6 @@
 """`headrace demo`: 336,776 flights through Kafka and Spark, and the totals checked against the file.
 
-Loads the topics through our producer, runs `examples/flights/pipeline.toml`, reads both results back and compares.
+Loads the topics through our producer, runs `examples/flights/pipeline.toml`, reads all results back and compares.
 Read next: `headrace.cli.run` for the run, `headrace.cli.shared.flights` for the data and the comparison.
 """
 
@@ -50,6 +50,7 @@ def main(argv: list[str]) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="headrace demo", description=HELP.capitalize() + ".")
     parser.add_argument("--bootstrap", default="", metavar="HOST:PORT", help="use these brokers, not an embedded one")
+    parser.add_argument("--registry", default="", metavar="URL", help="the Schema Registry of these brokers")
     parser.add_argument("--recreate", action="store_true", help="delete the demo's topics if they exist")
     parser.add_argument("--spark-master", default="local[2]", metavar="URL", help="Spark master (default: %(default)s)")
     parser.add_argument("--output", default="build/demo", metavar="DIR", help="for results (default: %(default)s)")
@@ -62,31 +63,35 @@ def _demo(options: argparse.Namespace) -> int:
     from headrace.cli.shared import flights as _flights
     from headrace.spark.pipeline.spec import load_pipeline
 
+    if bool(options.bootstrap) != bool(options.registry):
+        raise ConfigError("--bootstrap and --registry go together: the weather and the delays are Avro")
     spec = load_pipeline(_pipeline_file(options.pipeline))
     output = Path(options.output).resolve()
     for name in _MADE:
         shutil.rmtree(output / name, ignore_errors=True)
     tables = _flights.read_tables()
     with ExitStack() as stack:
-        bootstrap = options.bootstrap or _embedded(stack)
+        bootstrap, registry = (options.bootstrap, options.registry) if options.bootstrap else _embedded(stack)
         _flights.create_topics(bootstrap, recreate=options.recreate)
         began = time.monotonic()
         for topic, table in tables.items():
             with _progress(topic, table.num_rows) as advance:
-                _flights.load_topic(bootstrap, topic, table, advance)
+                _flights.load_topic(bootstrap, registry, topic, table, advance)
         loaded = sum(table.num_rows for table in tables.values())
         seconds = time.monotonic() - began
         settings = {"loaded": f"{loaded:,} records by our producer in {seconds:.1f} s"}
         print(f"{settings['loaded']} ({bootstrap})", flush=True)
-        job = Job(spec, options.spark_master, bootstrap, output, output / "report.html", settings)
-        job.verify = lambda: _flights.compare(bootstrap, output / "enriched", tables)
+        job = Job(spec, options.spark_master, bootstrap, output, output / "report.html", settings, registry=registry)
+        job.verify = lambda: _flights.compare(bootstrap, registry, output / "enriched", tables)
         return run_job(job)
 
 
-def _embedded(stack: ExitStack) -> str:
+def _embedded(stack: ExitStack) -> tuple[str, str]:
+    """Addresses of a broker and a registry that run in this process."""
     from headrace.testing import EmbeddedBroker
 
-    return str(stack.enter_context(EmbeddedBroker()).bootstrap_servers)
+    broker = stack.enter_context(EmbeddedBroker(registry=True))
+    return broker.bootstrap_servers, broker.registry_url
 
 
 def _pipeline_file(given: str) -> Path:

@@ -5,10 +5,11 @@ The documentation page of all properties is made from `PROPERTIES` and, in
 Read next: `headrace.config.mapping`.
 """
 
-from headrace.config.mapping import PROPERTIES, Config
+from headrace.config.mapping import PROPERTIES, Config, is_secret
 from headrace.config.property import ADMIN, CONSUMER, PRODUCER, SHARE, Property, convert
 from headrace.config.rules import is_by_lot
 
 __all__ = [
     "ADMIN", "CONSUMER", "PRODUCER", "PROPERTIES", "SHARE", "Config", "Property", "convert", "is_by_lot",
+    "is_secret",
 ]

@@ -8,8 +8,9 @@ Read next: `headrace.config.rules`, for how properties belong together.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, Final
 
 from headrace.config.property import ADMIN, SHARE, Property, close_matches, convert
 from headrace.config.rows_common import COMMON_ROWS
@@ -18,11 +19,18 @@ from headrace.config.rows_producer import PRODUCER_ROWS
 from headrace.config.rules import Draft, settle
 from headrace.errors import ConfigError
 
-__all__ = ["PROPERTIES", "Config"]
+__all__ = ["PROPERTIES", "Config", "is_secret"]
 
 _ROWS = (*COMMON_ROWS, *PRODUCER_ROWS, *CONSUMER_ROWS)
 PROPERTIES: dict[str, Property] = {row.name: row for row in _ROWS}
 _BY_ANY_NAME: dict[str, Property] = {alias: row for row in _ROWS for alias in (row.name, *row.aliases)}
+_TELLING: Final = re.compile(r"password|passphrase|secret|token|credential|user\.info|jaas|private|access.?key", re.I)
+
+
+def is_secret(name: str) -> bool:
+    """Whether the value of a property is not to be shown; of a name that is not known, what the name says."""
+    row = _BY_ANY_NAME.get(name)
+    return row.kind == "secret" if row is not None else bool(_TELLING.search(name))
 
 
 class Config(Mapping[str, Any]):

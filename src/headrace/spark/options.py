@@ -47,8 +47,8 @@ _STREAM_ONLY: Final = ("maxOffsetsPerTrigger", "minOffsetsPerTrigger", "maxTrigg
 _BATCH_ONLY: Final = ("endingOffsets", "endingTimestamp", "endingOffsetsByTimestamp")
 KNOWN_OPTIONS: Final = (*_COMMON, *_SOURCE, *_SINK)
 """Names of all options but `kafka.*`; `headrace.spark.option_table` says what each is for."""
-# Spark itself puts these among a sink's options.
-_FROM_SPARK: Final = ("checkpointlocation",)
+# Spark itself puts these among a sink's options; the second one where Declarative Pipelines write.
+_FROM_SPARK: Final = ("checkpointlocation", "queryname")
 _REFUSED: Final = {
     "auto.offset.reset": "use startingOffsets, which also holds when a query starts again",
     "enable.auto.commit": "Spark keeps the offsets in its checkpoint",

@@ -59,7 +59,7 @@ def _chosen(frame: DataFrame, options: SinkOptions, count: int) -> Column:
     if name not in PARTITIONERS:
         raise ConfigError(f"kafka.partitioner {name!r} cannot be known before rows are written: add a column partition")
     hashed, lot = PARTITIONERS[name]
-    anywhere = F.pmod(F.monotonically_increasing_id(), F.lit(count)).cast("int")
+    anywhere = F.floor(F.rand() * count).cast("int")
     chosen = anywhere
     if "key" in frame.columns and hashed is not None:
         key = F.coalesce(F.col("key").cast("binary"), F.lit(b""))

@@ -81,3 +81,23 @@ def produce(brokers):
             assert producer.flush(30) == 0
 
     return run
+
+
+@pytest.fixture
+def values_of(brokers):
+    """Reads all values of a topic, at read_committed."""
+    from headrace import Consumer, TopicPartition
+
+    def run(topic):
+        with Consumer({"bootstrap.servers": brokers, "group.id": "g", "enable.auto.commit": False}) as consumer:
+            known = consumer.list_topics(topic, timeout=30).topics[topic].partitions
+            partitions = [TopicPartition(topic, number, 0) for number in known]
+            ends = {each.partition: consumer.get_watermark_offsets(each, 30)[1] for each in partitions}
+            consumer.assign(partitions)
+            found = []
+            # Positions, not counts: offsets of markers and of what was aborted hold no record.
+            while any(max(tp.offset, 0) < ends[tp.partition] for tp in consumer.position(partitions)):
+                found += [message.value() for message in consumer.consume(1000, 1)]
+        return [value.decode() for value in found]
+
+    return run

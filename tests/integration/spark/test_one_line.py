@@ -4,7 +4,7 @@ import pytest
 
 pytest.importorskip("pyspark")
 
-from headrace.spark.pipeline.run import _first_line
+from headrace.spark.pipeline.supervisor import first_line
 
 WORKER = """[PYTHON_EXCEPTION] An exception was thrown from the Python worker: Traceback (most recent call last):
   File "source.py", line 173, in _read_range
@@ -18,8 +18,8 @@ Caused by: java.lang.InterruptedException
 
 @pytest.mark.parametrize("error", ["headrace.errors.KafkaException: it is gone", "TimeoutError", "KeyError: 'x'"])
 def test_the_error_of_a_worker_is_told_and_not_the_frames_round_it(error):
-    assert _first_line(WORKER.format(error=error)) == error
+    assert first_line(WORKER.format(error=error)) == error
 
 
-def test_an_error_of_spark_is_its_first_line():
-    assert _first_line("[UNRESOLVED_COLUMN] m is not known\n'Project [m]\n") == "[UNRESOLVED_COLUMN] m is not known"
+def test_an_error_of_spark_is_itsfirst_line():
+    assert first_line("[UNRESOLVED_COLUMN] m is not known\n'Project [m]\n") == "[UNRESOLVED_COLUMN] m is not known"

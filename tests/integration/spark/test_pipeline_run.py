@@ -3,13 +3,13 @@
 import json
 import os
 import signal
-import subprocess
-import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 from headrace import Consumer, TopicPartition
+from headrace.cli.run import main
 
 pytest.importorskip("pyspark")
 
@@ -63,27 +63,29 @@ def put(produce):
 
 
 @pytest.fixture
-def start(brokers, topics, tmp_path):
-    """Starts the pipeline in a process of its own."""
-    started = []
+def run(spark, brokers, topics, tmp_path, capsys):
+    """Runs the pipeline in this process, beside the session that is there, and meanwhile a function in a thread.
 
-    def run(trigger="available-now", refresh="", most=1000, options=""):
+    When the function is over, a run without an end of its own gets Ctrl-C.
+    """
+    def run(meanwhile=None, trigger="available-now", refresh="", most=1000, options=""):
         path = tmp_path / "pipeline.toml"
         path.write_text(PIPELINE.format(trigger=trigger, refresh=refresh, most=most, options=options, **topics))
-        code = "import sys; from headrace.cli import main; sys.exit(main())"
-        command = [sys.executable, "-c", code, "run", str(path), "--directory", str(tmp_path), "--bootstrap", brokers]
-        process = subprocess.Popen(command, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                                   start_new_session=True, env={**os.environ, "PYTHONUNBUFFERED": "1"})
-        started.append(process)
-        return process
+        with ThreadPoolExecutor(1) as pool:
+            done = pool.submit(interrupting, meanwhile) if meanwhile else None
+            status = main([str(path), "--directory", str(tmp_path), "--bootstrap", brokers])
+            if done:
+                done.result()
+        return status, *capsys.readouterr()
 
-    yield run
-    for process in started:
-        if process.poll() is None:
-            os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
-        for pipe in (process.stdout, process.stderr):
-            pipe.close()
+    return run
+
+
+def interrupting(meanwhile):
+    try:
+        meanwhile()
+    finally:
+        os.kill(os.getpid(), signal.SIGINT)
 
 
 @pytest.fixture
@@ -113,17 +115,11 @@ def until(read, name):
     raise AssertionError(f"no row of {name} came")
 
 
-def finish(process):
-    told, complaint = process.communicate(timeout=PATIENCE_S)
-    assert complaint == ""
-    return process.returncode, told
-
-
-def test_rows_that_grow_are_written_again_and_all_are_counted(start, topics, put, read):
+def test_rows_that_grow_are_written_again_and_all_are_counted(run, topics, put, read):
     put(topics["items"], *({"item": n, "name": f"i{n}"} for n in range(5)))
     put(topics["sales"], *({"item": n % 5, "amount": 1} for n in range(400)))
-    status, told = finish(start(most=100))
-    assert status == 0
+    status, told, complaint = run(most=100)
+    assert (status, complaint) == (0, "")
     assert "in 4 batches" in told
     rows = read()
     assert {name: rest for name, *rest in rows} == {f"i{n}": [80, 80] for n in range(5)}
@@ -131,73 +127,75 @@ def test_rows_that_grow_are_written_again_and_all_are_counted(start, topics, put
     assert len(rows) == 20  # each of five sums, in each of four batches
 
 
-def test_a_table_is_what_it_was_when_the_run_began(start, topics, put, read):
+def test_a_table_is_what_it_was_when_the_run_began(run, topics, put, read):
     put(topics["items"], {"item": 1, "name": "one"})
     put(topics["sales"], {"item": 1, "amount": 5})
-    process = start("processing-time 300 milliseconds")
-    assert until(read, "one") == {"one": (5, 1)}
-    put(topics["items"], {"item": 2, "name": "two"})
-    put(topics["sales"], {"item": 2, "amount": 7}, {"item": 1, "amount": 1})
-    end = time.monotonic() + PATIENCE_S
-    while len(read()) < 2 and time.monotonic() < end:
-        time.sleep(0.2)
-    assert read() == [("one", 5, 1), ("one", 6, 2)]
-    os.killpg(process.pid, signal.SIGINT)
-    assert finish(process)[0] == 130
+
+    def meanwhile():
+        assert until(read, "one") == {"one": (5, 1)}
+        put(topics["items"], {"item": 2, "name": "two"})
+        put(topics["sales"], {"item": 2, "amount": 7}, {"item": 1, "amount": 1})
+        end = time.monotonic() + PATIENCE_S
+        while len(read()) < 2 and time.monotonic() < end:
+            time.sleep(0.2)
+        assert read() == [("one", 5, 1), ("one", 6, 2)]
+
+    status, _, complaint = run(meanwhile, "processing-time 300 milliseconds")
+    assert (status, complaint) == (130, "")
 
 
-def test_a_table_that_asks_for_it_is_read_anew_and_no_row_is_lost_or_counted_twice(start, topics, put, read):
+def test_a_table_that_asks_for_it_is_read_anew_and_no_row_is_lost_or_counted_twice(run, topics, put, read):
     put(topics["items"], {"item": 1, "name": "one"})
-    process = start("processing-time 200 milliseconds", 'refresh = "3 seconds"')
-    put(topics["sales"], {"item": 1, "amount": 1})
-    until(read, "one")
-    put(topics["items"], {"item": 2, "name": "two"})
-    sent, end = 1, time.monotonic() + PATIENCE_S
-    while not any(name == "two" for name, *_ in read()) and time.monotonic() < end:
-        put(topics["sales"], {"item": 1, "amount": 1}, {"item": 2, "amount": 1})
-        sent += 1
-        time.sleep(0.3)
-    put(topics["sales"], {"item": 1, "amount": 1}, {"item": 1, "amount": 1000})
-    while not any(name == "one" and total > 1000 for name, total, _ in read()) and time.monotonic() < end:
-        time.sleep(0.3)
-    os.killpg(process.pid, signal.SIGINT)
-    status, told = finish(process)
-    assert status == 130
+    sent = [1]
+
+    def meanwhile():
+        put(topics["sales"], {"item": 1, "amount": 1})
+        until(read, "one")
+        put(topics["items"], {"item": 2, "name": "two"})
+        end = time.monotonic() + PATIENCE_S
+        while not any(name == "two" for name, *_ in read()) and time.monotonic() < end:
+            put(topics["sales"], {"item": 1, "amount": 1}, {"item": 2, "amount": 1})
+            sent[0] += 1
+            time.sleep(0.3)
+        put(topics["sales"], {"item": 1, "amount": 1}, {"item": 1, "amount": 1000})
+        while not any(name == "one" and total > 1000 for name, total, _ in read()) and time.monotonic() < end:
+            time.sleep(0.3)
+
+    status, told, complaint = run(meanwhile, "processing-time 200 milliseconds", 'refresh = "3 seconds"')
+    assert (status, complaint) == (130, "")
     newest = {name: (total, sales) for name, total, sales in read()}
-    assert newest["one"] == (sent + 1 + 1000, sent + 2)
-    assert 0 < newest["two"][1] < sent
-    assert f"sums: {2 * sent + 1} rows read" in told
+    assert newest["one"] == (sent[0] + 1 + 1000, sent[0] + 2)
+    assert 0 < newest["two"][1] < sent[0]
+    assert f"sums: {2 * sent[0] + 1} rows read" in told
 
 
 @pytest.mark.parametrize("malformed", ["fail", "keep", "drop"])
 def test_a_value_is_parsed_once_whatever_is_asked_of_its_columns(spark, malformed):
-    from headrace.spark.pipeline.run import _parse
     from headrace.spark.pipeline.spec import Input
+    from headrace.spark.pipeline.views import parsed
 
     source = Input("sales", topic="t", format="json", schema="item INT, amount INT", malformed=malformed,
                    streaming=True)
     topic = spark.range(4).selectExpr(
         "CAST('k' AS BINARY) AS key", "CAST(to_json(struct(id AS item, id AS amount)) AS BINARY) AS value",
         "'t' AS topic", "0 AS partition", "id AS offset", "current_timestamp() AS timestamp")
-    rows = _parse(topic, source).where("item IS NOT NULL AND amount > 1").select("item")
+    rows = parsed(topic, source).where("item IS NOT NULL AND amount > 1").select("item")
     plan = rows._jdf.queryExecution().optimizedPlan().toString()
     assert plan.count("from_json(") == 1
     assert sorted(row.item for row in rows.collect()) == [2, 3]
 
 
-def test_a_table_that_is_not_there_is_one_line_before_anything_starts(start, topics):
+def test_a_table_that_is_not_there_is_one_line_before_anything_starts(run, topics):
     topics["items"] = "no-such-topic"
-    process = start()
-    _, complaint = process.communicate(timeout=PATIENCE_S)
-    assert process.returncode == 2
+    status, _, complaint = run()
+    assert status == 2
     assert complaint.startswith("headrace run: table items: ")
     assert "topic no-such-topic does not exist: create it or check its name" in complaint
     assert complaint.count("\n") == 1
 
 
-def test_a_wrong_option_of_the_sink_is_one_line(start):
-    process = start(options='options.partitoner = "random"')
-    _, complaint = process.communicate(timeout=PATIENCE_S)
-    assert process.returncode == 2
+def test_a_wrong_option_of_the_sink_is_one_line(run):
+    status, _, complaint = run(options='options.partitoner = "random"')
+    assert status == 2
     assert "unknown option 'partitoner'" in complaint
     assert complaint.count("\n") == 1

@@ -53,10 +53,14 @@ def start(path, *options, **streams):
                             env={**os.environ, "PYTHONUNBUFFERED": "1"}, **streams)
 
 
-def run(path, *options):
-    process = start(path, *options)
-    told, complaint = process.communicate(timeout=150)
-    return process.returncode, told, complaint
+@pytest.fixture
+def without_java(monkeypatch):
+    """Whatever starts Spark fails."""
+    pytest.importorskip("pyspark")
+    def start(*_given):
+        raise AssertionError("Spark was to be started")
+
+    monkeypatch.setattr("headrace.spark.pipeline.run.prepare_java", start)
 
 
 def test_a_missing_file_is_one_line_and_status_2(capsys, tmp_path):
@@ -75,6 +79,36 @@ def test_a_missing_package_says_what_to_install(monkeypatch, capsys):
     assert "pip install headrace[spark]" in capsys.readouterr().err
 
 
+@pytest.mark.timeout(60)
+def test_a_wrong_topic_fails_with_one_line_and_a_report(without_java, pipeline, brokers, capsys):
+    pytest.importorskip("pyspark")
+    path = pipeline("no-such-topic")
+    status = main([str(path), "--directory", str(path.parent), "--bootstrap", brokers])
+    told, complaint = capsys.readouterr()
+    assert status == 1
+    assert "topic no-such-topic does not exist: create it or check its name" in complaint
+    assert complaint.count("\n") == 1
+    assert "failed" in told
+    assert "does not exist" in (path.parent / "report.html").read_text()
+
+
+@pytest.mark.parametrize(("old", "new", "said"), [
+    ("options.maxOffsetsPerTrigger = 100", 'options.maxOffsetPerTrigger = 100', "source numbers: unknown option"),
+    ("options.maxOffsetsPerTrigger = 100", 'options.maxOffsetsPerTrigger = "many"', "maxOffsetsPerTrigger must be"),
+    ('path = "squares"', 'topic = "out"\noptions.partitoner = "random"', "sink squares: unknown option 'partitoner'"),
+    ('path = "squares"', 'topic = "out"\noptions."kafka.acks" = "some"', "sink squares: "),
+])
+def test_a_mistake_in_an_option_is_one_line_before_spark_starts(without_java, pipeline, capsys, old, new, said):
+    pytest.importorskip("pyspark")
+    path = pipeline("numbers")
+    path.write_text(path.read_text().replace(old, new))
+    assert main([str(path), "--directory", str(path.parent), "--bootstrap", "localhost:1"]) == 2
+    told, complaint = capsys.readouterr()
+    assert told == ""
+    assert said in complaint
+    assert complaint.count("\n") == 1
+
+
 @pytest.mark.spark
 @pytest.mark.timeout(180)
 class TestWithSpark:
@@ -89,9 +123,18 @@ class TestWithSpark:
         produce(topic, [{"value": value} for value in values])
         return topic
 
-    def test_all_is_read_written_and_reported(self, pipeline, brokers, topic):
+    @pytest.fixture
+    def here(self, spark, brokers, capsys):
+        """Runs the command in this process, beside the session that is there: no JVM is started."""
+        def run(path, *options):
+            status = main([str(path), "--directory", str(path.parent), "--bootstrap", brokers, *options])
+            return status, *capsys.readouterr()
+
+        return run
+
+    def test_all_is_read_written_and_reported(self, here, pipeline, topic):
         path = pipeline(topic)
-        status, told, complaint = run(path, "--bootstrap", brokers)
+        status, told, complaint = here(path)
         assert (status, complaint) == (0, "")
         assert "squares: 301 rows read, 300 written to Parquet squares" in told
         assert "finished after" in told
@@ -99,20 +142,11 @@ class TestWithSpark:
         assert report.count("<svg") == 3
         assert "<td>301</td>" in report
 
-    def test_a_mistake_in_a_step_names_it(self, pipeline, brokers, topic):
-        status, _, complaint = run(pipeline(topic, sql="SELECT m FROM numbers"), "--bootstrap", brokers)
+    def test_a_mistake_in_a_step_names_it(self, here, pipeline, topic):
+        status, _, complaint = here(pipeline(topic, sql="SELECT m FROM numbers"))
         assert status == 2
         assert complaint.startswith("headrace run: step squares: [UNRESOLVED_COLUMN")
         assert complaint.count("\n") == 1
-
-    def test_a_wrong_topic_fails_with_one_line_and_a_report(self, pipeline, brokers):
-        path = pipeline("no-such-topic")
-        status, told, complaint = run(path, "--bootstrap", brokers)
-        assert status == 1
-        assert "topic no-such-topic does not exist: create it or check its name" in complaint
-        assert complaint.count("\n") == 1
-        assert "failed" in told
-        assert "does not exist" in (path.parent / "report.html").read_text()
 
     def test_ctrl_c_lets_the_batch_end_and_gives_130(self, pipeline, brokers, topic):
         path = pipeline(topic, trigger="processing-time 1 second")

@@ -166,7 +166,8 @@ def test_brokers_are_required():
 
 
 def test_a_sink_takes_its_topic_and_the_producer_s_properties():
-    options = SinkOptions.parse({**SERVERS, "Topic": "out", "kafka.linger.ms": "20", "checkpointLocation": "/x"})
+    spark_own = {"checkpointLocation": "/x", "queryName": "q"}
+    options = SinkOptions.parse({**SERVERS, "Topic": "out", "kafka.linger.ms": "20", **spark_own})
     assert options.topic == "out"
     assert options.client["linger.ms"] == "20"
 

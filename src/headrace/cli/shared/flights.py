@@ -12,6 +12,7 @@ import io
 import json
 import uuid
 import zipfile
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
@@ -27,15 +28,26 @@ from headrace.types.records import OFFSET_BEGINNING
 if TYPE_CHECKING:
     import pyarrow
 
-__all__ = ["INPUTS", "OUTPUT", "compare", "create_topics", "load_topic", "read_tables"]
+__all__ = ["INPUTS", "OUTPUTS", "compare", "create_topics", "load_topic", "read_tables"]
 
 INPUTS: Final = {"nyc-flights": 4, "nyc-weather": 2, "nyc-airlines": 1}
 """Topics to load and their partitions."""
-OUTPUT: Final = "nyc-hourly"
+OUTPUTS: Final = {"nyc-hourly": 4, "nyc-delays": 4}
+"""Topics that the pipeline writes and their partitions."""
+_HOURLY, _DELAYS = OUTPUTS
 _KEYS: Final = {"nyc-flights": "tailnum", "nyc-weather": "origin", "nyc-airlines": "carrier"}
 _FLIGHT_COLUMNS: Final = ["time_hour", "origin", "dest", "carrier", "flight", "tailnum", "dep_delay", "arr_delay",
                           "distance"]
 _WEATHER_COLUMNS: Final = ["time_hour", "origin", "wind_speed", "precip", "visib"]
+_WEATHER: Final = """{"type": "record", "name": "Weather", "namespace": "nyc", "fields": [
+    {"name": "time_hour", "type": {"type": "long", "logicalType": "timestamp-millis"}},
+    {"name": "origin", "type": "string"},
+    {"name": "wind_speed", "type": ["null", "double"], "default": null},
+    {"name": "precip", "type": ["null", "double"], "default": null},
+    {"name": "visib", "type": ["null", "double"], "default": null}]}"""
+_AVRO: Final = {"nyc-weather": _WEATHER}
+"""Topics that are loaded as Avro; the others are JSON."""
+_LONG_DELAY_MINUTES: Final = 60
 _STEP: Final = 2_000
 _SUMS: Final = ("flights", "departed", "delay_minutes", "in_rain")
 Tables = Mapping[str, "pyarrow.Table"]
@@ -79,7 +91,7 @@ def create_topics(bootstrap: str, *, recreate: bool) -> None:
     """
     admin = AdminClient({"bootstrap.servers": bootstrap})
     cluster = admin.list_topics(timeout=30)
-    wanted = {**INPUTS, OUTPUT: 4}
+    wanted = {**INPUTS, **OUTPUTS}
     there = [name for name in wanted if name in cluster.topics]
     if there and not recreate:
         raise KafkaException(KafkaError(
@@ -97,11 +109,14 @@ def _create(admin: AdminClient, topics: list[NewTopic]) -> None:
         done.result()
 
 
-def load_topic(bootstrap: str, topic: str, table: pyarrow.Table, on_progress: Callable[[int], None]) -> None:
-    """Produce a table as JSON, one record a row.
+def load_topic(
+    bootstrap: str, registry: str, topic: str, table: pyarrow.Table, on_progress: Callable[[int], None]
+) -> None:
+    """Produce a table as JSON or as Avro, one record a row.
 
     Args:
         bootstrap: brokers as host:port.
+        registry: URL of the Schema Registry; without one all is JSON.
         topic: where to.
         table: what.
         on_progress: called now and then with the rows handed over since the last call.
@@ -110,6 +125,7 @@ def load_topic(bootstrap: str, topic: str, table: pyarrow.Table, on_progress: Ca
         KafkaException: a record was not delivered.
     """
     failures: list[KafkaError] = []
+    to_bytes = _as_avro(registry, topic) if registry and topic in _AVRO else _as_json
 
     def on_delivery(error: KafkaError | None, _: Any) -> None:
         if error is not None:
@@ -120,7 +136,7 @@ def load_topic(bootstrap: str, topic: str, table: pyarrow.Table, on_progress: Ca
     with producer:
         for rows in _chunks(table):
             for row in rows:
-                _produce(producer, topic, row)
+                _produce(producer, topic, to_bytes(row), row[_KEYS[topic]])
             producer.poll(0)
             if failures:
                 break
@@ -135,11 +151,24 @@ def _chunks(table: pyarrow.Table) -> Iterator[list[dict[str, Any]]]:
         yield table.slice(start, _STEP).to_pylist()
 
 
-def _produce(producer: Producer, topic: str, row: dict[str, Any]) -> None:
-    value = json.dumps(row, default=_iso, separators=(",", ":"))
+def _as_json(row: dict[str, Any]) -> bytes:
+    return json.dumps(row, default=_iso, separators=(",", ":")).encode()
+
+
+def _as_avro(registry: str, topic: str) -> Callable[[dict[str, Any]], bytes]:
+    from headrace.schema_registry import SchemaRegistryClient
+    from headrace.schema_registry.avro import AvroSerializer
+    from headrace.serialization import MessageField, SerializationContext
+
+    serialize = AvroSerializer(SchemaRegistryClient({"url": registry}), _AVRO[topic])
+    context = SerializationContext(topic, MessageField.VALUE)
+    return lambda row: serialize(row, context) or b""
+
+
+def _produce(producer: Producer, topic: str, value: bytes, key: str) -> None:
     while True:
         try:
-            return producer.produce(topic, value, row[_KEYS[topic]])
+            return producer.produce(topic, value, key)
         except BufferError:
             producer.poll(0.1)
 
@@ -148,21 +177,23 @@ def _iso(moment: datetime) -> str:
     return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-def compare(bootstrap: str, parquet: Path, tables: Tables) -> list[Check]:
-    """Read both results back and set them beside a plain computation on the files.
+def compare(bootstrap: str, registry: str, parquet: Path, tables: Tables) -> list[Check]:
+    """Read all results back and set them beside a plain computation on the files.
 
     Args:
         bootstrap: brokers as host:port.
+        registry: URL of the Schema Registry; without one the long delays are left out.
         parquet: directory that Spark wrote.
         tables: what was loaded.
     """
-    hourly = _read_topic(bootstrap, OUTPUT)
+    hourly = _read_hourly(bootstrap)
     expected = _hourly(tables)
     differing = sum(hourly.get(key) != row for key, row in expected.items()) + len(hourly.keys() - expected.keys())
-    sums = [Check(f"{OUTPUT}: {name}", _total(expected, name), _total(hourly, name)) for name in _SUMS]
+    sums = [Check(f"{_HOURLY}: {name}", _total(expected, name), _total(hourly, name)) for name in _SUMS]
     return [
-        Check(f"{OUTPUT}: windows (hour and airport)", len(expected), len(hourly)),
-        *sums, Check(f"{OUTPUT}: windows that differ", 0, differing), *_compare_parquet(parquet, tables),
+        Check(f"{_HOURLY}: windows (hour and airport)", len(expected), len(hourly)),
+        *sums, Check(f"{_HOURLY}: windows that differ", 0, differing), *_compare_parquet(parquet, tables),
+        *(_compare_delays(bootstrap, registry, tables) if registry else ()),
     ]
 
 
@@ -186,25 +217,54 @@ def _hourly(tables: Tables) -> dict[str, dict[str, Any]]:
     return found
 
 
-def _read_topic(bootstrap: str, topic: str) -> dict[str, dict[str, Any]]:
+def _read_hourly(bootstrap: str) -> dict[str, dict[str, Any]]:
     """The last value of each key, read by our own consumer."""
     latest: dict[str, dict[str, Any]] = {}
+    for key, value in _records(bootstrap, _HOURLY):
+        row = json.loads(value or b"{}")
+        latest[(key or b"").decode()] = {name: row[name] for name in _SUMS}
+    return latest
+
+
+def _records(bootstrap: str, topic: str) -> Iterator[tuple[bytes | None, bytes | None]]:
+    """Key and value of each record that is committed."""
     consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": f"demo-{uuid.uuid4()}",
-                         "enable.auto.commit": False})
+                         "enable.auto.commit": False, "enable.partition.eof": True})
     with consumer:
         known = consumer.list_topics(topic, timeout=30).topics[topic].partitions
-        partitions = [TopicPartition(topic, number, OFFSET_BEGINNING) for number in known]
-        left = sum(consumer.get_watermark_offsets(tp, timeout=30)[1] for tp in partitions)
-        consumer.assign(partitions)
+        consumer.assign([TopicPartition(topic, number, OFFSET_BEGINNING) for number in known])
+        left = len(known)
         while left > 0:
             for message in consumer.consume(10_000, timeout=1.0):
                 error = message.error()
-                if error is not None:
+                if error is None:
+                    yield message.key(), message.value()
+                elif error == KafkaError._PARTITION_EOF:
+                    left -= 1
+                else:
                     raise KafkaException(error)
-                row = json.loads(message.value() or b"{}")
-                latest[(message.key() or b"").decode()] = {name: row[name] for name in _SUMS}
-                left -= 1
-    return latest
+
+
+def _compare_delays(bootstrap: str, registry: str, tables: Tables) -> list[Check]:
+    """Long delays, as our own deserializer reads them: each once, and none besides."""
+    from headrace.schema_registry import SchemaRegistryClient
+    from headrace.schema_registry.avro import AvroDeserializer
+    from headrace.serialization import MessageField, SerializationContext
+
+    airlines = {row["carrier"]: row["name"] for row in tables["nyc-airlines"].to_pylist()}
+    expected = Counter(
+        (row["time_hour"], row["origin"], row["dest"], airlines[row["carrier"]], row["flight"], row["dep_delay"])
+        for row in tables["nyc-flights"].to_pylist() if (row["dep_delay"] or 0) >= _LONG_DELAY_MINUTES)
+    deserialize = AvroDeserializer(SchemaRegistryClient({"url": registry}))
+    context = SerializationContext(_DELAYS, MessageField.VALUE)
+    rows: list[Any] = [deserialize(value, context) for _, value in _records(bootstrap, _DELAYS)]
+    names = ("time_hour", "origin", "dest", "airline", "flight", "dep_delay")
+    found = Counter(tuple(row[name] for name in names) for row in rows)
+    return [
+        Check(f"{_DELAYS}: records", expected.total(), found.total()),
+        Check(f"{_DELAYS}: records that are missing", 0, (expected - found).total()),
+        Check(f"{_DELAYS}: records that are there twice", 0, (found - expected).total()),
+    ]
 
 
 def _compare_parquet(directory: Path, tables: Tables) -> list[Check]:

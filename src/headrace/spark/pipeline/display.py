@@ -9,11 +9,14 @@ import sys
 import time
 from collections.abc import Iterable
 from types import TracebackType
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
+from headrace.spark.pipeline.declared import PipelineSpec
 from headrace.spark.pipeline.progress import History, Sample
 
 __all__ = ["Display", "LiveDisplay", "PlainDisplay", "make_display", "plain_line"]
+
+_WORDS: Final = ("sink", "written to", "format", "guarantee")
 
 
 class Display(Protocol):
@@ -33,11 +36,11 @@ class Display(Protocol):
         ...
 
 
-def make_display(title: str, queries: Iterable[str]) -> Display:
+def make_display(spec: PipelineSpec) -> Display:
     """A table when standard output is a terminal and `rich` is installed, else plain lines."""
     if sys.stdout.isatty():
         try:
-            return LiveDisplay(title, list(queries))
+            return LiveDisplay(spec)
         except ImportError:
             pass
     return PlainDisplay()
@@ -74,11 +77,10 @@ class PlainDisplay:
 class LiveDisplay:
     """A table with one row per sink that is drawn over itself."""
 
-    def __init__(self, title: str, queries: list[str]) -> None:
+    def __init__(self, spec: PipelineSpec) -> None:
         from rich.live import Live
 
-        self._title = title
-        self._queries = queries
+        self._spec = spec
         self._note = ""
         self._history = History()
         self._began = time.monotonic()
@@ -96,11 +98,13 @@ class LiveDisplay:
         from rich.table import Table
 
         passed = int(time.monotonic() - self._began)
-        table = Table(title=f"{self._title}  {passed // 60}:{passed % 60:02}", caption=self._note or "Ctrl-C stops it")
-        for name in ("sink", "batch", "rows/s", "batch time", "rows read", "rows written", "lag"):
-            table.add_column(name, justify="left" if name == "sink" else "right")
-        for query in self._queries:
-            table.add_row(query, *self._cells(self._history.of(query)))
+        table = Table(title=f"{self._spec.name}  {passed // 60}:{passed % 60:02}",
+                      caption=self._note or "Ctrl-C stops it")
+        for name in (*_WORDS, "batch", "rows/s", "batch time", "rows read", "rows written", "lag"):
+            table.add_column(name, justify="left" if name in _WORDS else "right")
+        for sink in self._spec.sinks:
+            words = (sink.name, sink.target, sink.stored_as, sink.promise)
+            table.add_row(*words, *self._cells(self._history.of(sink.name)))
         return table
 
     def _cells(self, samples: list[Sample]) -> list[str]:

@@ -60,6 +60,7 @@ class Outcome:
         seconds: how long it took, start of Spark included.
         settings: name and value of what shaped the run.
         checks: totals that were compared with a plain computation; empty when nothing was.
+        restarts: how often the query of each sink was started again after a failure; those that were.
     """
 
     state: str
@@ -67,6 +68,7 @@ class Outcome:
     seconds: float
     settings: dict[str, str] = field(default_factory=dict)
     checks: list[Check] = field(default_factory=list)
+    restarts: dict[str, int] = field(default_factory=dict)
 
     @property
     def good(self) -> bool:
@@ -90,8 +92,8 @@ def write_report(path: Path, spec: PipelineSpec, history: History, outcome: Outc
         f'<span class="note">{outcome.started.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC, '
         f"{outcome.seconds:.1f} s with the start of Spark</span></p>",
         _checks(outcome.checks),
-        "<h2>Sinks</h2>", _sinks(spec, history),
-        "<h2>Sources</h2>", _sources(history),
+        "<h2>Sinks</h2>", _sinks(spec, history, outcome),
+        "<h2>Sources</h2>", _sources(spec, history),
         '<p class="note">Each sink is a query of its own and reads the sources by itself.</p>',
         *(f"<h2>{_text(title)}</h2>{svg}" for title, svg in draw_plots(history, queries)),
         "<h2>Settings</h2>", _table(("", "value"), [(n, v) for n, v in _settings(outcome).items()], text=2),
@@ -125,28 +127,33 @@ def _checks(checks: list[Check]) -> str:
     return f"<h2>Checked totals</h2>{_table(('total', 'plain computation', 'read back', ''), rows)}"
 
 
-def _sinks(spec: PipelineSpec, history: History) -> str:
+def _sinks(spec: PipelineSpec, history: History, outcome: Outcome) -> str:
     """One column per sink: there are few sinks and many figures."""
-    labels = ("written to", "mode", "batches", "rows read", "rows written", "late rows, dropped", "malformed values",
-              "rows/s within batches", "batch time, median", "batch time, longest")
-    columns = [(sink.target, sink.mode, *_sums(history.of(sink.name))) for sink in spec.sinks]
+    labels = ("written to", "format", "guarantee", "mode", "batches", "rows read", "rows written", "lag at the end",
+              "late rows, dropped", "malformed values", "restarts", "rows/s within batches", "batch time, median",
+              "batch time, longest")
+    columns = [(sink.target, sink.stored_as, sink.promise, sink.mode,
+                *_sums(history.of(sink.name), outcome.restarts.get(sink.name, 0))) for sink in spec.sinks]
     rows = [(label, *(column[number] for column in columns)) for number, label in enumerate(labels)]
     return _table(("", *(sink.name for sink in spec.sinks)), rows)
 
 
-def _sums(samples: list[Sample]) -> tuple[object, ...]:
+def _sums(samples: list[Sample], restarts: int) -> tuple[object, ...]:
     seconds = [sample.seconds for sample in samples]
     rows = sum(sample.rows_in for sample in samples)
     return (
-        len(samples), rows, sum(s.rows_out for s in samples), sum(s.late for s in samples),
-        sum(s.malformed for s in samples), f"{rows / sum(seconds):,.0f}" if sum(seconds) else "-",
+        len(samples), rows, sum(s.rows_out for s in samples), samples[-1].lag if samples else "-",
+        sum(s.late for s in samples), sum(s.malformed for s in samples), restarts,
+        f"{rows / sum(seconds):,.0f}" if sum(seconds) else "-",
         f"{percentile(seconds, 0.5):.2f} s", f"{max(seconds, default=0):.2f} s",
     )
 
 
-def _sources(history: History) -> str:
-    rows = [(topic, query, count) for (query, topic), count in sorted(history.read_per_topic().items())]
-    return _table(("topic", "read by sink", "rows"), rows, text=2)
+def _sources(spec: PipelineSpec, history: History) -> str:
+    formats = {each.topic: each.format for each in spec.inputs if each.topic}
+    rows = [(topic, formats.get(topic, ""), query, count)
+            for (query, topic), count in sorted(history.read_per_topic().items())]
+    return _table(("topic", "format", "read by sink", "rows"), rows, text=3)
 
 
 def _settings(outcome: Outcome) -> dict[str, str]:

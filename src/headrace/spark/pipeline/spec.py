@@ -1,13 +1,15 @@
 """A pipeline file: TOML in, checked values out. What can be checked without Spark is checked here.
 
-    [pipeline]  name, checkpoint, trigger         [spark]   Spark settings
+    [pipeline]  name, checkpoint, trigger, guarantee    [spark]   Spark settings
     [kafka]     properties of the client; bootstrap.servers = "embedded" starts a broker in this process
+    [registry]  properties of the registry's client; url = "embedded" starts one beside the embedded broker
+    [restart]   how often and when a query that failed begins again
     [[source]]  a topic read as a stream          [[table]] a topic or a file, read whole, for joins
     [[step]]    Spark SQL over earlier names      [[sink]]  a step written to a topic or to Parquet
 
 A table is read once for the whole run; with `refresh = "10 minutes"` again after that time.
 
-This module knows neither Spark nor Kafka. Read next: `headrace.spark.pipeline.run`, which runs a `PipelineSpec`.
+This module knows neither Spark nor Kafka. Read next: `headrace.spark.pipeline.endpoints`, which makes options of it.
 """
 
 from __future__ import annotations
@@ -15,117 +17,32 @@ from __future__ import annotations
 import difflib
 import re
 import tomllib
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from headrace.errors import ConfigError
+from headrace.spark.pipeline.declared import (
+    AT_LEAST_ONCE,
+    EMBEDDED,
+    EXACTLY_ONCE,
+    REGISTERED,
+    Input,
+    PipelineSpec,
+    RestartRule,
+    Sink,
+    Step,
+    Trigger,
+)
+from headrace.spark.pipeline.section import UNITS, Section
 
 __all__ = ["EMBEDDED", "Input", "PipelineSpec", "Sink", "Step", "Trigger", "load_pipeline", "parse_pipeline"]
 
-EMBEDDED: Final = "embedded"
-_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-_UNITS: Final = {"ms": "milliseconds", "s": "seconds", "m": "minutes", "h": "hours"}
-_SECONDS: Final = {"second": 1.0, "minute": 60.0, "hour": 3600.0, "day": 86400.0}
-_TOPIC_FORMATS: Final = ("raw", "text", "json", "csv")
+_TOPIC_FORMATS: Final = ("raw", "text", "json", "csv", *REGISTERED)
+_SINK_FORMATS: Final = ("json", *REGISTERED)
+_SCHEMA_KEYS: Final = ("schema_file", "subject", "schema_version", "message")
+_GUARANTEES: Final = (AT_LEAST_ONCE, EXACTLY_ONCE)
 _FILE_FORMATS: Final = ("csv", "json", "parquet")
-
-
-@dataclass(frozen=True, slots=True)
-class Trigger:
-    """When a micro-batch starts: `interval` is Spark's text for a time, empty for "all there is now, then stop"."""
-
-    interval: str = ""
-
-    def __str__(self) -> str:
-        return f"processing-time {self.interval}" if self.interval else "available-now"
-
-
-@dataclass(frozen=True, slots=True)
-class Input:
-    """A source (read as a stream) or a table (read whole).
-
-    Attributes:
-        name: name of the view that steps see.
-        topic: topic to read; empty for a file.
-        file: file or directory to read; empty for a topic.
-        format: "raw" (Spark's Kafka columns), "text", "json" or "csv" of a record's value; format of a file.
-        schema: columns of the value as Spark DDL; "raw" and "text" have none.
-        malformed: what becomes of values that do not parse: "keep" (nulls, the text in `_corrupt`), "drop" or "fail".
-        event_time: column with the time of the event.
-        watermark: how late a row may come, for example "2 hours"; empty for no watermark.
-        options: options of `format("headrace")` or of the file reader.
-        streaming: True for a source.
-        refresh_s: seconds after which a table is read anew; 0 for never.
-    """
-
-    name: str
-    topic: str = ""
-    file: str = ""
-    format: str = "raw"
-    schema: str = ""
-    malformed: str = "keep"
-    event_time: str = ""
-    watermark: str = ""
-    options: Mapping[str, str] = field(default_factory=dict)
-    streaming: bool = False
-    refresh_s: float = 0.0
-
-
-@dataclass(frozen=True, slots=True)
-class Step:
-    """Spark SQL over the names before it; its result is a view under `name`."""
-
-    name: str
-    sql: str
-
-
-@dataclass(frozen=True, slots=True)
-class Sink:
-    """Where a step's rows go.
-
-    Attributes:
-        name: name of the query and of its checkpoint.
-        source: the step, source or table whose rows are written.
-        topic: topic to write; empty for files.
-        path: directory of Parquet files; empty for a topic.
-        mode: Spark's output mode: append, update or complete.
-        key: SQL expression for the record's key; the column `key` when empty and there is one.
-        options: options of `format("headrace")` or of the Parquet writer.
-    """
-
-    name: str
-    source: str
-    topic: str = ""
-    path: str = ""
-    mode: str = "append"
-    key: str = ""
-    options: Mapping[str, str] = field(default_factory=dict)
-
-    @property
-    def target(self) -> str:
-        """Where the rows go, for people."""
-        return f"topic {self.topic}" if self.topic else f"Parquet {self.path}"
-
-
-@dataclass(frozen=True, slots=True)
-class PipelineSpec:
-    """A whole pipeline file."""
-
-    name: str
-    checkpoint: str
-    trigger: Trigger
-    kafka: Mapping[str, str]
-    spark: Mapping[str, str]
-    inputs: tuple[Input, ...]
-    steps: tuple[Step, ...]
-    sinks: tuple[Sink, ...]
-
-    @property
-    def embedded(self) -> bool:
-        """True when the pipeline brings its own broker."""
-        return self.kafka["bootstrap.servers"] == EMBEDDED
 
 
 def load_pipeline(path: Path) -> PipelineSpec:
@@ -152,77 +69,15 @@ def parse_pipeline(text: str, where: str = "pipeline") -> PipelineSpec:
     except tomllib.TOMLDecodeError as error:
         raise ConfigError(f"{where} is not TOML: {error}") from None
     try:
-        return _pipeline(_Section(document, "the file"))
+        return _pipeline(Section(document, "the file"))
     except ConfigError as error:
         raise ConfigError(f"{where}: {error}") from None
 
 
-class _Section:
-    """One table of the file: keys are taken out, what is left over is a mistake."""
-
-    def __init__(self, values: Mapping[str, Any], where: str) -> None:
-        self.left = dict(values)
-        self.where = where
-        self.asked: list[str] = []
-
-    def _take(self, key: str) -> Any:
-        self.asked.append(key)
-        return self.left.pop(key, None)
-
-    def text(self, key: str, default: str | None = "", among: Iterable[str] = ()) -> str:
-        """The text under a key; a missing one is an error when `default` is None."""
-        value = self._take(key)
-        if value is None and default is not None:
-            return default
-        if not isinstance(value, str) or not value.strip():
-            raise ConfigError(f"{self.where}: {key} is missing" if value is None else
-                              f"{self.where}: {key} must be text that is not empty, not {value!r}")
-        allowed = tuple(among)
-        if allowed and value not in allowed:
-            raise ConfigError(f"{self.where}: {key} must be one of {', '.join(allowed)}, not {value!r}")
-        return value.strip()
-
-    def name(self, key: str = "name", default: str | None = None) -> str:
-        value = self.text(key, default)
-        if not _NAME.fullmatch(value):
-            raise ConfigError(f"{self.where}: {key} must be a plain SQL name (letters, digits, _), not {value!r}")
-        return value
-
-    def table(self, key: str) -> _Section:
-        value = self._take(key)
-        if not isinstance(value, dict | None):
-            raise ConfigError(f"{self.where}: {key} must be a table, [{key}]")
-        return _Section(value or {}, f"[{key}]")
-
-    def tables(self, key: str) -> list[_Section]:
-        value = self._take(key) or []
-        if not isinstance(value, list) or not all(isinstance(each, dict) for each in value):
-            raise ConfigError(f"{self.where}: {key} must be a list of tables, [[{key}]]")
-        return [_Section(each, f"[[{key}]] {each.get('name') or number}") for number, each in enumerate(value, 1)]
-
-    def flat(self, key: str) -> dict[str, str]:
-        """A table of settings; dotted names may be quoted or not, values become text."""
-        return dict(_flatten(self.table(key).left))
-
-    def close(self) -> None:
-        """Refuse what nobody asked for."""
-        for key in self.left:
-            close = difflib.get_close_matches(key, self.asked, n=1)
-            hint = f"did you mean {close[0]!r}?" if close else f"known here: {', '.join(self.asked)}"
-            raise ConfigError(f"{self.where}: unknown key {key!r}; {hint}")
-
-
-def _flatten(values: Mapping[str, Any], prefix: str = "") -> Iterable[tuple[str, str]]:
-    for key, value in values.items():
-        if isinstance(value, dict):
-            yield from _flatten(value, f"{prefix}{key}.")
-        else:
-            yield prefix + key, str(value).lower() if isinstance(value, bool) else str(value)
-
-
-def _pipeline(top: _Section) -> PipelineSpec:
+def _pipeline(top: Section) -> PipelineSpec:
     head = top.table("pipeline")
     kafka = {"bootstrap.servers": EMBEDDED, **top.flat("kafka")}
+    guarantee = head.text("guarantee", AT_LEAST_ONCE, _GUARANTEES)
     spec = PipelineSpec(
         name=head.text("name", None),
         checkpoint=head.text("checkpoint", None),
@@ -231,12 +86,15 @@ def _pipeline(top: _Section) -> PipelineSpec:
         spark=top.flat("spark"),
         inputs=(*(_source(each) for each in top.tables("source")), *(_table(each) for each in top.tables("table"))),
         steps=tuple(_step(each) for each in top.tables("step")),
-        sinks=tuple(_sink(each) for each in top.tables("sink")),
+        sinks=tuple(_sink(each, guarantee) for each in top.tables("sink")),
+        registry=top.flat("registry"),
+        restart=_restart(top.table("restart")),
     )
     head.close()
     top.close()
     _check_names(spec)
     _check_refresh(spec)
+    _check_registry(spec)
     return spec
 
 
@@ -247,21 +105,29 @@ def _trigger(text: str) -> Trigger:
     if match is None:
         form = '"available-now" or like "processing-time 2 seconds"'
         raise ConfigError(f"[pipeline]: trigger must be {form}, not {text!r}")
-    return Trigger(f"{match[1]} {_UNITS.get(match[2], match[2])}")
+    return Trigger(f"{match[1]} {UNITS.get(match[2], match[2])}")
 
 
-def _source(section: _Section) -> Input:
+def _restart(section: Section) -> RestartRule:
+    usual = RestartRule()
+    found = RestartRule(section.count("attempts", usual.attempts), section.seconds("first", usual.first_s),
+                        section.seconds("longest", usual.longest_s), section.seconds("healthy", usual.healthy_s))
+    section.close()
+    return found
+
+
+def _source(section: Section) -> Input:
     found = _input(section, streaming=True)
     if bool(found.watermark) != bool(found.event_time):
         raise ConfigError(f"{section.where}: event_time and watermark go together: give both or none")
     return found
 
 
-def _table(section: _Section) -> Input:
+def _table(section: Section) -> Input:
     return _input(section, streaming=False)
 
 
-def _input(section: _Section, *, streaming: bool) -> Input:
+def _input(section: Section, *, streaming: bool) -> Input:
     file = "" if streaming else section.text("file")
     topic = section.text("topic", None if streaming else "")
     if not streaming and bool(file) == bool(topic):
@@ -272,39 +138,50 @@ def _input(section: _Section, *, streaming: bool) -> Input:
         file=file,
         format=section.text("format", None if file else "raw", _FILE_FORMATS if file else _TOPIC_FORMATS),
         schema=section.text("schema"),
-        malformed=section.text("malformed", "keep", ("keep", "drop", "fail")),
+        schema_keys={} if file else _schema_keys(section),
+        malformed=section.text("malformed", "keep", ("keep", "drop", "fail", "dead-letter")),
+        dead_letters="" if file else section.text("dead_letters"),
+        group=section.text("group") if streaming else "",
         event_time=section.text("event_time") if streaming else "",
         watermark=section.text("watermark") if streaming else "",
         options=section.flat("options"),
         streaming=streaming,
-        refresh_s=0.0 if streaming else _refresh_s(section),
+        refresh_s=0.0 if streaming else section.seconds("refresh", 0.0),
     )
     section.close()
-    if topic and (found.format in ("json", "csv")) != bool(found.schema):
-        need = "needs a schema, as Spark DDL" if not found.schema else "has no schema: use json or csv, or remove it"
-        raise ConfigError(f"{section.where}: format {found.format} {need}")
+    if topic:
+        _check_values(section.where, found)
     return found
 
 
-def _refresh_s(section: _Section) -> float:
-    text = section.text("refresh")
-    match = re.fullmatch(r"(\d+)\s*([a-z]+)", text)
-    unit = _UNITS.get(match[2], match[2]).removesuffix("s") if match else ""
-    if match and unit in _SECONDS and int(match[1]):
-        return int(match[1]) * _SECONDS[unit]
-    if text:
-        raise ConfigError(f'{section.where}: refresh must be a time like "30 seconds" or "10 minutes", not {text!r}')
-    return 0.0
+def _schema_keys(section: Section) -> dict[str, str]:
+    return {key: section.word(key) for key in _SCHEMA_KEYS if section.has(key)}
 
 
-def _step(section: _Section) -> Step:
+def _check_values(where: str, found: Input) -> None:
+    native = found.format in REGISTERED
+    if not native and (found.format in ("json", "csv")) != bool(found.schema):
+        need = "needs a schema, as Spark DDL" if not found.schema else "has no schema: use json or csv, or remove it"
+        raise ConfigError(f"{where}: format {found.format} {need}")
+    if found.schema_keys and not native:
+        raise ConfigError(f"{where}: {next(iter(found.schema_keys))} belongs to formats {', '.join(REGISTERED)}")
+    if found.schema and "schema_file" in found.schema_keys:
+        raise ConfigError(f"{where}: give either schema or schema_file")
+    if (found.malformed == "dead-letter") != bool(found.dead_letters):
+        raise ConfigError(f'{where}: malformed = "dead-letter" and dead_letters go together: give both or none')
+    if found.dead_letters and not native:
+        raise ConfigError(f"{where}: dead letters are of formats {', '.join(REGISTERED)}, not {found.format}")
+
+
+def _step(section: Section) -> Step:
     found = Step(section.name(), section.text("sql", None))
     section.close()
     return found
 
 
-def _sink(section: _Section) -> Sink:
+def _sink(section: Section, guarantee: str) -> Sink:
     source = section.name("from")
+    given = section.has("guarantee")
     found = Sink(
         name=section.name(default=source),
         source=source,
@@ -312,6 +189,10 @@ def _sink(section: _Section) -> Sink:
         path=section.text("path"),
         mode=section.text("mode", "append", ("append", "update", "complete")),
         key=section.text("key"),
+        format=section.text("format", "json", _SINK_FORMATS),
+        schema=section.text("schema"),
+        schema_keys=_schema_keys(section),
+        guarantee=section.text("guarantee", guarantee, _GUARANTEES),
         options=section.flat("options"),
     )
     section.close()
@@ -319,7 +200,32 @@ def _sink(section: _Section) -> Sink:
         raise ConfigError(f"{section.where}: give either topic or path")
     if found.path and (found.mode != "append" or found.key):
         raise ConfigError(f"{section.where}: Parquet takes mode append and no key; a topic takes all of them")
-    return found
+    _check_written(section.where, found)
+    if found.path and given:
+        raise ConfigError(f"{section.where}: guarantee is of topics; files have each row once")
+    return replace(found, guarantee=AT_LEAST_ONCE) if found.path else found
+
+
+def _check_written(where: str, sink: Sink) -> None:
+    keys = [key for key in ("format", "schema") if getattr(sink, key) not in ("", "json")] + [*sink.schema_keys]
+    if keys and sink.path:
+        raise ConfigError(f"{where}: {keys[0]} is of topics; files are Parquet")
+    if (sink.schema or sink.schema_keys) and sink.format not in REGISTERED:
+        raise ConfigError(f"{where}: {keys[0]} belongs to formats {', '.join(REGISTERED)}")
+    if sink.topic and sink.guarantee == EXACTLY_ONCE and sink.mode == "update":
+        raise ConfigError(f"{where}: exactly_once takes mode append or complete; update is at_least_once")
+
+
+def _check_registry(spec: PipelineSpec) -> None:
+    url = spec.registry.get("url", "")
+    if url == EMBEDDED and not spec.embedded:
+        raise ConfigError('[registry]: url = "embedded" needs [kafka] bootstrap.servers = "embedded"')
+    if spec.registry and not url:
+        raise ConfigError("[registry]: url is missing")
+    endpoints: list[Input | Sink] = [*spec.inputs, *spec.sinks]
+    for each in endpoints:
+        if each.format in REGISTERED and not (url or each.schema or "schema_file" in each.schema_keys):
+            raise ConfigError(f"{each.name}: format {each.format} needs a [registry] with a url, or a schema")
 
 
 def _check_refresh(spec: PipelineSpec) -> None:

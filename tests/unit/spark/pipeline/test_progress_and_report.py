@@ -69,7 +69,7 @@ def test_percentiles_are_values_that_were_there(share, value):
 
 def test_without_a_terminal_there_is_one_line_per_batch(capsys):
     history = History()
-    with make_display("t", ["out"]) as display:
+    with make_display(SPEC) as display:
         assert isinstance(display, PlainDisplay)
         display.update([history.add(progress())], history)
     told = capsys.readouterr().out

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from headrace.errors import ConfigError
+from headrace.spark.pipeline.declared import RestartRule
 from headrace.spark.pipeline.spec import Input, Sink, Step, Trigger, load_pipeline, parse_pipeline
 
 GOOD = """
@@ -101,7 +102,8 @@ def test_the_default_trigger_takes_what_there_is_and_stops():
         ('name = "archive"', 'name = "totals"', "names of sinks must differ: totals stands twice"),
         ('name = "names"', 'name = "events"', "events stands twice"),
         ('name = "names"', 'name = "my names"', "must be a plain SQL name"),
-        ('format = "json"', 'format = "xml"', "must be one of raw, text, json, csv, not 'xml'"),
+        ('format = "json"', 'format = "xml"',
+         "must be one of raw, text, json, csv, avro, protobuf, json-schema, not 'xml'"),
         ('schema = "at timestamp, n int"', "", "format json needs a schema"),
         ('format = "json"', 'format = "text"', "format text has no schema"),
         ('watermark = "1 hour"', "", "event_time and watermark go together"),
@@ -113,10 +115,70 @@ def test_the_default_trigger_takes_what_there_is_and_stops():
         ('format = "csv"', 'format = "csv"\nrefresh = "often"', 'refresh must be a time like "30 seconds"'),
         ('format = "csv"', 'format = "csv"\nrefresh = "0 s"', "[[table]] names: refresh must be a time like"),
         ('format = "json"', 'format = "json"\nrefresh = "1 h"', "[[source]] events: unknown key 'refresh'"),
+        ('format = "json"\nschema = "at timestamp, n int"', 'format = "avro"', "avro needs a [registry] with a url"),
+        ('format = "json"', 'format = "json"\nsubject = "s"', "subject belongs to formats avro, protobuf, json-schema"),
+        ('format = "json"', 'format = "avro"\nschema_file = "s"', "give either schema or schema_file"),
+        ('format = "json"', 'format = "avro"\ndead_letters = "d"', "dead_letters go together: give both or none"),
+        ('format = "json"', 'format = "json"\ndead_letters = "d"\nmalformed = "dead-letter"', "dead letters are of"),
+        ('key = "n"', 'key = "n"\nguarantee = "twice"', "must be one of at_least_once, exactly_once, not 'twice'"),
+        ('key = "n"', 'key = "n"\nguarantee = "exactly_once"', "exactly_once takes mode append or complete"),
+        ('key = "n"', 'key = "n"\nschema = "{}"', "schema belongs to formats avro"),
+        ('path = "out"', 'path = "out"\nguarantee = "exactly_once"', "guarantee is of topics"),
+        ('path = "out"', 'path = "out"\nformat = "avro"', "format is of topics; files are Parquet"),
+        ("[spark]", "[restart]\nattempts = -1\n[spark]", "[restart]: attempts must be a whole number of at least 0"),
+        ("[spark]", '[restart]\nlongest = "soon"\n[spark]', "[restart]: longest must be a time like"),
+        ("[spark]", "[restart]\ntimes = 1\n[spark]", "[restart]: unknown key 'times'"),
+        ("[spark]", '[registry]\nurl = "embedded"\n[spark]', 'url = "embedded" needs [kafka] bootstrap.servers'),
+        ("[spark]", '[registry]\nurls = "x"\n[spark]', "[registry]: url is missing"),
     ],
 )
 def test_a_mistake_is_one_line_that_names_the_place(old, new, said):
     assert said in refusal(old, new)
+
+
+def test_formats_guarantee_and_restarts_become_values():
+    spec = parse_pipeline(GOOD.replace('mode = "update"\nkey = "n"', """
+        format = "avro"
+        subject = "sums"
+        guarantee = "exactly_once"
+    """).replace('format = "json"\nschema = "at timestamp, n int"', """
+        format = "protobuf"
+        message = "shop.Sale"
+        schema_version = 3
+        malformed = "dead-letter"
+        dead_letters = "bad"
+        group = "sums-lag"
+    """) + """
+        [registry]
+        url = "http://localhost:8081"
+        basic.auth.user.info = "me:it"
+        [restart]
+        attempts = 2
+        first = "100 ms"
+        longest = "5 s"
+        healthy = "1 minute"
+    """)
+    source, sink = spec.inputs[0], spec.sinks[0]
+    assert (source.format, source.malformed, source.dead_letters, source.group) == (
+        "protobuf", "dead-letter", "bad", "sums-lag")
+    assert source.schema_keys == {"message": "shop.Sale", "schema_version": "3"}
+    assert (sink.format, sink.schema_keys, sink.guarantee, sink.promise) == (
+        "avro", {"subject": "sums"}, "exactly_once", "exactly once")
+    assert spec.registry == {"url": "http://localhost:8081", "basic.auth.user.info": "me:it"}
+    assert spec.restart == RestartRule(attempts=2, first_s=0.1, longest_s=5, healthy_s=60)
+
+
+def test_a_guarantee_of_the_pipeline_is_that_of_its_topics():
+    spec = parse_pipeline(GOOD.replace('checkpoint = "cp"', 'checkpoint = "cp"\nguarantee = "exactly_once"')
+                          .replace('mode = "update"', ""))
+    assert [sink.guarantee for sink in spec.sinks] == ["exactly_once", "at_least_once"]
+    assert [sink.promise for sink in spec.sinks] == ["exactly once", "exactly once"]  # Spark's own sink of files has it
+
+
+def test_once_takes_all_there_is_and_reads_tables_once():
+    spec = parse_pipeline(GOOD.replace('format = "csv"', 'format = "csv"\nrefresh = "1 h"')).once()
+    assert spec.trigger == Trigger()
+    assert [each.refresh_s for each in spec.inputs] == [0, 0]
 
 
 @pytest.mark.parametrize(("text", "seconds"), [("30 s", 30), ("10 minutes", 600), ("1 hour", 3600), ("2 days", 172800)])

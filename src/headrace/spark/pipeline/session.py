@@ -1,0 +1,102 @@
+"""The Spark session of a run: the one that is there, or a new one with the settings of the file.
+
+Read next: `headrace.spark.pipeline.run`.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+from pyspark.sql import SparkSession
+
+from headrace.spark.pipeline.declared import PipelineSpec
+
+__all__ = ["quiet_analysis", "running_session", "setting", "start_session"]
+
+_DEFAULTS: Final = {
+    "spark.sql.session.timeZone": "UTC",
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    # Reports of finished batches are polled, and each costs calls into the JVM: a short ring is enough.
+    "spark.sql.streaming.numRecentProgressUpdates": "20",
+}
+_LOCAL_DEFAULTS: Final = {
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.sql.shuffle.partitions": "4",
+}
+
+
+def running_session(spec: PipelineSpec) -> SparkSession | None:
+    """A new session beside the one that runs in this process already, as in a notebook; None when none runs.
+
+    Views and settings are its own, so the pipeline changes nothing there. What is set once for all sessions stays.
+    """
+    running = SparkSession.getActiveSession()
+    if running is None:
+        return None
+    found = running.newSession()
+    for name, value in {**_DEFAULTS, **spec.spark}.items():
+        if found.conf.isModifiable(name):
+            found.conf.set(name, value)
+    return found
+
+
+def start_session(spec: PipelineSpec, master: str, log_file: Path) -> SparkSession:
+    """Start Spark.
+
+    Args:
+        spec: the pipeline; its settings go before ours.
+        master: Spark master.
+        log_file: where Spark's processes write their log.
+    """
+    builder = SparkSession.builder.master(master).appName(spec.name)
+    local = _LOCAL_DEFAULTS if master.startswith("local") else {}
+    for name, value in {**_DEFAULTS, **local, **spec.spark}.items():
+        builder = builder.config(name, value)
+    with _stderr_to(log_file):
+        return builder.getOrCreate()
+
+
+@contextmanager
+def quiet_analysis() -> Iterator[None]:
+    """PySpark logs failed analysis as JSON on the terminal, but not meanwhile: the error is shown in one line."""
+    logger = logging.getLogger("SQLQueryContextLogger")
+    before = logger.level
+    logger.setLevel(logging.CRITICAL)
+    try:
+        yield
+    finally:
+        logger.setLevel(before)
+
+
+@contextmanager
+def setting(spark: SparkSession, name: str, value: str) -> Iterator[None]:
+    """A setting of the session for what begins meanwhile: a query takes the session's settings along when it starts."""
+    before = spark.conf.get(name)
+    spark.conf.set(name, value)
+    try:
+        yield
+    finally:
+        spark.conf.set(name, before)
+
+
+@contextmanager
+def _stderr_to(path: Path) -> Iterator[None]:
+    """Processes started meanwhile write their standard error to a file: Spark's warnings would tear the display."""
+    sys.stderr.flush()
+    kept = os.dup(2)
+    try:
+        with path.open("ab") as log:
+            os.dup2(log.fileno(), 2)
+        yield
+    finally:
+        sys.stderr.flush()
+        os.dup2(kept, 2)
+        os.close(kept)

@@ -1,0 +1,143 @@
+"""The supervisor of a pipeline's queries: one that fails begins again where its checkpoint stands, after a while.
+
+The wait is random, between nothing and a bound that doubles with each failure in a row, so that queries and pipelines
+that failed together do not come back together. A mistake that no restart can mend ends the run at once.
+
+This module knows no Spark: queries are what a function starts. Read next: `headrace.spark.pipeline.run`.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, Final
+
+from headrace.errors import ConfigError
+from headrace.spark.pipeline.declared import RestartRule
+
+__all__ = ["PipelineError", "Supervisor", "first_line"]
+
+_LASTING: Final = re.compile(r"(headrace\.\S*)?(ConfigError|DataLossError|MissingJavaError)\b")
+"""Errors that come again however often the query begins."""
+
+
+class PipelineError(RuntimeError):
+    """A query of the pipeline failed for good. One line; the whole story is in Spark's log."""
+
+
+@dataclass(slots=True)
+class _Life:
+    """What is known of one query: its failures in a row, and when it began or is to begin again."""
+
+    failures: int = 0
+    began_s: float = 0.0
+    due_s: float | None = None
+
+
+class Supervisor:
+    """Starts queries and those that failed again.
+
+    Args:
+        start: starts the query of a name.
+        rule: how often, and when.
+        tell: takes one line for people.
+        clock: monotonic seconds.
+        chance: a random number from 0 up to 1.
+
+    Attributes:
+        queries: the queries by name, as they were last started.
+        restarts: how often each was started again after a failure.
+    """
+
+    def __init__(
+        self, start: Callable[[str], Any], rule: RestartRule, tell: Callable[[str], None],
+        clock: Callable[[], float] = time.monotonic, chance: Callable[[], float] = random.random,
+    ) -> None:
+        self.queries: dict[str, Any] = {}
+        self.restarts: dict[str, int] = {}
+        self._start = start
+        self._rule = rule
+        self._tell = tell
+        self._clock = clock
+        self._chance = chance
+        self._lives: dict[str, _Life] = {}
+
+    def begin(self, names: Iterable[str]) -> None:
+        """Start the queries, or start them anew; failures in a row stay counted."""
+        for name in names:
+            life = self._lives.setdefault(name, _Life())
+            life.began_s, life.due_s = self._clock(), None
+            self.queries[name] = self._start(name)
+
+    def stop(self) -> None:
+        """Stop all that run, the last one first."""
+        for query in reversed(self.queries.values()):
+            query.stop()
+
+    @property
+    def waiting(self) -> bool:
+        """True while a query that failed waits for its restart."""
+        return any(life.due_s is not None for life in self._lives.values())
+
+    def look(self, *, restart: bool = True) -> None:
+        """See to each query: count its failure, and start it again when it is time.
+
+        Args:
+            restart: False when the run is to end: what fails now stays as it is.
+
+        Raises:
+            PipelineError: one failed as often as the rule allows, or in a way that no restart mends.
+        """
+        for name, life in self._lives.items():
+            if life.due_s is None:
+                failure = self._failure(name)
+                if failure:
+                    self._failed(name, life, failure, restart)
+            elif restart and self._clock() >= life.due_s:
+                self._restart(name, life)
+
+    def _failure(self, name: str) -> str:
+        query = self.queries[name]
+        found = None if query.isActive else query.exception()
+        return "" if found is None else first_line(found)
+
+    def _failed(self, name: str, life: _Life, failure: str, restart: bool) -> None:
+        if self._clock() - life.began_s >= self._rule.healthy_s:
+            life.failures = 0
+        life.failures += 1
+        if not restart or _LASTING.match(failure) or self._rule.attempts == 0:
+            raise PipelineError(f"sink {name} failed: {failure}")
+        if life.failures > self._rule.attempts:
+            raise PipelineError(f"sink {name} failed {life.failures} times in a row, the last time: {failure}")
+        # No shift overflows, and no wait, whatever the number of attempts.
+        bound = min(self._rule.longest_s, self._rule.first_s * 2.0 ** min(life.failures - 1, 60))
+        wait_s = self._chance() * bound
+        life.due_s = self._clock() + wait_s
+        self._tell(f"sink {name} failed: {failure}; restart {life.failures} of {self._rule.attempts} in {wait_s:.1f} s")
+
+    def _restart(self, name: str, life: _Life) -> None:
+        life.began_s, life.due_s = self._clock(), None
+        self.restarts[name] = self.restarts.get(name, 0) + 1
+        with _for_good():
+            self.queries[name] = self._start(name)
+        self._tell(f"sink {name} runs again")
+
+
+@contextmanager
+def _for_good() -> Iterator[None]:
+    """What cannot be started again ends the run."""
+    try:
+        yield
+    except ConfigError as error:
+        raise PipelineError(str(error)) from None
+
+
+def first_line(error: Any) -> str:
+    """The line that explains: of a failed Python data source the error itself, not the Java frames round it."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    errors = [line for line in lines if re.match(r"[\w.]*(Error|Exception)(: |$)", line) and "org.apache." not in line]
+    return (errors or lines or [type(error).__name__])[-1 if errors else 0]

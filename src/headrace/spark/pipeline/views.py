@@ -1,0 +1,66 @@
+"""From records to columns and back: what a pipeline does with the rows of a source before its steps, and of a sink
+behind them.
+
+This module reads and writes nothing. Read next: `headrace.spark.pipeline.run`.
+"""
+
+from __future__ import annotations
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812 - the name that every Spark program uses
+
+from headrace.spark.pipeline.declared import REGISTERED, Input, Sink
+from headrace.spark.pipeline.progress import MALFORMED_METRIC, PARSED_METRIC
+
+__all__ = ["as_records", "parsed"]
+
+_OWN = ("key", "topic", "partition", "offset", "timestamp")
+_NOT_VALUE = ("topic", "partition", "headers")
+
+
+def parsed(frame: DataFrame, source: Input) -> DataFrame:
+    """The columns of the value, then Kafka's own with an underscore before their names."""
+    if source.format == "raw":
+        return frame
+    own = [F.col(name).alias(f"_{name}") for name in _OWN]
+    if source.format in REGISTERED:
+        return _decoded(frame, source, own)
+    text = F.col("value").cast("string")
+    if source.format == "text":
+        return frame.select(text.alias("value"), *own)
+    parse = F.from_json if source.format == "json" else F.from_csv
+    mode = {"mode": "FAILFAST"} if source.malformed == "fail" else {"columnNameOfCorruptRecord": "_corrupt"}
+    schema = source.schema if source.malformed == "fail" else f"{source.schema}, _corrupt STRING"
+    rows = frame.select(parse(text, schema, mode).alias("_parsed"), *own)
+    rows = rows.select("_parsed.*", *(f"_{name}" for name in _OWN))
+    if source.streaming:
+        # A count between parsing and all that follows: Spark would else move conditions on columns, those too that a
+        # join or a window brings, before the parsing, where each of them parses the value once more.
+        rows = (rows.observe(f"{PARSED_METRIC}_{source.name}", F.count(F.lit(1)).alias("rows"))
+                if source.malformed == "fail" else
+                rows.observe(f"{MALFORMED_METRIC}_{source.name}", F.count("_corrupt").alias("rows")))
+    if source.malformed == "fail":
+        return rows
+    return rows.where("_corrupt IS NULL").drop("_corrupt") if source.malformed == "drop" else rows
+
+
+def _decoded(frame: DataFrame, source: Input, own: list[object]) -> DataFrame:
+    """The columns of a value that the source has decoded; of one that is no record, the column `value`."""
+    rows = frame.where("value IS NOT NULL") if source.malformed == "drop" else frame
+    is_record = frame.schema["value"].dataType.typeName() == "struct"
+    return rows.select("value.*" if is_record else "value", *own)
+
+
+def as_records(frame: DataFrame, sink: Sink) -> DataFrame:
+    """Key and value of each row: the column `value` when there is one, else all columns, as the sink's format wants."""
+    if "value" in frame.columns:
+        value = F.col("value")
+    else:
+        row = F.struct(*(name for name in frame.columns if name not in _NOT_VALUE))
+        value = row if sink.format in REGISTERED else F.to_json(row, {"ignoreNullFields": "false"})
+    columns = [value.alias("value")]
+    if sink.key:
+        columns.append(F.expr(sink.key).cast("string").alias("key"))
+    elif "key" in frame.columns:
+        columns.append(F.col("key"))
+    return frame.select(*columns, *(name for name in ("partition", "headers") if name in frame.columns))

@@ -1,0 +1,143 @@
+"""Queries that fail: when they begin again, when no more, and what is said about it; without Spark."""
+
+import pytest
+
+from headrace.errors import ConfigError
+from headrace.spark.pipeline.declared import RestartRule
+from headrace.spark.pipeline.supervisor import PipelineError, Supervisor
+
+RULE = RestartRule(attempts=3, first_s=1.0, longest_s=3.0, healthy_s=100.0)
+
+
+class Query:
+    """A query that fails when it is told to."""
+
+    def __init__(self, name):
+        self.name = name
+        self.failure = None
+        self.stopped = False
+
+    @property
+    def isActive(self):
+        return self.failure is None and not self.stopped
+
+    def exception(self):
+        return self.failure
+
+    def stop(self):
+        self.stopped = True
+
+
+class Stage:
+    """A supervisor with two queries, a clock that is set by hand, and chance as it is told."""
+
+    def __init__(self, rule=RULE, chance=1.0):
+        self.now_s = 0.0
+        self.chance = chance
+        self.started = []
+        self.told = []
+        self.refusal = None
+        self.supervisor = Supervisor(self.start, rule, self.told.append, lambda: self.now_s, lambda: self.chance)
+        self.supervisor.begin(["a", "b"])
+
+    def start(self, name):
+        if self.refusal:
+            raise self.refusal
+        self.started.append(name)
+        return Query(name)
+
+    def fail(self, name, text="it broke"):
+        self.supervisor.queries[name].failure = text
+        self.supervisor.look()
+
+    def wait(self, seconds):
+        self.now_s += seconds
+        self.supervisor.look()
+
+
+@pytest.fixture
+def stage():
+    return Stage()
+
+
+def test_a_query_that_failed_begins_again_when_its_time_has_come_and_the_others_go_on(stage):
+    stage.fail("a")
+    assert stage.supervisor.waiting
+    stage.wait(0.9)
+    assert stage.started == ["a", "b"]
+    stage.wait(0.2)
+    assert stage.started == ["a", "b", "a"]
+    assert not stage.supervisor.waiting
+    assert stage.supervisor.restarts == {"a": 1}
+    assert stage.told == ["sink a failed: it broke; restart 1 of 3 in 1.0 s", "sink a runs again"]
+    assert not stage.supervisor.queries["b"].stopped
+
+
+def test_the_bound_of_the_wait_doubles_up_to_its_limit_and_chance_divides_it(stage):
+    waits = []
+    for chance in (1.0, 1.0, 0.5):
+        stage.chance = chance
+        stage.fail("a")
+        waits.append(stage.told[-1].rpartition(" in ")[2])
+        stage.wait(10)
+    assert waits == ["1.0 s", "2.0 s", "1.5 s"]
+
+
+def test_it_gives_up_after_so_many_failures_in_a_row_and_says_how_many(stage):
+    for _ in range(3):
+        stage.fail("a")
+        stage.wait(10)
+    with pytest.raises(PipelineError, match="sink a failed 4 times in a row, the last time: it broke"):
+        stage.fail("a")
+
+
+def test_a_query_that_ran_well_for_long_enough_counts_its_failures_from_0(stage):
+    for _ in range(10):
+        stage.fail("a")
+        stage.wait(3)
+        stage.wait(RULE.healthy_s)
+    assert stage.supervisor.restarts == {"a": 10}
+    assert "restart 1 of 3" in stage.told[-2]
+
+
+def test_failures_of_one_query_are_not_those_of_another(stage):
+    for name in ("a", "b", "a", "b", "a", "b"):
+        stage.fail(name)
+        stage.wait(10)
+    assert stage.supervisor.restarts == {"a": 3, "b": 3}
+
+
+@pytest.mark.parametrize("failure", [
+    "headrace.errors.ConfigError: topic t does not exist", "headrace.spark.plan.DataLossError: records may be lost",
+])
+def test_what_no_restart_mends_ends_the_run_at_once(stage, failure):
+    with pytest.raises(PipelineError, match="sink a failed: headrace"):
+        stage.fail("a", failure)
+
+
+def test_without_attempts_the_first_failure_ends_the_run():
+    with pytest.raises(PipelineError, match="sink a failed: it broke"):
+        Stage(RestartRule(attempts=0)).fail("a")
+
+
+def test_a_run_that_is_to_end_starts_nothing_again(stage):
+    stage.fail("a")
+    stage.now_s += 10
+    stage.supervisor.look(restart=False)
+    assert stage.started == ["a", "b"]
+    stage.supervisor.queries["b"].failure = "it broke"
+    with pytest.raises(PipelineError, match="sink b failed"):
+        stage.supervisor.look(restart=False)
+
+
+def test_a_query_that_cannot_be_started_again_ends_the_run(stage):
+    stage.fail("a")
+    stage.refusal = ConfigError("sink a: no such column")
+    with pytest.raises(PipelineError, match="sink a: no such column"):
+        stage.wait(10)
+
+
+def test_all_are_stopped(stage):
+    queries = list(stage.supervisor.queries.values())
+    stage.supervisor.stop()
+    assert [query.stopped for query in queries] == [True, True]
