@@ -122,16 +122,16 @@ class _Parser:
         return found
 
     def _union(self, given: list[Any], namespace: str, place: str, depth: int) -> AvroType:
-        branches = tuple(self.read(each, namespace, f"{place}/{index}", depth + 1) for index, each in enumerate(given))
-        known: set[str] = set()
-        for each in branches:
+        branches: dict[str, AvroType] = {}
+        for index, one in enumerate(given):
+            each = self.read(one, namespace, f"{place}/{index}", depth + 1)
             own = each.name or each.kind
             if each.kind == "union":
                 raise _invalid(place, "a union cannot hold a union directly")
-            if own in known:
+            if own in branches:
                 raise _invalid(place, f"the union has {own!r} twice")
-            known.add(own)
-        return AvroType("union", branches=branches)
+            branches[own] = each
+        return AvroType("union", branches=tuple(branches.values()))
 
     def _declared(self, given: dict[str, Any], namespace: str, place: str, depth: int) -> AvroType:
         kind = given.get("type")

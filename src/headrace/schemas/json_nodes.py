@@ -80,7 +80,8 @@ class JsonDocuments:
                     break
                 target = self.resolved(target["$ref"], self._bases.get(id(target), ""))
             else:
-                raise InvalidSchemaError(f"the reference {schema['$ref']!r:.200} leads in a circle")
+                raise InvalidSchemaError(f"the reference {schema['$ref']!r:.200} leads in a circle, or over more "
+                                         f"than {_MAX_REFERENCES} others")
             known = self._nodes[id(schema)] = _node(target, self._made)
         return known
 
