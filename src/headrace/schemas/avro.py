@@ -7,7 +7,7 @@ it down again.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from headrace.schemas.avro_compatibility import incompatible_types
@@ -73,12 +73,20 @@ def parse_avro(text: str, references: Sequence[ReferencedSchema] = ()) -> Parsed
         InvalidSchemaError: the text, or a reference, breaks a rule of the specification or a limit.
     """
     parser = _Parser()
-    for each in references:
+    for each in _by_text(references):
         parser.read(load_json(each.text, f"the referenced schema {each.name!r}"), "", each.name, 0)
     referenced = frozenset(parser.names)
     root = parser.read(load_json(text), "", "", 0)
     check_defaults(parser.places)
     return ParsedAvro(root, parser.names, referenced)
+
+
+def _by_text(references: Sequence[ReferencedSchema]) -> Iterable[ReferencedSchema]:
+    """Each once: what is referred to by two names declares its types once."""
+    found: dict[str, ReferencedSchema] = {}
+    for each in references:
+        found.setdefault(each.text, each)
+    return found.values()
 
 
 def full_name(name: str, namespace: str) -> str:
@@ -114,16 +122,16 @@ class _Parser:
         return found
 
     def _union(self, given: list[Any], namespace: str, place: str, depth: int) -> AvroType:
-        branches = tuple(self.read(each, namespace, f"{place}/{index}", depth + 1) for index, each in enumerate(given))
-        known: set[str] = set()
-        for each in branches:
+        branches: dict[str, AvroType] = {}
+        for index, one in enumerate(given):
+            each = self.read(one, namespace, f"{place}/{index}", depth + 1)
             own = each.name or each.kind
             if each.kind == "union":
                 raise _invalid(place, "a union cannot hold a union directly")
-            if own in known:
+            if own in branches:
                 raise _invalid(place, f"the union has {own!r} twice")
-            known.add(own)
-        return AvroType("union", branches=branches)
+            branches[own] = each
+        return AvroType("union", branches=tuple(branches.values()))
 
     def _declared(self, given: dict[str, Any], namespace: str, place: str, depth: int) -> AvroType:
         kind = given.get("type")

@@ -88,7 +88,8 @@ class JsonDocuments:
             if not isinstance(target, dict) or not isinstance(target.get("$ref"), str):
                 return target
             target = self.resolved(target["$ref"], self._bases.get(id(target), ""))
-        raise InvalidSchemaError(f"the reference {schema['$ref']!r:.200} leads in a circle")
+        raise InvalidSchemaError(f"the reference {schema['$ref']!r:.200} leads in a circle, or over more than "
+                                 f"{_MAX_REFERENCES} others")
 
     def resolved(self, reference: str, base: str) -> Any:
         """The schema that a reference leads to.

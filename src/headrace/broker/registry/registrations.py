@@ -22,6 +22,7 @@ from headrace.broker.registry.subject_names import context_of, in_context, norma
 from headrace.schemas.compatibility import LEVELS, incompatibilities
 from headrace.schemas.parsed import InvalidSchemaError, ParsedSchema, ReferencedSchema
 from headrace.schemas.parsing import parse
+from headrace.schemas.references import KeptSchema, in_order
 
 __all__ = ["LATEST", "SchemaRegistry", "Verdict"]
 
@@ -30,7 +31,6 @@ LATEST: Final = -1
 READ_WRITE, READ_ONLY, READ_ONLY_OVERRIDE, IMPORT = "READWRITE", "READONLY", "READONLY_OVERRIDE", "IMPORT"
 MODES: Final = (READ_WRITE, READ_ONLY, READ_ONLY_OVERRIDE, IMPORT)
 _DEFAULT_CONFIG: Final = {"compatibilityLevel": "BACKWARD"}
-_MAX_REFERENCES: Final = 1000
 _MAX_PARSED: Final = 500
 _MAX_VERSION: Final = (1 << 31) - 1
 
@@ -328,22 +328,11 @@ class SchemaRegistry:
 
     def _resolved(self, subject: str, references: tuple[Mapping[str, Any], ...]) -> list[ReferencedSchema]:
         """The schemas that are referred to, directly or not, each behind those that it refers to."""
-        found: dict[tuple[str, int], ReferencedSchema] = {}
-        waiting = [(each, False) for each in reversed(references)]
-        entered = set()
-        while waiting:
-            each, is_entered = waiting.pop()
-            target = self._referenced(subject, each, deleted=True)
-            key = target.subject, target.version
-            if is_entered:
-                found.setdefault(key, ReferencedSchema(each["name"], target.entity.text))
-            elif key not in entered:
-                entered.add(key)
-                waiting.append((each, True))
-                waiting += [(one, False) for one in reversed(target.entity.references)]
-            if len(entered) > _MAX_REFERENCES:
-                raise invalid_schema(f"more than {_MAX_REFERENCES} schemas are referred to")
-        return list(found.values())
+        def target(each: Mapping[str, Any]) -> KeptSchema:
+            kept = self._referenced(subject, each, deleted=True)
+            return KeptSchema((kept.subject, kept.version), kept.entity.text, kept.entity.references)
+
+        return in_order(references, target)
 
     def _check_unreferenced(self, each: Registration) -> None:
         if not each.is_deleted and self.state.referring_to(each.subject, each.version):

@@ -118,7 +118,7 @@ class OpenTransactionCalls(AdminArea):
 
     async def _fence(self, name: str, limit_s: float) -> tuple[str, KafkaError | None]:
         found: dict[str, KafkaError | None] = await self.engine.at_coordinators(
-            [name], limit_s, lambda _: requests.fence(name),
+            [name], limit_s, lambda _: requests.fence(name, limit_s),
             lambda reply, _: {name: requests.read_fenced(reply, name)}, kind=TRANSACTION)
         return name, found[name]
 

@@ -11,10 +11,13 @@ from typing import Any, NamedTuple
 
 from headrace.errors import SchemaRegistryError
 
-__all__ = ["MOST_ANSWER_BYTES", "Answer", "bounded", "read", "refusal", "retriable"]
+__all__ = ["MOST_ANSWER_BYTES", "MOST_ANSWER_VALUES", "Answer", "bounded", "json_of", "read", "refusal", "retriable"]
 
 MOST_ANSWER_BYTES = 32 * 1024 * 1024
 """Bytes of the largest answer that is read: a hundred thousand subjects with names of three hundred bytes."""
+
+MOST_ANSWER_VALUES = 2_000_000
+"""Commas in the largest answer: bytes of JSON may ask for thirty times as many of memory."""
 
 _RETRIABLE = {408, 429, 500, 502, 503, 504}
 _SHOWN_CHARACTERS = 200
@@ -49,14 +52,13 @@ async def bounded(response: Any) -> bytes:
     if encoding.lower() != "identity":
         raise SchemaRegistryError(response.status_code, SchemaRegistryError.UNKNOWN,
                                   f"the registry answered in the encoding {encoding:.40}, which it was not asked for")
-    read_so_far, size = [], 0
+    read_so_far = bytearray()
     async for chunk in response.aiter_raw():
-        size += len(chunk)
-        if size > MOST_ANSWER_BYTES:
+        read_so_far += chunk
+        if len(read_so_far) > MOST_ANSWER_BYTES:
             raise SchemaRegistryError(response.status_code, SchemaRegistryError.UNKNOWN,
                                       f"the registry's answer is larger than {MOST_ANSWER_BYTES} bytes")
-        read_so_far.append(chunk)
-    return b"".join(read_so_far)
+    return bytes(read_so_far)
 
 
 def read(answer: Answer) -> Any:
@@ -70,22 +72,37 @@ def read(answer: Answer) -> Any:
     if answer.status == 204 or not answer.body:
         return None
     try:
-        return json.loads(answer.body)
-    except (ValueError, RecursionError) as error:
-        why = "it is nested too deep" if isinstance(error, RecursionError) else "it is not JSON"
+        return json_of(answer.body)
+    except ValueError as error:
         raise SchemaRegistryError(answer.status, SchemaRegistryError.UNKNOWN,
-                                  f"the registry's answer cannot be read, {why}: {_shown(answer.body)}") from None
+                                  f"the registry's answer cannot be read, {error}: {_shown(answer.body)}") from None
+
+
+def json_of(body: bytes) -> Any:
+    """The value of a JSON text.
+
+    Raises:
+        ValueError: it is none, nests too deep, or has too many values.
+    """
+    if body.count(b",") > MOST_ANSWER_VALUES:
+        raise ValueError(f"it has more than {MOST_ANSWER_VALUES} values")
+    try:
+        return json.loads(body)
+    except RecursionError:
+        raise ValueError("it is nested too deep") from None
+    except ValueError:
+        raise ValueError("it is not JSON") from None
 
 
 def refusal(answer: Answer) -> SchemaRegistryError:
     """The error that an answer says."""
     try:
-        said = json.loads(answer.body)
+        said = json_of(answer.body)
         message, code = said["message"], said.get("error_code")
         if isinstance(message, str):
             return SchemaRegistryError(answer.status, code if isinstance(code, int) else SchemaRegistryError.UNKNOWN,
                                        message)
-    except (ValueError, RecursionError, KeyError, TypeError, AttributeError):
+    except (ValueError, KeyError, TypeError, AttributeError):
         pass
     where = f" (it points to {answer.headers['Location']})" if "Location" in answer.headers else ""
     return SchemaRegistryError(answer.status, SchemaRegistryError.UNKNOWN,

@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-import json
 import random
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Protocol
 from urllib.parse import urlsplit, urlunsplit
 
-from headrace.client.registry.answers import Answer, bounded, retriable
+from headrace.client.registry.answers import Answer, bounded, json_of, retriable
 from headrace.client.registry.http_transport import httpx, jittered_s, tls_of
 from headrace.client.registry.registry_settings import BEARER, RegistrySettings
 from headrace.client.registry.shared_calls import SharedCalls
@@ -223,9 +222,9 @@ class FetchedToken:
         if answer.status != 200:
             raise OAuthTokenError("the token endpoint refused", answer.status, said)
         try:
-            found = json.loads(answer.body)
+            found = json_of(answer.body)
             token, life_s = found["access_token"], float(found.get("expires_in") or _LIFE_UNKNOWN_S)
-        except (ValueError, RecursionError, KeyError, TypeError, AttributeError):
+        except (ValueError, KeyError, TypeError, AttributeError):
             raise OAuthTokenError("the token endpoint gave no access_token: is it really one?", answer.status) \
                 from None
         if not isinstance(token, str):

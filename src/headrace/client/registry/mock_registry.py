@@ -1,8 +1,8 @@
 """A registry within the process, for tests of programs: what a client with a URL `mock://NAME` asks.
 
-It answers requests as a registry does over HTTP. What it does not have: contexts, modes that forbid anything, schemas
-that are read (each is compatible with each), and versions that are deleted but still there. confluent_kafka's mock has
-the same limits. Read next: `client.registry.registry_engine`.
+It answers requests as a registry does over HTTP. What it does not have: contexts, modes and levels that forbid to
+register anything, and versions that are deleted but still there. confluent_kafka's mock has the same limits. Schemas
+are read when they are compared, and only then. Read next: `client.registry.registry_engine`.
 """
 
 from __future__ import annotations
@@ -12,12 +12,15 @@ import threading
 import uuid
 import weakref
 from collections.abc import Callable, Mapping
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from headrace.client.registry.http_transport import RegistryRequest
 from headrace.client.registry.registry_settings import MOCK
 from headrace.errors import SchemaRegistryError
 from headrace.types.registry import ConfigCompatibilityLevel, RegisteredSchema, Schema
+
+if TYPE_CHECKING:
+    from headrace.schemas.parsed import ParsedSchema
 
 __all__ = ["MockRegistry", "MockTransport", "mock_registry"]
 
@@ -101,7 +104,7 @@ class MockRegistry:
         subject = rest[0] if rest else None
         if request.method == "PUT":
             given = dict(request.body)
-            level = given.pop("compatibility", None)
+            level = given.pop("compatibility", given.pop("compatibilityLevel", None))
             if level is not None and level not in ConfigCompatibilityLevel.__members__:
                 raise SchemaRegistryError(422, 42203, f"Invalid compatibility level: {level}")
             changed = given if level is None else {**given, "compatibilityLevel": level}
@@ -128,7 +131,44 @@ class MockRegistry:
         return {"mode": found}
 
     def _compatible(self, request: RegistryRequest, rest: list[str]) -> Any:
-        return {"is_compatible": True}
+        match request.method, rest:
+            case "POST", ["subjects", subject, "versions"]:
+                old = list(self._subjects.get(subject, {}).values())
+            case "POST", ["subjects", subject, "versions", "latest" | "-1"]:
+                old = list(self._subjects.get(subject, {}).values())[-1:]
+            case "POST", ["subjects", subject, "versions", version]:
+                old = [self._version(subject, version)]
+            case _:
+                return _unknown(request)
+        level = {**self._configs[None], **self._configs.get(subject, {})}.get("compatibilityLevel", "BACKWARD")
+        return {"is_compatible": self._verdict(level, Schema.from_dict(request.body), old)}
+
+    def _verdict(self, level: str, new: Schema, old: list[RegisteredSchema]) -> bool:
+        from headrace.schemas.compatibility import incompatibilities
+        from headrace.schemas.parsed import InvalidSchemaError
+
+        try:
+            return incompatibilities(level, self._parsed(new), [self._parsed(each.schema) for each in old]) is None
+        except InvalidSchemaError as error:
+            raise SchemaRegistryError(422, 42201, f"Invalid schema: {error}") from None
+
+    def _parsed(self, schema: Schema) -> ParsedSchema:
+        from headrace.schemas.parsed import InvalidSchemaError
+        from headrace.schemas.parsing import parse
+        from headrace.schemas.references import KeptSchema, in_order
+
+        def target(each: Mapping[str, Any]) -> KeptSchema:
+            try:
+                found = self._version(each["subject"], str(each["version"]))
+            except SchemaRegistryError:
+                raise InvalidSchemaError(f'No schema reference found for subject "{each["subject"]}" and version '
+                                         f'{each["version"]}') from None
+            return KeptSchema((found.subject, found.version), found.schema.schema_str or "", references(found.schema))
+
+        def references(of: Schema) -> list[dict[str, Any]]:
+            return [each.to_dict() for each in of.references or ()]
+
+        return parse(schema.schema_type or "AVRO", schema.schema_str or "", in_order(references(schema), target))
 
     def _contexts(self, request: RegistryRequest, rest: list[str]) -> Any:
         return _page(["."], request.query)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from headrace.errors import KafkaError
-from headrace.machines.admin.admin_results import failure, key_of, numbers_by_topic, raise_failure
+from headrace.machines.admin.admin_results import failure, key_of, milliseconds, numbers_by_topic, raise_failure
 from headrace.types.cluster_parts import PartitionProducer, TransactionDescription, TransactionListing
 from headrace.types.records import TopicPartition
 from headrace.wire.messages.producer import transactions as wire
@@ -27,7 +27,8 @@ __all__ = [
     "read_transactions_listed",
 ]
 
-_SHORTEST_MS = 1
+_LONGEST_FENCE_MS = 60_000
+"""What producers ask for by default, and so what brokers allow."""
 _UNKNOWN = -1
 
 
@@ -119,9 +120,16 @@ def read_aborted(reply: wire.WriteTxnMarkersResponse) -> dict[TopicPartition, Ka
     return found
 
 
-def fence(transactional_id: str) -> InitProducerIdRequest:
-    """Ask for a new epoch, which ends the transaction and all producers of a transactional id."""
-    return InitProducerIdRequest(transactional_id=transactional_id, transaction_timeout_ms=_SHORTEST_MS)
+def fence(transactional_id: str, timeout_s: float) -> InitProducerIdRequest:
+    """Ask for a new epoch, which ends the transaction and all producers of a transactional id.
+
+    Args:
+        transactional_id: the id.
+        timeout_s: seconds of the call. No transaction is to follow, but brokers up to 3.9 give up as well when the
+            replicas of the transaction log take longer than a transaction may.
+    """
+    timeout_ms = min(max(milliseconds(timeout_s), 1), _LONGEST_FENCE_MS)
+    return InitProducerIdRequest(transactional_id=transactional_id, transaction_timeout_ms=timeout_ms)
 
 
 def read_fenced(reply: InitProducerIdResponse, transactional_id: str) -> KafkaError | None:

@@ -25,7 +25,7 @@ __all__ = ["check_file"]
 
 _WORD: Final = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 _PATH: Final = re.compile(r"[^\x00-\x1f\"\\]+")
-_VALUE: Final = re.compile(r"\"(?:[^\"\\\n]|\\.)*\"|'(?:[^'\\\n]|\\.)*'|[-+.\w]+")
+_VALUE: Final = re.compile(r"\"(?:[^\"\\\n]|\\.)*+\"|'(?:[^'\\\n]|\\.)*+'|[-+.\w]+")
 _OF_PROTOBUF: Final = range(19_000, 20_000)
 _NOT_KEYS: Final = frozenset(("double", "float", "bytes", ""))
 

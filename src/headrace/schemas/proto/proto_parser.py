@@ -28,9 +28,9 @@ __all__ = ["parse_proto"]
 
 _TOKEN: Final = re.compile(
     r"(?P<space>\s+|//[^\n]*|/\*.*?\*/)"
-    r"|(?P<word>\.?[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*)"
+    r"|(?P<word>\.?[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*+)"
     r"|(?P<number>0[xX][0-9a-fA-F]+|(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)"
-    r"|(?P<text>\"(?:[^\"\\\n]|\\.)*\"|'(?:[^'\\\n]|\\.)*')"
+    r"|(?P<text>\"(?:[^\"\\\n]|\\.)*+\"|'(?:[^'\\\n]|\\.)*+')"
     r"|(?P<sign>[-+{}\[\]()<>=;,:./?!])", re.DOTALL)
 _WORD: Final = re.compile(r"\.?[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*")
 _NAME: Final = re.compile(r"[A-Za-z_]\w*")

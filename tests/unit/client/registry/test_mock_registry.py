@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import gc
+import json
+import uuid
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -10,6 +13,8 @@ import pytest
 from headrace.client.registry.http_transport import RegistryRequest
 from headrace.client.registry.mock_registry import MockRegistry, mock_registry
 from headrace.errors import SchemaRegistryError
+from headrace.schema_registry import ConfigCompatibilityLevel, Schema, SchemaRegistryClient
+from headrace.testing import EmbeddedBroker
 
 
 @pytest.fixture
@@ -70,7 +75,8 @@ def test_what_is_not_there_is_a_404(mock: MockRegistry, method: str, path: str, 
 
 
 @pytest.mark.parametrize(("method", "path"), [
-    ("GET", "elsewhere"), ("PUT", "subjects/a"), ("PUT", "schemas/types"), ("PUT", "associations/x")])
+    ("GET", "elsewhere"), ("PUT", "subjects/a"), ("GET", "compatibility/subjects/a/versions"),
+    ("PUT", "schemas/types"), ("PUT", "associations/x")])
 def test_a_request_that_there_is_not_says_so(mock: MockRegistry, method: str, path: str) -> None:
     with pytest.raises(SchemaRegistryError, match=f"does not know {method} {path}"):
         ask(mock, method, path)
@@ -116,10 +122,84 @@ def test_modes_are_of_the_registry_or_of_a_subject(mock: MockRegistry) -> None:
         ask(mock, "GET", "mode/a")
 
 
-def test_there_are_three_types_and_one_context_and_all_is_compatible(mock: MockRegistry) -> None:
+def test_there_are_three_types_and_one_context(mock: MockRegistry) -> None:
     assert sorted(ask(mock, "GET", "schemas/types")) == ["AVRO", "JSON", "PROTOBUF"]
     assert ask(mock, "GET", "contexts") == ["."]
-    assert ask(mock, "POST", "compatibility/subjects/a/versions", {"schema": "x"}) == {"is_compatible": True}
+
+
+def record(*fields: str, kind: str = "int") -> str:
+    return json.dumps({"type": "record", "name": "R", "fields": [{"name": name, "type": kind} for name in fields]})
+
+
+FILE = 'syntax = "proto3"; message A {{ {} a = 1; }}'
+PAIRS = {
+    "a field fewer": ("AVRO", record("a", "b"), record("a")),
+    "a field more": ("AVRO", record("a"), record("a", "b")),
+    "the same": ("AVRO", record("a"), record("a")),
+    "a wider number": ("AVRO", '"int"', '"long"'),
+    "a wider type": ("JSON", '{"type": "integer"}', '{"type": "number"}'),
+    "a closed object": ("JSON", '{"type": "object"}', '{"type": "object", "additionalProperties": false}'),
+    "another scalar": ("PROTOBUF", FILE.format("int32"), FILE.format("string")),
+}
+
+
+@pytest.fixture(scope="module")
+def embedded() -> Iterator[SchemaRegistryClient]:
+    with EmbeddedBroker(registry=True) as broker, SchemaRegistryClient({"url": broker.registry_url}) as client:
+        yield client
+
+
+@pytest.mark.parametrize("level", ConfigCompatibilityLevel.__members__)
+@pytest.mark.parametrize(("kind", "old", "new"), PAIRS.values(), ids=PAIRS)
+def test_it_compares_as_the_embedded_registry_does(
+    embedded: SchemaRegistryClient, level: str, kind: str, old: str, new: str
+) -> None:
+    verdicts = []
+    for client in (embedded, SchemaRegistryClient({"url": "mock://"})):
+        subject = str(uuid.uuid4())
+        client.register_schema(subject, Schema(old, kind))
+        client.set_compatibility(subject, level)
+        verdicts.append((client.test_compatibility(subject, Schema(new, kind)),
+                         client.test_compatibility(subject, Schema(new, kind), 1),
+                         client.test_compatibility_all_versions(subject, Schema(new, kind)),
+                         client.test_compatibility(subject + "?", Schema(new, kind))))
+    assert verdicts[0] == verdicts[1]
+
+
+def test_some_of_what_it_compares_is_compatible_and_some_is_not(mock: MockRegistry) -> None:
+    def verdict(subject: str, text: str, version: str = "/latest") -> bool:
+        answer = ask(mock, "POST", f"compatibility/subjects/{subject}/versions{version}", {"schema": text})
+        return bool(answer["is_compatible"])
+
+    register(mock, "a", record("a", kind="string"))
+    register(mock, "a", record("a"))
+    assert verdict("a", record("a", kind="long"))
+    assert not verdict("a", record("a", kind="string"))
+    assert verdict("a", record("a", kind="string"), "/1")
+    assert verdict("a", record("a"), "")
+    ask(mock, "PUT", "config", {"compatibilityLevel": "BACKWARD_TRANSITIVE"})
+    assert not verdict("a", record("a"), "")
+    ask(mock, "PUT", "config/a", {"compatibility": "NONE"})
+    assert verdict("a", record("b"), "")
+
+
+def test_what_is_compared_may_refer_to_others(mock: MockRegistry) -> None:
+    inner = json.dumps({"type": "fixed", "name": "F", "size": 2})
+    register(mock, "inner", inner)
+    body = {"schema": record("a", kind="F"), "references": [{"name": "F", "subject": "inner", "version": 1}]}
+    ask(mock, "POST", "subjects/a/versions", body)
+    path = "compatibility/subjects/a/versions"
+    assert ask(mock, "POST", path, body) == {"is_compatible": True}
+    assert ask(mock, "POST", path, {"schema": record("a", kind="long")}) == {"is_compatible": False}
+
+
+@pytest.mark.parametrize("body", [
+    {"schema": "nonsense"}, {}, {"schema": '"int"', "schemaType": "XML"},
+    {"schema": '"F"', "references": [{"name": "F", "subject": "nobody's", "version": 1}]}])
+def test_what_cannot_be_read_cannot_be_compared(mock: MockRegistry, body: Any) -> None:
+    with pytest.raises(SchemaRegistryError, match="Invalid schema: ") as raised:
+        ask(mock, "POST", "compatibility/subjects/a/versions", body)
+    assert (raised.value.http_status_code, raised.value.error_code) == (422, 42201)
 
 
 def test_associations_are_found_by_name_and_deleted_by_id(mock: MockRegistry) -> None:

@@ -62,8 +62,13 @@ def test_a_transaction_that_hangs_is_aborted_in_one_partition() -> None:
     assert error.str().endswith("this needs ALTER or CLUSTER_ACTION on the cluster")
 
 
+@pytest.mark.parametrize(("timeout_s", "timeout_ms"), [(0.0001, 1), (1.5, 1500), (3600, 60_000)])
+def test_a_broker_that_fences_may_take_the_time_of_the_call_for_its_replicas(timeout_s: float, timeout_ms: int) -> None:
+    assert admin.fence("x", timeout_s).transaction_timeout_ms == timeout_ms
+
+
 def test_producers_are_fenced_by_a_new_epoch() -> None:
-    assert travels(admin.fence("x"), 0, 4).transactional_id == "x"
+    assert travels(admin.fence("x", 5), 0, 4).transactional_id == "x"
     assert admin.read_fenced(InitProducerIdResponse(), "x") is None
     error = admin.read_fenced(InitProducerIdResponse(error_code=53), "x")
     assert error is not None

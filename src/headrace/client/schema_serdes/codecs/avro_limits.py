@@ -1,19 +1,20 @@
 """What bytes of Avro may ask for: how deep values nest, how many take no bytes, how many digits decimals have.
 
 fastavro reads by calling itself, and so a few thousand levels end the process; an array of nulls may claim any length;
-and a decimal of a million bytes takes minutes. Schemas whose values are bounded by themselves are found here, once;
-messages of the others are gone over first. Schemas are as fastavro has parsed them. Read next:
-`client.schema_serdes.codecs.avro_codec`.
+records of two records of two records may have any number of nulls; and a decimal of a million bytes takes minutes.
+Schemas whose values are bounded by themselves are found here, once; messages of the others are gone over first. Schemas
+are as fastavro has parsed them. Read next: `client.schema_serdes.codecs.avro_codec`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from headrace.errors import SerializationError
 
-__all__ = ["MAX_DECIMAL_BYTES", "MAX_DEPTH", "MAX_EMPTY_ITEMS", "check_nesting", "payload_check", "too_deep"]
+__all__ = ["MAX_DECIMAL_BYTES", "MAX_DEPTH", "MAX_EMPTY_ITEMS", "MAX_VALUES_PER_BYTE", "check_nesting",
+           "payload_check", "too_deep"]
 
 MAX_DEPTH = 500
 """Levels that values, and schemas, may nest; threads of small stacks stand no more."""
@@ -21,6 +22,8 @@ MAX_EMPTY_ITEMS = 10_000
 """Items without bytes that the arrays of a message may have in all."""
 MAX_DECIMAL_BYTES = 1024
 """Bytes that a decimal may take: 2,466 digits."""
+MAX_VALUES_PER_BYTE = 100
+"""Values that a message may have for each of its bytes, beside the first `MAX_EMPTY_ITEMS`."""
 _WIDTHS = {"null": 0, "boolean": 1, "int": 1, "long": 1, "float": 4, "double": 8, "bytes": 1, "string": 1, "enum": 1,
            "union": 1, "array": 1, "map": 1}
 """Bytes that a value of a type takes at least; what is longer is counted by `_Walk`."""
@@ -64,10 +67,10 @@ def payload_check(schema: object, names: Mapping[str, Any]) -> Callable[[bytes],
         shape.visit(schema)
     except RecursionError:
         raise too_deep("values of the schema") from None
-    if not (shape.recursive or shape.empty_items or shape.decimals):
+    if not (shape.recursive or shape.empty_items or shape.dense or shape.decimals):
         return None
     walk = _Walk(names)
-    if shape.empty_items:
+    if shape.empty_items or shape.dense:
         return lambda payload: walk.over(schema, payload)
     harmless = MAX_DECIMAL_BYTES
     if shape.recursive:  # what is behind one byte holds each type once at most
@@ -80,49 +83,72 @@ def too_deep(what: str) -> SerializationError:
     return SerializationError(f"{what} nest deeper than {MAX_DEPTH} levels")
 
 
+class _Size(NamedTuple):
+    """What values of a type take at least and at most, recursion left out.
+
+    Args:
+        least: bytes.
+        height: levels that they nest.
+        values: that they are in all; behind a branch, a key or a length others begin.
+    """
+
+    least: int
+    height: int
+    values: int
+
+
 class _Shape:
-    """What a schema says about sizes and depths."""
+    """What a schema says about sizes and depths.
+
+    Attributes:
+        recursive: a type contains itself.
+        empty_items: of an array need no bytes.
+        dense: values of a type may be many for each byte.
+        decimals: there are some of any length.
+        types: how many were looked at.
+    """
 
     def __init__(self, names: Mapping[str, Any]) -> None:
         self._names = names
-        self._least: dict[str, int] = {}
-        self._heights: dict[str, int] = {}
+        self._sizes: dict[str, _Size] = {}
         self._open: list[str] = []
         self._since_a_byte = 0
         """Which of the open types begin at the same byte as the one that is looked at."""
         self.recursive = False
         self.empty_items = False
+        self.dense = False
         self.decimals = False
         self.types = 0
 
-    def visit(self, schema: object) -> tuple[int, int]:
-        """The bytes that a value takes at least, and the levels that it nests, recursion left out."""
+    def visit(self, schema: object) -> _Size:
+        """The size of a type."""
         self.types += 1
-        least, height = self._of_name(schema) if isinstance(schema, str) else self._of_type(schema)
-        if height > MAX_DEPTH:
+        found = self._of_name(schema) if isinstance(schema, str) else self._of_type(schema)
+        if found.height > MAX_DEPTH:
             raise too_deep("values of the schema")
-        return least, height
+        self.dense |= found.values > MAX_VALUES_PER_BYTE * max(found.least, 1)
+        return found
 
-    def _behind_a_byte(self, schema: object) -> tuple[int, int]:
+    def _behind_a_byte(self, schema: object) -> _Size:
         """As `visit`, of a part that has a byte before it."""
         outer, self._since_a_byte = self._since_a_byte, len(self._open)
         found = self.visit(schema)
         self._since_a_byte = outer
         return found
 
-    def _of_name(self, name: str) -> tuple[int, int]:
+    def _of_name(self, name: str) -> _Size:
         if name not in self._names:
-            return _WIDTHS.get(name, 0), 1
+            return _Size(_WIDTHS.get(name, 0), 1, 1)
         if name in self._open:
             if self._open.index(name) >= self._since_a_byte:
                 raise SerializationError(f"type {name} contains itself without an end")
             self.recursive = True
-            return 0, 1  # not known yet; messages are gone over
+            return _Size(0, 1, 1)  # not known yet; messages are gone over
         return self._of_type(self._names[name])
 
-    def _of_type(self, schema: Any) -> tuple[int, int]:
+    def _of_type(self, schema: Any) -> _Size:
         if isinstance(schema, list):
-            return 1, 1 + max((self._behind_a_byte(branch)[1] for branch in schema), default=0)
+            return _Size(1, 1 + max((self._behind_a_byte(branch).height for branch in schema), default=0), 1)
         kind = schema["type"]
         if isinstance(kind, dict | list):
             return self.visit(kind)
@@ -131,29 +157,30 @@ class _Shape:
         if kind in ("record", "error", "enum", "fixed"):
             return self._named(kind, schema)
         if kind in ("array", "map"):
-            least, height = self._behind_a_byte(schema["items" if kind == "array" else "values"])
-            self.empty_items |= kind == "array" and least == 0
-            return 1, 1 + height
+            item = self._behind_a_byte(schema["items" if kind == "array" else "values"])
+            self.empty_items |= kind == "array" and item.least == 0
+            return _Size(1, 1 + item.height, 1)
         return self.visit(kind)
 
     def _decimal(self, schema: Mapping[str, Any]) -> None:
         self.decimals |= schema["type"] == "bytes"
-        if schema.get("size", 0) > MAX_DECIMAL_BYTES:
+        if schema["type"] == "fixed" and _fixed_size(schema) > MAX_DECIMAL_BYTES:
             raise SerializationError(f"decimals of {schema['size']} bytes: {MAX_DECIMAL_BYTES} are the most")
 
-    def _named(self, kind: str, schema: Mapping[str, Any]) -> tuple[int, int]:
+    def _named(self, kind: str, schema: Mapping[str, Any]) -> _Size:
         name = schema["name"]
-        if name in self._least:
-            return self._least[name], self._heights[name]
-        if kind in ("enum", "fixed"):
-            self._least[name], self._heights[name] = schema.get("size", 1), 1
-        else:
-            self._open.append(name)
-            fields = [self.visit(field["type"]) for field in schema["fields"]]
-            self._open.pop()
-            self._least[name] = sum(least for least, _ in fields)
-            self._heights[name] = 1 + max((height for _, height in fields), default=0)
-        return self._least[name], self._heights[name]
+        known = self._sizes.get(name)
+        if known is None:
+            known = self._sizes[name] = self._of_record(schema) if kind in ("record", "error") else _Size(
+                _fixed_size(schema) if kind == "fixed" else 1, 1, 1)
+        return known
+
+    def _of_record(self, schema: Mapping[str, Any]) -> _Size:
+        self._open.append(schema["name"])
+        fields = [self.visit(field["type"]) for field in schema["fields"]]
+        self._open.pop()
+        return _Size(sum(each.least for each in fields), 1 + max((each.height for each in fields), default=0),
+                     1 + sum(each.values for each in fields))
 
 
 class _Walk:
@@ -161,20 +188,25 @@ class _Walk:
 
     def __init__(self, names: Mapping[str, Any]) -> None:
         self._names = names
-        self._empty: dict[int, bool] = {}
+        self._sizes: dict[int, _Size] = {}
 
     def over(self, schema: object, payload: bytes) -> None:
         """Check a message.
 
         Raises:
-            SerializationError: it nests too deep, has too many items without bytes, or ends too early.
+            SerializationError: it nests too deep, has too many values for its bytes, or ends too early.
         """
         place, empty, depth = 0, 0, 0
+        left = MAX_EMPTY_ITEMS + MAX_VALUES_PER_BYTE * len(payload)
         waiting: list[tuple[Any, int]] = [(schema, 1)]
         while waiting:
             schema, depth = waiting.pop()
             if depth > MAX_DEPTH:
                 raise too_deep("values of the message")
+            left -= 1
+            if left < 0:
+                raise SerializationError(f"the message has more than {MAX_VALUES_PER_BYTE} values for each of its "
+                                         f"{len(payload)} bytes")
             if isinstance(schema, _Block):
                 place, empty = self._block(schema, depth, payload, place, empty, waiting)
             else:
@@ -227,8 +259,9 @@ class _Walk:
                     raise SerializationError("the message has a block of no possible length")
                 block.left = -block.left
                 _, place = _number(payload, place)
-            if not block.keys and self._is_empty(block.items):
-                empty += block.left
+            item = self._size(block.items)
+            if not block.keys and item.least == 0:
+                empty += block.left * (1 + item.values // MAX_VALUES_PER_BYTE)
                 block.left = 0
                 if empty > MAX_EMPTY_ITEMS:
                     raise SerializationError(f"the message has more than {MAX_EMPTY_ITEMS} array items without bytes")
@@ -241,10 +274,10 @@ class _Walk:
             waiting.append(("string", depth))
         return place, empty
 
-    def _is_empty(self, items: Any) -> bool:
-        known = self._empty.get(id(items))
+    def _size(self, items: Any) -> _Size:
+        known = self._sizes.get(id(items))
         if known is None:
-            known = self._empty[id(items)] = _Shape(self._names).visit(items)[0] == 0
+            known = self._sizes[id(items)] = _Shape(self._names).visit(items)
         return known
 
 
@@ -257,6 +290,13 @@ class _Block:
         self.items = items
         self.keys = keys
         self.left = 0
+
+
+def _fixed_size(schema: Mapping[str, Any]) -> int:
+    size = schema["size"]
+    if type(size) is not int or size < 0:
+        raise SerializationError(f"{schema['name']} has a size of {size!r:.40}: it can be a number from 0 on")
+    return size
 
 
 def _number(payload: bytes, place: int) -> tuple[int, int]:

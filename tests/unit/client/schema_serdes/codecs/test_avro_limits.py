@@ -1,6 +1,7 @@
 """What bytes of Avro may ask for."""
 
 import io
+import json
 import random
 import time
 import tracemalloc
@@ -13,6 +14,7 @@ from headrace.client.schema_serdes.codecs.avro_limits import (
     MAX_DECIMAL_BYTES,
     MAX_DEPTH,
     MAX_EMPTY_ITEMS,
+    MAX_VALUES_PER_BYTE,
     check_nesting,
     payload_check,
 )
@@ -85,6 +87,48 @@ def test_lengths_that_are_not_there_are_errors_within_little_memory(kind, count)
     tracemalloc.stop()
 
 
+def doubling(times: int, kind: object, name: str = "D") -> object:
+    """A record of two records of two records ..., of which the last have two fields of a type."""
+    made = kind
+    for at in range(times + 1):
+        made = {"type": "record", "name": f"{name}{at}", "fields": [
+            {"name": "a", "type": made}, {"name": "b", "type": f"{name}{at - 1}" if at else kind}]}
+    return made
+
+
+def wide(fields: int) -> object:
+    return {"type": "record", "name": "W", "fields": [{"name": f"f{at}", "type": "null"} for at in range(fields)]}
+
+
+@pytest.mark.parametrize(("schema", "payload"), [
+    (doubling(60, "null"), b""), (["null", doubling(60, "null")], b"\2"),
+    ({"type": "array", "items": doubling(20, "null")}, b"\2\0"),
+    ({"type": "map", "values": doubling(20, "null")}, b"\2\2k\0"), (doubling(60, json.loads(NULLS)), b"\0" * 999),
+    ({"type": "record", "name": "L", "fields": [{"name": "n", "type": ["null", "L", doubling(20, "null")]}]}, b"\4"),
+    ({"type": "array", "items": {"type": "record", "name": "B", "fields": [
+        {"name": "b", "type": "boolean"}, {"name": "w", "type": wide(5000)}]}}, b"\x82\1" + b"\1" * 65 + b"\0"),
+    (wide(MAX_EMPTY_ITEMS + MAX_VALUES_PER_BYTE), b"")])
+def test_records_of_many_values_and_few_bytes_are_refused_at_once(schema, payload) -> None:
+    read = reader_of(parsed(json.dumps(schema)))
+    tracemalloc.start()
+    began = time.process_time()
+    with pytest.raises(SerializationError, match=r"values for each of its|items without bytes|ends within"):
+        read(payload)
+    assert time.process_time() - began < 2
+    assert tracemalloc.get_traced_memory()[1] < 5_000_000
+    tracemalloc.stop()
+
+
+def test_a_record_of_many_values_is_read_where_it_has_bytes_for_them() -> None:
+    text = json.dumps(doubling(12, "int"))
+    assert checked(text) is None
+    read = reader_of(parsed(text))
+    assert read(b"\2" * 8192)["a"]["b"]
+    some = parsed(json.dumps(doubling(11, "null")))
+    assert payload_check(some.content, some.names) is not None
+    assert reader_of(some)(b"")["a"]["b"]
+
+
 def nested(levels: int) -> dict:
     value = None
     for _ in range(levels):
@@ -139,6 +183,13 @@ def test_a_decimal_of_too_many_digits_is_refused_at_once(text) -> None:
 def test_a_fixed_decimal_of_too_many_digits_is_refused_with_its_schema() -> None:
     with pytest.raises(SerializationError, match="decimals of 5000 bytes"):
         checked('{"type":"fixed","name":"D","size":5000,"logicalType":"decimal","precision":9}')
+
+
+@pytest.mark.parametrize("size", ['"3"', "-1", "null", "1.5", "[]", "true"])
+@pytest.mark.parametrize("more", ["", ',"logicalType":"decimal","precision":2'])
+def test_a_fixed_type_whose_size_is_no_size_is_refused_with_its_schema(size, more) -> None:
+    with pytest.raises(SerializationError):
+        reader_of(parsed(f'{{"type":"array","items":{{"type":"fixed","name":"F","size":{size}{more}}}}}'))
 
 
 def test_a_type_that_contains_itself_at_once_has_no_values() -> None:
