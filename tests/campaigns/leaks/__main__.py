@@ -61,10 +61,10 @@ def memory() -> int:
 
 
 def run(kind: type[Rounds], count: int, real: bool = False) -> Found:
-    """Run so many rounds after a warm-up: a tenth as many, or more, for what is rare comes late for the first time."""
+    """Run so many rounds after a warm-up."""
     with kind.running_brokers(real) as brokers:
         rounds = kind(brokers)
-        for number in range(max(kind.warm_up, count // 10)):
+        for number in range(_warm_up(kind, count)):
             rounds.run(number)
         before, taken, looks = _settled(rounds, None), memory(), list[int]()
         for number in range(count):
@@ -80,6 +80,11 @@ def run(kind: type[Rounds], count: int, real: bool = False) -> Found:
             grown = min(grown, memory() - taken)
         rounds.close()
     return Found(before, after, grown, looks)
+
+
+def _warm_up(kind: type[Rounds], count: int) -> int:
+    """Rounds before the first look: a tenth as many, or more, for what is rare comes late for the first time."""
+    return max(kind.warm_up, count // 10)
 
 
 def _settled(rounds: Rounds, expected: Left | None) -> Left:
@@ -110,7 +115,7 @@ def main() -> int:
         if count:
             found = run(kind, rounds, arguments.kafka)
             on_the_way = " ".join(f"{size / 1e6:+.2f}" for size in found.looks)
-            print(f"{count:,} {name} after {max(kind.warm_up, rounds // 10)} rounds: {found.before} before, {found.after} after, "
+            print(f"{count:,} {name} after {_warm_up(kind, rounds)} rounds: {found.before} before, {found.after} after, "
                   f"{found.grown / 1e6:+.2f} MB (on the way {on_the_way}): "
                   f"{'LEAK' if found.leaks else 'nothing left'}", flush=True)
             leaks |= found.leaks
