@@ -115,8 +115,8 @@ def main() -> int:
         if count:
             found = run(kind, rounds, arguments.kafka)
             on_the_way = " ".join(f"{size / 1e6:+.2f}" for size in found.looks)
-            print(f"{count:,} {name} after {_warm_up(kind, rounds)} rounds: {found.before} before, {found.after} after, "
-                  f"{found.grown / 1e6:+.2f} MB (on the way {on_the_way}): "
+            print(f"{count:,} {name} after {_warm_up(kind, rounds)} rounds: {found.before} before, "
+                  f"{found.after} after, {found.grown / 1e6:+.2f} MB (on the way {on_the_way}): "
                   f"{'LEAK' if found.leaks else 'nothing left'}", flush=True)
             leaks |= found.leaks
     return 1 if leaks else 0
