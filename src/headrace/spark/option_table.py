@@ -34,6 +34,11 @@ class SparkOption(NamedTuple):
     ours: bool = False
 
 
+def _of_both_sides(name: str, use: str, default: str, about: str) -> tuple[SparkOption, SparkOption]:
+    return (SparkOption(f"value.{name}", use, default, about, True),
+            SparkOption(f"key.{name}", use, default, f"As value.{name}, of the key.", True))
+
+
 OPTIONS: Final = (
     SparkOption("kafka.*", "read and write", "", "A property of the Kafka client, without the prefix; see "
                 "[configuration](configuration.md). `kafka.bootstrap.servers` is required."),
@@ -85,6 +90,33 @@ OPTIONS: Final = (
     SparkOption("groupIdPrefix", READ, "", "Accepted, and nothing to do: no group takes part in reading. So is "
                 "`kafka.group.id`."),
     SparkOption("topic", WRITE, "the column topic", "Topic to write to; goes before the column."),
+    SparkOption("delivery.guarantee", WRITE, "at_least_once", "at_least_once or exactly_once: one Kafka transaction "
+                "for each micro-batch or batch write.", True),
+    SparkOption("sinkId", WRITE, "made of checkpointLocation", "Name of the stream for exactly_once: no other stream "
+                "may have it, and it must stay when the query starts again.", True),
+    SparkOption("exactlyOnce.claims", WRITE, "describe", "How a task makes sure that nothing else writes to its "
+                "partitions: describe asks their leaders; topic also claims them in a topic, where the first one wins.",
+                True),
+    *_of_both_sides("format", "read and write", "raw", "What the bytes are: raw, string, json, avro, protobuf or "
+                    "json-schema. All but raw and string are read into columns, and written from them."),
+    *_of_both_sides("schema", "read and write", "of the registry", "The schema's text: Avro's JSON, a .proto file, a "
+                    "JSON Schema; for json columns as in `a bigint, b string`."),
+    *_of_both_sides("schema.file", "read and write", "", "A file with the schema's text, read by the driver."),
+    *_of_both_sides("subject", "read and write", "by the strategy", "Subject in the registry."),
+    *_of_both_sides("schema.version", "read and write", "latest", "Version of the subject."),
+    *_of_both_sides("message", "read and write", "the first one", "Full name of the Protobuf message."),
+    *_of_both_sides("subject.strategy", "read and write", "topic", "Name of the subject: topic, record or "
+                    "topic_record."),
+    *_of_both_sides("framing", "read and write", "confluent with a registry", "confluent: a schema's number stands "
+                    "before each value; or none."),
+    *_of_both_sides("malformed", READ, "fail", "What becomes of bytes that cannot be read: fail, null, or dead-letter, "
+                    "which writes them to deadLetterTopic."),
+    SparkOption("deadLetterTopic", READ, "", "Topic for what cannot be read, with headers that say where it was and "
+                "why.", True),
+    *_of_both_sides("auto.register", WRITE, "true", "Register the frame's schema if the subject lacks it."),
+    *_of_both_sides("use.latest", WRITE, "false", "Write with the subject's latest schema."),
+    SparkOption("schema.registry.*", "read and write", "", "A property of the Schema Registry client, without the "
+                "prefix: `schema.registry.url`, `schema.registry.basic.auth.user.info`.", True),
 )
 """In the order of the page."""
 

@@ -45,8 +45,8 @@ _CLAIMS: Final = ("describe", "topic")
 _STREAM_ONLY: Final = ("maxOffsetsPerTrigger", "minOffsetsPerTrigger", "maxTriggerDelay", "maxOffsetsPerPartition",
                        "maxBytesPerTrigger", "groupId")
 _BATCH_ONLY: Final = ("endingOffsets", "endingTimestamp", "endingOffsetsByTimestamp")
-KNOWN_OPTIONS: Final = (*_COMMON, *_SOURCE, *_SINK)
-"""Names of all options but `kafka.*`; `headrace.spark.option_table` says what each is for."""
+KNOWN_OPTIONS: Final = tuple(dict.fromkeys((*_COMMON, *_SOURCE, *_SINK, *SOURCE_NAMES, *SINK_NAMES)))
+"""Names of all options but `kafka.*` and `schema.registry.*`; `headrace.spark.option_table` says what each is for."""
 # Spark itself puts these among a sink's options; the second one where Declarative Pipelines write.
 _FROM_SPARK: Final = ("checkpointlocation", "queryname")
 _REFUSED: Final = {
