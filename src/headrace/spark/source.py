@@ -261,8 +261,10 @@ class StreamReader(_Tasks, DataSourceStreamReader, SupportsTriggerAvailableNow):
         return bool(self.options.stop_file) and os.path.exists(self.options.stop_file)
 
     def _tell_group(self, logged: dict[str, Any]) -> None:
+        if not self.options.group_id:
+            return
         begin, reached = batch_start(logged, logged)
-        if not self.options.group_id or begin == reached:
+        if begin == reached:
             return  # nothing has been read yet
         if self._commits is None:
             from headrace.spark.group_commits import GroupCommits
