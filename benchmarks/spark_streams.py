@@ -5,11 +5,12 @@ from __future__ import annotations
 import shutil
 import tempfile
 import time
+from collections.abc import Callable
 from typing import Any
 
 from benchmarks.spark_session import FORMATS, Session, cpu_of_all_s
 
-__all__ = ["BATCH_ROWS", "BATCHES", "idle", "small_batches"]
+__all__ = ["BATCHES", "BATCH_ROWS", "idle", "records", "small_batches"]
 
 BATCHES, BATCH_ROWS = 40, 10_000
 _WARM = 5
@@ -52,16 +53,24 @@ def records() -> int:
     return (BATCHES + _WARM) * BATCH_ROWS
 
 
-def idle(session: Session, name: str, topic: str, seconds: float) -> float:
-    """CPU seconds per second of all of Spark's processes while a query waits at the end of a topic."""
+def idle(session: Session, name: str, topic: str, seconds: float, others_s: Callable[[], float | None]) -> float:
+    """CPU seconds per second of all of Spark's processes while a query waits at the end of a topic.
+
+    Args:
+        session: with the connectors.
+        name: of the connector.
+        topic: what to wait for.
+        seconds: how long.
+        others_s: CPU seconds of what this process has started besides: the broker.
+    """
     folder = tempfile.mkdtemp(prefix="benchmark-")
     frame = _stream(session, name, topic).option("startingOffsets", "latest").load()
     query = frame.writeStream.format("noop").option("checkpointLocation", folder).start()
     try:
         time.sleep(5)
-        before, began = cpu_of_all_s(), time.perf_counter()
+        before, began = cpu_of_all_s() - (others_s() or 0.0), time.perf_counter()
         time.sleep(seconds)
-        return (cpu_of_all_s() - before) / (time.perf_counter() - began)
+        return (cpu_of_all_s() - (others_s() or 0.0) - before) / (time.perf_counter() - began)
     finally:
         query.stop()
         shutil.rmtree(folder)

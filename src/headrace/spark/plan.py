@@ -89,6 +89,9 @@ class Range:
         """Offsets in the range: an upper bound of its records (compaction and transactions leave gaps)."""
         return self.end - self.start
 
+    def __reduce__(self) -> tuple[Any, ...]:  # each goes to its task by pickle: a tenth of what dataclasses take
+        return Range, (self.topic, self.partition, self.start, self.end, self.topic_id)
+
     def __str__(self) -> str:
         return f"{self.topic}[{self.partition}] {self.start}..{self.end}"
 
@@ -332,7 +335,11 @@ def share_tasks(pieces: Iterable[Range], most_rows: int) -> list[list[Range]]:
     return tasks
 
 
-def _cut(whole: Range, count: int) -> Iterator[Range]:
+def _cut(whole: Range, count: int) -> Iterable[Range]:
+    return (whole,) if count == 1 else _pieces(whole, count)
+
+
+def _pieces(whole: Range, count: int) -> Iterator[Range]:
     edges = [whole.start + whole.size * i // count for i in range(count + 1)]
     for start, end in itertools.pairwise(edges):
         yield Range(whole.topic, whole.partition, start, end, whole.topic_id)

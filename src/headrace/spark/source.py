@@ -61,8 +61,10 @@ _COLUMNS: Final = {
     "timestamp": "timestamp", "timestampType": "int",
 }
 _HEADERS: Final = "array<struct<key:string,value:binary>>"
-_IDLE_S: Final = 0.5
-"""How long Spark waits for an answer when there is nothing new: so long may the end of a query take."""
+_IDLE_S: Final = (0.1, 2.0)
+"""How long Spark waits for an answer when there is nothing new: at first, for `processAllAvailable` to be over soon,
+and in the end, twice as long each time. Records, and `query.stop()`, end the wait."""
+_IDLE_WITH_STOP_FILE_S: Final = 0.25
 _PAUSE_S: Final = 0.05
 """Between two looks while records come in that are not to be read yet."""
 _NO_LIMIT: Final = (1 << 63) - 1
@@ -232,6 +234,7 @@ class StreamReader(_Tasks, DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._initial: dict[str, Any] | None = None
         self._target: Offsets | None = None
         self._latest: Offsets = {}
+        self._idle_s = _IDLE_S[0]
         self._last_batch_s = time.monotonic()
 
     def __getstate__(self) -> dict[str, Any]:
@@ -272,14 +275,15 @@ class StreamReader(_Tasks, DataSourceStreamReader, SupportsTriggerAvailableNow):
         """
         logged = start if start is not None else self.initialOffset()
         self._tell_group(logged)
-        until = time.monotonic() + _IDLE_S
+        until = time.monotonic() + self._idle_s
         while not self._stopped:
             end = self._next_end(logged, limit)
             if end is not None:
-                self._last_batch_s = time.monotonic()
+                self._last_batch_s, self._idle_s = time.monotonic(), _IDLE_S[0]
                 return end
             if self._target is not None or not self._has_news(until):
                 break
+        self._idle_s = min(2 * self._idle_s, _IDLE_WITH_STOP_FILE_S if self.options.stop_file else _IDLE_S[1])
         if self._target is not None and self._commits is not None:
             self._commits.finish(self._cluster)
         return logged
@@ -296,8 +300,10 @@ class StreamReader(_Tasks, DataSourceStreamReader, SupportsTriggerAvailableNow):
         return bool(self.options.stop_file) and os.path.exists(self.options.stop_file)
 
     def _tell_group(self, logged: dict[str, Any]) -> None:
+        if not self.options.group_id:
+            return
         begin, reached = batch_start(logged, logged)
-        if not self.options.group_id or begin == reached:
+        if begin == reached:
             return  # nothing has been read yet
         if self._commits is None:
             from headrace.spark.group_commits import GroupCommits

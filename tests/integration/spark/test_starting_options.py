@@ -98,7 +98,7 @@ def test_a_batch_read_ends_where_it_is_told(brokers, topic, given, expected):
 
 @pytest.mark.parametrize(("given", "error", "said"), [
     (lambda t: {"startingTimestamp": str(T0 + 4)}, DataLossError, r"no record at or after .* starting-options\[1\]"),
-    (lambda t: {"startingOffsetsByTimestamp": json.dumps({t: {"0": 1}})}, ConfigError, r"leave out starting-opt.*\[1\]"),
+    (lambda t: {"startingOffsetsByTimestamp": json.dumps({t: {"0": 1}})}, ConfigError, r"leave out starting-.*\[1\]"),
     (lambda t: {"startingOffsets": json.dumps({t: {"0": 1, "1": 1, "7": 1}})}, ConfigError, "which is not read"),
 ])
 def test_a_start_that_is_nowhere_is_an_error(brokers, topic, given, error, said):

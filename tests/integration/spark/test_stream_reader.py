@@ -119,6 +119,24 @@ def test_idle_calls_take_their_time_and_ask_little():
     assert view.asked == 1
 
 
+def test_idle_calls_take_longer_and_longer_until_there_is_something(monkeypatch, tmp_path):
+    view, waits = FakeView(p0=(0, 5)), []
+    monkeypatch.setattr(view, "wait_for_records", lambda ends, timeout_s: waits.append(round(timeout_s, 1)))
+    reader = reader_on(view)
+    start = logged(reader.latestOffset(logged(reader.initialOffset()), ReadAllAvailable()))
+    for _ in range(6):
+        reader.latestOffset(start, ReadAllAvailable())
+    assert waits == [0.1, 0.2, 0.4, 0.8, 1.6, 2.0]
+    view.end["t", 0] = 6
+    start = logged(reader.latestOffset(start, ReadAllAvailable()))
+    reader.latestOffset(start, ReadAllAvailable())
+    assert waits[-1] == 0.1
+    reader = reader_on(view, stopFile=str(tmp_path / "stop"))
+    for _ in range(4):
+        reader.latestOffset(start, ReadAllAvailable())
+    assert max(waits[-3:]) <= 0.3
+
+
 def test_the_first_offset_is_resolved_once():
     view = FakeView(p0=(0, 5))
     reader = reader_on(view, startingOffsets="latest")

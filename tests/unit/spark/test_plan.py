@@ -1,6 +1,7 @@
 """Offsets, limits and splitting: the arithmetic of batches."""
 
 import json
+import pickle
 
 import pytest
 from hypothesis import given
@@ -231,3 +232,8 @@ def test_shared_tasks_keep_the_order_and_the_bound_and_take_a_partition_once(bac
 def test_a_backlog_that_is_worth_it_has_work_for_each_core(partitions, cores):
     backlog = [Range("a", p, 0, 100 * cores) for p in range(partitions)]
     assert len(share_tasks(backlog, 100)) >= min(cores, partitions)
+
+
+def test_ranges_travel_to_their_tasks():
+    whole = [Range("a", 0, 1, 2, "id"), Range("a", 1, 0, 9)]
+    assert pickle.loads(pickle.dumps(whole)) == whole
