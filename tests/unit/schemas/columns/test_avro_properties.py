@@ -6,14 +6,12 @@ import io
 from typing import Any
 
 import fastavro
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.support.avro_values import as_columns, schema_and_values, without_logical, written
 from tests.unit.schemas.columns.codec_pairs import binary, decoded_both_ways, encoded_both_ways, numbers_of
 
-pytest.importorskip("headrace.schemas.columns._avro_columns", reason="the native module was not built")
 few = settings(max_examples=120, deadline=None)
 
 
