@@ -1,4 +1,4 @@
-"""Avro schemas and values of them for property tests: every kind of type, and values that say which branch they are of."""
+"""Avro schemas and values of them for property tests: every kind of type, values that name their branch."""
 
 from __future__ import annotations
 
@@ -84,6 +84,8 @@ def values_of(schema: Any) -> st.SearchStrategy[Any]:
         return st.integers(-10**20 + 1, 10**20 - 1).map(_shortest)
     if schema.get("logicalType", "").endswith("millis"):
         return st.integers(-_INT, _INT - 1)
+    if schema.get("logicalType") == "time-micros":
+        return st.integers(0, 86_400_000_000 - 1)
     return _of_primitive(kind)
 
 
@@ -137,7 +139,7 @@ def as_columns(schema: Any, value: Any) -> Any:
     logical = schema.get("logicalType", "") if isinstance(schema, dict) else ""
     if logical == "decimal":
         return Decimal(int.from_bytes(value, "big", signed=True)).scaleb(-schema["scale"])
-    return value * 1000 if logical.endswith("timestamp-millis") else value
+    return value * 1000 if logical.endswith(("timestamp-millis", "time-micros")) else value
 
 
 def _of_union(schema: list[Any], value: Any) -> Any:

@@ -18,6 +18,14 @@ from typing import Any, Final
 from headrace.config import CONSUMER, PRODUCER, Config
 from headrace.errors import ConfigError
 from headrace.spark.plan import EARLIEST, LATEST, Offsets, Tp, parse_offsets
+from headrace.spark.values.value_format import (
+    RAW_KEY,
+    RAW_VALUE,
+    REGISTRY_PREFIX,
+    SINK_NAMES,
+    SOURCE_NAMES,
+    ValueFormat,
+)
 
 __all__ = ["Position", "SinkOptions", "SourceOptions", "TopicSelection"]
 
@@ -35,10 +43,10 @@ _FROM_SPARK: Final = ("checkpointlocation",)
 _REFUSED: Final = {
     "auto.offset.reset": "use startingOffsets, which also holds when a query starts again",
     "enable.auto.commit": "Spark keeps the offsets in its checkpoint",
-    "key.deserializer": "keys are read as binary; cast them in Spark SQL",
-    "value.deserializer": "values are read as binary; cast them in Spark SQL",
-    "key.serializer": "keys are written as they are; cast them to string or binary",
-    "value.serializer": "values are written as they are; cast them to string or binary",
+    "key.deserializer": "keys are read as binary; choose key.format, or cast them in Spark SQL",
+    "value.deserializer": "values are read as binary; choose value.format, or cast them in Spark SQL",
+    "key.serializer": "keys are written as they are; choose key.format, or cast them to string or binary",
+    "value.serializer": "values are written as they are; choose value.format, or cast them to string or binary",
     "interceptor.classes": "records are read as columns, which interceptors do not see; a write has them",
 }
 _SECONDS: Final = {"ms": 0.001, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
@@ -62,6 +70,10 @@ class TopicSelection:
     def names(self) -> list[str] | None:
         """The topics to read, as far as they are known by name; None when a pattern chooses them."""
         return None if self.pattern else sorted({*self.topics, *(topic for topic, _ in self.assigned)})
+
+    def reads(self, topic: str) -> bool:
+        """Whether a topic is among those that are read."""
+        return bool(re.fullmatch(self.pattern, topic)) if self.pattern else topic in (self.names or ())
 
     def __str__(self) -> str:
         if self.pattern:
@@ -106,11 +118,14 @@ class SourceOptions:
     include_headers: bool = False
     fail_on_data_loss: bool = True
     stop_file: str = ""
+    key: ValueFormat = RAW_KEY
+    value: ValueFormat = RAW_VALUE
+    dead_letter_topic: str = ""
 
     @classmethod
     def parse(cls, given: Mapping[str, str], *, streaming: bool) -> SourceOptions:
         """Check the options of a batch or of a streaming read."""
-        options = _Options(given, (*_COMMON, *_SOURCE), "read")
+        options = _Options(given, (*_COMMON, *_SOURCE, *SOURCE_NAMES), "read")
         for name in _BATCH_ONLY if streaming else _STREAM_ONLY:
             if name.lower() in options.values:
                 raise ConfigError(f"option {name} belongs to a {'batch' if streaming else 'streaming'} read only")
@@ -130,6 +145,9 @@ class SourceOptions:
             include_headers=options.flag("includeHeaders", False),
             fail_on_data_loss=options.flag("failOnDataLoss", True),
             stop_file=options.text("stopFile"),
+            key=ValueFormat.parse(options.values, "key"),
+            value=ValueFormat.parse(options.values, "value"),
+            dead_letter_topic=_dead_letter_topic(options),
         )
 
 
@@ -140,6 +158,8 @@ class SinkOptions:
     client: Mapping[str, str]
     topic: str = ""
     include_headers: bool = False
+    key: ValueFormat = RAW_KEY
+    value: ValueFormat = RAW_VALUE
 
     @classmethod
     def parse(cls, given: Mapping[str, str]) -> SinkOptions:
@@ -148,11 +168,13 @@ class SinkOptions:
         Raises:
             ConfigError: unknown option or malformed value.
         """
-        options = _Options(given, (*_COMMON, *_SINK), "write")
+        options = _Options(given, (*_COMMON, *_SINK, *SINK_NAMES), "write")
         return cls(
             client=_client(options, PRODUCER),
             topic=options.text("topic"),
             include_headers=options.flag("includeHeaders", False),
+            key=ValueFormat.parse(options.values, "key"),
+            value=ValueFormat.parse(options.values, "value"),
         )
 
 
@@ -163,7 +185,7 @@ class _Options:
         self.values = {name.lower(): str(value) for name, value in given.items() if value is not None}
         spelled = {name.lower(): name for name in known}
         for name in self.values:
-            if name not in spelled and name not in _FROM_SPARK and not name.startswith("kafka."):
+            if name not in spelled and name not in _FROM_SPARK and not name.startswith(("kafka.", REGISTRY_PREFIX)):
                 raise ConfigError(_unknown(name, spelled, use))
 
     def text(self, name: str) -> str:
@@ -234,6 +256,18 @@ def _subscription(options: _Options) -> TopicSelection:
             raise ConfigError(f"option subscribePattern is not a regular expression: {error} in {text!r}") from None
         return TopicSelection(pattern=text)
     return TopicSelection(assigned=_assigned(text))
+
+
+def _dead_letter_topic(options: _Options) -> str:
+    topic = options.text("deadLetterTopic")
+    asked = [f"{side}.malformed" for side in ("value", "key") if options.text(f"{side}.malformed") == "dead-letter"]
+    if asked and not topic:
+        raise ConfigError(f"option {asked[0]} is dead-letter: name the topic by option deadLetterTopic")
+    if topic and not asked:
+        raise ConfigError("option deadLetterTopic has no use without value.malformed or key.malformed dead-letter")
+    if topic and _subscription(options).reads(topic):
+        raise ConfigError(f"the dead-letter topic {topic} is among the topics that are read")
+    return topic
 
 
 def _assigned(text: str) -> tuple[Tp, ...]:

@@ -82,6 +82,10 @@ def append_rows(out: ColumnWriter, batch: pyarrow.RecordBatch, options: SinkOpti
     """Append the rows of a batch to their topics."""
     for topic, part in _by_topic(batch, options.topic):
         columns = {name: part.column(name) for name in part.schema.names}
+        if options.value.has_schema or options.key.has_schema:
+            from headrace.spark.values.value_encoder import encoded_columns
+
+            columns |= encoded_columns(options, topic, columns)
         headers = columns.get("headers") if options.include_headers else None
         out.append(topic, columns.get("key"), columns["value"], columns.get("partition"), headers)
 
@@ -97,10 +101,18 @@ def check_columns(options: SinkOptions, schema: StructType) -> None:
         raise ConfigError(f"a topic takes a column named value (string or binary); there are {', '.join(kinds)}")
     if not options.topic and "topic" not in kinds:
         raise ConfigError("name the topic: with option topic, or with a column named topic")
+    formats = {each.side: each for each in (options.key, options.value) if each.has_schema}
+    if formats:
+        from headrace.spark.values.value_encoder import check_frame
+
+        check_frame(options, schema)
     for name, kind in kinds.items():
+        if name in formats:
+            continue
         if name not in _KINDS:
             raise ConfigError(f"column {name} cannot be written to a topic: there are {', '.join(_KINDS)}. "
-                              "Put it into value, for example as to_json(struct(*)) AS value")
+                              "Put it into value, for example as to_json(struct(*)) AS value, or as struct(*) AS value "
+                              "with value.format")
         if kind not in _KINDS[name]:
             raise ConfigError(f"column {name} must be {' or '.join(_KINDS[name])}, not {kind}: cast it")
 

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator, MutableMapping, Sequence
+from collections.abc import Iterator, Mapping, MutableMapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
@@ -37,12 +37,15 @@ from headrace.spark.plan import (
     split,
 )
 from headrace.spark.sink import BatchWriter, StreamWriter
+from headrace.spark.values.value_format import has_formats
 from headrace.spark.worker import acknowledge_at_once, spare_collections
 
 if TYPE_CHECKING:
     import pyarrow
 
     from headrace.spark.cluster import ClusterView
+    from headrace.spark.values.planned_columns import PlannedColumns
+    from headrace.spark.values.value_planning import DecodedRead
 
 __all__ = ["HeadraceSource"]
 
@@ -65,6 +68,7 @@ class HeadraceSource(DataSource):
     def __init__(self, options: MutableMapping[str, str]) -> None:
         # Plain and in lower case: the object travels to executors.
         self.options = {name.lower(): value for name, value in options.items()}
+        self._planned: PlannedColumns | None = None
         spare_collections()
 
     @classmethod
@@ -72,21 +76,44 @@ class HeadraceSource(DataSource):
         """The name for `format()`."""
         return "headrace"
 
-    def schema(self) -> str:
-        """Columns of Spark's own Kafka source; with includeHeaders also the headers."""
-        columns = ", ".join(f"{name} {kind}" for name, kind in _COLUMNS.items())
+    def schema(self) -> str | StructType:
+        """Columns of Spark's own Kafka source, values and keys in their formats; with includeHeaders also the headers.
+
+        Raises:
+            ConfigError: a malformed option of a format, or no schema can be found.
+            SchemaRegistryError: the registry did not answer, or refused.
+        """
         headers = str(self.options.get("includeheaders", "")).strip().lower() == "true"
-        return f"{columns}, headers {_HEADERS}" if headers else columns
+        columns = {**_COLUMNS, "headers": _HEADERS} if headers else _COLUMNS
+        if not has_formats(self.options):
+            return ", ".join(f"{name} {kind}" for name, kind in columns.items())
+        return self._decoding().spark_schema(columns)
+
+    def _decoding(self) -> PlannedColumns:
+        """What is decoded, settled once: Spark pickles this object between `schema()` and the readers."""
+        if self._planned is None:
+            from headrace.spark.values.planned_columns import PlannedColumns
+
+            self._planned = PlannedColumns.of(self.options)
+        return self._planned
+
+    def _columns(self, schema: StructType) -> tuple[list[str], DecodedRead | None]:
+        if not has_formats(self.options):
+            return _checked_columns(schema, {**_COLUMNS, "headers": _HEADERS}), None
+        planned = self._decoding()
+        columns = _checked_columns(schema, planned.kinds({**_COLUMNS, "headers": _HEADERS}))
+        planned.check(schema)
+        return columns, planned.decoded
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """The reader of a batch query."""
         options = SourceOptions.parse(self.options, streaming=False)
-        return BatchReader(options, _checked_columns(schema))
+        return BatchReader(options, *self._columns(schema))
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 - Spark's name
         """The reader of a streaming query."""
         options = SourceOptions.parse(self.options, streaming=True)
-        return StreamReader(options, _checked_columns(schema))
+        return StreamReader(options, *self._columns(schema))
 
     def writer(self, schema: StructType, overwrite: bool) -> BatchWriter:
         """The writer of a batch query; a topic can only be appended to."""
@@ -99,9 +126,8 @@ class HeadraceSource(DataSource):
         return StreamWriter(SinkOptions.parse(self.options), schema)
 
 
-def _checked_columns(schema: StructType) -> list[str]:
+def _checked_columns(schema: StructType, known: Mapping[str, str]) -> list[str]:
     """The columns to read. A schema that the user gave may leave columns out, which spares their transfer."""
-    known = {**_COLUMNS, "headers": _HEADERS}
     for each in schema.fields:
         if each.name not in known:
             raise ConfigError(f"column {each.name} cannot be read from a topic: there are {', '.join(known)}")
@@ -122,9 +148,10 @@ class RangePartition(InputPartition):
 class _Tasks:
     """What batch and streaming readers share: `read()`, on executors."""
 
-    def __init__(self, options: SourceOptions, columns: list[str]) -> None:
+    def __init__(self, options: SourceOptions, columns: list[str], decoded: DecodedRead | None = None) -> None:
         self.options = options
         self.columns = columns
+        self.decoded = decoded
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
@@ -134,9 +161,17 @@ class _Tasks:
         """Read one range as Arrow batches."""
         if partition.value is None:
             return  # Spark's word for a batch read without a range
-        wanted: Range = partition.value
+        if self.decoded is None:
+            yield from self._raw(partition.value, self.columns)
+            return
+        from headrace.spark.values.decoded_batches import decoded_batches, raw_columns
+
+        raw = self._raw(partition.value, raw_columns(self.decoded, self.columns))
+        yield from decoded_batches(self.decoded, self.columns, raw)
+
+    def _raw(self, wanted: Range, columns: list[str]) -> Iterator[pyarrow.RecordBatch]:
         try:
-            yield from _read_range(self.options, self.columns, wanted, wanted.start)
+            yield from _read_range(self.options, columns, wanted, wanted.start)
         except KafkaException as failed:
             if failed.error not in (KafkaError.OFFSET_OUT_OF_RANGE, KafkaError._AUTO_OFFSET_RESET):
                 raise
@@ -145,15 +180,15 @@ class _Tasks:
                     f"records of {wanted} are gone: {failed.error.str()}. Set failOnDataLoss to false to go on with "
                     "what there is, or keep records longer (retention.ms)"
                 ) from failed
-            yield from self._read_what_is_left(wanted)
+            yield from self._read_what_is_left(wanted, columns)
 
-    def _read_what_is_left(self, wanted: Range) -> Iterator[pyarrow.RecordBatch]:
+    def _read_what_is_left(self, wanted: Range, columns: list[str]) -> Iterator[pyarrow.RecordBatch]:
         view = _view(self.options)
         tp = (wanted.topic, wanted.partition)
         start, end = max(wanted.start, view.earliest([tp])[tp]), min(wanted.end, view.latest([tp])[tp])
         if start < end:
             left = Range(wanted.topic, wanted.partition, start, end)
-            yield from _read_range(self.options, self.columns, left, start)
+            yield from _read_range(self.options, columns, left, start)
 
     def tasks(self, start: Offsets, end: Offsets) -> list[RangePartition]:
         whole = ranges(start, end)
@@ -213,8 +248,8 @@ class StreamReader(_Tasks, DataSourceStreamReader, SupportsTriggerAvailableNow):
     that a start which was resolved at run time is not resolved anew after a crash.
     """
 
-    def __init__(self, options: SourceOptions, columns: list[str]) -> None:
-        super().__init__(options, columns)
+    def __init__(self, options: SourceOptions, columns: list[str], decoded: DecodedRead | None = None) -> None:
+        super().__init__(options, columns, decoded)
         self._forget()
 
     def _forget(self) -> None:
@@ -225,7 +260,7 @@ class StreamReader(_Tasks, DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._last_batch_s = time.monotonic()
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"options": self.options, "columns": self.columns}
+        return {"options": self.options, "columns": self.columns, "decoded": self.decoded}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         super().__setstate__(state)

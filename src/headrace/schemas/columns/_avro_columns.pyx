@@ -19,7 +19,7 @@ from libc.string cimport memcmp, memcpy, memset
 from headrace.schemas.columns.column_codec import ColumnTooLargeError
 
 cdef enum:
-    MAX_DEPTH = 500
+    MAX_DEPTH = 320
     MAX_EMPTY_ITEMS = 10000
     # Kinds of columns: `ColumnKind`.
     C_NULL = 0
@@ -33,7 +33,7 @@ cdef enum:
     C_LIST = 8
     C_MAP = 9
     C_STRUCT = 10
-    # What a step does: `Verb`.
+    # What a step does: `ReadVerb`.
     V_NOTHING = 0
     V_NULL = 1
     V_BOOL = 2
@@ -54,7 +54,7 @@ cdef enum:
     V_SKIP_NUMBER = 17
     V_SKIP_FIXED = 18
     V_SKIP_BYTES = 19
-    # Why a payload cannot be read: `Trouble`.
+    # Why a payload cannot be read: `Flaw`.
     T_ENDS = 1
     T_LONG_NUMBER = 2
     T_INT_RANGE = 3
@@ -68,6 +68,7 @@ cdef enum:
     T_DEPTH = 11
     T_MISMATCH = 12
     T_TIMESTAMP = 13
+    T_TIME = 14
     # Why a value cannot be written: `Misfit`.
     M_NULL = 1
     M_SIZE = 2
@@ -92,6 +93,9 @@ cdef enum:
     # Troubles that are not the payload's, or the value's.
     T_MEMORY = 100
     T_TOO_LARGE = 101
+
+
+cdef int64_t DAY_US = 86400000000
 
 
 cdef struct Step:
@@ -356,8 +360,10 @@ cdef int run_number(Reading *from_, const Step *step) noexcept nogil:
     cdef int bad = take_varint(from_, &value)
     if bad:
         return bad
-    if step.b and value != <int32_t> value:
+    if step.b == 1 and value != <int32_t> value:
         return T_INT_RANGE
+    if step.b == 2 and (value < 0 or value >= DAY_US):
+        return T_TIME
     if step.a != 1:
         if value > INT64_MAX // step.a or value < INT64_MIN // step.a:
             return T_TIMESTAMP

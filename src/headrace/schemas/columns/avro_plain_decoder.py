@@ -12,24 +12,25 @@ from decimal import Context, Decimal
 from enum import IntEnum
 from typing import TYPE_CHECKING, Any, Final
 
-from headrace.schemas.columns.avro_resolution import DecodeProgram, Step, Verb
+from headrace.schemas.columns.avro_resolution import DecodeProgram, ReadStep, ReadVerb
 from headrace.schemas.columns.avro_shapes import ColumnKind, ColumnShape
 
 if TYPE_CHECKING:
     import pyarrow
 
-__all__ = ["MAX_DEPTH", "MAX_EMPTY_ITEMS", "PlainDecoder", "Trouble", "reason_of"]
+__all__ = ["MAX_DEPTH", "MAX_EMPTY_ITEMS", "PlainDecoder", "Flaw", "reason_of"]
 
-MAX_DEPTH: Final = 500
+MAX_DEPTH: Final = 320
 """Steps that may be within one another."""
 MAX_EMPTY_ITEMS: Final = 10_000
 """Items without bytes that the arrays of a payload may have in all."""
 _LONGEST_VARINT: Final = 10
 _LONG: Final = 1 << 63
+_DAY_US: Final = 86_400_000_000
 _EXACT: Final = Context(prec=40)
 
 
-class Trouble(IntEnum):
+class Flaw(IntEnum):
     """Why a payload cannot be read; the numbers are those of the native module."""
 
     ENDS = 1
@@ -45,17 +46,19 @@ class Trouble(IntEnum):
     DEPTH = 11
     MISMATCH = 12
     TIMESTAMP = 13
+    TIME = 14
 
 
 _TEXTS: Final = {
-    Trouble.ENDS: "the payload ends too early", Trouble.LONG_NUMBER: "a number has more than 64 bits",
-    Trouble.INT_RANGE: "an int has more than 32 bits", Trouble.NEGATIVE: "a length is negative",
-    Trouble.UTF8: "a string is not UTF-8", Trouble.SYMBOL: "an enum has no such symbol",
-    Trouble.BRANCH: "a union has no such branch", Trouble.BOOLEAN: "a boolean is neither 0 nor 1",
-    Trouble.DIGITS: "a decimal has more digits than its precision",
-    Trouble.ITEMS: "an array or map claims more items than can be there",
-    Trouble.DEPTH: f"values nest deeper than {MAX_DEPTH} levels",
-    Trouble.TIMESTAMP: "a timestamp of microseconds has more than 64 bits",
+    Flaw.ENDS: "the payload ends too early", Flaw.LONG_NUMBER: "a number has more than 64 bits",
+    Flaw.INT_RANGE: "an int has more than 32 bits", Flaw.NEGATIVE: "a length is negative",
+    Flaw.UTF8: "a string is not UTF-8", Flaw.SYMBOL: "an enum has no such symbol",
+    Flaw.BRANCH: "a union has no such branch", Flaw.BOOLEAN: "a boolean is neither 0 nor 1",
+    Flaw.DIGITS: "a decimal has more digits than its precision",
+    Flaw.ITEMS: "an array or map claims more items than can be there",
+    Flaw.DEPTH: f"values nest deeper than {MAX_DEPTH} levels",
+    Flaw.TIME: "a time of day is negative, or a day or more",
+    Flaw.TIMESTAMP: "a timestamp of microseconds has more than 64 bits",
 }
 
 
@@ -64,11 +67,11 @@ def reason_of(program: DecodeProgram, trouble: int, step: int) -> str:
 
     Args:
         program: that read it.
-        trouble: a `Trouble`.
+        trouble: a `Flaw`.
         step: number of the step that found it.
     """
     found = program.steps[step]
-    text = (program.constants[found.a].decode() if trouble == Trouble.MISMATCH else _TEXTS[Trouble(trouble)])
+    text = (program.constants[found.a].decode() if trouble == Flaw.MISMATCH else _TEXTS[Flaw(trouble)])
     return f"at {found.place or '/'}: {text}"
 
 
@@ -94,7 +97,7 @@ class PlainDecoder:
             payloads: bytes; null stays null.
 
         Returns:
-            The values, and for each row that could not be read the row, the `Trouble` and the number of the step.
+            The values, and for each row that could not be read the row, the `Flaw` and the number of the step.
         """
         import pyarrow
 
@@ -127,59 +130,61 @@ class _Reading:
         """Carry a step out. Returns the value for its column."""
         self.step = number
         if depth > MAX_DEPTH:
-            raise _BadError(Trouble.DEPTH)
+            raise _BadError(Flaw.DEPTH)
         step = self._program.steps[number]
         return _VERBS[step.verb](self, step, number, depth)
 
-    def _nothing(self, step: Step, number: int, depth: int) -> None:
+    def _nothing(self, step: ReadStep, number: int, depth: int) -> None:
         return None
 
-    def _boolean(self, step: Step, number: int, depth: int) -> bool:
+    def _boolean(self, step: ReadStep, number: int, depth: int) -> bool:
         byte = self._taken(1)[0]
         if byte > 1:
-            raise _BadError(Trouble.BOOLEAN)
+            raise _BadError(Flaw.BOOLEAN)
         return byte == 1
 
-    def _number(self, step: Step, number: int, depth: int) -> int | float:
+    def _number(self, step: ReadStep, number: int, depth: int) -> int | float:
         value = self._varint()
-        if step.b and not -(1 << 31) <= value < 1 << 31:
-            raise _BadError(Trouble.INT_RANGE)
+        if step.b == 1 and not -(1 << 31) <= value < 1 << 31:
+            raise _BadError(Flaw.INT_RANGE)
+        if step.b == 2 and not 0 <= value < _DAY_US:
+            raise _BadError(Flaw.TIME)
         if step.a != 1:
             value *= step.a
             if not -_LONG <= value < _LONG:
-                raise _BadError(Trouble.TIMESTAMP)
+                raise _BadError(Flaw.TIMESTAMP)
         return float(value) if self._columns[step.column].kind in (ColumnKind.FLOAT, ColumnKind.DOUBLE) else value
 
-    def _floating(self, step: Step, number: int, depth: int) -> Any:
-        layout = "<f" if step.verb == Verb.FLOAT else "<d"
+    def _floating(self, step: ReadStep, number: int, depth: int) -> Any:
+        layout = "<f" if step.verb == ReadVerb.FLOAT else "<d"
         return struct.unpack(layout, self._taken(struct.calcsize(layout)))[0]
 
-    def _bytes(self, step: Step, number: int, depth: int) -> str | bytes:
+    def _bytes(self, step: ReadStep, number: int, depth: int) -> str | bytes:
         raw = self._sized()
         if not step.b:
             return raw
         try:
             return raw.decode()
         except UnicodeDecodeError:
-            raise _BadError(Trouble.UTF8) from None
+            raise _BadError(Flaw.UTF8) from None
 
-    def _fixed(self, step: Step, number: int, depth: int) -> bytes:
+    def _fixed(self, step: ReadStep, number: int, depth: int) -> bytes:
         return self._taken(step.a)
 
-    def _enum(self, step: Step, number: int, depth: int) -> str:
+    def _enum(self, step: ReadStep, number: int, depth: int) -> str:
         index = self._varint()
         if not 0 <= index < len(step.steps) or step.steps[index] < 0:
-            raise _BadError(Trouble.SYMBOL)
+            raise _BadError(Flaw.SYMBOL)
         return self._program.constants[step.steps[index]].decode()
 
-    def _decimal(self, step: Step, number: int, depth: int) -> Decimal:
+    def _decimal(self, step: ReadStep, number: int, depth: int) -> Decimal:
         raw = self._sized() if step.b < 0 else self._taken(step.b)
         value = int.from_bytes(raw, "big", signed=True)
         if abs(value) >= 10 ** step.a:
-            raise _BadError(Trouble.DIGITS)
+            raise _BadError(Flaw.DIGITS)
         return Decimal(value).scaleb(-self._columns[step.column].data_type.scale, _EXACT)
 
-    def _record(self, step: Step, number: int, depth: int) -> dict[str, Any]:
+    def _record(self, step: ReadStep, number: int, depth: int) -> dict[str, Any]:
         steps, found = self._program.steps, {}
         for each in step.steps:
             value = self.run(each, depth + 1)
@@ -190,21 +195,21 @@ class _Reading:
         shape = self._columns[step.column]
         return {of.name: found[child.number] for of, child in zip(shape.data_type, shape.children, strict=True)}
 
-    def _items(self, step: Step, number: int, depth: int) -> list[Any]:
+    def _items(self, step: ReadStep, number: int, depth: int) -> list[Any]:
         found: list[Any] = []
         while count := self._block(step, number):
             for _ in range(count):
                 given = [self.run(each, depth + 1) for each in step.steps]
-                found.append(given[0] if step.verb == Verb.ARRAY else tuple(given))
+                found.append(given[0] if step.verb == ReadVerb.ARRAY else tuple(given))
         return found
 
-    def _block(self, step: Step, number: int) -> int:
+    def _block(self, step: ReadStep, number: int) -> int:
         """The items of the next block."""
         self.step = number
         count = self._varint()
         if count < 0:
             if count == -_LONG:
-                raise _BadError(Trouble.NEGATIVE)
+                raise _BadError(Flaw.NEGATIVE)
             count = -count
             self._varint()
         if step.b:
@@ -213,43 +218,43 @@ class _Reading:
             possible = count <= MAX_EMPTY_ITEMS - self._empty
             self._empty += count
         if not possible:
-            raise _BadError(Trouble.ITEMS)
+            raise _BadError(Flaw.ITEMS)
         return count
 
-    def _union(self, step: Step, number: int, depth: int) -> Any:
+    def _union(self, step: ReadStep, number: int, depth: int) -> Any:
         index = self._varint()
         if not 0 <= index < len(step.steps):
-            raise _BadError(Trouble.BRANCH)
+            raise _BadError(Flaw.BRANCH)
         return self.run(step.steps[index], depth + 1)
 
-    def _member(self, step: Step, number: int, depth: int) -> dict[str, Any]:
+    def _member(self, step: ReadStep, number: int, depth: int) -> dict[str, Any]:
         return {f"member{step.a}": self.run(step.steps[0], depth + 1)}
 
-    def _default(self, step: Step, number: int, depth: int) -> Any:
+    def _default(self, step: ReadStep, number: int, depth: int) -> Any:
         outer = self._payload, self._at
         self._payload, self._at = self._program.constants[step.a], 0
         value = self.run(step.steps[0], depth + 1)
         self._payload, self._at = outer
         return value
 
-    def _fail(self, step: Step, number: int, depth: int) -> None:
-        raise _BadError(Trouble.MISMATCH)
+    def _fail(self, step: ReadStep, number: int, depth: int) -> None:
+        raise _BadError(Flaw.MISMATCH)
 
-    def _skip_number(self, step: Step, number: int, depth: int) -> None:
+    def _skip_number(self, step: ReadStep, number: int, depth: int) -> None:
         self._varint()
 
-    def _skip_bytes(self, step: Step, number: int, depth: int) -> None:
+    def _skip_bytes(self, step: ReadStep, number: int, depth: int) -> None:
         self._sized()
 
     def _varint(self) -> int:
         value = 0
         for index in range(_LONGEST_VARINT):
             if self._at >= len(self._payload):
-                raise _BadError(Trouble.ENDS)
+                raise _BadError(Flaw.ENDS)
             byte = self._payload[self._at]
             self._at += 1
             if index == _LONGEST_VARINT - 1 and byte > 1:
-                raise _BadError(Trouble.LONG_NUMBER)
+                raise _BadError(Flaw.LONG_NUMBER)
             value |= (byte & 0x7F) << (7 * index)
             if byte <= 0x7F:
                 break
@@ -258,22 +263,22 @@ class _Reading:
     def _sized(self) -> bytes:
         size = self._varint()
         if size < 0:
-            raise _BadError(Trouble.NEGATIVE)
+            raise _BadError(Flaw.NEGATIVE)
         return self._taken(size)
 
     def _taken(self, size: int) -> bytes:
         if size > len(self._payload) - self._at:
-            raise _BadError(Trouble.ENDS)
+            raise _BadError(Flaw.ENDS)
         self._at += size
         return self._payload[self._at - size:self._at]
 
 
-_VERBS: Final[dict[Verb, Callable[[_Reading, Step, int, int], Any]]] = {
-    Verb.NOTHING: _Reading._nothing, Verb.NULL: _Reading._nothing, Verb.BOOL: _Reading._boolean,
-    Verb.NUMBER: _Reading._number, Verb.FLOAT: _Reading._floating, Verb.DOUBLE: _Reading._floating,
-    Verb.BYTES: _Reading._bytes, Verb.FIXED: _Reading._fixed, Verb.ENUM: _Reading._enum,
-    Verb.DECIMAL: _Reading._decimal, Verb.RECORD: _Reading._record, Verb.ARRAY: _Reading._items,
-    Verb.MAP: _Reading._items, Verb.UNION: _Reading._union, Verb.MEMBER: _Reading._member,
-    Verb.DEFAULT: _Reading._default, Verb.FAIL: _Reading._fail, Verb.SKIP_NUMBER: _Reading._skip_number,
-    Verb.SKIP_FIXED: _Reading._fixed, Verb.SKIP_BYTES: _Reading._skip_bytes,
+_VERBS: Final[dict[ReadVerb, Callable[[_Reading, ReadStep, int, int], Any]]] = {
+    ReadVerb.NOTHING: _Reading._nothing, ReadVerb.NULL: _Reading._nothing, ReadVerb.BOOL: _Reading._boolean,
+    ReadVerb.NUMBER: _Reading._number, ReadVerb.FLOAT: _Reading._floating, ReadVerb.DOUBLE: _Reading._floating,
+    ReadVerb.BYTES: _Reading._bytes, ReadVerb.FIXED: _Reading._fixed, ReadVerb.ENUM: _Reading._enum,
+    ReadVerb.DECIMAL: _Reading._decimal, ReadVerb.RECORD: _Reading._record, ReadVerb.ARRAY: _Reading._items,
+    ReadVerb.MAP: _Reading._items, ReadVerb.UNION: _Reading._union, ReadVerb.MEMBER: _Reading._member,
+    ReadVerb.DEFAULT: _Reading._default, ReadVerb.FAIL: _Reading._fail, ReadVerb.SKIP_NUMBER: _Reading._skip_number,
+    ReadVerb.SKIP_FIXED: _Reading._fixed, ReadVerb.SKIP_BYTES: _Reading._skip_bytes,
 }

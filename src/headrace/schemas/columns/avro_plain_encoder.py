@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 from headrace.errors import SerializationError
 from headrace.schemas.columns.avro_default_bytes import number_bytes
 from headrace.schemas.columns.avro_shapes import ColumnKind, ColumnShape
-from headrace.schemas.columns.avro_writing import EncodeProgram, WriteVerb, Writing
+from headrace.schemas.columns.avro_writing import EncodeProgram, WriteStep, WriteVerb
 from headrace.schemas.columns.column_codec import ColumnTooLargeError
 
 if TYPE_CHECKING:
@@ -36,7 +36,8 @@ class Misfit(IntEnum):
 
 
 _TEXTS: Final = {
-    Misfit.NULL: "the value is null, and the schema takes no null", Misfit.SIZE: "the value has another size than the schema's",
+    Misfit.NULL: "the value is null, and the schema takes no null",
+    Misfit.SIZE: "the value has another size than the schema's",
     Misfit.SYMBOL: "the value is none of the schema's symbols",
     Misfit.MEMBERS: "no member of the union is set, and the schema takes no null",
 }
@@ -133,12 +134,12 @@ class _Rows:
             raise _MisfitError(Misfit.SIZE, number)
         return [_SIMPLE[step.verb](value, step.a)]
 
-    def _union(self, step: Writing, number: int, value: Any, row: int) -> list[bytes]:
+    def _union(self, step: WriteStep, number: int, value: Any, row: int) -> list[bytes]:
         if value is None:
             return [self._null(step, number, Misfit.NULL)]
         return [number_bytes(step.b), *self.written(step.steps[0], row)]
 
-    def _members(self, step: Writing, number: int, value: Any, row: int) -> list[bytes]:
+    def _members(self, step: WriteStep, number: int, value: Any, row: int) -> list[bytes]:
         if value is not None:
             for inner, branch in zip(step.steps[::2], step.steps[1::2], strict=True):
                 column = self._program.steps[inner].column
@@ -146,12 +147,12 @@ class _Rows:
                     return [number_bytes(branch), *self.written(inner, row)]
         return [self._null(step, number, Misfit.MEMBERS)]
 
-    def _null(self, step: Writing, number: int, misfit: Misfit) -> bytes:
+    def _null(self, step: WriteStep, number: int, misfit: Misfit) -> bytes:
         if step.a < 0:
             raise _MisfitError(misfit, number)
         return number_bytes(step.a)
 
-    def _items(self, step: Writing, first: int, behind: int) -> list[bytes]:
+    def _items(self, step: WriteStep, first: int, behind: int) -> list[bytes]:
         if first == behind:
             return [b"\0"]
         pieces = [number_bytes(behind - first)]
@@ -160,13 +161,13 @@ class _Rows:
                 pieces += self.written(each, row)
         return [*pieces, b"\0"]
 
-    def _symbol(self, step: Writing, number: int, value: str) -> bytes:
+    def _symbol(self, step: WriteStep, number: int, value: str) -> bytes:
         symbols = [self._program.constants[each] for each in step.steps]
         if value.encode() not in symbols:
             raise _MisfitError(Misfit.SYMBOL, number)
         return number_bytes(symbols.index(value.encode()))
 
-    def _decimal(self, step: Writing, number: int, value: Decimal) -> bytes:
+    def _decimal(self, step: WriteStep, number: int, value: Decimal) -> bytes:
         unscaled = int(value.scaleb(self._scales[step.column], _EXACT))
         size = ((unscaled if unscaled >= 0 else ~unscaled).bit_length() >> 3) + 1
         if step.a < 0:
@@ -189,6 +190,8 @@ def _listed(shape: ColumnShape, array: pyarrow.Array) -> list[Any]:
         array = array.cast(pyarrow.int64())
     elif pyarrow.types.is_date(array.type):
         array = array.cast(pyarrow.int32())
+    elif pyarrow.types.is_time(array.type):
+        array = array.cast(pyarrow.int64())
     return list(array.to_pylist())
 
 

@@ -18,13 +18,13 @@ from headrace.schemas.columns.avro_default_bytes import default_bytes
 from headrace.schemas.columns.avro_shapes import ColumnKind, ColumnShape, decimal_of, logical_of
 from headrace.schemas.parsed import InvalidSchemaError
 
-__all__ = ["DecodeProgram", "Step", "Verb", "resolved"]
+__all__ = ["DecodeProgram", "ReadStep", "ReadVerb", "resolved"]
 
 _MOST_STEPS: Final = 100_000
 NO_COLUMN: Final = -1
 
 
-class Verb(IntEnum):
+class ReadVerb(IntEnum):
     """What a step does; the numbers are those of the native module."""
 
     NOTHING = 0
@@ -50,19 +50,20 @@ class Verb(IntEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class ReadStep:
     """One step.
 
     Attributes:
         verb: what to do.
         column: number of the column to append to; `NO_COLUMN` to pass over what is read.
         a: a size, a factor, a precision, the place of a constant, or the number of a member; see the decoder.
-        b: a second number: whether 32 bits are the limit, whether text must be UTF-8, the least bytes of an item.
+        b: a second number: whether 32 bits (1) or a day (2) are the limit, whether text must be UTF-8, the least bytes
+            of an item.
         steps: numbers of other steps, or of constants for `ENUM`.
         place: path in the writer's schema, for errors.
     """
 
-    verb: Verb
+    verb: ReadVerb
     column: int = NO_COLUMN
     a: int = 0
     b: int = 0
@@ -82,7 +83,7 @@ class DecodeProgram:
     """
 
     shape: ColumnShape
-    steps: list[Step] = field(default_factory=list)
+    steps: list[ReadStep] = field(default_factory=list)
     constants: list[bytes] = field(default_factory=list)
     root: int = 0
 
@@ -115,7 +116,7 @@ class _Maker:
         self._skips: dict[int, int] = {}
         self._least: dict[int, int] = {}
 
-    def add(self, step: Step) -> int:
+    def add(self, step: ReadStep) -> int:
         if len(self.program.steps) >= _MOST_STEPS:
             raise InvalidSchemaError(f"reading with these schemas takes more than {_MOST_STEPS:,} steps")
         self.program.steps.append(step)
@@ -129,23 +130,23 @@ class _Maker:
         """The step that reads a writer's value into a reader's column."""
         if writer.kind == "union":
             branches = [self.into(each, reader, column, place) for each in writer.branches]
-            return self.add(Step(Verb.UNION, column.number, steps=tuple(branches), place=place))
+            return self.add(ReadStep(ReadVerb.UNION, column.number, steps=tuple(branches), place=place))
         try:
             if reader.kind == "union":
                 return self._branch(writer, reader, column, place)
             return self._single(writer, reader, column, place)
         except _MismatchError as error:
-            return self.add(Step(Verb.FAIL, a=self.constant(str(error).encode()), place=place))
+            return self.add(ReadStep(ReadVerb.FAIL, a=self.constant(str(error).encode()), place=place))
 
     def _branch(self, writer: AvroType, reader: AvroType, column: ColumnShape, place: str) -> int:
         chosen = _chosen(writer, reader)
         if chosen.kind == "null":
-            return self.add(Step(Verb.NULL, column.number, place=place))
+            return self.add(ReadStep(ReadVerb.NULL, column.number, place=place))
         if not column.is_union:
             return self._single(writer, chosen, column, place)
         member = [each for each in reader.branches if each.kind != "null"].index(chosen)
         inner = self._single(writer, chosen, column.children[member], place)
-        return self.add(Step(Verb.MEMBER, column.number, a=member, steps=(inner,), place=place))
+        return self.add(ReadStep(ReadVerb.MEMBER, column.number, a=member, steps=(inner,), place=place))
 
     def _single(self, writer: AvroType, reader: AvroType, column: ColumnShape, place: str) -> int:
         why = _mismatch(writer, reader)
@@ -154,26 +155,28 @@ class _Maker:
         return _MAKERS[reader.kind](self, writer, reader, column, place)
 
     def _null(self, writer: AvroType, reader: AvroType, column: ColumnShape, place: str) -> int:
-        return self.add(Step(Verb.NULL, column.number, place=place))
+        return self.add(ReadStep(ReadVerb.NULL, column.number, place=place))
 
     def _boolean(self, writer: AvroType, reader: AvroType, column: ColumnShape, place: str) -> int:
-        return self.add(Step(Verb.BOOL, column.number, place=place))
+        return self.add(ReadStep(ReadVerb.BOOL, column.number, place=place))
 
     def _number(self, writer: AvroType, reader: AvroType, column: ColumnShape, place: str) -> int:
         if writer.kind in ("int", "long"):
             factor = _factor(writer, reader) if column.kind == ColumnKind.LONG else 1
-            return self.add(Step(Verb.NUMBER, column.number, factor, writer.kind == "int", place=place))
-        return self.add(Step(Verb.FLOAT if writer.kind == "float" else Verb.DOUBLE, column.number, place=place))
+            bound = _TIME_OF_DAY if logical_of(reader) == "time-micros" and factor == 1000 else writer.kind == "int"
+            return self.add(ReadStep(ReadVerb.NUMBER, column.number, factor, bound, place=place))
+        return self.add(ReadStep(ReadVerb.FLOAT if writer.kind == "float" else ReadVerb.DOUBLE, column.number,
+                                 place=place))
 
     def _bytes(self, writer: AvroType, reader: AvroType, column: ColumnShape, place: str) -> int:
         if column.kind == ColumnKind.DECIMAL:
             return self._decimal(writer, reader, column, place)
-        return self.add(Step(Verb.BYTES, column.number, b=reader.kind == "string", place=place))
+        return self.add(ReadStep(ReadVerb.BYTES, column.number, b=reader.kind == "string", place=place))
 
     def _fixed(self, writer: AvroType, reader: AvroType, column: ColumnShape, place: str) -> int:
         if column.kind == ColumnKind.DECIMAL:
             return self._decimal(writer, reader, column, place)
-        return self.add(Step(Verb.FIXED, column.number, writer.size, place=place))
+        return self.add(ReadStep(ReadVerb.FIXED, column.number, writer.size, place=place))
 
     def _decimal(self, writer: AvroType, reader: AvroType, column: ColumnShape, place: str) -> int:
         wanted, written = decimal_of(reader), decimal_of(writer)
@@ -181,24 +184,25 @@ class _Maker:
         if written is not None and written[1] != wanted[1]:
             raise _MismatchError(f"a decimal of scale {written[1]} cannot be read as one of scale {wanted[1]}")
         size = writer.size if writer.kind == "fixed" else -1
-        return self.add(Step(Verb.DECIMAL, column.number, wanted[0], size, place=place))
+        return self.add(ReadStep(ReadVerb.DECIMAL, column.number, wanted[0], size, place=place))
 
     def _enum(self, writer: AvroType, reader: AvroType, column: ColumnShape, place: str) -> int:
         known = {symbol: self.constant(symbol.encode()) for symbol in reader.symbols}
         other = known[reader.default] if reader.default is not None else -1
-        return self.add(Step(Verb.ENUM, column.number, steps=tuple(known.get(each, other) for each in writer.symbols),
+        return self.add(ReadStep(ReadVerb.ENUM, column.number, steps=tuple(known.get(each,
+                                 other) for each in writer.symbols),
                              place=place))
 
     def _array(self, writer: AvroType, reader: AvroType, column: ColumnShape, place: str) -> int:
         item = self.into(writer.branches[0], reader.branches[0], column.children[0], f"{place}[]")
-        return self.add(Step(Verb.ARRAY, column.number, b=self._least_of(writer.branches[0]), steps=(item,),
+        return self.add(ReadStep(ReadVerb.ARRAY, column.number, b=self._least_of(writer.branches[0]), steps=(item,),
                              place=place))
 
     def _map(self, writer: AvroType, reader: AvroType, column: ColumnShape, place: str) -> int:
-        key = self.add(Step(Verb.BYTES, column.children[0].number, b=1, place=f"{place}[]"))
+        key = self.add(ReadStep(ReadVerb.BYTES, column.children[0].number, b=1, place=f"{place}[]"))
         value = self.into(writer.branches[0], reader.branches[0], column.children[1], f"{place}[]")
         least = 1 + self._least_of(writer.branches[0])
-        return self.add(Step(Verb.MAP, column.number, b=least, steps=(key, value), place=place))
+        return self.add(ReadStep(ReadVerb.MAP, column.number, b=least, steps=(key, value), place=place))
 
     def _record(self, writer: AvroType, reader: AvroType, column: ColumnShape, place: str) -> int:
         wanted = {each.name: index for index, each in enumerate(reader.fields)}
@@ -212,7 +216,7 @@ class _Maker:
                 index = wanted.pop(name)
                 steps.append(self.into(each.type, reader.fields[index].type, column.children[index], at))
         steps += [self._default(reader.fields[index], column.children[index], place) for index in wanted.values()]
-        return self.add(Step(Verb.RECORD, column.number, steps=tuple(steps), place=place))
+        return self.add(ReadStep(ReadVerb.RECORD, column.number, steps=tuple(steps), place=place))
 
     def _default(self, wanted: AvroField, column: ColumnShape, place: str) -> int:
         if wanted.default is ABSENT:
@@ -220,7 +224,7 @@ class _Maker:
         given = default_bytes(wanted.type, wanted.default)
         at = f"{place}/{wanted.name} (default)"
         inner = self.into(wanted.type, wanted.type, column, at)
-        return self.add(Step(Verb.DEFAULT, column.number, a=self.constant(given), steps=(inner,), place=at))
+        return self.add(ReadStep(ReadVerb.DEFAULT, column.number, a=self.constant(given), steps=(inner,), place=at))
 
     def passed_over(self, avro: AvroType, place: str) -> int:
         """The step that reads a value and keeps nothing of it. A type that contains itself has a step that does."""
@@ -229,25 +233,26 @@ class _Maker:
             return known
         simple = _SKIPS.get(avro.kind)
         if simple is not None:
-            step = Step(simple, a=avro.size or _WIDTHS.get(avro.kind, 0), place=place)
+            step = ReadStep(simple, a=avro.size or _WIDTHS.get(avro.kind, 0), place=place)
             return self._skips.setdefault(id(avro), self.add(step))
-        number = self._skips[id(avro)] = self.add(Step(Verb.NOTHING))
+        number = self._skips[id(avro)] = self.add(ReadStep(ReadVerb.NOTHING))
         if avro.kind == "record":
             inner = tuple(self.passed_over(each.type, f"{place}/{each.name}") for each in avro.fields)
-            step = Step(Verb.RECORD, steps=inner, place=place)
+            step = ReadStep(ReadVerb.RECORD, steps=inner, place=place)
         elif avro.kind == "union":
-            step = Step(Verb.UNION, steps=tuple(self.passed_over(each, place) for each in avro.branches), place=place)
+            step = ReadStep(ReadVerb.UNION, steps=tuple(self.passed_over(each, place) for each in avro.branches),
+                            place=place)
         else:
             step = self._skipped_items(avro, place)
         self.program.steps[number] = step
         return number
 
-    def _skipped_items(self, avro: AvroType, place: str) -> Step:
+    def _skipped_items(self, avro: AvroType, place: str) -> ReadStep:
         least, item = self._least_of(avro.branches[0]), self.passed_over(avro.branches[0], f"{place}[]")
         if avro.kind == "array":
-            return Step(Verb.ARRAY, b=least, steps=(item,), place=place)
-        key = self.add(Step(Verb.SKIP_BYTES, place=f"{place}[]"))
-        return Step(Verb.MAP, b=1 + least, steps=(key, item), place=place)
+            return ReadStep(ReadVerb.ARRAY, b=least, steps=(item,), place=place)
+        key = self.add(ReadStep(ReadVerb.SKIP_BYTES, place=f"{place}[]"))
+        return ReadStep(ReadVerb.MAP, b=1 + least, steps=(key, item), place=place)
 
     def _least_of(self, avro: AvroType) -> int:
         """Bytes that a value takes at least; of a type that contains itself perhaps fewer."""
@@ -261,11 +266,13 @@ class _Maker:
         return self._least[id(avro)]
 
 
+_TIME_OF_DAY: Final = 2
 _WIDTHS: Final = {"boolean": 1, "float": 4, "double": 8}
 _SKIPS: Final = {
-    "null": Verb.NOTHING, "boolean": Verb.SKIP_FIXED, "int": Verb.SKIP_NUMBER, "long": Verb.SKIP_NUMBER,
-    "float": Verb.SKIP_FIXED, "double": Verb.SKIP_FIXED, "bytes": Verb.SKIP_BYTES, "string": Verb.SKIP_BYTES,
-    "fixed": Verb.SKIP_FIXED, "enum": Verb.SKIP_NUMBER,
+    "null": ReadVerb.NOTHING, "boolean": ReadVerb.SKIP_FIXED, "int": ReadVerb.SKIP_NUMBER, "long": ReadVerb.SKIP_NUMBER,
+    "float": ReadVerb.SKIP_FIXED, "double": ReadVerb.SKIP_FIXED, "bytes": ReadVerb.SKIP_BYTES,
+    "string": ReadVerb.SKIP_BYTES,
+    "fixed": ReadVerb.SKIP_FIXED, "enum": ReadVerb.SKIP_NUMBER,
 }
 _MAKERS: Final[dict[str, Callable[[_Maker, AvroType, AvroType, ColumnShape, str], int]]] = {
     "null": _Maker._null, "boolean": _Maker._boolean, "int": _Maker._number, "long": _Maker._number,
@@ -296,7 +303,7 @@ def _said(avro: AvroType) -> str:
 
 
 def _chosen(writer: AvroType, reader: AvroType) -> AvroType:
-    """The branch of a reader's union: one of the writer's name or kind before one that its values can be turned into."""
+    """The branch of a reader's union: of the writer's name or kind, else one that takes its values."""
     fitting = [each for each in reader.branches if not _mismatch(writer, each)]
     same = [each for each in fitting if each.kind == writer.kind]
     named = [each for each in same if each.name == writer.name]
@@ -318,7 +325,9 @@ def _taken_fields(writer: AvroType, reader: AvroType) -> dict[str, str]:
 
 
 def _factor(writer: AvroType, reader: AvroType) -> int:
-    """What a long is multiplied by: columns of timestamps count microseconds."""
+    """What a long is multiplied by: columns of timestamps count microseconds, those of times of day nanoseconds."""
+    if logical_of(reader) == "time-micros":
+        return 1000
     if not logical_of(reader).endswith(("timestamp-millis", "timestamp-micros")):
         return 1
     unit = logical_of(writer) if "timestamp" in logical_of(writer) else logical_of(reader)

@@ -87,7 +87,7 @@ def logical_of(avro: AvroType) -> str:
 
 
 def decimal_of(avro: AvroType) -> tuple[int, int] | None:
-    """Precision and scale of a decimal; None for other types, and where they make no sense, as Avro's library has it."""
+    """Precision and scale of a decimal; None for other types, and where they make no sense, as in Avro's library."""
     if avro.kind not in ("bytes", "fixed") or logical_of(avro) != "decimal":
         return None
     precision, scale = avro.properties.get("precision"), avro.properties.get("scale", 0)
@@ -118,8 +118,8 @@ class _Shapes:
             self._made -= 1
             return self._union(avro, place, nullable)
         if any(each is avro for each in self._open):
-            raise InvalidSchemaError(f"at {place or '/'}: type {avro.name} contains itself, and a column cannot: give a "
-                                     "reader's schema without that field, or read the bytes as raw")
+            raise InvalidSchemaError(f"at {place or '/'}: type {avro.name} contains itself, and a column cannot: give "
+                                     "a reader's schema without that field, or read the bytes as raw")
         self._open.append(avro)
         made = self._nested(avro, number, place, nullable)
         self._open.pop()
@@ -173,6 +173,8 @@ def _number(avro: AvroType, place: str) -> tuple[ColumnKind, pyarrow.DataType]:
     logical = logical_of(avro)
     if avro.kind == "int":
         return ColumnKind.INT, pyarrow.date32() if logical == "date" else pyarrow.int32()
+    if logical == "time-micros":
+        return ColumnKind.LONG, pyarrow.time64("ns")
     zones = {"timestamp-millis": "UTC", "timestamp-micros": "UTC", "local-timestamp-millis": None,
              "local-timestamp-micros": None}
     return ColumnKind.LONG, pyarrow.timestamp("us", zones[logical]) if logical in zones else pyarrow.int64()

@@ -19,7 +19,7 @@ from headrace.schemas.columns.avro_shapes import ColumnKind, ColumnShape, logica
 if TYPE_CHECKING:
     import pyarrow
 
-__all__ = ["EncodeProgram", "Writing", "WriteVerb", "writing_of"]
+__all__ = ["EncodeProgram", "WriteStep", "WriteVerb", "writing_of"]
 
 
 class WriteVerb(IntEnum):
@@ -43,7 +43,7 @@ class WriteVerb(IntEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Writing:
+class WriteStep:
     """One step.
 
     Attributes:
@@ -74,7 +74,7 @@ class EncodeProgram:
         columns: of the schema, as many as have one that is given.
     """
 
-    steps: list[Writing] = field(default_factory=list)
+    steps: list[WriteStep] = field(default_factory=list)
     constants: list[bytes] = field(default_factory=list)
     root: int = 0
     columns: int = 0
@@ -102,7 +102,7 @@ class _Maker:
     def __init__(self, program: EncodeProgram) -> None:
         self.program = program
 
-    def add(self, step: Writing) -> int:
+    def add(self, step: WriteStep) -> int:
         self.program.steps.append(step)
         return len(self.program.steps) - 1
 
@@ -115,7 +115,7 @@ class _Maker:
         if avro.kind == "union":
             return self._union(avro, shape, given, place)
         if avro.kind == "null":
-            return self.add(Writing(WriteVerb.CONSTANT, a=self.constant(b""), place=place))
+            return self.add(WriteStep(WriteVerb.CONSTANT, a=self.constant(b""), place=place))
         if avro.kind == "record":
             return self._record(avro, shape, given, place)
         _check(shape, given, place)
@@ -127,23 +127,24 @@ class _Maker:
         column = shape.number
         if avro.kind == "enum":
             symbols = tuple(self.constant(each.encode()) for each in avro.symbols)
-            return self.add(Writing(WriteVerb.ENUM, column, steps=symbols, place=place))
+            return self.add(WriteStep(WriteVerb.ENUM, column, steps=symbols, place=place))
         if shape.kind == ColumnKind.DECIMAL:
-            return self.add(Writing(WriteVerb.DECIMAL, column, avro.size if avro.kind == "fixed" else -1, place=place))
+            return self.add(WriteStep(WriteVerb.DECIMAL, column, avro.size if avro.kind == "fixed" else -1,
+                                      place=place))
         if avro.kind == "fixed":
-            return self.add(Writing(WriteVerb.FIXED, column, avro.size, place=place))
-        divisor = 1000 if logical_of(avro).endswith("timestamp-millis") else 1
-        return self.add(Writing(_VERBS[shape.kind], column, divisor, place=place))
+            return self.add(WriteStep(WriteVerb.FIXED, column, avro.size, place=place))
+        divisor = 1000 if logical_of(avro).endswith(("timestamp-millis", "time-micros")) else 1
+        return self.add(WriteStep(_VERBS[shape.kind], column, divisor, place=place))
 
     def _items(self, avro: AvroType, shape: ColumnShape, given: pyarrow.DataType, place: str) -> int:
         if avro.kind == "array":
             item = self.of(avro.branches[0], shape.children[0], given.value_type, f"{place}[]")
-            return self.add(Writing(WriteVerb.ARRAY, shape.number, steps=(item,), place=place))
+            return self.add(WriteStep(WriteVerb.ARRAY, shape.number, steps=(item,), place=place))
         keys, values = shape.children
         _check(keys, given.key_type, f"{place}[]")
-        key = self.add(Writing(WriteVerb.BYTES, keys.number, place=f"{place}[]"))
+        key = self.add(WriteStep(WriteVerb.BYTES, keys.number, place=f"{place}[]"))
         value = self.of(avro.branches[0], values, given.item_type, f"{place}[]")
-        return self.add(Writing(WriteVerb.MAP, shape.number, steps=(key, value), place=place))
+        return self.add(WriteStep(WriteVerb.MAP, shape.number, steps=(key, value), place=place))
 
     def _record(self, avro: AvroType, shape: ColumnShape, given: pyarrow.DataType, place: str) -> int:
         _check(shape, given, place)
@@ -155,9 +156,11 @@ class _Maker:
         steps = []
         for each, column in zip(avro.fields, shape.children, strict=True):
             at = f"{place}/{each.name}"
-            there = each.name in names
-            steps.append(self.of(each.type, column, given.field(each.name).type, at) if there else self._absent(each, at))
-        return self.add(Writing(WriteVerb.RECORD, shape.number, steps=tuple(steps), place=place))
+            if each.name in names:
+                steps.append(self.of(each.type, column, given.field(each.name).type, at))
+            else:
+                steps.append(self._absent(each, at))
+        return self.add(WriteStep(WriteVerb.RECORD, shape.number, steps=tuple(steps), place=place))
 
     def _absent(self, missing: AvroField, place: str) -> int:
         if missing.default is not ABSENT:
@@ -167,7 +170,7 @@ class _Maker:
             if null < 0:
                 raise SerializationError(f"at {place}: the schema's field has no column, and no default")
             made = number_bytes(null)
-        return self.add(Writing(WriteVerb.CONSTANT, a=self.constant(made), place=place))
+        return self.add(WriteStep(WriteVerb.CONSTANT, a=self.constant(made), place=place))
 
     def _union(self, avro: AvroType, shape: ColumnShape, given: pyarrow.DataType, place: str) -> int:
         import pyarrow
@@ -178,12 +181,12 @@ class _Maker:
         if shape.kind == ColumnKind.NULL or pyarrow.types.is_null(given):
             if null < 0:
                 raise SerializationError(f"at {place or '/'}: a column without values, and the schema takes no null")
-            return self.add(Writing(WriteVerb.CONSTANT, a=self.constant(number_bytes(null)), place=place))
+            return self.add(WriteStep(WriteVerb.CONSTANT, a=self.constant(number_bytes(null)), place=place))
         # Of int and long, and of float and double, the column has the wider one's type.
         branch = max((each for each in avro.branches if each.kind != "null"),
                      key=lambda each: each.kind in ("long", "double"))
         inner = self.of(branch, shape, given, place)
-        return self.add(Writing(WriteVerb.UNION, shape.number, null, avro.branches.index(branch), (inner,), place))
+        return self.add(WriteStep(WriteVerb.UNION, shape.number, null, avro.branches.index(branch), (inner,), place))
 
     def _members(self, avro: AvroType, shape: ColumnShape, given: pyarrow.DataType, null: int, place: str) -> int:
         _check(shape, given, place)
@@ -198,7 +201,7 @@ class _Maker:
         if len(steps) < 2 * len(names):
             raise SerializationError(f"at {place or '/'}: a union of {len(branches)} types is a struct of member0 to "
                                      f"member{len(branches) - 1}, and there are {', '.join(sorted(names))}")
-        return self.add(Writing(WriteVerb.MEMBERS, shape.number, null, steps=tuple(steps), place=place))
+        return self.add(WriteStep(WriteVerb.MEMBERS, shape.number, null, steps=tuple(steps), place=place))
 
 
 _VERBS: Final = {

@@ -64,6 +64,16 @@ class ColumnCodec(Protocol):
             ColumnTooLargeError: the bytes are too many for one Arrow column.
         """
 
+    def check_columns(self, given: pyarrow.DataType) -> None:
+        """Refuse columns that cannot be written, before there are any.
+
+        Args:
+            given: their Arrow type.
+
+        Raises:
+            SerializationError: a column is missing, unknown, or of another type.
+        """
+
 
 def put_in_order(
     parts: Iterable[tuple[pyarrow.Array | None, DecodedColumn]], rows: int, data_type: pyarrow.DataType,

@@ -71,7 +71,7 @@ def numbers_of(values: pyarrow.Array) -> list[Any]:
         items = (list(zip(numbers_of(values.keys), numbers_of(values.items), strict=True))
                  if pyarrow.types.is_map(kind) else numbers_of(values.values))
         return [items[ends[row]:ends[row + 1]] if there else None for row, there in enumerate(valid)]
-    if pyarrow.types.is_timestamp(kind):
+    if pyarrow.types.is_timestamp(kind) or pyarrow.types.is_time(kind):
         values = values.cast(pyarrow.int64())
     elif pyarrow.types.is_date(kind):
         values = values.cast(pyarrow.int32())

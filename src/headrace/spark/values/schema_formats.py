@@ -1,0 +1,96 @@
+"""What each format knows of its schemas: one small class for each, imported when an option names it.
+
+Read next: `headrace.spark.values.avro_format`.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, Protocol
+
+from headrace.errors import ConfigError
+
+if TYPE_CHECKING:
+    import pyarrow
+
+    from headrace.schemas.columns.column_codec import ColumnCodec
+
+__all__ = ["SchemaFormat", "SchemaText", "schema_format"]
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaText:
+    """A schema as it travels to tasks.
+
+    Attributes:
+        text: the schema.
+        references: name and text of each schema that it refers to, each behind those that it refers to itself.
+    """
+
+    text: str
+    references: tuple[tuple[str, str], ...] = ()
+
+
+class SchemaFormat(Protocol):
+    """What a format does with schemas; it asks nobody.
+
+    Attributes:
+        schema_type: the registry's name of the kind, AVRO, PROTOBUF or JSON; empty where no registry has it.
+        has_messages: a payload names one of the schema's messages, as Protobuf's do, behind the schema's number.
+    """
+
+    schema_type: str
+    has_messages: bool
+
+    def codec(
+        self, writer: SchemaText, reader: SchemaText | None = None, *, message: str = "", indexes: Sequence[int] = ()
+    ) -> ColumnCodec:
+        """The codec of a schema, or of a pair.
+
+        Args:
+            writer: schema of the payloads.
+            reader: schema of the values; None for the writer's.
+            message: full name of the type of the values, where a schema has several; empty for the first.
+            indexes: place of the payloads' message in the writer's schema, where a format has that.
+
+        Raises:
+            InvalidSchemaError: a text is no schema, or one that a column cannot have.
+        """
+
+    def derived(self, data_type: pyarrow.DataType, name: str) -> SchemaText:
+        """The schema of a column that has none.
+
+        Args:
+            data_type: Arrow type of the values.
+            name: full name of the record; empty for the format's own.
+
+        Raises:
+            SerializationError: the format has no such type.
+        """
+
+    def record_name(self, schema: SchemaText, message: str = "") -> str:
+        """The full name that subjects are named by."""
+
+    def message_indexes(self, schema: SchemaText, message: str = "") -> tuple[int, ...] | None:
+        """The place of a message in its schema, which is written before payloads; None where a format has none."""
+
+
+_FORMATS: Final = {"avro": ("headrace.spark.values.avro_format", "AvroFormat")}
+
+
+def schema_format(name: str) -> SchemaFormat:
+    """The format of a name.
+
+    Args:
+        name: one of `headrace.spark.values.value_format.FORMATS` that has a schema.
+
+    Raises:
+        ConfigError: the format is not there.
+    """
+    found = _FORMATS.get(name)
+    if found is None:
+        raise ConfigError(f"the format {name} is not available: choose {', '.join(_FORMATS)}")
+    made: SchemaFormat = getattr(importlib.import_module(found[0]), found[1])()
+    return made
