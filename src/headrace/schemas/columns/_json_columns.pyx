@@ -7,6 +7,8 @@ type does not ask for is passed over, but must be JSON. A key that comes again r
 checked against the end. The columns of a bad row are cut back to where it began.
 """
 
+from threading import Lock
+
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
 from cpython.mem cimport PyMem_Free
 from libc.math cimport isinf, isnan
@@ -1203,7 +1205,7 @@ cdef void attach(Node *node, Column *column) noexcept nogil:
 
 
 cdef class JsonProgram:
-    """A type of a column, compiled. One call at a time.
+    """A type of a column, compiled. Calls take turns: where values go is noted in the program itself.
 
     Args:
         shape: a `JsonShape`.
@@ -1218,9 +1220,11 @@ cdef class JsonProgram:
     cdef object layout
     cdef bint is_loose
     cdef uint64_t seed
+    cdef object turn
 
     def __cinit__(self, shape, layout, bint is_loose, uint64_t seed):
         self.names, self.kept, self.layout, self.is_loose, self.seed = [], [], layout, is_loose, seed
+        self.turn = Lock()
         self._node(&self.root, shape, "")
 
     def __dealloc__(self):
@@ -1270,9 +1274,10 @@ cdef class JsonProgram:
         context.seed, context.is_loose = self.seed, self.is_loose
         look_at(&view, seen)
         lay_out(&columns.root, self.layout)
-        attach(&self.root, &columns.root)
-        with nogil:
-            fault = decode_rows(&context, &self.root, &view, rows, &bad)
+        with self.turn:
+            attach(&self.root, &columns.root)
+            with nogil:
+                fault = decode_rows(&context, &self.root, &view, rows, &bad)
         try:
             raise_fault(fault)
             return grown_of(&columns.root), columns, self._reasons(&bad)

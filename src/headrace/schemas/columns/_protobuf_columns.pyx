@@ -8,6 +8,8 @@ again so replaces the one before, and a message that comes in pieces is the sum 
 is checked against the end. The columns of a bad row are cut back to where it began.
 """
 
+from threading import Lock
+
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
 from libc.stdint cimport INT32_MAX, INT64_MAX, UINT32_MAX, int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdio cimport snprintf
@@ -752,7 +754,7 @@ cdef void _attach(Message *message, Column *column) noexcept:
 
 
 cdef class ProtobufProgram:
-    """A message type, compiled. One call at a time: what a message holds is noted in the program itself.
+    """A message type, compiled. Calls take turns: what a message holds is noted in the program itself.
 
     Args:
         plan: a `MessagePlan`.
@@ -765,9 +767,10 @@ cdef class ProtobufProgram:
     cdef list kept
     cdef object layout
     cdef uint64_t seed
+    cdef object turn
 
     def __cinit__(self, plan, layout, uint64_t seed):
-        self.names, self.kept, self.layout, self.seed = [], [], layout, seed
+        self.names, self.kept, self.layout, self.seed, self.turn = [], [], layout, seed, Lock()
         self.root = self._message(plan, "", False)
 
     def __dealloc__(self):
@@ -881,9 +884,10 @@ cdef class ProtobufProgram:
         memset(&view, 0, sizeof(view))
         look_at(&view, seen)
         lay_out(&columns.root, self.layout)
-        _attach(self.root, &columns.root)
-        with nogil:
-            fault = decode_rows(self.root, &view, rows, self.seed, &bad)
+        with self.turn:
+            _attach(self.root, &columns.root)
+            with nogil:
+                fault = decode_rows(self.root, &view, rows, self.seed, &bad)
         try:
             raise_fault(fault)
             return grown_of(&columns.root), columns, self._reasons(&bad)
@@ -924,7 +928,7 @@ cdef class ProtobufProgram:
         columns.root.kind = TEXT
         if start_column(&columns.root) != FINE:
             raise MemoryError
-        with nogil:
+        with self.turn, nogil:
             trouble = encode_rows(&context, self.root, &view, rows, &columns.root)
         clear_view(&view)
         raise_fault(trouble if trouble <= TOO_LARGE else FINE)

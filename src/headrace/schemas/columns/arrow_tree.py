@@ -7,16 +7,20 @@ the numbers of `_column_tree.pxd`. pyarrow is imported inside the functions only
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from headrace.errors import SerializationError
 
 if TYPE_CHECKING:
     import pyarrow
 
-__all__ = ["Grown", "Layout", "Seen", "layout_of", "made_array", "seen_array"]
+__all__ = ["Grown", "Layout", "Seen", "check_type", "layout_of", "made_array", "seen_array"]
 
 BITS, FIXED, TEXT, STRUCT, LIST = range(5)
+_CASTS: Final = (
+    ("is_signed_integer", "is_floating"), ("is_floating", "is_float64"), ("is_decimal", "is_decimal"),
+    ("is_large_string", "is_string"), ("is_large_binary", "is_binary"), ("is_duration", "is_duration"))
+"""Types whose values may be cast; where one would change, pyarrow refuses."""
 Address = tuple[int, int]
 
 
@@ -135,14 +139,57 @@ def _without(elements: Any, offsets: Any, grown: Grown) -> tuple[Any, Any]:
     return elements.take(pa.array(keep, pa.int64())), pa.array(moved, pa.int32()).buffers()[1]
 
 
-def seen_array(array: pyarrow.Array, kind: pyarrow.DataType, kept: list[Any], path: str = "") -> Seen | None:
+def check_type(given: pyarrow.DataType, kind: pyarrow.DataType, path: str = "") -> None:
+    """Refuse a type that cannot be read as another without a loss.
+
+    Args:
+        given: type of a column.
+        kind: the type to read it as.
+        path: where the column is, for errors.
+
+    Raises:
+        SerializationError: it has a field that the other does not have, or its values are of another type.
+    """
+    import pyarrow as pa
+
+    types = pa.types
+    if types.is_struct(kind) and types.is_struct(given):
+        wanted = {field.name: field for field in kind}
+        unknown = sorted({field.name for field in given} - wanted.keys())
+        if unknown:
+            raise SerializationError(f"{_column(path)} has fields that the schema does not have: "
+                                     f"{', '.join(unknown)[:300]}")
+        for field in given:
+            check_type(field.type, wanted[field.name].type, f"{path}.{field.name}" if path else field.name)
+    elif types.is_map(kind) and types.is_map(given):
+        check_type(given.key_type, kind.key_type, path)
+        check_type(given.item_type, kind.item_type, path)
+    elif types.is_list(kind) and types.is_list(given):
+        check_type(given.value_type, kind.value_type, path)
+    elif not _can_be_cast(given, kind):
+        raise SerializationError(f"{_column(path)} is {given}, and the schema has {kind}: cast the column")
+
+
+def _can_be_cast(given: Any, kind: Any) -> bool:
+    """Whether values of a type are those of another, or say so when one is not."""
+    import pyarrow.types as kinds
+
+    if given == kind or kinds.is_null(given):
+        return True
+    if kinds.is_signed_integer(given) and kinds.is_signed_integer(kind):
+        return int(given.bit_width) <= int(kind.bit_width)
+    if kinds.is_timestamp(given) and kinds.is_timestamp(kind):
+        return (given.tz is None) == (kind.tz is None)
+    return any(getattr(kinds, one)(given) and getattr(kinds, other)(kind) for one, other in _CASTS)
+
+
+def seen_array(array: pyarrow.Array, kind: pyarrow.DataType, kept: list[Any]) -> Seen | None:
     """A view of an array as one of a type: fields of structs by name, other values cast if that loses nothing.
 
     Args:
         array: the values.
         kind: the type to read it as.
         kept: takes what the addresses belong to.
-        path: where the array is, for errors.
 
     Returns:
         The view; None of an array without a type, all of whose values are null.
@@ -150,41 +197,31 @@ def seen_array(array: pyarrow.Array, kind: pyarrow.DataType, kept: list[Any], pa
     Raises:
         SerializationError: the array has a field that the type does not have, or its values are of another type.
     """
+    check_type(array.type, kind)
+    return _seen_as(array, kind, kept)
+
+
+def _seen_as(array: Any, kind: Any, kept: list[Any]) -> Seen | None:
     import pyarrow as pa
 
     if pa.types.is_null(array.type):
         return None
     if pa.types.is_struct(kind):
-        return _seen_struct(array, kind, kept, path)
-    if pa.types.is_map(kind) and pa.types.is_map(array.type):
+        given = {field.name: at for at, field in enumerate(array.type)}
+        return _seen(array, [_seen_as(array.field(given[field.name]), field.type, kept) if field.name in given else None
+                             for field in kind], kept)
+    if pa.types.is_map(kind):
         entries = pa.StructArray.from_arrays([array.keys, array.items], names=["key", "value"])
         inner = pa.struct([("key", kind.key_type), ("value", kind.item_type)])
-        return _seen(array, [seen_array(entries, inner, kept, path)], kept)
-    if pa.types.is_list(kind) and pa.types.is_list(array.type):
-        return _seen(array, [seen_array(array.values, kind.value_type, kept, path)], kept)
+        return _seen(array, [_seen_as(entries, inner, kept)], kept)
+    if pa.types.is_list(kind):
+        return _seen(array, [_seen_as(array.values, kind.value_type, kept)], kept)
     if array.type != kind:
         try:
             array = array.cast(kind)
-        except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
-            raise SerializationError(f"{_column(path)} is {array.type}, and not {kind}: {error}") from None
-        kept.append(array)
+        except pa.ArrowInvalid as error:
+            raise SerializationError(f"a value cannot be written as {kind}: {error}") from None
     return _seen(array, [], kept)
-
-
-def _seen_struct(array: Any, kind: Any, kept: list[Any], path: str) -> Seen:
-    import pyarrow as pa
-
-    if not pa.types.is_struct(array.type):
-        raise SerializationError(f"{_column(path)} is {array.type}, and not a struct")
-    given = {field.name: at for at, field in enumerate(array.type)}
-    unknown = given.keys() - {field.name for field in kind}
-    if unknown:
-        raise SerializationError(f"{_column(path)} has fields that the schema does not have: "
-                                 f"{', '.join(sorted(unknown))[:300]}")
-    children = [
-        seen_array(array.field(given[field.name]), field.type, kept, f"{path}.{field.name}" if path else field.name)
-        if field.name in given else None for field in kind]
-    return _seen(array, children, kept)
 
 
 def _seen(array: Any, children: list[Seen | None], kept: list[Any]) -> Seen:

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from headrace.errors import SerializationError
-from headrace.schemas.columns.arrow_tree import layout_of, made_array, seen_array
+from headrace.schemas.columns.arrow_tree import check_type, layout_of, made_array, seen_array
 from headrace.schemas.columns.column_codec import ColumnTooLargeError, DecodedColumn
 from headrace.schemas.columns.json.json_shapes import JsonShape, nullable_type, shape_of
 
@@ -89,6 +89,10 @@ class JsonColumns:
                 bad[row], given[row] = str(error), None
         found = self._decoded(pa.array(given, pa.binary()))
         return DecodedColumn(found.values, {**found.malformed, **bad})
+
+    def check_columns(self, given: pyarrow.DataType) -> None:
+        """Refuse columns that cannot be written; see `ColumnCodec.check_columns`."""
+        check_type(given, self._type)
 
     def encode(self, values: pyarrow.Array) -> pyarrow.BinaryArray:
         """Write values; see `ColumnCodec.encode`."""

@@ -28,7 +28,8 @@ class AvroFormat:
     has_messages = False
 
     def codec(
-        self, writer: SchemaText, reader: SchemaText | None = None, *, message: str = "", indexes: Sequence[int] = ()
+        self, writer: SchemaText, reader: SchemaText | None = None, *, message: str = "", indexes: Sequence[int] = (),
+        flags: frozenset[str] = frozenset(),
     ) -> ColumnCodec:
         """See `SchemaFormat.codec`. An Avro schema has one type, so `message` chooses nothing."""
         return AvroColumns(_parsed(writer), None if reader is None else _parsed(reader))

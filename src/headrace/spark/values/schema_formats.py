@@ -45,7 +45,8 @@ class SchemaFormat(Protocol):
     has_messages: bool
 
     def codec(
-        self, writer: SchemaText, reader: SchemaText | None = None, *, message: str = "", indexes: Sequence[int] = ()
+        self, writer: SchemaText, reader: SchemaText | None = None, *, message: str = "", indexes: Sequence[int] = (),
+        flags: frozenset[str] = frozenset(),
     ) -> ColumnCodec:
         """The codec of a schema, or of a pair.
 
@@ -54,6 +55,7 @@ class SchemaFormat(Protocol):
             reader: schema of the values; None for the writer's.
             message: full name of the type of the values, where a schema has several; empty for the first.
             indexes: place of the payloads' message in the writer's schema, where a format has that.
+            flags: `validate` and `emit.default.values`, if they are set; for the formats that have them.
 
         Raises:
             InvalidSchemaError: a text is no schema, or one that a column cannot have.
@@ -77,7 +79,12 @@ class SchemaFormat(Protocol):
         """The place of a message in its schema, which is written before payloads; None where a format has none."""
 
 
-_FORMATS: Final = {"avro": ("headrace.spark.values.avro_format", "AvroFormat")}
+_FORMATS: Final = {
+    "avro": ("headrace.spark.values.avro_format", "AvroFormat"),
+    "protobuf": ("headrace.spark.values.protobuf_format", "ProtobufFormat"),
+    "json": ("headrace.spark.values.json_format", "JsonFormat"),
+    "json-schema": ("headrace.spark.values.json_format", "JsonSchemaFormat"),
+}
 
 
 def schema_format(name: str) -> SchemaFormat:

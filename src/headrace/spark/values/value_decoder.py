@@ -97,11 +97,11 @@ class ValueDecoder:
     def _made(self, number: _Number | None, indexes: tuple[int, ...]) -> ColumnCodec:
         reader, of = self._planned.reader, self._planned.format
         if number is None or not of.registry:
-            return self._format.codec(reader, reader, message=of.message, indexes=indexes)
+            return self._format.codec(reader, reader, message=of.message, indexes=indexes, flags=of.flags)
         from headrace.spark.values.registry_access import registry_of
 
         writer = registry_of(of).by_number(number)
-        return self._format.codec(writer, reader, message=of.message, indexes=indexes)
+        return self._format.codec(writer, reader, message=of.message, indexes=indexes, flags=of.flags)
 
 
 def _none_of(group: FramedRows, why: str, data_type: pyarrow.DataType) -> DecodedColumn:

@@ -94,7 +94,7 @@ class ValueEncoder:
 
     def _checked(self, number: int | None, schema: SchemaText, data_type: pyarrow.DataType) -> _Writing:
         message = self._format.message
-        codec = self._kind.codec(schema, message=message)
+        codec = self._kind.codec(schema, message=message, flags=self._format.flags)
         codec.check_columns(data_type)
         return _Writing(schema, codec, number, self._kind.message_indexes(schema, message))
 

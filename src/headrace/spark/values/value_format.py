@@ -24,8 +24,11 @@ _STRATEGIES: Final = ("topic", "record", "topic_record")
 _MALFORMED: Final = ("fail", "null", "dead-letter")
 _FRAMINGS: Final = ("confluent", "none")
 _BOTH: Final = (
-    "format", "schema", "schema.file", "subject", "schema.version", "message", "subject.strategy", "framing")
-_OF_SOURCE: Final = ("malformed",)
+    "format", "schema", "schema.file", "subject", "schema.version", "message", "subject.strategy", "framing",
+    "validate")
+_OF_SOURCE: Final = ("malformed", "emit.default.values")
+_FLAGS: Final = {"validate": "json-schema", "emit.default.values": "protobuf"}
+"""Options that one format has, and which."""
 _OF_SINK: Final = ("auto.register", "use.latest")
 _NUMBERS: Final = ("timeout", "cache.capacity", "cache.latest.ttl.sec", "max.retries", "retries.wait.ms",
                    "retries.max.wait.ms")
@@ -57,6 +60,7 @@ class ValueFormat:
         framed: a schema's number stands before each payload.
         auto_register: the sink registers schemas that are not known.
         use_latest: the sink writes with the subject's latest schema.
+        flags: `validate` and `emit.default.values`, if they are set.
         registry: properties of the registry's client.
     """
 
@@ -71,6 +75,7 @@ class ValueFormat:
     framed: bool = False
     auto_register: bool = True
     use_latest: bool = False
+    flags: frozenset[str] = frozenset()
     registry: tuple[tuple[str, str], ...] = field(default=(), repr=False)
 
     @property
@@ -107,7 +112,7 @@ class ValueFormat:
             malformed=options.one_of("malformed", _MALFORMED),
             framed=_framed(options, name, bool(registry)),
             auto_register=options.flag("auto.register", True), use_latest=options.flag("use.latest", False),
-            registry=registry,
+            flags=frozenset(flag for flag in _FLAGS if options.own_flag(flag, name)), registry=registry,
         )
 
 
@@ -144,6 +149,13 @@ class _Side:
         if text not in ("", "true", "false"):
             raise ConfigError(f"option {self._side}.{part} must be true or false, not {text!r}")
         return text == "true" if text else default
+
+    def own_flag(self, part: str, name: str) -> bool:
+        """A flag of one format; False without it."""
+        if self.text(part) and name != _FLAGS[part]:
+            raise ConfigError(f"option {self._side}.{part} has no meaning with {self._side}.format {name}: it is of "
+                              f"{_FLAGS[part]}")
+        return self.flag(part, False)
 
     def version(self) -> int | None:
         text = self.text("schema.version").lower()

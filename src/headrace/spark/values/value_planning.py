@@ -39,8 +39,8 @@ class PlannedRead:
         Raises:
             InvalidSchemaError: the reader's schema is none, or one that a column cannot have.
         """
-        codec = schema_format(self.format.name).codec(self.reader, self.reader, message=self.format.message)
-        return codec.data_type
+        of = self.format
+        return schema_format(of.name).codec(self.reader, self.reader, message=of.message, flags=of.flags).data_type
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +73,9 @@ def planned_read(of: ValueFormat, topics: Sequence[str] | None) -> PlannedRead:
     """
     if of.schema:
         return PlannedRead(of, SchemaText(of.schema))
+    if not schema_format(of.name).schema_type:
+        raise ConfigError(f"{of.side}.format {of.name} needs {of.side}.schema: the fields as Spark's DDL has them, "
+                          "such as id BIGINT, name STRING")
     from headrace.spark.values.registry_access import registry_of
 
     registry = registry_of(of)

@@ -290,7 +290,7 @@ def test_a_check_refuses_on_both_ways(kind: str) -> None:
     assert found.values.to_pylist() == [{"x": 1}, None, None, None]
     assert dict(found.malformed) == {1: "7 is not allowed", 2: "the text is not JSON"}
     with pytest.raises(SerializationError, match="row 1 is not valid: 7 is not allowed"):
-        codec.encode(pa.array([{"x": 1}, {"x": 7}]))
+        codec.encode(pa.array([{"x": 1}, {"x": 7}], codec.data_type))
 
 
 @KINDS

@@ -8,12 +8,13 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any, Final
 
+from headrace.errors import SerializationError
 from headrace.schemas.parsed import MAX_DEPTH, InvalidSchemaError, checked_size
 
 if TYPE_CHECKING:
     import pyarrow
 
-__all__ = ["parse_ddl"]
+__all__ = ["ddl_text", "parse_ddl"]
 
 _TOKEN: Final = re.compile(r"\s*(?:(?P<quoted>`(?:[^`]|``)*`)|(?P<text>'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\")"
                            r"|(?P<word>\w+)|(?P<sign>[<>(),:]))", re.DOTALL)
@@ -30,6 +31,35 @@ def parse_ddl(text: str) -> pyarrow.DataType:
         InvalidSchemaError: the text is no type that Spark's DDL has, or JSON has no values of it.
     """
     return _Ddl(checked_size(text)).whole()
+
+
+def ddl_text(kind: pyarrow.DataType) -> str:
+    """A type as text that `parse_ddl` reads.
+
+    Raises:
+        SerializationError: JSON has no values of the type.
+    """
+    import pyarrow as pa
+
+    types = pa.types
+    if types.is_struct(kind):
+        return f"STRUCT<{', '.join(f'{_quoted(each.name)}: {ddl_text(each.type)}' for each in kind)}>"
+    if types.is_map(kind):
+        return f"MAP<{ddl_text(kind.key_type)}, {ddl_text(kind.item_type)}>"
+    if types.is_list(kind) or types.is_large_list(kind):
+        return f"ARRAY<{ddl_text(kind.value_type)}>"
+    if types.is_decimal128(kind):
+        return f"DECIMAL({kind.precision}, {kind.scale})"
+    if kind in (pa.large_string(), pa.large_binary()):
+        kind = pa.string() if kind == pa.large_string() else pa.binary()
+    found = next((name for name, each in _scalars().items() if each == kind), None)
+    if found is None:
+        raise SerializationError(f"JSON has no values of the type {kind}: cast the column")
+    return found.upper()
+
+
+def _quoted(name: str) -> str:
+    return "`" + name.replace("`", "``") + "`"
 
 
 def _scalars() -> dict[str, Any]:
@@ -63,13 +93,17 @@ class _Ddl:
 
         if not self._tokens:
             raise InvalidSchemaError("the DDL is empty: give fields, such as id BIGINT, name STRING")
-        if self._peek().lower() in _NESTED and self._peek(1) == "<":
+        if (self._peek().lower() in _NESTED and self._peek(1) == "<") or self._is_single():
             kind = self._type(0)
         else:
             kind = pa.struct(self._fields("", 0))
         if self._peek():
             raise self._error("the end")
         return kind
+
+    def _is_single(self) -> bool:
+        """Whether the text is a type alone, such as BIGINT or DECIMAL(5, 2)."""
+        return len(self._tokens) == 1 or self._peek(1) == "("
 
     def _fields(self, end: str, depth: int) -> list[Any]:
         import pyarrow as pa

@@ -29,7 +29,7 @@ from headrace.slotted import slotted
 if TYPE_CHECKING:
     import pyarrow
 
-__all__ = ["EnumPlan", "FieldPlan", "MessagePlan", "arrow_type", "message_at", "plan_of"]
+__all__ = ["EnumPlan", "FieldPlan", "MessagePlan", "arrow_type", "first_message", "message_at", "place_of", "plan_of"]
 
 _MAX_DEPTH: Final = 32
 """Messages within messages: each is a struct within a struct, and a call within a call."""
@@ -107,7 +107,7 @@ def plan_of(schema: ParsedProtobuf, message: str = "", *, emit_defaults: bool = 
     Raises:
         InvalidSchemaError: there is no such type, or it has no columns: it holds itself, is empty, or is too large.
     """
-    return _Planning(schema.names, emit_defaults).root(message)
+    return _Planning(schema.names, emit_defaults).root(message or first_message(schema))
 
 
 def message_at(schema: ParsedProtobuf, indexes: Sequence[int]) -> str:
@@ -130,12 +130,46 @@ def message_at(schema: ParsedProtobuf, indexes: Sequence[int]) -> str:
     return ".".join(names)
 
 
+def first_message(schema: ParsedProtobuf) -> str:
+    """Full name of the first message type of a file.
+
+    Raises:
+        InvalidSchemaError: it has none.
+    """
+    own = schema.names.own
+    if not own.messages:
+        raise InvalidSchemaError("the Protobuf schema has no message type")
+    return ".".join(filter(None, (own.package, own.messages[0].name)))
+
+
+def place_of(schema: ParsedProtobuf, message: str) -> tuple[int, ...]:
+    """The place of a message type in its file, as records name it; the other way than `message_at`.
+
+    Args:
+        schema: the file.
+        message: full name of the type.
+
+    Raises:
+        InvalidSchemaError: the file does not declare it.
+    """
+    own = schema.names.own
+    types, found = own.messages, []
+    inner = message.removeprefix(f"{own.package}.") if own.package else message
+    for name in inner.split("."):
+        index = next((at for at, each in enumerate(types) if each.name == name), None)
+        if index is None:
+            raise InvalidSchemaError(f"the Protobuf schema does not declare the message type {message!r:.200}")
+        found.append(index)
+        types = _nested(types[index])
+    return tuple(found)
+
+
 def _nested(message: ProtoMessage) -> list[ProtoMessage]:
     """The types within, those of maps' entries at their places."""
     found = list(message.messages)
     entries = [each for each in message.fields if each.key_type]
     for at, each in enumerate(sorted(entries, key=lambda field: field.entry_at)):
-        found.insert(each.entry_at + at, ProtoMessage(each.name))
+        found.insert(each.entry_at + at, ProtoMessage(f"{each.name} (entry)"))
     return found
 
 
@@ -176,10 +210,7 @@ class _Planning:
         self._columns = 0
 
     def root(self, name: str) -> MessagePlan:
-        own = self._names.own
-        if not name and not own.messages:
-            raise InvalidSchemaError("the Protobuf schema has no message type")
-        full = name.lstrip(".") or ".".join(filter(None, (own.package, own.messages[0].name)))
+        full = name.lstrip(".")
         if not isinstance(self._names.types.get(full), ProtoMessage):
             known = sorted(each for each, kind in self._names.types.items() if isinstance(kind, ProtoMessage))
             raise InvalidSchemaError(f"the Protobuf schema has no message type {full!r:.200}; it has "

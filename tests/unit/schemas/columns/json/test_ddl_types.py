@@ -28,7 +28,8 @@ def test_types_are_nested() -> None:
 
 
 @pytest.mark.parametrize(("text", "reason"), [
-    ("", "empty"), ("a", "'the end'|the end where a type"), ("a INT,", "the end where a type"), ("a INTT", "'intt'"),
+    ("", "empty"), ("a", "the type 'a'"), ("a INT, b", "the end where a type"),
+    ("a INT,", "the end where a type"), ("a INTT", "'intt'"),
     ("a INT b INT", "',' is expected"), ("a ARRAY INT", "'<' is expected"), ("a ARRAY<INT", "'>' is expected"),
     ("a DECIMAL(39)", "a number from 1 to 38"), ("a DECIMAL(5,6)", "a number from 0 to 5"),
     ("a INT; b", "not understood"),

@@ -1,0 +1,62 @@
+"""Protobuf as a format of values. Read next: `headrace.schemas.columns.protobuf_columns`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+from headrace.schemas.columns.protobuf.protobuf_derived import derived_protobuf
+from headrace.schemas.columns.protobuf.protobuf_plan import first_message, message_at, place_of
+from headrace.schemas.columns.protobuf_columns import ProtobufColumns
+from headrace.schemas.parsed import InvalidSchemaError, ReferencedSchema
+from headrace.schemas.protobuf import ParsedProtobuf, parse_protobuf
+from headrace.spark.values.schema_formats import SchemaText
+
+if TYPE_CHECKING:
+    import pyarrow
+
+    from headrace.schemas.columns.column_codec import ColumnCodec
+    from headrace.spark.values.schema_formats import SchemaFormat
+
+__all__ = ["ProtobufFormat"]
+
+
+class ProtobufFormat:
+    """Protobuf: see `SchemaFormat` for the methods."""
+
+    schema_type = "PROTOBUF"
+    has_messages = True
+
+    def codec(
+        self, writer: SchemaText, reader: SchemaText | None = None, *, message: str = "", indexes: Sequence[int] = (),
+        flags: frozenset[str] = frozenset(),
+    ) -> ColumnCodec:
+        """See `SchemaFormat.codec`. The reader's schema reads all; the writer's says which message it is."""
+        schema = _parsed(reader or writer)
+        wanted = message or first_message(schema)
+        if indexes and (written := message_at(_parsed(writer), indexes)) != wanted:
+            raise InvalidSchemaError(f"the message is a {written}, not a {wanted}")
+        return ProtobufColumns(schema, wanted, emit_defaults="emit.default.values" in flags)
+
+    def derived(self, data_type: pyarrow.DataType, name: str) -> SchemaText:
+        """See `SchemaFormat.derived`."""
+        return SchemaText(derived_protobuf(data_type, name))
+
+    def record_name(self, schema: SchemaText, message: str = "") -> str:
+        """See `SchemaFormat.record_name`."""
+        return message or first_message(_parsed(schema))
+
+    def message_indexes(self, schema: SchemaText, message: str = "") -> tuple[int, ...] | None:
+        """See `SchemaFormat.message_indexes`."""
+        parsed = _parsed(schema)
+        return place_of(parsed, message or first_message(parsed))
+
+
+@lru_cache(maxsize=100)
+def _parsed(schema: SchemaText) -> ParsedProtobuf:
+    return parse_protobuf(schema.text, [ReferencedSchema(name, each) for name, each in schema.references])
+
+
+if TYPE_CHECKING:
+    _: type[SchemaFormat] = ProtobufFormat
