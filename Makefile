@@ -37,6 +37,9 @@ long: $(READY)  ## The long tests: clusters of three brokers, older Kafkas, simu
 	$(BIN)/python -m tests.campaigns.chaos --load idempotent transactional --minutes 3
 	$(BIN)/python -m tests.campaigns.chaos --load etl --faults workers --minutes 1
 	$(BIN)/python -m tests.campaigns.chaos --load etl --faults kill --records 500000 --rate 5000 --pause 4
+	$(BIN)/python -m tests.campaigns.spark_once
+	$(BIN)/python -m tests.campaigns.spark_once --kafka 3.9.2 --master 'local[2]'
+	$(BIN)/python -m tests.campaigns.spark_once --foreach-batch
 
 fuzz: $(READY)  ## Ten minutes of coverage-guided fuzzing for each of the native modules, message codecs and compression
 	$(BIN)/python -m tests.campaigns.fuzz --seconds 600 --jobs 2 $(FUZZ_ARGS)

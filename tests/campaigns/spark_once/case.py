@@ -56,6 +56,7 @@ class Case:
         master: where tasks run, a name of Spark's.
         how: `EXACTLY_ONCE` or `AT_LEAST_ONCE` by the sink, or `FOREACH_BATCH`.
         standalone: the cluster to which the master belongs.
+        mutation: the rule of the protocol that is left out.
         rows_a_batch: how many records a micro-batch has at most.
 
     Attributes:
@@ -68,7 +69,7 @@ class Case:
 
     def __init__(
         self, site: OnceSite, master: str, how: str, *, standalone: Standalone | None = None,
-        rows_a_batch: int = 400,
+        mutation: str = "", rows_a_batch: int = 400,
     ) -> None:
         self.site, self.standalone = site, standalone
         self._home = Path(tempfile.mkdtemp(prefix="headrace-once-"))
@@ -86,7 +87,8 @@ class Case:
         self.job = Job(
             str(self._home), str(self._home / "checkpoint"), PARTITIONS, master,
             {"kafka.bootstrap.servers": site.servers, "subscribe": site.input, "startingOffsets": "earliest",
-             "maxOffsetsPerTrigger": str(rows_a_batch)}, sink, self.outputs if how == FOREACH_BATCH else [])
+             "maxOffsetsPerTrigger": str(rows_a_batch)}, sink, self.outputs if how == FOREACH_BATCH else [],
+            mutation=mutation)
 
     def __enter__(self) -> Case:
         return self

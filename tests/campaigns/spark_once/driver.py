@@ -33,6 +33,7 @@ class Job:
         topics: written by `foreachBatch`, each with all rows; none where the sink writes.
         shuffle: the rows go through a shuffle on their way.
         settings: further ones of the session.
+        mutation: the rule of the protocol that is left out; see `points/sitecustomize.py`.
     """
 
     directory: str
@@ -44,6 +45,7 @@ class Job:
     topics: list[str] = field(default_factory=list)
     shuffle: bool = False
     settings: dict[str, str] = field(default_factory=dict)
+    mutation: str = ""
 
 
 class Driver:
@@ -60,7 +62,8 @@ class Driver:
         self._run, self._pid_file = uuid.uuid4().hex, Path(job.directory, f"driver-{number}.pid")
         path = os.pathsep.join(map(str, (Path(__file__).parent / "points", _ROOT / "src", _ROOT)))
         given = json.dumps({**asdict(job), "pid_file": str(self._pid_file)})
-        environment = {**os.environ, "PYTHONPATH": path, _RUN: self._run, "HEADRACE_ONCE_POINTS": str(points.directory)}
+        environment = {**os.environ, "PYTHONPATH": path, _RUN: self._run, "HEADRACE_ONCE_POINTS": str(points.directory),
+                       "HEADRACE_ONCE_MUTATION": job.mutation}
         with self.log.open("w") as out:
             self.popen = subprocess.Popen(
                 [sys.executable, "-m", "tests.campaigns.spark_once.query", given], cwd=_ROOT, env=environment,
@@ -123,12 +126,16 @@ class Points:
         Raises:
             TimeoutError: none came, or the driver ended.
         """
-        until(lambda: self._caught(point) or driver.ended(), f"nobody came to {point}; {driver.log}")
-        if not self._caught(point):
+        until(lambda: self.holds(point) or driver.ended(), f"nobody came to {point}; {driver.log}")
+        if not self.holds(point):
             raise TimeoutError(f"the driver ended before it came to {point}; {driver.log}")
         path = self._caught(point)[0]
         path.unlink()
         return int(path.name.rpartition("-")[2])
+
+    def holds(self, point: str) -> bool:
+        """Whether a process is at the point."""
+        return bool(self._caught(point))
 
     def _caught(self, point: str) -> list[Path]:
         return list(self.directory.glob(f"caught-{point}-*"))

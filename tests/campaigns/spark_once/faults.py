@@ -67,6 +67,20 @@ def _catch_writing(case: Case) -> int:
     return worker
 
 
+def _each_in_turn(case: Case) -> None:
+    """The driver is lost at each point, one after the other, and then there are errors at two of them."""
+    for point in ("begun", "task", "commit", "marked", "committed"):
+        driver = case.start()
+        case.catch(point, driver)
+        driver.kill_all()
+    _task_raises(case)
+    case.points.arm("committed")
+    driver = case.drivers[-1]
+    case.wait(lambda: case.points.holds("committed"), driver)
+    case.points.caught("committed", case.start() if driver.ended() else driver)  # foreachBatch tries again by itself
+    case.points.let_go("committed", "raise")
+
+
 def _task_raises(case: Case) -> None:
     """A task raises when it has written some of its rows, and Spark tries it again."""
     case.job.master = case.job.master.replace("local[2]", "local[2,4]")
@@ -99,6 +113,8 @@ def _killed_at_random(case: Case) -> None:
 def _executor_lost(case: Case) -> None:
     """An executor with map outputs is killed in the stage that writes: tasks, and as a rule the stage, run again."""
     case.job.shuffle = True
+    # Whoever writes again sends batches of the same sizes, which a broker takes for the ones that it has.
+    case.job.sink["kafka.batch.num.messages"] = "25"
     case.start()
     worker = _catch_writing(case)
     kill(executor_of(worker))
@@ -172,6 +188,7 @@ def _worker_lost(case: Case) -> None:
 
 
 FAULTS: Final = {
+    "each point in turn": Fault(_each_in_turn, transactions=True),
     "killed after begin": Fault(_killed_at("begun"), transactions=True),
     "killed mid task": Fault(_killed_mid_task),
     "killed before EndTxn": Fault(_killed_at("commit")),

@@ -33,8 +33,8 @@ def main(job: dict[str, Any]) -> None:
     builder = SparkSession.builder.master(job["master"]).appName("once")
     settings = {**_SETTINGS, "spark.sql.shuffle.partitions": str(job["partitions"]),
                 "spark.sql.warehouse.dir": f"{job['directory']}/warehouse", **job["settings"]}
-    for name in ("PYTHONPATH", "HEADRACE_ONCE_POINTS", "HEADRACE_ONCE_RUN"):
-        settings[f"spark.executorEnv.{name}"] = os.environ[name]
+    for name in ("PYTHONPATH", "HEADRACE_ONCE_POINTS", "HEADRACE_ONCE_RUN", "HEADRACE_ONCE_MUTATION"):
+        settings[f"spark.executorEnv.{name}"] = os.environ.get(name, "")
     for name, value in settings.items():
         builder = builder.config(name, value)
     spark = builder.getOrCreate()

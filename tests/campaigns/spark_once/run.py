@@ -22,14 +22,17 @@ from .faults import FAULTS, MASTERS, STANDALONE
 from .site import OnceSite
 from .standalone import Standalone
 
+MUTATIONS = ("no claims", "no marker")
+"""Rules of the protocol that can be left out, to see that it is noticed: `executor lost`, `killed after EndTxn`."""
 
-def run_case(site: OnceSite, name: str, master: str, how: str) -> Result:
+
+def run_case(site: OnceSite, name: str, master: str, how: str, mutation: str = "") -> Result:
     """Hurt one query, let it finish, and compare."""
     result, began = Result(name, master), time.monotonic()
     with ExitStack() as stack:
         standalone = stack.enter_context(Standalone()) if master == STANDALONE else None
         case = stack.enter_context(Case(
-            site, standalone.url if standalone else master, how, standalone=standalone))
+            site, standalone.url if standalone else master, how, standalone=standalone, mutation=mutation))
         try:
             FAULTS[name].hurt(case)
             case.finish()
@@ -75,6 +78,7 @@ def main(argv: Iterable[str] | None = None) -> int:
     parser.add_argument("--faults", choices=tuple(FAULTS), nargs="+", default=tuple(FAULTS))
     parser.add_argument("--guarantee", choices=(EXACTLY_ONCE, AT_LEAST_ONCE), default=EXACTLY_ONCE)
     parser.add_argument("--foreach-batch", action="store_true", help="two topics in one transaction, by foreachBatch")
+    parser.add_argument("--mutation", choices=MUTATIONS, default="", help="a rule that is left out: copies are found")
     parser.add_argument("--rows", type=int, default=4000, help="of the input")
     options = parser.parse_args(None if argv is None else list(argv))
     how = FOREACH_BATCH if options.foreach_batch else options.guarantee
@@ -82,7 +86,7 @@ def main(argv: Iterable[str] | None = None) -> int:
     for nodes, several in groupby(cases(options.faults, options.master, how), lambda case: FAULTS[case[0]].nodes):
         with OnceSite(options.kafka, nodes, options.rows) as site:
             for name, master in several:
-                results.append(run_case(site, name, master, how))
+                results.append(run_case(site, name, master, how, options.mutation))
                 show(results[-1:])
     print(f"Apache Kafka {options.kafka}, {how}")
     show(results)

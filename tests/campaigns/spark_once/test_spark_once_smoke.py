@@ -9,13 +9,14 @@ import pytest
 
 from tools.kafka import NEWEST, MissingJavaError, RegistryError
 
-from .case import AT_LEAST_ONCE
+pytest.importorskip("pyspark")
+
+from .case import AT_LEAST_ONCE, EXACTLY_ONCE, FOREACH_BATCH
+from .faults import CLUSTER, LOCAL
 from .run import run_case
 from .site import OnceSite
 
-pytest.importorskip("pyspark")
-
-pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.timeout(900)]
 
 
 @pytest.fixture(scope="module")
@@ -33,9 +34,29 @@ def site() -> Iterator[OnceSite]:
         made.__exit__()
 
 
+def test_a_driver_that_dies_behind_the_commit_writes_nothing_twice(site: OnceSite) -> None:
+    result = run_case(site, "killed after EndTxn", LOCAL, EXACTLY_ONCE)
+    assert result.verdict is not None, result.notes
+    assert (result.verdict.findings, result.verdict.committed, result.restarts) == (0, 1200, 1)
+
+
 @pytest.mark.slow
-def test_a_sink_that_writes_at_least_once_is_found_out(site: OnceSite) -> None:
-    result = run_case(site, "killed after EndTxn", "local[2]", AT_LEAST_ONCE)
+@pytest.mark.parametrize("how", [EXACTLY_ONCE, FOREACH_BATCH])
+def test_a_driver_that_dies_at_each_point_writes_everything_once(site: OnceSite, how: str) -> None:
+    result = run_case(site, "each point in turn", LOCAL, how)
+    assert result.verdict is not None, result.notes
+    assert result.verdict.findings == 0
+    assert result.verdict.aborted > 0
+    assert result.restarts >= 5
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("how", "mutation", "fault", "master"), [
+    (AT_LEAST_ONCE, "", "killed after EndTxn", LOCAL),
+    (EXACTLY_ONCE, "no marker", "killed after EndTxn", LOCAL),
+    (EXACTLY_ONCE, "no claims", "executor lost", CLUSTER),
+])
+def test_what_is_written_twice_is_found(site: OnceSite, how: str, mutation: str, fault: str, master: str) -> None:
+    result = run_case(site, fault, master, how, mutation)
     assert result.verdict is not None, result.notes
     assert result.verdict.twice > 0
-    assert result.verdict.findings == result.verdict.twice

@@ -25,6 +25,8 @@ from types import ModuleType
 from typing import Any
 
 _DIRECTORY = os.environ.get("HEADRACE_ONCE_POINTS", "")
+_MUTATION = os.environ.get("HEADRACE_ONCE_MUTATION", "")
+"""A rule of the protocol that is left out, so that the campaign shows that it sees what comes of that."""
 _PATIENCE_S = 300.0
 
 
@@ -100,6 +102,15 @@ def _watch_task(module: Any) -> None:
         return append(self, *arguments)
 
     writer.append = watched
+    if _MUTATION == "no claims":
+        module.check_attempt = lambda task: None
+    if _MUTATION == "no marker":
+        module.verdict = lambda last, wanted: module.BatchVerdict.WRITE
+
+
+def _watch_claims(module: Any) -> None:
+    if _MUTATION == "no claims":
+        module.JoinedTransaction._last_sequence = lambda self, found: -1
 
 
 def _stopping(rows: Iterator[Any]) -> Iterator[Any]:
@@ -123,6 +134,7 @@ _WATCHED: dict[str, Callable[[ModuleType], None]] = {
     "headrace.spark.sink": _watch_sink,
     "headrace.spark.exactly_once.driver_transaction": _watch_driver,
     "headrace.spark.exactly_once.task_transaction": _watch_task,
+    "headrace.machines.joint.joined_transaction": _watch_claims,
 }
 
 

@@ -1,0 +1,83 @@
+"""What is asked of Spark's JVM about a micro-batch, told by a stand-in."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+pytest.importorskip("pyspark")
+
+from headrace.errors import ConfigError
+from headrace.spark.foreach_batch.stream_of_batch import StreamOfBatch
+
+
+class Some:
+    """An Option or a Seq of Scala's."""
+
+    def __init__(self, *values: Any) -> None:
+        self._values = values
+
+    def isDefined(self):
+        return bool(self._values)
+
+    def get(self):
+        return self._values[0]
+
+    def size(self):
+        return len(self._values)
+
+    def apply(self, place):
+        return self._values[place]
+
+
+def frame(query="q", active=True, logged=None):
+    """A micro-batch of a query, with what its offset log has by number."""
+    log = SimpleNamespace(get=lambda batch: Some(SimpleNamespace(offsets=lambda: logged[batch])) if batch in logged
+                          else Some())
+    execution = SimpleNamespace(isActive=lambda: active, offsetLog=lambda: log)
+    queries = {"uuid of q": execution}
+    java = SimpleNamespace(util=SimpleNamespace(UUID=SimpleNamespace(fromString="uuid of {}".format)))
+    shared = SimpleNamespace(activeStreamingQueries=lambda: queries)
+    context = SimpleNamespace(_jvm=SimpleNamespace(java=java),
+                              getLocalProperty={"sql.streaming.queryId": query}.get)
+    session = SimpleNamespace(sparkContext=context, _jsparkSession=SimpleNamespace(sharedState=lambda: shared))
+    return SimpleNamespace(sparkSession=session)
+
+
+def source(text):
+    return Some(SimpleNamespace(json=lambda: text))
+
+
+def test_the_query_and_its_state_are_known():
+    assert StreamOfBatch(frame()).query_id == "q"
+    assert StreamOfBatch(frame()).is_active
+    assert not StreamOfBatch(frame(active=False)).is_active
+    assert not StreamOfBatch(frame(query="ended")).is_active
+
+
+def test_the_ends_of_all_sources_are_the_logged_ones():
+    logged = {4: Some(source('{"a": {"0": 7, "1": 9}, "@from": {"a": {"0": 1}}}'), Some(), source('{"b": {"0": 3}}'))}
+    assert StreamOfBatch(frame(logged=logged)).end_offsets(4) == {("a", 0): 7, ("a", 1): 9, ("b", 0): 3}
+
+
+def test_a_source_without_offsets_of_kafka_is_named_with_the_option():
+    with pytest.raises(ConfigError, match="option groupId, must be JSON like"):
+        StreamOfBatch(frame(logged={0: Some(source('{"logOffset": 3}'))})).end_offsets(0)
+
+
+def test_a_query_that_has_ended_has_no_offsets():
+    for each in (frame(logged={}), frame(query="ended", logged={})):
+        with pytest.raises(ConfigError, match="Spark has no offsets of micro-batch 3"):
+            StreamOfBatch(each).end_offsets(3)
+
+
+def test_a_session_without_a_jvm_is_refused_with_the_remedy():
+    with pytest.raises(ConfigError, match="over Spark Connect, use the sink"):
+        StreamOfBatch(SimpleNamespace(sparkSession=SimpleNamespace()))
+
+
+def test_a_frame_of_no_query_is_refused():
+    with pytest.raises(ConfigError, match="no streaming query runs in this thread"):
+        StreamOfBatch(frame(query=None))
