@@ -13,6 +13,7 @@ from benchmarks import (
     joining,
     latency,
     many_partitions,
+    many_topics,
     producing,
     records,
     serdes,
@@ -34,6 +35,7 @@ SUITE: dict[str, tuple[Callable[[list[str]], int], list[str], list[str]]] = {
     "joining": (joining.main, ["--rounds", "1", "--delays", "0"], ["--rounds", "15"]),
     "many_partitions": (many_partitions.main, ["--partitions", "4", "1000", "--records", "200000", "--rounds", "1"],
                         ["--rounds", "5"]),
+    "many_topics": (many_topics.main, ["--topics", "1000", "--rounds", "1"], ["--rounds", "5"]),
     "spark": (spark.main, ["--records", "200000", "--rounds", "1", "--actions", "read", "write", "small"],
               ["--records", "5000000", "--rounds", "5"]),
 }
