@@ -4,7 +4,8 @@
 
 `list`: all topics. `describe`: all of them, by name. `configs`: the configurations of 1,000. Fresh processes,
 interleaved rounds, and three turns in each: the first is cold, the last is what a service sees. CPU is of the client's
-process. Needs a JDK. Bar: ours takes no longer than Java's, in the median of the last turns.
+process. Needs a JDK. Bar: ours lists and describes in no longer than Java's, in the median of the last turns. With
+configurations, Java does not ask for what they hide (synonyms), as the others do.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ CLIENTS = ("headrace", "confluent-kafka", "java")
 MODULES = {"headrace": "headrace", "confluent-kafka": "confluent_kafka"}
 ACTIONS = ("list", "describe", "configs")
 TURNS = 3
+BARRED = ("list", "describe")
 MOST = 1.0
 """What ours may take, in multiples of Java's."""
 _PREFIX = "one-of-many-"
@@ -124,11 +126,13 @@ def show(a: argparse.Namespace, about: str, found: dict[str, list[list[Turn]]]) 
                   for action in ACTIONS for client in a.clients])
     ratios = {action: median("headrace", -1, action, "wall_s") / median("java", -1, action, "wall_s")
               for action in ACTIONS if {"headrace", "java"} <= set(a.clients)}
+    missed = [action for action in BARRED if ratios.get(action, 0) > MOST]
     for action, ratio in ratios.items():
-        print(f"{action}: ours takes {ratio:.2f} of Java's time (bar {MOST:g}){' MISSED' if ratio > MOST else ''}")
+        bar = f" (bar {MOST:g})" if action in BARRED else ""
+        print(f"{action}: ours takes {ratio:.2f} of Java's time{bar}{' MISSED' if action in missed else ''}")
     content = {"machine": machine(), "broker": about, "topics": a.topics, "rounds": found, "ratios": ratios}
     print(f"\nwritten to {report.write_json('many_topics', content, a.json)}")
-    return all(ratio <= MOST for ratio in ratios.values())
+    return not missed
 
 
 @brokers.failures_told()
