@@ -10,8 +10,8 @@ from __future__ import annotations
 import asyncio
 import logging
 import re
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from http import HTTPStatus
 from typing import Final
 
@@ -23,6 +23,8 @@ __all__ = ["HttpServer"]
 _log = logging.getLogger("headrace.broker.registry")
 _MAX_HEAD: Final = 32 << 10
 _MAX_BODY: Final = 16 << 20
+_MAX_BODIES: Final = 64 << 20
+"""Bytes of all bodies that are being received."""
 _MAX_CONNECTIONS: Final = 500
 _IDLE_S: Final = 120.0
 _REQUEST_S: Final = 30.0
@@ -76,7 +78,7 @@ class _Request:
         text = self.headers.get("content-length", "0")
         if not text.isdecimal() or not text.isascii() or len(text) > 15:
             raise _BadRequestError(HTTPStatus.BAD_REQUEST, "Content-Length is no number")
-        return _allowed(int(text))
+        return int(text)
 
 
 class HttpServer:
@@ -90,6 +92,7 @@ class HttpServer:
         self._answer = answer
         self._server: asyncio.Server | None = None
         self._tasks: set[asyncio.Task[None]] = set()
+        self._bodies = _Bodies()
 
     async def start(self, host: str, port: int) -> int:
         """Listen; returns the port.
@@ -136,7 +139,8 @@ class HttpServer:
                     request = _Request(head)
                     if request.headers.get("expect", "").lower() == "100-continue":
                         writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
-                    body = await _body(reader, request)
+                    with self._bodies.one() as grow:
+                        body = await _body(reader, request, grow)
                 reply, keeps = self._answered(request, body), request.keeps
             except _BadRequestError as error:
                 reply, keeps = _refusal(error.status, error.reason), False
@@ -165,12 +169,39 @@ async def _head(reader: asyncio.StreamReader) -> bytes | None:
                                f"a head may have {_MAX_HEAD} bytes") from None
 
 
-async def _body(reader: asyncio.StreamReader, request: _Request) -> bytes:
+class _Bodies:
+    """How many bytes of bodies are being received, on all connections."""
+
+    def __init__(self) -> None:
+        self._held = 0
+
+    @contextmanager
+    def one(self) -> Iterator[Callable[[int], None]]:
+        """Receive a body: what it gives is called with so many bytes before they are read."""
+        own = 0
+
+        def grow(size: int) -> None:
+            nonlocal own
+            if own + size > _MAX_BODY:
+                raise _BadRequestError(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"a body may have {_MAX_BODY} bytes")
+            if self._held + size > _MAX_BODIES:
+                raise _BadRequestError(HTTPStatus.SERVICE_UNAVAILABLE, "too much is being received: try again")
+            own += size
+            self._held += size
+
+        try:
+            yield grow
+        finally:
+            self._held -= own
+
+
+async def _body(reader: asyncio.StreamReader, request: _Request, grow: Callable[[int], None]) -> bytes:
     if not request.is_chunked:
+        grow(request.length)
         return await reader.readexactly(request.length)
     body = bytearray()
     while size := _chunk_size(await _line(reader)):
-        _allowed(len(body) + size)
+        grow(size)
         body += await reader.readexactly(size)
         if await _line(reader):
             raise _BadRequestError(HTTPStatus.BAD_REQUEST, "a chunk is longer than it says")
@@ -191,12 +222,6 @@ def _chunk_size(line: bytes) -> int:
     if not re.fullmatch(rb"[0-9a-fA-F]{1,8}", text):
         raise _BadRequestError(HTTPStatus.BAD_REQUEST, "the size of a chunk is no number")
     return int(text, 16)
-
-
-def _allowed(size: int) -> int:
-    if size > _MAX_BODY:
-        raise _BadRequestError(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"a body may have {_MAX_BODY} bytes")
-    return size
 
 
 def _header(line: str) -> tuple[str, str]:

@@ -10,6 +10,7 @@ import weakref
 from collections import deque
 from collections.abc import Callable, Collection, Coroutine, Mapping
 from concurrent.futures import Future
+from threading import RLock
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from headrace.arguments import given_properties
@@ -17,6 +18,7 @@ from headrace.client.admin.admin_area import ByKey
 from headrace.client.admin.admin_calls import AdminCalls, signed
 from headrace.client.cluster_metadata import ClusterMetadata
 from headrace.client.core import ClientCore
+from headrace.client.result_future import ResultFuture
 from headrace.client.waits import ThreadWaits, Wait, deadline
 from headrace.config import ADMIN, Config
 from headrace.errors import KafkaError
@@ -240,7 +242,8 @@ class AdminClient:
         self.close()
 
     def _futures(self, call: ByKey[_K, _V]) -> dict[_K, Future[_V]]:
-        futures: dict[_K, Future[_V]] = {key: Future() for key in call.keys}
+        lock = RLock()
+        futures: dict[_K, Future[_V]] = {key: ResultFuture(lock) for key in call.keys}
         self._future(call.settle(futures))
         return futures
 

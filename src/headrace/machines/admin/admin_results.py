@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
+from struct import Struct
 from typing import Any, Final, TypeVar
 from uuid import UUID
 
@@ -24,6 +25,7 @@ _RIGHTS: Final = frozenset((
     KafkaError.CLUSTER_AUTHORIZATION_FAILED, KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
     KafkaError.DELEGATION_TOKEN_AUTHORIZATION_FAILED))
 _NOT_ASKED: Final = -(2**31)
+_HALVES: Final = Struct(">qq")
 
 
 def failure(what: str, code: int, message: str | None = None, right: str = "") -> KafkaError | None:
@@ -61,7 +63,7 @@ def operations(bits: int) -> list[AclOperation] | None:
 
 def uuid_of(wire: UUID) -> Uuid:
     """An id as users see it."""
-    return Uuid(*(half - 2**64 if half >= 2**63 else half for half in divmod(wire.int, 2**64)))
+    return Uuid(*_HALVES.unpack(wire.bytes))
 
 
 def node(nodes: Mapping[int, Node], node_id: int) -> Node:

@@ -115,6 +115,31 @@ def test_more_connections_than_are_allowed_are_closed(
         assert talk(registry) == b""
 
 
+@pytest.mark.parametrize("size", [b"Content-Length: 60", b"Transfer-Encoding: chunked"])
+def test_more_bodies_at_once_than_memory_is_for_are_sent_away_and_may_come_again(
+    registry: EmbeddedBroker, monkeypatch: pytest.MonkeyPatch, size: bytes
+) -> None:
+    monkeypatch.setattr(http_server, "_MAX_BODIES", 100)
+    head = b"POST /subjects/s HTTP/1.1\r\nConnection: close\r\n"
+    body = b"3c\r\n" + b"x" * 60 + b"\r\n0\r\n\r\n" if b"chunked" in size else b"x" * 60
+    with connected(registry) as first:
+        first.sendall(head + b"Expect: 100-continue\r\nContent-Length: 60\r\n\r\n")
+        assert first.recv(1000).startswith(b"HTTP/1.1 100")  # its body is waited for
+        answer = talk(registry, head + size + b"\r\n\r\n", body)
+        assert answer.startswith(b"HTTP/1.1 503 ")
+        first.sendall(b"x" * 60)
+        assert first.recv(1000).startswith(b"HTTP/1.1 400 ")
+    assert talk(registry, head + size + b"\r\n\r\n", body).startswith(b"HTTP/1.1 400 ")
+
+
+@pytest.mark.parametrize("body", [b"[" * 5_000_000, b'{"a":' * 1_000_000, b'"' * 5_000_000, b'{"schema":"' * 400_000])
+def test_a_body_that_is_deep_or_long_is_refused_in_little_time(registry: EmbeddedBroker, body: bytes) -> None:
+    head = b"POST /subjects/s/versions HTTP/1.1\r\nConnection: close\r\nContent-Length: %d\r\n\r\n" % len(body)
+    started = time.process_time()
+    assert talk(registry, head, body).startswith(b"HTTP/1.1 400 ")
+    assert time.process_time() - started < 10
+
+
 def test_an_answer_that_fails_is_500_and_the_server_goes_on(caplog: pytest.LogCaptureFixture) -> None:
     def answer(method: str, target: str, body: bytes) -> RestReply:
         raise ZeroDivisionError(target)
