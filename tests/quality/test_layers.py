@@ -31,7 +31,9 @@ MAY_IMPORT = {
 SPARK = {"headrace.spark.source", "headrace.spark.sink", "headrace.spark.inline_sink", "headrace.spark.pipeline.run",
          "headrace.spark.exactly_once.spark_task", "headrace.spark.partition_owners", "headrace.spark",
          "headrace.spark.pipeline.progress", "headrace.spark.pipeline.session", "headrace.spark.pipeline.tables",
-         "headrace.spark.pipeline.views", "headrace.spark.values.spark_types"}
+         "headrace.spark.pipeline.views", "headrace.spark.values.spark_types",
+         "headrace.spark.foreach_batch.batches", "headrace.spark.foreach_batch.stream_of_batch",
+         "headrace.spark.foreach_batch.transaction_sink"}
 """Modules that may import pyspark."""
 IMPURE = {"asyncio", "socket", "ssl", "select", "selectors", "threading", "time", "random", "os", "concurrent",
           "subprocess", "datetime"}

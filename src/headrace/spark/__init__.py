@@ -7,17 +7,18 @@ runs a file that `spec` has checked. Only `source`, `sink`, `pipeline` and what 
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from importlib.util import find_spec
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from headrace.errors import DependencyError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from pyspark.sql import DataFrame
 
-__all__ = ["by_partition", "require_spark"]
+    from headrace.spark.foreach_batch.transaction_sink import TransactionSink
+
+__all__ = ["by_partition", "require_spark", "transactional"]
 
 
 def by_partition(frame: DataFrame, options: Mapping[str, str]) -> DataFrame:
@@ -48,3 +49,30 @@ def require_spark() -> None:
     missing = [name for name in ("pyspark", "pyarrow", "matplotlib") if find_spec(name) is None]
     if missing:
         raise DependencyError(f"this needs {' and '.join(missing)}: pip install headrace[spark]")
+
+
+def transactional(
+    options: Mapping[str, str], handler: Callable[[Any, int, TransactionSink], None]
+) -> Callable[[Any, int], None]:
+    """A function for `writeStream.foreachBatch` that writes each micro-batch as one transaction, exactly once.
+
+        def write(rows, batch_id, sink):
+            sink.write(rows.where("amount >= 0"), topic="orders")
+            sink.write(rows.where("amount < 0"), topic="orders-rejected")
+
+        options = {"kafka.bootstrap.servers": "broker:9092", "sinkId": "orders", "groupId": "orders-job"}
+        rows.writeStream.foreachBatch(headrace.spark.transactional(options, write)).start()
+
+    Args:
+        options: of the sink, as `writeStream` takes them; `groupId`, for which the offsets of the query's sources are
+            committed with the records; and `maxAttempts`, how often a micro-batch is tried before the query fails
+            (three times).
+        handler: is called with the rows of a micro-batch, its number, and what writes them. It is called again when an
+            attempt fails: what it does elsewhere happens again, what it wrote here does not.
+
+    Raises:
+        ConfigError: an unknown option, a malformed value, or no `sinkId`.
+    """
+    from headrace.spark.foreach_batch.batches import TransactionalBatches, TransactionalOptions
+
+    return TransactionalBatches(TransactionalOptions.parse(options), handler)

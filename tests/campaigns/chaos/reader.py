@@ -132,14 +132,17 @@ def read_again(servers: str, topic: str) -> Log:
     return log
 
 
-def messages_of(servers: str, topic: str, partitions: int = PARTITIONS) -> Iterator[Any]:
-    """All committed messages of a topic, by confluent_kafka, each partition's in order.
+def messages_of(
+    servers: str, topic: str, partitions: int = PARTITIONS, isolation: str = "read_committed"
+) -> Iterator[Any]:
+    """All committed messages of a topic, by confluent_kafka, each partition's in order; or those of aborted
+    transactions as well, at read_uncommitted.
 
     Raises:
         TimeoutError: a transaction stays open, or a partition cannot be read.
     """
     ends = _ends(servers, topic, partitions)
-    consumer = _theirs(servers, "read_committed")
+    consumer = _theirs(servers, isolation)
     try:
         consumer.assign([confluent_kafka.TopicPartition(topic, partition, 0) for partition in range(partitions)])
         left, give_up_at = {partition for partition, end in ends.items() if end}, time.monotonic() + _LATE_S

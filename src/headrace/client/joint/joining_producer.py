@@ -45,9 +45,9 @@ class JoiningEngine(ProducerEngine):
             self.client.add(finder)
         return finder
 
-    def join(self, transaction: JointTransaction) -> None:
+    def join(self, transaction: JointTransaction, before: Written | None = None) -> None:
         """Write into this transaction from now on; nothing of the one before is left. On the loop."""
-        self._joined.join(transaction)
+        self._joined.join(transaction, before)
 
     def written(self) -> Written:
         """Records in the transaction by topic and partition. On the loop, when nothing waits."""
@@ -67,9 +67,14 @@ class JoiningProducer(Producer):
 
     _engine_class = JoiningEngine
 
-    def join(self, transaction: JointTransaction) -> None:
-        """Write into this transaction from now on. Nothing of the one before waits."""
-        self._waits.do(self._joining_engine.join, transaction)
+    def join(self, transaction: JointTransaction, before: Written | None = None) -> None:
+        """Write into this transaction from now on. Nothing of the one before waits.
+
+        Args:
+            transaction: as its owner has begun it.
+            before: records that are in it already, by topic and partition, of participants that have ended.
+        """
+        self._waits.do(self._joining_engine.join, transaction, before)
 
     def written(self) -> Written:
         """Records in the transaction by topic and partition, after a `flush()` that left none."""

@@ -24,6 +24,7 @@ from headrace.machines.joint.joint_transaction import CommittedMark, JointTransa
 from headrace.machines.machine import Event
 from headrace.net.thread import loop_thread
 from headrace.net.timers import jitter
+from headrace.types.records import TopicPartition
 
 __all__ = ["CommittedMark", "JointTransaction", "TransactionOwner", "kept_owner"]
 
@@ -97,6 +98,22 @@ class TransactionOwner:
             KafkaException: the brokers refuse, or did not answer in time.
         """
         self._converse(owner_steps.mark(transaction, group, note, place))
+
+    def commit_offsets(
+        self, transaction: JointTransaction, group: str, offsets: Mapping[tuple[str, int], int]
+    ) -> None:
+        """Put offsets of a group into the transaction.
+
+        Args:
+            transaction: as it was begun.
+            group: whose offsets they are.
+            offsets: the next offset to read, by topic and partition.
+
+        Raises:
+            KafkaException: the brokers refuse, or did not answer in time.
+        """
+        self._converse(owner_steps.commit_offsets(transaction, group, [
+            TopicPartition(*place, offset) for place, offset in offsets.items()]))
 
     def end(self, transaction: JointTransaction) -> None:
         """Commit.

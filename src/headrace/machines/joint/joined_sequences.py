@@ -1,4 +1,4 @@
-"""Sequences of a participant's batches: each partition begins at zero when a transaction is joined.
+"""Sequences of a participant's batches: each partition begins where others have ended, as a rule at zero.
 
 It must not know leaders or sockets. Read next: `machines.producer.transactional_sequences`.
 """
@@ -39,8 +39,13 @@ class JoinedSequences(TransactionalSequences):
             restart(queue, _NO_EPOCH)
         return super().allows(queue, batch)
 
+    def first_sequence(self, queue: PartitionQueue) -> int:
+        """Where others have ended in this transaction."""
+        return self._joined.before(queue.topic, queue.partition)
+
     def written(self) -> Written:
         """Records in the joined transaction by topic and partition; all of them are stored once nothing waits."""
         if self._times != self._joined.joined:
             return {}
-        return {key: count for key, queue in self._queues.items() if (count := next_sequence(queue))}
+        return {key: count for key, queue in self._queues.items()
+                if (count := next_sequence(queue) - self._joined.before(*key)) > 0}

@@ -15,7 +15,7 @@ from typing import Any, Final, Protocol
 
 from headrace.errors import KafkaError
 from headrace.machines.cluster.coordinator import CoordinatorFinder
-from headrace.machines.joint.joint_transaction import JointTransaction
+from headrace.machines.joint.joint_transaction import JointTransaction, Written
 from headrace.machines.machine import ANY_VERSION, REFUSALS, Event, Send
 from headrace.machines.producer.transaction_errors import ErrorClass, class_of, gravest
 from headrace.machines.producer.transaction_requests import LAST_VERSIONS, TransactionalIdentity
@@ -82,6 +82,7 @@ class JoinedTransaction:
         self.last_error: KafkaError | None = None
         self.joined = 0
         self._transaction = _NOBODY
+        self._before: Written = {}
         self._find = find
         self._leaders = leaders
         self._request_timeout_s = request_timeout_s
@@ -94,9 +95,14 @@ class JoinedTransaction:
         self._due = -_NEVER
         self._events: list[Event] = []
 
-    def join(self, transaction: JointTransaction) -> None:
-        """Write into this transaction from now on. Nothing of the one before waits or is on its way."""
-        self._transaction = transaction
+    def join(self, transaction: JointTransaction, before: Written | None = None) -> None:
+        """Write into this transaction from now on. Nothing of the one before waits or is on its way.
+
+        Args:
+            transaction: as its owner has begun it.
+            before: records that are in it already, by topic and partition, of participants that have ended.
+        """
+        self._transaction, self._before = transaction, before or {}
         self.joined += 1
         self._wanted, self._added, self._claimed, self._flying = {}, set(), set(), {}
         self._failures, self._due, self.last_error = 0, -_NEVER, None
@@ -130,6 +136,10 @@ class JoinedTransaction:
         key = (topic, partition)
         self._wanted[key] = None
         return key in self._claimed and (self._transaction.version >= _VERSION_2 or key in self._added)
+
+    def before(self, topic: str, partition: int) -> int:
+        """How many records of others, which have ended, are in the transaction: the first sequence to use."""
+        return self._before.get((topic, partition), 0)
 
     def on_batch_stored(self) -> None:
         """A batch of the transaction is stored."""
@@ -251,15 +261,17 @@ class JoinedTransaction:
                 where = f"{topic.name}[{part.partition_index}]"
                 if part.error_code != KafkaError.NO_ERROR:
                     self._on_unclaimed(where, KafkaError(part.error_code), part.error_message, now)
-                elif any(self._is_ours(each) for each in part.active_producers):
+                elif self._last_sequence(part) != self.before(topic.name, part.partition_index) - 1:
                     self._fail(KafkaError(
                         KafkaError._CONFLICT, f"{where} has records of this transaction already, of another task or of "
                         "another attempt of this one: let each partition be written by one task"))
                 else:
                     self._claimed.add((topic.name, part.partition_index))
 
-    def _is_ours(self, known: Any) -> bool:
-        return (known.producer_id, known.producer_epoch) == (self.producer_id, self.epoch) and known.last_sequence >= 0
+    def _last_sequence(self, found: Any) -> int:
+        """That of the transaction's records in a partition; -1 if there are none."""
+        return max((known.last_sequence for known in found.active_producers
+                    if (known.producer_id, known.producer_epoch) == (self.producer_id, self.epoch)), default=-1)
 
     def _on_unclaimed(self, where: str, error: KafkaError, text: str | None, now: float) -> None:
         told = KafkaError(error.code(), f"DescribeProducers of {where}: {text or error.str()}")

@@ -13,7 +13,7 @@ It must not know who the participants are, or what marks mean. Read next: `machi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any, Final
 
 from headrace.errors import KafkaError, KafkaException
@@ -33,7 +33,7 @@ from headrace.wire.messages.producer.transactions import (
 )
 from headrace.wire.schema import Request
 
-__all__ = ["abort", "begin", "check", "end", "mark"]
+__all__ = ["abort", "begin", "check", "commit_offsets", "end", "mark"]
 
 _VERSION_2: Final = 2  # of the cluster feature transaction.version
 _LAST_FOR_ONE_GROUP: Final = 7  # of OffsetFetch
@@ -108,10 +108,20 @@ def mark(transaction: JointTransaction, group: str, note: CommittedMark, place: 
         note: the new mark.
         place: topic and partition under which the group keeps it; they must exist.
     """
+    yield from commit_offsets(transaction, group, [TopicPartition(*place, note.number, note.text)])
+
+
+def commit_offsets(transaction: JointTransaction, group: str, offsets: Iterable[TopicPartition]) -> Steps:
+    """Put offsets of a group into the transaction.
+
+    Args:
+        transaction: as it was begun.
+        group: whose offsets they are; it needs no members.
+        offsets: which; their topics must exist.
+    """
     identity = _identity(transaction)
     if transaction.version < _VERSION_2:
         yield _ask(TRANSACTION, transaction.transactional_id, identity.add_offsets(group), _code)
-    offsets = [TopicPartition(*place, note.number, note.text)]
     request = identity.commit_offsets(ConsumerGroupMetadata(group), offsets)
     yield _ask(GROUP, group, request, _committed_codes, _last(TxnOffsetCommitRequest, transaction))
 

@@ -109,12 +109,16 @@ class TransactionalSequences(Sequences):
         own = queue.partition_sequence
         if (own.producer_id, own.epoch) != (numbers.producer_id, numbers.epoch):
             own.producer_id, own.epoch = numbers.producer_id, numbers.epoch
-            own.next_sequence, own.confirmed, own.needs_epoch_bump = 0, False, False
+            own.next_sequence, own.confirmed, own.needs_epoch_bump = self.first_sequence(queue), False, False
         if own.needs_epoch_bump:
             if queue.in_flight:
                 return False
             restart(queue, own.epoch)
         return self.has_room(queue, batch)
+
+    def first_sequence(self, queue: PartitionQueue) -> int:
+        """Where sequences of a partition begin under a new epoch."""
+        return 0
 
     def on_stored(self, queue: PartitionQueue) -> None:
         """The broker stored a batch: its sequence, and its place in the transaction, are settled."""

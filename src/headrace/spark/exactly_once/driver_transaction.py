@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import logging
 import uuid
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from headrace.client.joint.transaction_owner import CommittedMark, TransactionOwner, kept_owner
@@ -18,7 +18,7 @@ from headrace.errors import ConfigError, KafkaException
 from headrace.spark.exactly_once.task_report import BegunBatch, TaskReport, common_work, written_partitions
 from headrace.spark.options import SinkOptions
 
-__all__ = ["abort", "begin", "begin_alone", "commit", "end", "mark", "sink_name"]
+__all__ = ["abort", "begin", "begin_alone", "commit", "commit_offsets", "end", "mark", "sink_name"]
 
 _PREFIX: Final = "headrace-sink-"
 _TIMEOUT_MS: Final = "900000"
@@ -92,6 +92,11 @@ def mark(options: SinkOptions, work: TaskReport, written: set[tuple[str, int]]) 
         number = 0 if begun.last is None else begun.last.number + 1
         topic, _ = min(written)
         owner.mark(begun.transaction, begun.group, CommittedMark(number, work.batch.text()), (topic, 0))
+
+
+def commit_offsets(options: SinkOptions, begun: BegunBatch, group: str, offsets: Mapping[tuple[str, int], int]) -> None:
+    """Put offsets of a consumer group, the next ones to read, into the transaction."""
+    _owner(options).commit_offsets(begun.transaction, group, offsets)
 
 
 def end(options: SinkOptions, begun: BegunBatch) -> None:

@@ -31,13 +31,16 @@ class JoinedColumnWriter(ColumnWriter):
     Args:
         client: a producer's properties.
         begun: the transaction.
+        before: records that are in it already, by topic and partition, of tasks that have ended.
     """
 
-    def __init__(self, client: Mapping[str, str], begun: BegunBatch) -> None:
+    def __init__(
+        self, client: Mapping[str, str], begun: BegunBatch, before: Mapping[tuple[str, int], int] | None = None
+    ) -> None:
         super().__init__({**client, "enable.idempotence": "true"})
         assert isinstance(self._producer, JoiningProducer)
         self._joining: JoiningProducer = self._producer
-        self._joining.join(begun.transaction)
+        self._joining.join(begun.transaction, dict(before or {}))
 
     def _producers(self) -> KeptProducers:
         return _PRODUCERS
@@ -90,7 +93,7 @@ def written(begun: BegunBatch, task: TaskIdentity, rows: int, found: dict[tuple[
 
 def write(
     begun: BegunBatch, task: TaskIdentity, client: Mapping[str, str], batches: Iterable[pyarrow.RecordBatch],
-    append: Callable[[ColumnWriter, pyarrow.RecordBatch], None],
+    append: Callable[[ColumnWriter, pyarrow.RecordBatch], None], before: Mapping[tuple[str, int], int] | None = None,
 ) -> TaskReport:
     """Write the rows of one task, or read them only where the micro-batch is in the topics already.
 
@@ -100,6 +103,7 @@ def write(
         client: a producer's properties.
         batches: the rows.
         append: hands rows to a writer.
+        before: records that are in the transaction already, by topic and partition, of tasks that have ended.
 
     Raises:
         ConfigError: Spark may run two attempts of a task at once.
@@ -110,7 +114,7 @@ def write(
             pass
         return TaskReport(begun, task.batch, True)
     rows = 0
-    with JoinedColumnWriter(client, begun) as out:
+    with JoinedColumnWriter(client, begun, before) as out:
         for batch in batches:
             if batch.num_rows:
                 check_attempt(task)

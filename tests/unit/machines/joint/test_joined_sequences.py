@@ -19,6 +19,10 @@ class Joined:
 
     def __init__(self):
         self.producer_id, self.epoch = NEW.producer_id, NEW.epoch
+        self.others = 0
+
+    def before(self, topic, partition):
+        return self.others
 
     def admits(self, topic, partition):
         return True
@@ -70,3 +74,11 @@ def test_they_begin_again_for_another_task_in_the_same_transaction(writer):
     writer.answer(first_of(writer, b"1", b"2"))
     writer.joined.joined = 2
     assert content(first_of(writer, b"3")) == (3, 0, [b"3"])
+
+
+def test_they_go_on_where_others_have_ended_and_only_own_records_are_counted(writer):
+    writer.joined.others = 7
+    send = first_of(writer, b"1", b"2")
+    assert content(send) == (3, 7, [b"1", b"2"])
+    writer.answer(send)
+    assert writer.sequences.written() == {("t", 0): 2}

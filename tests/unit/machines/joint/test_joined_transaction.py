@@ -261,3 +261,24 @@ def test_the_next_transaction_claims_its_partitions_itself(new):
     assert new.wants(0) == [False]
     new.claim(new.expect(DescribeProducersRequest))
     assert new.wants(0) == [True]
+
+
+def test_a_partition_that_others_have_written_before_is_claimed_if_their_records_and_no_others_are_there():
+    participant = Participant(NEW)
+    participant.machine.join(NEW, {("t", 0): 5})
+    assert participant.machine.before("t", 0) == 5
+    assert participant.machine.before("t", 1) == 0
+    participant.wants(0)
+    participant.claim(participant.expect(DescribeProducersRequest), producer_id=NEW.producer_id, epoch=NEW.epoch,
+                      last_sequence=4)
+    assert participant.wants(0) == [True]
+
+
+@pytest.mark.parametrize("last_sequence", [-1, 3, 5])
+def test_records_that_are_missing_or_too_many_of_those_before_are_a_conflict(last_sequence):
+    participant = Participant(NEW)
+    participant.machine.join(NEW, {("t", 0): 5})
+    participant.wants(0)
+    participant.claim(participant.expect(DescribeProducersRequest), producer_id=NEW.producer_id, epoch=NEW.epoch,
+                      last_sequence=last_sequence)
+    assert participant.failure().code() == K._CONFLICT

@@ -1,0 +1,72 @@
+"""What Spark knows of the query to which a micro-batch belongs: its id, whether it goes on, and its offsets.
+
+Spark hands a frame and a number to `foreachBatch`, and nothing else. The rest is asked of its JVM, by names that are
+public there and that no Python interface has; a session over Spark Connect has no JVM to ask.
+
+Read next: `headrace.spark.foreach_batch.batches`.
+"""
+
+from __future__ import annotations
+
+from operator import attrgetter
+from typing import Any
+
+from pyspark.sql import DataFrame
+
+from headrace.errors import ConfigError
+from headrace.spark.plan import Offsets, parse_offsets
+
+__all__ = ["StreamOfBatch"]
+
+
+class StreamOfBatch:
+    """The query of a micro-batch.
+
+    Args:
+        frame: as Spark has given it to `foreachBatch`.
+
+    Attributes:
+        query_id: of the query, which its checkpoint keeps.
+
+    Raises:
+        ConfigError: the frame belongs to no streaming query, or to a session without a JVM.
+    """
+
+    def __init__(self, frame: DataFrame) -> None:
+        session = frame.sparkSession
+        if not hasattr(session, "_jsparkSession"):
+            raise ConfigError("headrace.spark.transactional needs a session with a JVM of its own: over Spark Connect, "
+                              "use the sink with delivery.guarantee=exactly_once")
+        context = session.sparkContext
+        self.query_id: str = context.getLocalProperty("sql.streaming.queryId") or ""
+        if not self.query_id:
+            raise ConfigError("headrace.spark.transactional makes a function for foreachBatch; no streaming query runs "
+                              "in this thread")
+        self._java, self._session = attrgetter("_jvm")(context).java, attrgetter("_jsparkSession")(session)
+
+    @property
+    def is_active(self) -> bool:
+        """Whether the query goes on: it was not stopped."""
+        found = self._execution()
+        return found is not None and bool(found.isActive())
+
+    def end_offsets(self, batch_id: int) -> Offsets:
+        """Where a micro-batch ends in the topics that the query reads, as Spark has logged it.
+
+        Raises:
+            ConfigError: the query does not read Kafka.
+        """
+        execution = self._execution()
+        logged = None if execution is None else execution.offsetLog().get(batch_id)
+        if logged is None or not logged.isDefined():
+            raise ConfigError(f"Spark has no offsets of micro-batch {batch_id}: its query has ended")
+        sources, found = logged.get().offsets(), Offsets()
+        for place in range(sources.size()):
+            if sources.apply(place).isDefined():
+                found |= parse_offsets(sources.apply(place).get().json(), "the offset of a source, for option groupId,")
+        return found
+
+    def _execution(self) -> Any:
+        """The running query; None when it has ended. A micro-batch's session is a copy, and knows no queries itself."""
+        running = self._session.sharedState().activeStreamingQueries()
+        return running.get(self._java.util.UUID.fromString(self.query_id))

@@ -1,0 +1,191 @@
+"""What is done to a query, by name. Each fault starts the query, hurts it, and leaves it to be finished."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+from .case import Case
+from .driver import executor_of, kill
+from .site import until
+
+LOCAL: Final = "local[2]"
+CLUSTER: Final = "local-cluster[2,1,1024]"
+STANDALONE: Final = "standalone"
+MASTERS: Final = (LOCAL, CLUSTER, STANDALONE)
+RANDOM_KILLS: Final = 20
+_SHORT_MS: Final = "4000"
+"""How long a transaction may be open that shall expire."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """A kind of fault.
+
+    Attributes:
+        hurt: starts the query and hurts it.
+        nodes: how many brokers it takes.
+        masters: where it makes sense.
+        transactions: it makes no sense for a sink that writes at least once.
+    """
+
+    hurt: Callable[[Case], None]
+    nodes: int = 1
+    masters: tuple[str, ...] = (LOCAL, CLUSTER)
+    transactions: bool = False
+
+
+def _killed_at(point: str) -> Callable[[Case], None]:
+    """The machine of the driver is lost when the query is at a point."""
+    def hurt(case: Case) -> None:
+        driver = case.start()
+        case.catch(point, driver)
+        driver.kill_all()
+        case.start()
+
+    return hurt
+
+
+def _killed_mid_task(case: Case) -> None:
+    """It is lost while a task has written some of its rows."""
+    driver = case.start()
+    _catch_writing(case)
+    driver.kill_all()
+    case.start()
+
+
+def _catch_writing(case: Case) -> int:
+    """Stop a task some of whose rows are in the output's log; the process that runs it."""
+    driver = case.drivers[-1]
+    case.wait_for_batches(1, driver)
+    before = case.site.end(case.output)
+    worker = case.catch("task", driver)
+    until(lambda: case.site.end(case.output) > before, "no rows of the task that is stopped reach the output")
+    return worker
+
+
+def _task_raises(case: Case) -> None:
+    """A task raises when it has written some of its rows, and Spark tries it again."""
+    case.job.master = case.job.master.replace("local[2]", "local[2,4]")
+    case.start()
+    _catch_writing(case)
+    case.points.let_go("task", "raise")
+
+
+def _commit_raises(case: Case) -> None:
+    """commit() raises when the transaction is committed; Spark calls abort()."""
+    case.catch("committed", case.start())
+    case.points.let_go("committed", "raise")
+
+
+def _killed_at_random(case: Case) -> None:
+    """The driver is killed at moments that chance chooses; its Python workers go on until they notice."""
+    chance = random.Random(f"{case.output} {case.job.master}")
+    small = case.job.source["maxOffsetsPerTrigger"]
+    case.job.source["maxOffsetsPerTrigger"] = "100"
+    for _ in range(RANDOM_KILLS):
+        before, driver = case.planned(), case.start()
+        case.wait(lambda before=before: case.planned() > before or case.batches() >= before, driver)
+        time.sleep(chance.uniform(0, 1.5))
+        driver.kill()
+    case.notes.append(f"{RANDOM_KILLS} kills, {case.batches()} micro-batches until then")
+    case.job.source["maxOffsetsPerTrigger"] = small
+    case.start()
+
+
+def _executor_lost(case: Case) -> None:
+    """An executor with map outputs is killed in the stage that writes: tasks, and as a rule the stage, run again."""
+    case.job.shuffle = True
+    case.start()
+    worker = _catch_writing(case)
+    kill(executor_of(worker))
+    kill(worker)
+    case.notes.append("executor killed")
+
+
+def _transaction_expires(case: Case) -> None:
+    """The driver takes longer than the transaction may; the coordinator aborts it."""
+    case.job.sink["kafka.transaction.timeout.ms"] = _SHORT_MS
+    case.catch("commit", case.start())
+    until(lambda: case.site.end(case.output, "read_committed") == case.site.end(case.output), "nothing expires")
+    case.job.sink.pop("kafka.transaction.timeout.ms")
+    case.points.let_go("commit")
+
+
+def _zombie_at(point: str) -> Callable[[Case], None]:
+    """A second driver takes over while the first one is held at a point; then the first goes on."""
+    def hurt(case: Case) -> None:
+        first = case.start()
+        case.catch(point, first)
+        case.start()
+        case.finish()
+        case.points.let_go(point)
+        until(first.ended, f"the first driver did not end; {first.log}")
+
+    return hurt
+
+
+def _frozen(case: Case) -> None:
+    """The first driver and all its processes are frozen; they go on when the second has finished."""
+    first = case.start()
+    case.wait_for_batches(2, first)
+    first.freeze()
+    case.start()
+    case.finish()
+    first.thaw()
+    until(first.ended, f"the first driver did not end; {first.log}")
+
+
+def _broker_killed(case: Case, node: int) -> None:
+    """A broker is killed while a task writes, and comes back when the query has gone on without it, or has failed."""
+    case.site.cluster.kill(node)
+    case.points.let_go("task")
+    wanted, driver = case.batches() + 2, case.drivers[-1]
+    case.wait(lambda: case.batches() >= wanted, driver)
+    case.site.cluster.restart(node)
+
+
+def _leader_killed(case: Case) -> None:
+    case.start()
+    _catch_writing(case)
+    _broker_killed(case, case.site.leaders(case.output)[0])
+
+
+def _coordinator_killed(case: Case) -> None:
+    case.start()
+    _catch_writing(case)
+    _broker_killed(case, case.site.coordinator(case.transactional_id))
+
+
+def _worker_lost(case: Case) -> None:
+    """A worker of a standalone cluster is killed, with its executor, in the middle of a task."""
+    assert case.standalone is not None
+    case.job.shuffle = True
+    case.start()
+    worker = _catch_writing(case)
+    case.standalone.kill_worker(case.standalone.worker_of(executor_of(worker)))
+    kill(worker)
+    case.standalone.add_worker()
+
+
+FAULTS: Final = {
+    "killed after begin": Fault(_killed_at("begun"), transactions=True),
+    "killed mid task": Fault(_killed_mid_task),
+    "killed before EndTxn": Fault(_killed_at("commit")),
+    "killed behind the marker": Fault(_killed_at("marked"), transactions=True),
+    "killed after EndTxn": Fault(_killed_at("committed")),
+    "task raises": Fault(_task_raises),
+    "commit() raises after EndTxn": Fault(_commit_raises),
+    "killed at random": Fault(_killed_at_random),
+    "executor lost": Fault(_executor_lost, masters=(CLUSTER,)),
+    "transaction expires": Fault(_transaction_expires, transactions=True),
+    "zombie task": Fault(_zombie_at("task")),
+    "zombie commit": Fault(_zombie_at("commit")),
+    "zombie frozen": Fault(_frozen),
+    "leader killed": Fault(_leader_killed, nodes=3),
+    "coordinator killed": Fault(_coordinator_killed, nodes=3, transactions=True),
+    "worker lost": Fault(_worker_lost, masters=(STANDALONE,)),
+}

@@ -1,0 +1,85 @@
+"""headrace.spark.transactional in a real Spark: two topics and a group, in one transaction for each micro-batch."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+
+import pytest
+
+pytest.importorskip("pyspark")
+pytest.importorskip("pyarrow")
+
+import headrace.spark
+from headrace import Consumer, TopicPartition
+
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(240)]
+
+COUNT = 60
+
+
+@pytest.fixture
+def filled(make_topic, produce):
+    topic = make_topic(2)
+    produce(topic, [{"value": str(n), "key": f"k{n % 7}", "partition": n % 2} for n in range(COUNT)])
+    return topic
+
+
+def run(spark, brokers, source, checkpoint, handler, **options):
+    frame = spark.readStream.format("headrace").option("kafka.bootstrap.servers", brokers).option("subscribe", source)
+    frame = frame.option("startingOffsets", "earliest").option("maxOffsetsPerTrigger", 30).load()
+    given = {"kafka.bootstrap.servers": brokers, "sinkId": checkpoint.name, **options}
+    query = frame.writeStream.foreachBatch(headrace.spark.transactional(given, handler))
+    query = query.option("checkpointLocation", str(checkpoint)).trigger(availableNow=True).start()
+    query.awaitTermination()
+
+
+def committed(spark, brokers, topic):
+    frame = spark.read.format("headrace").option("kafka.bootstrap.servers", brokers).option("subscribe", topic).load()
+    return Counter(int(bytes(row.value)) for row in frame.select("value").collect())
+
+
+def test_several_writes_and_the_offsets_of_the_source_are_one_transaction_that_is_tried_again(
+    spark, brokers, filled, make_topic, tmp_path
+):
+    even, odd = make_topic(3), make_topic(1)
+    calls = Counter()
+
+    def write(rows, batch_id, sink):
+        calls[batch_id] += 1
+        number = "cast(cast(value AS string) AS int)"
+        assert sink.write(rows.where(f"{number} % 2 = 0").select("key", "value"), topic=even) == 15
+        sink.write(rows.where(f"{number} % 2 = 1 AND {number} < 50").select("value"), topic=odd)
+        if batch_id == 1 and calls[batch_id] == 1:
+            rows.selectExpr("raise_error('the attempt fails when both topics are written')").collect()
+        sink.write(rows.where(f"{number} % 2 = 1 AND {number} >= 50").select("value"), topic=odd)  # the same once more
+
+    run(spark, brokers, filled, tmp_path / "q1", write, groupId="g-" + filled)
+    assert calls == {0: 1, 1: 2}
+    assert committed(spark, brokers, even) == Counter(range(0, COUNT, 2))
+    assert committed(spark, brokers, odd) == Counter(range(1, COUNT, 2))
+    with Consumer({"bootstrap.servers": brokers, "group.id": "g-" + filled}) as consumer:
+        found = consumer.committed([TopicPartition(filled, 0), TopicPartition(filled, 1)], 30)
+    assert [each.offset for each in found] == [COUNT // 2, COUNT // 2]
+
+    # Spark forgets that the last micro-batch is done: the topics do not, and the handler is not asked.
+    for name in ("1", ".1.crc"):
+        (tmp_path / "q1/commits" / name).unlink()
+    run(spark, brokers, filled, tmp_path / "q1", write)
+    assert calls == {0: 1, 1: 2}
+    assert committed(spark, brokers, even) == Counter(range(0, COUNT, 2))
+    assert "@from" in json.loads((tmp_path / "q1/offsets/1").read_text().splitlines()[-1])
+
+
+def test_a_handler_that_fails_each_time_fails_the_query_and_leaves_nothing(
+    spark, brokers, filled, make_topic, tmp_path
+):
+    out = make_topic(2)
+
+    def write(rows, batch_id, sink):
+        sink.write(rows.select("value"), topic=out)
+        raise ValueError("the handler does not want it")
+
+    with pytest.raises(Exception, match="the handler does not want it"):
+        run(spark, brokers, filled, tmp_path / "q2", write)
+    assert committed(spark, brokers, out) == Counter()
