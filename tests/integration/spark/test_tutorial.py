@@ -27,6 +27,8 @@ class Reader:
         self.told = ""
 
     def python(self, program):
+        # Relative paths are of the directory in which Spark was started, and here it runs already.
+        program = program.replace('"checkpoints/', f'"{Path.cwd()}/checkpoints/')
         exec(compile(program, PAGE.name, "exec"), self.names)
         self.told = self.capsys.readouterr().out
 
@@ -43,7 +45,7 @@ class Reader:
             words = shlex.split(line.replace("localhost:9092", self.names["broker"].bootstrap_servers)
                                 if "broker" in self.names else line, comments=True)
             if words[:1] == ["headrace"]:
-                assert main(words[1:]) == 0
+                assert main([*words[1:], "--directory", str(Path.cwd())]) == 0
                 self.told += self.capsys.readouterr().out
 
 

@@ -16,7 +16,7 @@ from headrace.spark.pipeline.progress import History, Sample
 
 __all__ = ["Display", "LiveDisplay", "PlainDisplay", "make_display", "plain_line"]
 
-_WORDS: Final = ("sink", "written to", "format", "guarantee")
+_FIGURES: Final = ("batch", "rows/s", "time", "read", "written", "lag")
 
 
 class Display(Protocol):
@@ -84,7 +84,7 @@ class LiveDisplay:
         self._note = ""
         self._history = History()
         self._began = time.monotonic()
-        self._live = Live(get_renderable=self._draw, refresh_per_second=4)
+        self._live = Live(get_renderable=self.table, refresh_per_second=4)
 
     def update(self, fresh: Iterable[Sample], history: History) -> None:
         """Draw the table anew at the next tick."""
@@ -94,17 +94,19 @@ class LiveDisplay:
         """Show one line under the table."""
         self._note = text
 
-    def _draw(self) -> Any:
+    def table(self) -> Any:
+        """The table as it is now, for `rich`."""
         from rich.table import Table
 
         passed = int(time.monotonic() - self._began)
         table = Table(title=f"{self._spec.name}  {passed // 60}:{passed % 60:02}",
                       caption=self._note or "Ctrl-C stops it")
-        for name in (*_WORDS, "batch", "rows/s", "batch time", "rows read", "rows written", "lag"):
-            table.add_column(name, justify="left" if name in _WORDS else "right")
+        table.add_column("sink")
+        for name in _FIGURES:
+            table.add_column(name, justify="right", no_wrap=True)
         for sink in self._spec.sinks:
-            words = (sink.name, sink.target, sink.stored_as, sink.promise)
-            table.add_row(*words, *self._cells(self._history.of(sink.name)))
+            words = f"{sink.name}\n{sink.target}\n{sink.stored_as}, {sink.promise}"
+            table.add_row(words, *self._cells(self._history.of(sink.name)), end_section=True)
         return table
 
     def _cells(self, samples: list[Sample]) -> list[str]:

@@ -94,7 +94,7 @@ def write_report(path: Path, spec: PipelineSpec, history: History, outcome: Outc
         _checks(outcome.checks),
         "<h2>Sinks</h2>", _sinks(spec, history, outcome),
         "<h2>Sources</h2>", _sources(spec, history),
-        '<p class="note">Each sink is a query of its own and reads the sources by itself.</p>',
+        f'<p class="note">Each sink is a query of its own and reads the sources by itself.{_tables(spec)}</p>',
         *(f"<h2>{_text(title)}</h2>{svg}" for title, svg in draw_plots(history, queries)),
         "<h2>Settings</h2>", _table(("", "value"), [(n, v) for n, v in _settings(outcome).items()], text=2),
     ]
@@ -154,6 +154,12 @@ def _sources(spec: PipelineSpec, history: History) -> str:
     rows = [(topic, formats.get(topic, ""), query, count)
             for (query, topic), count in sorted(history.read_per_topic().items())]
     return _table(("topic", "format", "read by sink", "rows"), rows, text=3)
+
+
+def _tables(spec: PipelineSpec) -> str:
+    """One sentence about what was read whole."""
+    tables = [f"{each.topic or each.file} ({each.format})" for each in spec.inputs if not each.streaming]
+    return _text(f" Tables, held for all of them: {', '.join(tables)}.") if tables else ""
 
 
 def _settings(outcome: Outcome) -> dict[str, str]:

@@ -1,12 +1,13 @@
 """Samples from Spark's progress, the lines of the display, and the report at the end."""
 
+import io
 import re
 from datetime import UTC, datetime
 from xml.etree import ElementTree
 
 import pytest
 
-from headrace.spark.pipeline.display import PlainDisplay, make_display
+from headrace.spark.pipeline.display import LiveDisplay, PlainDisplay, make_display
 from headrace.spark.pipeline.progress import History, percentile, sample_of
 from headrace.spark.pipeline.report import Check, Outcome, write_report
 from headrace.spark.pipeline.spec import parse_pipeline
@@ -107,6 +108,51 @@ def test_the_report_says_how_the_run_ended(tmp_path, state):
 
 def test_a_run_without_batches_still_has_a_report(tmp_path):
     assert "<svg" not in report_of(tmp_path, outcome_of("failed: no brokers"), batches=0)
+
+
+def test_the_report_and_the_screen_say_format_guarantee_lag_and_restarts(tmp_path):
+    spec = parse_pipeline("""
+        [pipeline]
+        name = "sales"
+        checkpoint = "cp"
+        [registry]
+        url = "http://localhost:8081"
+        [[source]]
+        name = "s"
+        topic = "in"
+        format = "avro"
+        [[table]]
+        name = "items"
+        file = "items.csv"
+        format = "csv"
+        [[sink]]
+        name = "out"
+        from = "s"
+        topic = "out"
+        format = "protobuf"
+        guarantee = "exactly_once"
+    """)
+    history = History()
+    history.add(progress())
+    write_report(tmp_path / "report.html", spec, history, outcome_of(restarts={"out": 3}))
+    text = (tmp_path / "report.html").read_text()
+    rows = {"format": "protobuf", "guarantee": "exactly once", "lag at the end": 45, "restarts": 3}
+    for label, value in rows.items():
+        assert f"<td class=text>{label}</td><td>{value}</td>" in text
+    assert "<td class=text>in</td><td class=text>avro</td><td class=text>out</td><td>100</td>" in text
+    assert "Tables, held for all of them: items.csv (csv)." in text
+
+    pytest.importorskip("rich")
+    from rich.console import Console
+
+    display = LiveDisplay(spec)
+    display.update([], history)
+    console = Console(width=80, record=True, file=io.StringIO())
+    console.print(display.table())
+    screen = console.export_text()
+    for word in ("out", "topic out", "protobuf, exactly once", "Ctrl-C stops it"):
+        assert word in screen
+    assert re.search(r"3 │ +50 │ +2.0 s │ +100 │ +7 │ +45 │", screen)
 
 
 def test_an_unequal_total_makes_the_run_a_failure(tmp_path):
