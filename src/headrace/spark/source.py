@@ -209,7 +209,7 @@ class BatchReader(_Tasks, DataSourceReader):
     """Reads topics between two positions. The offsets are resolved once for each `load()`."""
 
     def partitions(self) -> Sequence[InputPartition]:
-        """One task per partition, or more when minPartitions asks for it."""
+        """The tasks: one for each partition, more of large ones and fewer of small ones as the options say."""
         with _view(self.options) as view:
             partitions = view.partitions()
             start = view.resolve(self.options.starting, partitions)

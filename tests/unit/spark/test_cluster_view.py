@@ -7,13 +7,17 @@ from typing import Any
 
 import pytest
 
+from headrace import Producer
+from headrace.admin import AdminClient
 from headrace.broker.settings import BrokerSettings
-from headrace.errors import ConfigError
+from headrace.errors import ConfigError, KafkaError, KafkaException
 from headrace.spark import cluster
 from headrace.spark.cluster import ClusterView
-from headrace.spark.options import TopicSelection
+from headrace.spark.options import Position, Retries, TopicSelection
+from headrace.spark.plan import DataLossError
 from headrace.testing import Action, EmbeddedBroker, Fault
 from headrace.wire.messages.cluster.metadata import MetadataRequest
+from headrace.wire.messages.consumer.offsets import ListOffsetsRequest
 
 TOPICS = {"a": 2, "ab": 1, "c": 1}
 
@@ -77,3 +81,57 @@ def test_what_is_not_there_is_named_at_once_and_not_made(
         view_of(broker, **subscription).partitions()
     assert view_of(broker, pattern=".*").partitions() == sorted(
         (topic, partition) for topic, count in TOPICS.items() for partition in range(count))
+
+
+def test_a_topic_that_is_gone_later_is_left_out_of_the_ends(
+    broker: EmbeddedBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cluster, "_FRESH_S", -1.0)
+    broker.create_topic("gone", 1)
+    view = view_of(broker, topics=("c", "gone"))
+    assert view.ends() == {("c", 0): 0, ("gone", 0): 0}
+    assert view.topic_ids.keys() == {"c", "gone"}
+    admin = AdminClient({"bootstrap.servers": broker.bootstrap_servers})
+    admin.delete_topics(["gone"])["gone"].result(10)
+    assert view.ends() == {("c", 0): 0}
+    assert view.topic_ids.keys() == {"c"}
+    with pytest.raises(ConfigError, match="topic gone does not exist"):
+        view.partitions()
+
+
+def test_ends_come_with_the_terms_of_their_leaders() -> None:
+    with EmbeddedBroker(topics={"filled": 2}) as broker:
+        view = view_of(broker, topics=("filled",))
+        with Producer({"bootstrap.servers": broker.bootstrap_servers}) as producer:
+            producer.produce("filled", b"v", partition=1)
+            assert producer.flush(10) == 0
+        assert view.ends() == {("filled", 0): 0, ("filled", 1): 1}
+        epoch = view.end_epochs["filled", 1]
+        assert view.log_ends({("filled", 1): epoch}) == {("filled", 1): 1}
+        assert view.log_ends({}) == {}
+        view.close()
+
+
+@pytest.mark.parametrize(("retries", "asked"), [(Retries(count=0, pause_s=0.0), 1), (Retries(count=3, pause_s=0.0), 4)])
+def test_brokers_that_fail_are_asked_as_often_as_the_options_say(
+    broker: EmbeddedBroker, retries: Retries, asked: int
+) -> None:
+    view = ClusterView({"bootstrap.servers": broker.bootstrap_servers}, TopicSelection(topics=("c",)), retries)
+    failed: list[ListOffsetsRequest] = []
+    broker.add_fault(Fault(action=Action.ERROR, request=ListOffsetsRequest, times=None,
+                           error_code=KafkaError.NOT_LEADER_FOR_PARTITION,
+                           when=lambda request: failed.append(request) is None))
+    with pytest.raises(KafkaException):
+        view.latest([("c", 0)])
+    broker.clear_faults()
+    assert len(failed) == asked
+    assert view.latest([("c", 0)]) == {("c", 0): 0}
+
+
+def test_a_time_that_no_record_has_is_an_error_or_the_end(broker: EmbeddedBroker) -> None:
+    view = view_of(broker, topics=("c",))
+    with pytest.raises(DataLossError, match=r"no record at or after timestamp 5 in c\[0\]"):
+        view.resolve(Position(timestamps={("c", 0): 5}), [("c", 0)])
+    assert view.resolve(Position(timestamps={("c", 0): 5}, else_latest=True), [("c", 0)]) == {("c", 0): 0}
+    with pytest.raises(ConfigError, match=r"the timestamps that were given leave out c\[0\]"):
+        view.resolve(Position(timestamps={("a", 0): 5}), [("c", 0)])

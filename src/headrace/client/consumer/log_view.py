@@ -14,7 +14,6 @@ import weakref
 from collections.abc import Callable, Collection, Coroutine, Mapping
 from typing import Any, Final, TypeVar
 
-from headrace.client.consumer.arrivals import FETCHES_THAT_WAIT, Arrivals
 from headrace.client.core import ClientCore
 from headrace.client.waits import ThreadWaits
 from headrace.config import CONSUMER, Config
@@ -30,8 +29,6 @@ from headrace.wire.schema import Request
 __all__ = ["LogView"]
 
 _T = TypeVar("_T")
-_OF_FETCHES: Final = {*FETCHES_THAT_WAIT, "fetch.max.wait.ms", "fetch.message.max.bytes"}
-"""Properties of readers of records, under all of their names."""
 _NEVER: Final = float("-inf")
 
 
@@ -47,9 +44,7 @@ class LogView:
     """
 
     def __init__(self, config: Mapping[str, Any], names: Collection[str] | None) -> None:
-        own = {name: value for name, value in config.items() if name not in _OF_FETCHES}
-        self._config = Config(CONSUMER, {**own, **FETCHES_THAT_WAIT, "group.id": "", "auto.offset.reset": "error",
-                                         "enable.partition.eof": False})
+        self._config = Config(CONSUMER, {**config, "group.id": ""})
         self._waits = ThreadWaits(loop_thread())
         self._names = None if names is None else frozenset(names)
         self._looked_at = _NEVER
@@ -162,7 +157,9 @@ class LogView:
             False when nothing has come.
         """
         if self._watch is None:
-            self._watch = Arrivals(self._core, self._config, self._waits).wait
+            from headrace.client.consumer.arrivals import Arrivals
+
+            self._watch = Arrivals(self._core, self._waits, self._config["isolation.level"]).wait
         return self._watch(ends, timeout_s)
 
     def commit(self, group_id: str, offsets: Mapping[Key, int], timeout_s: float) -> Callable[[float], None]:

@@ -111,3 +111,39 @@ def test_a_broker_that_restarts_is_asked_again(view: LogView, broker: EmbeddedBr
     broker.start_node(1)
     send(broker)
     assert view.wait_for_records(ends(), PATIENCE_S)
+
+
+def test_questions_that_are_held_elsewhere_stay_there_when_something_comes() -> None:
+    asked: list[FetchRequest] = []
+    with (EmbeddedBroker(topics={"t": 3}, nodes=3) as broker,
+          LogView({"bootstrap.servers": broker.bootstrap_servers}, ["t"]) as view):
+        view.topics(PATIENCE_S)
+        assert not view.wait_for_records(ends(), 0.1)
+        broker.add_fault(Fault(action=Action.DELAY, request=FetchRequest, times=None,
+                               when=lambda request: bool(asked.append(request))))
+        for count in range(1, 4):
+            send(broker, 1)
+            assert view.wait_for_records(ends(p1=count - 1), PATIENCE_S)
+            assert not view.wait_for_records(ends(p1=count), 0.3)
+    assert [[(part.partition, part.fetch_offset) for topic in each.topics for part in topic.partitions]
+            for each in asked] == [[(1, 1)], [(1, 2)], [(1, 3)]]
+
+
+def test_what_came_elsewhere_and_is_known_by_now_is_no_arrival(view: LogView, broker: EmbeddedBroker) -> None:
+    assert not view.wait_for_records(ends(), 0.1)
+    send(broker, 0)
+    send(broker, 1)
+    assert not view.wait_for_records(ends(p0=1, p1=1), 0.3)
+    send(broker, 1)
+    assert view.wait_for_records(ends(p0=1, p1=1), PATIENCE_S)
+
+
+def test_only_committed_records_arrive(view: LogView, broker: EmbeddedBroker) -> None:
+    with Producer({"bootstrap.servers": broker.bootstrap_servers, "transactional.id": "t"}) as producer:
+        producer.init_transactions(PATIENCE_S)
+        producer.begin_transaction()
+        producer.produce("t", b"v", partition=0)
+        assert producer.flush(PATIENCE_S) == 0
+        assert not view.wait_for_records(ends(), 0.3)
+        producer.commit_transaction(PATIENCE_S)
+    assert view.wait_for_records(ends(), PATIENCE_S)
