@@ -18,6 +18,7 @@ from benchmarks import (
     serdes,
     spark,
     trickle,
+    values,
     wire,
 )
 
@@ -36,6 +37,7 @@ SUITE: dict[str, tuple[Callable[[list[str]], int], list[str], list[str]]] = {
                         ["--rounds", "5"]),
     "spark": (spark.main, ["--records", "200000", "--rounds", "1", "--actions", "read", "write", "small"],
               ["--records", "5000000", "--rounds", "5"]),
+    "values": (values.main, ["--records", "50000", "--rounds", "1"], ["--records", "2000000", "--rounds", "5"]),
 }
 ALONE = ("imports", "wire", "records", "serdes")
 """Those that need no broker."""

@@ -6,6 +6,7 @@ import contextlib
 import os
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -25,9 +26,10 @@ class Session:
         master: Spark master.
         bootstrap: brokers as host:port.
         size: bytes of a value.
+        jars: beside those of the JVM connector.
     """
 
-    def __init__(self, master: str, bootstrap: str, size: int) -> None:
+    def __init__(self, master: str, bootstrap: str, size: int, jars: Sequence[Path] = ()) -> None:
         import headrace
         from headrace.spark.java import prepare_java
 
@@ -41,7 +43,7 @@ class Session:
         self.bootstrap = bootstrap
         self.size = size
         settings = {
-            "spark.jars": ",".join(map(str, spark_connector_jars())), "spark.ui.enabled": "false",
+            "spark.jars": ",".join(map(str, (*spark_connector_jars(), *jars))), "spark.ui.enabled": "false",
             "spark.ui.showConsoleProgress": "false", "spark.driver.memory": "2g", "spark.log.level": "ERROR",
             "spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1",
             "spark.sql.session.timeZone": "UTC", "spark.sql.shuffle.partitions": "4",

@@ -164,6 +164,17 @@ def test_where_the_native_twin_runs_the_plain_one_is_not_loaded() -> None:
                 "headrace.buffers.closed_batch"} & loaded
 
 
+def test_options_without_formats_load_no_codec_and_where_the_native_one_runs_the_plain_one_is_not_loaded() -> None:
+    given = {"kafka.bootstrap.servers": "a:1", "subscribe": "t"}
+    options = f"from headrace.spark.options import SourceOptions; SourceOptions.parse({given}, streaming=True)"
+    columns = "headrace.schemas.columns"
+    assert not {"pyarrow", columns, "headrace.schemas", "headrace.spark.values.value_planning"} & loaded_by(options)
+    loaded = loaded_by(f"from {columns}.avro_columns import AvroColumns; from headrace.schemas.avro import parse_avro; "
+                       "AvroColumns(parse_avro('\"int\"'))")
+    native = f"{columns}._avro_columns" in loaded
+    assert (f"{columns}.avro.avro_plain_decoder" in loaded) is not native
+
+
 @NATIVE_ONLY
 def test_a_producer_and_a_consumer_load_few_modules() -> None:
     loaded = {name for name in loaded_by(BOTH) if name.partition(".")[0] == "headrace"}

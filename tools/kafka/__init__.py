@@ -4,7 +4,7 @@
 `java_tool` runs Kafka's console and performance programs. Read next: `tools.kafka.cluster`.
 """
 
-from tools.kafka.artifacts import VERSIONS, RegistryError, spark_connector_jars
+from tools.kafka.artifacts import VERSIONS, RegistryError, spark_avro_jars, spark_connector_jars
 from tools.kafka.cluster import NEWEST, KafkaCluster
 from tools.kafka.java import MissingJavaError, find_java, java_command, java_tool
 from tools.kafka.node import KafkaStartError
@@ -21,5 +21,6 @@ __all__ = [
     "find_java",
     "java_command",
     "java_tool",
+    "spark_avro_jars",
     "spark_connector_jars",
 ]

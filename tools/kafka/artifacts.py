@@ -77,6 +77,11 @@ def spark_connector_jars() -> list[Path]:
     return jars("spark-connector")
 
 
+def spark_avro_jars() -> list[Path]:
+    """The jar that has `from_avro`, for `spark.jars`; the classes behind it come with Spark."""
+    return jars("spark-avro")
+
+
 def jars(lock_name: str) -> list[Path]:
     """The files of one set of artifacts, fetched if they are not in the cache.
 

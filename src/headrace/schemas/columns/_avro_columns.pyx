@@ -903,13 +903,15 @@ cdef class Encoder:
             elif shape.kind not in (C_STRUCT, C_LIST, C_MAP, C_NULL):
                 given.data = <const uint8_t *> address_of(buffers[1])
         rows = len(values)
+        if values.null_count == rows:  # a column of nulls need have no bits that say so
+            return pyarrow.nulls(rows, pyarrow.binary())
         self._run(made, rows, values.offset, address_of(values.buffers()[0]) if values.null_count else 0)
         valid = foreign(&made.valid.bytes) if made.valid.count else None
         buffers = [valid, foreign(&made.offsets), foreign(&made.data)]
         return pyarrow.Array.from_buffers(pyarrow.binary(), rows, buffers, -1, 0)
 
     cdef _run(self, _Payloads made, int64_t rows, int64_t first, uintptr_t valid_at):
-        from headrace.schemas.columns.avro_plain_encoder import misfit_error
+        from headrace.schemas.columns.avro.avro_flaws import misfit_error
 
         cdef const uint8_t *valid = <const uint8_t *> valid_at
         cdef Writing writing

@@ -1,7 +1,7 @@
 """Columns of Avro: `AvroColumns` reads what was written with one schema into columns of another, and writes it.
 
-Natively where the native module is, else in plain Python. Read next: `schemas.columns.avro_shapes` for the types,
-`schemas.columns.avro_resolution` for how one schema reads another.
+Natively where the native module is, else in plain Python. Read next: `schemas.columns.avro.avro_shapes` for the types,
+`schemas.columns.avro.avro_resolution` for how one schema reads another.
 """
 
 from __future__ import annotations
@@ -13,17 +13,18 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Final
 
 from headrace.schemas.avro import ParsedAvro
-from headrace.schemas.columns.avro_plain_decoder import PlainDecoder, reason_of
-from headrace.schemas.columns.avro_plain_encoder import PlainEncoder
-from headrace.schemas.columns.avro_resolution import resolved
-from headrace.schemas.columns.avro_shapes import ColumnShape, shape_of
-from headrace.schemas.columns.avro_writing import writing_of
+from headrace.schemas.columns.avro.avro_flaws import reason_of
+from headrace.schemas.columns.avro.avro_resolution import resolved
+from headrace.schemas.columns.avro.avro_shapes import ColumnShape, shape_of
+from headrace.schemas.columns.avro.avro_writing import writing_of
+from headrace.schemas.columns.avro.written_columns import written_columns
 from headrace.schemas.columns.column_codec import DecodedColumn
-from headrace.schemas.columns.written_columns import written_columns
 
 if TYPE_CHECKING:
     import pyarrow
 
+    from headrace.schemas.columns.avro.avro_plain_decoder import PlainDecoder
+    from headrace.schemas.columns.avro.avro_plain_encoder import PlainEncoder
     from headrace.schemas.columns.column_codec import ColumnCodec
 
 __all__ = ["AvroColumns"]
@@ -88,6 +89,8 @@ class AvroColumns:
 
 def _encoder_class() -> type[PlainEncoder]:
     if _PLAIN:
+        from headrace.schemas.columns.avro.avro_plain_encoder import PlainEncoder
+
         return PlainEncoder
     from headrace.schemas.columns._avro_columns import Encoder
 
@@ -96,6 +99,8 @@ def _encoder_class() -> type[PlainEncoder]:
 
 def _decoder_class() -> type[PlainDecoder]:
     if _PLAIN:
+        from headrace.schemas.columns.avro.avro_plain_decoder import PlainDecoder
+
         return PlainDecoder
     from headrace.schemas.columns._avro_columns import Decoder
 

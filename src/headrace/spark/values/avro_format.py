@@ -7,8 +7,8 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from headrace.schemas.avro import ParsedAvro, parse_avro
+from headrace.schemas.columns.avro.avro_derived import derived_avro
 from headrace.schemas.columns.avro_columns import AvroColumns
-from headrace.schemas.columns.avro_derived import derived_avro
 from headrace.schemas.parsed import ReferencedSchema
 from headrace.spark.values.schema_formats import SchemaText
 

@@ -12,14 +12,13 @@ import pytest
 
 from headrace.errors import SerializationError
 from headrace.schemas.avro import parse_avro
+from headrace.schemas.columns import avro_columns
+from headrace.schemas.columns.avro.avro_default_bytes import default_bytes, number_bytes
+from headrace.schemas.columns.avro.avro_derived import derived_avro
 from headrace.schemas.columns.avro_columns import AvroColumns
-from headrace.schemas.columns.avro_default_bytes import default_bytes, number_bytes
-from headrace.schemas.columns.avro_derived import derived_avro
 from headrace.schemas.columns.column_codec import DecodedColumn
 from headrace.schemas.parsed import InvalidSchemaError
 from tests.unit.schemas.columns.codec_pairs import binary, decoded_both_ways, encoded_both_ways, numbers_of
-
-pytest.importorskip("headrace.schemas.columns._avro_columns", reason="the native module was not built")
 
 
 def codec(writer: Any, reader: Any = None) -> AvroColumns:
@@ -323,6 +322,17 @@ def test_a_frame_that_avro_has_no_type_for_is_refused(kind: Any, said: str) -> N
 def test_a_default_that_does_not_fit_is_refused(schema: Any, default: Any) -> None:
     with pytest.raises(InvalidSchemaError, match="does not fit"):
         default_bytes(parse_avro(json.dumps(schema)).root, default)
+
+
+def test_without_the_native_module_the_plain_one_does_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    payloads = binary(number(7) + b"\0\0", b"\x80", None)
+    native = codec(NESTED)
+    monkeypatch.setattr(avro_columns, "_PLAIN", True)
+    plain = codec(NESTED)
+    found, expected = plain.decode(payloads), native.decode(payloads)
+    assert found.values.equals(expected.values)
+    assert found.malformed == expected.malformed == {1: "at /a: the payload ends too early"}
+    assert plain.encode(found.values).to_pylist() == native.encode(found.values).to_pylist()
 
 
 def test_threads_share_a_codec() -> None:

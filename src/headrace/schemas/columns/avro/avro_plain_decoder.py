@@ -9,70 +9,21 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable
 from decimal import Context, Decimal
-from enum import IntEnum
 from typing import TYPE_CHECKING, Any, Final
 
-from headrace.schemas.columns.avro_resolution import DecodeProgram, ReadStep, ReadVerb
-from headrace.schemas.columns.avro_shapes import ColumnKind, ColumnShape
+from headrace.schemas.columns.avro.avro_flaws import MAX_DEPTH, MAX_EMPTY_ITEMS, Flaw
+from headrace.schemas.columns.avro.avro_resolution import DecodeProgram, ReadStep, ReadVerb
+from headrace.schemas.columns.avro.avro_shapes import ColumnKind, ColumnShape
 
 if TYPE_CHECKING:
     import pyarrow
 
-__all__ = ["MAX_DEPTH", "MAX_EMPTY_ITEMS", "PlainDecoder", "Flaw", "reason_of"]
+__all__ = ["PlainDecoder"]
 
-MAX_DEPTH: Final = 320
-"""Steps that may be within one another."""
-MAX_EMPTY_ITEMS: Final = 10_000
-"""Items without bytes that the arrays of a payload may have in all."""
 _LONGEST_VARINT: Final = 10
 _LONG: Final = 1 << 63
 _DAY_US: Final = 86_400_000_000
 _EXACT: Final = Context(prec=40)
-
-
-class Flaw(IntEnum):
-    """Why a payload cannot be read; the numbers are those of the native module."""
-
-    ENDS = 1
-    LONG_NUMBER = 2
-    INT_RANGE = 3
-    NEGATIVE = 4
-    UTF8 = 5
-    SYMBOL = 6
-    BRANCH = 7
-    BOOLEAN = 8
-    DIGITS = 9
-    ITEMS = 10
-    DEPTH = 11
-    MISMATCH = 12
-    TIMESTAMP = 13
-    TIME = 14
-
-
-_TEXTS: Final = {
-    Flaw.ENDS: "the payload ends too early", Flaw.LONG_NUMBER: "a number has more than 64 bits",
-    Flaw.INT_RANGE: "an int has more than 32 bits", Flaw.NEGATIVE: "a length is negative",
-    Flaw.UTF8: "a string is not UTF-8", Flaw.SYMBOL: "an enum has no such symbol",
-    Flaw.BRANCH: "a union has no such branch", Flaw.BOOLEAN: "a boolean is neither 0 nor 1",
-    Flaw.DIGITS: "a decimal has more digits than its precision",
-    Flaw.ITEMS: "an array or map claims more items than can be there",
-    Flaw.DEPTH: f"values nest deeper than {MAX_DEPTH} levels",
-    Flaw.TIME: "a time of day is negative, or a day or more",
-    Flaw.TIMESTAMP: "a timestamp of microseconds has more than 64 bits",
-}
-
-
-def reason_of(program: DecodeProgram, trouble: int, step: int) -> str:
-    """What is wrong with a payload, for people.
-
-    Args:
-        program: that read it.
-        trouble: a `Flaw`.
-        step: number of the step that found it.
-    """
-    found = program.steps[step]
-    text = (program.constants[found.a].decode() if trouble == Flaw.MISMATCH else _TEXTS[Flaw(trouble)])
-    return f"at {found.place or '/'}: {text}"
 
 
 class _BadError(Exception):

@@ -1,8 +1,9 @@
 """How columns become Avro's bytes: a program of small steps, made once for a schema and the type of the columns.
 
 Columns are matched with fields by name and cast to what the schema needs, where no value can change. A field without a
-column takes its default, or null. The program is run by `schemas.columns.avro_plain_encoder` or by the native module.
-Read next: `schemas.columns.avro_plain_encoder`, which says what each step does.
+column takes its default, or null. The program is run by `schemas.columns.avro.avro_plain_encoder` or by the native
+module.
+Read next: `schemas.columns.avro.avro_plain_encoder`, which says what each step does.
 """
 
 from __future__ import annotations
@@ -13,8 +14,8 @@ from typing import TYPE_CHECKING, Final
 
 from headrace.errors import SerializationError
 from headrace.schemas.avro_types import ABSENT, AvroField, AvroType
-from headrace.schemas.columns.avro_default_bytes import default_bytes, number_bytes
-from headrace.schemas.columns.avro_shapes import ColumnKind, ColumnShape, logical_of
+from headrace.schemas.columns.avro.avro_default_bytes import default_bytes, number_bytes
+from headrace.schemas.columns.avro.avro_shapes import ColumnKind, ColumnShape, logical_of
 
 if TYPE_CHECKING:
     import pyarrow

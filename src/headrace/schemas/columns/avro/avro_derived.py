@@ -1,7 +1,7 @@
 """The Avro schema of a column that has none: what a frame is written with when nobody gave a schema.
 
 Names are Spark's (`topLevelRecord`), and what may be null is a union that begins with null and has null as its default,
-so that a field that is dropped later can still be read. Read next: `schemas.columns.avro_shapes`, the other way.
+so that a field that is dropped later can still be read. Read next: `schemas.columns.avro.avro_shapes`, the other way.
 """
 
 from __future__ import annotations

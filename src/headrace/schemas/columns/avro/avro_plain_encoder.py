@@ -8,51 +8,21 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable, Mapping
 from decimal import Context, Decimal
-from enum import IntEnum
 from typing import TYPE_CHECKING, Any, Final
 
-from headrace.errors import SerializationError
-from headrace.schemas.columns.avro_default_bytes import number_bytes
-from headrace.schemas.columns.avro_shapes import ColumnKind, ColumnShape
-from headrace.schemas.columns.avro_writing import EncodeProgram, WriteStep, WriteVerb
+from headrace.schemas.columns.avro.avro_default_bytes import number_bytes
+from headrace.schemas.columns.avro.avro_flaws import Misfit, misfit_error
+from headrace.schemas.columns.avro.avro_shapes import ColumnKind, ColumnShape
+from headrace.schemas.columns.avro.avro_writing import EncodeProgram, WriteStep, WriteVerb
 from headrace.schemas.columns.column_codec import ColumnTooLargeError
 
 if TYPE_CHECKING:
     import pyarrow
 
-__all__ = ["Misfit", "PlainEncoder", "misfit_error"]
+__all__ = ["PlainEncoder"]
 
 _MOST_BYTES: Final = (1 << 31) - 1
 _EXACT: Final = Context(prec=40)
-
-
-class Misfit(IntEnum):
-    """Why a value cannot be written; the numbers are those of the native module."""
-
-    NULL = 1
-    SIZE = 2
-    SYMBOL = 3
-    MEMBERS = 4
-
-
-_TEXTS: Final = {
-    Misfit.NULL: "the value is null, and the schema takes no null",
-    Misfit.SIZE: "the value has another size than the schema's",
-    Misfit.SYMBOL: "the value is none of the schema's symbols",
-    Misfit.MEMBERS: "no member of the union is set, and the schema takes no null",
-}
-
-
-def misfit_error(program: EncodeProgram, row: int, misfit: int, step: int) -> SerializationError:
-    """The error of a value.
-
-    Args:
-        program: that wrote it.
-        row: where it stands, from 0.
-        misfit: a `Misfit`.
-        step: number of the step that found it.
-    """
-    return SerializationError(f"row {row}, at {program.steps[step].place or '/'}: {_TEXTS[Misfit(misfit)]}")
 
 
 class _MisfitError(Exception):

@@ -1,6 +1,6 @@
 """The columns that a schema's program writes: found by name in what is given, and cast to the schema's types.
 
-Read next: `schemas.columns.avro_plain_encoder`.
+Read next: `schemas.columns.avro.avro_plain_encoder`.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from headrace.errors import SerializationError
-from headrace.schemas.columns.avro_shapes import ColumnKind, ColumnShape
+from headrace.schemas.columns.avro.avro_shapes import ColumnKind, ColumnShape
 
 if TYPE_CHECKING:
     import pyarrow

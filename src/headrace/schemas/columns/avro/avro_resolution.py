@@ -1,9 +1,10 @@
 """How values that were written with one Avro schema get into the columns of another: a program of small steps.
 
 The program is made once for a pair of schemas, by the rules of Avro's schema resolution, and then run for each payload:
-by `schemas.columns.avro_plain_decoder`, or by the native module, which reads the same numbers. A step takes what the
-writer wrote, and appends to a column or passes it over. Where the schemas do not fit, the step is `FAIL`: only values
-that get there are malformed. Read next: `schemas.columns.avro_plain_decoder`, which says what each step does.
+by `schemas.columns.avro.avro_plain_decoder`, or by the native module, which reads the same numbers. A step takes what
+the writer wrote, and appends to a column or passes it over. Where the schemas do not fit, the step is `FAIL`: only
+values that get there are malformed. Read next: `schemas.columns.avro.avro_plain_decoder`, which says what each step
+does.
 """
 
 from __future__ import annotations
@@ -14,8 +15,8 @@ from enum import IntEnum
 from typing import Final
 
 from headrace.schemas.avro_types import ABSENT, AvroField, AvroType
-from headrace.schemas.columns.avro_default_bytes import default_bytes
-from headrace.schemas.columns.avro_shapes import ColumnKind, ColumnShape, decimal_of, logical_of
+from headrace.schemas.columns.avro.avro_default_bytes import default_bytes
+from headrace.schemas.columns.avro.avro_shapes import ColumnKind, ColumnShape, decimal_of, logical_of
 from headrace.schemas.parsed import InvalidSchemaError
 
 __all__ = ["DecodeProgram", "ReadStep", "ReadVerb", "resolved"]

@@ -2,7 +2,7 @@
 
 A union with null is nullable; of int and long it is long, of float and double it is double; any other union is a struct
 `member0, member1, ...` of which one is set. A `ColumnShape` is one column of the tree. Read next:
-`schemas.columns.avro_resolution`, which says how what was written gets there.
+`schemas.columns.avro.avro_resolution`, which says how what was written gets there.
 """
 
 from __future__ import annotations

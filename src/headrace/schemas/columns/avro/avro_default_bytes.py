@@ -1,6 +1,6 @@
 """The default of a field, from JSON to Avro's bytes: a program reads them like what was written.
 
-Read next: `schemas.columns.avro_resolution`.
+Read next: `schemas.columns.avro.avro_resolution`.
 """
 
 from __future__ import annotations
