@@ -11,7 +11,8 @@ CODEC = JsonColumns(pa.float64())
 
 @given(values=st.lists(
     st.floats(allow_nan=False, allow_infinity=False) | st.integers(-10**16, 10**16).map(float)
-    | st.tuples(st.integers(-10**15, 10**15), st.integers(0, 8)).map(lambda pair: pair[0] / 10 ** pair[1]), max_size=200))
+    | st.tuples(st.integers(-10**15, 10**15), st.integers(0, 8)).map(lambda pair: pair[0] / 10 ** pair[1]),
+    max_size=200))
 def test_a_double_is_written_as_python_writes_it(values: list[float]) -> None:
     made = CODEC.encode(pa.array(values, pa.float64()))
     assert [each.decode() for each in made.to_pylist()] == [repr(each) for each in values]
