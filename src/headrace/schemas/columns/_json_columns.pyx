@@ -11,7 +11,7 @@ from threading import Lock
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
 from cpython.mem cimport PyMem_Free
-from libc.math cimport isinf, isnan
+from libc.math cimport fabs, isinf, isnan
 from libc.stdint cimport INT64_MAX, int8_t, int16_t, int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdio cimport snprintf
 from libc.stdlib cimport calloc, free
@@ -966,13 +966,61 @@ cdef int write_whole(Growing *to, int64_t value) noexcept nogil:
     return push(to, &digits[at], 24 - at)
 
 
+cdef int write_short(Growing *to, double value, int *is_written) noexcept nogil:
+    # A number with a few digits behind the point. Of numbers with at most 15 digits no two are the same in eight bytes,
+    # so where one of them is this value it is the shortest text of it.
+    cdef int places
+    cdef double size = fabs(value)
+    cdef double scaled_up
+    is_written[0] = 0
+    if size < 1e-3 or size > 1e14:
+        return FINE
+    for places in range(5):
+        scaled_up = size * TENS[places]
+        if scaled_up > 1e15:
+            return FINE
+        if <double> <int64_t> (scaled_up + 0.5) / TENS[places] == size:
+            is_written[0] = 1
+            return write_places(to, <int64_t> (scaled_up + 0.5), places, value < 0)
+    return FINE
+
+
+cdef int write_places(Growing *to, int64_t digits, int places, bint is_negative) noexcept nogil:
+    cdef char[24] made
+    cdef int at = 24, left = places
+    if places == 0:
+        at -= 1
+        made[at] = c"0"
+    while left > 0:
+        at -= 1
+        made[at] = c"0" + <char> (digits % 10)
+        digits //= 10
+        left -= 1
+    at -= 1
+    made[at] = c"."
+    while True:
+        at -= 1
+        made[at] = c"0" + <char> (digits % 10)
+        digits //= 10
+        if digits == 0:
+            break
+    if is_negative:
+        at -= 1
+        made[at] = c"-"
+    return push(to, &made[at], 24 - at)
+
+
 cdef int write_floating(Growing *to, double value, bint is_narrow) noexcept nogil:
     cdef char *made
-    cdef int trouble, digits
+    cdef int trouble, digits = 0
     if isnan(value):
         return push(to, b'"NaN"', 5)
     if isinf(value):
         return push(to, b'"Infinity"', 10) if value > 0 else push(to, b'"-Infinity"', 11)
+    if not is_narrow:
+        trouble = write_short(to, value, &digits)
+        if trouble != FINE or digits:
+            return trouble
     with gil:
         if is_narrow:  # the fewest digits that say this number among those of four bytes
             for digits in range(6, 10):
@@ -1023,18 +1071,27 @@ cdef int write_date(Growing *to, int64_t days) noexcept nogil:
     cdef int64_t year = (of_era - of_era // 1460 + of_era // 36524 - of_era // 146096) // 365
     cdef int64_t of_year = of_era - (365 * year + year // 4 - year // 100)
     cdef int64_t month = (5 * of_year + 2) // 153
-    cdef char[16] made
-    cdef int size
+    cdef char[10] made
     year += era * 400 + (month >= 10)
-    size = snprintf(made, sizeof(made), "%04d-%02d-%02d", <int> year, <int> (month + 3 if month < 10 else month - 9),
-                    <int> (of_year - (153 * month + 2) // 5 + 1))
-    return push(to, made, size)
+    digits_at(made, 4, year, c"-")
+    digits_at(made + 5, 2, month + 3 if month < 10 else month - 9, c"-")
+    digits_at(made + 8, 2, of_year - (153 * month + 2) // 5 + 1, 0)
+    return push(to, made, 10)
+
+
+cdef inline void digits_at(char *to, int count, int64_t value, char behind) noexcept nogil:
+    cdef int i
+    for i in range(count):
+        to[count - 1 - i] = c"0" + <char> (value % 10)
+        value //= 10
+    if behind:
+        to[count] = behind
 
 
 cdef int write_moment(Growing *to, int64_t micros, bint is_local) noexcept nogil:
     cdef int64_t days = micros // DAY, rest = micros % DAY
-    cdef char[24] made
-    cdef int size, trouble
+    cdef char[16] made
+    cdef int size = 9, trouble
     if rest < 0:
         rest += DAY
         days -= 1
@@ -1043,13 +1100,17 @@ cdef int write_moment(Growing *to, int64_t micros, bint is_local) noexcept nogil
     trouble = write_date(to, days)
     if trouble != FINE:
         return trouble
-    size = snprintf(made, sizeof(made), "T%02d:%02d:%02d", <int> (rest // (3600 * MICROS)),
-                    <int> (rest // (60 * MICROS) % 60), <int> (rest // MICROS % 60))
+    made[0] = c"T"
+    digits_at(made + 1, 2, rest // (3600 * MICROS), c":")
+    digits_at(made + 4, 2, rest // (60 * MICROS) % 60, c":")
+    digits_at(made + 7, 2, rest // MICROS % 60, c".")
     rest %= MICROS
     if rest % 1000:
-        size += snprintf(made + size, sizeof(made) - size, ".%06d", <int> rest)
+        digits_at(made + 10, 6, rest, 0)
+        size = 16
     elif rest:
-        size += snprintf(made + size, sizeof(made) - size, ".%03d", <int> (rest // 1000))
+        digits_at(made + 10, 3, rest // 1000, 0)
+        size = 13
     trouble = push(to, made, size)
     return trouble if trouble != FINE or is_local else push_byte(to, c"Z")
 

@@ -43,7 +43,7 @@ class PlannedColumns:
             InvalidSchemaError: a schema is none, or one that a column cannot have.
             SchemaRegistryError: the registry did not answer, or refused.
         """
-        streaming = "endingoffsets" not in given and "endingtimestamp" not in given
+        streaming = not any(name.startswith("ending") for name in given)
         options = SourceOptions.parse(given, streaming=streaming)
         formats = {"value": options.value, "key": options.key}
         names = options.subscription.names

@@ -6,7 +6,7 @@ import io
 from typing import Any
 
 import fastavro
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from tests.support.avro_values import as_columns, schema_and_values, without_logical, written
@@ -73,6 +73,7 @@ def test_another_readers_schema_reads_what_fastavro_resolves(case: tuple[Any, li
     schema = {"type": "record", "name": "outer", "fields": [
         {"name": "kept", "type": case[0]}, {"name": "dropped", "type": case[0]}, {"name": "whole", "type": "int"}]}
     schema = without_logical(schema)
+    assume(not _promotes_within_a_union(case[0]))  # fastavro takes the first branch that values can be turned into
     if _names_repeat(schema):
         schema["fields"][1]["type"] = "string"
     changed = {"type": "record", "name": "outer", "fields": data.draw(st.permutations([
@@ -88,6 +89,15 @@ def test_another_readers_schema_reads_what_fastavro_resolves(case: tuple[Any, li
     writer, reader = fastavro.parse_schema(schema), fastavro.parse_schema(changed)
     expected = [as_columns(changed, fastavro.schemaless_reader(io.BytesIO(each), writer, reader)) for each in payloads]
     assert repr(numbers_of(found)) == repr(expected)
+
+
+def _promotes_within_a_union(schema: Any) -> bool:
+    if isinstance(schema, list):
+        kinds = {each for each in schema if isinstance(each, str)}
+        if {"bytes", "string"} <= kinds or (kinds & {"int", "long"} and kinds & {"float", "double"}):
+            return True
+    inner = schema if isinstance(schema, list) else list(schema.values()) if isinstance(schema, dict) else []
+    return any(_promotes_within_a_union(each) for each in inner)
 
 
 def _names_repeat(schema: Any) -> bool:

@@ -227,6 +227,14 @@ def test_of_keys_that_come_twice_the_last_counts(kind: str) -> None:
 
 
 @KINDS
+def test_binary_is_base64_with_its_padding(kind: str) -> None:
+    texts = ("", "YQ==", "YWI=", "YWJj", "YWJjZA==", "YQ", "YQ=", "YWJj=", "YWJj====", "Y===", "=YWJ", "YQ==YQ==",
+             "YW J")
+    assert values("x BINARY", kind, *(f'{{"x":"{each}"}}' for each in texts)) == [
+        b"", b"a", b"ab", b"abc", b"abcd", *["field x: the text is not base64"] * 8]
+
+
+@KINDS
 def test_times_are_iso_8601_and_utc_without_a_zone(kind: str) -> None:
     at = datetime.datetime(2024, 2, 29, 13, 5, 9, 123456, datetime.UTC)
     assert values("x TIMESTAMP", kind, *(f'{{"x":"{each}"}}' for each in (

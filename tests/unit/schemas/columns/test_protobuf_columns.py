@@ -99,6 +99,15 @@ def test_the_protobuf_package_reads_what_is_written(name: str, kind: str, data: 
     assert codec.decode(pa.array(payloads, pa.binary())).values.equals(structs)
 
 
+def test_native_code_is_there_to_be_compared() -> None:
+    if os.environ.get("CI") != "true":
+        pytest.importorskip("headrace.schemas.columns._protobuf_columns")
+    from headrace.schemas.columns._json_columns import JsonProgram
+    from headrace.schemas.columns._protobuf_columns import ProtobufProgram
+
+    assert JsonProgram.__module__ != ProtobufProgram.__module__
+
+
 P2 = 'syntax = "proto2"; '
 P3 = 'syntax = "proto3"; '
 
