@@ -89,7 +89,8 @@ def transactional(
             committed with the records; and `maxAttempts`, how often a micro-batch is tried before the query fails
             (three times).
         handler: is called with the rows of a micro-batch, its number, and what writes them. It is called again when an
-            attempt fails: what it does elsewhere happens again, what it wrote here does not.
+            attempt fails: what it does elsewhere happens again, what it wrote here does not. Rows that are written
+            twice are computed twice, unless it persists them.
 
     Raises:
         ConfigError: an unknown option, a malformed value, or no `sinkId`.

@@ -154,10 +154,6 @@ class Case:
         """How many micro-batches Spark has finished."""
         return len([path for path in Path(self.job.checkpoint, "commits").glob("*") if path.name.isdigit()])
 
-    def planned(self) -> int:
-        """How many micro-batches Spark has begun."""
-        return len([path for path in Path(self.job.checkpoint, "offsets").glob("*") if path.name.isdigit()])
-
     def wait(self, condition: Callable[[], bool], driver: Driver) -> None:
         """Wait for something that a driver brings about, or for its end."""
         until(lambda: condition() or driver.ended(), f"the query does not go on; {driver.log}")

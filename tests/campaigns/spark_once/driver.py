@@ -55,14 +55,18 @@ class Driver:
         job: what it does.
         points: where the points lie.
         number: of the start, for its log.
+
+    Attributes:
+        run: a name of this start alone.
+        log: what it says.
     """
 
     def __init__(self, job: Job, points: Points, number: int) -> None:
         self.log = Path(job.directory, f"driver-{number}.log")
-        self._run, self._pid_file = uuid.uuid4().hex, Path(job.directory, f"driver-{number}.pid")
+        self.run, self._pid_file = uuid.uuid4().hex, Path(job.directory, f"driver-{number}.pid")
         path = os.pathsep.join(map(str, (Path(__file__).parent / "points", _ROOT / "src", _ROOT)))
         given = json.dumps({**asdict(job), "pid_file": str(self._pid_file)})
-        environment = {**os.environ, "PYTHONPATH": path, _RUN: self._run, "HEADRACE_ONCE_POINTS": str(points.directory),
+        environment = {**os.environ, "PYTHONPATH": path, _RUN: self.run, "HEADRACE_ONCE_POINTS": str(points.directory),
                        "HEADRACE_ONCE_MUTATION": job.mutation}
         with self.log.open("w") as out:
             self.popen = subprocess.Popen(
@@ -71,7 +75,7 @@ class Driver:
 
     def processes(self) -> dict[int, str]:
         """All that came of it and still runs: names by process id."""
-        return marked(_RUN, self._run)
+        return marked(_RUN, self.run)
 
     def ended(self) -> bool:
         return self.popen.poll() is not None

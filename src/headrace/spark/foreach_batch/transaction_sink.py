@@ -9,6 +9,7 @@ Read next: `headrace.spark.exactly_once.task_transaction`.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -44,7 +45,7 @@ class TransactionSink:
     """
 
     def __init__(self, given: Mapping[str, str], begun: BegunBatch, server: ClaimsServer) -> None:
-        self.written: dict[Tp, int] = {}
+        self.written = Counter[Tp]()
         self.offsets: dict[str, Offsets] = {}
         self._given, self._options = given, SinkOptions.parse(given)
         self._begun, self._server = begun, server
@@ -87,10 +88,12 @@ class TransactionSink:
         rows = arranged(frame, {**self._given, "topic": options.topic})
         rows.select(write(F.struct(*rows.columns)).alias("written")).write.format("noop").mode("overwrite").save()
         reports = [TaskReport(work.begun, None, False, found) for found in self._server.reports(number)]
-        for partition in written_partitions(reports):
-            count = sum(report.written.get(partition, 0) for report in reports)
-            self.written[partition] = self.written.get(partition, 0) + count
-        return sum(sum(report.written.values()) for report in reports)
+        written_partitions(reports)  # refuses one that two tasks have written
+        found = Counter[Tp]()
+        for report in reports:
+            found.update(report.written)
+        self.written += found
+        return found.total()
 
     def commit_offsets(self, group: str, offsets: Mapping[tuple[str, int], int]) -> None:
         """Commit offsets of a consumer group with the transaction.

@@ -27,7 +27,7 @@ from typing import Any
 _DIRECTORY = os.environ.get("HEADRACE_ONCE_POINTS", "")
 _MUTATION = os.environ.get("HEADRACE_ONCE_MUTATION", "")
 """A rule of the protocol that is left out, so that the campaign shows that it sees what comes of that."""
-_PATIENCE_S = 300.0
+_PATIENCE_S = 900.0
 
 
 def reach(point: str) -> None:

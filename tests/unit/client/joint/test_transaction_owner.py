@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from headrace import KafkaError, KafkaException
+from headrace import Consumer, KafkaError, KafkaException, TopicPartition
 from headrace.broker.settings import BrokerSettings
 from headrace.client.joint.joining_producer import JoiningProducer
 from headrace.client.joint.transaction_owner import CommittedMark, TransactionOwner, kept_owner
@@ -30,9 +30,9 @@ def owner(conf):
     made.close()
 
 
-def write(conf, transaction, partition=0):
+def write(conf, transaction, partition=0, before=None):
     with JoiningProducer(conf) as producer:
-        producer.join(transaction)
+        producer.join(transaction, before)
         producer.produce("t", b"v", partition=partition)
         assert producer.flush(10) == 0
         return producer.written()
@@ -118,3 +118,23 @@ def test_a_process_keeps_its_owner_and_a_forked_one_begins_anew(conf):
         before = kept_owner.__globals__["_kept"]
         os._exit(0 if not before else 1)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
+def test_a_second_participant_goes_on_in_a_partition_where_the_first_has_ended(owner, conf):
+    begun, _ = owner.begin("one-after-the-other")
+    first = write(conf, begun)
+    assert first == {("t", 0): 1}
+    assert write(conf, begun, before=first) == {("t", 0): 1}
+    assert write(conf, begun, partition=1, before={("t", 0): 2}) == {("t", 1): 1}
+    owner.check(begun, {("t", 0), ("t", 1)})
+    owner.end(begun)
+
+
+def test_offsets_of_groups_are_committed_with_the_transaction(owner, conf):
+    begun, _ = owner.begin("offsets")
+    write(conf, begun)
+    owner.commit_offsets(begun, "readers", {("t", 0): 5, ("t", 2): 7})
+    asked = [TopicPartition("t", partition) for partition in range(3)]
+    with Consumer({**conf, "group.id": "readers"}) as consumer:
+        owner.end(begun)
+        assert [each.offset for each in consumer.committed(asked, 10)] == [5, -1001, 7]
