@@ -11,7 +11,7 @@ from headrace.wire.messages.producer.produce import ProduceRequest
 
 pytest.importorskip("pyspark")
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(400)]
 
 PIPELINE = """
 [pipeline]
