@@ -1,6 +1,6 @@
 """A program that gives secrets to reads and writes and has Spark tell all that it can: for `test_secrets_stay_hidden`.
 
-Run as: secrets_program.py BROKERS REGISTRY FROM TO DIRECTORY, with the secrets in the environment.
+Run as: secrets_program.py REGISTRY FROM TO DIRECTORY, with the client's properties and the secrets in the environment.
 """
 
 import json
@@ -37,12 +37,12 @@ def session(directory):
     return builder.getOrCreate()
 
 
-def main(brokers, registry, source, target, directory):
+def main(registry, source, target, directory):
     directory = Path(directory)
     spark = session(directory)
     kafka = {
-        "kafka.bootstrap.servers": brokers, "kafka.sasl.username": "someone",
-        "kafka.sasl.password": os.environ["SECRET_SASL"], "kafka.ssl.key.password": os.environ["SECRET_KEY"],
+        **{f"kafka.{name}": value for name, value in json.loads(os.environ["CLIENT"]).items()},
+        "kafka.ssl.key.password": os.environ["SECRET_KEY"],
         "schema.registry.url": registry, "schema.registry.basic.auth.user.info": os.environ["SECRET_REGISTRY"],
         "value.format": "avro",
     }

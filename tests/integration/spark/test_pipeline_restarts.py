@@ -4,14 +4,14 @@ import json
 
 import pytest
 
-from headrace import KafkaError, Producer
+from headrace import Consumer, KafkaError, Producer, TopicPartition
 from headrace.cli.run import main
 from headrace.testing import Action, EmbeddedBroker, Fault
 from headrace.wire.messages.producer.produce import ProduceRequest
 
 pytest.importorskip("pyspark")
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(400)]
 
 PIPELINE = """
 [pipeline]
@@ -30,10 +30,24 @@ options.maxOffsetsPerTrigger = 40
 [[step]]
 name = "doubled"
 sql = "SELECT n, 2 * n AS doubled FROM numbers"
+{sink}
+"""
+SINK = """
 [[sink]]
 from = "doubled"
 topic = "doubled"
 key = "n"
+"""
+TRANSACTION = """
+[[transaction]]
+from = "doubled"
+group = "numbers-job"
+[[transaction.write]]
+topic = "doubled"
+key = "n"
+[[transaction.write]]
+topic = "even"
+sql = "SELECT * FROM doubled WHERE n % 2 = 0"
 """
 
 
@@ -55,13 +69,19 @@ def brokers(broker):
 @pytest.fixture
 def run(spark, broker, tmp_path, capsys):
     """Runs the pipeline in this process, beside the session that is there; gives status, output and complaint."""
-    def run(attempts=3):
+    def run(attempts=3, sink=SINK):
         path = tmp_path / "pipeline.toml"
-        path.write_text(PIPELINE.format(attempts=attempts))
+        path.write_text(PIPELINE.format(attempts=attempts, sink=sink))
         status = main([str(path), "--directory", str(tmp_path), "--bootstrap", broker.bootstrap_servers])
         return status, *capsys.readouterr()
 
     return run
+
+
+def committed(broker, group):
+    """The sum of the offsets that a group has committed for the topic that is read."""
+    with Consumer({"bootstrap.servers": broker.bootstrap_servers, "group.id": group}) as consumer:
+        return sum(each.offset for each in consumer.committed([TopicPartition("numbers", n) for n in range(2)], 30))
 
 
 def refused(broker, after, times):
@@ -95,3 +115,14 @@ def test_a_query_that_fails_again_and_again_is_given_up_with_status_1(run, broke
     assert values_of("doubled") == []
     assert run()[0] == 0  # the checkpoint is whole
     assert len(values_of("doubled")) == 120
+
+
+def test_a_transaction_writes_several_topics_and_what_failed_is_in_none(run, broker, values_of):
+    broker.create_topic("even", 2)
+    refused(broker, after=3, times=1)
+    status, told, complaint = run(sink=TRANSACTION)
+    assert (status, complaint) == (0, "")
+    assert " rows read, 180 written to topics doubled, even in 3 batches" in told  # 40 were read twice: tried again
+    assert sorted(json.loads(value)["doubled"] for value in values_of("doubled")) == [2 * n for n in range(120)]
+    assert sorted(json.loads(value)["n"] for value in values_of("even")) == list(range(0, 120, 2))
+    assert committed(broker, "numbers-job") == 120

@@ -4,6 +4,7 @@ All files of a run are searched for each secret, as text and as the base64 in wh
 """
 
 import base64
+import json
 import os
 import subprocess
 import sys
@@ -12,13 +13,16 @@ from pathlib import Path
 import pytest
 
 from headrace.testing import EmbeddedBroker
+from tests.support.real_kafka import make_topic, running
+from tools.kafka import KafkaCluster
+from tools.kafka.security import USERS
 
 pytest.importorskip("pyspark")
 pytest.importorskip("httpx2")
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(400)]
 
-SECRETS = {"SECRET_SASL": "sasl-3f9c1e7a", "SECRET_KEY": "keyp-7d20b4aa", "SECRET_REGISTRY": "someone:regi-51e8c0dd"}
+SECRETS = {"SECRET_SASL": USERS["alice"], "SECRET_KEY": "keyp-7d20b4aa", "SECRET_REGISTRY": "someone:regi-51e8c0dd"}
 
 
 def forms(secret):
@@ -35,14 +39,23 @@ def found_in(data, secret):
 
 
 @pytest.fixture(scope="module")
-def told(java, tmp_path_factory):
+def kafka():
+    """A broker that wants a password; the embedded one knows none."""
+    yield from running(KafkaCluster(listeners=["SASL_PLAINTEXT"]))
+
+
+@pytest.fixture(scope="module")
+def told(java, kafka, tmp_path_factory):
     """Runs the program; gives its directory, with all that Spark wrote down."""
     directory = tmp_path_factory.mktemp("secrets")
     program = Path(__file__).with_name("secrets_program.py")
-    with EmbeddedBroker(topics={"from": 2, "to": 2}, registry=True) as broker:
-        command = [sys.executable, str(program), broker.bootstrap_servers, broker.registry_url, "from", "to",
-                   str(directory)]
-        done = subprocess.run(command, capture_output=True, timeout=280, env={**os.environ, **SECRETS})
+    client = kafka.client_properties("SASL_PLAINTEXT", "SCRAM-SHA-256")
+    assert client["sasl.password"] == SECRETS["SECRET_SASL"]
+    topics = [make_topic(kafka, 2), make_topic(kafka, 2)]
+    with EmbeddedBroker(registry=True) as broker:  # its registry takes any credentials
+        done = subprocess.run([sys.executable, str(program), broker.registry_url, *topics, str(directory)],
+                              capture_output=True, timeout=380,
+                              env={**os.environ, **SECRETS, "CLIENT": json.dumps(client)})
     (directory / "terminal.txt").write_bytes(done.stdout + done.stderr)
     assert done.returncode == 0, done.stderr[-3000:].decode()
     return directory

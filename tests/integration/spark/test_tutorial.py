@@ -12,7 +12,7 @@ pytest.importorskip("pyspark")
 for package in ("fastavro", "httpx2"):
     pytest.importorskip(package)
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
 
 PAGE = Path(__file__).parents[3] / "docs/tutorial/spark.md"
 BLOCKS = re.findall(r"```(\w+)\n(.*?)```", PAGE.read_text(), re.DOTALL)

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 __all__ = ["AT_LEAST_ONCE", "EMBEDDED", "EXACTLY_ONCE", "REGISTERED", "Input", "PipelineSpec", "RestartRule", "Sink",
-           "Step", "Trigger"]
+           "Step", "Trigger", "Write"]
 
 EMBEDDED: Final = "embedded"
 AT_LEAST_ONCE: Final = "at_least_once"
@@ -100,14 +100,31 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True)
+class Write:
+    """One of the topics of a transaction.
+
+    Attributes:
+        topic: topic to write.
+        sql: Spark SQL over the rows of a micro-batch, under the name of the sink's source; empty for all of them.
+        key: SQL expression for the record's key; the column `key` when empty and there is one.
+    """
+
+    topic: str
+    sql: str = ""
+    key: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Sink:
-    """Where a step's rows go.
+    """Where a step's rows go: to a topic, to files, or to several topics in one transaction.
 
     Attributes:
         name: name of the query and of its checkpoint.
         source: the step, source or table whose rows are written.
-        topic: topic to write; empty for files.
-        path: directory of Parquet files; empty for a topic.
+        topic: topic to write; empty for files and transactions.
+        path: directory of Parquet files; empty for topics.
+        writes: topics that each micro-batch writes in one transaction; empty for others.
+        group: of a transaction: consumer group whose offsets are committed with the records; empty for none.
         mode: Spark's output mode: append, update or complete.
         key: SQL expression for the record's key; the column `key` when empty and there is one.
         format: "json", or one of `REGISTERED`; a column `value` that there is goes out as it is with "json".
@@ -126,12 +143,20 @@ class Sink:
     schema: str = ""
     schema_keys: Mapping[str, str] = field(default_factory=dict)
     guarantee: str = AT_LEAST_ONCE
+    writes: tuple[Write, ...] = ()
+    group: str = ""
     options: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def topics(self) -> tuple[str, ...]:
+        """All topics that are written; none for files."""
+        return (self.topic,) if self.topic else tuple(dict.fromkeys(each.topic for each in self.writes))
 
     @property
     def target(self) -> str:
         """Where the rows go, for people."""
-        return f"topic {self.topic}" if self.topic else f"Parquet {self.path}"
+        names = self.topics
+        return f"topic{'s' if len(names) > 1 else ''} {', '.join(names)}" if names else f"Parquet {self.path}"
 
     @property
     def promise(self) -> str:
@@ -141,7 +166,7 @@ class Sink:
     @property
     def stored_as(self) -> str:
         """The format of what is written, for people."""
-        return self.format if self.topic else "parquet"
+        return self.format if self.topics else "parquet"
 
 
 @dataclass(frozen=True, slots=True)

@@ -73,12 +73,16 @@ class Endpoints:
         return {**options, **each.options}
 
     def writing(self, sink: Sink) -> dict[str, str]:
-        """Options of the write of a topic."""
+        """Options of the write of a topic, or of a transaction's writes."""
         options = {**self._clients(sink.format), "topic": sink.topic}
         if sink.format in REGISTERED:
             options |= self._schema(sink)
         if sink.guarantee != AT_LEAST_ONCE:
             options |= {"delivery.guarantee": sink.guarantee, "sinkId": self.sink_id(sink)}
+        if sink.writes:
+            del options["topic"]  # each write has its own
+        if sink.group:
+            options["groupId"] = sink.group
         return {**options, **sink.options}
 
     def sink_id(self, sink: Sink) -> str:
@@ -110,9 +114,12 @@ class Endpoints:
             if each.topic:
                 self.parsed(each)
         for sink in self.spec.sinks:
-            if sink.topic:
+            if sink.topics:
                 with _named(f"sink {sink.name}"):
-                    SinkOptions.parse(self._somewhere(self.writing(sink)))
+                    # These two are those of `headrace.spark.transactional` alone.
+                    options = {name: value for name, value in self.writing(sink).items()
+                               if not (sink.writes and name.lower() in ("groupid", "maxattempts"))}
+                    SinkOptions.parse(self._somewhere(options))
 
     def parsed(self, each: Input) -> SourceOptions:
         """The checked options of the read of a topic.

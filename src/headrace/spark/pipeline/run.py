@@ -15,7 +15,7 @@ from __future__ import annotations
 import json
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from types import TracebackType
@@ -28,7 +28,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the name that every Spark
 from pyspark.sql.streaming.query import StreamingQuery
 
 from headrace.errors import ConfigError
-from headrace.spark import by_partition
+from headrace.spark import by_partition, transactional
 from headrace.spark.inline_sink import written
 from headrace.spark.java import prepare_java
 from headrace.spark.pipeline.declared import EMBEDDED, EXACTLY_ONCE, Input, Sink
@@ -38,7 +38,7 @@ from headrace.spark.pipeline.progress import ROWS_METRIC, History, Sample
 from headrace.spark.pipeline.session import quiet_analysis, setting, start_session
 from headrace.spark.pipeline.supervisor import PipelineError, Supervisor, first_line
 from headrace.spark.pipeline.tables import HeldTables
-from headrace.spark.pipeline.views import as_records, parsed
+from headrace.spark.pipeline.views import as_records, parsed, writes_of
 
 __all__ = ["Pipeline", "PipelineError"]
 
@@ -74,6 +74,7 @@ class Pipeline:
         self._sinks = {sink.name: sink for sink in spec.sinks}
         self._supervisor = Supervisor(self._start_sink, spec.restart, self.notes.append)
         self._marks: dict[str, Any] = {}
+        self._written: dict[tuple[str, int], int] = {}
         self._given = spark
         self._stack = ExitStack()
         self._stop_file = Path()
@@ -176,19 +177,28 @@ class Pipeline:
             raise ConfigError(f"sink {sink.name}: {sink.source} is made of tables only; a sink needs a source's rows")
         with _named(f"sink {sink.name}"):
             options = self.endpoints.writing(sink)
-            rows = _rows(frame, sink, options)
+            rows = frame if sink.writes else _rows(frame, sink, options)
             is_inline = sink.topic and sink.mode == "update"
             writer = (written(rows, options) if is_inline else rows).writeStream
             writer = writer.queryName(sink.name).outputMode(sink.mode)
             writer = writer.option("checkpointLocation", self._path(f"{self.spec.checkpoint}/{sink.name}"))
             trigger = self.spec.trigger.interval
             writer = writer.trigger(processingTime=trigger) if trigger else writer.trigger(availableNow=True)
+            if sink.writes:
+                return writer.foreachBatch(transactional(options, writes_of(sink, self._counter(name)))).start()
             if is_inline:
                 with setting(spark, _EMPTY_BATCHES, "false"):  # none can change what is written in this mode
                     return writer.format("noop").start()
             if sink.path:
                 return writer.format("parquet").options(**sink.options).start(self._path(sink.path))
             return writer.format("headrace").options(**options).start()
+
+    def _counter(self, name: str) -> Callable[[int, int], None]:
+        """Notes what a micro-batch of a transaction has written: no observation survives its several queries."""
+        def count(batch: int, records: int) -> None:
+            self._written[name, batch] = records
+
+        return count
 
     def _path(self, path: str) -> str:
         return path if "://" in path or path.startswith("file:") else str(self.directory / path)
@@ -232,7 +242,12 @@ class Pipeline:
         if mark == self._marks.get(name):
             return []
         self._marks[name] = mark
-        return [json.loads(report.json) for report in self.queries[name].recentProgress]
+        reports = [json.loads(report.json) for report in self.queries[name].recentProgress]
+        for report in reports:
+            records = self._written.get((name, report["batchId"]))
+            if records is not None:
+                report["observedMetrics"] = {**report.get("observedMetrics", {}), ROWS_METRIC: {"rows": records}}
+        return reports
 
     def request_stop(self) -> None:
         """Let the running micro-batches end and begin no more; before there are any, begin none.
@@ -246,7 +261,7 @@ class Pipeline:
     @property
     def running(self) -> bool:
         """True while a query works: for ever with a processing-time trigger, until a stop was asked for."""
-        waits = self._supervisor.waiting and not self._stopping
+        waits = self._supervisor.unsettled and not self._stopping
         return waits or any(self._works(query) for query in self.queries.values())
 
     def _works(self, query: StreamingQuery) -> bool:
@@ -255,7 +270,7 @@ class Pipeline:
 
 def _rows(frame: DataFrame, sink: Sink, options: dict[str, str]) -> DataFrame:
     """What goes to the sink, counted; where it must be so, each partition's rows in one task."""
-    rows = as_records(frame, sink) if sink.topic else frame
+    rows = as_records(frame, sink.format, sink.key) if sink.topic else frame
     rows = rows.observe(ROWS_METRIC, F.count(F.lit(1)).alias("rows"))
     return by_partition(rows, options) if sink.topic and sink.guarantee == EXACTLY_ONCE else rows
 

@@ -6,6 +6,7 @@
     [restart]   how often and when a query that failed begins again
     [[source]]  a topic read as a stream          [[table]] a topic or a file, read whole, for joins
     [[step]]    Spark SQL over earlier names      [[sink]]  a step written to a topic or to Parquet
+    [[transaction]] a step written to several topics, each [[transaction.write]], all of a micro-batch or nothing
 
 A table is read once for the whole run; with `refresh = "10 minutes"` again after that time.
 
@@ -33,6 +34,7 @@ from headrace.spark.pipeline.declared import (
     Sink,
     Step,
     Trigger,
+    Write,
 )
 from headrace.spark.pipeline.section import UNITS, Section
 
@@ -86,7 +88,8 @@ def _pipeline(top: Section) -> PipelineSpec:
         spark=top.flat("spark"),
         inputs=(*(_source(each) for each in top.tables("source")), *(_table(each) for each in top.tables("table"))),
         steps=tuple(_step(each) for each in top.tables("step")),
-        sinks=tuple(_sink(each, guarantee) for each in top.tables("sink")),
+        sinks=(*(_sink(each, guarantee) for each in top.tables("sink")),
+               *(_transaction(each) for each in top.tables("transaction"))),
         registry=top.flat("registry"),
         restart=_restart(top.table("restart")),
     )
@@ -206,6 +209,32 @@ def _sink(section: Section, guarantee: str) -> Sink:
     return replace(found, guarantee=AT_LEAST_ONCE) if found.path else found
 
 
+def _transaction(section: Section) -> Sink:
+    source = section.name("from")
+    found = Sink(
+        name=section.name(default=source),
+        source=source,
+        format=section.text("format", "json", _SINK_FORMATS),
+        schema=section.text("schema"),
+        schema_keys=_schema_keys(section),
+        guarantee=EXACTLY_ONCE,
+        writes=tuple(_write(each) for each in section.tables("write")),
+        group=section.text("group"),
+        options=section.flat("options"),
+    )
+    section.close()
+    if not found.writes:
+        raise ConfigError(f"{section.where}: there is no [[transaction.write]]")
+    _check_written(section.where, found)
+    return found
+
+
+def _write(section: Section) -> Write:
+    found = Write(section.text("topic", None), section.text("sql"), section.text("key"))
+    section.close()
+    return found
+
+
 def _check_written(where: str, sink: Sink) -> None:
     keys = [key for key in ("format", "schema") if getattr(sink, key) not in ("", "json")] + [*sink.schema_keys]
     if keys and sink.path:
@@ -240,7 +269,7 @@ def _check_names(spec: PipelineSpec) -> None:
     if not any(each.streaming for each in spec.inputs):
         raise ConfigError("there is no [[source]]")
     if not spec.sinks:
-        raise ConfigError("there is no [[sink]]")
+        raise ConfigError("there is no [[sink]] and no [[transaction]]")
     views = [each.name for each in spec.inputs] + [each.name for each in spec.steps]
     for names, what in ((views, "sources, tables and steps"), ([each.name for each in spec.sinks], "sinks")):
         twice = {name for name in names if names.count(name) > 1}
@@ -250,4 +279,5 @@ def _check_names(spec: PipelineSpec) -> None:
         if sink.source not in views:
             close = difflib.get_close_matches(sink.source, views, n=1)
             hint = f"did you mean {close[0]!r}?" if close else f"there are {', '.join(views)}"
-            raise ConfigError(f"[[sink]] {sink.name}: from = {sink.source!r} names no source, table or step; {hint}")
+            kind = "[[transaction]]" if sink.writes else "[[sink]]"
+            raise ConfigError(f"{kind} {sink.name}: from = {sink.source!r} names no source, table or step; {hint}")

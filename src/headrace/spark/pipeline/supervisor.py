@@ -79,9 +79,9 @@ class Supervisor:
             query.stop()
 
     @property
-    def waiting(self) -> bool:
-        """True while a query that failed waits for its restart."""
-        return any(life.due_s is not None for life in self._lives.values())
+    def unsettled(self) -> bool:
+        """True while a query that failed waits for its restart, or to be seen to by `look`."""
+        return any(life.due_s is not None or self._failure(name) for name, life in self._lives.items())
 
     def look(self, *, restart: bool = True) -> None:
         """See to each query: count its failure, and start it again when it is time.

@@ -6,13 +6,16 @@ This module reads and writes nothing. Read next: `headrace.spark.pipeline.run`.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the name that every Spark program uses
 
-from headrace.spark.pipeline.declared import REGISTERED, Input, Sink
+from headrace.spark.pipeline.declared import REGISTERED, Input, Sink, Write
 from headrace.spark.pipeline.progress import MALFORMED_METRIC, PARSED_METRIC
 
-__all__ = ["as_records", "parsed"]
+__all__ = ["as_records", "parsed", "writes_of"]
 
 _OWN = ("key", "topic", "partition", "offset", "timestamp")
 _NOT_VALUE = ("topic", "partition", "headers")
@@ -51,16 +54,44 @@ def _decoded(frame: DataFrame, source: Input, own: list[object]) -> DataFrame:
     return rows.select("value.*" if is_record else "value", *own)
 
 
-def as_records(frame: DataFrame, sink: Sink) -> DataFrame:
-    """Key and value of each row: the column `value` when there is one, else all columns, as the sink's format wants."""
+def writes_of(sink: Sink, tell: Callable[[int, int], None]) -> Callable[[DataFrame, int, Any], None]:
+    """What `headrace.spark.transactional` calls with each micro-batch of a transaction.
+
+    Args:
+        sink: one with writes.
+        tell: called with the number of a micro-batch and the records that it wrote.
+    """
+    def write(rows: DataFrame, batch: int, out: Any) -> None:
+        rows.persist()  # each write is a query of its own over them
+        try:
+            rows.createOrReplaceTempView(sink.source)  # in the query's session, which is its own
+            tell(batch, sum(out.write(_records_of(rows, sink, each), topic=each.topic) for each in sink.writes))
+        finally:
+            rows.unpersist()
+
+    return write
+
+
+def _records_of(rows: DataFrame, sink: Sink, write: Write) -> DataFrame:
+    return as_records(rows.sparkSession.sql(write.sql) if write.sql else rows, sink.format, write.key)
+
+
+def as_records(frame: DataFrame, form: str, key: str) -> DataFrame:
+    """Key and value of each row: the column `value` when there is one, else all columns, as the format wants.
+
+    Args:
+        frame: rows of a step.
+        form: the sink's format.
+        key: SQL expression for the key; empty for the column `key`, if there is one.
+    """
     if "value" in frame.columns:
         value = F.col("value")
     else:
         row = F.struct(*(name for name in frame.columns if name not in _NOT_VALUE))
-        value = row if sink.format in REGISTERED else F.to_json(row, {"ignoreNullFields": "false"})
+        value = row if form in REGISTERED else F.to_json(row, {"ignoreNullFields": "false"})
     columns = [value.alias("value")]
-    if sink.key:
-        columns.append(F.expr(sink.key).cast("string").alias("key"))
+    if key:
+        columns.append(F.expr(key).cast("string").alias("key"))
     elif "key" in frame.columns:
         columns.append(F.col("key"))
     return frame.select(*columns, *(name for name in ("partition", "headers") if name in frame.columns))

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from headrace.errors import ConfigError
-from headrace.spark.pipeline.declared import RestartRule
+from headrace.spark.pipeline.declared import RestartRule, Write
 from headrace.spark.pipeline.spec import Input, Sink, Step, Trigger, load_pipeline, parse_pipeline
 
 GOOD = """
@@ -166,6 +166,30 @@ def test_formats_guarantee_and_restarts_become_values():
         "avro", {"subject": "sums"}, "exactly_once", "exactly once")
     assert spec.registry == {"url": "http://localhost:8081", "basic.auth.user.info": "me:it"}
     assert spec.restart == RestartRule(attempts=2, first_s=0.1, longest_s=5, healthy_s=60)
+
+
+def test_a_transaction_is_a_sink_of_several_topics():
+    spec = parse_pipeline(GOOD + """
+        [[transaction]]
+        name = "both"
+        from = "totals"
+        format = "avro"
+        schema = "{}"
+        group = "totals-job"
+        [[transaction.write]]
+        topic = "small"
+        sql = "SELECT * FROM totals WHERE c < 10"
+        key = "n"
+        [[transaction.write]]
+        topic = "all"
+    """)
+    sink = spec.sinks[-1]
+    assert sink.writes == (Write("small", "SELECT * FROM totals WHERE c < 10", "n"), Write("all"))
+    assert (sink.guarantee, sink.group, sink.target) == ("exactly_once", "totals-job", "topics small, all")
+    with pytest.raises(ConfigError, match=r"\[\[transaction\]\] totals: there is no \[\[transaction.write\]\]"):
+        parse_pipeline(GOOD + "[[transaction]]\nfrom = 'totals'\nname = 'totals'")
+    with pytest.raises(ConfigError, match=r"\[\[transaction\]\] both: from = 'total' names no source"):
+        parse_pipeline(GOOD + "[[transaction]]\nfrom = 'total'\nname = 'both'\n[[transaction.write]]\ntopic = 'x'")
 
 
 def test_a_guarantee_of_the_pipeline_is_that_of_its_topics():

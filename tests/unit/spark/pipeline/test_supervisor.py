@@ -61,16 +61,22 @@ def stage():
 
 
 def test_a_query_that_failed_begins_again_when_its_time_has_come_and_the_others_go_on(stage):
+    assert not stage.supervisor.unsettled
     stage.fail("a")
-    assert stage.supervisor.waiting
+    assert stage.supervisor.unsettled
     stage.wait(0.9)
     assert stage.started == ["a", "b"]
     stage.wait(0.2)
     assert stage.started == ["a", "b", "a"]
-    assert not stage.supervisor.waiting
+    assert not stage.supervisor.unsettled
     assert stage.supervisor.restarts == {"a": 1}
     assert stage.told == ["sink a failed: it broke; restart 1 of 3 in 1.0 s", "sink a runs again"]
     assert not stage.supervisor.queries["b"].stopped
+
+
+def test_a_failure_that_nobody_has_looked_at_is_unsettled(stage):
+    stage.supervisor.queries["b"].failure = "it broke"
+    assert stage.supervisor.unsettled  # a run that took the query for finished would end here, with rows missing
 
 
 def test_the_bound_of_the_wait_doubles_up_to_its_limit_and_chance_divides_it(stage):

@@ -88,9 +88,10 @@ def _topics(admin: AdminClient, endpoints: Endpoints) -> Iterator[Finding]:
         if each.group:
             yield _tried(f"{each.title}, group", partial(_group, admin, each.group))
     for sink in spec.sinks:
-        if sink.topic:
-            once = sink.guarantee == EXACTLY_ONCE
-            yield _tried(f"sink {sink.name}", partial(_writable, admin, sink.topic, once))
+        for topic in sink.topics:
+            yield _tried(f"sink {sink.name}", partial(_writable, admin, topic, sink.guarantee == EXACTLY_ONCE))
+        if sink.group:
+            yield _tried(f"sink {sink.name}, group", partial(_group, admin, sink.group))
 
 
 def _described(admin: AdminClient, topic: str) -> TopicDescription:
@@ -137,25 +138,27 @@ def _lacking(allowed: list[AclOperation] | None, wanted: AclOperation) -> str:
 
 
 def _schemas(endpoints: Endpoints) -> Iterator[Finding]:
-    named: list[tuple[str, Input | Sink, bool]] = [(each.title, each, False) for each in endpoints.spec.inputs]
-    named += [(f"sink {sink.name}", sink, True) for sink in endpoints.spec.sinks]
-    wanted = [each for each in named if each[1].format in REGISTERED]
+    named = [(each.title, each, each.topic) for each in endpoints.spec.inputs]
+    wanted: list[tuple[str, Input | Sink, str]] = [each for each in named if each[1].format in REGISTERED]
+    wanted += [(f"sink {sink.name}", sink, topic) for sink in endpoints.spec.sinks if sink.format in REGISTERED
+               for topic in sink.topics]
     url = endpoints.registry.get("url", "")
     if not wanted or not url or url == EMBEDDED:
         return
     from headrace.schema_registry import SchemaRegistryClient
 
     with SchemaRegistryClient(dict(endpoints.registry)) as registry:
-        for title, each, writes in wanted:
-            yield _schema(registry, endpoints, f"{title}, schema", each, writes)
+        for title, each, topic in wanted:
+            yield _schema(registry, endpoints, f"{title}, schema", each, topic)
 
 
 def _schema(
-    registry: SchemaRegistryClient, endpoints: Endpoints, what: str, each: Input | Sink, writes: bool
+    registry: SchemaRegistryClient, endpoints: Endpoints, what: str, each: Input | Sink, topic: str
 ) -> Finding:
     from headrace.schema_registry import Schema, SchemaRegistryError
 
-    subject = each.schema_keys.get("subject", f"{each.topic}-value")
+    writes = isinstance(each, Sink)
+    subject = each.schema_keys.get("subject", f"{topic}-value")
     try:
         text = _own_text(endpoints, each)
         if text and writes and not registry.test_compatibility(subject, Schema(text, _KINDS[each.format])):

@@ -39,7 +39,9 @@ def explained(endpoints: Endpoints, master: str) -> Iterator[str]:
     for sink in spec.sinks:
         yield f"sink {sink.name}: {sink.source} into {sink.target}, format {sink.stored_as}, mode {sink.mode}"
         yield f"  guarantee: {_guarantee(endpoints, sink)}"
-        yield from _settings(endpoints.writing(sink) if sink.topic else sink.options)
+        for write in sink.writes:
+            yield f"  topic {write.topic}: {' '.join(write.sql.split()) or 'all rows'}"
+        yield from _settings(endpoints.writing(sink) if sink.topics else sink.options)
         yield f"  its own query: reads {', '.join(_sources(spec))} by itself, checkpoint {spec.checkpoint}/{sink.name}"
 
 
@@ -76,7 +78,8 @@ def _guarantee(endpoints: Endpoints, sink: Sink) -> str:
     if sink.path:
         return "exactly once, by the list of files that Spark's own sink keeps"
     if sink.guarantee == EXACTLY_ONCE:
-        return f"exactly once: one transaction for each micro-batch, sink id {endpoints.sink_id(sink)}"
+        what = "all topics" if sink.writes else "the topic"
+        return f"exactly once: {what} in one transaction for each micro-batch, sink id {endpoints.sink_id(sink)}"
     return "at least once: a micro-batch that runs again writes its rows again"
 
 

@@ -35,9 +35,9 @@ def check_sinks(endpoints: Endpoints) -> None:
         KafkaException: no broker answered in time.
     """
     for sink in endpoints.spec.sinks:
-        if sink.topic and sink.guarantee == EXACTLY_ONCE:
+        if sink.topics and sink.guarantee == EXACTLY_ONCE:
             try:
-                ClusterView(endpoints.kafka, TopicSelection(topics=(sink.topic,))).partitions()
+                ClusterView(endpoints.kafka, TopicSelection(topics=sink.topics)).partitions()
             except ConfigError as error:
                 raise ConfigError(f"sink {sink.name}: {error}") from None
 
