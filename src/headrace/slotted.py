@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeVar, dataclass_transform
 
-__all__ = ["field", "replace", "slotted"]
+__all__ = ["field", "hashed_by", "replace", "slotted"]
 
 _T = TypeVar("_T")
 _ABSENT: Any = object()
@@ -55,6 +55,25 @@ def slotted(*, frozen: bool = False, eq: bool = True) -> Callable[[type[_T]], ty
         kind: Any = type(cls)
         made: Any = kind(cls.__name__, cls.__bases__, namespace)
         return made  # type: ignore[no-any-return]
+
+    return define
+
+
+def hashed_by(*names: str) -> Callable[[type[_T]], type[_T]]:
+    """Let values that are equal by their fields, and can be changed, be keys and members of sets all the same.
+
+    confluent_kafka's can, for none of them equals another.
+
+    Args:
+        names: of fields that tell most of them apart; they must not change while a value is a key.
+    """
+    def define(cls: type[_T]) -> type[_T]:
+        def by_field(self: Any) -> int:
+            return hash(tuple(getattr(self, each) for each in names))
+
+        made: Any = cls
+        made.__hash__ = by_field
+        return cls
 
     return define
 

@@ -11,7 +11,7 @@ ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "src/headrace"
 SOURCES = sorted((ROOT / "src").rglob("*.py"))
 TABLES = {"error_codes.py"}
-TESTED = ("machines", "net", "wire", "records", "buffers", "client")
+TESTED = ("machines", "net", "wire", "records", "buffers", "client", "schemas")
 """Layers in which every module has a test file of its own name."""
 MESSAGES = "messages"
 """Structures alone: `test_wire_kafka_schemas.py` and `test_wire_java.py` compare each with Kafka's own."""

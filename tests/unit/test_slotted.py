@@ -8,7 +8,7 @@ from typing import ClassVar
 
 import pytest
 
-from headrace.slotted import field, replace, slotted
+from headrace.slotted import field, hashed_by, replace, slotted
 from headrace.types.records import NodeAddress, RecordMetadata, ThrottleEvent, Uuid
 
 
@@ -104,3 +104,14 @@ def test_the_public_ones_are_such_values(shared: object) -> None:
     assert pickle.loads(pickle.dumps(shared)) == shared
     if not isinstance(shared, NodeAddress):
         assert hash(shared) == hash(copy.copy(shared))
+
+
+def test_a_value_that_can_be_changed_may_be_a_key_by_some_of_its_fields() -> None:
+    @hashed_by("name")
+    @slotted()
+    class Entry:
+        name: str
+        value: int = 0
+
+    entries = {Entry("a"), Entry("a"), Entry("a", 1), Entry("b")}
+    assert sorted((each.name, each.value) for each in entries) == [("a", 0), ("a", 1), ("b", 0)]

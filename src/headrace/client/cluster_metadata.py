@@ -6,7 +6,7 @@ Knows only the Metadata reply. Read next: `client.admin.aio_admin_client`.
 from __future__ import annotations
 
 from headrace.errors import KafkaError
-from headrace.slotted import field, slotted
+from headrace.slotted import field, hashed_by, slotted
 from headrace.types.records import NodeAddress
 from headrace.wire.messages.cluster.metadata import MetadataResponse
 
@@ -21,6 +21,7 @@ __all__ = [
 ]
 
 
+@hashed_by("id")
 @slotted()
 class BrokerMetadata:
     """A broker: its id and where it listens. `str()` gives ``host:port/id``."""
@@ -36,6 +37,7 @@ class BrokerMetadata:
         return f"{self.host}:{self.port}/{self.id}"
 
 
+@hashed_by("id")
 @slotted()
 class PartitionMetadata:
     """A partition: leader, replicas and in-sync replicas as broker ids; `leader` is -1 while there is none."""
@@ -53,6 +55,7 @@ class PartitionMetadata:
         return str(self.id)
 
 
+@hashed_by("topic")
 @slotted()
 class TopicMetadata:
     """A topic and its partitions by number; `error` when it cannot be used."""
@@ -68,6 +71,7 @@ class TopicMetadata:
         return str(self.topic)
 
 
+@hashed_by("cluster_id")
 @slotted()
 class ClusterMetadata:
     """The answer of `list_topics()`. `orig_broker_*` name the broker that gave it."""
@@ -86,6 +90,7 @@ class ClusterMetadata:
         return str(self.cluster_id)
 
 
+@hashed_by("id")
 @slotted()
 class GroupMember:
     """A member of a classic group. `metadata` and `assignment` are the protocol's own bytes."""
@@ -97,6 +102,7 @@ class GroupMember:
     assignment: bytes | None = None
 
 
+@hashed_by("id")
 @slotted()
 class GroupMetadata:
     """A group as `list_groups()` shows it, with the broker that coordinates it."""

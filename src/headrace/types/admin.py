@@ -15,6 +15,7 @@ from typing import Any, ClassVar, Self
 
 from headrace.arguments import instance_of, list_of, mapping_of, member_of
 from headrace.errors import KafkaError
+from headrace.slotted import hashed_by
 from headrace.types.acls import AclOperation, ResourceType, operations_of
 from headrace.types.cluster import Node, OrderedEnum, TopicPartitionInfo
 from headrace.types.records import Uuid
@@ -153,6 +154,7 @@ class AlterConfigOpType(Enum):
     SUBTRACT = 3
 
 
+@hashed_by("name")
 @dataclass
 class ConfigEntry:
     """One property of a resource: its value, where it comes from, and the values that it hides (`synonyms`)."""
@@ -310,6 +312,9 @@ class TimestampSpec(OffsetSpec):
         made.timestamp = operator.index(timestamp)
         return made
 
+    def __getnewargs__(self) -> tuple[int]:
+        return (self.timestamp,)
+
     def __eq__(self, other: object) -> bool:
         return self.timestamp == other.timestamp if isinstance(other, OffsetSpec) else NotImplemented
 
@@ -359,6 +364,7 @@ EarliestSpec()
 MaxTimestampSpec()
 
 
+@hashed_by("offset")
 @dataclass
 class ListOffsetsResultInfo:
     """An offset found by `list_offsets()`; the timestamp, in milliseconds, is -1 for earliest and latest."""
@@ -372,6 +378,7 @@ class ListOffsetsResultInfo:
             self.leader_epoch = None
 
 
+@hashed_by("low_watermark")
 @dataclass
 class DeletedRecords:
     """The first offset that is left after `delete_records()`."""
@@ -379,6 +386,7 @@ class DeletedRecords:
     low_watermark: int
 
 
+@hashed_by("name")
 @dataclass
 class TopicDescription:
     """A topic, its id and its partitions; what the client may do with it is None unless it was asked for."""
@@ -393,6 +401,7 @@ class TopicDescription:
         self.authorized_operations = operations_of(self.authorized_operations)
 
 
+@hashed_by("cluster_id")
 @dataclass
 class DescribeClusterResult:
     """The cluster, its brokers and the one that clients should take for the controller.

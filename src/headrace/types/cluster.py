@@ -9,7 +9,7 @@ from enum import Enum
 from typing import Self
 
 from headrace.arguments import instance_of, list_of
-from headrace.slotted import slotted
+from headrace.slotted import hashed_by, slotted
 from headrace.types.records import TopicPartition
 
 __all__ = [
@@ -80,6 +80,7 @@ class Node:
         return f"({self.id}) {self.host}:{self.port} {f'(Rack - {self.rack})' if self.rack else ''}"
 
 
+@hashed_by("id")
 @slotted()
 class TopicPartitionInfo:
     """A partition of a topic: its number, its leader, its replicas, and those of them that are in sync."""

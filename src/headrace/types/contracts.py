@@ -220,5 +220,8 @@ class SchemaMetadata(FromJson):
         Json("sensitive", "sensitive", list_or_none, list),
     )
 
+    def __repr__(self) -> str:
+        return f"Metadata(tags={self.tags!r}, properties={self.properties!r}, sensitive={self.sensitive!r})"
+
     def __hash__(self) -> int:
         return hash((self.tags, self.properties))

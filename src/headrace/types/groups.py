@@ -10,6 +10,7 @@ from typing import Any
 
 from headrace.arguments import member_of
 from headrace.errors import KafkaException
+from headrace.slotted import hashed_by
 from headrace.types.acls import AclOperation, operations_of
 from headrace.types.cluster import ConsumerGroupState, ConsumerGroupType, Node
 from headrace.types.records import TopicPartition
@@ -27,6 +28,7 @@ __all__ = [
 ]
 
 
+@hashed_by("group_id")
 @dataclass
 class ConsumerGroupListing:
     """A consumer group; state and type are None when the broker is too old to send them.
@@ -44,6 +46,7 @@ class ConsumerGroupListing:
         self.type = _member_or_none(ConsumerGroupType, self.type, "type")
 
 
+@hashed_by()
 @dataclass
 class ListConsumerGroupsResult:
     """The groups that were found, and the errors of brokers that could not be asked."""
@@ -52,6 +55,7 @@ class ListConsumerGroupsResult:
     errors: list[KafkaException] | None = None
 
 
+@hashed_by()
 @dataclass
 class MemberAssignment:
     """The partitions of a member."""
@@ -62,6 +66,7 @@ class MemberAssignment:
         self.topic_partitions = self.topic_partitions or []
 
 
+@hashed_by("member_id")
 @dataclass
 class MemberDescription:
     """A member of a group; `target_assignment` is what it shall have, if the brokers plan for the group."""
@@ -74,6 +79,7 @@ class MemberDescription:
     target_assignment: MemberAssignment | None = None
 
 
+@hashed_by("group_id")
 @dataclass
 class ConsumerGroupDescription:
     """A consumer group, its members and its coordinator; what the client may do is None unless it was asked for."""

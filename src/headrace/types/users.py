@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from headrace.slotted import hashed_by
 from headrace.types.cluster import OrderedEnum
 
 __all__ = [
@@ -31,6 +32,7 @@ class ScramMechanism(OrderedEnum):
     SCRAM_SHA_512 = 2
 
 
+@hashed_by("mechanism")
 @dataclass
 class ScramCredentialInfo:
     """A mechanism and how often it hashes: 4096 times at least, or brokers refuse it."""
@@ -39,6 +41,7 @@ class ScramCredentialInfo:
     iterations: int
 
 
+@hashed_by("user")
 @dataclass
 class UserScramCredentialsDescription:
     """The credentials of a user, without secrets."""
@@ -47,6 +50,7 @@ class UserScramCredentialsDescription:
     scram_credential_infos: list[ScramCredentialInfo]
 
 
+@hashed_by("user")
 @dataclass
 class UserScramCredentialAlteration:
     """What happens to a user: see the subclasses."""
@@ -54,6 +58,7 @@ class UserScramCredentialAlteration:
     user: str
 
 
+@hashed_by("user")
 @dataclass
 class UserScramCredentialUpsertion(UserScramCredentialAlteration):
     """A credential to make or replace.
@@ -70,6 +75,7 @@ class UserScramCredentialUpsertion(UserScramCredentialAlteration):
     salt: bytes | None = field(default=None, repr=False)
 
 
+@hashed_by("user")
 @dataclass
 class UserScramCredentialDeletion(UserScramCredentialAlteration):
     """A credential to delete."""

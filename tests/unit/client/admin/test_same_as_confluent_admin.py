@@ -7,9 +7,12 @@ What differs has a reason.
 from __future__ import annotations
 
 import ast
+import copy
 import enum
+import importlib
 import inspect
 import operator
+import pickle
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
@@ -319,20 +322,40 @@ def test_values_are_made_of_the_same_arguments(name: str) -> None:
     assert [each.default is not each.empty for each in ours] >= [each.default is not each.empty for each in theirs]
 
 
-@pytest.mark.parametrize("text", [
+MADE = (
     "ConfigEntry('a', 'b')", "ConfigResource('topic', 't')", "ListOffsetsResultInfo(1, 2, 3)", "DeletedRecords(1)",
     "TopicDescription('t', None, False, [])", "DescribeClusterResult(None, [])", "ConsumerGroupListing('g', True)",
     "ListConsumerGroupsResult()", "MemberAssignment([])", "MemberDescription('m', 'c', 'h', MemberAssignment([]))",
     "ConsumerGroupDescription('g', False, [], 'range', 'empty', None)", "ScramCredentialInfo(None, 1)",
     "UserScramCredentialsDescription('u', [])", "UserScramCredentialDeletion('u', None)",
     "UserScramCredentialUpsertion('u', None, b'p')", "OffsetSpec.for_timestamp(5)",
-    "AclBinding('topic', 'n', 'literal', 'User:a', '*', 'read', 'allow')"])
+    "AclBinding('topic', 'n', 'literal', 'User:a', '*', 'read', 'allow')")
+
+
+@pytest.mark.parametrize("text", MADE)
 def test_values_show_the_same_attributes(text: str) -> None:
     theirs, ours = (eval(text, vars(module)) for module in (confluent_kafka.admin, OURS))
     told_to_c = {"resource_pattern_type_int", "operation_int", "permission_type_int"} | (
         {"restype_int"} if text.startswith("Acl") else set())
     assert {name for name in set(vars(theirs)) - told_to_c if not hasattr(ours, name)} == set()
     assert isinstance(ours, OURS.OffsetSpec) or vars(ours)
+
+
+@pytest.mark.parametrize("module", ["", ".admin"])
+def test_what_may_be_a_key_there_may_be_one_here(module: str) -> None:
+    theirs, ours = (importlib.import_module(f"{package}{module}") for package in ("confluent_kafka", "headrace"))
+    classes = [name for name in dir(theirs) if not name.startswith("_") and inspect.isclass(getattr(theirs, name))]
+    hashable = [name for name in classes if getattr(theirs, name).__hash__ is not None]
+    assert len(hashable) > 5
+    assert [name for name in hashable if getattr(ours, name, object).__hash__ is None] == []
+
+
+@pytest.mark.parametrize("text", [
+    *MADE, "OffsetSpec.latest()", "NewTopic('t', 3, config={'a': 'b'})", "NewPartitions('t', 3)"])
+def test_values_of_equal_fields_are_equal_members_of_sets_and_travel(text: str) -> None:
+    first, second = (eval(text, vars(OURS)) for _ in range(2))
+    assert len({first, second, copy.copy(first), copy.deepcopy(first), pickle.loads(pickle.dumps(first))}) == 1
+    assert first != 3
 
 
 @pytest.mark.parametrize("name", MADE_WITHOUT)

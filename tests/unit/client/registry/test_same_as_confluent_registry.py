@@ -6,9 +6,11 @@ What differs is listed with a reason.
 from __future__ import annotations
 
 import asyncio
+import copy
 import gc
 import importlib
 import inspect
+import pickle
 from collections.abc import Callable
 from types import ModuleType
 from typing import Any
@@ -451,6 +453,27 @@ LEFT_OUT = {
     "normalize_identity_pool": "as full_jitter",
 }
 """Names of the peer's modules that no documentation has."""
+
+
+@pytest.mark.parametrize("text", [
+    "Schema('x')", "Schema('x', 'JSON', [SchemaReference('n', 's', 1)])", "SchemaReference('n', 's', 1)",
+    "RegisteredSchema('s', 1, 2, 'g', Schema('x'))", "ServerConfig()", "ServerConfig(compatibility_group='g')",
+    "Metadata(None, None, None)", "MetadataProperties({'a': 'b'})",
+    "Metadata(MetadataTags({'a': ['b']}), MetadataProperties({'a': 'b'}), ['x'])", "MetadataTags({'a': ['b']})",
+    "RuleSet([], [])", "RuleSet(None, None)", "Schema()", "SchemaReference()", "Metadata()", "Rule('n')",
+    "ServerConfig(x=1)", "Schema('x', x=1)"])
+@pytest.mark.parametrize("use", ["repr({})", "str({})", "{} == {}", "{} != 3", "len({{{}, {}}})", "bool({})",
+                                 "copy.copy({}) == {}", "pickle.loads(pickle.dumps({})) == {}"])
+def test_values_are_shown_compared_and_copied_the_same(text: str, use: str) -> None:
+    def outcome(kafka: ModuleType) -> Any:
+        try:
+            return eval(use.replace("{}", text).replace("{{", "{").replace("}}", "}"),
+                        {**vars(kafka), "copy": copy, "pickle": pickle})
+        except TypeError:
+            return TypeError
+
+    theirs, ours = map(outcome, PACKAGES)
+    assert ours == theirs or (use == "repr({})" and " object at " in theirs)
 
 
 def test_the_kinds_of_basic_credentials_are_the_same() -> None:
