@@ -85,12 +85,12 @@ class HeadraceSource(DataSource):
         return "headrace"
 
     def schema(self) -> str | StructType:
-        """Columns of Spark's own Kafka source, values and keys in their formats; with includeHeaders also the headers.
+        """Columns of Spark's own Kafka source; with includeHeaders also the headers; or those of the option columns.
 
-        The option columns leaves some of them out.
+        Keys and values have the types of their formats.
 
         Raises:
-            ConfigError: a malformed option of a format, or no schema can be found.
+            ConfigError: a malformed option of a format, an unknown column, or no schema can be found.
             SchemaRegistryError: the registry did not answer, or refused.
         """
         columns = self._chosen()
