@@ -125,7 +125,7 @@ def _(patch: pytest.MonkeyPatch) -> None:
 def _(patch: pytest.MonkeyPatch) -> None:
     common = task_report.common_work
     patch.setattr(task_report, "common_work", lambda reports: common(list(reports)[:1]))
-    patch.setattr(task_report, "written_partitions", lambda reports: set(list(reports)[0].written))
+    patch.setattr(task_report, "written_partitions", lambda reports: set(next(iter(reports)).written))
 
 
 __all__ = ["JOINT_RULES"]

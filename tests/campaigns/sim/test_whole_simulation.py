@@ -6,7 +6,7 @@ import pytest
 
 from . import whole
 
-_MANY = {"share-groups": 25}
+_MANY = {"share-groups": 25, "joint-transactions": 25}
 """Schedules of kinds that take longer than others."""
 
 
