@@ -118,3 +118,19 @@ def test_a_process_keeps_its_owner_and_a_forked_one_begins_anew(conf):
         before = kept_owner.__globals__["_kept"]
         os._exit(0 if not before else 1)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
+@pytest.mark.parametrize(("release", "works"), [("2.7", False), ("3.0", True), ("3.9", True)])
+def test_brokers_of_what_age_can_be_used_shows_before_anything_is_begun(release, works):
+    with EmbeddedBroker(topics={"t": 1}, settings=BrokerSettings.of_kafka(release)) as broker:
+        conf = {"bootstrap.servers": broker.bootstrap_servers}
+        owner = TransactionOwner(conf)
+        if works:
+            begun, _ = owner.begin("aged", "aged")
+            owner.check(begun, write(conf, begun))
+            owner.mark(begun, "aged", CommittedMark(0, "first"), ("t", 0))
+            owner.end(begun)
+            assert owner.begin("aged", "aged")[1] == CommittedMark(0, "first")
+        else:
+            assert refused(owner.begin, "aged", "aged") == KafkaError._UNSUPPORTED_FEATURE
+        owner.close()
