@@ -3,10 +3,11 @@
 import pyarrow as pa
 import pytest
 
-from headrace.schemas.columns.protobuf.protobuf_plan import arrow_type, message_at, plan_of
+from headrace.schemas.columns.protobuf.protobuf_plan import MessagePlan, arrow_type, message_at, place_of, plan_of
 from headrace.schemas.columns.protobuf_columns import ProtobufColumns
 from headrace.schemas.parsed import InvalidSchemaError, ReferencedSchema
 from headrace.schemas.protobuf import parse_protobuf
+from tests.unit.schemas.columns.proto_messages import parsed
 
 P3 = 'syntax = "proto3"; package a; '
 
@@ -103,3 +104,21 @@ def test_defaults_can_be_read_in_place_of_nulls() -> None:
                       for each in (False, True))
         assert null == [{"a": None, "b": None, "c": None}]
         assert zero == [{"a": 0, "b": "", "c": None}]
+
+
+@pytest.mark.parametrize("name", ["shop.Order", "old.Order"])
+def test_a_descriptor_means_the_same_as_the_text_that_it_was_made_of(name: str) -> None:
+    again = parse_protobuf(parsed(name).formatted("serialized"))
+    assert told(plan_of(again, name)) == told(plan_of(parsed(name), name))
+    assert [place_of(again, message_at(again, place)) for place in ([0], [0, 0])] == [(0,), (0, 0)]
+
+
+def told(plan: MessagePlan) -> list[object]:
+    return [(each.name, each.number, each.kind, each.shape, each.is_required, each.is_implicit, each.is_packed,
+             each.default, each.oneof, each.enum and (each.enum.is_closed, each.enum.numbers),
+             each.message and told(each.message)) for each in plan.fields]
+
+
+def test_a_message_that_the_file_does_not_declare_has_no_place() -> None:
+    with pytest.raises(InvalidSchemaError, match=r"does not declare the message type 'shop\.Other'"):
+        place_of(parsed("shop.Order"), "shop.Other")
