@@ -11,6 +11,7 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the name that every Spark program uses
 
+REDACTED = "(?i)password|secret|token|access[.]?key|user[.]info|jaas|oauthbearer[.]config|[.]pem|url"
 LOGGING = """
 rootLogger.level = info
 rootLogger.appenderRef.file.ref = file
@@ -31,6 +32,7 @@ def session(directory):
         "spark.ui.enabled": "false", "spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1",
         "spark.eventLog.enabled": "true", "spark.eventLog.dir": (directory / "events").as_uri(),
         "spark.eventLog.compress": "false", "spark.sql.shuffle.partitions": "2",
+        "spark.sql.redaction.options.regex": REDACTED,
         "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={logging}",
     }.items():
         builder = builder.config(name, value)
@@ -55,6 +57,11 @@ def main(registry, source, target, directory):
 
     stream = spark.readStream.format("headrace").options(**kafka).option("subscribe", source)
     stream = stream.option("startingOffsets", "earliest").load().select("value")
+    told += [stream._jdf.queryExecution().toString(), explain(stream._jdf.queryExecution(), "extended")]
+    try:
+        stream.selectExpr("CAST(value AS INT)")  # Spark's complaint has the plan with the source's options
+    except Exception as error:
+        told.append(str(error))
     query = stream.writeStream.format("headrace").options(**kafka).option("topic", target)
     query = query.option("checkpointLocation", str(directory / "checkpoint")).trigger(availableNow=True).start()
     query.awaitTermination()

@@ -73,8 +73,10 @@ def test_no_file_of_a_run_has_a_secret(told, name):
 def test_the_run_told_what_it_should(told):
     text = (told / "told.txt").read_text()
     assert text.startswith("20\n")
+    assert "StreamingRelationV2" in text
+    assert "[DATATYPE_MISMATCH" in text
     assert "Did you mean 'subscribe'?" in text
-    assert "topic none does not exist" in text
+    assert "no schema under subject none-value" in text
     assert (told / "driver.log").stat().st_size > 1000
     assert any("SparkListenerSQLExecutionStart" in path.read_text(errors="replace")
                for path in (told / "events").rglob("*") if path.is_file())
