@@ -45,15 +45,15 @@ class JoinedColumnWriter(ColumnWriter):
     Args:
         client: a producer's properties.
         begun: the transaction.
-        attempt_id: unique among the attempts of all tasks.
         before: records that are in it already, by topic and partition, of tasks that have ended.
+        attempt_id: unique among the attempts of all tasks; None where something else sees to it that only one writes.
     """
 
     def __init__(
-        self, client: Mapping[str, str], begun: BegunBatch, attempt_id: int,
-        before: Mapping[tuple[str, int], int] | None = None,
+        self, client: Mapping[str, str], begun: BegunBatch, before: Mapping[tuple[str, int], int] | None = None, *,
+        attempt_id: int | None = None,
     ) -> None:
-        self._first = 1 + attempt_id % _MOST_AT_FIRST
+        self._first = 0 if attempt_id is None else 1 + attempt_id % _MOST_AT_FIRST
         super().__init__({**client, "enable.idempotence": "true"})
         assert isinstance(self._producer, JoiningProducer)
         self._joining: JoiningProducer = self._producer
@@ -144,7 +144,7 @@ def write(
             pass
         return TaskReport(begun, task.batch, True)
     rows = 0
-    with JoinedColumnWriter(client, begun, task.attempt_id, before) as out:
+    with JoinedColumnWriter(client, begun, before, attempt_id=task.attempt_id) as out:
         for batch in batches:
             if batch.num_rows:
                 check_attempt(task)
