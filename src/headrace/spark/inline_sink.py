@@ -16,6 +16,7 @@ import pyarrow
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the name that every Spark program uses
 
+from headrace.errors import ConfigError
 from headrace.spark.options import SinkOptions
 from headrace.spark.sink import append_rows, check_columns
 from headrace.spark.worker import acknowledge_at_once, spare_collections
@@ -37,6 +38,9 @@ def written(frame: DataFrame, given: dict[str, str]) -> DataFrame:
         ConfigError: an unknown option, a malformed value, or a column that a topic does not take.
     """
     options = SinkOptions.parse(given)
+    if options.exactly_once:
+        raise ConfigError("delivery.guarantee=exactly_once needs a sink that Spark commits: write with the output mode "
+                          "append or complete")
     check_columns(options, frame.schema)
     write = F.arrow_udf(_writing(options), "boolean").asNondeterministic()
     return frame.select(write(F.struct(*frame.columns)).alias("written"))

@@ -29,7 +29,6 @@ _SOURCE: Final = (
 )
 _SINK: Final = ("topic", "delivery.guarantee", "sinkId", "exactlyOnce.claims")
 _GUARANTEES: Final = ("at_least_once", "exactly_once")
-_CLAIMS: Final = ("describe", "topic")
 _STREAM_ONLY: Final = ("maxOffsetsPerTrigger", "minOffsetsPerTrigger", "maxTriggerDelay")
 _BATCH_ONLY: Final = ("endingOffsets", "endingTimestamp")
 # Spark itself puts these among a sink's options.
@@ -147,7 +146,6 @@ class SinkOptions:
         transactional_id: the name of the transactions, where the user gave one.
         sink_id: what names them else: one for each stream that writes.
         checkpoint: where the query's checkpoint is, as far as Spark tells.
-        strict_claims: tasks claim their work in a topic, not only by looking at the partitions.
     """
 
     client: Mapping[str, str]
@@ -157,7 +155,6 @@ class SinkOptions:
     transactional_id: str = ""
     sink_id: str = ""
     checkpoint: str = ""
-    strict_claims: bool = False
 
     @classmethod
     def parse(cls, given: Mapping[str, str]) -> SinkOptions:
@@ -178,7 +175,6 @@ class SinkOptions:
             transactional_id=client.pop("transactional.id", ""),
             sink_id=options.text("sinkId"),
             checkpoint=options.text("checkpointLocation"),
-            strict_claims=options.choice("exactlyOnce.claims", _CLAIMS) == "topic",
         )
 
 
@@ -262,6 +258,9 @@ def _check_guarantee(options: _Options, client: Mapping[str, str], exactly_once:
             if options.text(name):
                 raise ConfigError(f"option {name} needs delivery.guarantee=exactly_once")
         return
+    if options.text("exactlyOnce.claims").lower() not in ("", "describe"):
+        raise ConfigError("option exactlyOnce.claims can be describe only: a task asks the leader of a partition "
+                          "whether anything of its transaction is there already")
     if client.get("enable.idempotence", "true").strip().lower() in ("false", "0"):
         raise ConfigError("option kafka.enable.idempotence cannot be false with delivery.guarantee=exactly_once")
     for name in ("acks", "request.required.acks"):

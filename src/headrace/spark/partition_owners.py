@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
+import pyarrow
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the name that every Spark program uses
 
@@ -59,7 +60,7 @@ def _chosen(frame: DataFrame, options: SinkOptions, count: int) -> Column:
     if name not in PARTITIONERS:
         raise ConfigError(f"kafka.partitioner {name!r} cannot be known before rows are written: add a column partition")
     hashed, lot = PARTITIONERS[name]
-    anywhere = F.pmod(F.monotonically_increasing_id(), F.lit(count)).cast("int")
+    anywhere = F.floor(F.rand() * count).cast("int")
     chosen = anywhere
     if "key" in frame.columns and hashed is not None:
         key = F.coalesce(F.col("key").cast("binary"), F.lit(b""))
@@ -70,10 +71,8 @@ def _chosen(frame: DataFrame, options: SinkOptions, count: int) -> Column:
     return F.coalesce(F.col("partition"), chosen) if "partition" in frame.columns else chosen
 
 
-def _hashes(hashed: Callable[[Any], int]) -> Callable[[Any], Any]:
-    def hash_keys(keys: Any) -> Any:
-        import pyarrow
-
+def _hashes(hashed: Callable[[Any], int]) -> Callable[[pyarrow.Array], pyarrow.Array]:
+    def hash_keys(keys: pyarrow.Array) -> pyarrow.Array:  # types by which Spark knows its kind
         return pyarrow.array([hashed(key) for key in keys.to_pylist()], pyarrow.int64())
 
     return hash_keys

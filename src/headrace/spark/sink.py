@@ -129,7 +129,14 @@ class BatchWriter(_Writer, DataSourceArrowWriter):
 
 
 class StreamWriter(_Writer, DataSourceStreamArrowWriter):
-    """Appends each micro-batch to topics."""
+    """Appends each micro-batch to topics; exactly once if it was asked for."""
+
+    def __init__(self, options: SinkOptions, schema: StructType) -> None:
+        super().__init__(options, schema)
+        if options.exactly_once:
+            from headrace.spark.exactly_once.driver_transaction import sink_name
+
+            sink_name(options)  # a stream without a name is refused before anything is begun
 
     def _begin(self) -> BegunBatch:
         from headrace.spark.exactly_once import driver_transaction

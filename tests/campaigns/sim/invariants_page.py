@@ -14,6 +14,7 @@ from headrace.errors import KafkaError
 
 from .broker_mutations import BROKER_RULES
 from .group_mutations import GROUP_RULES
+from .joint_mutations import JOINT_RULES
 from .membership_mutations import MEMBERSHIP_RULES
 from .mutation import Mutation
 from .mutations import MUTATIONS
@@ -44,6 +45,7 @@ class _Part(NamedTuple):
 _PARTS = (
     _Part("Records are stored once and in order", "produce_mutations.py", PRODUCE_RULES),
     _Part("Transactions are whole or nothing", "transaction_mutations.py", TRANSACTION_RULES),
+    _Part("Joint transactions: many processes write, and all of it is there once", "joint_mutations.py", JOINT_RULES),
     _Part("Groups: a record is read by whoever holds its partition", "membership_mutations.py", MEMBERSHIP_RULES),
     _Part("Share groups: a record is with one member, until it is done", "share_mutations.py", SHARE_RULES),
     _Part("Groups: who is not the member that it was is refused", "group_mutations.py", GROUP_RULES),

@@ -14,6 +14,7 @@ import sys
 
 from .broker_mutations import BROKER_RULES
 from .group_mutations import GROUP_RULES
+from .joint_mutations import JOINT_RULES
 from .membership_mutations import MEMBERSHIP_RULES
 from .mutation import Mutation
 from .produce_mutations import PRODUCE_RULES
@@ -24,7 +25,7 @@ from .whole_mutations import WHOLE_RULES
 __all__ = ["MUTATIONS", "Mutation", "main"]
 
 MUTATIONS = [*PRODUCE_RULES, *TRANSACTION_RULES, *BROKER_RULES, *MEMBERSHIP_RULES, *GROUP_RULES, *SHARE_RULES,
-             *WHOLE_RULES]
+             *JOINT_RULES, *WHOLE_RULES]
 
 
 def _try(asked: tuple[int, int | None]) -> tuple[int, int, str]:

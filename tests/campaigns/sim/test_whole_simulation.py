@@ -6,7 +6,7 @@ import pytest
 
 from . import whole
 
-_MANY = {"share-groups": 25}
+_MANY = {"share-groups": 25, "joint-transactions": 25}
 """Schedules of kinds that take longer than others."""
 
 
@@ -46,6 +46,9 @@ def test_everything_that_can_happen_does_happen(kind: str) -> None:
                          "topics that grew", "brokers restarted", "leaders moved"},
         "read-process-write": {"partitions handed over", "offsets that were not settled", "workers started again",
                                "offsets of a member that was replaced", "brokers restarted"},
+        "joint-transactions": {"drivers killed", "drivers that died before Spark's note", "second drivers",
+                               "stages that were tried again", "tasks that died at work", "tasks that skipped",
+                               "transactions timed out", "rows that were not arranged", "brokers restarted"},
     }[kind]
     assert {what for what in wanted if not counts[what]} == set()
 

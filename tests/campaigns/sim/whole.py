@@ -3,8 +3,8 @@
     python -m tests.campaigns.sim.whole --schedules 400000 --jobs 2
     python -m tests.campaigns.sim.whole --of groups --first-seed 1000 --schedules 1000
 
-`whole_produce`, `whole_transactions`, `whole_groups`, `whole_planned_groups`, `whole_share_groups` and
-`read_process_write` say what each checks. Without `--of` the seeds go round.
+`whole_produce`, `whole_transactions`, `whole_groups`, `whole_planned_groups`, `whole_share_groups`,
+`read_process_write` and `joint_transactions` say what each checks. Without `--of` the seeds go round.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import sys
 from collections import Counter
 
 from . import (
+    joint_transactions,
     read_process_write,
     whole_groups,
     whole_planned_groups,
@@ -29,6 +30,7 @@ KINDS: dict[str, Schedule] = {
     "planned-groups": whole_planned_groups.run_schedule,
     "share-groups": whole_share_groups.run_schedule,
     "read-process-write": read_process_write.run_schedule,
+    "joint-transactions": joint_transactions.run_schedule,
 }
 
 

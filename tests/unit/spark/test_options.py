@@ -124,3 +124,34 @@ def test_a_sink_takes_its_topic_and_the_producer_s_properties():
 def test_a_sink_refuses_the_options_of_a_source():
     with pytest.raises(ConfigError, match="unknown option 'subscribe'"):
         SinkOptions.parse({**SERVERS, "subscribe": "t"})
+
+
+ONCE = {**SERVERS, "delivery.guarantee": "exactly_once"}
+
+
+def test_a_sink_writes_at_least_once_unless_it_is_told_otherwise():
+    assert not SinkOptions.parse(SERVERS).exactly_once
+    assert not SinkOptions.parse({**SERVERS, "delivery.guarantee": "at_least_once"}).exactly_once
+    assert SinkOptions.parse({**SERVERS, "Delivery.Guarantee": "EXACTLY_ONCE"}).exactly_once
+
+
+def test_exactly_once_takes_what_names_a_stream():
+    options = SinkOptions.parse({**ONCE, "sinkid": "orders", "checkpointlocation": "/c", "kafka.transactional.id": "x"})
+    assert (options.sink_id, options.checkpoint, options.transactional_id) == ("orders", "/c", "x")
+    assert "transactional.id" not in options.client
+    assert SinkOptions.parse({**ONCE, "exactlyOnce.claims": "describe", "kafka.acks": "all"}).exactly_once
+
+
+@pytest.mark.parametrize(("given", "text"), [
+    ({"delivery.guarantee": "exactly once"}, "delivery.guarantee must be at_least_once or exactly_once"),
+    ({"kafka.transactional.id": "x"}, "kafka.transactional.id needs delivery.guarantee=exactly_once"),
+    ({"sinkId": "x"}, "sinkId needs delivery.guarantee=exactly_once"),
+    ({"exactlyOnce.claims": "describe"}, "exactlyOnce.claims needs delivery.guarantee=exactly_once"),
+    ({"delivery.guarante": "exactly_once"}, "Did you mean 'delivery.guarantee'?"),
+    ({**ONCE, "exactlyOnce.claims": "topic"}, "exactlyOnce.claims can be describe only"),
+    ({**ONCE, "kafka.enable.idempotence": "false"}, "kafka.enable.idempotence cannot be false"),
+    ({**ONCE, "kafka.acks": "1"}, "kafka.acks must be all"),
+])
+def test_a_guarantee_that_cannot_be_kept_is_refused_with_the_remedy(given, text):
+    with pytest.raises(ConfigError, match=text.replace(".", r"\.").replace("?", r"\?")):
+        SinkOptions.parse({**SERVERS, **given})

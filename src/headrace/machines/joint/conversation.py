@@ -111,10 +111,13 @@ class Conversation:
             self._end(None, KafkaError(
                 KafkaError._TIMED_OUT, f"{what} of {ask.key} was not answered in time{because(self._last_error)}"))
             return
+        if now < self._due:
+            return
+        self._due = -_NEVER
         finder = self._find(ask.kind, ask.key)
         if finder.error is not None:
             self._refuse(finder.error)
-        elif finder.node_id is not None and now >= self._due:
+        elif finder.node_id is not None:
             self._flying = True
             timeout_s = min(self._request_timeout_s, self._until - now)
             yield Send(finder.node_id, ask.request, timeout_s, ask.max_version, context=finder)
