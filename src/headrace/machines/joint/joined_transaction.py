@@ -10,7 +10,7 @@ Read next: `machines.joint.joined_sequences`, which begins each partition at zer
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Final, Protocol
 
 from headrace.errors import KafkaError
@@ -261,17 +261,16 @@ class JoinedTransaction:
                 where = f"{topic.name}[{part.partition_index}]"
                 if part.error_code != KafkaError.NO_ERROR:
                     self._on_unclaimed(where, KafkaError(part.error_code), part.error_message, now)
-                elif self._last_sequence(part) != self.before(topic.name, part.partition_index) - 1:
+                elif _last_sequence(filter(self._is_ours, part.active_producers)) != self.before(
+                        topic.name, part.partition_index) - 1:
                     self._fail(KafkaError(
                         KafkaError._CONFLICT, f"{where} has records of this transaction already, of another task or of "
                         "another attempt of this one: let each partition be written by one task"))
                 else:
                     self._claimed.add((topic.name, part.partition_index))
 
-    def _last_sequence(self, found: Any) -> int:
-        """That of the transaction's records in a partition; -1 if there are none."""
-        return max((known.last_sequence for known in found.active_producers
-                    if (known.producer_id, known.producer_epoch) == (self.producer_id, self.epoch)), default=-1)
+    def _is_ours(self, known: Any) -> bool:
+        return (known.producer_id, known.producer_epoch) == (self.producer_id, self.epoch) and known.last_sequence >= 0
 
     def _on_unclaimed(self, where: str, error: KafkaError, text: str | None, now: float) -> None:
         told = KafkaError(error.code(), f"DescribeProducers of {where}: {text or error.str()}")
@@ -298,3 +297,8 @@ class JoinedTransaction:
         self.last_error = error
         self._due = now + self._backoff_s(self._failures)
         self._failures += 1
+
+
+def _last_sequence(known: Iterable[Any]) -> int:
+    """The highest sequence of a transaction's records in a partition; -1 if there are none."""
+    return max((each.last_sequence for each in known), default=-1)

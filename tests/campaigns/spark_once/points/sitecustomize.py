@@ -110,7 +110,7 @@ def _watch_task(module: Any) -> None:
 
 def _watch_claims(module: Any) -> None:
     if _MUTATION == "no claims":
-        module.JoinedTransaction._last_sequence = lambda self, found: -1
+        module.JoinedTransaction._is_ours = lambda self, known: False
 
 
 def _stopping(rows: Iterator[Any]) -> Iterator[Any]:
