@@ -82,23 +82,23 @@ def test_a_batch_write_is_all_or_nothing(spark, brokers, values, make_topic):
     assert values(target) == expected(60)
 
 
-def test_keys_go_where_the_sink_without_the_guarantee_puts_them(spark, brokers, make_topic):
+def test_keys_go_where_the_sinks_partitioner_puts_them_and_each_partition_is_in_one_task(spark, brokers, make_topic):
+    from headrace import consistent, murmur2
     from headrace.spark import by_partition
 
-    places = []
-    frame = spark.range(40).selectExpr("cast(id % 10 as string) AS key", "cast(id as string) AS value")
-    for partitioner in ("consistent_random", "murmur2_random"):
-        once, plain = make_topic(3), make_topic(3)
-        for topic, more in ((once, GUARANTEE), (plain, {})):
-            given = {"kafka.bootstrap.servers": brokers, "topic": topic, "kafka.partitioner": partitioner, **more}
-            rows = by_partition(frame, given) if more else frame
-            rows.write.format("headrace").options(**given).mode("append").save()
-            read = (spark.read.format("headrace").option("kafka.bootstrap.servers", brokers)
-                    .option("subscribe", topic).load().selectExpr("cast(key as string) k", "partition").distinct())
-            places.append({row.k: row.partition for row in read.collect()})
-    assert places[0] == places[1]
-    assert places[2] == places[3]
-    assert places[0] != places[2]
+    given = {"kafka.bootstrap.servers": brokers, "topic": make_topic(3), **GUARANTEE}
+    frame = spark.range(40).selectExpr(
+        "if(id % 4 = 0, null, cast(id as string)) AS key", "'v' AS value", "if(id = 1, 2, null) AS partition")
+    for partitioner, hashed in (("consistent_random", consistent), ("murmur2_random", murmur2)):
+        rows = by_partition(frame, {**given, "kafka.partitioner": partitioner})
+        found = rows.selectExpr("key", "partition", "spark_partition_id() AS task").collect()
+        assert len(found) == 40
+        for row in found:
+            if row.key == "1":
+                assert row.partition == 2
+            elif row.key is not None:
+                assert row.partition == hashed(row.key.encode(), 3)
+        assert len({(row.partition, row.task) for row in found}) == len({row.partition for row in found}) == 3
 
 
 def test_rows_of_one_partition_in_two_tasks_are_refused(spark, brokers, values, make_topic):
