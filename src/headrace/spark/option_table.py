@@ -108,6 +108,9 @@ OPTIONS: Final = (
                     "topic_record."),
     *_of_both_sides("framing", "read and write", "confluent with a registry", "confluent: a schema's number stands "
                     "before each value; or none."),
+    *_of_both_sides("validate", "read and write", "false", "json-schema: check each value against its schema."),
+    *_of_both_sides("emit.default.values", READ, "false", "protobuf: fields that are not there have their default "
+                    "instead of null."),
     *_of_both_sides("malformed", READ, "fail", "What becomes of bytes that cannot be read: fail, null, or dead-letter, "
                     "which writes them to deadLetterTopic."),
     SparkOption("deadLetterTopic", READ, "", "Topic for what cannot be read, with headers that say where it was and "

@@ -6,8 +6,10 @@ it can be kept between tasks. Read next: `machines.joint.joined_transaction`.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import Any
 
+from headrace.client.producer.kept_producers import KeptProducers
 from headrace.client.producer.producer import Producer
 from headrace.client.producer.producer_engine import ProducerEngine
 from headrace.config import Config
@@ -19,7 +21,7 @@ from headrace.machines.joint.joint_transaction import JointTransaction, Written
 from headrace.machines.machine import Event
 from headrace.machines.producer.sender import Sender
 
-__all__ = ["JoiningEngine", "JoiningProducer"]
+__all__ = ["JoiningEngine", "JoiningProducer", "KeptJoiningProducers"]
 
 
 class JoiningEngine(ProducerEngine):
@@ -84,3 +86,11 @@ class JoiningProducer(Producer):
     def _joining_engine(self) -> JoiningEngine:
         assert isinstance(self._engine, JoiningEngine)
         return self._engine
+
+
+class KeptJoiningProducers(KeptProducers):
+    """Those that a process keeps, apart from producers with transactions of their own, or with none."""
+
+    def make(self, properties: Mapping[str, Any]) -> JoiningProducer:
+        """A new producer."""
+        return JoiningProducer(properties)

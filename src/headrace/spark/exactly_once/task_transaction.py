@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from headrace.client.joint.joining_producer import JoiningProducer
+from headrace.client.joint.joining_producer import JoiningProducer, KeptJoiningProducers
 from headrace.client.producer.kept_producers import KeptProducers
 from headrace.errors import ConfigError, KafkaError, KafkaException
 from headrace.spark.column_writer import ColumnWriter
@@ -22,16 +22,7 @@ if TYPE_CHECKING:
 
 __all__ = ["JoinedColumnWriter", "begins", "check_attempt", "write", "written"]
 
-
-class _KeptJoiningProducers(KeptProducers):
-    """Those that a process keeps, apart from producers that are nobody's part."""
-
-    def make(self, properties: Mapping[str, Any]) -> JoiningProducer:
-        """A new producer."""
-        return JoiningProducer(properties)
-
-
-_PRODUCERS: Final = _KeptJoiningProducers()
+_PRODUCERS: Final = KeptJoiningProducers()
 _MOST_AT_FIRST: Final = 127
 """Prime, so that attempts of one task seldom agree: their ids differ by the number of tasks, or by some of it."""
 

@@ -4,9 +4,8 @@ import pytest
 
 from headrace import Consumer, KafkaError, KafkaException
 from headrace.broker.settings import BrokerSettings
-from headrace.client.joint.joining_producer import JoiningProducer
+from headrace.client.joint.joining_producer import JoiningProducer, KeptJoiningProducers
 from headrace.client.joint.transaction_owner import TransactionOwner
-from headrace.client.producer.kept_producers import KeptProducers
 from headrace.testing import EmbeddedBroker
 
 
@@ -84,7 +83,7 @@ def test_a_partition_that_another_has_written_is_refused_before_anything_is_sent
 
 
 def test_a_producer_goes_on_to_the_next_transaction(owner, conf):
-    kept = KeptProducers(make=JoiningProducer)
+    kept = KeptJoiningProducers()
     used = set()
     for number in range(3):
         begun, _ = owner.begin("kept")
