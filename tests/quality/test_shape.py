@@ -14,7 +14,7 @@ TABLES = {"error_codes.py"}
 TESTED = ("machines", "net", "wire", "records", "buffers", "client", "schemas")
 """Layers in which every module has a test file of its own name."""
 TESTED_WHOLE = "schemas/columns"
-"""A room in it whose modules are parts of one codec for each format; codecs are tested whole, beside other libraries."""
+"""A room whose modules are parts of one codec for each format; codecs are tested whole, beside other libraries."""
 MESSAGES = "messages"
 """Structures alone: `test_wire_kafka_schemas.py` and `test_wire_java.py` compare each with Kafka's own."""
 NOT_PRIVATE = {"_replace", "_asdict", "_fields", "_make", "_exit", "_getframe"}
