@@ -17,8 +17,6 @@ libraries:
       include: transformations/**
 configuration:
   spark.sql.shuffle.partitions: "2"
-  spark.driver.host: 127.0.0.1
-  spark.driver.bindAddress: 127.0.0.1
 """
 FLOWS = """
 from pyspark import pipelines as dp
