@@ -5,7 +5,10 @@
 `read` is a batch read of a whole topic into Spark's `noop` sink; `write` is a range of numbers, as values of the given
 size, through the sink. `small` is the same with 500 rows in each of 1 and of 4 tasks, in the warm session. `first` is
 the first write of a session, with a fresh process for each: the JVM's sink, a Python sink that does nothing, and ours.
-`pipeline` is the demo's pipeline, as plain PySpark with each connector and as `headrace run`.
+`pipeline` is the demo's pipeline, as plain PySpark with each connector and as `headrace run`. `memory` compares the
+read with a source that yields the same Arrow batches from memory. `stream` is 40 micro-batches of 10,000 rows in 4
+partitions, into `noop` and into Kafka. `idle` is the CPU of all of Spark's processes while a query waits at the end of
+its topic, in seconds per second.
 
 Rounds are interleaved, in turning order; each connector warms up once before. Each row has a bar; the exit status is 1
 when one is missed.
@@ -25,13 +28,15 @@ from typing import Any
 from benchmarks import brokers, report
 from benchmarks.measure import answer, machine, run_child, version_of
 from benchmarks.spark_flights import RUN, WAYS, Flights
-from benchmarks.spark_session import NOTHING, OURS, SMALL_ROWS, THEIRS, Session
+from benchmarks.spark_session import MEMORY, NOTHING, OURS, SMALL_ROWS, THEIRS, Session
+from benchmarks.spark_streams import BATCH_ROWS, BATCHES, idle, records, small_batches
 from tools.kafka import NEWEST, VERSIONS, spark_connector_jars
 
-ACTIONS = ("read", "write", "small", "first", "pipeline")
+ACTIONS = ("read", "memory", "write", "small", "stream", "idle", "first", "pipeline")
 CONNECTORS = (OURS, THEIRS)
 WARM_UP = 20_000
 SMALL_TASKS = (1, 4)
+IDLE_S = 20.0
 SMALL_TURNS = 7
 """Small writes in each round: they are over at once, and scatter."""
 
@@ -45,6 +50,7 @@ class Row:
         ours, theirs: what is compared with what.
         at_most: bar for ours : theirs in time; None for none.
         at_least: bar for theirs : ours, that is how many times as fast ours is; None for none.
+        seconds_at_most: bar for ours alone; None for none.
         seconds: by what was measured.
     """
 
@@ -53,6 +59,7 @@ class Row:
     theirs: str = THEIRS
     at_most: float | None = None
     at_least: float | None = None
+    seconds_at_most: float | None = None
     seconds: dict[str, list[float]] = field(default_factory=dict)
 
     @property
@@ -62,12 +69,13 @@ class Row:
     @property
     def holds(self) -> bool:
         return (self.at_most is None or self.slowness <= self.at_most) and (
-            self.at_least is None or 1 / self.slowness >= self.at_least)
+            self.at_least is None or 1 / self.slowness >= self.at_least) and (
+            self.seconds_at_most is None or statistics.median(self.seconds[self.ours]) <= self.seconds_at_most)
 
     @property
     def bar(self) -> str:
         bars = (f"time <= {self.at_most:g}" if self.at_most else "", f"speed >= {self.at_least:g}" if self.at_least
-                else "")
+                else "", f"ours <= {self.seconds_at_most:g}" if self.seconds_at_most else "")
         return ", ".join(filter(None, bars)) + ("" if self.holds else "  MISSED")
 
 
@@ -87,7 +95,8 @@ class Run:
         if set(self.arguments.actions) == {"first"}:
             return
         session = Session(self.arguments.master, self.broker.bootstrap_servers, self.arguments.size)
-        for action, measure in (("read", self._read), ("write", self._write), ("small", self._small),
+        for action, measure in (("read", self._read), ("memory", self._memory), ("write", self._write),
+                                ("small", self._small), ("stream", self._stream), ("idle", self._idle),
                                 ("pipeline", self._pipeline)):
             if action in self.arguments.actions:
                 measure(session)
@@ -113,12 +122,14 @@ class Run:
         self.broker.create_topic(name, partitions)
         return name
 
-    def _filled(self, records: int) -> str:
-        a, topic = self.arguments, self._topic(self.arguments.partitions)
+    def _filled(self, records: int, partitions: int | None = None) -> str:
+        a = self.arguments
+        partitions = partitions or a.partitions
+        topic = self._topic(partitions)
         run_child("benchmarks.peers", {
             "client": "confluent-kafka", "action": "produce", "topic": topic, "warm_topic": topic, "profile": False,
             # The warm-up of the producer goes into the same topic and is counted.
-            "records": records - 2_000, "size": a.size, "partitions": a.partitions, "settings": {},
+            "records": records - 2_000, "size": a.size, "partitions": partitions, "settings": {},
             "bootstrap": self.broker.bootstrap_servers,
         })
         return topic
@@ -130,6 +141,41 @@ class Run:
         self._rounds([Row(f"read {a.records:,} rows", at_least=1.5)], CONNECTORS,
                      lambda name: session.read(name, large, a.records, check=False), rounds=a.rounds, about="read")
         self.broker.delete_topic(large)
+
+    def _memory(self, session: Session) -> None:
+        a, topic = self.arguments, self._filled(self.arguments.records)
+
+        def measure(name: str) -> float:
+            return (session.read_memory(a.records, a.partitions) if name == MEMORY
+                    else session.read(name, topic, a.records, check=False))
+
+        for name in (OURS, MEMORY):
+            measure(name)
+        self._rounds([Row(f"read {a.records:,} rows, beside the same from memory", theirs=MEMORY, at_least=0.75)],
+                     (OURS, MEMORY), measure, rounds=a.rounds, about="memory")
+        self.broker.delete_topic(topic)
+
+    def _stream(self, session: Session) -> None:
+        a, topic = self.arguments, self._filled(records(), partitions=4)
+        target = self._topic(4)
+        for to, at_most, into in ((None, 1.4, "noop"), (target, 1.8, "Kafka")):
+            for name in CONNECTORS:
+                small_batches(session, name, topic, to)
+            row = Row(f"a micro-batch of {BATCH_ROWS:,} rows into {into} (median of {BATCHES})", at_most=at_most)
+
+            def measure(name: str, to: str | None = to) -> float:
+                return statistics.median(small_batches(session, name, topic, to))
+
+            self._rounds([row], CONNECTORS, measure, rounds=min(a.rounds, 3), about=f"stream into {into}")
+
+    def _idle(self, session: Session) -> None:
+        topic = self._topic(4)
+
+        def measure(name: str) -> float:
+            return max(idle(session, name, topic, IDLE_S, self.broker.cpu_s), 1e-4)
+
+        self._rounds([Row("an idle query, CPU seconds per second", seconds_at_most=0.01)], CONNECTORS, measure,
+                     rounds=min(self.arguments.rounds, 3), about="idle")
 
     def _write(self, session: Session) -> None:
         a = self.arguments

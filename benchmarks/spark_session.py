@@ -13,7 +13,7 @@ from typing import Any
 from benchmarks.measure import ROOT
 from tools.kafka import spark_connector_jars
 
-OURS, THEIRS, NOTHING = "headrace", "JVM connector", "nothing"
+OURS, THEIRS, NOTHING, MEMORY = "headrace", "JVM connector", "nothing", "memory"
 FORMATS = {OURS: "headrace", THEIRS: "kafka", NOTHING: "nothing"}
 """Name in the report and the format's name in Spark; the last one is a Python sink that does nothing."""
 SMALL_ROWS = 500
@@ -65,6 +65,13 @@ class Session:
         frame.write.format("noop").mode("overwrite").save()
         return time.perf_counter() - begin
 
+    def read_memory(self, records: int, tasks: int) -> float:
+        """Read as many rows of the same size from the memory of Spark's workers into nothing; seconds that it took."""
+        frame = self.spark.read.format("memory-source").options(rows=records, tasks=tasks, size=self.size).load()
+        begin = time.perf_counter()
+        frame.write.format("noop").mode("overwrite").save()
+        return time.perf_counter() - begin
+
     def write(self, name: str, topic: str, records: int, tasks: int) -> float:
         """Write a range as values of the right size; seconds that it took."""
         values = self._values(records, tasks)
@@ -80,14 +87,18 @@ class Session:
             f"cast(lpad(cast(id as string), {self.size}, 'x') as binary) as value")
 
 
-def cpu_of_all_s() -> float:
-    """CPU seconds of this process and all that it has started: Spark's JVM and its workers (Linux)."""
+def cpu_of_all_s(*, but_own: bool = False) -> float:
+    """CPU seconds of this process and all that it has started: Spark's JVM and its workers (Linux).
+
+    Args:
+        but_own: without this process.
+    """
     stats = {}
     for path in Path("/proc").glob("[0-9]*/stat"):
         with contextlib.suppress(OSError):  # it has ended
             fields = path.read_text().rpartition(")")[2].split()
             stats[int(path.parent.name)] = (int(fields[1]), sum(map(int, fields[11:15])))
-    ours, found = [os.getpid()], 0
+    ours, found = [os.getpid()], -stats[os.getpid()][1] if but_own else 0
     while ours:
         parent = ours.pop()
         found += stats[parent][1]

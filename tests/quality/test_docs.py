@@ -7,7 +7,7 @@ import pytest
 
 from tests.campaigns.sim import invariants_page
 from tests.campaigns.sim.mutations import MUTATIONS
-from tools import broker_page, configuration_page, state_diagrams
+from tools import broker_page, configuration_page, spark_options_page, state_diagrams
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", ROOT / "ARCHITECTURE.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -20,6 +20,10 @@ def test_the_configuration_page_is_what_the_table_says() -> None:
 
 def test_the_page_of_the_broker_is_what_its_tables_say() -> None:
     assert broker_page.PAGE.read_text() == broker_page.page(), "run python -m tools.broker_page"
+
+
+def test_the_page_of_spark_s_options_is_what_its_table_says() -> None:
+    assert spark_options_page.PAGE.read_text() == spark_options_page.page(), "run python -m tools.spark_options_page"
 
 
 def test_the_diagrams_of_states_are_those_of_the_tables() -> None:

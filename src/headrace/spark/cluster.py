@@ -1,7 +1,7 @@
-"""What a query's driver asks the brokers: which partitions there are, and where they begin and end.
+"""What a query's driver asks the brokers: which partitions there are, where they begin and end, and what is new.
 
 It rides out brokers that restart: leaders move, and the answer comes a little later. This module does not import
-pyspark. Read next: `headrace.spark.source`.
+pyspark. Read next: `headrace.spark.source`, `client.consumer.log_view`.
 """
 
 from __future__ import annotations
@@ -11,19 +11,14 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from typing import Final, TypeVar
 
-from headrace.admin import AdminClient, IsolationLevel, OffsetSpec
-from headrace.client.admin.admin_client import list_these
-from headrace.config import ADMIN, Config
+from headrace.client.consumer.log_view import LogView
 from headrace.errors import ConfigError, KafkaError, KafkaException
-from headrace.spark.options import Position, TopicSelection
+from headrace.spark.options import Position, Retries, TopicSelection
 from headrace.spark.plan import EARLIEST, LATEST, DataLossError, Offsets, Tp, text_of
-from headrace.types.records import TopicPartition
 
 __all__ = ["ClusterView"]
 
-_PATIENCE_S: Final = 120.0
 _ATTEMPT_S: Final = 20.0
-_PAUSE_S: Final = 0.25
 _FRESH_S: Final = 1.0
 _T = TypeVar("_T")
 
@@ -34,18 +29,17 @@ class ClusterView:
     Args:
         client: properties of the client, without the prefix ``kafka.``.
         subscription: what to read.
-        patience_s: how long brokers that do not answer are asked again, in seconds.
+        retries: how often, or how long, brokers that do not answer are asked again.
     """
 
     def __init__(
-        self, client: Mapping[str, str], subscription: TopicSelection, *, patience_s: float = _PATIENCE_S
+        self, client: Mapping[str, str], subscription: TopicSelection, retries: Retries = Retries()  # noqa: B008
     ) -> None:
-        self._admin = AdminClient(dict(client))
-        self._isolation = IsolationLevel(Config(ADMIN, client)["isolation.level"])
+        self._log = LogView(client, subscription.names)
         self._subscription = subscription
-        self._patience_s = patience_s
-        self._known: list[Tp] = []
-        self._known_at_s = -_FRESH_S
+        self._retries = retries
+        self._ids: dict[str, str] = {}
+        self._epochs: Offsets = {}
 
     def partitions(self) -> list[Tp]:
         """The partitions to read now, in order.
@@ -54,111 +48,157 @@ class ClusterView:
             ConfigError: a topic or partition that was asked for by name does not exist.
             KafkaException: the brokers did not answer in time.
         """
-        return self._patiently(self._partitions)
+        return self._patiently(lambda: self._partitions(missing_ones=False))
 
     def ends(self) -> Offsets:
-        """The end of each partition to read. New partitions are seen within a second."""
+        """The end of each partition to read that exists. New partitions are seen within a second."""
         return self._patiently(self._ends)
 
+    @property
+    def topic_ids(self) -> dict[str, str]:
+        """Ids of the topics, as of the last look; without those whose brokers give them none."""
+        return dict(self._ids)
+
+    @property
+    def end_epochs(self) -> Offsets:
+        """The leader's term of the last record of each partition, as of the last `ends`; where brokers tell it."""
+        return dict(self._epochs)
+
+    def log_ends(self, epochs: Offsets) -> Offsets:
+        """Where the log of each partition ends for records of a leader's term or an earlier one.
+
+        Args:
+            epochs: the term, by partition.
+        """
+        return self._patiently(lambda: self._log.epoch_ends(epochs, _ATTEMPT_S)) if epochs else {}
+
+    def wait_for_records(self, ends: Offsets, timeout_s: float) -> bool:
+        """Wait until something may have come behind the ends, at most so many seconds. False when nothing has."""
+        return self._log.wait_for_records(ends, timeout_s)
+
+    def begin_commit(self, group_id: str, offsets: Offsets) -> Callable[[float], None]:
+        """Begin to set offsets of a group; see `LogView.commit`."""
+        return self._log.commit(group_id, offsets, _ATTEMPT_S)
+
     def _ends(self) -> Offsets:
-        if time.monotonic() - self._known_at_s > _FRESH_S:
-            self._known, self._known_at_s = self._partitions(), time.monotonic()
-        try:
-            return self._list(self._known, OffsetSpec.latest())
-        except KafkaException:
-            self._known_at_s = -_FRESH_S  # a partition may be gone
-            raise
+        found = self._list(self._partitions(missing_ones=True, max_age_s=_FRESH_S), LATEST)
+        self._epochs = {tp: epoch for tp, (_, epoch) in found.items() if epoch >= 0}
+        return {tp: offset for tp, (offset, _) in found.items()}
 
-    def _partitions(self) -> list[Tp]:
-        topics = self._topics()
-        if self._subscription.assigned:
-            missing = [f"{t}[{p}]" for t, p in self._subscription.assigned if p not in topics.get(t, ())]
-            self._refuse(missing, "partition")
-            return sorted(self._subscription.assigned)
-        if self._subscription.pattern:
-            pattern = re.compile(self._subscription.pattern)
-            wanted = [topic for topic in topics if pattern.fullmatch(topic)]
+    def _partitions(self, *, missing_ones: bool, max_age_s: float = 0.0) -> list[Tp]:
+        """The partitions to read; what is asked for by name and missing is left out, or refused."""
+        chosen = self._subscription
+        topics = self._topics(max_age_s)
+        if chosen.assigned:
+            missing = [f"{t}[{p}]" for t, p in chosen.assigned if p not in topics.get(t, ())]
+            found = [(t, p) for t, p in chosen.assigned if p in topics.get(t, ())]
         else:
-            wanted = list(self._subscription.topics)
-            self._refuse([topic for topic in wanted if topic not in topics], "topic")
-        return sorted((topic, partition) for topic in wanted for partition in topics[topic])
-
-    def _refuse(self, missing: list[str], what: str) -> None:
-        if missing:
+            pattern = re.compile(chosen.pattern)
+            wanted = [topic for topic in topics if pattern.fullmatch(topic)] if chosen.pattern else chosen.topics
+            missing = [topic for topic in wanted if topic not in topics]
+            found = [(topic, partition) for topic in wanted for partition in topics.get(topic, ())]
+        if missing and not missing_ones:
+            what = "partition" if chosen.assigned else "topic"
             raise ConfigError(f"{what} {', '.join(missing)} does not exist: create it or check its name")
+        return sorted(found)
 
-    def _topics(self) -> dict[str, list[int]]:
+    def _topics(self, max_age_s: float) -> dict[str, list[int]]:
         """The partitions of the topics that are there: of those that are read, or of all where a pattern chooses."""
-        found = list_these(self._admin, self._subscription.names, _ATTEMPT_S).topics
+        found = self._log.topics(_ATTEMPT_S, max_age_s=max_age_s)
         for name, topic in found.items():
             missing = topic.error is not None and topic.error == KafkaError.UNKNOWN_TOPIC_OR_PART
             if topic.error is not None and not missing and name in self._subscription.topics:
                 raise KafkaException(topic.error)
-        return {name: list(topic.partitions) for name, topic in found.items() if topic.error is None}
+        there = {name: topic for name, topic in found.items() if topic.error is None}
+        self._ids = {name: str(topic.topic_id) for name, topic in there.items() if topic.topic_id.int}
+        return {name: list(topic.partitions) for name, topic in there.items()}
 
     def earliest(self, partitions: Iterable[Tp]) -> Offsets:
         """The first offset of each partition."""
-        return self._listed(partitions, OffsetSpec.earliest())
+        return self._listed(partitions, EARLIEST)
 
     def latest(self, partitions: Iterable[Tp]) -> Offsets:
         """The offset after the last record of each partition; of the last committed one, with read_committed."""
-        return self._listed(partitions, OffsetSpec.latest())
+        return self._listed(partitions, LATEST)
 
     def resolve(self, position: Position, partitions: list[Tp]) -> Offsets:
         """The offset of each partition at a position.
 
         Raises:
-            ConfigError: the position names offsets and they do not fit the partitions.
+            ConfigError: the position names offsets or times, and they do not fit the partitions.
             DataLossError: no record at or after the timestamp, and `else_latest` is not set.
         """
         if position.timestamp_ms is not None:
-            return self._at(position.timestamp_ms, partitions, position.else_latest)
+            return self._at(dict.fromkeys(partitions, position.timestamp_ms), position.else_latest)
+        if position.timestamps:
+            _check_named(position.timestamps, partitions, "timestamps")
+            return self._at(position.timestamps, position.else_latest)
         if not position.offsets:
             return self.earliest(partitions) if position.logical == EARLIEST else self.latest(partitions)
-        _check_named(position.offsets, partitions)
+        _check_named(position.offsets, partitions, "offsets")
         found = dict(position.offsets)
         found |= self.earliest(tp for tp, offset in position.offsets.items() if offset == EARLIEST)
         found |= self.latest(tp for tp, offset in position.offsets.items() if offset == LATEST)
         return found
 
-    def _at(self, timestamp_ms: int, partitions: list[Tp], else_latest: bool) -> Offsets:
-        found = self._listed(partitions, OffsetSpec.for_timestamp(timestamp_ms))
+    def _at(self, timestamps_ms: Offsets, else_latest: bool) -> Offsets:
+        found = self._offsets(lambda: self._list_at(timestamps_ms))
         missing = [tp for tp, offset in found.items() if offset < 0]
         if missing and not else_latest:
             raise DataLossError(
-                f"no record at or after timestamp {timestamp_ms} in {text_of(dict.fromkeys(missing, LATEST))}: "
+                f"no record at or after timestamp {timestamps_ms[missing[0]]} in "
+                f"{text_of(dict.fromkeys(missing, LATEST))}: "
                 "set startingOffsetsByTimestampStrategy to latest to start at the end there"
             )
         return found | self.latest(missing)
 
-    def _listed(self, partitions: Iterable[Tp], spec: OffsetSpec) -> Offsets:
+    def _listed(self, partitions: Iterable[Tp], where: int) -> Offsets:
         wanted = list(partitions)
-        return self._patiently(lambda: self._list(wanted, spec))
+        return self._offsets(lambda: self._list(wanted, where))
 
-    def _list(self, partitions: list[Tp], spec: OffsetSpec) -> Offsets:
-        if not partitions:
+    def _offsets(self, ask: Callable[[], dict[Tp, tuple[int, int]]]) -> Offsets:
+        return {tp: offset for tp, (offset, _) in self._patiently(ask).items()}
+
+    def _list(self, partitions: Iterable[Tp], where: int) -> dict[Tp, tuple[int, int]]:
+        return self._list_at(dict.fromkeys(partitions, where))
+
+    def _list_at(self, wanted: Offsets) -> dict[Tp, tuple[int, int]]:
+        """Offset and leader's term of each partition at a time, or at its beginning or end."""
+        if not wanted:
             return {}
-        wanted = {TopicPartition(topic, partition): spec for topic, partition in partitions}
-        replies = self._admin.list_offsets(wanted, isolation_level=self._isolation, request_timeout=_ATTEMPT_S)
-        return {(tp.topic, tp.partition): reply.result().offset for tp, reply in replies.items()}
+        self._log.topics(_ATTEMPT_S, max_age_s=_FRESH_S)
+        found = self._log.offsets(wanted, _ATTEMPT_S)
+        return {tp: (each.offset, -1 if each.leader_epoch is None else each.leader_epoch) for tp, each in found.items()}
 
     def _patiently(self, ask: Callable[[], _T]) -> _T:
-        end = time.monotonic() + self._patience_s
+        began, failures = time.monotonic(), 0
         while True:
             try:
                 return ask()
             except KafkaException as failed:
                 error = failed.error
+                self._log.forget_topics()  # a leader may have moved, a partition may be gone
+                failures += 1
                 passing = error.retriable() or error in (KafkaError._TRANSPORT, KafkaError._TIMED_OUT)
-                if not passing or time.monotonic() > end:
+                if not passing or self._retries.are_over(failures, time.monotonic() - began):
                     raise
-            time.sleep(_PAUSE_S)
+            time.sleep(self._retries.pause_s)
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._log.close()
+
+    def __enter__(self) -> ClusterView:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
 
-def _check_named(offsets: Offsets, partitions: list[Tp]) -> None:
-    unnamed = [f"{t}[{p}]" for t, p in partitions if (t, p) not in offsets]
-    unknown = [f"{t}[{p}]" for t, p in offsets if (t, p) not in partitions]
+def _check_named(given: Mapping[Tp, int], partitions: list[Tp], what: str) -> None:
+    unnamed = [f"{t}[{p}]" for t, p in partitions if (t, p) not in given]
+    unknown = [f"{t}[{p}]" for t, p in given if (t, p) not in partitions]
     if unnamed:
-        raise ConfigError(f"the offsets that were given leave out {', '.join(unnamed)}: name every partition")
+        raise ConfigError(f"the {what} that were given leave out {', '.join(unnamed)}: name every partition")
     if unknown:
-        raise ConfigError(f"the offsets that were given name {', '.join(unknown)}, which is not read")
+        raise ConfigError(f"the {what} that were given name {', '.join(unknown)}, which is not read")

@@ -27,17 +27,24 @@ from headrace.spark.values.value_format import (
     ValueFormat,
 )
 
-__all__ = ["Position", "SinkOptions", "SourceOptions", "TopicSelection"]
+__all__ = ["KNOWN_OPTIONS", "SHARED_TASK_ROWS", "Position", "Retries", "SinkOptions", "SourceOptions",
+           "TopicSelection", "column_names"]
 
 _COMMON: Final = ("includeHeaders",)
 _SOURCE: Final = (
     "subscribe", "subscribePattern", "assign", "startingOffsets", "endingOffsets", "startingTimestamp",
     "endingTimestamp", "startingOffsetsByTimestampStrategy", "maxOffsetsPerTrigger", "minOffsetsPerTrigger",
     "maxTriggerDelay", "minPartitions", "maxRecordsPerPartition", "failOnDataLoss", "stopFile",
+    "maxRecordsPerSharedTask", "startingOffsetsByTimestamp", "endingOffsetsByTimestamp", "groupIdPrefix",
+    "kafkaConsumer.pollTimeoutMs", "fetchOffset.numRetries", "fetchOffset.retryIntervalMs", "maxOffsetsPerPartition",
+    "maxBytesPerTrigger", "columns", "groupId",
 )
 _SINK: Final = ("topic",)
-_STREAM_ONLY: Final = ("maxOffsetsPerTrigger", "minOffsetsPerTrigger", "maxTriggerDelay")
-_BATCH_ONLY: Final = ("endingOffsets", "endingTimestamp")
+_STREAM_ONLY: Final = ("maxOffsetsPerTrigger", "minOffsetsPerTrigger", "maxTriggerDelay", "maxOffsetsPerPartition",
+                       "maxBytesPerTrigger", "groupId")
+_BATCH_ONLY: Final = ("endingOffsets", "endingTimestamp", "endingOffsetsByTimestamp")
+KNOWN_OPTIONS: Final = (*_COMMON, *_SOURCE, *_SINK)
+"""Names of all options but `kafka.*`; `headrace.spark.option_table` says what each is for."""
 # Spark itself puts these among a sink's options.
 _FROM_SPARK: Final = ("checkpointlocation",)
 _REFUSED: Final = {
@@ -49,7 +56,10 @@ _REFUSED: Final = {
     "value.serializer": "values are written as they are; choose value.format, or cast them to string or binary",
     "interceptor.classes": "records are read as columns, which interceptors do not see; a write has them",
 }
+SHARED_TASK_ROWS: Final = 50_000
+"""Records that cost about as much as a task of Spark's (decision 0039)."""
 _SECONDS: Final = {"ms": 0.001, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
+_SHIFTS: Final = {"": 0, "k": 10, "m": 20, "g": 30, "t": 40}
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,18 +99,47 @@ class Position:
         logical: `EARLIEST` or `LATEST`, for every partition, when nothing else is set.
         timestamp_ms: the first record at or after it; None when not asked for.
         offsets: one offset, `EARLIEST` or `LATEST` per partition; all partitions must be named.
-        else_latest: a partition without a record at or after `timestamp_ms` starts at its end; otherwise an error.
+        else_latest: a partition without a record at or after its time starts at its end; otherwise an error.
+        timestamps: milliseconds per partition, as `timestamp_ms`; all partitions must be named.
     """
 
     logical: int = EARLIEST
     timestamp_ms: int | None = None
     offsets: Offsets = field(default_factory=dict)
     else_latest: bool = False
+    timestamps: Offsets = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Retries:
+    """How long brokers that do not answer are asked again.
+
+    Attributes:
+        count: how often; None for as long as there is patience.
+        pause_s: seconds between two questions.
+        patience_s: seconds in all, without a count.
+    """
+
+    count: int | None = None
+    pause_s: float = 0.25
+    patience_s: float = 120.0
+
+    def are_over(self, failures: int, spent_s: float) -> bool:
+        """Whether so many failures in so many seconds are the end."""
+        return spent_s > self.patience_s if self.count is None else failures > self.count
 
 
 @dataclass(frozen=True, slots=True)
 class SourceOptions:
     """Everything a read needs. Row counts are records (offsets), times are seconds.
+
+    Attributes:
+        max_rows_of_partition: most records of one partition in a micro-batch.
+        max_bytes: about so many bytes, as brokers store them, in a micro-batch.
+        shared_task_rows: ranges share a task while it has no more records than this.
+        poll_timeout_s: how long a task waits for data; brokers may restart meanwhile.
+        columns: names of the columns to read; all when empty.
+        group_id: group whose offsets are set for lag tools; "" for none.
 
     Raises:
         ConfigError: from `parse`, for an unknown option, a malformed value or a contradiction.
@@ -121,6 +160,18 @@ class SourceOptions:
     key: ValueFormat = RAW_KEY
     value: ValueFormat = RAW_VALUE
     dead_letter_topic: str = ""
+    shared_task_rows: int = SHARED_TASK_ROWS
+    max_rows_of_partition: int | None = None
+    max_bytes: int | None = None
+    poll_timeout_s: float = 120.0
+    retries: Retries = Retries()
+    columns: tuple[str, ...] = ()
+    group_id: str = ""
+
+    @property
+    def is_limited(self) -> bool:
+        """Whether a micro-batch may hold less than there is."""
+        return any((self.max_rows, self.max_rows_of_partition, self.max_bytes))
 
     @classmethod
     def parse(cls, given: Mapping[str, str], *, streaming: bool) -> SourceOptions:
@@ -130,7 +181,7 @@ class SourceOptions:
             if name.lower() in options.values:
                 raise ConfigError(f"option {name} belongs to a {'batch' if streaming else 'streaming'} read only")
         starting, ending = _starting(options, streaming), _ending(options)
-        if not streaming and starting.logical == LATEST and not starting.offsets and starting.timestamp_ms is None:
+        if not streaming and starting == Position(LATEST):
             raise ConfigError("startingOffsets cannot be latest in a batch read: there would be nothing to read")
         return cls(
             client=_client(options, CONSUMER),
@@ -145,6 +196,13 @@ class SourceOptions:
             include_headers=options.flag("includeHeaders", False),
             fail_on_data_loss=options.flag("failOnDataLoss", True),
             stop_file=options.text("stopFile"),
+            shared_task_rows=options.at_least_none("maxRecordsPerSharedTask", SHARED_TASK_ROWS),
+            max_rows_of_partition=options.count("maxOffsetsPerPartition"),
+            max_bytes=options.bytes("maxBytesPerTrigger"),
+            poll_timeout_s=options.at_least_none("kafkaConsumer.pollTimeoutMs", 120_000) / 1000,
+            retries=_retries(options),
+            columns=column_names(options.text("columns")),
+            group_id=options.text("groupId"),
             key=ValueFormat.parse(options.values, "key"),
             value=ValueFormat.parse(options.values, "value"),
             dead_letter_topic=_dead_letter_topic(options),
@@ -200,7 +258,11 @@ class _Options:
     def count(self, name: str) -> int | None:
         return self._whole(name, 1)
 
-    def timestamp_ms(self, name: str) -> int | None:
+    def at_least_none(self, name: str, default: int) -> int:
+        found = self._whole(name, 0)
+        return default if found is None else found
+
+    def natural(self, name: str) -> int | None:
         return self._whole(name, 0)
 
     def _whole(self, name: str, low: int) -> int | None:
@@ -210,6 +272,15 @@ class _Options:
         if not text.isdigit() or int(text) < low:
             raise ConfigError(f"option {name} must be a whole number of at least {low}, not {text!r}")
         return int(text)
+
+    def bytes(self, name: str) -> int | None:
+        text = self.text(name).lower()
+        if not text:
+            return None
+        match = re.fullmatch(r"(\d+)\s*([kmgt]?)i?b?", text)
+        if match is None or int(match[1]) < 1:
+            raise ConfigError(f"option {name} must be a number of bytes like 1048576, 64m or 1g, not {text!r}")
+        return int(match[1]) << _SHIFTS[match[2]]
 
     def duration_s(self, name: str, default: float) -> float:
         text = self.text(name).lower()
@@ -288,20 +359,43 @@ def _starting(options: _Options, streaming: bool) -> Position:
     strategy = options.text("startingOffsetsByTimestampStrategy").lower() or "error"
     if strategy not in ("error", "latest"):
         raise ConfigError(f"option startingOffsetsByTimestampStrategy must be error or latest, not {strategy!r}")
-    timestamp_ms = options.timestamp_ms("startingTimestamp")
+    timestamp_ms = options.natural("startingTimestamp")
     if timestamp_ms is not None:
         return Position(timestamp_ms=timestamp_ms, else_latest=strategy == "latest")
+    timestamps = _timestamps(options, "startingOffsetsByTimestamp")
+    if timestamps:
+        return Position(timestamps=timestamps, else_latest=strategy == "latest")
     return _position(options, "startingOffsets", LATEST if streaming else EARLIEST)
 
 
 def _ending(options: _Options) -> Position:
-    timestamp_ms = options.timestamp_ms("endingTimestamp")
+    timestamp_ms = options.natural("endingTimestamp")
     if timestamp_ms is not None:
         return Position(timestamp_ms=timestamp_ms, else_latest=True)
+    timestamps = _timestamps(options, "endingOffsetsByTimestamp")
+    if timestamps:
+        return Position(timestamps=timestamps, else_latest=True)
     ending = _position(options, "endingOffsets", LATEST)
     if EARLIEST in ending.offsets.values() or (ending.logical == EARLIEST and not ending.offsets):
         raise ConfigError("option endingOffsets cannot be earliest (-2): there would be nothing to read")
     return ending
+
+
+def _timestamps(options: _Options, name: str) -> Offsets:
+    text = options.text(name)
+    return parse_offsets(text, f"option {name}") if text else {}
+
+
+def _retries(options: _Options) -> Retries:
+    usual = Retries()
+    count = options.natural("fetchOffset.numRetries")
+    pause_ms = options.at_least_none("fetchOffset.retryIntervalMs", int(usual.pause_s * 1000))
+    return Retries(count, pause_ms / 1000)
+
+
+def column_names(text: str) -> tuple[str, ...]:
+    """The names in a list with commas, each once."""
+    return tuple(dict.fromkeys(name for part in text.split(",") if (name := part.strip())))
 
 
 def _position(options: _Options, name: str, default: int) -> Position:

@@ -4,9 +4,12 @@ Spark keeps, per micro-batch, one JSON text: the END offsets. A start that was r
 resolved anew after a crash, and records between the two answers would be lost. So a batch's start travels inside its
 logged end, under a key that no topic can have:
 
-    {"flights": {"0": 1200, "1": 1180}, "@from": {"flights": {"0": 800, "1": 780}}, "@v": 1}
+    {"flights": {"0": 1200, "1": 1180}, "@from": {"flights": {"0": 800, "1": 780}},
+     "@ids": {"flights": "6c2e..."}, "@epochs": {"flights": {"0": 3, "1": 3}}, "@v": 2}
 
-Without "@from" the text is the one of Spark's own connector, so a checkpoint of that connector can be taken over.
+The ids tell a topic from another one that got its name, the epochs (terms of leaders) a log that goes on from one that
+was cut; either is left out where brokers do not know it. Format 1 had neither. Without "@from" the text is the one of
+Spark's own connector, so a checkpoint of that connector can be taken over.
 
 This module knows neither Spark nor Kafka's protocol. Read next: `headrace.spark.source`.
 """
@@ -17,7 +20,7 @@ import heapq
 import itertools
 import json
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -34,9 +37,17 @@ __all__ = [
     "batch_offsets",
     "batch_start",
     "lag",
+    "lag_in_progress",
+    "lag_of_partitions",
+    "limit_bytes",
     "limit_rows",
+    "limit_rows_of_partitions",
+    "logged_epochs",
+    "logged_ids",
+    "made_anew",
     "parse_offsets",
     "ranges",
+    "share_tasks",
     "split",
     "text_of",
 ]
@@ -50,6 +61,9 @@ EARLIEST: Final = -2
 LATEST: Final = -1
 _FROM: Final = "@from"
 _VERSION: Final = "@v"
+_IDS: Final = "@ids"
+_EPOCHS: Final = "@epochs"
+_NEWEST: Final = 2
 
 
 class DataLossError(RuntimeError):
@@ -58,17 +72,25 @@ class DataLossError(RuntimeError):
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """Records of one partition that one task reads: offsets `start` up to, not including, `end`."""
+    """Records of one partition that one task reads: offsets `start` up to, not including, `end`.
+
+    Attributes:
+        topic_id: id of the topic in which the offsets hold; "" when it is not known.
+    """
 
     topic: str
     partition: int
     start: int
     end: int
+    topic_id: str = ""
 
     @property
     def size(self) -> int:
         """Offsets in the range: an upper bound of its records (compaction and transactions leave gaps)."""
         return self.end - self.start
+
+    def __reduce__(self) -> tuple[Any, ...]:  # each goes to its task by pickle: a tenth of what dataclasses take
+        return Range, (self.topic, self.partition, self.start, self.end, self.topic_id)
 
     def __str__(self) -> str:
         return f"{self.topic}[{self.partition}] {self.start}..{self.end}"
@@ -115,9 +137,23 @@ def text_of(offsets: Offsets) -> str:
     return ", ".join(f"{topic}[{partition}]@{offset}" for (topic, partition), offset in sorted(offsets.items()))
 
 
-def batch_offsets(start: Offsets, end: Offsets) -> dict[str, Any]:
-    """The value that Spark logs for a batch: its end, with its start inside."""
-    return {**_json_of(end), _FROM: _json_of(start), _VERSION: 1}
+def batch_offsets(
+    start: Offsets, end: Offsets, ids: Mapping[str, str] | None = None, epochs: Offsets | None = None
+) -> dict[str, Any]:
+    """The value that Spark logs for a batch: its end, with its start inside.
+
+    Args:
+        start: where the batch begins.
+        end: where it ends.
+        ids: ids of its topics, as far as they are known.
+        epochs: the leader's term at the end of each log, as far as it is known.
+    """
+    known = {topic: ids[topic] for topic in sorted({topic for topic, _ in end}) if topic in ids} if ids else {}
+    terms = _json_of({tp: epochs[tp] for tp in end if tp in epochs}) if epochs else {}
+    return {
+        **_json_of(end), _FROM: _json_of(start), **({_IDS: known} if known else {}),
+        **({_EPOCHS: terms} if terms else {}), _VERSION: _NEWEST,
+    }
 
 
 def batch_start(logged_start: Mapping[str, Any], logged_end: Mapping[str, Any]) -> tuple[Offsets, Offsets]:
@@ -127,21 +163,57 @@ def batch_start(logged_start: Mapping[str, Any], logged_end: Mapping[str, Any]) 
     own connector wrote.
     """
     version = logged_end.get(_VERSION, 1)
-    if version != 1:
-        raise ConfigError(f"the checkpoint's offsets have format {version}, this release knows 1: update headrace")
+    if version not in range(1, _NEWEST + 1):
+        raise ConfigError(f"the checkpoint's offsets have format {version}, this release knows 1 to {_NEWEST}: update "
+                          "headrace")
     end = _offsets(logged_end)
     return (_offsets(logged_end[_FROM]) if _FROM in logged_end else _offsets(logged_start)), end
 
 
+def logged_ids(logged: Mapping[str, Any]) -> dict[str, str]:
+    """Ids of the topics in which logged offsets hold, as far as they were known."""
+    return dict(logged.get(_IDS, {}))
+
+
+def logged_epochs(logged: Mapping[str, Any]) -> Offsets:
+    """The leader's term at the end of each log when offsets were logged, as far as it was known."""
+    return _offsets(logged.get(_EPOCHS, {}))
+
+
+def made_anew(before: Mapping[str, str], now: Mapping[str, str]) -> set[str]:
+    """Topics whose ids have changed: they were deleted, and others got their names."""
+    return {topic for topic, topic_id in before.items() if now.get(topic, topic_id) != topic_id}
+
+
 def lag(start: Mapping[str, Any] | None, end: Mapping[str, Any] | None) -> int:
     """Records between two logged offsets: how far a reader at `start` is behind `end`; 0 when one is not known."""
+    return sum(lag_of_partitions(start, end).values())
+
+
+def lag_of_partitions(start: Mapping[str, Any] | None, end: Mapping[str, Any] | None) -> Offsets:
+    """As `lag`, for each partition."""
     if not start or not end:
-        return 0
+        return {}
     read, latest = _offsets(start), _offsets(end)
-    return sum(max(0, offset - read.get(tp, 0)) for tp, offset in latest.items())
+    return {tp: max(0, offset - read.get(tp, 0)) for tp, offset in latest.items()}
 
 
-def advance(start: Offsets, earliest: Offsets, latest: Offsets, *, fail_on_data_loss: bool) -> Offsets:
+def lag_in_progress(sources: Iterable[Mapping[str, Any]]) -> Offsets:
+    """Records behind the end of each partition, from the sources in a progress report; those of others are left out."""
+    found: Offsets = {}
+    for source in sources:
+        ends = [json.loads(text) if isinstance(text := source.get(name), str) else text
+                for name in ("endOffset", "latestOffset")]
+        if all(isinstance(end, Mapping) and _VERSION in end for end in ends):
+            for tp, behind in lag_of_partitions(*ends).items():
+                found[tp] = found.get(tp, 0) + behind
+    return found
+
+
+def advance(
+    start: Offsets, earliest: Offsets, latest: Offsets, *, fail_on_data_loss: bool, anew: Collection[str] = (),
+    cut: Offsets | None = None,
+) -> Offsets:
     """Where the next batch starts, after partitions appeared, vanished or lost records.
 
     A new partition starts at its earliest record, whatever startingOffsets says: it came after the query began.
@@ -151,21 +223,32 @@ def advance(start: Offsets, earliest: Offsets, latest: Offsets, *, fail_on_data_
         earliest: first offset of each partition that exists; may hold only the ones that `start` lacks or that moved.
         latest: end offset of each partition that exists.
         fail_on_data_loss: refuse instead of going on with what is left.
+        anew: topics that were deleted and made anew.
+        cut: where the logs end that new leaders hold, of partitions that have lost what was read.
 
     Raises:
-        DataLossError: a partition vanished, or ends before the place reached so far (its topic was made anew).
+        DataLossError: a partition vanished, its topic was made anew, or it ends before the place reached so far.
     """
     gone = [tp for tp in start if tp not in latest]
-    shrunk = [tp for tp in start if tp in latest and latest[tp] < start[tp]]
-    if fail_on_data_loss and (gone or shrunk):
-        what = ", ".join(f"{t}[{p}]" for t, p in sorted(gone or shrunk))
-        why = "no longer exist" if gone else "end before the offsets reached so far, as after a topic was made anew"
-        raise DataLossError(
-            f"records may be lost: {what} {why}. Set failOnDataLoss to false to go on with what there is, "
-            "or start with a new checkpoint"
-        )
-    moved = {tp: earliest.get(tp, 0) for tp in latest if tp not in start or tp in shrunk}
+    cut = {tp: end for tp, end in (cut or {}).items() if tp in latest and tp[0] not in anew}
+    other = [tp for tp in start if tp in latest and tp[0] in anew]
+    shrunk = [tp for tp in start if tp in latest and latest[tp] < start[tp] and tp not in cut and tp not in other]
+    if fail_on_data_loss:
+        _refuse_losses({"no longer exist": gone, "belong to a topic that was deleted and made anew": other,
+                        "lack records that were read, after an election of a leader that had not got them": list(cut),
+                        "end before the offsets reached so far, as after a topic was made anew": shrunk})
+    moved = {tp: earliest.get(tp, 0) for tp in latest if tp not in start or tp in shrunk or tp in other} | cut
     return {tp: moved.get(tp, start.get(tp, 0)) for tp in latest}
+
+
+def _refuse_losses(losses: Mapping[str, list[Tp]]) -> None:
+    for why, tps in losses.items():
+        if tps:
+            what = ", ".join(f"{t}[{p}]" for t, p in sorted(tps))
+            raise DataLossError(
+                f"records may be lost: {what} {why}. Set failOnDataLoss to false to go on with what there is, "
+                "or start with a new checkpoint"
+            )
 
 
 def limit_rows(start: Offsets, latest: Offsets, max_rows: int | None) -> Offsets:
@@ -185,9 +268,35 @@ def limit_rows(start: Offsets, latest: Offsets, max_rows: int | None) -> Offsets
     return end
 
 
-def ranges(start: Offsets, end: Offsets) -> list[Range]:
+def limit_rows_of_partitions(start: Offsets, latest: Offsets, max_rows: int | None) -> Offsets:
+    """The end of a batch that has at most `max_rows` records of each partition."""
+    if max_rows is None:
+        return dict(latest)
+    return {tp: min(offset, start.get(tp, 0) + max_rows) for tp, offset in latest.items()}
+
+
+def limit_bytes(start: Offsets, latest: Offsets, max_bytes: int, record_bytes: Mapping[str, float]) -> Offsets:
+    """The end of a batch of about `max_bytes`: each partition gives the same share of its backlog, one record at least.
+
+    Args:
+        start: where the batch begins.
+        latest: where it may end.
+        max_bytes: bytes in all.
+        record_bytes: bytes of a record, by topic; a topic that is missing counts nothing.
+    """
+    sizes = {tp: latest[tp] - start.get(tp, 0) for tp in latest}
+    total = sum(size * record_bytes.get(topic, 0.0) for (topic, _), size in sizes.items())
+    if total <= max_bytes:
+        return dict(latest)
+    share = max_bytes / total
+    return {tp: start.get(tp, 0) + max(min(size, 1), math.floor(size * share)) for tp, size in sizes.items()}
+
+
+def ranges(start: Offsets, end: Offsets, ids: Mapping[str, str] | None = None) -> list[Range]:
     """One range per partition that has something to read, in a fixed order."""
-    found = (Range(topic, p, start.get((topic, p), 0), offset) for (topic, p), offset in sorted(end.items()))
+    known = ids or {}
+    found = (Range(topic, p, start.get((topic, p), 0), offset, known.get(topic, ""))
+             for (topic, p), offset in sorted(end.items()))
     return [each for each in found if each.size > 0]
 
 
@@ -209,7 +318,28 @@ def split(whole: Iterable[Range], min_partitions: int | None = None, max_rows: i
     return [piece for place, (each, _) in enumerate(pieces) for piece in _cut(each, counts[place])]
 
 
-def _cut(whole: Range, count: int) -> Iterator[Range]:
+def share_tasks(pieces: Iterable[Range], most_rows: int) -> list[list[Range]]:
+    """Put small ranges that follow each other into one task, as long as it has no more than `most_rows` records.
+
+    A task costs Spark more than reading some ten thousand records does. The same input gives the same plan, whatever
+    the cluster has to offer; a backlog of more than `most_rows` records for each core still gives each core work.
+    """
+    tasks: list[list[Range]] = []
+    room = 0
+    for piece in pieces:
+        if not tasks or piece.size > room:
+            tasks.append([])
+            room = most_rows
+        tasks[-1].append(piece)
+        room -= piece.size
+    return tasks
+
+
+def _cut(whole: Range, count: int) -> Iterable[Range]:
+    return (whole,) if count == 1 else _pieces(whole, count)
+
+
+def _pieces(whole: Range, count: int) -> Iterator[Range]:
     edges = [whole.start + whole.size * i // count for i in range(count + 1)]
     for start, end in itertools.pairwise(edges):
-        yield Range(whole.topic, whole.partition, start, end)
+        yield Range(whole.topic, whole.partition, start, end, whole.topic_id)

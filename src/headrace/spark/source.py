@@ -23,17 +23,22 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStrea
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
 from pyspark.sql.types import StructType
 
-from headrace.errors import ConfigError, KafkaError, KafkaException
-from headrace.spark.options import SinkOptions, SourceOptions
+from headrace.errors import ConfigError
+from headrace.spark.options import SinkOptions, SourceOptions, column_names
 from headrace.spark.plan import (
-    DataLossError,
     Offsets,
     Range,
     advance,
     batch_offsets,
     batch_start,
+    limit_bytes,
     limit_rows,
+    limit_rows_of_partitions,
+    logged_epochs,
+    logged_ids,
+    made_anew,
     ranges,
+    share_tasks,
     split,
 )
 from headrace.spark.sink import BatchWriter, StreamWriter
@@ -44,6 +49,8 @@ if TYPE_CHECKING:
     import pyarrow
 
     from headrace.spark.cluster import ClusterView
+    from headrace.spark.group_commits import GroupCommits
+    from headrace.spark.record_sizes import RecordSizes
     from headrace.spark.values.planned_columns import PlannedColumns
     from headrace.spark.values.value_planning import DecodedRead
 
@@ -54,12 +61,13 @@ _COLUMNS: Final = {
     "timestamp": "timestamp", "timestampType": "int",
 }
 _HEADERS: Final = "array<struct<key:string,value:binary>>"
-_ROWS: Final = 20_000
-"""Rows of one Arrow batch at most: Spark is quickest between 5,000 and 50,000 and does not cut batches itself."""
-_PATIENCE_S: Final = 120.0
-"""How long a task waits for data: brokers may restart meanwhile. Spark's connector waits as long."""
-_IDLE_S: Final = 0.1
-_CHECK_S: Final = 0.05
+_IDLE_S: Final = (0.1, 2.0)
+"""How long Spark waits for an answer when there is nothing new: at first, for `processAllAvailable` to be over soon,
+and in the end, twice as long each time. Records, and `query.stop()`, end the wait."""
+_IDLE_WITH_STOP_FILE_S: Final = 0.25
+_PAUSE_S: Final = 0.05
+"""Between two looks while records come in that are not to be read yet."""
+_NO_LIMIT: Final = (1 << 63) - 1
 
 
 class HeadraceSource(DataSource):
@@ -77,14 +85,21 @@ class HeadraceSource(DataSource):
         return "headrace"
 
     def schema(self) -> str | StructType:
-        """Columns of Spark's own Kafka source, values and keys in their formats; with includeHeaders also the headers.
+        """Columns of Spark's own Kafka source; with includeHeaders also the headers; or those of the option columns.
+
+        Keys and values have the types of their formats.
 
         Raises:
-            ConfigError: a malformed option of a format, or no schema can be found.
+            ConfigError: a malformed option of a format, an unknown column, or no schema can be found.
             SchemaRegistryError: the registry did not answer, or refused.
         """
+        known = {**_COLUMNS, "headers": _HEADERS}
         headers = str(self.options.get("includeheaders", "")).strip().lower() == "true"
-        columns = {**_COLUMNS, "headers": _HEADERS} if headers else _COLUMNS
+        chosen = column_names(str(self.options.get("columns", ""))) or (known if headers else _COLUMNS)
+        for name in chosen:
+            if name not in known:
+                raise ConfigError(f"option columns: {name!r} cannot be read from a topic: there are {', '.join(known)}")
+        columns = {name: known[name] for name in chosen}
         if not has_formats(self.options):
             return ", ".join(f"{name} {kind}" for name, kind in columns.items())
         return self._decoding().spark_schema(columns)
@@ -138,11 +153,11 @@ def _checked_columns(schema: StructType, known: Mapping[str, str]) -> list[str]:
 
 
 class RangePartition(InputPartition):
-    """The task of one executor: a range of offsets."""
+    """The task of one executor: ranges of offsets, each of another partition."""
 
-    def __init__(self, value: Range) -> None:
+    def __init__(self, value: list[Range]) -> None:
         super().__init__(value)
-        self.value: Range = value
+        self.value: list[Range] = value
 
 
 class _Tasks:
@@ -158,76 +173,33 @@ class _Tasks:
         acknowledge_at_once()  # Spark sends the range behind the reader
 
     def read(self, partition: Any) -> Iterator[pyarrow.RecordBatch]:
-        """Read one range as Arrow batches."""
+        """Read the ranges of a task as Arrow batches."""
         if partition.value is None:
             return  # Spark's word for a batch read without a range
+        from headrace.spark.range_columns import read_columns
+
+        spare_collections()
         if self.decoded is None:
-            yield from self._raw(partition.value, self.columns)
+            yield from read_columns(self.options, self.columns, partition.value)
             return
         from headrace.spark.values.decoded_batches import decoded_batches, raw_columns
 
-        raw = self._raw(partition.value, raw_columns(self.decoded, self.columns))
+        raw = read_columns(self.options, raw_columns(self.decoded, self.columns), partition.value)
         yield from decoded_batches(self.decoded, self.columns, raw)
 
-    def _raw(self, wanted: Range, columns: list[str]) -> Iterator[pyarrow.RecordBatch]:
-        try:
-            yield from _read_range(self.options, columns, wanted, wanted.start)
-        except KafkaException as failed:
-            if failed.error not in (KafkaError.OFFSET_OUT_OF_RANGE, KafkaError._AUTO_OFFSET_RESET):
-                raise
-            if self.options.fail_on_data_loss:
-                raise DataLossError(
-                    f"records of {wanted} are gone: {failed.error.str()}. Set failOnDataLoss to false to go on with "
-                    "what there is, or keep records longer (retention.ms)"
-                ) from failed
-            yield from self._read_what_is_left(wanted, columns)
-
-    def _read_what_is_left(self, wanted: Range, columns: list[str]) -> Iterator[pyarrow.RecordBatch]:
-        view = _view(self.options)
-        tp = (wanted.topic, wanted.partition)
-        start, end = max(wanted.start, view.earliest([tp])[tp]), min(wanted.end, view.latest([tp])[tp])
-        if start < end:
-            left = Range(wanted.topic, wanted.partition, start, end)
-            yield from _read_range(self.options, columns, left, start)
-
-    def tasks(self, start: Offsets, end: Offsets) -> list[RangePartition]:
-        whole = ranges(start, end)
-        cut = split(whole, self.options.min_partitions, self.options.max_rows_per_partition)
-        return [RangePartition(each) for each in cut]
-
-
-def _read_range(
-    options: SourceOptions, columns: list[str], wanted: Range, start: int
-) -> Iterator[pyarrow.RecordBatch]:
-    from headrace.client.consumer.partition_reader import PartitionReader
-    from headrace.records.columns.arrow import to_arrow
-
-    spare_collections()
-    isolation = options.client.get("isolation.level", "read_committed")
-    topic, partition = wanted.topic, wanted.partition
-    with PartitionReader(
-        options.client, topic, partition, start, wanted.end, isolation_level=isolation, timeout_s=_PATIENCE_S
-    ) as reader:
-        for fetched in reader:
-            at, end = fetched.fetch_offset, min(fetched.next_offset, wanted.end)
-            while at < end:  # as a rule once: twice only where a column is too large for one Arrow batch
-                batch, after = to_arrow(
-                    fetched.data, topic, partition, at, wanted.end, headers="headers" in columns,
-                    aborted=fetched.aborted, columns=columns,
-                )
-                yield from _slices(batch.select(columns))
-                at = max(after, at + 1)
+    def tasks(self, start: Offsets, end: Offsets, ids: dict[str, str]) -> list[RangePartition]:
+        options = self.options
+        cut = split(ranges(start, end, ids), options.min_partitions, options.max_rows_per_partition)
+        most = min(options.shared_task_rows, options.max_rows_per_partition or options.shared_task_rows)
+        if options.min_partitions:
+            most = 0  # who asks for a number of tasks shall have it
+        return [RangePartition(each) for each in share_tasks(cut, most)]
 
 
 def _view(options: SourceOptions) -> ClusterView:
     from headrace.spark.cluster import ClusterView
 
-    return ClusterView(options.client, options.subscription)
-
-
-def _slices(batch: pyarrow.RecordBatch) -> Iterator[pyarrow.RecordBatch]:
-    for row in range(0, batch.num_rows, _ROWS):
-        yield batch.slice(row, _ROWS)
+    return ClusterView(options.client, options.subscription, options.retries)
 
 
 class BatchReader(_Tasks, DataSourceReader):
@@ -235,10 +207,10 @@ class BatchReader(_Tasks, DataSourceReader):
 
     def partitions(self) -> Sequence[InputPartition]:
         """One task per partition, or more when minPartitions asks for it."""
-        view = _view(self.options)
-        partitions = view.partitions()
-        start = view.resolve(self.options.starting, partitions)
-        return self.tasks(start, view.resolve(self.options.ending, partitions))
+        with _view(self.options) as view:
+            partitions = view.partitions()
+            start = view.resolve(self.options.starting, partitions)
+            return self.tasks(start, view.resolve(self.options.ending, partitions), view.topic_ids)
 
 
 class StreamReader(_Tasks, DataSourceStreamReader, SupportsTriggerAvailableNow):
@@ -254,9 +226,12 @@ class StreamReader(_Tasks, DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def _forget(self) -> None:
         self._view: ClusterView | None = None
+        self._sizes: RecordSizes | None = None
+        self._commits: GroupCommits | None = None
         self._initial: dict[str, Any] | None = None
         self._target: Offsets | None = None
         self._latest: Offsets = {}
+        self._idle_s = _IDLE_S[0]
         self._last_batch_s = time.monotonic()
 
     def __getstate__(self) -> dict[str, Any]:
@@ -276,12 +251,12 @@ class StreamReader(_Tasks, DataSourceStreamReader, SupportsTriggerAvailableNow):
         """Where the very first batch starts. Spark asks twice and must get one answer."""
         if self._initial is None:
             start = self._cluster.resolve(self.options.starting, self._cluster.partitions())
-            self._initial = batch_offsets(start, start)
+            self._initial = batch_offsets(start, start, self._cluster.topic_ids)
         return self._initial
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802 - Spark's name
         """The limit that Spark hands to `latestOffset`, except where a trigger wants everything at once."""
-        return ReadMaxRows(self.options.max_rows) if self.options.max_rows else ReadAllAvailable()
+        return ReadMaxRows(self.options.max_rows or _NO_LIMIT) if self.options.is_limited else ReadAllAvailable()
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802 - Spark's name
         """Remember the end of now; records that come later are for the next run."""
@@ -292,33 +267,55 @@ class StreamReader(_Tasks, DataSourceStreamReader, SupportsTriggerAvailableNow):
     ) -> dict[str, Any]:
         """The end of the next batch; `start` itself, unchanged, when there shall be none.
 
-        Spark asks every 10 ms while there is nothing to do, so the answer takes a moment then.
+        Spark asks every 10 ms while there is nothing to do, so the answer takes a moment then: brokers hold a question
+        until something comes.
         """
         logged = start if start is not None else self.initialOffset()
-        for _ in range(int(_IDLE_S / _CHECK_S)):
+        self._tell_group(logged)
+        until = time.monotonic() + self._idle_s
+        while not self._stopped:
             end = self._next_end(logged, limit)
             if end is not None:
-                self._last_batch_s = time.monotonic()
+                self._last_batch_s, self._idle_s = time.monotonic(), _IDLE_S[0]
                 return end
-            if self._target is not None or self._stopped:
+            if self._target is not None or not self._has_news(until):
                 break
-            time.sleep(_CHECK_S)
+        self._idle_s = min(2 * self._idle_s, _IDLE_WITH_STOP_FILE_S if self.options.stop_file else _IDLE_S[1])
+        if self._target is not None and self._commits is not None:
+            self._commits.finish(self._cluster)
         return logged
+
+    def _has_news(self, until: float) -> bool:
+        """Wait for records; False when the time is over."""
+        if self._latest and not self._cluster.wait_for_records(self._latest, until - time.monotonic()):
+            return False
+        time.sleep(min(_PAUSE_S, max(until - time.monotonic(), 0.0)) if self.options.min_rows else 0.0)
+        return time.monotonic() < until
 
     @property
     def _stopped(self) -> bool:
         return bool(self.options.stop_file) and os.path.exists(self.options.stop_file)
 
+    def _tell_group(self, logged: dict[str, Any]) -> None:
+        if not self.options.group_id:
+            return
+        begin, reached = batch_start(logged, logged)
+        if begin == reached:
+            return  # nothing has been read yet
+        if self._commits is None:
+            from headrace.spark.group_commits import GroupCommits
+
+            self._commits = GroupCommits(self.options.group_id)
+        self._commits.reached(self._cluster, reached)
+
     def _next_end(self, logged: dict[str, Any], limit: ReadLimit | None) -> dict[str, Any] | None:
-        if self._stopped:
-            return None
         _, reached = batch_start(logged, logged)
         latest = self._reachable(reached)
-        begin = self._begin(reached, latest)
+        begin = self._begin(logged, reached, latest)
         if begin == latest or self._waits_for_more(begin, latest):
             return None
-        max_rows = limit.max_rows if isinstance(limit, ReadMaxRows) else None
-        return batch_offsets(begin, limit_rows(begin, latest, max_rows))
+        end = self._limited(begin, latest, limit.max_rows) if isinstance(limit, ReadMaxRows) else latest
+        return batch_offsets(begin, end, self._cluster.topic_ids, self._cluster.end_epochs)
 
     def _reachable(self, reached: Offsets) -> Offsets:
         """The end of each partition; in an AvailableNow run, what it was when the run began.
@@ -332,10 +329,30 @@ class StreamReader(_Tasks, DataSourceStreamReader, SupportsTriggerAvailableNow):
         known = {tp: max(target.get(tp, 0), reached.get(tp, 0)) for tp in {*target, *reached}}
         return {tp: min(offset, known[tp]) for tp, offset in self._latest.items() if tp in known}
 
-    def _begin(self, reached: Offsets, latest: Offsets) -> Offsets:
-        unread = [tp for tp in latest if tp not in reached or latest[tp] < reached[tp]]
+    def _begin(self, logged: dict[str, Any], reached: Offsets, latest: Offsets) -> Offsets:
+        anew = made_anew(logged_ids(logged), self._cluster.topic_ids)
+        cut = self._cut(logged_epochs(logged), reached, anew)
+        unread = [tp for tp in latest if tp not in reached or latest[tp] < reached[tp] or tp[0] in anew]
         earliest = self._cluster.earliest(unread)
-        return advance(reached, earliest, latest, fail_on_data_loss=self.options.fail_on_data_loss)
+        return advance(reached, earliest, latest, fail_on_data_loss=self.options.fail_on_data_loss, anew=anew, cut=cut)
+
+    def _cut(self, epochs: Offsets, reached: Offsets, anew: set[str]) -> Offsets:
+        """Where the logs of new leaders end that lack what was read, after an unclean election (KIP-320)."""
+        now = self._cluster.end_epochs
+        doubtful = {tp: epoch for tp, epoch in epochs.items() if now.get(tp, -1) > epoch and tp[0] not in anew}
+        ends = self._cluster.log_ends(doubtful)
+        return {tp: end for tp, end in ends.items() if 0 <= end < reached.get(tp, 0)}
+
+    def _limited(self, begin: Offsets, latest: Offsets, max_rows: int) -> Offsets:
+        end = limit_rows_of_partitions(begin, latest, self.options.max_rows_of_partition)
+        end = limit_rows(begin, end, None if max_rows == _NO_LIMIT else max_rows)
+        if self.options.max_bytes is None:
+            return end
+        if self._sizes is None:
+            from headrace.spark.record_sizes import RecordSizes
+
+            self._sizes = RecordSizes(self.options.client)
+        return limit_bytes(begin, end, self.options.max_bytes, self._sizes.of(begin, end))
 
     def _waits_for_more(self, begin: Offsets, latest: Offsets) -> bool:
         if self.options.min_rows is None or self._target is not None:
@@ -349,7 +366,7 @@ class StreamReader(_Tasks, DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
         """The tasks of a batch, the same ones when it runs again after a crash."""
-        return self.tasks(*batch_start(start, end))
+        return self.tasks(*batch_start(start, end), logged_ids(end))
 
     def commit(self, end: dict[str, Any]) -> None:
         """Nothing to do: Spark's checkpoint holds the offsets."""

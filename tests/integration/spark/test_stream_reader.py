@@ -37,6 +37,22 @@ class FakeView:
         self.first = {("t", int(name[1:])): first for name, (first, _) in partitions.items()}
         self.end = {("t", int(name[1:])): end for name, (_, end) in partitions.items()}
         self.asked = 0
+        self.topic_ids, self.end_epochs, self.log_end = {}, {}, {}
+        self.news = lambda: False
+        self.committed = []
+
+    def log_ends(self, epochs):
+        return {tp: self.log_end[tp] for tp in epochs}
+
+    def wait_for_records(self, ends, timeout_s):
+        if not self.news():
+            time.sleep(max(timeout_s, 0))
+            return False
+        return True
+
+    def begin_commit(self, group_id, offsets):
+        self.committed.append((group_id, offsets))
+        return lambda timeout_s: None
 
     def partitions(self):
         return sorted(self.end)
@@ -65,6 +81,10 @@ def logged(offsets):
 
 
 def ranges_of(reader, start, end):
+    return [each for task in tasks_of(reader, start, end) for each in task]
+
+
+def tasks_of(reader, start, end):
     return [task.value for task in reader.partitions(logged(start), logged(end))]
 
 
@@ -96,7 +116,25 @@ def test_idle_calls_take_their_time_and_ask_little():
     began, view.asked = time.monotonic(), 0
     reader.latestOffset(start, ReadAllAvailable())
     assert time.monotonic() - began >= 0.09
-    assert view.asked <= 3
+    assert view.asked == 1
+
+
+def test_idle_calls_take_longer_and_longer_until_there_is_something(monkeypatch, tmp_path):
+    view, waits = FakeView(p0=(0, 5)), []
+    monkeypatch.setattr(view, "wait_for_records", lambda ends, timeout_s: waits.append(round(timeout_s, 1)))
+    reader = reader_on(view)
+    start = logged(reader.latestOffset(logged(reader.initialOffset()), ReadAllAvailable()))
+    for _ in range(6):
+        reader.latestOffset(start, ReadAllAvailable())
+    assert waits == [0.1, 0.2, 0.4, 0.8, 1.6, 2.0]
+    view.end["t", 0] = 6
+    start = logged(reader.latestOffset(start, ReadAllAvailable()))
+    reader.latestOffset(start, ReadAllAvailable())
+    assert waits[-1] == 0.1
+    reader = reader_on(view, stopFile=str(tmp_path / "stop"))
+    for _ in range(4):
+        reader.latestOffset(start, ReadAllAvailable())
+    assert max(waits[-3:]) <= 0.3
 
 
 def test_the_first_offset_is_resolved_once():
@@ -179,6 +217,129 @@ def test_min_partitions_cuts_tasks():
     reader = reader_on(FakeView(p0=(0, 100)), minPartitions="4")
     end = reader.latestOffset(logged(reader.initialOffset()), ReadAllAvailable())
     assert [each.size for each in ranges_of(reader, {}, end)] == [25] * 4
+
+
+def test_small_ranges_share_a_task_and_a_batch_that_runs_again_has_the_same_tasks():
+    view = FakeView(p0=(0, 20_000), p1=(0, 20_000), p2=(0, 20_000), p3=(0, 70_000))
+    reader = reader_on(view)
+    end = reader.latestOffset(logged(reader.initialOffset()), ReadAllAvailable())
+    tasks = tasks_of(reader, {}, end)
+    assert [[each.partition for each in task] for task in tasks] == [[0, 1], [2], [3]]
+    assert tasks_of(reader_on(FakeView(p0=(0, 1))), {}, end) == tasks
+
+
+@pytest.mark.parametrize("given", [{"maxRecordsPerSharedTask": "0"}, {"minPartitions": "1"},
+                                   {"maxRecordsPerPartition": "9"}])
+def test_ranges_do_not_share_a_task_where_that_is_not_wanted(given):
+    reader = reader_on(FakeView(p0=(0, 5), p1=(0, 5)), **given)
+    end = reader.latestOffset(logged(reader.initialOffset()), ReadAllAvailable())
+    assert len(tasks_of(reader, {}, end)) == 2
+
+
+def test_limits_of_partitions_and_bytes_hold_together(monkeypatch):
+    monkeypatch.setattr("headrace.spark.record_sizes.RecordSizes.of", lambda self, begin, latest: {"t": 100.0})
+    view = FakeView(p0=(0, 300), p1=(0, 20))
+    for options, ends in (({"maxOffsetsPerPartition": "50"}, [50, 20]),
+                          ({"maxOffsetsPerPartition": "50", "maxOffsetsPerTrigger": "35"}, [25, 10]),
+                          ({"maxOffsetsPerPartition": "50", "maxBytesPerTrigger": "700"}, [5, 2]),
+                          ({"maxBytesPerTrigger": "1g"}, [300, 20])):
+        reader = reader_on(view, **options)
+        limit = reader.getDefaultReadLimit()
+        assert isinstance(limit, ReadMaxRows)
+        end = reader.latestOffset(logged(reader.initialOffset()), limit)
+        assert list(end["t"].values()) == ends
+        assert list(reader.latestOffset(logged(reader.initialOffset()), ReadAllAvailable())["t"].values()) == [300, 20]
+
+
+def test_min_max_and_delay_hold_together():
+    view = FakeView(p0=(0, 50))
+    reader = reader_on(view, minOffsetsPerTrigger="40", maxOffsetsPerTrigger="45", maxTriggerDelay="10m")
+    limit = reader.getDefaultReadLimit()
+    first = logged(reader.latestOffset(logged(reader.initialOffset()), limit))
+    assert first["t"] == {"0": 45}
+    assert reader.latestOffset(first, limit) == first
+    view.end["t", 0] = 200
+    assert reader.latestOffset(first, limit)["t"] == {"0": 90}
+
+
+def test_records_that_come_while_nothing_is_there_are_seen_at_once():
+    view = FakeView(p0=(0, 5))
+    reader = reader_on(view)
+    start = logged(reader.latestOffset(logged(reader.initialOffset()), ReadAllAvailable()))
+
+    def arrives():
+        view.end["t", 0] = 6
+        return True
+
+    view.news = arrives
+    assert reader.latestOffset(start, ReadAllAvailable())["t"] == {"0": 6}
+
+
+def test_a_topic_made_anew_stops_the_query_or_is_read_from_its_beginning():
+    view = FakeView(p0=(0, 10))
+    view.topic_ids = {"t": "old"}
+    reader = reader_on(view)
+    start = logged(reader.latestOffset(logged(reader.initialOffset()), ReadAllAvailable()))
+    view.topic_ids, view.end["t", 0] = {"t": "new"}, 30
+    with pytest.raises(DataLossError, match="made anew"):
+        reader_on(view).latestOffset(start, ReadAllAvailable())
+    reader = reader_on(view, failOnDataLoss="false")
+    end = reader.latestOffset(start, ReadAllAvailable())
+    assert ranges_of(reader, start, end) == [Range("t", 0, 0, 30, "new")]
+    assert ranges_of(reader, {}, start) == [Range("t", 0, 0, 10, "old")]  # the batch before it, when it runs again
+
+
+def test_a_log_that_an_election_has_cut_stops_the_query_or_is_read_from_the_cut():
+    view = FakeView(p0=(0, 10), p1=(0, 10))
+    view.end_epochs = {("t", 0): 4, ("t", 1): 4}
+    reader = reader_on(view)
+    start = logged(reader.latestOffset(logged(reader.initialOffset()), ReadAllAvailable()))
+    view.end["t", 0], view.end["t", 1], view.end_epochs["t", 0] = 20, 12, 5
+    view.log_end = {("t", 0): 10}
+    assert reader.latestOffset(start, ReadAllAvailable())["t"] == {"0": 20, "1": 12}
+    view.log_end = {("t", 0): 7}
+    with pytest.raises(DataLossError, match="lack records that were read"):
+        reader.latestOffset(start, ReadAllAvailable())
+    reader = reader_on(view, failOnDataLoss="false")
+    end = reader.latestOffset(start, ReadAllAvailable())
+    assert ranges_of(reader, start, end) == [Range("t", 0, 7, 20), Range("t", 1, 10, 12)]
+
+
+@pytest.mark.parametrize("text", [
+    '{"t": {"0": 5}, "@from": {"t": {"0": 1}}, "@v": 1}',
+    '{"t":{"0":5}}',
+])
+def test_checkpoints_of_the_previous_format_and_of_spark_s_connector_go_on(text):
+    view = FakeView(p0=(0, 9))
+    view.topic_ids, view.end_epochs = {"t": "id"}, {("t", 0): 3}
+    reader = reader_on(view)
+    start = json.loads(text)
+    end = reader.latestOffset(start, ReadAllAvailable())
+    assert ranges_of(reader, start, end) == [Range("t", 0, 5, 9, "id")]
+    assert (end["@ids"], end["@epochs"], end["@v"]) == ({"t": "id"}, {"t": {"0": 3}}, 2)
+    view.end["t", 0] = 5
+    assert reader.latestOffset(json.loads(text), ReadAllAvailable()) == json.loads(text)
+
+
+def test_a_group_gets_the_end_of_finished_batches_and_never_a_start():
+    view = FakeView(p0=(0, 10))
+    reader = reader_on(view, groupId="shown")
+    start = logged(reader.initialOffset())
+    first = logged(reader.latestOffset(start, ReadAllAvailable()))
+    assert view.committed == []
+    view.end["t", 0] = 12
+    second = logged(reader.latestOffset(first, ReadAllAvailable()))
+    assert view.committed == [("shown", {("t", 0): 10})]
+    reader.latestOffset(second, ReadAllAvailable())
+    reader.latestOffset(second, ReadAllAvailable())
+    assert view.committed[1:] == [("shown", {("t", 0): 12})]
+
+
+def test_columns_are_chosen_by_an_option():
+    source = HeadraceSource({**OPTIONS, "columns": "value, offset, headers"})
+    assert source.schema() == "value binary, offset bigint, headers array<struct<key:string,value:binary>>"
+    with pytest.raises(ConfigError, match="option columns: 'payload' cannot be read"):
+        HeadraceSource({**OPTIONS, "columns": "payload"}).schema()
 
 
 def test_a_schema_may_leave_columns_out_but_not_change_them():

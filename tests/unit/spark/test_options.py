@@ -3,7 +3,7 @@
 import pytest
 
 from headrace.errors import ConfigError
-from headrace.spark.options import Position, SinkOptions, SourceOptions
+from headrace.spark.options import Position, Retries, SinkOptions, SourceOptions
 from headrace.spark.plan import EARLIEST, LATEST
 
 SERVERS = {"kafka.bootstrap.servers": "localhost:9092"}
@@ -50,6 +50,44 @@ def test_a_timestamp_goes_before_offsets():
     assert options.starting == Position(timestamp_ms=1000, else_latest=True)
 
 
+TIMES = '{"t": {"0": 1000, "1": 2000}}'
+
+
+def test_times_of_partitions_go_before_offsets_and_after_one_time_for_all():
+    named = {("t", 0): 1000, ("t", 1): 2000}
+    both = {"startingOffsetsByTimestamp": TIMES, "startingOffsets": "earliest", "endingOffsetsByTimestamp": TIMES,
+            "endingOffsets": "latest"}
+    options = source(**both)
+    assert options.starting == Position(timestamps=named)
+    assert options.ending == Position(timestamps=named, else_latest=True)
+    options = source(**both, startingTimestamp="7", endingTimestamp="9")
+    assert options.starting == Position(timestamp_ms=7)
+    assert options.ending == Position(timestamp_ms=9, else_latest=True)
+
+
+def test_waits_and_retries_are_those_of_spark_s_connector():
+    options = source(**{"kafkaConsumer.pollTimeoutMs": "500", "fetchOffset.numRetries": "2",
+                        "fetchOffset.retryIntervalMs": "30"})
+    assert options.poll_timeout_s == 0.5
+    assert options.retries == Retries(2, 0.03)
+    assert [options.retries.are_over(failures, 1e9) for failures in (1, 2, 3)] == [False, False, True]
+    assert [source().retries.are_over(10**6, spent_s) for spent_s in (119.0, 121.0)] == [False, True]
+
+
+def test_what_concerns_groups_changes_nothing_but_the_group_for_lag_tools():
+    options = source(True, groupIdPrefix="p", **{"kafka.group.id": "g"}, groupId="shown")
+    assert options.group_id == "shown"
+
+
+def test_columns_are_named_once_and_bytes_have_units():
+    options = source(True, columns=" value, offset,value ", maxBytesPerTrigger="64 MiB", maxOffsetsPerPartition="9")
+    assert options.columns == ("value", "offset")
+    assert options.max_bytes == 64 << 20
+    assert options.max_rows_of_partition == 9
+    assert options.is_limited
+    assert not source(True).is_limited
+
+
 def test_assign_names_single_partitions():
     options = SourceOptions.parse({**SERVERS, "assign": '{"a": [1, 0], "b": [2]}'}, streaming=False)
     assert options.subscription.assigned == (("a", 1), ("a", 0), ("b", 2))
@@ -83,6 +121,13 @@ def test_times_have_units():
         ({"kafka.value.deserializer": "x"}, "cast them in Spark SQL"),
         ({"startingOffsetsByTimestampStrategy": "first"}, "must be error or latest"),
         ({"startingTimestamp": "yesterday"}, "whole number of at least 0"),
+        ({"startingOffsetsByTimestamp": '{"t": 5}'}, "option startingOffsetsByTimestamp must be JSON like"),
+        ({"startingOffsetsByTimestamp": '{"t": {"0": -1}}'}, "whole number of at least 0"),
+        ({"maxOffsetsPerPartition": "5"}, "belongs to a streaming read only"),
+        ({"maxBytesPerTrigger": "5"}, "belongs to a streaming read only"),
+        ({"groupId": "g"}, "belongs to a streaming read only"),
+        ({"kafkaConsumer.pollTimeoutMs": "long"}, "kafkaConsumer.pollTimeoutMs must be a whole number"),
+        ({"fetchOffset.numRetry": "1"}, "Did you mean 'fetchOffset.numRetries'?"),
     ],
 )
 def test_a_mistake_in_a_batch_read_is_one_clear_line(given, said):
@@ -93,6 +138,11 @@ def test_a_mistake_in_a_batch_read_is_one_clear_line(given, said):
 
 def test_a_streaming_read_has_no_end():
     assert "belongs to a batch read only" in refusal(True, endingOffsets="latest")
+
+
+@pytest.mark.parametrize("text", ["many", "0", "-5m", "5 parsecs"])
+def test_a_bad_size_says_what_a_size_looks_like(text):
+    assert "like 1048576, 64m or 1g" in refusal(True, maxBytesPerTrigger=text)
 
 
 def test_a_bad_delay_says_what_a_time_looks_like():

@@ -1,12 +1,14 @@
 """Offsets, limits and splitting: the arithmetic of batches."""
 
 import json
+import pickle
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from headrace.errors import ConfigError
+from headrace.spark import lag as headrace_lag
 from headrace.spark.plan import (
     DataLossError,
     Range,
@@ -14,8 +16,14 @@ from headrace.spark.plan import (
     batch_offsets,
     batch_start,
     lag,
+    limit_bytes,
     limit_rows,
+    limit_rows_of_partitions,
+    logged_epochs,
+    logged_ids,
+    made_anew,
     ranges,
+    share_tasks,
     split,
     text_of,
 )
@@ -43,14 +51,53 @@ def test_the_logged_text_does_not_depend_on_the_order_of_partitions():
     assert json.dumps(one) == json.dumps(other)
 
 
+FORMAT_1 = '{"a": {"0": 103}, "@from": {"a": {"0": 100}}, "@v": 1}'
+"""As headrace 0.1 wrote it."""
+
+
+def test_a_checkpoint_of_format_1_is_read():
+    logged = json.loads(FORMAT_1)
+    assert batch_start({}, logged) == ({A: 100}, {A: 103})
+    assert logged_ids(logged) == {}
+    assert logged_epochs(logged) == {}
+
+
+def test_ids_and_epochs_travel_with_the_offsets_of_their_topics():
+    logged = json.loads(json.dumps(batch_offsets({A: 1}, {A: 2, B: 3}, {"a": "id", "z": "other"}, {A: 7, C: 1})))
+    assert logged_ids(logged) == {"a": "id"}
+    assert logged_epochs(logged) == {A: 7}
+    assert batch_start({}, logged) == ({A: 1}, {A: 2, B: 3})
+    assert logged["@v"] == 2
+
+
+def test_ranges_know_their_topic_when_they_are_cut():
+    whole = ranges({}, {A: 9, C: 4}, {"a": "id"})
+    assert [(each.topic_id, each.size) for each in split(whole, max_rows=5)] == [("id", 4), ("id", 5), ("", 4)]
+
+
 def test_a_newer_format_is_refused():
-    with pytest.raises(ConfigError, match="format 2"):
-        batch_start({}, {"@v": 2})
+    with pytest.raises(ConfigError, match="format 3"):
+        batch_start({}, {"@v": 3})
 
 
 def test_lag_counts_what_is_not_read():
     assert lag({"a": {"0": 4, "1": 9}}, {"a": {"0": 10, "1": 9}, "b": {"0": 2}}) == 8
     assert lag(None, {"a": {"0": 4}}) == 0
+
+
+def test_lag_is_read_from_a_progress_report_as_spark_gives_it():
+    end = json.dumps(batch_offsets({A: 0, B: 0}, {A: 4, B: 9}))
+    latest = json.dumps(batch_offsets({A: 10, B: 9}, {A: 10, B: 9}))
+    ours = {"description": "PythonMicroBatchStream", "endOffset": end, "latestOffset": latest}
+    other = {"description": "FileStreamSource", "endOffset": {"logOffset": 3}, "latestOffset": None}
+    report = {"sources": [ours, other]}
+
+    class Progress:
+        json = globals()["json"].dumps(report)
+
+    for form in (report, json.dumps(report), Progress()):
+        assert headrace_lag(form) == {A: 6, B: 0}
+    assert headrace_lag(None) == {}
 
 
 def test_offsets_are_shown_in_order():
@@ -71,6 +118,20 @@ def test_a_topic_made_anew_is_data_loss():
         advance({A: 5}, {}, {A: 3}, fail_on_data_loss=True)
 
 
+def test_a_topic_that_was_made_anew_is_seen_by_its_id_though_its_offsets_fit():
+    assert made_anew({"a": "1", "b": "2"}, {"a": "1", "b": "3"}) == {"b"}
+    assert made_anew({"a": "1"}, {}) == set()
+    with pytest.raises(DataLossError, match=r"a\[0\] belong to a topic that was deleted and made anew"):
+        advance({A: 5, C: 5}, {A: 0}, {A: 9, C: 9}, fail_on_data_loss=True, anew={"a"})
+    assert advance({A: 5, C: 5}, {A: 2}, {A: 9, C: 9}, fail_on_data_loss=False, anew={"a"}) == {A: 2, C: 5}
+
+
+def test_a_log_that_was_cut_by_an_election_is_data_loss_though_it_has_grown_again():
+    with pytest.raises(DataLossError, match=r"a\[0\] lack records that were read"):
+        advance({A: 5}, {}, {A: 9}, fail_on_data_loss=True, cut={A: 3})
+    assert advance({A: 5, B: 5}, {}, {A: 9, B: 9}, fail_on_data_loss=False, cut={A: 3}) == {A: 3, B: 5}
+
+
 def test_without_fail_on_data_loss_the_stream_goes_on_with_what_there_is():
     assert advance({A: 5, B: 5}, {A: 1}, {A: 3}, fail_on_data_loss=False) == {A: 1}
 
@@ -85,6 +146,17 @@ def test_a_small_backlog_is_not_starved():
 
 def test_no_limit_takes_all():
     assert limit_rows({A: 0}, {A: 5}, None) == {A: 5}
+
+
+def test_each_partition_has_a_cap_of_its_own():
+    assert limit_rows_of_partitions({A: 5}, {A: 100, B: 3}, 10) == {A: 15, B: 3}
+    assert limit_rows_of_partitions({A: 5}, {A: 100}, None) == {A: 100}
+
+
+def test_bytes_are_shared_by_backlog_and_size_of_the_records():
+    assert limit_bytes({}, {A: 100, C: 100}, 6_000, {"a": 100.0, "b": 20.0}) == {A: 50, C: 50}
+    assert limit_bytes({}, {A: 100, C: 100}, 12_000, {"a": 100.0, "b": 20.0}) == {A: 100, C: 100}
+    assert limit_bytes({A: 7}, {A: 8, C: 1000}, 10, {"a": 100.0, "b": 100.0}) == {A: 8, C: 1}
 
 
 backlogs = st.dictionaries(
@@ -138,3 +210,30 @@ def test_splitting_keeps_every_record_once_and_in_order(backlog, wanted, most):
             joined.append(each)
     assert joined == whole
     assert len(tasks) >= min(wanted, sum(each.size for each in whole))
+
+
+def test_small_ranges_that_follow_each_other_share_a_task():
+    pieces = [Range("a", p, 0, size) for p, size in enumerate([10, 20, 15, 60, 5, 5])]
+    assert [[each.size for each in task] for task in share_tasks(pieces, 40)] == [[10, 20], [15], [60], [5, 5]]
+
+
+@given(backlogs, st.one_of(st.none(), st.integers(1, 3_000)), st.integers(0, 9_000))
+def test_shared_tasks_keep_the_order_and_the_bound_and_take_a_partition_once(backlog, most, shared):
+    whole = ranges({tp: b for tp, (b, _) in backlog.items()}, {tp: b + s for tp, (b, s) in backlog.items()})
+    pieces = split(whole, None, most)
+    tasks = share_tasks(pieces, min(shared, most or shared))
+    assert [each for task in tasks for each in task] == pieces
+    for task in tasks:
+        assert len(task) == 1 or sum(each.size for each in task) <= shared
+        assert len({(each.topic, each.partition) for each in task}) == len(task)
+
+
+@given(st.integers(1, 64), st.integers(1, 64))
+def test_a_backlog_that_is_worth_it_has_work_for_each_core(partitions, cores):
+    backlog = [Range("a", p, 0, 100 * cores) for p in range(partitions)]
+    assert len(share_tasks(backlog, 100)) >= min(cores, partitions)
+
+
+def test_ranges_travel_to_their_tasks():
+    whole = [Range("a", 0, 1, 2, "id"), Range("a", 1, 0, 9)]
+    assert pickle.loads(pickle.dumps(whole)) == whole

@@ -45,7 +45,8 @@ class PlannedColumns:
         """
         streaming = not any(name.startswith("ending") for name in given)
         options = SourceOptions.parse(given, streaming=streaming)
-        formats = {"value": options.value, "key": options.key}
+        wanted = options.columns or ("value", "key")
+        formats = {each.side: each for each in (options.value, options.key) if each.side in wanted}
         names = options.subscription.names
         sides = {name: planned_read(each, names) for name, each in formats.items() if each.has_schema}
         texts = tuple(name for name, each in formats.items() if each.name == "string")

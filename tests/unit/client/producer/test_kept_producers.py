@@ -49,7 +49,7 @@ def send(producer, topic="one", **record):
 def later(monkeypatch, seconds):
     """Let time pass, but not for the brokers."""
     now = time.monotonic
-    monkeypatch.setattr("headrace.client.producer.kept_producers._clock", lambda: now() + seconds)
+    monkeypatch.setattr("headrace.client.kept_clients._clock", lambda: now() + seconds)
 
 
 def until(happened):

@@ -1,0 +1,49 @@
+"""A source that yields the same Arrow batches from memory: what Spark's Python API itself can do with such rows."""
+
+# mypy: disallow-subclassing-any=False
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
+
+_ROWS = 10_000
+"""Rows of a batch: about what one fetch of ours holds."""
+
+
+class _Reader(DataSourceReader):
+    def __init__(self, options: dict[str, str]) -> None:
+        self.rows, self.tasks, self.size = (int(options[name]) for name in ("rows", "tasks", "size"))
+
+    def partitions(self) -> Sequence[InputPartition]:
+        return [InputPartition(task) for task in range(self.tasks)]
+
+    def read(self, partition: InputPartition) -> Iterator[Any]:
+        import pyarrow as pa
+
+        def columns(count: int) -> Any:
+            return pa.RecordBatch.from_arrays(
+                [pa.nulls(count, pa.binary()), pa.array([b"x" * self.size] * count, pa.binary()),
+                 pa.array(["topic"] * count), pa.array([partition.value] * count, pa.int32()),
+                 pa.array(range(count), pa.int64()), pa.array([0] * count, pa.timestamp("us", tz="UTC")),
+                 pa.array([0] * count, pa.int32())],
+                names=["key", "value", "topic", "partition", "offset", "timestamp", "timestampType"])
+
+        whole, left = columns(_ROWS), self.rows // self.tasks
+        while left > 0:
+            yield whole.slice(0, min(left, _ROWS))
+            left -= _ROWS
+
+
+class DefaultSource(DataSource):
+    @classmethod
+    def name(cls) -> str:
+        return "memory-source"
+
+    def schema(self) -> str:
+        return ("key binary, value binary, topic string, partition int, offset bigint, timestamp timestamp, "
+                "timestampType int")
+
+    def reader(self, schema: Any) -> DataSourceReader:
+        return _Reader(dict(self.options))

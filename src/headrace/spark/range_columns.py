@@ -1,0 +1,107 @@
+"""A task's ranges of offsets as Arrow batches: what the source does in executors.
+
+The connections stay open for the next task of the process (decision 0014). This module does not import pyspark.
+Read next: `client.consumer.range_reader`, `records.columns.arrow`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Final
+from uuid import UUID
+
+import pyarrow
+
+from headrace.client.consumer.kept_readers import KeptReaders
+from headrace.client.consumer.range_reader import FetchedRange, OffsetRange, RangeReader
+from headrace.errors import KafkaError, KafkaException
+from headrace.records.columns.arrow import to_arrow
+from headrace.spark.options import SourceOptions
+from headrace.spark.plan import DataLossError, Range
+
+__all__ = ["read_columns"]
+
+_ROWS: Final = 20_000
+"""Rows of one Arrow batch at most: Spark is quickest between 5,000 and 50,000 and does not cut batches itself."""
+_GONE: Final = (KafkaError.OFFSET_OUT_OF_RANGE, KafkaError._AUTO_OFFSET_RESET, KafkaError._LOG_TRUNCATION)
+_DEFAULTS: Final = {"isolation.level": "read_committed"}
+_READERS: Final = KeptReaders()
+
+
+def read_columns(
+    options: SourceOptions, columns: list[str], wanted: Sequence[Range]
+) -> Iterator[pyarrow.RecordBatch]:
+    """Read ranges, in their order.
+
+    Args:
+        options: of the read.
+        columns: which to read, in their order.
+        wanted: ranges of offsets, at most one of each partition.
+
+    Raises:
+        DataLossError: records are gone, and failOnDataLoss is set.
+        KafkaException: the brokers did not answer in time, or refused.
+    """
+    reader = _READERS.take({**_DEFAULTS, **options.client})
+    reached: dict[tuple[str, int], int] = {}
+    try:
+        yield from _read(reader, options, columns, wanted, reached)
+    except KafkaException as failed:
+        if failed.error.code() not in _GONE:
+            raise
+        left = [replace(each, start=reached.get((each.topic, each.partition), each.start)) for each in wanted]
+        if options.fail_on_data_loss:
+            raise DataLossError(
+                f"records of {', '.join(map(str, left))} are gone: {failed.error.str()}. Set failOnDataLoss to false "
+                "to go on with what there is, or keep records longer (retention.ms)"
+            ) from failed
+        yield from _read(reader, options, columns, _what_is_left(options, left), {})
+    finally:
+        # A reader that was left in the middle of its ranges is closed there.
+        _READERS.give_back(reader)
+
+
+def _what_is_left(options: SourceOptions, wanted: Sequence[Range]) -> list[Range]:
+    """What the topics still have of ranges: nothing where they are gone, or others have their names."""
+    from headrace.spark.cluster import ClusterView
+
+    with ClusterView(options.client, options.subscription, options.retries) as view:
+        latest = view.ends()
+        ids = view.topic_ids
+        there = [each for each in wanted if (each.topic, each.partition) in latest
+                 and each.topic_id in ("", ids.get(each.topic, each.topic_id))]
+        earliest = view.earliest((each.topic, each.partition) for each in there)
+    cut = [replace(each, start=max(each.start, earliest[each.topic, each.partition]),
+                   end=min(each.end, latest[each.topic, each.partition])) for each in there]
+    return [each for each in cut if each.size > 0]
+
+
+def _read(
+    reader: RangeReader, options: SourceOptions, columns: list[str], wanted: Sequence[Range],
+    reached: dict[tuple[str, int], int],
+) -> Iterator[pyarrow.RecordBatch]:
+    """The batches of ranges; `reached` gets where each one is."""
+    ends = {(each.topic, each.partition): each.end for each in wanted}
+    asked = [OffsetRange(each.topic, each.partition, each.start, each.end, _id(each)) for each in wanted]
+    for fetched in reader.read(asked, options.poll_timeout_s):
+        tp = fetched.topic, fetched.partition
+        yield from _decoded(fetched, ends[tp], columns)
+        reached[tp] = fetched.next_offset
+
+
+def _id(wanted: Range) -> UUID | None:
+    return UUID(wanted.topic_id) if wanted.topic_id else None
+
+
+def _decoded(fetched: FetchedRange, stop: int, columns: list[str]) -> Iterator[pyarrow.RecordBatch]:
+    at, end = fetched.fetch_offset, min(fetched.next_offset, stop)
+    while at < end:  # as a rule once: twice only where a column is too large for one Arrow batch
+        batch, after = to_arrow(
+            fetched.data, fetched.topic, fetched.partition, at, stop, headers="headers" in columns,
+            aborted=fetched.aborted, columns=columns,
+        )
+        batch = batch.select(columns)
+        for row in range(0, batch.num_rows, _ROWS):
+            yield batch.slice(row, _ROWS)
+        at = max(after, at + 1)

@@ -1,0 +1,107 @@
+"""Where each starting option leads, and that only the first start asks for it: readers on a broker, without Spark."""
+
+import json
+
+import pytest
+
+pytest.importorskip("pyspark")
+pytest.importorskip("pyarrow")
+
+from pyspark.sql.streaming.datasource import ReadAllAvailable
+
+from headrace.errors import ConfigError
+from headrace.spark.options import SourceOptions
+from headrace.spark.plan import DataLossError
+from headrace.spark.source import BatchReader, StreamReader
+
+T0 = 1_700_000_000_000
+COLUMNS = ["value"]
+
+
+@pytest.fixture(scope="module")
+def topic(module_topic):
+    """Partition 0 has four records, partition 1 two."""
+    return module_topic
+
+
+@pytest.fixture(scope="module")
+def module_topic(brokers):
+    from headrace import Producer
+    from headrace.admin import AdminClient, NewTopic
+
+    name = "starting-options"
+    with AdminClient({"bootstrap.servers": brokers}) as admin:
+        admin.create_topics([NewTopic(name, 2, 1)])[name].result(10)
+    with Producer({"bootstrap.servers": brokers}) as producer:
+        for n in range(6):
+            producer.produce(name, f"v{n}", partition=n % 2 if n < 4 else 0, timestamp=T0 + n)
+        assert producer.flush(10) == 0
+    return name
+
+
+def by_partition(topic, zero, one):
+    return json.dumps({topic: {"0": zero, "1": one}})
+
+
+def values_of(reader, tasks):
+    found = [bytes(row).decode() for task in tasks for batch in reader.read(task) for row in batch["value"].to_pylist()]
+    return sorted(found)
+
+
+STARTS = {
+    "earliest": (lambda t: {"startingOffsets": "earliest"}, "v0 v1 v2 v3 v4 v5"),
+    "latest": (lambda t: {"startingOffsets": "latest"}, ""),
+    "the default": (lambda t: {}, ""),
+    "offsets": (lambda t: {"startingOffsets": by_partition(t, 1, 2)}, "v2 v4 v5"),
+    "logical offsets": (lambda t: {"startingOffsets": by_partition(t, -2, -1)}, "v0 v2 v4 v5"),
+    "one time": (lambda t: {"startingTimestamp": str(T0 + 3)}, "v3 v4 v5"),
+    "times": (lambda t: {"startingOffsetsByTimestamp": by_partition(t, T0 + 4, T0)}, "v1 v3 v4 v5"),
+    "a time behind the end": (lambda t: {"startingTimestamp": str(T0 + 4),
+                                         "startingOffsetsByTimestampStrategy": "latest"}, "v4 v5"),
+    "assigned": (lambda t: {"subscribe": "", "assign": json.dumps({t: [1]}), "startingOffsets": "earliest"}, "v1 v3"),
+    "a pattern": (lambda t: {"subscribe": "", "subscribePattern": "starting-opt.*", "startingOffsets": "earliest"},
+                  "v0 v1 v2 v3 v4 v5"),
+}
+
+
+@pytest.mark.parametrize(("given", "expected"), STARTS.values(), ids=STARTS)
+def test_a_stream_starts_where_it_is_told_and_goes_on_from_there(brokers, topic, given, expected):
+    def start():
+        options = {"kafka.bootstrap.servers": brokers, "subscribe": topic, **given(topic)}
+        return StreamReader(SourceOptions.parse(options, streaming=True), COLUMNS)
+
+    first = start()
+    first.prepareForTriggerAvailableNow()
+    begin = json.loads(json.dumps(first.initialOffset()))
+    end = json.loads(json.dumps(first.latestOffset(begin, ReadAllAvailable())))
+    assert values_of(first, first.partitions(begin, end)) == expected.split()
+    again = start()
+    again.prepareForTriggerAvailableNow()
+    assert values_of(again, again.partitions(again.initialOffset(), end)) == expected.split()
+    assert again.latestOffset(end, ReadAllAvailable()) == end
+
+
+ENDS = {
+    "an offset": (lambda t: {"endingOffsets": by_partition(t, 1, -1)}, "v0 v1 v3"),
+    "one time": (lambda t: {"endingTimestamp": str(T0 + 2)}, "v0 v1"),
+    "times": (lambda t: {"endingOffsetsByTimestamp": by_partition(t, T0 + 4, T0 + 99), "endingOffsets": "latest"},
+              "v0 v1 v2 v3"),
+}
+
+
+@pytest.mark.parametrize(("given", "expected"), ENDS.values(), ids=ENDS)
+def test_a_batch_read_ends_where_it_is_told(brokers, topic, given, expected):
+    options = {"kafka.bootstrap.servers": brokers, "subscribe": topic, **given(topic)}
+    reader = BatchReader(SourceOptions.parse(options, streaming=False), COLUMNS)
+    assert values_of(reader, reader.partitions()) == expected.split()
+
+
+@pytest.mark.parametrize(("given", "error", "said"), [
+    (lambda t: {"startingTimestamp": str(T0 + 4)}, DataLossError, r"no record at or after .* starting-options\[1\]"),
+    (lambda t: {"startingOffsetsByTimestamp": json.dumps({t: {"0": 1}})}, ConfigError, r"leave out starting-.*\[1\]"),
+    (lambda t: {"startingOffsets": json.dumps({t: {"0": 1, "1": 1, "7": 1}})}, ConfigError, "which is not read"),
+])
+def test_a_start_that_is_nowhere_is_an_error(brokers, topic, given, error, said):
+    options = {"kafka.bootstrap.servers": brokers, "subscribe": topic, **given(topic)}
+    with pytest.raises(error, match=said):
+        StreamReader(SourceOptions.parse(options, streaming=True), COLUMNS).initialOffset()

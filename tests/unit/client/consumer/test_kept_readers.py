@@ -1,0 +1,136 @@
+"""Readers that stay open from one task to the next: the same connections, and what the brokers say meanwhile."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from headrace import Producer
+from headrace.admin import AdminClient
+from headrace.client.consumer.kept_readers import KeptReaders
+from headrace.client.consumer.range_reader import OffsetRange, RangeReader
+from headrace.errors import KafkaException
+from headrace.testing import Action, EmbeddedBroker, Fault
+from headrace.wire.messages.cluster.session import ApiVersionsRequest
+from headrace.wire.messages.consumer.fetch import FetchRequest
+
+PATIENCE_S = 10
+ONE = OffsetRange("one", 0, 0, 1)
+
+
+@pytest.fixture
+def broker() -> Iterator[EmbeddedBroker]:
+    with EmbeddedBroker(topics={"one": 1, "two": 1}) as made:
+        fill(made)
+        yield made
+
+
+@pytest.fixture
+def conf(broker: EmbeddedBroker) -> dict[str, Any]:
+    return {"bootstrap.servers": broker.bootstrap_servers, "fetch.wait.max.ms": 50}
+
+
+@pytest.fixture
+def kept() -> Iterator[KeptReaders]:
+    made = KeptReaders()
+    yield made
+    made.close()
+
+
+def fill(broker: EmbeddedBroker) -> None:
+    with Producer({"bootstrap.servers": broker.bootstrap_servers}) as producer:
+        for topic in ("one", "two"):
+            producer.produce(topic, b"v")
+        assert producer.flush(PATIENCE_S) == 0
+
+
+def task(kept: KeptReaders, conf: dict[str, Any], wanted: OffsetRange = ONE) -> RangeReader:
+    """What a task does."""
+    reader = kept.take(conf)
+    try:
+        assert sum(piece.next_offset - piece.fetch_offset for piece in reader.read([wanted], PATIENCE_S)) == 1
+    finally:
+        kept.give_back(reader)
+    return reader
+
+
+def later(monkeypatch: pytest.MonkeyPatch, seconds: float) -> None:
+    """Let time pass, but not for the brokers."""
+    now = time.monotonic
+    monkeypatch.setattr("headrace.client.kept_clients._clock", lambda: now() + seconds)
+
+
+def test_the_next_task_connects_to_nobody(kept: KeptReaders, conf: dict[str, Any], broker: EmbeddedBroker) -> None:
+    two = OffsetRange("two", 0, 0, 1)
+    first = task(kept, conf)
+    assert task(kept, conf, two) is first  # to the bootstrap server, then to the broker, and once more for its fetches
+    asked: list[object] = []
+    broker.add_fault(Fault(action=Action.DELAY, request=ApiVersionsRequest, times=None,
+                           when=lambda request: asked.append(request) is not None))
+    assert task(kept, conf) is first
+    assert task(kept, conf, two) is first
+    assert asked == []
+
+
+def test_a_task_that_leaves_in_the_middle_closes_its_reader(kept: KeptReaders, conf: dict[str, Any]) -> None:
+    reader = kept.take(conf)
+    pieces = reader.read([ONE, OffsetRange("two", 0, 0, 1)], PATIENCE_S)
+    next(pieces)
+    kept.give_back(reader)
+    assert reader.closed
+
+
+def test_a_task_that_failed_closes_its_reader(kept: KeptReaders, conf: dict[str, Any]) -> None:
+    with pytest.raises(KafkaException):
+        task(kept, conf, OffsetRange("one", 0, 7, 8))
+    task(kept, conf)
+
+
+def test_a_broker_that_was_restarted_is_found_again(
+    kept: KeptReaders, conf: dict[str, Any], broker: EmbeddedBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    task(kept, conf)
+    broker.stop_node(1)
+    broker.start_node(1)
+    later(monkeypatch, 5)
+    task(kept, conf)
+
+
+def test_a_broker_that_cuts_the_connection_is_asked_once_more(
+    kept: KeptReaders, conf: dict[str, Any], broker: EmbeddedBroker
+) -> None:
+    first = task(kept, conf)
+    broker.add_fault(Fault(action=Action.CUT, request=FetchRequest, times=1))
+    assert task(kept, conf) is first
+
+
+def test_a_topic_that_was_made_anew_meanwhile_is_read_as_the_new_one(
+    kept: KeptReaders, conf: dict[str, Any], broker: EmbeddedBroker
+) -> None:
+    task(kept, conf)
+    admin = AdminClient({"bootstrap.servers": broker.bootstrap_servers})
+    for done in admin.delete_topics(["one", "two"]).values():
+        done.result(PATIENCE_S)
+    for topic in ("one", "two"):
+        broker.create_topic(topic, 1)
+    fill(broker)
+    task(kept, conf)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_a_child_that_is_forked_makes_its_own(kept: KeptReaders, conf: dict[str, Any]) -> None:
+    parents = task(kept, conf)
+    child = os.fork()
+    if not child:
+        status = 1
+        try:
+            status = 0 if task(kept, conf) is not parents else 2
+        finally:
+            os._exit(status)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert task(kept, conf) is parents

@@ -1,0 +1,147 @@
+"""What leaders say about many logs: one request for each broker, and what becomes of errors."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Iterator
+
+import pytest
+
+from headrace import Producer
+from headrace.admin import AdminClient
+from headrace.broker.settings import BrokerSettings
+from headrace.client.consumer.log_view import LogView
+from headrace.errors import KafkaError, KafkaException
+from headrace.testing import Action, EmbeddedBroker, Fault
+from headrace.types.cluster import ConsumerGroupTopicPartitions
+from headrace.wire.messages.cluster.metadata import MetadataRequest
+from headrace.wire.messages.consumer.offsets import ListOffsetsRequest
+
+PATIENCE_S = 10
+EARLIEST, LATEST = -2, -1
+KEYS = [("t", partition) for partition in range(6)]
+
+
+@pytest.fixture(scope="module")
+def broker() -> Iterator[EmbeddedBroker]:
+    with EmbeddedBroker(topics={"t": 6, "empty": 1}, nodes=3, settings=BrokerSettings()) as broker:
+        with Producer({"bootstrap.servers": broker.bootstrap_servers}) as producer:
+            for partition in range(6):
+                for n in range(partition):
+                    producer.produce("t", b"v", partition=partition, timestamp=1000 * (n + 1))
+            assert producer.flush(PATIENCE_S) == 0
+        yield broker
+
+
+@pytest.fixture
+def view(broker: EmbeddedBroker) -> Iterator[LogView]:
+    with LogView({"bootstrap.servers": broker.bootstrap_servers}, ["t", "nowhere"]) as view:
+        yield view
+
+
+@pytest.fixture
+def asked(broker: EmbeddedBroker) -> Iterator[Counter[str]]:
+    """How many requests of each kind came."""
+    asked: Counter[str] = Counter()
+
+    def note(request: object) -> bool:
+        asked[type(request).__name__] += 1
+        return False
+
+    for kind in (MetadataRequest, ListOffsetsRequest):
+        broker.add_fault(Fault(action=Action.DELAY, request=kind, times=None, when=note))
+    yield asked
+    broker.clear_faults()
+
+
+def test_ends_are_one_request_for_each_broker(view: LogView, asked: Counter[str]) -> None:
+    view.topics(PATIENCE_S)
+    for _ in range(3):
+        asked.clear()
+        found = view.offsets(dict.fromkeys(KEYS, LATEST), PATIENCE_S)
+        assert {key: each.offset for key, each in found.items()} == {("t", p): p for p in range(6)}
+        assert asked == {"ListOffsetsRequest": 3}
+
+
+def test_topics_are_asked_for_when_the_answer_is_too_old(view: LogView, asked: Counter[str]) -> None:
+    for max_age_s, count in ((0.0, 1), (60.0, 1), (0.0, 2)):
+        topics = view.topics(PATIENCE_S, max_age_s=max_age_s)
+        assert sorted(topics["t"].partitions) == list(range(6))
+        assert topics["nowhere"].error == KafkaError.UNKNOWN_TOPIC_OR_PART
+        assert asked["MetadataRequest"] >= count
+    view.forget_topics()
+    before = asked["MetadataRequest"]
+    view.topics(PATIENCE_S, max_age_s=60.0)
+    assert asked["MetadataRequest"] > before
+
+
+def test_all_topics_can_be_asked_for(broker: EmbeddedBroker) -> None:
+    with LogView({"bootstrap.servers": broker.bootstrap_servers}, None) as view:
+        assert {"t", "empty"} <= view.topics(PATIENCE_S).keys()
+
+
+def test_times_choose_offsets(view: LogView) -> None:
+    view.topics(PATIENCE_S)
+    found = view.offsets({("t", 5): 3000, ("t", 2): 9000, ("t", 4): EARLIEST}, PATIENCE_S)
+    assert {key: each.offset for key, each in found.items()} == {("t", 5): 2, ("t", 2): -1, ("t", 4): 0}
+
+
+def test_a_partition_that_is_not_there_is_an_error(view: LogView) -> None:
+    view.topics(PATIENCE_S)
+    with pytest.raises(KafkaException, match=r"t\[6\]"):
+        view.offsets({("t", 6): LATEST}, PATIENCE_S)
+
+
+def test_a_leader_that_refuses_is_an_error(view: LogView, broker: EmbeddedBroker) -> None:
+    view.topics(PATIENCE_S)
+    broker.add_fault(Fault(action=Action.ERROR, request=ListOffsetsRequest, times=1,
+                           error_code=KafkaError.NOT_LEADER_FOR_PARTITION))
+    with pytest.raises(KafkaException) as refused:
+        view.offsets(dict.fromkeys(KEYS, LATEST), PATIENCE_S)
+    assert refused.value.error == KafkaError.NOT_LEADER_FOR_PARTITION
+
+
+def test_leaders_know_where_their_terms_ended(view: LogView) -> None:
+    view.topics(PATIENCE_S)
+    latest = view.offsets({("t", 3): LATEST, ("t", 5): LATEST}, PATIENCE_S)
+    epochs = {key: each.leader_epoch for key, each in latest.items() if each.leader_epoch is not None}
+    assert view.epoch_ends(epochs, PATIENCE_S) == {key: latest[key].offset for key in epochs}
+
+
+def test_offsets_of_a_group_are_set_in_the_background(view: LogView, broker: EmbeddedBroker) -> None:
+    view.commit("readers", {("t", 3): 2, ("t", 4): 4}, PATIENCE_S)(PATIENCE_S)
+    admin = AdminClient({"bootstrap.servers": broker.bootstrap_servers})
+    (found,) = admin.list_consumer_group_offsets([ConsumerGroupTopicPartitions("readers")]).values()
+    committed = {(tp.topic, tp.partition): tp.offset for tp in found.result(PATIENCE_S).topic_partitions or ()}
+    assert committed == {("t", 3): 2, ("t", 4): 4}
+
+
+def test_a_commit_that_is_refused_says_why(view: LogView) -> None:
+    with pytest.raises(KafkaException, match="nowhere"):
+        view.commit("readers", {("nowhere", 0): 2}, 1.0)(PATIENCE_S)
+
+
+def test_properties_of_fetches_are_those_of_readers_and_do_not_matter(broker: EmbeddedBroker) -> None:
+    given = {"fetch.max.wait.ms": 7, "fetch.message.max.bytes": 5_000_000, "fetch.min.bytes": 9}
+    with LogView({"bootstrap.servers": broker.bootstrap_servers, **given}, ["t"]) as view:
+        view.topics(PATIENCE_S)
+        assert not view.wait_for_records({("t", 1): 1}, 0.2)
+
+
+def test_without_brokers_the_wait_ends() -> None:
+    began = time.monotonic()
+    with LogView({"bootstrap.servers": "127.0.0.1:1"}, ["t"]) as view, pytest.raises(KafkaException):
+        view.topics(0.3)
+    assert time.monotonic() - began < 5
+
+
+def test_a_view_that_is_dropped_is_closed(broker: EmbeddedBroker) -> None:
+    view = LogView({"bootstrap.servers": broker.bootstrap_servers}, ["t"])
+    view.topics(PATIENCE_S)
+    core = view._core
+    del view
+    end = time.monotonic() + PATIENCE_S
+    while not core.closed and time.monotonic() < end:
+        time.sleep(0.01)
+    assert core.closed

@@ -1,0 +1,131 @@
+"""Ranges of several partitions: complete, in their order, in few requests, and an error when records are gone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+from uuid import uuid4
+
+import pytest
+
+from headrace.client.consumer import range_reader
+from headrace.client.consumer.range_reader import OffsetRange, RangeReader
+from headrace.client.producer.producer import Producer
+from headrace.errors import KafkaError, KafkaException
+from headrace.records import Cursor
+from headrace.testing import Action, EmbeddedBroker, Fault
+from headrace.wire.messages.consumer.fetch import FetchRequest
+
+COUNT, PARTITIONS, PATIENCE_S = 300, 4, 10
+
+
+@pytest.fixture(scope="module")
+def broker() -> Iterator[EmbeddedBroker]:
+    with EmbeddedBroker(topics={"t": PARTITIONS, "empty": 1}) as broker:
+        with Producer({"bootstrap.servers": broker.bootstrap_servers, "linger.ms": 0, "batch.num.messages": 50}) as out:
+            for n in range(COUNT * PARTITIONS):
+                out.produce("t", value=b"%d" % n + b"." * 100, partition=n % PARTITIONS)
+            assert out.flush(PATIENCE_S) == 0
+        yield broker
+
+
+@pytest.fixture
+def reader(broker: EmbeddedBroker) -> Iterator[RangeReader]:
+    made = make(broker)
+    yield made
+    made.close()
+
+
+def make(broker: EmbeddedBroker, **more: Any) -> RangeReader:
+    return RangeReader({"bootstrap.servers": broker.bootstrap_servers, "fetch.wait.max.ms": 50, **more})
+
+
+@pytest.fixture
+def asked(broker: EmbeddedBroker) -> Iterator[list[FetchRequest]]:
+    """The fetches that come."""
+    asked: list[FetchRequest] = []
+
+    def note(request: FetchRequest) -> bool:
+        asked.append(request)
+        return False
+
+    broker.add_fault(Fault(action=Action.DELAY, request=FetchRequest, times=None, when=note))
+    yield asked
+    broker.clear_faults()
+
+
+def read(reader: RangeReader, ranges: list[OffsetRange], timeout_s: float = PATIENCE_S) -> list[tuple[int, int]]:
+    """Partition and offset of each record in the order in which they come."""
+    ends = {each.partition: each.end for each in ranges}
+    found = []
+    for piece in reader.read(ranges, timeout_s):
+        messages = Cursor(piece.data, piece.topic, piece.partition, piece.fetch_offset).take(COUNT)
+        found += [(piece.partition, offset) for message in messages
+                  if (offset := message.offset()) is not None and offset < ends[piece.partition]]
+    return found
+
+
+def expected(ranges: list[OffsetRange]) -> list[tuple[int, int]]:
+    return [(each.partition, offset) for each in ranges for offset in range(each.start, each.end)]
+
+
+def test_ranges_come_whole_and_in_their_order(reader: RangeReader) -> None:
+    for ranges in ([OffsetRange("t", 2, 17, COUNT), OffsetRange("t", 0, 0, 90), OffsetRange("t", 1, 5, 5),
+                    OffsetRange("t", 3, 299, 300)], [OffsetRange("t", 0, 3, 60)]):
+        assert read(reader, ranges) == expected(ranges)
+        assert reader.finished
+
+
+def test_small_ranges_of_one_broker_are_one_request(reader: RangeReader, asked: list[FetchRequest]) -> None:
+    ranges = [OffsetRange("t", partition, 0, COUNT) for partition in range(PARTITIONS)]
+    assert read(reader, ranges) == expected(ranges)
+    assert len(asked) == 1
+
+
+def test_without_ranges_nobody_is_asked(reader: RangeReader, asked: list[FetchRequest]) -> None:
+    assert read(reader, []) == []
+    assert reader.finished
+    assert asked == []
+
+
+def test_what_waits_for_its_turn_is_bounded(broker: EmbeddedBroker, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(range_reader, "_HELD_BYTES", 1000)
+    reader = make(broker, **{"max.partition.fetch.bytes": 6000, "fetch.max.bytes": 6000})
+    ranges = [OffsetRange("t", partition, 0, COUNT) for partition in range(PARTITIONS)]
+    assert read(reader, ranges) == expected(ranges)
+    assert read(reader, ranges[:2]) == expected(ranges[:2])  # and the next call begins without that
+    reader.close()
+
+
+def test_records_that_are_gone_are_an_error_and_not_a_gap(reader: RangeReader) -> None:
+    with pytest.raises(KafkaException) as gone:
+        read(reader, [OffsetRange("t", 0, 0, 5), OffsetRange("t", 1, COUNT + 5, COUNT + 6)])
+    assert gone.value.error == KafkaError._AUTO_OFFSET_RESET
+    assert not reader.finished
+    assert read(reader, [OffsetRange("t", 1, 0, 5)]) == expected([OffsetRange("t", 1, 0, 5)])
+
+
+def test_an_end_that_the_log_never_reaches_is_an_error(reader: RangeReader) -> None:
+    with pytest.raises(KafkaException) as late:
+        read(reader, [OffsetRange("t", 0, COUNT - 1, COUNT + 1)], timeout_s=0.3)
+    assert late.value.error == KafkaError.OFFSET_OUT_OF_RANGE
+
+
+def test_another_topic_of_that_name_is_not_read(reader: RangeReader) -> None:
+    with pytest.raises(KafkaException, match="made anew"):
+        read(reader, [OffsetRange("t", 0, 0, 5, topic_id=uuid4())])
+
+
+def test_an_unknown_topic_is_named(reader: RangeReader) -> None:
+    with pytest.raises(KafkaException, match="nowhere"):
+        read(reader, [OffsetRange("nowhere", 0, 0, 1)], timeout_s=0.3)
+
+
+def test_brokers_are_asked_whether_they_are_there(broker: EmbeddedBroker) -> None:
+    reader = make(broker)
+    assert reader.confirm()
+    reader.close()
+    assert reader.closed
+    unreachable = RangeReader({"bootstrap.servers": "127.0.0.1:1"})
+    assert not unreachable.confirm()
+    unreachable.close()
