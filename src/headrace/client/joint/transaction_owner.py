@@ -48,6 +48,7 @@ class TransactionOwner:
         self._retries = RetryPolicy.of(self._config, jitter)
         self._finders: dict[tuple[int, str], CoordinatorFinder] = {}
         self._ends: dict[Conversation, asyncio.Future[Any]] = {}
+        self._probed: set[str] = set()
         self._core: ClientCore = self._waits.do(self._make_core)
 
     def _make_core(self) -> ClientCore:
@@ -69,8 +70,11 @@ class TransactionOwner:
             The transaction, and the mark that was committed last.
 
         Raises:
-            KafkaException: the brokers refuse, or did not answer within two minutes.
+            KafkaException: the brokers refuse, are older than Kafka 3.0, or did not answer within two minutes.
         """
+        if name not in self._probed:
+            self._converse(owner_steps.probe(name))
+            self._probed.add(name)
         begun: tuple[JointTransaction, CommittedMark | None] = self._converse(
             owner_steps.begin(name, self._timeout_ms, lambda: self._core.driver.features, group=group))
         return begun

@@ -33,7 +33,7 @@ from headrace.wire.messages.producer.transactions import (
 )
 from headrace.wire.schema import Request
 
-__all__ = ["abort", "begin", "check", "commit_offsets", "end", "mark"]
+__all__ = ["abort", "begin", "check", "commit_offsets", "end", "mark", "probe"]
 
 _VERSION_2: Final = 2  # of the cluster feature transaction.version
 _LAST_FOR_ONE_GROUP: Final = 7  # of OffsetFetch
@@ -44,6 +44,27 @@ _OVER: Final = frozenset({
     KafkaError.INVALID_PRODUCER_ID_MAPPING, KafkaError.UNKNOWN_PRODUCER_ID,
 })
 """Answers to an abort by which nothing is left to abort: it has ended already, or there is another owner."""
+
+
+def probe(name: str) -> Steps:
+    """Find out, before anything is begun, whether `check` will be possible.
+
+    Args:
+        name: transactional id.
+
+    Raises:
+        KafkaException: the brokers are too old, or a right is missing.
+    """
+    try:
+        question = DescribeTransactionsRequest(transactional_ids=[name])
+        yield _ask(TRANSACTION, name, question, _described_codes)
+    except KafkaException as refused:
+        if refused.error.code() == KafkaError._UNSUPPORTED_FEATURE:
+            raise KafkaException(KafkaError(
+                KafkaError._UNSUPPORTED_FEATURE, "a transaction that several processes write into needs Kafka 3.0 or "
+                f"later, best 3.6: {refused.error.str()}")) from None
+        if refused.error.code() != KafkaError.TRANSACTIONAL_ID_NOT_FOUND:
+            raise
 
 
 def begin(name: str, timeout_ms: int, features: Callable[[], Mapping[str, int]], *, group: str | None) -> Steps:

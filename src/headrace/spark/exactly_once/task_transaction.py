@@ -6,7 +6,7 @@ This module does not import pyspark. Read next: `headrace.client.joint.joining_p
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from headrace.client.joint.joining_producer import JoiningProducer
 from headrace.client.producer.kept_producers import KeptProducers
@@ -23,20 +23,28 @@ if TYPE_CHECKING:
 __all__ = ["JoinedColumnWriter", "begins", "check_attempt", "write", "written"]
 
 _PRODUCERS: Final = KeptProducers(make=JoiningProducer)
+_MOST_AT_FIRST: Final = 127
+"""Prime, so that attempts of one task seldom agree: their ids differ by the number of tasks, or by some of it."""
 
 
 class JoinedColumnWriter(ColumnWriter):
     """Writes columns into a transaction that the driver has begun; a context manager.
 
+    Two attempts of a task that claim a partition at the same moment are told apart by their leader if their first
+    batches differ in their number of records: it refuses the second. So that number depends on the attempt.
+
     Args:
         client: a producer's properties.
         begun: the transaction.
+        attempt_id: unique among the attempts of all tasks.
         before: records that are in it already, by topic and partition, of tasks that have ended.
     """
 
     def __init__(
-        self, client: Mapping[str, str], begun: BegunBatch, before: Mapping[tuple[str, int], int] | None = None
+        self, client: Mapping[str, str], begun: BegunBatch, attempt_id: int,
+        before: Mapping[tuple[str, int], int] | None = None,
     ) -> None:
+        self._first = 1 + attempt_id % _MOST_AT_FIRST
         super().__init__({**client, "enable.idempotence": "true"})
         assert isinstance(self._producer, JoiningProducer)
         self._joining: JoiningProducer = self._producer
@@ -44,6 +52,19 @@ class JoinedColumnWriter(ColumnWriter):
 
     def _producers(self) -> KeptProducers:
         return _PRODUCERS
+
+    def append(self, topic: str, key: Any, value: Any, partition: Any = None, headers: Any = None) -> None:
+        """As of every writer; some of the first rows go ahead by themselves."""
+        arrays = (key, value, partition, headers)
+        ahead = min(self._first, len(value))
+        if ahead:
+            super().append(topic, *(each if each is None else each.slice(0, ahead) for each in arrays))
+            self._first -= ahead
+            if self._first:
+                return
+            self._producer.flush()  # the leader has to know them before more can be sent, anyway
+        if ahead < len(value):
+            super().append(topic, *(each if each is None else each.slice(ahead) for each in arrays))
 
     def written(self) -> dict[tuple[str, int], int]:
         """Records by topic and partition, after `finish()`."""
@@ -114,7 +135,7 @@ def write(
             pass
         return TaskReport(begun, task.batch, True)
     rows = 0
-    with JoinedColumnWriter(client, begun, before) as out:
+    with JoinedColumnWriter(client, begun, task.attempt_id, before) as out:
         for batch in batches:
             if batch.num_rows:
                 check_attempt(task)

@@ -131,7 +131,8 @@ def _writing(work: _Work) -> Callable[[Iterator[Any]], Iterator[Any]]:
         task, rows = task_identity(), 0
         task_transaction.begins(work.begun, task)
         work.claims.take(work.number, task.partition, task.attempt_id)
-        with task_transaction.JoinedColumnWriter(work.options.client, work.begun, work.before) as out:
+        with task_transaction.JoinedColumnWriter(
+                work.options.client, work.begun, task.attempt_id, work.before) as out:
             for batch in batches:
                 append_rows(out, pyarrow.RecordBatch.from_struct_array(batch), work.options)
                 rows += len(batch)

@@ -138,3 +138,19 @@ def test_offsets_of_groups_are_committed_with_the_transaction(owner, conf):
     with Consumer({**conf, "group.id": "readers"}) as consumer:
         owner.end(begun)
         assert [each.offset for each in consumer.committed(asked, 10)] == [5, -1001, 7]
+
+
+@pytest.mark.parametrize(("release", "works"), [("2.7", False), ("3.0", True), ("3.9", True)])
+def test_brokers_of_what_age_can_be_used_shows_before_anything_is_begun(release, works):
+    with EmbeddedBroker(topics={"t": 1}, settings=BrokerSettings.of_kafka(release)) as broker:
+        conf = {"bootstrap.servers": broker.bootstrap_servers}
+        owner = TransactionOwner(conf)
+        if works:
+            begun, _ = owner.begin("aged", "aged")
+            owner.check(begun, write(conf, begun))
+            owner.mark(begun, "aged", CommittedMark(0, "first"), ("t", 0))
+            owner.end(begun)
+            assert owner.begin("aged", "aged")[1] == CommittedMark(0, "first")
+        else:
+            assert refused(owner.begin, "aged", "aged") == KafkaError._UNSUPPORTED_FEATURE
+        owner.close()

@@ -88,6 +88,31 @@ def test_a_group_that_must_not_be_read_is_an_error():
     assert talk.error() == K.GROUP_AUTHORIZATION_FAILED
 
 
+# Probe
+
+
+@pytest.mark.parametrize("code", [0, K.TRANSACTIONAL_ID_NOT_FOUND])
+def test_a_name_that_may_be_described_is_known_or_not_yet(code):
+    talk = DrivenConversation(owner_steps.probe("x"))
+    send = talk.answer(DescribeTransactionsRequest, described(NEW, {}, code=code))
+    assert send.request.transactional_ids == ["x"]
+    assert talk.result() is None
+
+
+def test_a_right_that_is_missing_shows_before_anything_is_begun():
+    talk = DrivenConversation(owner_steps.probe("x"))
+    talk.answer(DescribeTransactionsRequest, described(NEW, {}, code=K.TRANSACTIONAL_ID_AUTHORIZATION_FAILED))
+    assert talk.error() == K.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+
+
+def test_brokers_that_are_too_old_are_refused_with_the_remedy():
+    talk = DrivenConversation(owner_steps.probe("x"))
+    talk.lose(DescribeTransactionsRequest, K(K._UNSUPPORTED_FEATURE, "the broker does not know it"))
+    error = talk.error()
+    assert error == K._UNSUPPORTED_FEATURE
+    assert "needs Kafka 3.0 or later, best 3.6: the broker does not know it" in error.str()
+
+
 # Check
 
 

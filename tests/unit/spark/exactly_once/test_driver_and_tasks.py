@@ -5,6 +5,7 @@ import pytest
 from headrace import Consumer, KafkaError, KafkaException
 from headrace.broker.settings import BrokerSettings
 from headrace.errors import ConfigError
+from headrace.machines.joint.joined_transaction import JoinedTransaction
 from headrace.spark.exactly_once import driver_transaction, task_transaction
 from headrace.spark.exactly_once.batch_marker import BatchMarker
 from headrace.spark.exactly_once.spark_task import TaskIdentity
@@ -33,9 +34,10 @@ class Query:
     def begin(self):
         return driver_transaction.begin(self.options)
 
-    def task(self, begun, batch, partition, rows=3, attempt=0, speculative=False, query="q"):
+    def task(self, begun, batch, partition, rows=3, attempt=0, speculative=False, query="q", attempt_id=None):
         marker = None if batch is None else BatchMarker(query, batch)
-        task = TaskIdentity(marker, partition, attempt, 100 + partition, speculative)
+        attempt_id = 100 + partition if attempt_id is None else attempt_id
+        task = TaskIdentity(marker, partition, attempt, attempt_id, speculative)
         values = [b"%s-%d" % (str(batch).encode(), number) for number in range(rows)]
         data = [pyarrow.RecordBatch.from_pydict({
             "value": values, "partition": pyarrow.array([partition] * rows, pyarrow.int32())})]
@@ -48,7 +50,7 @@ class Query:
         driver_transaction.commit(self.options, reports)
         return reports
 
-    def committed(self):
+    def committed(self, ordered=True):
         with Consumer({"bootstrap.servers": self.servers, "group.id": "r", "auto.offset.reset": "earliest",
                        "enable.partition.eof": True, "enable.auto.commit": False}) as consumer:
             consumer.subscribe([self.topic])
@@ -60,7 +62,7 @@ class Query:
                     found.append(message.value().decode())
                 else:
                     ended.add(message.partition())
-            return sorted(found)
+            return sorted(found) if ordered else found
 
 
 def rows_of(*batches, times=2):
@@ -147,6 +149,24 @@ def test_two_tasks_of_one_partition_are_refused(query):
     with pytest.raises(KafkaException) as raised:
         query.task(begun, 0, 0)
     assert raised.value.error == KafkaError._CONFLICT or "has records of this transaction already" in str(raised.value)
+
+
+def test_attempts_that_claim_at_the_same_moment_are_told_apart_by_their_first_batches(query, monkeypatch):
+    """Neither sees the other's records: then the leader takes those that come first, and refuses the others."""
+    monkeypatch.setattr(JoinedTransaction, "_is_ours", lambda self, known: False)
+    begun = query.begin()
+    query.task(begun, 0, 0, rows=300, attempt_id=2)
+    with pytest.raises(KafkaException):
+        query.task(begun, 0, 0, rows=300, attempt_id=6)
+
+
+@pytest.mark.parametrize("rows", [1, 3, 4, 300])
+def test_rows_keep_their_order_however_many_go_ahead(query, rows):
+    begun = query.begin()
+    report = query.task(begun, 7, 0, rows=rows, attempt_id=3)
+    assert report.written == {(query.topic, 0): rows}
+    driver_transaction.commit(query.options, [report])
+    assert query.committed(ordered=False) == [f"7-{number}" for number in range(rows)]
 
 
 def test_speculation_is_refused(query):
