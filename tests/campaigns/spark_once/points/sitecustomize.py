@@ -102,15 +102,8 @@ def _watch_task(module: Any) -> None:
         return append(self, *arguments)
 
     writer.append = watched
-    if _MUTATION == "no claims":
-        module.check_attempt = lambda task: None
     if _MUTATION == "no marker":
         module.verdict = lambda last, wanted: module.BatchVerdict.WRITE
-
-
-def _watch_claims(module: Any) -> None:
-    if _MUTATION == "no claims":
-        module.JoinedTransaction._is_ours = lambda self, known: False
 
 
 def _stopping(rows: Iterator[Any]) -> Iterator[Any]:
@@ -134,7 +127,6 @@ _WATCHED: dict[str, Callable[[ModuleType], None]] = {
     "headrace.spark.sink": _watch_sink,
     "headrace.spark.exactly_once.driver_transaction": _watch_driver,
     "headrace.spark.exactly_once.task_transaction": _watch_task,
-    "headrace.machines.joint.joined_transaction": _watch_claims,
 }
 
 
