@@ -160,8 +160,8 @@ class ReplyTemplate:
         """
         if version != self._version:
             self._make(version)
-        if self._known_name:
-            self._expect(getattr(self.part, self._known_name))
+        if self._known_name and (known := getattr(self.part, self._known_name)) != self._known_as:
+            self._expect(known)
         first, end = self._first, self._end
         if (len(frame) != self._size or frame[_LENGTH_BYTES:first] != self._before or frame[end:] != self._after
                 or _INT32.unpack_from(frame)[0] != correlation_id):
@@ -180,9 +180,8 @@ class ReplyTemplate:
         return (self._before, self._after) if self._size >= 0 else None
 
     def _expect(self, known: int) -> None:
-        if known != self._known_as:
-            self._known_as, at, before = known, self._known_at, self._before
-            self._before = before[:at] + _INT32.pack(known) + before[at + _INT32.size:]
+        self._known_as, at, before = known, self._known_at, self._before
+        self._before = before[:at] + _INT32.pack(known) + before[at + _INT32.size:]
 
     def _make(self, version: int) -> None:
         """Have the codec write the reply twice. Where it has not all of the numbers side by side, nothing is read."""
@@ -224,8 +223,8 @@ class RecordsReplyTemplate(ReplyTemplate):
         size = rest - 4 if not self._flexible else rest - 1 if rest < 128 else rest - 2 if rest <= 16_384 else rest - 3
         if size <= 0 or type(frame) is not bytes or self._size < 0:
             return None
-        if self._known_name:
-            self._expect(getattr(self.part, self._known_name))
+        if self._known_name and (known := getattr(self.part, self._known_name)) != self._known_as:
+            self._expect(known)
         if size != self._known_size:
             self._known_size = size
             self._length = write_uvarint(size + 1) if self._flexible else _INT32.pack(size)

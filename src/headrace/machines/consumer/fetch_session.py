@@ -164,10 +164,12 @@ class FetchSession:
         asked.fetch_offset = state.fetch_offset
         topic, partition = key
         lone = self._lone.get(topic)
-        if lone is None or lone.request.session_id != self._id or lone.topic_id != asked.topic_id:
+        if lone is None or lone.request.session_id != self._id or (
+                lone.topic_id is not asked.topic_id and lone.topic_id != asked.topic_id):
             request = make()
             request.session_id = self._id
             lone = self._lone[topic] = LoneFetch(request, topic, asked.topic_id, _partition(partition, asked))
+        lone.topic_id = asked.topic_id  # so that they are one object next time
         part = lone.asked
         part.partition = lone.expected.partition_index = partition
         part.current_leader_epoch, part.fetch_offset = asked.leader_epoch, asked.fetch_offset
