@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import signal
+from collections.abc import Generator
 from pathlib import Path
 from typing import Any
 
@@ -35,3 +37,19 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
             return _scope(nodeid.partition("::")[0].removeprefix("tests/"))
 
     return ByWhatTheyShare(config, log)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Generator[None, Any, Any]:
+    """A test leaves Ctrl-C to the next one as it found it; so may PySpark, which takes it when a session begins."""
+    found = signal.getsignal(signal.SIGINT)
+    if getattr(found, "__module__", "").startswith("pyspark"):
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+    before = signal.getsignal(signal.SIGINT)
+    outcome = yield
+    after = signal.getsignal(signal.SIGINT)
+    if after is not before:
+        signal.signal(signal.SIGINT, before)
+        if not getattr(after, "__module__", "").startswith("pyspark"):
+            pytest.fail(f"SIGINT goes to {after} now, it went to {before}")
+    return outcome
