@@ -48,7 +48,7 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, Any, Any]:
     before = signal.getsignal(signal.SIGINT)
     outcome = yield
     after = signal.getsignal(signal.SIGINT)
-    if after is not before:
+    if after != before:  # a bound method is another object each time
         signal.signal(signal.SIGINT, before)
         if not getattr(after, "__module__", "").startswith("pyspark"):
             pytest.fail(f"SIGINT goes to {after} now, it went to {before}")
