@@ -19,6 +19,12 @@ def _scope(path: str) -> str:
     return next((folder for folder in _DEAR if path.startswith(f"{folder}/")), path)
 
 
+def pytest_configure() -> None:
+    """Take Ctrl-C also in a shell's background job, which has it ignored: tests send it to themselves and to others."""
+    if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Begin with what takes longest, so that no process is left alone with it in the end."""
