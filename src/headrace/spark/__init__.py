@@ -35,9 +35,13 @@ def by_partition(frame: DataFrame, options: Mapping[str, str]) -> DataFrame:
         ConfigError: an option is unknown or malformed, or the topic is missing.
         KafkaException: the brokers did not answer within a minute.
     """
+    from headrace.spark.options import SinkOptions
     from headrace.spark.partition_owners import arranged
+    from headrace.spark.sink import check_columns
 
-    return arranged(frame, options)
+    parsed = SinkOptions.parse(options)
+    check_columns(parsed, frame.schema)
+    return arranged(frame, parsed)
 
 
 def lag(progress: Any) -> dict[tuple[str, int], int]:

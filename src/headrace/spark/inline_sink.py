@@ -21,7 +21,7 @@ from headrace.spark.options import SinkOptions
 from headrace.spark.sink import append_rows, check_columns
 from headrace.spark.worker import acknowledge_at_once, spare_collections
 
-__all__ = ["written"]
+__all__ = ["true_for_each", "written"]
 
 
 def written(frame: DataFrame, given: dict[str, str]) -> DataFrame:
@@ -46,6 +46,13 @@ def written(frame: DataFrame, given: dict[str, str]) -> DataFrame:
     return frame.select(write(F.struct(*frame.columns)).alias("written"))
 
 
+def true_for_each(rows: pyarrow.Array) -> pyarrow.Array:
+    """The column that is left of rows that were written: true for each."""
+    # What `pyarrow.array` makes costs an import of pandas, where there is one.
+    return pyarrow.Array.from_buffers(
+        pyarrow.bool_(), len(rows), [None, pyarrow.py_buffer(b"\xff" * (len(rows) // 8 + 1))])
+
+
 def _writing(options: SinkOptions) -> Callable[[Iterator[Any]], Iterator[Any]]:
     def write(batches: Iterator[pyarrow.Array]) -> Iterator[pyarrow.Array]:  # types by which Spark knows its kind
         acknowledge_at_once()
@@ -55,9 +62,7 @@ def _writing(options: SinkOptions) -> Callable[[Iterator[Any]], Iterator[Any]]:
         with ColumnWriter(options.client) as out:
             for rows in batches:
                 append_rows(out, pyarrow.RecordBatch.from_struct_array(rows), options)
-                # What `pyarrow.array` makes costs an import of pandas, where there is one.
-                yield pyarrow.Array.from_buffers(
-                    pyarrow.bool_(), len(rows), [None, pyarrow.py_buffer(b"\xff" * (len(rows) // 8 + 1))])
+                yield true_for_each(rows)
             out.finish()
 
     return write

@@ -6,7 +6,7 @@ module runs in the user's driver. Read next: `headrace.spark.sink`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any, Final
 
 import pyarrow
@@ -18,7 +18,6 @@ from headrace.config import PRODUCER, Config
 from headrace.errors import ConfigError
 from headrace.records.hashing import PARTITIONERS
 from headrace.spark.options import SinkOptions
-from headrace.spark.sink import check_columns
 
 __all__ = ["arranged"]
 
@@ -26,19 +25,17 @@ _CRC32: Final = ("consistent", "consistent_random")
 _PATIENCE_S: Final = 60.0
 
 
-def arranged(frame: DataFrame, given: Mapping[str, str]) -> DataFrame:
+def arranged(frame: DataFrame, options: SinkOptions) -> DataFrame:
     """The rows with a column partition, all rows of a partition in one task.
 
     Args:
-        frame: columns as the sink takes them, batch or streaming.
-        given: the options of the write; `topic` must be among them.
+        frame: columns as the sink takes them (`check_columns`), batch or streaming.
+        options: those of the write, with a topic.
 
     Raises:
-        ConfigError: an option is unknown or malformed, the topic is missing, or its partitioner is a function.
+        ConfigError: the topic is missing, or its partitioner is a function.
         KafkaException: the brokers did not answer within a minute.
     """
-    options = SinkOptions.parse(given)
-    check_columns(options, frame.schema)
     if not options.topic:
         raise ConfigError("option topic is missing: rows are arranged by the partitions of one topic; write each topic "
                           "by itself")
@@ -48,8 +45,8 @@ def arranged(frame: DataFrame, given: Mapping[str, str]) -> DataFrame:
 
 
 def _partition_count(options: SinkOptions) -> int:
-    admin = AdminClient(dict(options.client))
-    found = admin.list_topics(options.topic, timeout=_PATIENCE_S).topics[options.topic]
+    with AdminClient(dict(options.client)) as admin:
+        found = admin.list_topics(options.topic, timeout=_PATIENCE_S).topics[options.topic]
     if found.error is not None or not found.partitions:
         raise ConfigError(f"topic {options.topic} does not exist: create it or check its name")
     return len(found.partitions)

@@ -60,7 +60,7 @@ _COLUMNS: Final = {
     "key": "binary", "value": "binary", "topic": "string", "partition": "int", "offset": "bigint",
     "timestamp": "timestamp", "timestampType": "int",
 }
-_HEADERS: Final = "array<struct<key:string,value:binary>>"
+_ALL_COLUMNS: Final = {**_COLUMNS, "headers": "array<struct<key:string,value:binary>>"}
 _IDLE_S: Final = (0.1, 2.0)
 """How long Spark waits for an answer when there is nothing new: at first, for `processAllAvailable` to be over soon,
 and in the end, twice as long each time. Records, and `query.stop()`, end the wait."""
@@ -99,13 +99,13 @@ class HeadraceSource(DataSource):
         return self._decoding().spark_schema(columns)
 
     def _chosen(self) -> dict[str, str]:
-        known = {**_COLUMNS, "headers": _HEADERS}
         headers = str(self.options.get("includeheaders", "")).strip().lower() == "true"
-        chosen = column_names(str(self.options.get("columns", ""))) or (known if headers else _COLUMNS)
+        chosen = column_names(str(self.options.get("columns", ""))) or (_ALL_COLUMNS if headers else _COLUMNS)
         for name in chosen:
-            if name not in known:
-                raise ConfigError(f"option columns: {name!r} cannot be read from a topic: there are {', '.join(known)}")
-        return {name: known[name] for name in chosen}
+            if name not in _ALL_COLUMNS:
+                raise ConfigError(f"option columns: {name!r} cannot be read from a topic: there are "
+                                  f"{', '.join(_ALL_COLUMNS)}")
+        return {name: _ALL_COLUMNS[name] for name in chosen}
 
     def _decoding(self) -> PlannedColumns:
         """What is decoded, settled once: Spark pickles this object between `schema()` and the readers."""
@@ -117,9 +117,9 @@ class HeadraceSource(DataSource):
 
     def _columns(self, schema: StructType) -> tuple[list[str], DecodedRead | None]:
         if not has_formats(self.options):
-            return _checked_columns(schema, {**_COLUMNS, "headers": _HEADERS}), None
+            return _checked_columns(schema, _ALL_COLUMNS), None
         planned = self._decoding()
-        columns = _checked_columns(schema, planned.kinds({**_COLUMNS, "headers": _HEADERS}))
+        columns = _checked_columns(schema, planned.kinds(_ALL_COLUMNS))
         planned.check(schema)
         return columns, planned.decoded
 

@@ -49,13 +49,11 @@ class TransactionalOptions:
 
     Attributes:
         sink: of all writes.
-        given: the same as it was given.
         group: for which the offsets of the query's sources are committed; empty for none.
         attempts: how often a micro-batch is tried before the query fails.
     """
 
     sink: SinkOptions
-    given: Mapping[str, str]
     group: str = ""
     attempts: int = _ATTEMPTS
 
@@ -75,7 +73,7 @@ class TransactionalOptions:
             raise ConfigError(f"option delivery.guarantee is exactly_once here, not {guarantee!r}")
         sink = SinkOptions.parse(rest)
         driver_transaction.sink_name(sink)
-        return cls(sink, rest, group, int(attempts))
+        return cls(sink, group, int(attempts))
 
 
 class TransactionalBatches:
@@ -122,7 +120,7 @@ class TransactionalBatches:
     def _write(self, frame: DataFrame, stream: StreamOfBatch, begun: BegunBatch, wanted: BatchMarker) -> None:
         try:
             with _claims(frame) as server:
-                sink = TransactionSink(self._options.given, begun, server)
+                sink = TransactionSink(self._options.sink, begun, server)
                 self._handler(frame, wanted.batch, sink)
                 sink.close()
             if self._options.group:

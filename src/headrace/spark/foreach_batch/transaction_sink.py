@@ -21,6 +21,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the name that every Spark
 from headrace.errors import ConfigError
 from headrace.spark.exactly_once.task_report import BegunBatch, TaskReport, written_partitions
 from headrace.spark.foreach_batch.claims import Claims, ClaimsServer
+from headrace.spark.inline_sink import true_for_each
 from headrace.spark.options import SinkOptions
 from headrace.spark.partition_owners import arranged
 from headrace.spark.plan import Offsets, Tp
@@ -34,7 +35,7 @@ class TransactionSink:
     """Writes into the transaction of one micro-batch. Only the handler's own thread may use it, while it runs.
 
     Args:
-        given: options of all writes, unless a write has its own.
+        options: of all writes, unless a write has its own.
         begun: the transaction.
         server: which answers and hears the tasks.
 
@@ -44,11 +45,10 @@ class TransactionSink:
         failed: a write has failed, and may have left records in the transaction, whatever the handler makes of it.
     """
 
-    def __init__(self, given: Mapping[str, str], begun: BegunBatch, server: ClaimsServer) -> None:
+    def __init__(self, options: SinkOptions, begun: BegunBatch, server: ClaimsServer) -> None:
         self.written = Counter[Tp]()
         self.offsets: dict[str, Offsets] = {}
-        self._given, self._options = given, SinkOptions.parse(given)
-        self._begun, self._server = begun, server
+        self._options, self._begun, self._server = options, begun, server
         self.failed = False
         self._writes = 0
         self._over = False
@@ -85,7 +85,7 @@ class TransactionSink:
         self._writes += 1
         work = _Work(options, BegunBatch(self._begun.transaction), self._server.claims, number, dict(self.written))
         write = F.arrow_udf(_writing(work), "boolean").asNondeterministic()
-        rows = arranged(frame, {**self._given, "topic": options.topic})
+        rows = arranged(frame, options)
         rows.select(write(F.struct(*rows.columns)).alias("written")).write.format("noop").mode("overwrite").save()
         reports = [TaskReport(work.begun, None, False, found) for found in self._server.reports(number)]
         written_partitions(reports)  # refuses one that two tasks have written
@@ -135,9 +135,7 @@ def _writing(work: _Work) -> Callable[[Iterator[Any]], Iterator[Any]]:
             for batch in batches:
                 append_rows(out, pyarrow.RecordBatch.from_struct_array(batch), work.options)
                 rows += len(batch)
-                # What `pyarrow.array` makes costs an import of pandas, where there is one.
-                yield pyarrow.Array.from_buffers(
-                    pyarrow.bool_(), len(batch), [None, pyarrow.py_buffer(b"\xff" * (len(batch) // 8 + 1))])
+                yield true_for_each(batch)
             out.finish()
             report = task_transaction.written(work.begun, task, rows, out.written())
         work.claims.report(work.number, task.partition, task.attempt_id, report.written)
