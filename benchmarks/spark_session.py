@@ -13,9 +13,10 @@ from typing import Any
 from benchmarks.measure import ROOT
 from tools.kafka import spark_connector_jars
 
-OURS, THEIRS, NOTHING, MEMORY = "headrace", "JVM connector", "nothing", "memory"
-FORMATS = {OURS: "headrace", THEIRS: "kafka", NOTHING: "nothing"}
+OURS, ONCE, THEIRS, NOTHING, MEMORY = "headrace", "headrace, exactly once", "JVM connector", "nothing", "memory"
+FORMATS = {OURS: "headrace", ONCE: "headrace", THEIRS: "kafka", NOTHING: "nothing"}
 """Name in the report and the format's name in Spark; the last one is a Python sink that does nothing."""
+SINK_OPTIONS = {ONCE: {"delivery.guarantee": "exactly_once", "sinkId": "benchmark"}}
 SMALL_ROWS = 500
 
 
@@ -72,13 +73,15 @@ class Session:
         frame.write.format("noop").mode("overwrite").save()
         return time.perf_counter() - begin
 
-    def write(self, name: str, topic: str, records: int, tasks: int) -> float:
-        """Write a range as values of the right size; seconds that it took."""
+    def write(self, name: str, topic: str, records: int, tasks: int, *, owned: bool = False) -> float:
+        """Write a range as values of the right size; seconds that it took. `owned`: each task has a partition."""
         values = self._values(records, tasks)
+        if owned:
+            values = values.selectExpr("value", "spark_partition_id() AS partition")
         begin = time.perf_counter()
         (
             values.write.format(FORMATS[name]).option("kafka.bootstrap.servers", self.bootstrap)
-            .option("topic", topic).mode("append").save()
+            .option("topic", topic).options(**SINK_OPTIONS.get(name, {})).mode("append").save()
         )
         return time.perf_counter() - begin
 

@@ -8,11 +8,12 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from benchmarks.spark_session import FORMATS, Session, cpu_of_all_s
+from benchmarks.spark_session import FORMATS, SINK_OPTIONS, Session, cpu_of_all_s
 
-__all__ = ["BATCHES", "BATCH_ROWS", "idle", "records", "small_batches"]
+__all__ = ["BATCHES", "BATCH_ROWS", "LARGE_ROWS", "all_available", "idle", "records", "small_batches"]
 
 BATCHES, BATCH_ROWS = 40, 10_000
+LARGE_ROWS = 500_000
 _WARM = 5
 """Micro-batches at the beginning that are not counted: Spark's own code gets quicker, processes start."""
 
@@ -36,7 +37,7 @@ def small_batches(session: Session, name: str, topic: str, target: str | None) -
         writer = frame.writeStream.format("noop")
     else:
         writer = frame.select("value").writeStream.format(FORMATS[name]).option(
-            "kafka.bootstrap.servers", session.bootstrap).option("topic", target)
+            "kafka.bootstrap.servers", session.bootstrap).option("topic", target).options(**SINK_OPTIONS.get(name, {}))
     try:
         query = writer.option("checkpointLocation", folder).trigger(availableNow=True).start()
         query.awaitTermination()
@@ -46,6 +47,34 @@ def small_batches(session: Session, name: str, topic: str, target: str | None) -
     finally:
         shutil.rmtree(folder)
     return [each.durationMs["triggerExecution"] / 1000 for each in batches[_WARM:]]
+
+
+def all_available(session: Session, name: str, topic: str, expected: int, limit: int) -> float:
+    """Read all that a topic has as a stream into nothing.
+
+    Args:
+        session: with the connectors.
+        name: of the connector.
+        topic: what to read.
+        expected: rows that it has.
+        limit: rows of a micro-batch; 0 for all in one.
+
+    Returns:
+        Seconds, start and end of the query with it.
+    """
+    folder = tempfile.mkdtemp(prefix="benchmark-")
+    stream = _stream(session, name, topic).option("startingOffsets", "earliest")
+    frame = (stream.option("maxOffsetsPerTrigger", limit) if limit else stream).load()
+    began = time.perf_counter()
+    try:
+        query = frame.writeStream.format("noop").option("checkpointLocation", folder).trigger(availableNow=True).start()
+        query.awaitTermination()
+        took_s = time.perf_counter() - began
+        if (found := sum(each.numInputRows for each in query.recentProgress)) != expected:
+            raise RuntimeError(f"{name} read {found:,} rows of {expected:,}")
+    finally:
+        shutil.rmtree(folder)
+    return took_s
 
 
 def records() -> int:

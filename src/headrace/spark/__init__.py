@@ -32,7 +32,8 @@ def by_partition(frame: DataFrame, options: Mapping[str, str]) -> DataFrame:
         The rows, with the column partition as the sink's partitioner would choose it where it is missing or null.
 
     Raises:
-        ConfigError: an option is unknown or malformed, or the topic is missing.
+        ConfigError: an option is unknown or malformed, the topic is missing, or the rows are to be written exactly once
+            and speculation is on.
         KafkaException: the brokers did not answer within a minute.
     """
     from headrace.spark.options import SinkOptions

@@ -94,8 +94,11 @@ OPTIONS: Final = (
                 "for each micro-batch or batch write.", True),
     SparkOption("sinkId", WRITE, "made of checkpointLocation", "Name of the stream for exactly_once: no other stream "
                 "may have it, and it must stay when the query starts again.", True),
-    SparkOption("exactlyOnce.claims", WRITE, "describe", "How a task makes sure that nothing else has written to its "
-                "partitions: describe asks their leaders. There is no other way yet.", True),
+    SparkOption("exactlyOnce.claims", WRITE, "describe", "How a task makes sure that nothing else writes to its "
+                "partitions: describe asks their leaders; topic claims its work in a topic, which leaves no "
+                "gap.", True),
+    SparkOption("exactlyOnce.claimsTopic", WRITE, "headrace-claims", "The topic for claims, which any number of "
+                "streams share; created with one partition where there is none.", True),
     *_of_both_sides("format", "read and write", "raw", "What the bytes are: raw, string, json, avro, protobuf or "
                     "json-schema. All but raw and string are read into columns, and written from them."),
     *_of_both_sides("schema", "read and write", "of the registry", "The schema's text: Avro's JSON, a .proto file, a "

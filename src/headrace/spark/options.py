@@ -39,8 +39,10 @@ _SOURCE: Final = (
     "kafkaConsumer.pollTimeoutMs", "fetchOffset.numRetries", "fetchOffset.retryIntervalMs", "maxOffsetsPerPartition",
     "maxBytesPerTrigger", "columns", "groupId",
 )
-_SINK: Final = ("topic", "delivery.guarantee", "sinkId", "exactlyOnce.claims")
+_SINK: Final = ("topic", "delivery.guarantee", "sinkId", "exactlyOnce.claims", "exactlyOnce.claimsTopic")
 _GUARANTEES: Final = ("at_least_once", "exactly_once")
+_CLAIMS: Final = ("describe", "topic")
+_CLAIMS_TOPIC: Final = "headrace-claims"
 _STREAM_ONLY: Final = ("maxOffsetsPerTrigger", "minOffsetsPerTrigger", "maxTriggerDelay", "maxOffsetsPerPartition",
                        "maxBytesPerTrigger", "groupId")
 _BATCH_ONLY: Final = ("endingOffsets", "endingTimestamp", "endingOffsetsByTimestamp")
@@ -222,6 +224,7 @@ class SinkOptions:
         transactional_id: the name of the transactions, where the user gave one.
         sink_id: what names them else: one for each stream that writes.
         checkpoint: where the query's checkpoint is, as far as Spark tells.
+        claims_topic: where tasks claim their work; empty for claims that ask the leaders of partitions.
     """
 
     client: Mapping[str, str]
@@ -231,6 +234,7 @@ class SinkOptions:
     transactional_id: str = ""
     sink_id: str = ""
     checkpoint: str = ""
+    claims_topic: str = ""
     key: ValueFormat = RAW_KEY
     value: ValueFormat = RAW_VALUE
 
@@ -253,6 +257,7 @@ class SinkOptions:
             transactional_id=client.pop("transactional.id", ""),
             sink_id=options.text("sinkId"),
             checkpoint=options.text("checkpointLocation"),
+            claims_topic=_claims_topic(options),
             key=ValueFormat.parse(options.values, "key"),
             value=ValueFormat.parse(options.values, "value"),
         )
@@ -347,18 +352,26 @@ def _check_guarantee(options: _Options, client: Mapping[str, str], exactly_once:
         if "transactional.id" in client:
             raise ConfigError("option kafka.transactional.id needs delivery.guarantee=exactly_once: without it each "
                               "task would end the transactions of the others")
-        for name in ("sinkId", "exactlyOnce.claims"):
+        for name in ("sinkId", "exactlyOnce.claims", "exactlyOnce.claimsTopic"):
             if options.text(name):
                 raise ConfigError(f"option {name} needs delivery.guarantee=exactly_once")
         return
-    if options.text("exactlyOnce.claims").lower() not in ("", "describe"):
-        raise ConfigError("option exactlyOnce.claims can be describe only: a task asks the leader of a partition "
-                          "whether anything of its transaction is there already")
     if client.get("enable.idempotence", "true").strip().lower() in ("false", "0"):
         raise ConfigError("option kafka.enable.idempotence cannot be false with delivery.guarantee=exactly_once")
     for name in ("acks", "request.required.acks"):
         if client.get(name, "all").strip().lower() not in ("all", "-1"):
             raise ConfigError(f"option kafka.{name} must be all with delivery.guarantee=exactly_once")
+
+
+def _claims_topic(options: _Options) -> str:
+    topic = options.text("exactlyOnce.claimsTopic")
+    if options.choice("exactlyOnce.claims", _CLAIMS) == "topic":
+        if topic and topic == options.text("topic"):
+            raise ConfigError(f"option exactlyOnce.claimsTopic is {topic}, which the rows are written to: name another")
+        return topic or _CLAIMS_TOPIC
+    if topic:
+        raise ConfigError("option exactlyOnce.claimsTopic needs exactlyOnce.claims=topic")
+    return ""
 
 
 def _subscription(options: _Options) -> TopicSelection:

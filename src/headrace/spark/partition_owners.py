@@ -17,29 +17,52 @@ from headrace.admin import AdminClient
 from headrace.config import PRODUCER, Config
 from headrace.errors import ConfigError
 from headrace.records.hashing import PARTITIONERS
+from headrace.spark.exactly_once.task_transaction import check_speculation
 from headrace.spark.options import SinkOptions
 
-__all__ = ["arranged"]
+__all__ = ["PartitionCounts", "arranged"]
 
 _CRC32: Final = ("consistent", "consistent_random")
 _PATIENCE_S: Final = 60.0
 
 
-def arranged(frame: DataFrame, options: SinkOptions) -> DataFrame:
+class PartitionCounts:
+    """How many partitions topics have; each topic is asked for once."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, int] = {}
+
+    def of(self, options: SinkOptions) -> int:
+        """That of the topic of a write.
+
+        Raises:
+            ConfigError: the topic does not exist.
+            KafkaException: the brokers did not answer within a minute.
+        """
+        if options.topic not in self._known:
+            self._known[options.topic] = _partition_count(options)
+        return self._known[options.topic]
+
+
+def arranged(frame: DataFrame, options: SinkOptions, counts: PartitionCounts | None = None) -> DataFrame:
     """The rows with a column partition, all rows of a partition in one task.
 
     Args:
         frame: columns as the sink takes them (`check_columns`), batch or streaming.
         options: those of the write, with a topic.
+        counts: what is known of topics from writes before, which were arranged by the same counts.
 
     Raises:
-        ConfigError: the topic is missing, or its partitioner is a function.
+        ConfigError: the topic is missing, its partitioner is a function, or Spark may run a task twice at once
+            (speculation) and rows are to be written once.
         KafkaException: the brokers did not answer within a minute.
     """
+    if options.exactly_once:
+        check_speculation(frame.sparkSession.conf.get("spark.speculation", "false").lower() == "true")
     if not options.topic:
         raise ConfigError("option topic is missing: rows are arranged by the partitions of one topic; write each topic "
                           "by itself")
-    count = _partition_count(options)
+    count = (counts or PartitionCounts()).of(options)
     chosen = _chosen(frame, options, count)
     return frame.withColumn("partition", chosen).repartitionById(count, F.col("partition"))
 

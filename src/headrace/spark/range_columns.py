@@ -20,7 +20,7 @@ from headrace.records.columns.arrow import to_arrow
 from headrace.spark.options import SourceOptions
 from headrace.spark.plan import DataLossError, Range
 
-__all__ = ["read_columns"]
+__all__ = ["read_columns", "rows_of"]
 
 _ROWS: Final = 20_000
 """Rows of one Arrow batch at most: Spark is quickest between 5,000 and 50,000 and does not cut batches itself."""
@@ -86,7 +86,7 @@ def _read(
     asked = [OffsetRange(each.topic, each.partition, each.start, each.end, _id(each)) for each in wanted]
     for fetched in reader.read(asked, options.poll_timeout_s):
         tp = fetched.topic, fetched.partition
-        yield from _decoded(fetched, ends[tp], columns)
+        yield from rows_of(fetched, ends[tp], columns)
         reached[tp] = fetched.next_offset
 
 
@@ -94,7 +94,8 @@ def _id(wanted: Range) -> UUID | None:
     return UUID(wanted.topic_id) if wanted.topic_id else None
 
 
-def _decoded(fetched: FetchedRange, stop: int, columns: list[str]) -> Iterator[pyarrow.RecordBatch]:
+def rows_of(fetched: FetchedRange, stop: int, columns: list[str]) -> Iterator[pyarrow.RecordBatch]:
+    """Columns of what a leader gave, up to an offset."""
     at, end = fetched.fetch_offset, min(fetched.next_offset, stop)
     while at < end:  # as a rule once: twice only where a column is too large for one Arrow batch
         batch, after = to_arrow(

@@ -15,6 +15,7 @@ from .driver import Driver, Job, Points
 from .site import PARTITIONS, OnceSite, until
 from .standalone import Standalone
 from .verdict import Verdict, together, verdict_of
+from .wheel import wheel_python
 
 EXACTLY_ONCE: Final = "exactly_once"
 AT_LEAST_ONCE: Final = "at_least_once"
@@ -29,7 +30,9 @@ class Result:
 
     Attributes:
         name: of the case.
+        kafka: version of the brokers.
         master: where its tasks ran.
+        how: `EXACTLY_ONCE`, `AT_LEAST_ONCE` or `FOREACH_BATCH`.
         verdict: what came out; None when it was not finished.
         restarts: how often the driver was started again.
         seconds: how long it took.
@@ -37,7 +40,9 @@ class Result:
     """
 
     name: str
+    kafka: str
     master: str
+    how: str
     verdict: Verdict | None = None
     restarts: int = 0
     seconds: float = 0.0
@@ -88,7 +93,7 @@ class Case:
             str(self._home), str(self._home / "checkpoint"), PARTITIONS, master,
             {"kafka.bootstrap.servers": site.servers, "subscribe": site.input, "startingOffsets": "earliest",
              "maxOffsetsPerTrigger": str(rows_a_batch)}, sink, self.outputs if how == FOREACH_BATCH else [],
-            mutation=mutation)
+            mutation=mutation, python=str(wheel_python()) if standalone else "")
 
     def __enter__(self) -> Case:
         return self
@@ -180,4 +185,8 @@ class Case:
         if self.job.topics:
             ends = {partition: len(numbers) for partition, numbers in self.site.sent.items()}
             assert self.site.group_offsets(self.group) == ends, "the group has other offsets than the input's ends"
+        if self.job.python:
+            home = str(Path(self.job.python).parents[1])
+            found_in = self.points.packages()
+            assert all(place.startswith(home) for place in found_in), f"executors have imported from {found_in}"
         return found

@@ -12,8 +12,11 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Final
 
+import pyspark
+
 from .site import until
 
+SPARK: Final = Path(pyspark.__file__).parent
 _ROOT: Final = Path(__file__).parents[3]
 _RUN: Final = "HEADRACE_ONCE_RUN"
 """Set in the environment of all processes of a driver, by which they are found again."""
@@ -34,6 +37,8 @@ class Job:
         shuffle: the rows go through a shuffle on their way.
         settings: further ones of the session.
         mutation: the rule of the protocol that is left out; see `points/sitecustomize.py`.
+        python: the interpreter of all processes, which has the package by itself; empty for this one and these
+            sources.
     """
 
     directory: str
@@ -46,6 +51,7 @@ class Job:
     shuffle: bool = False
     settings: dict[str, str] = field(default_factory=dict)
     mutation: str = ""
+    python: str = ""
 
 
 class Driver:
@@ -64,13 +70,18 @@ class Driver:
     def __init__(self, job: Job, points: Points, number: int) -> None:
         self.log = Path(job.directory, f"driver-{number}.log")
         self.run, self._pid_file = uuid.uuid4().hex, Path(job.directory, f"driver-{number}.pid")
-        path = os.pathsep.join(map(str, (Path(__file__).parent / "points", _ROOT / "src", _ROOT)))
         given = json.dumps({**asdict(job), "pid_file": str(self._pid_file)})
-        environment = {**os.environ, "PYTHONPATH": path, _RUN: self.run, "HEADRACE_ONCE_POINTS": str(points.directory),
-                       "HEADRACE_ONCE_MUTATION": job.mutation}
+        # Executors get the path of the driver: it must not lead to the sources where the package is installed.
+        sources = sorted((SPARK / "python/lib").glob("*.zip")) if job.python else [_ROOT / "src", _ROOT]
+        python = job.python or sys.executable
+        environment = {
+            **os.environ, _RUN: self.run, "HEADRACE_ONCE_POINTS": str(points.directory),
+            "HEADRACE_ONCE_MUTATION": job.mutation, "SPARK_HOME": str(SPARK), "PYSPARK_PYTHON": python,
+            "PYSPARK_DRIVER_PYTHON": python,
+            "PYTHONPATH": os.pathsep.join(map(str, (Path(__file__).parent / "points", *sources)))}
         with self.log.open("w") as out:
             self.popen = subprocess.Popen(
-                [sys.executable, "-m", "tests.campaigns.spark_once.query", given], cwd=_ROOT, env=environment,
+                [python, "-m", "tests.campaigns.spark_once.query", given], cwd=_ROOT, env=environment,
                 stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.STDOUT)
 
     def processes(self) -> dict[int, str]:
@@ -152,9 +163,15 @@ class Points:
 
     def attempts(self) -> list[tuple[str, int, int, int]]:
         """Task attempts that came to the sink: start of the query, stage, partition, and attempt number."""
+        return [(run, int(stage), int(part), int(attempt)) for run, stage, part, attempt, _ in self._tasks()]
+
+    def packages(self) -> set[str]:
+        """Where tasks have taken the package from."""
+        return {package for *_, package in self._tasks()}
+
+    def _tasks(self) -> list[list[str]]:
         log = self.directory / "tasks"
-        rows = log.read_text().splitlines() if log.exists() else []
-        return [(run, int(stage), int(part), int(attempt)) for run, stage, part, attempt in map(str.split, rows)]
+        return [row.split(maxsplit=4) for row in log.read_text().splitlines()] if log.exists() else []
 
 
 def kill(pid: int, how: signal.Signals = signal.SIGKILL) -> None:

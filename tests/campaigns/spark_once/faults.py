@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from .case import Case
-from .driver import executor_of, kill
+from .driver import Driver, executor_of, kill
 from .site import until
 
 LOCAL: Final = "local[2]"
@@ -17,7 +17,7 @@ CLUSTER: Final = "local-cluster[2,1,1024]"
 STANDALONE: Final = "standalone"
 MASTERS: Final = (LOCAL, CLUSTER, STANDALONE)
 RANDOM_KILLS: Final = 20
-_SHORT_MS: Final = "4000"
+_SHORT_MS: Final = "8000"
 """How long a transaction may be open that shall expire."""
 
 
@@ -103,7 +103,8 @@ def _killed_at_random(case: Case) -> None:
     for _ in range(RANDOM_KILLS):
         driver = case.start()
         case.wait(lambda driver=driver: any(row[0] == driver.run for row in case.points.attempts()), driver)
-        time.sleep(chance.uniform(0, 1.5))
+        case.wait_for_batches(case.batches() + chance.randrange(3), driver)  # a start's first one takes the longest
+        time.sleep(chance.uniform(0, 0.6))
         driver.kill()
     case.notes.append(f"{RANDOM_KILLS} kills, {case.batches()} micro-batches until then")
     case.job.source["maxOffsetsPerTrigger"] = small
@@ -122,37 +123,70 @@ def _executor_lost(case: Case) -> None:
     case.notes.append("executor killed")
 
 
-def _transaction_expires(case: Case) -> None:
-    """The driver takes longer than the transaction may; the coordinator aborts it."""
-    case.job.sink["kafka.transaction.timeout.ms"] = _SHORT_MS
-    case.catch("commit", case.start())
-    until(lambda: case.site.end(case.output, "read_committed") == case.site.end(case.output), "nothing expires")
-    case.job.sink.pop("kafka.transaction.timeout.ms")
-    case.points.let_go("commit")
-
-
-def _zombie_at(point: str) -> Callable[[Case], None]:
-    """A second driver takes over while the first one is held at a point; then the first goes on."""
+def _expires_at(point: str) -> Callable[[Case], None]:
+    """A task or the commit takes longer than the transaction may; the coordinator aborts it."""
     def hurt(case: Case) -> None:
-        first = case.start()
-        case.catch(point, first)
-        case.start()
-        case.finish()
+        case.job.sink["kafka.transaction.timeout.ms"] = _SHORT_MS
+        driver = case.start()
+        if point == "task":
+            _catch_writing(case)
+        else:
+            case.catch(point, driver)
+        until(lambda: case.site.end(case.output, "read_committed") == case.site.end(case.output), "nothing expires")
+        case.job.sink.pop("kafka.transaction.timeout.ms")
         case.points.let_go(point)
-        until(first.ended, f"the first driver did not end; {first.log}")
 
     return hurt
 
 
+def _zombie_at(point: str) -> Callable[[Case], None]:
+    """The first driver and all its processes are frozen at a point; they go on when the second has finished."""
+    def hurt(case: Case) -> None:
+        first = case.start()
+        if point == "task":
+            _catch_writing(case)
+        else:
+            case.catch(point, first)
+        _give_way(case, first)
+        case.finish()
+        case.points.let_go(point)
+        _come_back(case, first)
+
+    return hurt
+
+
+def _zombie_beside(case: Case) -> None:
+    """As above in a task, but the first driver goes on while the second is at work."""
+    first = case.start()
+    _catch_writing(case)
+    second = _give_way(case, first)
+    wanted = case.batches() + 1
+    case.wait(lambda: case.batches() >= wanted, second)
+    case.points.let_go("task")
+    _come_back(case, first)
+    case.finish()
+
+
 def _frozen(case: Case) -> None:
-    """The first driver and all its processes are frozen; they go on when the second has finished."""
+    """As above at a moment that chance chooses."""
     first = case.start()
     case.wait_for_batches(2, first)
-    first.freeze()
-    case.start()
+    _give_way(case, first)
     case.finish()
+    _come_back(case, first)
+
+
+def _give_way(case: Case, first: Driver) -> Driver:
+    """Freeze a driver, and start the one that takes over."""
+    first.freeze()
+    return case.start()
+
+
+def _come_back(case: Case, first: Driver) -> None:
+    """Let a frozen driver go on, and wait for its end."""
     first.thaw()
     until(first.ended, f"the first driver did not end; {first.log}")
+    case.notes.append(f"the first driver ended with status {first.popen.returncode}")
 
 
 def _broker_killed(case: Case, node: int) -> None:
@@ -198,10 +232,15 @@ FAULTS: Final = {
     "commit() raises after EndTxn": Fault(_commit_raises),
     "killed at random": Fault(_killed_at_random),
     "executor lost": Fault(_executor_lost, masters=(CLUSTER,)),
-    "transaction expires": Fault(_transaction_expires, transactions=True),
-    "zombie task": Fault(_zombie_at("task")),
-    "zombie commit": Fault(_zombie_at("commit")),
-    "zombie frozen": Fault(_frozen),
+    "transaction expires in a task": Fault(_expires_at("task"), transactions=True),
+    "transaction expires at the commit": Fault(_expires_at("commit"), transactions=True),
+    "zombie after begin": Fault(_zombie_at("begun"), transactions=True),
+    "zombie mid task": Fault(_zombie_at("task")),
+    "zombie before EndTxn": Fault(_zombie_at("commit")),
+    "zombie behind the marker": Fault(_zombie_at("marked"), transactions=True),
+    "zombie after EndTxn": Fault(_zombie_at("committed")),
+    "zombie beside its successor": Fault(_zombie_beside),
+    "zombie frozen anywhere": Fault(_frozen),
     "leader killed": Fault(_leader_killed, nodes=3),
     "coordinator killed": Fault(_coordinator_killed, nodes=3, transactions=True),
     "worker lost": Fault(_worker_lost, masters=(STANDALONE,)),

@@ -3,6 +3,7 @@
 Real Apache Kafka and real Spark. A query copies numbered records from topic to topic in small micro-batches; it is hurt
 in each way of `faults.py`, started again until the input is finished, and what came out is read by another client at
 read_committed. With `--guarantee at_least_once` the same must find copies: the campaign sees what it looks for.
+`--record` keeps the rows for the page on guarantees.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 import argparse
 import sys
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from contextlib import ExitStack
 from itertools import groupby
 
@@ -19,6 +20,7 @@ from tools.kafka import NEWEST, VERSIONS
 
 from .case import AT_LEAST_ONCE, EXACTLY_ONCE, FOREACH_BATCH, Case, Result
 from .faults import FAULTS, MASTERS, STANDALONE
+from .record import keep, row_of
 from .site import OnceSite
 from .standalone import Standalone
 
@@ -28,7 +30,7 @@ MUTATIONS = ("no marker",)
 
 def run_case(site: OnceSite, name: str, master: str, how: str, mutation: str = "") -> Result:
     """Hurt one query, let it finish, and compare."""
-    result, began = Result(name, master), time.monotonic()
+    result, began = Result(name, site.cluster.version, master, how), time.monotonic()
     with ExitStack() as stack:
         standalone = stack.enter_context(Standalone()) if master == STANDALONE else None
         case = stack.enter_context(Case(
@@ -54,16 +56,8 @@ def cases(names: Iterable[str], masters: Iterable[str], how: str) -> list[tuple[
 
 def show(results: Iterable[Result]) -> None:
     """One line for each case."""
-    rows: list[Sequence[object]] = [(
-        "fault", "master", "expected", "committed", "twice", "missing", "elsewhere", "disordered", "aborted",
-        "restarts", "seconds")]
-    for each in results:
-        found = each.verdict
-        numbers = ("", "not finished", "", "", "", "", "") if found is None else (
-            found.expected, found.committed, found.twice, found.missing, found.foreign, found.disordered,
-            found.aborted)
-        rows.append((each.name, each.master, *numbers, each.restarts, round(each.seconds)))
-    print_table(rows)
+    rows = [row_of(each) for each in results]
+    print_table([tuple(rows[0]), *(tuple("" if cell is None else cell for cell in row.values()) for row in rows)])
     for each in results:
         if each.notes:
             print(f"  {each.name}: {each.notes}")
@@ -80,6 +74,7 @@ def main(argv: Iterable[str] | None = None) -> int:
     parser.add_argument("--foreach-batch", action="store_true", help="two topics in one transaction, by foreachBatch")
     parser.add_argument("--mutation", choices=MUTATIONS, default="", help="a rule that is left out: copies are found")
     parser.add_argument("--rows", type=int, default=4000, help="of the input")
+    parser.add_argument("--record", action="store_true", help="keep each row, and show it on the page on guarantees")
     options = parser.parse_args(None if argv is None else list(argv))
     how = FOREACH_BATCH if options.foreach_batch else options.guarantee
     results: list[Result] = []
@@ -88,8 +83,10 @@ def main(argv: Iterable[str] | None = None) -> int:
             for name, master in several:
                 results.append(run_case(site, name, master, how, options.mutation))
                 show(results[-1:])
-    print(f"Apache Kafka {options.kafka}, {how}")
-    show(results)
+                if options.record:
+                    keep(results[-1])
+    if results:
+        show(results)
     findings = sum(each.findings for each in results)
     print(f"{len(results)} cases, {findings} findings")
     return 1 if findings else 0

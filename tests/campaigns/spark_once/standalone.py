@@ -10,16 +10,13 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Final, Self
 
-import pyspark
-
 from headrace.spark.java import prepare_java
 from tools.kafka.cluster import free_ports
 
-from .driver import kill, parent_of
+from .driver import SPARK, kill, parent_of
 from .site import until
 
 WORKERS: Final = 2
-_SPARK: Final = Path(pyspark.__file__).parent
 
 
 class Standalone:
@@ -71,10 +68,10 @@ class Standalone:
 
     def _start(self, name: str, *arguments: str) -> subprocess.Popen[bytes]:
         log = self._stack.enter_context((self._home / f"{name}-{len(self.workers)}.log").open("wb"))
-        environment = {**os.environ, "SPARK_HOME": str(_SPARK), "SPARK_DAEMON_MEMORY": "256m",
+        environment = {**os.environ, "PYTHONPATH": "", "SPARK_HOME": str(SPARK), "SPARK_DAEMON_MEMORY": "256m",
                        "SPARK_DAEMON_JAVA_OPTS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"}
         popen = subprocess.Popen(
-            [str(_SPARK / "bin/spark-class"), f"org.apache.spark.deploy.{name}", *arguments], env=environment,
+            [str(SPARK / "bin/spark-class"), f"org.apache.spark.deploy.{name}", *arguments], env=environment,
             stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT)
         self._stack.callback(popen.wait)
         self._stack.callback(popen.kill)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 
 import pytest
 
-from tools.kafka import NEWEST, MissingJavaError, RegistryError
+from tests.support.real_kafka import needed_in_ci
+from tools.kafka import NEWEST
 
 pytest.importorskip("pyspark")
 
@@ -22,12 +22,8 @@ pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.timeout(900)]
 @pytest.fixture(scope="module")
 def site() -> Iterator[OnceSite]:
     made = OnceSite(NEWEST, 1, 1200)
-    try:
+    with needed_in_ci():
         made.__enter__()
-    except (MissingJavaError, RegistryError) as error:
-        if os.environ.get("CI") == "true":
-            pytest.fail(f"real Kafka is part of CI: {error}")
-        pytest.skip(str(error))
     try:
         yield made
     finally:

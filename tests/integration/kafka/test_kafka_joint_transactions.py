@@ -226,3 +226,16 @@ def test_a_batch_write_is_one_transaction(site: KafkaCluster) -> None:
     reports: list[TaskReport | None] = [query.task(begun, 0, number) for number in range(2)]
     driver_transaction.commit(query.options, reports)
     query.holds(0)
+
+
+def test_claims_in_a_topic_let_one_of_two_attempts_write(site: KafkaCluster) -> None:
+    claims = f"claims-{make_topic(site, 1)}"
+    query = Query(site, **{"exactlyOnce.claims": "topic", "exactlyOnce.claimsTopic": claims})
+    query.run(0)
+    begun = query.begin()
+    killed(write, query.given, begun, 1, 1, 0, True)
+    with pytest.raises(KafkaException, match="another attempt has claimed it"):
+        query.task(begun, 1, 1)
+    query.run(1)
+    assert all(report is not None and report.skipped for report in query.run(1))
+    query.holds(0, 1)

@@ -101,3 +101,24 @@ def values_of(brokers):
         return [value.decode() for value in found]
 
     return run
+
+
+@pytest.fixture(scope="module")
+def world():
+    """A broker with a registry."""
+    from headrace.testing import EmbeddedBroker
+
+    with EmbeddedBroker(registry=True) as broker:
+        yield broker
+
+
+@pytest.fixture
+def topic(world):
+    """The name of a fresh topic of two partitions at `world`, and beside it one for dead letters."""
+    from headrace.admin import AdminClient, NewTopic
+
+    name = f"values-{uuid.uuid4().hex[:8]}"
+    admin = AdminClient({"bootstrap.servers": world.bootstrap_servers})
+    for done in admin.create_topics([NewTopic(name, 2, 1), NewTopic(f"{name}-dead", 1, 1)]).values():
+        done.result()
+    return name

@@ -2,7 +2,6 @@
 
 import datetime
 import json
-import uuid
 
 import pytest
 
@@ -21,26 +20,6 @@ EVENT = {"title": "Event", "type": "object", "required": ["id"], "properties": {
 ROWS = [(1, "a", [1.5, None], {"x": 1}, ("in", 2), datetime.datetime(2026, 1, 2, 3, 4, 5, 678901)),
         (2, None, [], {}, None, None)]
 TYPES = "id long, name string, l array<double>, m map<string,int>, s struct<t:string,n:int>, at timestamp"
-
-
-@pytest.fixture(scope="module")
-def world():
-    """A broker with a registry."""
-    from headrace.testing import EmbeddedBroker
-
-    with EmbeddedBroker(registry=True) as broker:
-        yield broker
-
-
-@pytest.fixture
-def topic(world):
-    from headrace.admin import AdminClient, NewTopic
-
-    name = f"events-{uuid.uuid4().hex[:8]}"
-    admin = AdminClient({"bootstrap.servers": world.bootstrap_servers})
-    for done in admin.create_topics([NewTopic(name, 2, 1), NewTopic(f"{name}-dead", 1, 1)]).values():
-        done.result()
-    return name
 
 
 @pytest.fixture

@@ -3,7 +3,6 @@
 import datetime
 import decimal
 import json
-import uuid
 
 import pytest
 
@@ -20,26 +19,6 @@ ORDER = {"type": "record", "name": "Order", "namespace": "shop", "fields": [
     {"name": "tags", "type": {"type": "array", "items": "string"}}]}
 NEWER = {**ORDER, "fields": [*ORDER["fields"], {"name": "note", "type": ["null", "string"], "default": None}]}
 START = datetime.datetime(2026, 1, 1, tzinfo=datetime.UTC)
-
-
-@pytest.fixture(scope="module")
-def world():
-    """A broker with a registry."""
-    from headrace.testing import EmbeddedBroker
-
-    with EmbeddedBroker(registry=True) as broker:
-        yield broker
-
-
-@pytest.fixture
-def topic(world):
-    from headrace.admin import AdminClient, NewTopic
-
-    name = f"orders-{uuid.uuid4().hex[:8]}"
-    admin = AdminClient({"bootstrap.servers": world.bootstrap_servers})
-    for done in admin.create_topics([NewTopic(name, 2, 1), NewTopic(f"{name}-dead", 1, 1)]).values():
-        done.result()
-    return name
 
 
 @pytest.fixture

@@ -193,13 +193,23 @@ def test_exactly_once_takes_what_names_a_stream():
     assert SinkOptions.parse({**ONCE, "exactlyOnce.claims": "describe", "kafka.acks": "all"}).exactly_once
 
 
+def test_claims_are_taken_in_a_topic_where_that_is_asked_for():
+    assert SinkOptions.parse(ONCE).claims_topic == ""
+    assert SinkOptions.parse({**ONCE, "exactlyOnce.claims": "topic"}).claims_topic == "headrace-claims"
+    assert SinkOptions.parse({**ONCE, "exactlyOnce.claims": "TOPIC", "exactlyonce.claimstopic": "mine"}
+                             ).claims_topic == "mine"
+
+
 @pytest.mark.parametrize(("given", "text"), [
     ({"delivery.guarantee": "exactly once"}, "delivery.guarantee must be at_least_once or exactly_once"),
     ({"kafka.transactional.id": "x"}, "kafka.transactional.id needs delivery.guarantee=exactly_once"),
     ({"sinkId": "x"}, "sinkId needs delivery.guarantee=exactly_once"),
     ({"exactlyOnce.claims": "describe"}, "exactlyOnce.claims needs delivery.guarantee=exactly_once"),
     ({"delivery.guarante": "exactly_once"}, "Did you mean 'delivery.guarantee'?"),
-    ({**ONCE, "exactlyOnce.claims": "topic"}, "exactlyOnce.claims can be describe only"),
+    ({"exactlyOnce.claimsTopic": "t"}, "exactlyOnce.claimsTopic needs delivery.guarantee=exactly_once"),
+    ({**ONCE, "exactlyOnce.claims": "leader"}, "exactlyOnce.claims must be describe or topic, not 'leader'"),
+    ({**ONCE, "exactlyOnce.claimsTopic": "c"}, "exactlyOnce.claimsTopic needs exactlyOnce.claims=topic"),
+    ({**ONCE, "topic": "c", "exactlyOnce.claims": "topic", "exactlyOnce.claimsTopic": "c"}, "name another"),
     ({**ONCE, "kafka.enable.idempotence": "false"}, "kafka.enable.idempotence cannot be false"),
     ({**ONCE, "kafka.acks": "1"}, "kafka.acks must be all"),
 ])

@@ -15,6 +15,7 @@ from typing import Final
 
 from headrace.client.joint.transaction_owner import CommittedMark, TransactionOwner, kept_owner
 from headrace.errors import ConfigError, KafkaException
+from headrace.spark.exactly_once.claims_topic import ClaimsTopic, open_claims
 from headrace.spark.exactly_once.task_report import BegunBatch, TaskReport, common_work, written_partitions
 from headrace.spark.options import SinkOptions
 
@@ -53,14 +54,18 @@ def begin(options: SinkOptions) -> BegunBatch:
     """
     name = sink_name(options)
     transaction, last = _owner(options).begin(name, name)
-    return BegunBatch(transaction, last, name)
+    return BegunBatch(transaction, last, name, _claims(options))
 
 
 def begin_alone(options: SinkOptions) -> BegunBatch:
     """Begin the transaction of a batch write, which has a name of its own unless the options give it one."""
     named = options.transactional_id or (_PREFIX + options.sink_id if options.sink_id else "")
     transaction, _ = _owner(options).begin(named or f"{_PREFIX}{uuid.uuid4().hex}")
-    return BegunBatch(transaction)
+    return BegunBatch(transaction, claims=_claims(options))
+
+
+def _claims(options: SinkOptions) -> ClaimsTopic | None:
+    return open_claims(options.client, options.claims_topic) if options.claims_topic else None
 
 
 def commit(options: SinkOptions, reports: Sequence[TaskReport | None]) -> None:

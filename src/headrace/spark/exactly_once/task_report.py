@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from headrace.client.joint.transaction_owner import CommittedMark, JointTransaction
 from headrace.errors import KafkaError, KafkaException
 from headrace.spark.exactly_once.batch_marker import BatchMarker
+from headrace.spark.exactly_once.claims_topic import ClaimsTopic
 
 __all__ = ["BegunBatch", "TaskReport", "common_work", "written_partitions"]
 
@@ -23,11 +24,13 @@ class BegunBatch:
         transaction: that all tasks write into.
         last: the mark that was committed last; None for none.
         group: where marks are; None for a batch write, which has none.
+        claims: where tasks claim their work; None where they ask the leaders of partitions.
     """
 
     transaction: JointTransaction
     last: CommittedMark | None = None
     group: str | None = None
+    claims: ClaimsTopic | None = None
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from headrace.spark.exactly_once.spark_task import TaskIdentity
 
-__all__ = ["JoinedColumnWriter", "begins", "check_attempt", "write", "written"]
+__all__ = ["JoinedColumnWriter", "begins", "check_attempt", "check_speculation", "write", "written"]
 
 _PRODUCERS: Final = KeptJoiningProducers()
 _MOST_AT_FIRST: Final = 127
@@ -78,13 +78,22 @@ def begins(begun: BegunBatch, task: TaskIdentity) -> bool:
         ConfigError: Spark may run two attempts of a task at once.
         KafkaException: the checkpoint was taken back.
     """
-    if task.speculative:
-        raise ConfigError("delivery.guarantee=exactly_once needs spark.speculation=false: two attempts of a task at "
-                          "once would write the same sequences")
+    check_speculation(task.speculative)
     if begun.group is None or task.batch is None:
         return True
     last = None if begun.last is None else BatchMarker.read(begun.last.text)
     return verdict(last, task.batch) is BatchVerdict.WRITE
+
+
+def check_speculation(speculative: bool) -> None:
+    """Refuse to write where Spark may run a second attempt of a task beside the first.
+
+    Raises:
+        ConfigError: it may.
+    """
+    if speculative:
+        raise ConfigError("delivery.guarantee=exactly_once needs spark.speculation=false: two attempts of a task at "
+                          "once would write the same sequences")
 
 
 def check_attempt(task: TaskIdentity) -> None:
@@ -112,6 +121,12 @@ def written(begun: BegunBatch, task: TaskIdentity, rows: int, found: dict[tuple[
     return TaskReport(begun, task.batch, False, found)
 
 
+def _work(begun: BegunBatch, task: TaskIdentity) -> str:
+    transaction = begun.transaction
+    return (f"task {task.partition} of {transaction.transactional_id}, producer {transaction.producer_id}, epoch "
+            f"{transaction.epoch}")
+
+
 def write(
     begun: BegunBatch, task: TaskIdentity, client: Mapping[str, str], batches: Iterable[pyarrow.RecordBatch],
     append: Callable[[ColumnWriter, pyarrow.RecordBatch], None], before: Mapping[tuple[str, int], int] | None = None,
@@ -135,10 +150,13 @@ def write(
             pass
         return TaskReport(begun, task.batch, True)
     rows = 0
-    with JoinedColumnWriter(client, begun, before, attempt_id=task.attempt_id) as out:
+    attempt_id = task.attempt_id if begun.claims is None else None
+    with JoinedColumnWriter(client, begun, before, attempt_id=attempt_id) as out:
         for batch in batches:
-            if batch.num_rows:
+            if batch.num_rows and not rows:
                 check_attempt(task)
+                if begun.claims is not None:
+                    begun.claims.take(client, _work(begun, task))
             rows += batch.num_rows
             append(out, batch)
         out.finish()

@@ -72,6 +72,8 @@ class TransactionalOptions:
         if guarantee.strip().lower() != "exactly_once":
             raise ConfigError(f"option delivery.guarantee is exactly_once here, not {guarantee!r}")
         sink = SinkOptions.parse(rest)
+        if sink.claims_topic:
+            raise ConfigError("option exactlyOnce.claims has no use here: tasks claim their work from the driver")
         driver_transaction.sink_name(sink)
         return cls(sink, group, int(attempts))
 

@@ -23,7 +23,7 @@ from headrace.spark.exactly_once.task_report import BegunBatch, TaskReport, writ
 from headrace.spark.foreach_batch.claims import Claims, ClaimsServer
 from headrace.spark.inline_sink import true_for_each
 from headrace.spark.options import SinkOptions
-from headrace.spark.partition_owners import arranged
+from headrace.spark.partition_owners import PartitionCounts, arranged
 from headrace.spark.plan import Offsets, Tp
 from headrace.spark.sink import append_rows, check_columns
 from headrace.spark.worker import acknowledge_at_once, spare_collections
@@ -50,7 +50,7 @@ class TransactionSink:
         self.offsets: dict[str, Offsets] = {}
         self._options, self._begun, self._server = options, begun, server
         self.failed = False
-        self._writes = 0
+        self._writes, self._counts = 0, PartitionCounts()
         self._over = False
 
     def write(self, frame: DataFrame, topic: str = "", *, include_headers: bool | None = None) -> int:
@@ -65,7 +65,8 @@ class TransactionSink:
             How many records were written.
 
         Raises:
-            ConfigError: a column is missing, unknown or of a wrong type, or the handler has returned before.
+            ConfigError: a column is missing, unknown or of a wrong type, Spark may run a task twice at once
+                (speculation), or the handler has returned before.
             PySparkException: a task failed; the whole micro-batch is to be tried again.
         """
         if self._over:
@@ -85,7 +86,7 @@ class TransactionSink:
         self._writes += 1
         work = _Work(options, BegunBatch(self._begun.transaction), self._server.claims, number, dict(self.written))
         write = F.arrow_udf(_writing(work), "boolean").asNondeterministic()
-        rows = arranged(frame, options)
+        rows = arranged(frame, options, self._counts)
         rows.select(write(F.struct(*rows.columns)).alias("written")).write.format("noop").mode("overwrite").save()
         reports = [TaskReport(work.begun, None, False, found) for found in self._server.reports(number)]
         written_partitions(reports)  # refuses one that two tasks have written

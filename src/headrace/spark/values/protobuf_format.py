@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from headrace.schemas.columns.column_codec import ColumnCodec
     from headrace.spark.values.schema_formats import SchemaFormat
 
-__all__ = ["ProtobufFormat"]
+__all__ = ["ProtobufFormat", "parsed_protobuf"]
 
 
 class ProtobufFormat:
@@ -33,9 +33,9 @@ class ProtobufFormat:
         flags: frozenset[str] = frozenset(),
     ) -> ColumnCodec:
         """See `SchemaFormat.codec`. The reader's schema reads all; the writer's says which message it is."""
-        schema = _parsed(reader or writer)
+        schema = parsed_protobuf(reader or writer)
         wanted = message or first_message(schema)
-        if indexes and (written := message_at(_parsed(writer), indexes)) != wanted:
+        if indexes and (written := message_at(parsed_protobuf(writer), indexes)) != wanted:
             raise InvalidSchemaError(f"the message is a {written}, not a {wanted}")
         return ProtobufColumns(schema, wanted, emit_defaults="emit.default.values" in flags)
 
@@ -45,16 +45,17 @@ class ProtobufFormat:
 
     def record_name(self, schema: SchemaText, message: str = "") -> str:
         """See `SchemaFormat.record_name`."""
-        return message or first_message(_parsed(schema))
+        return message or first_message(parsed_protobuf(schema))
 
     def message_indexes(self, schema: SchemaText, message: str = "") -> tuple[int, ...] | None:
         """See `SchemaFormat.message_indexes`."""
-        parsed = _parsed(schema)
+        parsed = parsed_protobuf(schema)
         return place_of(parsed, message or first_message(parsed))
 
 
 @lru_cache(maxsize=100)
-def _parsed(schema: SchemaText) -> ParsedProtobuf:
+def parsed_protobuf(schema: SchemaText) -> ParsedProtobuf:
+    """A schema with what it refers to, parsed once."""
     return parse_protobuf(schema.text, [ReferencedSchema(name, each) for name, each in schema.references])
 
 

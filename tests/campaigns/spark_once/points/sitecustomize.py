@@ -116,11 +116,13 @@ def _stopping(rows: Iterator[Any]) -> Iterator[Any]:
 def _log_task() -> None:
     from pyspark import TaskContext
 
+    import headrace
+
     task = TaskContext.get()
     if task is not None:
         with open(f"{_DIRECTORY}/tasks", "a") as log:
             log.write(f"{os.environ['HEADRACE_ONCE_RUN']} {task.stageId()} {task.partitionId()} "
-                      f"{task.attemptNumber()}\n")
+                      f"{task.attemptNumber()} {os.path.dirname(headrace.__file__)}\n")
 
 
 _WATCHED: dict[str, Callable[[ModuleType], None]] = {

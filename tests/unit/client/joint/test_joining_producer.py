@@ -5,7 +5,6 @@ import pytest
 from headrace import Consumer, KafkaError, KafkaException
 from headrace.broker.settings import BrokerSettings
 from headrace.client.joint.joining_producer import JoiningProducer, KeptJoiningProducers
-from headrace.client.joint.transaction_owner import TransactionOwner
 from headrace.testing import EmbeddedBroker
 
 
@@ -14,18 +13,6 @@ def broker(request):
     with EmbeddedBroker(topics={"t": 3, "u": 1, "v": 3, "w": 3},
                         settings=BrokerSettings(transaction_version=request.param)) as made:
         yield made
-
-
-@pytest.fixture
-def conf(broker):
-    return {"bootstrap.servers": broker.bootstrap_servers}
-
-
-@pytest.fixture
-def owner(conf):
-    made = TransactionOwner(conf)
-    yield made
-    made.close()
 
 
 @pytest.fixture

@@ -18,18 +18,6 @@ def broker(request):
         yield made
 
 
-@pytest.fixture
-def conf(broker):
-    return {"bootstrap.servers": broker.bootstrap_servers}
-
-
-@pytest.fixture
-def owner(conf):
-    made = TransactionOwner(conf)
-    yield made
-    made.close()
-
-
 def write(conf, transaction, partition=0, before=None):
     with JoiningProducer(conf) as producer:
         producer.join(transaction, before)

@@ -224,3 +224,17 @@ def test_a_stream_without_a_name_is_refused_with_the_remedy():
     options = SinkOptions.parse({"kafka.bootstrap.servers": "h:1", "delivery.guarantee": "exactly_once"})
     with pytest.raises(ConfigError, match="set option sinkId"):
         driver_transaction.begin(options)
+
+
+def test_two_attempts_that_are_alive_at_once_never_share_sequences_with_claims_in_a_topic(broker, request):
+    topic = make_topic(broker, f"t{abs(hash(request.node.name))}")
+    query = Query(broker, topic, **{"exactlyOnce.claims": "topic", "exactlyOnce.claimsTopic": f"claims-{topic}"})
+    begun = query.begin()
+    first = query.task(begun, 0, 0, attempt_id=5)
+    with pytest.raises(KafkaException, match="another attempt has claimed it"):
+        query.task(begun, 0, 0, attempt_id=5 + 127)
+    driver_transaction.commit(query.options, [first, query.task(begun, 0, 1)])
+    assert query.committed() == rows_of(0)
+    query.run(1)
+    assert all(each.skipped for each in query.run(1))
+    assert query.committed() == rows_of(0, 1)

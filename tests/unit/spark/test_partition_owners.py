@@ -1,0 +1,81 @@
+"""What is asked before rows are arranged: whether they may be, and how many partitions there are."""
+
+from __future__ import annotations
+
+from collections import Counter
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+pytest.importorskip("pyspark")
+
+from headrace.errors import ConfigError
+from headrace.spark import partition_owners
+from headrace.spark.options import SinkOptions
+from headrace.spark.partition_owners import PartitionCounts, arranged
+
+ONCE = {"delivery.guarantee": "exactly_once", "sinkId": "s"}
+
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
+    """How often the brokers were asked for each topic; `many` has six partitions, and `none` does not exist."""
+    calls: Counter[str] = Counter()
+
+    class Admin:
+        def __init__(self, properties: dict[str, Any]) -> None:
+            pass
+
+        def __enter__(self) -> Admin:
+            return self
+
+        def __exit__(self, *exception: object) -> None:
+            pass
+
+        def list_topics(self, topic: str, timeout: float) -> Any:
+            calls[topic] += 1
+            partitions = dict.fromkeys(range(6)) if topic == "many" else {}
+            return SimpleNamespace(topics={topic: SimpleNamespace(error=None, partitions=partitions)})
+
+    monkeypatch.setattr(partition_owners, "AdminClient", Admin)
+    return calls
+
+
+def options(topic: str = "many", **given: str) -> SinkOptions:
+    return SinkOptions.parse({"kafka.bootstrap.servers": "b:9092", "topic": topic, **given})
+
+
+def frame(speculation: str) -> Any:
+    """Columns without a key, in a session with this setting."""
+    return SimpleNamespace(sparkSession=SimpleNamespace(conf=SimpleNamespace(
+        get=lambda name, default: speculation if name == "spark.speculation" else default)))
+
+
+def test_a_topic_is_asked_for_once_however_often_it_is_written(asked: Counter[str]) -> None:
+    counts = PartitionCounts()
+    assert [counts.of(options()) for _ in range(3)] == [6, 6, 6]
+    assert asked == {"many": 1}
+
+
+def test_a_topic_that_does_not_exist_is_refused_and_asked_for_again(asked: Counter[str]) -> None:
+    counts = PartitionCounts()
+    for _ in range(2):
+        with pytest.raises(ConfigError, match="none does not exist"):
+            counts.of(options("none"))
+    assert asked == {"none": 2}
+
+
+@pytest.mark.parametrize("setting", ["true", "TRUE"])
+def test_rows_are_not_arranged_for_tasks_that_may_run_twice_at_once(asked: Counter[str], setting: str) -> None:
+    with pytest.raises(ConfigError, match=r"spark\.speculation=false"):
+        arranged(frame(setting), options(**ONCE))
+    assert not asked
+
+
+@pytest.mark.parametrize(("setting", "given"), [("true", {}), ("false", ONCE)])
+def test_speculation_is_no_matter_where_it_is_off_or_rows_may_come_twice(
+    asked: Counter[str], setting: str, given: dict[str, str]
+) -> None:
+    with pytest.raises(ConfigError, match="none does not exist"):  # which is asked behind it
+        arranged(frame(setting), options("none", **given))
