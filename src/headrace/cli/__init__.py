@@ -1,18 +1,18 @@
-"""The `headrace` command: one small module per subcommand, found by name.
+"""The `headrace` command. `cli.shared.commands` is the table of what it can do.
 
-A subcommand is a module here with `HELP`, one line, and `main(argv) -> int`, the exit status. Nothing heavy is imported
-before the subcommand is known.
+Nothing heavy is imported before the command is known. Read next: `cli.shared.commands`, `cli.shared.exits`.
 """
 
 from __future__ import annotations
 
 import sys
-from importlib import import_module
-from pathlib import Path
 
-from headrace import __version__
+from headrace.cli.shared.commands import COMMANDS, SECTIONS
+from headrace.cli.shared.exits import DONE, USAGE, complain, guarded, meant
 
 __all__ = ["main"]
+
+_PROGRAM = "headrace"
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -22,25 +22,27 @@ def main(argv: list[str] | None = None) -> int:
         argv: arguments after the program's name; those of the process when None.
 
     Returns:
-        Exit status: 0 success, 1 failure, 2 wrong usage, 130 stopped by Ctrl-C.
+        Exit status, see `cli.shared.exits.MEANINGS`.
     """
     args = sys.argv[1:] if argv is None else argv
-    names = sorted(path.stem for path in Path(__file__).parent.glob("*.py") if not path.stem.startswith("_"))
     if not args or args[0] in ("-h", "--help", "help"):
-        print(_usage(names))
-        return 0 if args else 2
+        print(_usage(), file=sys.stdout if args else sys.stderr)
+        return DONE if args else USAGE
     if args[0] in ("-V", "--version"):
-        print(f"headrace {__version__}")
-        return 0
-    if args[0] not in names:
-        print(f"headrace: unknown command {args[0]!r}\n\n{_usage(names)}", file=sys.stderr)
-        return 2
-    try:
-        return int(import_module(f"headrace.cli.{args[0]}").main(args[1:]))
-    except KeyboardInterrupt:
-        return 130
+        from headrace.cli.shared.installation import version_lines
+
+        return guarded(_PROGRAM, lambda: print(*version_lines(), sep="\n") or DONE)
+    command = COMMANDS.get(args[0])
+    if command is None:
+        complain(_PROGRAM, f"unknown command {args[0]!r}{meant(args[0], COMMANDS)} (see `{_PROGRAM} --help`)")
+        return USAGE
+    return guarded(f"{_PROGRAM} {args[0]}", lambda: int(command.load().main(args[1:])))
 
 
-def _usage(names: list[str]) -> str:
-    rows = "\n".join(f"  {name:<10} {import_module(f'headrace.cli.{name}').HELP}" for name in names)
-    return f"usage: headrace COMMAND [options]\n\n{rows}\n\n`headrace COMMAND --help` shows more."
+def _usage() -> str:
+    width = max(map(len, COMMANDS))
+    lines = ["usage: headrace COMMAND [options]"]
+    for section in SECTIONS:
+        lines += ["", f"{section}:", *(f"  {name:<{width}}  {command.about}" for name, command in COMMANDS.items()
+                                       if command.section == section)]
+    return "\n".join([*lines, "", "`headrace COMMAND --help` shows more, `headrace --version` what is installed."])

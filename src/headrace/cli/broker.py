@@ -12,10 +12,10 @@ from typing import Any
 
 from headrace.broker.broker import Broker
 from headrace.broker.settings import BrokerSettings
+from headrace.cli.shared.parsers import Parser
 
-__all__ = ["HELP", "main"]
+__all__ = ["main", "make_parser"]
 
-HELP = "run the embedded broker: a Kafka for one machine, in one process"
 _MAX_PORT = 65535
 _WILDCARDS = ("0.0.0.0", "::", "*")
 
@@ -32,7 +32,7 @@ def main(argv: list[str]) -> int:
     Returns:
         0 after a clean stop, 1 when it cannot listen or cannot use its data directory.
     """
-    parser = _parser()
+    parser = make_parser()
     options = parser.parse_args(argv)
     if options.listen[0] in _WILDCARDS and options.advertise is None:
         parser.error(f"--listen {options.listen[0]} is every address: name the one clients use with --advertise HOST")
@@ -73,10 +73,11 @@ async def _serve(broker: Broker) -> None:
         await broker.stop()
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="headrace broker", description="Run the embedded broker until Ctrl-C. There is no authentication: listen "
-        "on loopback, which is the default, unless the network is trusted.")
+def make_parser() -> Parser:
+    """The parser of `headrace broker`."""
+    parser = Parser(
+        "headrace broker", allow_abbrev=True, description="Run the embedded broker until Ctrl-C. There is no "
+        "authentication: listen on loopback, which is the default, unless the network is trusted.")
     parser.add_argument("--listen", type=_address, default=("127.0.0.1", 9092), metavar="HOST:PORT",
                         help="address of the first node; port 0 takes a free one (default: 127.0.0.1:9092)")
     parser.add_argument("--nodes", type=_positive, default=1, metavar="N",

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+from headrace.cli.shared.parsers import Parser
 from headrace.decode.capture.captures import CaptureReader, Packet, is_capture
 from headrace.decode.capture.packets import ETHERNET, RAW, TcpSegment, read_packet
 from headrace.decode.capture.tcp import Piece, Stamp
@@ -32,9 +33,8 @@ from headrace.decode.stream.exchange import Event, Exchange, Frame, Trouble
 from headrace.decode.stream.loose import Hint, loose_frames
 from headrace.wire.api import Api
 
-__all__ = ["HELP", "main"]
+__all__ = ["main", "make_parser"]
 
-HELP = "show hex, log segments and network captures as requests, replies and batches"
 _EXAMPLES = """\
 what is read:
   captures   pcap and pcapng, both byte orders: TCP is put together, replies are matched with their requests
@@ -84,7 +84,7 @@ def main(argv: list[str]) -> int:
     Returns:
         0, or 1 when an input cannot be read or is damaged; argparse leaves with 2 when the usage is wrong.
     """
-    parser = _parser()
+    parser = make_parser()
     given = parser.parse_args(argv)
     if not given.input and sys.stdin.isatty():
         parser.error("name a FILE, or - for standard input")
@@ -282,9 +282,10 @@ def _conversation(blocks: list[HexBlock]) -> Iterator[Event]:
     yield from exchange.flush()
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="headrace decode", epilog=_EXAMPLES, formatter_class=argparse.RawDescriptionHelpFormatter,
+def make_parser() -> Parser:
+    """The parser of `headrace decode`."""
+    parser = Parser(
+        "headrace decode", allow_abbrev=True, epilog=_EXAMPLES, formatter_class=argparse.RawDescriptionHelpFormatter,
         description="Show hex dumps, files of a Kafka log and network captures as what Kafka means by them. What the "
         "input is, is seen from the input.")
     parser.add_argument("input", nargs="*", metavar="FILE",

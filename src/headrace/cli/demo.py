@@ -15,14 +15,14 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from headrace.cli.shared.parsers import Parser
 from headrace.errors import ConfigError, DependencyError, KafkaException
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["HELP", "main"]
+__all__ = ["main", "make_parser"]
 
-HELP = "run the flights example from end to end and check its totals"
 _MADE = ("checkpoint", "enriched")
 
 
@@ -33,7 +33,7 @@ def main(argv: list[str]) -> int:
         0 when all totals are equal, 1 when they differ or a step failed, 2 for a missing package or wrong option,
         130 after Ctrl-C.
     """
-    options = _parser().parse_args(argv)
+    options = make_parser().parse_args(argv)
     try:
         from headrace.spark import require_spark
 
@@ -47,8 +47,10 @@ def main(argv: list[str]) -> int:
         return 1
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="headrace demo", description=HELP.capitalize() + ".")
+def make_parser() -> Parser:
+    """The parser of `headrace demo`."""
+    parser = Parser("headrace demo", allow_abbrev=True,
+                    description="Run the flights example from end to end and check its totals.")
     parser.add_argument("--bootstrap", default="", metavar="HOST:PORT", help="use these brokers, not an embedded one")
     parser.add_argument("--registry", default="", metavar="URL", help="the Schema Registry of these brokers")
     parser.add_argument("--recreate", action="store_true", help="delete the demo's topics if they exist")

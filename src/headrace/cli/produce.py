@@ -12,16 +12,14 @@ import time
 from collections.abc import Iterator
 
 from headrace.cli.producing.ledger import Ledger, amount, complain
-from headrace.cli.producing.produce_options import ProduceOptions, read_options
+from headrace.cli.producing.produce_options import ProduceOptions, make_parser, read_options
 from headrace.cli.producing.slices import Places, Slice
-from headrace.cli.shared.signals import told_of_signals
+from headrace.cli.shared.signals import SignalStop, told_of_signals
 from headrace.errors import ConfigError, KafkaError, KafkaException
 
-__all__ = ["HELP", "main"]
+__all__ = ["main", "make_parser"]
 
-HELP = "send lines, JSON lines, CSV or Parquet to a topic"
 _ENOUGH_FOR_RATES = 1_000
-_SAME_S = 0.5  # one Ctrl-C may come twice: to the process and to its group
 _LINE_FACTOR = 4  # hex is twice as long as the bytes, and a value may come with a key
 
 
@@ -56,8 +54,7 @@ class _Run:
         from headrace.client.producer.producer import calls_of
 
         self._options = options
-        self._signal = 0
-        self._signalled_at = 0.0
+        self._stop = SignalStop((signal.SIGINT,))
         self._done = 0  # bytes, or rows of Parquet
         self._tee_broken = False
         self._last_error = ""
@@ -81,7 +78,7 @@ class _Run:
         began_at = time.monotonic()
         trouble, aborted = "", ""
         try:
-            with told_of_signals(self._on_signal), self._progress:
+            with told_of_signals(self._stop.told), self._progress:
                 try:
                     self._sink.begin()
                     self._greet()
@@ -91,7 +88,7 @@ class _Run:
                         pass
                     self._sink.finish()
                 except Stopped:
-                    trouble = "stopped by Ctrl-C" if self._signal == signal.SIGINT else "stopped by SIGTERM"
+                    trouble = f"stopped by {self._stop.name}"
                 except ConfigError as error:
                     if not self._ledger.accepted:
                         raise
@@ -102,7 +99,7 @@ class _Run:
                     trouble = f"{error.filename}: {error.strerror}" if error.filename else str(error)
                 self._ledger.settle()
                 if trouble:
-                    if self._signal and sys.stderr.isatty():
+                    if self._stop.number and sys.stderr.isatty():
                         print(file=sys.stderr)  # the terminal has written ^C
                     self._progress.note(trouble)
                 if len(self._producer) or self._sink.in_transaction:
@@ -122,14 +119,6 @@ class _Run:
 
     # While it runs
 
-    def _on_signal(self, number: int) -> None:
-        """A second Ctrl-C is a KeyboardInterrupt."""
-        now = time.monotonic()
-        if number == signal.SIGINT and self._signalled_at and now - self._signalled_at > _SAME_S:
-            raise KeyboardInterrupt
-        self._signalled_at = self._signalled_at or now
-        self._signal = number
-
     def _on_error(self, error: KafkaError) -> None:
         if (text := error.str()) != self._last_error:
             self._last_error = text
@@ -139,7 +128,7 @@ class _Run:
         """Between two slices and in every wait."""
         from headrace.cli.producing.sink import Stopped
 
-        if self._signal:
+        if self._stop.number:
             raise Stopped
         self._producer.poll(0)
         ledger = self._ledger
@@ -253,8 +242,8 @@ class _Run:
             complain("nothing behind the malformed record was read; --skip-malformed passes over such")
         if not self._options.quiet:
             print(self._summary(stored, seconds), file=sys.stderr, flush=True)
-        if self._signal:
-            return 128 + self._signal
+        if self._stop.number:
+            return 128 + self._stop.number
         return int(bool(trouble or aborted or lost or ledger.failed or ledger.malformed))
 
     @property

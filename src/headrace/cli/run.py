@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from headrace.cli.shared.interruptions import Interruptions
+from headrace.cli.shared.parsers import Parser
 from headrace.errors import DependencyError, KafkaException
 
 if TYPE_CHECKING:
@@ -24,9 +25,8 @@ if TYPE_CHECKING:
     from headrace.spark.pipeline.run import Pipeline
     from headrace.spark.pipeline.spec import PipelineSpec
 
-__all__ = ["HELP", "Job", "main", "run_job"]
+__all__ = ["Job", "main", "make_parser", "run_job"]
 
-HELP = "run a pipeline file with Spark"
 _POLL_S = 0.2
 
 
@@ -69,7 +69,7 @@ def main(argv: list[str]) -> int:
         0 when all was read and written, or nothing was found wrong; 1 when a query failed for good, also after its last
         restart, or a check of --dry-run failed; 2 for a wrong file or option; 130 after Ctrl-C, 143 after SIGTERM.
     """
-    options = _parser().parse_args(argv)
+    options = make_parser().parse_args(argv)
     try:
         from headrace.spark import require_spark
         from headrace.spark.pipeline.spec import load_pipeline
@@ -87,9 +87,11 @@ def main(argv: list[str]) -> int:
         return 2
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="headrace run", description="Run a declared pipeline: Kafka in, Spark SQL, Kafka or Parquet out.",
+def make_parser() -> Parser:
+    """The parser of `headrace run`."""
+    parser = Parser(
+        "headrace run", allow_abbrev=True,
+        description="Run a declared pipeline: Kafka in, Spark SQL, Kafka or Parquet out.",
         epilog="Ctrl-C or SIGTERM lets the running micro-batch end and then stops; a second one stops at once. Exit "
                "status: 0 all was read and written, 1 a query failed for good or a check failed, 2 wrong file or "
                "option, 130 Ctrl-C, 143 SIGTERM.",

@@ -98,7 +98,7 @@ def test_payloads_of_a_file_and_an_end_by_time(broker, tmp_path, capsys):
 
 def test_records_that_are_missing_in_the_topic_are_failures(broker, capsys, monkeypatch):
     counts = iter([10, 10 + 1000 + 5000 - 7])  # with those that are sent before the clock starts
-    monkeypatch.setattr(perf_produce._Run, "_count", lambda _run, _topic: next(counts))
+    monkeypatch.setattr(perf_produce.PerfRun, "_count", lambda _run, _topic: next(counts))
     assert main(["produce", "-b", broker.bootstrap_servers, "--num-records", "5000", "--topic", "mine"]) == 1
     told = capsys.readouterr()
     assert "headrace: 7 records failed: 7 records are not in the topic" in told.err

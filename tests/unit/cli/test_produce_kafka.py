@@ -1,6 +1,5 @@
 """`headrace produce` at a real Kafka, read back with confluent_kafka."""
 
-import os
 import subprocess
 import sys
 
@@ -10,7 +9,8 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from headrace.cli.perf import main as perf
 from headrace.cli.produce import main
-from tools.kafka import KafkaCluster, MissingJavaError, RegistryError
+from tests.support.real_kafka import running
+from tools.kafka import KafkaCluster
 
 COMMAND = [sys.executable, "-c", "import sys; from headrace.cli import main; sys.exit(main())", "produce"]
 pytestmark = [pytest.mark.kafka]
@@ -18,14 +18,7 @@ pytestmark = [pytest.mark.kafka]
 
 @pytest.fixture(scope="module")
 def kafka():
-    cluster = KafkaCluster()
-    try:
-        cluster.start()
-    except (MissingJavaError, RegistryError) as error:
-        cluster.close()
-        (pytest.fail if os.environ.get("CI") == "true" else pytest.skip)(f"real Kafka is part of CI: {error}")
-    yield cluster
-    cluster.close()
+    yield from running(KafkaCluster())
 
 
 def make(kafka, topic, **config):

@@ -12,10 +12,13 @@ from typing import Any
 from headrace.config import PRODUCER, PROPERTIES, Config
 from headrace.errors import ConfigError
 
-__all__ = ["DEFAULTS", "OURS", "PEERS", "secrets_hidden", "settings_of", "version_of"]
+__all__ = ["CONSUMER_DEFAULTS", "DEFAULTS", "OURS", "PEERS", "secrets_hidden", "settings_of", "version_of"]
 
 OURS = "headrace"
 PEERS = ("confluent-kafka", "kafka-python", "aiokafka")
+CONSUMER_DEFAULTS = {"fetch.min.bytes": "1", "fetch.wait.max.ms": "500", "max.partition.fetch.bytes": "1048576",
+                     "fetch.max.bytes": "52428800"}
+"""For all clients that read, unless -X says otherwise."""
 DEFAULTS = {"acks": "all", "enable.idempotence": "true", "linger.ms": "20", "batch.size": "1000000"}
 """For all clients, unless -X says otherwise."""
 
@@ -35,6 +38,11 @@ _KAFKA_PYTHON = _SAME | {
     "ssl.certificate.location": "ssl_certfile", "ssl.key.location": "ssl_keyfile", "ssl.key.password": "ssl_password",
 }
 _AIOKAFKA = _SAME | {"batch.size": "max_batch_size"}
+_READING = {
+    "fetch.min.bytes": "fetch_min_bytes", "fetch.wait.max.ms": "fetch_max_wait_ms", "check.crcs": "check_crcs",
+    "max.partition.fetch.bytes": "max_partition_fetch_bytes", "fetch.max.bytes": "fetch_max_bytes",
+    "isolation.level": "isolation_level",
+}
 _TLS_FILES = {"ssl.ca.location", "ssl.certificate.location", "ssl.key.location", "ssl.key.password"}
 
 
@@ -50,20 +58,28 @@ def version_of(client: str) -> str | None:
         return None
 
 
-def settings_of(client: str, properties: dict[str, str]) -> dict[str, Any]:
+def settings_of(client: str, properties: dict[str, str], role: str = PRODUCER) -> dict[str, Any]:
     """The settings of a client for given properties.
+
+    Args:
+        client: `OURS` or one of `PEERS`.
+        properties: ours; those that only another role has are left out.
+        role: `PRODUCER` or `CONSUMER`.
 
     Raises:
         ConfigError: a property is wrong, or this client has no equivalent.
     """
-    checked = Config(PRODUCER, properties)
+    given = {name: content for name, content in Config(role, properties).given.items()
+             if name not in PROPERTIES or role in PROPERTIES[name].roles}
     if client in (OURS, "confluent-kafka"):
-        return dict(properties)
+        named = {alias: row.name for row in PROPERTIES.values() for alias in (row.name, *row.aliases)}
+        return {name: text for name, text in properties.items() if named.get(name, name) in given}
     convert: Callable[[dict[str, Any]], dict[str, Any]] = _kafka_python if client == "kafka-python" else _aiokafka
-    return convert(dict(checked.given))
+    return convert(given)
 
 
 def _named(client: str, names: dict[str, str], given: dict[str, Any]) -> dict[str, Any]:
+    names = names | _READING
     missing = sorted(given.keys() - names.keys())
     if missing:
         raise ConfigError(f"{client} has nothing like {', '.join(missing)}: the settings would not be the same")

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from headrace.cli.measuring.peers import DEFAULTS, PEERS
+from headrace.cli.shared.parsers import Parser
 from headrace.cli.shared.properties import add_property_options, properties_of
 
-__all__ = ["PerfOptions", "read_options"]
+__all__ = ["PerfOptions", "make_parser", "options_of", "read_options", "shared_options"]
 
 _CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 _EMBEDDED_BYTES = 2_000_000_000
@@ -85,7 +86,20 @@ def read_options(argv: list[str]) -> PerfOptions:
     Raises:
         ConfigError: a file of properties cannot be read.
     """
-    parser = _parser()
+    return options_of(make_parser(), argv, DEFAULTS)
+
+
+def options_of(parser: Parser, argv: list[str], defaults: dict[str, str]) -> PerfOptions:
+    """What a parser of `shared_options`, and perhaps more, reads.
+
+    Args:
+        parser: of the command.
+        argv: the command line.
+        defaults: properties that hold unless others are given.
+
+    Raises:
+        ConfigError: a file of properties cannot be read.
+    """
     given = parser.parse_args(argv)
     against: list[str] = []
     for name in given.against:
@@ -100,7 +114,7 @@ def read_options(argv: list[str]) -> PerfOptions:
         if not payloads:
             parser.error(f"--payload-file {given.payload_file}: there is nothing in it")
         size = sum(map(len, payloads)) // len(payloads)
-    properties = {**DEFAULTS, **properties_of(given, {"compression.type": given.codec})}
+    properties = {**defaults, **properties_of(given, {"compression.type": given.codec})}
     if properties.get("transactional.id"):
         parser.error("transactional.id: transactions are not measured here")
     options = PerfOptions(
@@ -113,23 +127,36 @@ def read_options(argv: list[str]) -> PerfOptions:
     return options
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="headrace perf produce", epilog=_EXAMPLES, formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False, description="Measure how fast records are sent: rates, CPU and latency, each second and at "
+def make_parser() -> Parser:
+    """The parser of `headrace perf produce`."""
+    parser = Parser(
+        "headrace perf produce", epilog=_EXAMPLES, formatter_class=argparse.RawDescriptionHelpFormatter,
+        description="Measure how fast records are sent: rates, CPU and latency, each second and at "
         "the end.")
+    shared_options(parser, records=1_000_000, rate=-1.0)
+    return parser
+
+
+def shared_options(parser: Parser, records: int, rate: float) -> None:
+    """Add the options of all measurements.
+
+    Args:
+        parser: takes them.
+        records: of each run.
+        rate: records per second; negative for as many as possible.
+    """
     add_property_options(parser, "the embedded broker otherwise")
     parser.add_argument("--topic", metavar="TOPIC", help="topic to write to; made if it is not there, and deleted "
                         "afterwards if it was made (default: a new one for each run)")
-    parser.add_argument("--num-records", dest="records", type=_positive, default=1_000_000, metavar="N",
-                        help="records of each run (default: 1000000)")
+    parser.add_argument("--num-records", dest="records", type=_positive, default=records, metavar="N",
+                        help="records of each run (default: %(default)s)")
     parser.add_argument("--record-size", dest="size", type=_positive, default=100, metavar="BYTES",
                         help="bytes of a value; they are random (default: 100)")
     parser.add_argument("--payload-file", metavar="FILE", help="values to send instead, in turn")
     parser.add_argument("--payload-delimiter", type=_delimiter, default="\n", metavar="DELIM",
                         help=r"what is between two of them (default: \n)")
-    parser.add_argument("--throughput", dest="rate", type=float, default=-1.0, metavar="N",
-                        help="records per second; -1 for as many as possible (default: -1)")
+    parser.add_argument("--throughput", dest="rate", type=float, default=rate, metavar="N",
+                        help="records per second; -1 for as many as possible (default: %(default)g)")
     parser.add_argument("--duration", dest="seconds", type=_seconds, default=0.0, metavar="S",
                         help="end each run after so many seconds, although records are left")
     parser.add_argument("-z", dest="codec", choices=_CODECS, help="compression")
@@ -144,7 +171,6 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--plot", type=Path, metavar="FILE", help="draw the figures into a PNG, SVG or PDF file (needs "
                         "matplotlib)")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures of every run as JSON")
-    return parser
 
 
 def _delimiter(text: str) -> str:

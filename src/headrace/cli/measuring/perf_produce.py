@@ -1,4 +1,4 @@
-"""`headrace perf produce`: workers in turn, their topics, and what is shown of them."""
+"""`headrace perf produce`, and what all measurements share: workers in turn, their topics, what is shown of them."""
 
 from __future__ import annotations
 
@@ -8,24 +8,25 @@ import subprocess
 import sys
 import tempfile
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
 from headrace.cli.measuring.figures import WARM_UP, LoadOutcome, middle
 from headrace.cli.measuring.peers import OURS, secrets_hidden, settings_of, version_of
-from headrace.cli.measuring.perf_options import PerfOptions, read_options
+from headrace.cli.measuring.perf_options import PerfOptions, make_parser, read_options
 from headrace.cli.measuring.tables import final_table, second_line
+from headrace.cli.shared.exits import complain
 from headrace.cli.shared.signals import told_of_signals
 from headrace.config import PRODUCER, Config
 from headrace.errors import ConfigError, DependencyError, KafkaError, KafkaException
 
-__all__ = ["main"]
+__all__ = ["PerfRun", "WorkerFailedError", "main", "make_parser", "measured"]
 
 _ADMIN_S = 30.0
 
 
-class _WorkerError(Exception):
+class WorkerFailedError(Exception):
     """A worker could not measure its client."""
 
 
@@ -39,34 +40,55 @@ def main(argv: list[str]) -> int:
         0 when all is measured and stored, 1 when records are missing or a client failed, 2 for wrong usage, 130 after
         Ctrl-C.
     """
+    return measured(PerfRun, read_options, argv)
+
+
+def measured(run: type[PerfRun], read: Callable[[list[str]], PerfOptions], argv: list[str]) -> int:
+    """Read a command line, measure and show.
+
+    Args:
+        run: what is measured.
+        read: reads the command line.
+        argv: arguments after the command's names.
+
+    Returns:
+        As `main`.
+    """
     try:
-        options = read_options(argv)
+        options = read(argv)
         if options.plot is not None:
             from headrace.cli.measuring.plot import require_matplotlib
 
             require_matplotlib()
-        return _Run(options).run()
+        return run(options).run()
     except (ConfigError, DependencyError) as error:
-        _complain(str(error))
+        complain(run.program, str(error))
         return 2
     except KafkaException as error:
-        _complain(error.error.str())
+        complain(run.program, error.error.str())
         return 1
     except OSError as error:
-        _complain(f"{error.filename}: {error.strerror}" if error.filename else str(error))
+        complain(run.program, f"{error.filename}: {error.strerror}" if error.filename else str(error))
         return 1
 
 
-def _complain(text: str) -> None:
-    print(f"headrace perf produce: {text}", file=sys.stderr, flush=True)
-
-
-class _Run:
+class PerfRun:
     """One comparison.
 
     Args:
         options: the command line.
+
+    Attributes:
+        program: for complaints.
+        module: what a worker runs.
+        verb: what is done with the records.
+        roles: of the clients that a worker makes.
     """
+
+    program = "headrace perf produce"
+    module = "headrace.cli.measuring.worker"
+    verb = "sent"
+    roles: tuple[str, ...] = (PRODUCER,)
 
     def __init__(self, options: PerfOptions) -> None:
         self._options = options
@@ -78,12 +100,17 @@ class _Run:
         self._cleaning = False
         self._worker: subprocess.Popen[str] | None = None
 
+    def complain(self, text: str) -> None:
+        """One line on standard error."""
+        complain(self.program, text)
+
     def run(self) -> int:
         """Measure every client in every round; show it."""
         with ExitStack() as stack:
             if self._options.embedded:
                 self._properties["bootstrap.servers"] = stack.enter_context(_embedded())
-            Config(PRODUCER, self._properties)  # what is wrong with a property shows before anything is made
+            for role in self.roles:
+                Config(role, self._properties)  # what is wrong with a property shows before anything is made
             stack.enter_context(told_of_signals(self._on_interrupt))
             self._introduce()
             topic = stack.enter_context(self._topic(self._options.topic)) if self._options.topic else None
@@ -107,13 +134,14 @@ class _Run:
                     self._left_out[client] = f"not installed: pip install {client}"
                     self._failed |= not self._options.asked_for_all
                 else:
-                    settings_of(client, self._properties)
+                    for role in self.roles:
+                        settings_of(client, self._properties, role)
                     found.append(client)
             except ConfigError as error:
                 self._left_out[client] = str(error)
                 self._failed = True
         for client, why in self._left_out.items():
-            _complain(f"{client} is left out: {why}")
+            self.complain(f"{client} is left out: {why}")
         return found
 
     def _introduce(self) -> None:
@@ -133,12 +161,8 @@ class _Run:
         with ExitStack() as stack:
             name = topic or stack.enter_context(self._topic(f"perf-{uuid.uuid4().hex[:12]}"))
             before = self._count(name)
-            try:
-                found = self._run_worker(client, name)
-            except _WorkerError as error:
-                self._left_out[client] = str(error)
-                self._failed = True
-                _complain(f"{client} is left out: {error}")
+            found = self._tried(client, name)
+            if found is None:
                 return
             missing = found.records + found.failed + WARM_UP - (self._count(name) - before)
             if missing > found.failed:
@@ -147,22 +171,36 @@ class _Run:
                 found.failed = missing
             self._outcomes.setdefault(client, []).append(found)
 
-    def _run_worker(self, client: str, topic: str) -> LoadOutcome:
-        """Run a process to its end, and show the figures that it prints.
+    def _tried(self, client: str, topic: str) -> LoadOutcome | None:
+        """The figures of a worker; None when it has none, which is told."""
+        try:
+            return self._run_worker(client, topic)
+        except WorkerFailedError as error:
+            self._left_out[client] = str(error)
+            self._failed = True
+            self.complain(f"{client} is left out: {error}")
+            return None
 
-        Raises:
-            _WorkerError: it has no figures.
-        """
+    def request(self, client: str, topic: str) -> dict[str, Any]:
+        """What a worker is told."""
         options = self._options
-        request = {
-            "client": client, "topic": topic, "settings": settings_of(client, self._properties),
+        return {
+            "client": client, "topic": topic, "settings": settings_of(client, self._properties, self.roles[0]),
             "records": options.records, "size": options.size, "rate": options.rate, "seconds": options.seconds,
             "every": options.every, "payload_file": options.payload_file,
             "payload_delimiter": options.payload_delimiter,
         }
+
+    def _run_worker(self, client: str, topic: str) -> LoadOutcome:
+        """Run a process to its end, and show the figures that it prints.
+
+        Raises:
+            WorkerFailedError: it has no figures.
+        """
+        request = self.request(client, topic)
         with tempfile.TemporaryFile("w+") as complaints:
             worker = subprocess.Popen(
-                [sys.executable, "-m", "headrace.cli.measuring.worker"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                [sys.executable, "-m", self.module], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                 stderr=complaints, text=True, start_new_session=True)  # Ctrl-C is passed on by us, once
             self._worker = worker
             assert worker.stdin is not None
@@ -174,7 +212,7 @@ class _Run:
                 for line in worker.stdout:
                     last = json.loads(line)
                     if "second" in last:
-                        print(second_line(client, last), flush=True)
+                        print(second_line(client, last, self.verb), flush=True)
             except BrokenPipeError:
                 pass  # it ended before it read: what it wrote says why
             finally:
@@ -186,7 +224,7 @@ class _Run:
                 return LoadOutcome.of(last)
             complaints.seek(0)
             written = complaints.read().strip().splitlines()
-            raise _WorkerError(str(last.get("trouble") or (written or ["it ended without figures"])[-1]))
+            raise WorkerFailedError(str(last.get("trouble") or (written or ["it ended without figures"])[-1]))
 
     def _on_interrupt(self, _signal: int) -> None:
         self._interrupted += 1
@@ -221,7 +259,7 @@ class _Run:
             try:
                 admin.delete_topics([name], request_timeout=_ADMIN_S)[name].result(_ADMIN_S)
             except KafkaException as error:
-                _complain(f"topic {name} was made and could not be deleted: {error.error.str()}")
+                self.complain(f"topic {name} was made and could not be deleted: {error.error.str()}")
             finally:
                 self._cleaning = False
 
@@ -246,7 +284,7 @@ class _Run:
     def _show(self) -> None:
         outcomes = {client: middle(rounds) for client, rounds in self._outcomes.items()}
         if self._interrupted:
-            print("stopped by Ctrl-C: the figures are of what was sent until then")
+            print(f"stopped by Ctrl-C: the figures are of what was {self.verb} until then")
         if not outcomes:
             return
         reference = OURS if OURS in outcomes else next(iter(outcomes))
@@ -261,7 +299,7 @@ class _Run:
             print(line)
         for client, found in ordered.items():
             if found.failed:
-                _complain(f"{client}: {found.failed:,} records failed: {found.first_error}")
+                self.complain(f"{client}: {found.failed:,} records failed: {found.first_error}")
         self._write(ordered)
         sys.stdout.flush()
 

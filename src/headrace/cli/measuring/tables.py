@@ -1,4 +1,4 @@
-"""What `headrace perf produce` shows: a line each second, and a table at the end."""
+"""What `headrace perf` shows: a line each second, and a table at the end."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from headrace.cli.measuring.figures import PERCENTILES, LoadOutcome
 __all__ = ["final_table", "second_line"]
 
 
-def second_line(client: str, second: dict[str, Any]) -> str:
-    """The figures of one second."""
-    line = (f"{client:<15} {second['second']:5.1f} s  {second['sent']:>13,} sent  {second['rate']:>11,.0f} records/s  "
-            f"{second['mb_rate']:>8,.1f} MB/s")
+def second_line(client: str, second: dict[str, Any], verb: str = "sent") -> str:
+    """The figures of one second; the verb says what was done with the records."""
+    line = (f"{client:<15} {second['second']:5.1f} s  {second['sent']:>13,} {verb}  "
+            f"{second['rate']:>11,.0f} records/s  {second['mb_rate']:>8,.1f} MB/s")
     if second["latencies_ms"]:
         half, *_, longest = second["latencies_ms"]
         line += f"  p50 {_ms(half)}  p99 {_ms(second['latencies_ms'][PERCENTILES.index(99.0)])}  max {_ms(longest)} ms"

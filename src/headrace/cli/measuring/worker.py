@@ -13,24 +13,23 @@ import itertools
 import json
 import os
 import random
-import resource
 import signal
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from headrace.cli.measuring.figures import WARM_UP, percentiles
 
-__all__ = ["main"]
+__all__ = ["WorkerMeter", "answer", "main", "payloads_of", "with_tls"]
 
 _CHECK_EVERY = 500  # records between two looks at the clock
 _FLUSH_S = 120.0
 _MANY = 1_000
 
 
-class _Meter:
+class WorkerMeter:
     """Counts, times and prints figures.
 
     Args:
@@ -41,7 +40,7 @@ class _Meter:
         self.records: int = request["records"]
         self._rate: float = request["rate"]
         self._ends_after_s: float = request["seconds"]
-        self._payloads = _payloads(request)
+        self._payloads = payloads_of(request)
         self.every: int = request["every"]
         self.times: list[float] = []
         self.sent = self.size = self.failed = 0
@@ -56,7 +55,7 @@ class _Meter:
 
     def begin(self) -> None:
         """The clock starts."""
-        self._cpu_s, self._began_s = _cpu_s(), time.perf_counter()
+        self._cpu_s, self._began_s = time.process_time(), time.perf_counter()
         self._reported_at, self._reported_sent = self._began_s, 0
 
     def payloads(self) -> Iterator[bytes]:
@@ -93,27 +92,22 @@ class _Meter:
         fresh = percentiles(self.times[self._reported_times :])
         self._reported_at, self._reported_sent, self._reported_times = now, self.sent, len(self.times)
         _print({"second": at, "sent": self.sent, "rate": rate, "mb_rate": rate * self.size / max(self.sent, 1) / 1e6,
-              "latencies_ms": fresh, "cpu_s": _cpu_s() - self._cpu_s})
+              "latencies_ms": fresh, "cpu_s": time.process_time() - self._cpu_s})
 
     def end(self) -> None:
         """All is stored or given up: the last line."""
         wall_s = time.perf_counter() - self._began_s
-        cpu_s = _cpu_s() - self._cpu_s
+        cpu_s = time.process_time() - self._cpu_s
         _print({"records": self.sent - self.failed, "size_bytes": self.size, "wall_s": wall_s, "cpu_s": cpu_s,
               "latencies_ms": percentiles(self.times), "failed": self.failed, "first_error": self.first_error,
               "stopped": self.stopped, "seconds": self._seconds})
-
-
-def _cpu_s() -> float:
-    used = resource.getrusage(resource.RUSAGE_SELF)
-    return used.ru_utime + used.ru_stime
 
 
 def _print(line: dict[str, Any]) -> None:
     print(json.dumps(line), flush=True)
 
 
-def _payloads(request: dict[str, Any]) -> list[bytes]:
+def payloads_of(request: dict[str, Any]) -> list[bytes]:
     """Random values, a thousand different ones, which a codec cannot take for one; or the lines of a file."""
     if request["payload_file"]:
         lines = Path(request["payload_file"]).read_bytes().split(request["payload_delimiter"].encode("latin-1"))
@@ -122,7 +116,7 @@ def _payloads(request: dict[str, Any]) -> list[bytes]:
     return [source.randbytes(request["size"]) for _ in range(_MANY)]
 
 
-def _confluent(request: dict[str, Any], meter: _Meter) -> None:
+def _confluent(request: dict[str, Any], meter: WorkerMeter) -> None:
     """confluent_kafka's calls, which are ours as well. Both measure the latency of a record themselves."""
     producer: Any
     if request["client"] == "headrace":
@@ -176,7 +170,7 @@ def _confluent(request: dict[str, Any], meter: _Meter) -> None:
     meter.end()
 
 
-def _kafka_python(request: dict[str, Any], meter: _Meter) -> None:
+def _kafka_python(request: dict[str, Any], meter: WorkerMeter) -> None:
     from kafka import KafkaProducer
 
     producer = KafkaProducer(**request["settings"])
@@ -205,10 +199,10 @@ def _kafka_python(request: dict[str, Any], meter: _Meter) -> None:
     producer.close(5)
 
 
-async def _aiokafka(request: dict[str, Any], meter: _Meter) -> None:
+async def _aiokafka(request: dict[str, Any], meter: WorkerMeter) -> None:
     from aiokafka import AIOKafkaProducer
 
-    producer = AIOKafkaProducer(**_with_tls(request["settings"]))
+    producer = AIOKafkaProducer(**with_tls(request["settings"]))
     await producer.start()
     topic, payloads = request["topic"], meter.payloads()
     for payload in itertools.islice(payloads, WARM_UP):
@@ -240,7 +234,8 @@ async def _aiokafka(request: dict[str, Any], meter: _Meter) -> None:
     await producer.stop()
 
 
-def _with_tls(settings: dict[str, Any]) -> dict[str, Any]:
+def with_tls(settings: dict[str, Any]) -> dict[str, Any]:
+    """Settings of aiokafka with the files of TLS read."""
     made = dict(settings)
     files = made.pop("tls_files", None)
     if files is not None:
@@ -253,22 +248,27 @@ def _with_tls(settings: dict[str, Any]) -> dict[str, Any]:
     return made
 
 
-def main() -> None:
-    """Do what the request on standard input says."""
+def answer(clients: Mapping[str, Callable[[dict[str, Any], WorkerMeter], None]]) -> None:
+    """Do what the request on standard input says.
+
+    Args:
+        clients: what measures each client.
+    """
     request = json.loads(sys.stdin.readline())
-    meter = _Meter(request)
+    meter = WorkerMeter(request)
     try:
-        if request["client"] == "aiokafka":
-            asyncio.run(_aiokafka(request, meter))
-        elif request["client"] == "kafka-python":
-            _kafka_python(request, meter)
-        else:
-            _confluent(request, meter)
+        clients[request["client"]](request, meter)
     except BrokenPipeError:  # the process that asked is gone
         os._exit(1)
     except Exception as error:
         _print({"trouble": f"{type(error).__name__}: {error}"})
         sys.exit(1)
+
+
+def main() -> None:
+    """Send, as the request on standard input says."""
+    answer({"headrace": _confluent, "confluent-kafka": _confluent, "kafka-python": _kafka_python,
+            "aiokafka": lambda request, meter: asyncio.run(_aiokafka(request, meter))})
 
 
 if __name__ == "__main__":

@@ -10,9 +10,10 @@ from headrace.cli.producing.csvrows import ALL_COLUMNS
 from headrace.cli.producing.jsonlines import timestamp_of
 from headrace.cli.producing.lines import DECODERS
 from headrace.cli.producing.sink import Constants
+from headrace.cli.shared.parsers import Parser
 from headrace.cli.shared.properties import add_property_options, properties_of
 
-__all__ = ["FORMATS", "ProduceOptions", "read_options"]
+__all__ = ["FORMATS", "ProduceOptions", "make_parser", "read_options"]
 
 FORMATS = ("lines", "jsonl", "csv", "parquet")
 _ENDINGS = {".jsonl": "jsonl", ".ndjson": "jsonl", ".csv": "csv", ".parquet": "parquet"}
@@ -96,7 +97,7 @@ def read_options(argv: list[str]) -> ProduceOptions:
     Raises:
         ConfigError: a file of properties cannot be read.
     """
-    parser = _parser()
+    parser = make_parser()
     given = parser.parse_intermixed_args(argv)
     files = given.files or ["-"]
     form = given.format or _form_of(files)
@@ -163,10 +164,11 @@ def _check(parser: argparse.ArgumentParser, given: argparse.Namespace, form: str
         parser.error("standard input can be read once only")
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="headrace produce", epilog=_EXAMPLES, formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False, description="Send lines, JSON lines, CSV or Parquet to a topic. Every record that is not "
+def make_parser() -> Parser:
+    """The parser of `headrace produce`."""
+    parser = Parser(
+        "headrace produce", epilog=_EXAMPLES, formatter_class=argparse.RawDescriptionHelpFormatter,
+        description="Send lines, JSON lines, CSV or Parquet to a topic. Every record that is not "
         "stored is reported.")
     parser.add_argument("topic", metavar="TOPIC", help="topic to write to")
     parser.add_argument("files", nargs="*", metavar="FILE", help="files to read, - for standard input (default: -)")

@@ -21,15 +21,21 @@ class Progress:
         topic: where the records go.
         total: bytes or rows that there are, None when that is not known.
         shown: draw at all.
-        unit: "bytes" or "rows".
+        unit: "bytes", "rows" or "records".
+        command: for the lines that are shown.
+        counted: what is counted beside the total; None for nothing.
     """
 
-    def __init__(self, topic: str, total: int | None, shown: bool, unit: str = "bytes") -> None:
+    def __init__(
+        self, topic: str, total: int | None, shown: bool, unit: str = "bytes", command: str = "produce",
+        counted: str | None = "stored",
+    ) -> None:
+        self._command = command
         self._bar: Any = None
         self._next_at = 0.0
         if shown:
             try:
-                self._bar = _bar(unit, total)
+                self._bar = _bar(unit, total, counted)
             except ImportError:
                 return
             self._task = self._bar.add_task(topic, total=total, stored=0)
@@ -39,7 +45,7 @@ class Progress:
 
         Args:
             done: of the total.
-            stored: records that were acknowledged.
+            stored: what is counted beside it.
         """
         if self._bar is not None and (now := time.monotonic()) >= self._next_at:
             self._next_at = now + _EVERY_S
@@ -48,9 +54,9 @@ class Progress:
     def note(self, text: str) -> None:
         """Show one line, above the bar if there is one."""
         if self._bar is not None and self._bar.live.is_started:
-            self._bar.console.print(f"headrace produce: {text}", markup=False, highlight=False, soft_wrap=True)
+            self._bar.console.print(f"headrace {self._command}: {text}", markup=False, highlight=False, soft_wrap=True)
         else:
-            print(f"headrace produce: {text}", file=sys.stderr, flush=True)
+            print(f"headrace {self._command}: {text}", file=sys.stderr, flush=True)
 
     def close(self) -> None:
         """Leave the terminal as it was."""
@@ -66,7 +72,7 @@ class Progress:
         self.close()
 
 
-def _bar(unit: str, total: int | None) -> Any:
+def _bar(unit: str, total: int | None, counted: str | None) -> Any:
     from rich.console import Console
     from rich.progress import (
         BarColumn,
@@ -80,7 +86,8 @@ def _bar(unit: str, total: int | None) -> Any:
     from rich.progress import Progress as RichProgress
 
     known = (BarColumn(), DownloadColumn() if unit == "bytes" else MofNCompleteColumn(), TimeRemainingColumn())
-    unknown = (SpinnerColumn(), DownloadColumn(), TimeElapsedColumn())
+    amount = DownloadColumn() if unit == "bytes" else TextColumn("{task.completed:,.0f} " + unit)
+    unknown = (SpinnerColumn(), amount, TimeElapsedColumn())
+    beside = [] if counted is None else [TextColumn("{task.fields[stored]:,} " + counted)]
     return RichProgress(TextColumn("{task.description}"), *(unknown if total is None else known),
-                        TextColumn("{task.fields[stored]:,} stored"), console=Console(stderr=True),
-                        auto_refresh=False, transient=True)
+                        *beside, console=Console(stderr=True), auto_refresh=False, transient=True)

@@ -82,6 +82,7 @@ class RecordSink:
         rate: most records per second; 0 for no bound.
         limit: most records; None for all.
         per_transaction: records in a transaction; 0 for all in one, None for no transactions.
+        before_commit: called when all records of a transaction are stored.
 
     Attributes:
         committed: records of committed transactions.
@@ -91,6 +92,7 @@ class RecordSink:
     def __init__(
         self, producer: Producer, topic: str, constants: Constants, ledger: Ledger, idle: Callable[[], None], *,
         rate: float = 0.0, limit: int | None = None, per_transaction: int | None = None,
+        before_commit: Callable[[], None] | None = None,
     ) -> None:
         self._producer = producer
         self._calls = calls_of(producer)
@@ -101,6 +103,7 @@ class RecordSink:
         self._rate = rate
         self._left = limit
         self._per_transaction = per_transaction
+        self._before_commit = before_commit
         self._in_transaction = 0
         self._open = self._committing = False
         self._began_at = self._paced = 0.0
@@ -168,6 +171,8 @@ class RecordSink:
         self._ledger.settle()
         if self._ledger.failed or self._ledger.malformed:
             return  # the whole transaction is given up
+        if self._before_commit is not None:
+            self._before_commit()
         self._committing = True
         try:
             self._run(self._calls.commit_transaction(-1))
