@@ -10,9 +10,9 @@ import pytest
 SOURCE = Path(__file__).parents[2] / "src"
 PACKAGE = SOURCE / "headrace"
 
-BASE = {"arguments", "error_codes", "errors", "types", "security", "config", "slotted", "states"}
-FACES = {"aio", "admin", "avro", "schema_registry", "opentelemetry", "serialization", "spark", "decode", "cli",
-         "testing", "serializing_producer", "deserializing_consumer", "deserializing_share_consumer"}
+BASE = {"arguments", "collector", "error_codes", "errors", "types", "security", "config", "slotted", "states"}
+FACES = {"aio", "admin", "avro", "schema_registry", "opentelemetry", "serialization", "spark", "frames", "decode",
+         "cli", "testing", "serializing_producer", "deserializing_consumer", "deserializing_share_consumer"}
 MAY_IMPORT = {
     "wire": BASE,
     "schemas": BASE,
@@ -26,7 +26,7 @@ MAY_IMPORT = {
     "decode": BASE | {"wire", "records"},
     "spark": BASE | FACES | {"records", "schemas", "client", "broker", "net", ""},
     "cli": BASE | FACES | {"wire", "records", "buffers", "client", "broker", "net", ""},
-    "": BASE | {"records", "client"},
+    "": BASE | {"records", "client", "frames"},
 }
 SPARK = {"headrace.spark", "headrace.spark.exactly_once.spark_task", "headrace.spark.foreach_batch.batches",
          "headrace.spark.foreach_batch.stream_of_batch", "headrace.spark.foreach_batch.transaction_sink",
