@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 SOURCES := $(wildcard src/headrace/*/_b*.p* src/headrace/*/_b*.h src/headrace/schemas/columns/_*.p*) setup.py pyproject.toml
 
-.PHONY: demo test long fuzz check bench wheel clean help
+.PHONY: demo test long fuzz check docs bench wheel wheels clean help
 
 help:  ## Show this list
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
@@ -40,6 +40,7 @@ long: $(READY)  ## The long tests: clusters of three brokers, older Kafkas, simu
 	$(BIN)/python -m tests.campaigns.spark_once
 	$(BIN)/python -m tests.campaigns.spark_once --kafka 3.9.2 --master 'local[2]'
 	$(BIN)/python -m tests.campaigns.spark_once --foreach-batch
+	$(BIN)/python -m tools.type_tutorial --until 'The same topic in Spark'
 
 fuzz: $(READY)  ## Ten minutes of coverage-guided fuzzing for each of the native modules, message codecs and compression
 	$(BIN)/python -m tests.campaigns.fuzz --seconds 600 --jobs 2 $(FUZZ_ARGS)
@@ -49,11 +50,18 @@ check: $(READY)  ## Lint, types, layers, docstrings
 	$(BIN)/mypy
 	$(BIN)/python -m pytest -q tests/quality
 
+docs: $(READY)  ## The site, in build/site: every page and the reference of the API; a warning is an error
+	$(BIN)/sphinx-build --quiet --fail-on-warning --keep-going --builder html --conf-dir docs . build/site
+	@echo "build/site/index.html"
+
 bench: $(READY)  ## Side-by-side benchmarks against the peers on real Kafka (BENCH_ARGS=--full for all of them)
 	$(BIN)/python -m benchmarks $(BENCH_ARGS)
 
 wheel: $(READY)  ## Build the wheel into dist/
 	$(BIN)/python -m pip wheel --no-deps --wheel-dir dist .
+
+wheels: $(READY)  ## The sdist, and a wheel for each Python of this machine, installed and tried (WHEELS_ARGS=--tests)
+	$(BIN)/python -m tools.wheels --without-compiler --sbom $(WHEELS_ARGS)
 
 $(READY): $(SOURCES)
 	@echo "Setting up $(VENV) (PySpark is large: a minute or two the first time)"

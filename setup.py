@@ -1,8 +1,10 @@
 """Builds the native modules; where that fails, the package is installed without them and runs in plain Python.
 
+HEADRACE_NATIVE=require makes a failure an error, as the builds of wheels need it; HEADRACE_NATIVE=skip builds none.
 Everything else is in pyproject.toml.
 """
 
+import os
 import sys
 
 from setuptools import Extension, setup
@@ -13,14 +15,21 @@ COLUMNS = "src/headrace/schemas/columns"
 CODECS = ("_avro_columns", "_column_tree", "_json_columns", "_protobuf_columns")
 """Codecs of whole columns (decision 0038); each stands alone, and shares what is inline in the folder's `.pxd`s."""
 # No -march=native: a wheel must run anywhere. What needs newer instructions asks the processor first.
-FLAGS = ["/O2"] if sys.platform == "win32" else ["-O3", "-fno-strict-aliasing"]
+FLAGS = ["/O2"] if sys.platform == "win32" else ["-O3", "-g0", "-fno-strict-aliasing"]
+NATIVE = os.environ.get("HEADRACE_NATIVE", "try")
+if NATIVE not in ("try", "require", "skip"):
+    sys.exit(f"HEADRACE_NATIVE must be try, require or skip, not {NATIVE!r}")
 
 
 def extensions() -> list[Extension]:
     """The extensions; none without Cython. `_buffer` reads the fields of `_batch`'s classes in place."""
+    if NATIVE == "skip":
+        return []
     try:
         from Cython.Build import cythonize
     except ImportError:
+        if NATIVE == "require":
+            raise
         return []
     built: list[Extension] = cythonize([
         Extension("headrace.records._batch", [f"{BATCH}.pyx"], depends=[f"{BATCH}.h", f"{BATCH}.pxd"],
@@ -32,7 +41,7 @@ def extensions() -> list[Extension]:
                     extra_compile_args=FLAGS) for name in CODECS),
     ], include_path=["src"])
     for extension in built:
-        extension.optional = True  # said here because cythonize() does not carry it over
+        extension.optional = NATIVE == "try"  # said here because cythonize() does not carry it over
     return built
 
 

@@ -1,7 +1,8 @@
 """Kafka for Python and PySpark, from `pip install` alone.
 
 The names are confluent_kafka's, so that a program changes by its import alone: `from headrace import Producer,
-Consumer`. asyncio twins are in `headrace.aio`, administration in `headrace.admin`. Names load on first use, which keeps
+Consumer`. asyncio twins are in `headrace.aio`, administration in `headrace.admin`. `read_topic()` and
+`write_topic()` are for frames of pandas, Polars and pyarrow. Names load on first use, which keeps
 `import headrace` cheap.
 """
 
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
         KafkaError,
         KafkaException,
     )
+    from headrace.frames import read_topic, write_topic
     from headrace.records import Message
     from headrace.records.columns.arrow_batch import ArrowBatch
     from headrace.records.key_hashes import consistent, fnv1a, murmur2
@@ -77,6 +79,7 @@ _HOMES = {
     "headrace.errors": (
         "ConcurrentModificationException", "IllegalStateException", "KafkaError", "KafkaException",
     ),
+    "headrace.frames": ("read_topic", "write_topic"),
     "headrace.records": ("Message",),
     "headrace.records.columns.arrow_batch": ("ArrowBatch",),
     "headrace.records.key_hashes": ("consistent", "fnv1a", "murmur2"),
@@ -140,7 +143,9 @@ __all__ = [
     "fnv1a",
     "libversion",
     "murmur2",
+    "read_topic",
     "version",
+    "write_topic",
 ]
 
 

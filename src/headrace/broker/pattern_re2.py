@@ -18,6 +18,7 @@ _MAX_STEPS = 3000
 _MAX_REPEATS = 1000
 _MAX_DEPTH = 100
 _COUNTS = re.compile(r"\{(\d{1,9})(,(\d{0,9}))?\}")
+_GROUP_START = re.compile(r"\?(?::|P?<\w+>)", re.ASCII)
 _NAME = re.compile(r"\[:(\^?)([a-z]+):\]")
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "f": "\f", "v": "\v", "a": "\a"}
 _DIGITS, _WORDS, _SPACES = "0123456789", re.compile(r"[0-9A-Za-z_]"), "\t\n\f\r "
@@ -173,7 +174,9 @@ class Pattern:
                 for _ in range(most - least):
                     first = self._step(following=[part(first), behind])
             for _ in range(least):
-                first = part(first)
+                before, first = first, part(first)
+                if first is before:
+                    break  # it is empty, and stays so; nested ones would be built a thousand times each
             return first
 
         return build
@@ -198,15 +201,10 @@ class Pattern:
         return lambda behind: self._step(test, [behind])
 
     def _group(self) -> Build:
-        for start in ("?:", "?P<", "?<"):
-            if self._text.startswith(start, self._at):
-                self._at += len(start)
-                while start != "?:" and self._take() != ">":
-                    pass
-                break
-        else:
-            if self._peek() == "?":
-                raise PatternError("flags and lookaround are not known")
+        if (start := _GROUP_START.match(self._text, self._at)) is not None:
+            self._at = start.end()
+        elif self._peek() == "?":
+            raise PatternError("flags and lookaround are not known")
         build = self._alternatives()
         if self._peek() != ")":
             raise PatternError("a ')' is missing")

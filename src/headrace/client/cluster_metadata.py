@@ -5,6 +5,7 @@ Knows only the Metadata reply. Read next: `client.admin.aio_admin_client`.
 
 from __future__ import annotations
 
+from headrace.collector import uncollected
 from headrace.errors import KafkaError
 from headrace.slotted import field, hashed_by, slotted
 from headrace.types.records import NodeAddress
@@ -40,7 +41,15 @@ class BrokerMetadata:
 @hashed_by("id")
 @slotted()
 class PartitionMetadata:
-    """A partition: leader, replicas and in-sync replicas as broker ids; `leader` is -1 while there is none."""
+    """A partition: leader, replicas and in-sync replicas as broker ids; `leader` is -1 while there is none.
+
+    Attributes:
+        id: its number, from 0.
+        leader: node id of its leader.
+        replicas: node ids of its replicas.
+        isrs: those of them that are in sync.
+        error: why it cannot be used; None if it can.
+    """
 
     id: int = -1
     leader: int = -1
@@ -74,7 +83,16 @@ class TopicMetadata:
 @hashed_by("cluster_id")
 @slotted()
 class ClusterMetadata:
-    """The answer of `list_topics()`. `orig_broker_*` name the broker that gave it."""
+    """The answer of `list_topics()`. `orig_broker_*` name the broker that gave it.
+
+    Attributes:
+        cluster_id: the cluster's name of itself.
+        controller_id: node id of the broker to take for the controller.
+        brokers: these, by node id.
+        topics: these, by name.
+        orig_broker_id: node id of the broker that answered.
+        orig_broker_name: where it listens.
+    """
 
     cluster_id: str | None = None
     controller_id: int = -1
@@ -86,6 +104,17 @@ class ClusterMetadata:
     def __repr__(self) -> str:
         return f"ClusterMetadata({self.cluster_id})"
 
+    def _repr_html_(self) -> str:
+        from headrace.types.html_table import html_table
+
+        rows = []
+        for name, topic in sorted(self.topics.items()):
+            partitions = topic.partitions.values()
+            rows.append((name, len(partitions), max((len(each.replicas) for each in partitions), default=0),
+                         sum(len(each.isrs) < len(each.replicas) for each in partitions), topic.error))
+        return html_table(f"{len(self.topics)} topics on {len(self.brokers)} brokers",
+                          ("topic", "partitions", "replicas", "partitions with replicas behind", "error"), rows)
+
     def __str__(self) -> str:
         return str(self.cluster_id)
 
@@ -93,7 +122,15 @@ class ClusterMetadata:
 @hashed_by("id")
 @slotted()
 class GroupMember:
-    """A member of a classic group. `metadata` and `assignment` are the protocol's own bytes."""
+    """A member of a classic group. `metadata` and `assignment` are the protocol's own bytes.
+
+    Attributes:
+        id: its id in the group.
+        client_id: what it calls itself.
+        client_host: where it is.
+        metadata: what it said when it joined.
+        assignment: what it got.
+    """
 
     id: str | None = None
     client_id: str | None = None
@@ -105,7 +142,17 @@ class GroupMember:
 @hashed_by("id")
 @slotted()
 class GroupMetadata:
-    """A group as `list_groups()` shows it, with the broker that coordinates it."""
+    """A group as `list_groups()` shows it, with the broker that coordinates it.
+
+    Attributes:
+        id: its name.
+        broker: the coordinator.
+        error: why it could not be described; None if it could.
+        state: of the group.
+        protocol_type: consumer, for groups that read.
+        protocol: the strategy by which partitions are dealt.
+        members: who is in it.
+    """
 
     broker: BrokerMetadata | None = None
     id: str | None = None
@@ -122,6 +169,7 @@ class GroupMetadata:
         return str(self.id)
 
 
+@uncollected
 def cluster_metadata(reply: MetadataResponse, answered_by: NodeAddress | None = None) -> ClusterMetadata:
     """Build what `list_topics()` returns.
 

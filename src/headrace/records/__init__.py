@@ -1,6 +1,7 @@
 """Record batches: bytes <-> records. Native where it was compiled, the plain twin of the same names elsewhere.
 
-`implementation` says which one is used; the environment variable HEADRACE_PURE=1 asks for the plain one.
+`implementation` says which one is used; the environment variable HEADRACE_PURE=1 asks for the plain one. Where the
+native one is missing and nobody asked for the plain one, the logger `headrace` says so, once in a process.
 It must not know connections or partitions' state, nor `headrace.buffers`, where batches are filled. Read next:
 `headrace.records.batch`.
 """
@@ -24,7 +25,8 @@ from headrace.records.compression import (
 )
 from headrace.records.header import BatchInfo
 
-_PLAIN = os.environ.get("HEADRACE_PURE", "") not in ("", "0") or find_spec("headrace.records._batch") is None
+_IS_MEANT = os.environ.get("HEADRACE_PURE", "") not in ("", "0")
+_PLAIN = _IS_MEANT or find_spec("headrace.records._batch") is None
 
 # The twins have the same names and types; for a type checker they are the plain one's.
 if TYPE_CHECKING or _PLAIN:
@@ -88,3 +90,11 @@ __all__ = [
 
 implementation = "plain" if _PLAIN else "native"
 """Which one is used: "native" or "plain"."""
+
+if _PLAIN and not _IS_MEANT:
+    import logging  # a warning of Python's could be made an error, which would stop the import
+
+    logging.getLogger("headrace").warning(
+        "headrace runs in plain Python, at a fraction of its speed: its native modules are missing. Install a wheel, "
+        "or with a C compiler on the machine: pip install --force-reinstall --no-cache-dir headrace. HEADRACE_PURE=1 "
+        "says that this is meant")

@@ -76,7 +76,6 @@ cdef class Origin:
     cdef int stamp_type
 
 
-@cython.final
 @cython.no_gc
 cdef class Message:
     cdef Origin _origin
@@ -88,9 +87,6 @@ cdef class Message:
     cdef int64_t _offset, _timestamp
     cdef int32_t _partition, _header_count
     cdef int _stamp_type, _leader_epoch, _delivery_count
-
-    cdef int _own_bytes(self) except -1
-    cdef tuple _fields(self)
 
 
 @cython.final

@@ -38,7 +38,7 @@ from itertools import chain
 from headrace.errors import CorruptRecordError
 from headrace.records.compression import MAX_COLUMN_BYTES, MAX_DECOMPRESSED_BYTES, compress, decompress
 from headrace.records.header import BatchInfo
-from headrace.records.message import consumer_let_go, encode_text, rebuild
+from headrace.records.message import consumer_let_go, encode_text, rebuild, rebuild_as
 
 cdef extern from "Python.h":
     ctypedef enum PySendResult:
@@ -151,7 +151,6 @@ cdef class Origin:
     pass
 
 
-@cython.final
 @cython.no_gc
 @cython.freelist(1024)
 cdef class Message:
@@ -229,7 +228,7 @@ cdef class Message:
     def set_topic(self, topic):
         if self._origin is not None:
             self._partition = self._origin.partition
-            self._own_bytes()
+            own_bytes(self)
         self._topic = topic
 
     def set_key(self, key):
@@ -247,20 +246,6 @@ cdef class Message:
     def set_error(self, error):
         self._error = error
 
-    cdef int _own_bytes(self) except -1:
-        # Take everything out of the batch, so that the message no longer needs it.
-        key, value, headers = self.key(), self.value(), self.headers()
-        self.set_key(key)
-        self.set_value(value)
-        self.set_headers(headers)
-        self._origin = None
-        return 0
-
-    cdef tuple _fields(self):
-        cdef int32_t partition = self._partition if self._origin is None else self._origin.partition
-        return (self.topic(), partition, self._offset, self.key(), self.value(), self.headers(), self._error,
-                self.timestamp(), self._latency, self._leader_epoch, self._delivery_count)
-
     def __len__(self):
         if self._value_size >= 0:
             return self._value_size
@@ -271,19 +256,44 @@ cdef class Message:
 
     def __eq__(self, other):
         if isinstance(other, Message):
-            return (<Message> self)._fields() == (<Message> other)._fields()
+            return fields_of(self) == fields_of(<Message> other)
         return NotImplemented
 
     __hash__ = None
 
     def __reduce__(self):
-        return (rebuild, self._fields())
+        if type(self) is Message:
+            return (rebuild, fields_of(self))
+        return (rebuild_as, (type(self), fields_of(self), getattr(self, "__dict__", {})))
 
     def __repr__(self):
         if self._error is not None:
             return f"Message{{{self.topic()}[{self.partition()}]@{self.offset()},error={self._error}}}"
         return (f"Message{{{self.topic()}[{self.partition()}]@{self.offset()},key={self.key()!r:.60},"
                 f"{len(self)} bytes}}")
+
+    def _repr_html_(self):
+        from headrace.records.message_html import message_html
+
+        return message_html(self)
+
+
+# Functions, and no methods: a class of cdef methods that may be inherited from has a table in each message.
+
+cdef int own_bytes(Message message) except -1:
+    # Take everything out of the batch, so that the message no longer needs it.
+    key, value, headers = message.key(), message.value(), message.headers()
+    message.set_key(key)
+    message.set_value(value)
+    message.set_headers(headers)
+    message._origin = None
+    return 0
+
+
+cdef tuple fields_of(Message message):
+    cdef int32_t partition = message._partition if message._origin is None else message._origin.partition
+    return (message.topic(), partition, message._offset, message.key(), message.value(), message.headers(),
+            message._error, message.timestamp(), message._latency, message._leader_epoch, message._delivery_count)
 
 
 cdef Message new_message(Origin origin, int64_t offset, int64_t timestamp, const Record *record):

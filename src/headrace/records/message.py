@@ -10,7 +10,7 @@ from typing import Any
 
 from headrace.errors import ClientClosedError, KafkaError
 
-__all__ = ["Message", "acquired", "encode_headers", "encode_text", "consumer_let_go", "rebuild"]
+__all__ = ["Message", "acquired", "encode_headers", "encode_text", "consumer_let_go", "rebuild", "rebuild_as"]
 
 HeaderList = list[tuple[str, bytes | None]]
 
@@ -154,11 +154,18 @@ class Message:
         return self._fields() == other._fields() if isinstance(other, Message) else NotImplemented
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return (rebuild, self._fields())
+        if type(self) is Message:
+            return (rebuild, self._fields())
+        return (rebuild_as, (type(self), self._fields(), getattr(self, "__dict__", {})))
 
     def __repr__(self) -> str:
         what = f"error={self._error}" if self._error is not None else f"key={self.key()!r:.60},{len(self)} bytes"
         return f"Message{{{self._topic}[{self.partition()}]@{self.offset()},{what}}}"
+
+    def _repr_html_(self) -> str:
+        from headrace.records.message_html import message_html
+
+        return message_html(self)
 
 
 def acquired(messages: list[Any], ranges: Iterable[tuple[int, int, int]]) -> list[Any]:
@@ -183,6 +190,17 @@ def rebuild(*fields: Any) -> Any:
     from headrace import records
 
     return records.Message(*fields)
+
+
+def rebuild_as(cls: Any, fields: tuple[Any, ...], attributes: dict[str, Any]) -> Any:
+    """The message of an application's own class that was pickled; its `__init__` may want something else."""
+    from headrace import records
+
+    message = cls.__new__(cls)
+    (records.Message if issubclass(cls, records.Message) else Message).__init__(message, *fields)
+    for name, value in attributes.items():
+        setattr(message, name, value)
+    return message
 
 
 def encode_text(value: Any, role: str) -> bytes | None:

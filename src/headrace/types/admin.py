@@ -157,7 +157,19 @@ class AlterConfigOpType(Enum):
 @hashed_by("name")
 @dataclass
 class ConfigEntry:
-    """One property of a resource: its value, where it comes from, and the values that it hides (`synonyms`)."""
+    """One property of a resource: its value, where it comes from, and the values that it hides (`synonyms`).
+
+    Attributes:
+        name: of the property.
+        value: as text; None where it is a secret.
+        source: where the value comes from.
+        is_read_only: whether it cannot be changed while the broker runs.
+        is_default: whether nobody has set it.
+        is_sensitive: whether it is a secret.
+        is_synonym: whether it stands among the values that another one hides.
+        synonyms: the values that this one hides, by name.
+        incremental_operation: what `incremental_alter_configs()` does with it.
+    """
 
     name: str
     value: str | None
@@ -256,7 +268,7 @@ class IsolationLevel(OrderedEnum):
 class OffsetSpec:
     """Which offset of a partition `list_offsets()` shall find. Make one with the class methods.
 
-    `OffsetSpec(number)` gives the one that has this number on the wire, or for a time.
+    `OffsetSpec(index)` gives the one that has this number on the wire, or for a time.
 
     Attributes:
         timestamp: milliseconds since the epoch, or a negative number that stands for something else.
@@ -367,7 +379,13 @@ MaxTimestampSpec()
 @hashed_by("offset")
 @dataclass
 class ListOffsetsResultInfo:
-    """An offset found by `list_offsets()`; the timestamp, in milliseconds, is -1 for earliest and latest."""
+    """An offset found by `list_offsets()`; the timestamp, in milliseconds, is -1 for earliest and latest.
+
+    Attributes:
+        offset: of the record.
+        timestamp: of the record, in milliseconds since the epoch.
+        leader_epoch: of the leader that wrote it; None when unknown.
+    """
 
     offset: int
     timestamp: int
@@ -381,7 +399,11 @@ class ListOffsetsResultInfo:
 @hashed_by("low_watermark")
 @dataclass
 class DeletedRecords:
-    """The first offset that is left after `delete_records()`."""
+    """The first offset that is left after `delete_records()`.
+
+    Attributes:
+        low_watermark: that offset.
+    """
 
     low_watermark: int
 
@@ -389,7 +411,15 @@ class DeletedRecords:
 @hashed_by("name")
 @dataclass
 class TopicDescription:
-    """A topic, its id and its partitions; what the client may do with it is None unless it was asked for."""
+    """A topic, its id and its partitions; what the client may do with it is None unless it was asked for.
+
+    Attributes:
+        name: of the topic.
+        topic_id: its id, which another topic of this name does not have.
+        is_internal: whether it is the brokers' own.
+        partitions: these, by number from 0.
+        authorized_operations: what this client may do with it; None unless it was asked for.
+    """
 
     name: str
     topic_id: Uuid
@@ -407,6 +437,12 @@ class DescribeClusterResult:
     """The cluster, its brokers and the one that clients should take for the controller.
 
     What the client may do with it is None unless it was asked for.
+
+    Attributes:
+        controller: that broker.
+        nodes: the brokers.
+        cluster_id: the cluster's name of itself.
+        authorized_operations: what this client may do with it; None unless it was asked for.
     """
 
     controller: Node | None

@@ -64,7 +64,14 @@ class ElectionType(OrderedEnum):
 
 @slotted(frozen=True)
 class Node:
-    """A broker of a cluster: its id, where it listens, and its rack."""
+    """A broker of a cluster: its id, where it listens, and its rack.
+
+    Attributes:
+        id: its number.
+        host: where it listens.
+        port: where it listens.
+        rack: where it stands; None if nobody said.
+    """
 
     id: int
     host: str
@@ -83,7 +90,14 @@ class Node:
 @hashed_by("id")
 @slotted()
 class TopicPartitionInfo:
-    """A partition of a topic: its number, its leader, its replicas, and those of them that are in sync."""
+    """A partition of a topic: its number, its leader, its replicas, and those of them that are in sync.
+
+    Attributes:
+        id: its number, from 0.
+        leader: the broker that leads it; None while there is none.
+        replicas: brokers that have a copy.
+        isr: those of them that are in sync.
+    """
 
     id: int
     leader: Node | None

@@ -25,7 +25,13 @@ __all__ = [
 
 @dataclass(slots=True)
 class PartitionReassignment:
-    """A partition that moves: broker ids of all its replicas, of those that come and of those that go."""
+    """A partition that moves: broker ids of all its replicas, of those that come and of those that go.
+
+    Attributes:
+        replicas: all of them.
+        adding_replicas: those that come.
+        removing_replicas: those that go.
+    """
 
     replicas: list[int]
     adding_replicas: list[int]
@@ -34,7 +40,13 @@ class PartitionReassignment:
 
 @dataclass(slots=True)
 class ReplicaInfo:
-    """A replica in a directory: bytes, and how many records it is behind; `is_future` while it moves there."""
+    """A replica in a directory: bytes, and how many records it is behind; `is_future` while it moves there.
+
+    Attributes:
+        size: in bytes.
+        offset_lag: records that it is behind.
+        is_future: whether it is on its way to this directory.
+    """
 
     size: int
     offset_lag: int
@@ -43,7 +55,14 @@ class ReplicaInfo:
 
 @dataclass(slots=True)
 class LogDirDescription:
-    """A directory of a broker; bytes of its volume are -1 when the broker is too old to say."""
+    """A directory of a broker; bytes of its volume are -1 when the broker is too old to say.
+
+    Attributes:
+        replicas: what lies in it, by partition.
+        total_bytes: size of the volume.
+        usable_bytes: what is free of it.
+        is_cordoned: whether no new replica is put there.
+    """
 
     replicas: dict[TopicPartition, ReplicaInfo] = field(default_factory=dict)
     total_bytes: int = -1
@@ -53,7 +72,13 @@ class LogDirDescription:
 
 @dataclass(slots=True)
 class FeatureMetadata:
-    """Features of the cluster: the level of each that is in use, and the lowest and highest that a broker supports."""
+    """Features of the cluster: the level of each that is in use, and the lowest and highest that a broker supports.
+
+    Attributes:
+        finalized: levels in use, by feature.
+        supported: lowest and highest level, by feature.
+        finalized_epoch: grows with each change of a level; None where the broker does not say.
+    """
 
     finalized: dict[str, int]
     supported: dict[str, tuple[int, int]]
@@ -62,7 +87,15 @@ class FeatureMetadata:
 
 @dataclass(slots=True)
 class QuorumReplicaState:
-    """A controller, or a broker that follows: how far it is. Times are milliseconds since the epoch, -1 unknown."""
+    """A controller, or a broker that follows: how far it is. Times are milliseconds since the epoch, -1 unknown.
+
+    Attributes:
+        replica_id: its node id.
+        log_end_offset: behind its last record.
+        last_fetch_timestamp: when it last asked the leader.
+        last_caught_up_timestamp: when it last had everything.
+        directory_id: of its log; None when unknown.
+    """
 
     replica_id: int
     log_end_offset: int
@@ -73,7 +106,15 @@ class QuorumReplicaState:
 
 @dataclass(slots=True)
 class QuorumInfo:
-    """The controllers: who leads since which epoch, what is committed, who votes and who only follows."""
+    """The controllers: who leads since which epoch, what is committed, who votes and who only follows.
+
+    Attributes:
+        leader_id: node id of the leader.
+        leader_epoch: its term.
+        high_watermark: the offset up to which all is committed.
+        voters: who votes.
+        observers: who only follows.
+    """
 
     leader_id: int
     leader_epoch: int
@@ -84,7 +125,13 @@ class QuorumInfo:
 
 @dataclass(slots=True)
 class TransactionListing:
-    """A transactional id, its producer and the state that its transaction is in, for example Ongoing."""
+    """A transactional id, its producer and the state that its transaction is in, for example Ongoing.
+
+    Attributes:
+        transactional_id: its name.
+        producer_id: number of its producer.
+        state: of its transaction.
+    """
 
     transactional_id: str
     producer_id: int
@@ -96,6 +143,15 @@ class TransactionDescription:
     """A transactional id: its transaction's state, producer, timeout in milliseconds, begin and partitions.
 
     The begin is in milliseconds since the epoch, None when no transaction is open.
+
+    Attributes:
+        coordinator_id: node id of its coordinator.
+        state: of the transaction, for example Ongoing.
+        producer_id: number of its producer.
+        producer_epoch: epoch of its producer.
+        transaction_timeout_ms: how long it may be open.
+        transaction_start_time_ms: its begin.
+        partitions: in which it has written.
     """
 
     coordinator_id: int
@@ -109,7 +165,16 @@ class TransactionDescription:
 
 @dataclass(slots=True)
 class PartitionProducer:
-    """A producer that a partition's leader knows. What is not known is None; times are milliseconds since the epoch."""
+    """A producer that a partition's leader knows. What is not known is None; times are milliseconds since the epoch.
+
+    Attributes:
+        producer_id: its number.
+        producer_epoch: its epoch.
+        last_sequence: number of its last record.
+        last_timestamp: of its last record.
+        coordinator_epoch: of the coordinator that ended its last transaction.
+        transaction_start_offset: first offset of its open transaction.
+    """
 
     producer_id: int
     producer_epoch: int

@@ -34,6 +34,12 @@ class ConsumerGroupListing:
     """A consumer group; state and type are None when the broker is too old to send them.
 
     A simple one only has offsets: nobody has ever been a member.
+
+    Attributes:
+        group_id: its name.
+        is_simple_consumer_group: whether it only has offsets.
+        state: of the group.
+        type: classic, or planned by the brokers.
     """
 
     group_id: str
@@ -49,7 +55,12 @@ class ConsumerGroupListing:
 @hashed_by()
 @dataclass
 class ListConsumerGroupsResult:
-    """The groups that were found, and the errors of brokers that could not be asked."""
+    """The groups that were found, and the errors of brokers that could not be asked.
+
+    Attributes:
+        valid: the groups.
+        errors: one for each broker that could not be asked.
+    """
 
     valid: list[ConsumerGroupListing] | None = None
     errors: list[KafkaException] | None = None
@@ -58,7 +69,11 @@ class ListConsumerGroupsResult:
 @hashed_by()
 @dataclass
 class MemberAssignment:
-    """The partitions of a member."""
+    """The partitions of a member.
+
+    Attributes:
+        topic_partitions: these.
+    """
 
     topic_partitions: list[TopicPartition] = field(default_factory=list)
 
@@ -69,7 +84,16 @@ class MemberAssignment:
 @hashed_by("member_id")
 @dataclass
 class MemberDescription:
-    """A member of a group; `target_assignment` is what it shall have, if the brokers plan for the group."""
+    """A member of a group; `target_assignment` is what it shall have, if the brokers plan for the group.
+
+    Attributes:
+        member_id: its id in the group.
+        client_id: what it calls itself.
+        host: where it is.
+        assignment: what it has.
+        group_instance_id: its name if it is a static member.
+        target_assignment: what it shall have.
+    """
 
     member_id: str
     client_id: str
@@ -82,7 +106,18 @@ class MemberDescription:
 @hashed_by("group_id")
 @dataclass
 class ConsumerGroupDescription:
-    """A consumer group, its members and its coordinator; what the client may do is None unless it was asked for."""
+    """A consumer group, its members and its coordinator; what the client may do is None unless it was asked for.
+
+    Attributes:
+        group_id: its name.
+        is_simple_consumer_group: whether it only has offsets, and no members.
+        members: who is in it.
+        partition_assignor: the strategy by which partitions are dealt.
+        state: of the group.
+        coordinator: the broker that keeps it.
+        authorized_operations: what this client may do with it; None unless it was asked for.
+        type: classic, or planned by the brokers.
+    """
 
     group_id: str
     is_simple_consumer_group: bool
@@ -101,7 +136,12 @@ class ConsumerGroupDescription:
 
 @dataclass(slots=True, frozen=True)
 class OffsetReset:
-    """Where a group's offset of a partition was, -1 for nowhere, and where it is set to."""
+    """Where a group's offset of a partition was, -1 for nowhere, and where it is set to.
+
+    Attributes:
+        before: the offset that the group had.
+        after: the one that it gets.
+    """
 
     before: int
     after: int
@@ -117,7 +157,16 @@ class ListedShareGroup:
 
 @dataclass
 class ShareGroupDescription:
-    """A share group, its members and its coordinator; what the client may do is None unless it was asked for."""
+    """A share group, its members and its coordinator; what the client may do is None unless it was asked for.
+
+    Attributes:
+        group_id: its name.
+        members: who is in it.
+        assignor: the strategy by which partitions are dealt.
+        state: of the group.
+        coordinator: the broker that keeps it.
+        authorized_operations: what this client may do with it; None unless it was asked for.
+    """
 
     group_id: str
     members: list[MemberDescription]
@@ -129,7 +178,12 @@ class ShareGroupDescription:
 
 @dataclass(slots=True, frozen=True)
 class SharePartitionOffset:
-    """Where a share group's records of a partition begin, and how many of them are left; -1 when that is unknown."""
+    """Where a share group's records of a partition begin, and how many of them are left; -1 when that is unknown.
+
+    Attributes:
+        start_offset: of the first record that is not done with.
+        lag: records that are left.
+    """
 
     start_offset: int
     lag: int = -1

@@ -5,9 +5,9 @@
 
 from __future__ import annotations
 
-import operator
 from binascii import b2a_base64
 from collections.abc import Mapping, Sequence
+from operator import index
 from typing import Any, ClassVar, Final
 
 from headrace.errors import KafkaError
@@ -138,7 +138,7 @@ _KINDS: dict[str, tuple[type, ...]] = {
 
 def _integer(name: str, value: Any) -> int:
     try:
-        number = operator.index(value)
+        number = index(value)
     except TypeError:
         raise TypeError(f"{name} must be int, not {type(value).__name__}") from None
     if not -_LIMITS[name] <= number < _LIMITS[name]:
@@ -211,7 +211,13 @@ class RecordMetadata:
 
 @slotted(frozen=True)
 class ThrottleEvent:
-    """A broker asked the client to slow down. `throttle_time` is in seconds, as in confluent_kafka."""
+    """A broker asked the client to slow down. `throttle_time` is in seconds, as in confluent_kafka.
+
+    Attributes:
+        broker_name: its address.
+        broker_id: its number.
+        throttle_time: how long to wait, in seconds.
+    """
 
     broker_name: str
     broker_id: int
@@ -234,9 +240,9 @@ class Uuid:
     least_significant_bits: int
 
     def __post_init__(self) -> None:
-        for bits in (self.most_significant_bits, self.least_significant_bits):
-            if not -_2_63 <= operator.index(bits) < _2_63:
-                raise OverflowError(f"{bits} is not a signed number of 64 bits")
+        if not (-_2_63 <= index(self.most_significant_bits) < _2_63 > index(self.least_significant_bits) >= -_2_63):
+            raise OverflowError(f"{self.most_significant_bits} or {self.least_significant_bits} is not a signed number "
+                                "of 64 bits")
 
     def get_most_significant_bits(self) -> int:
         """The first 64 bits, signed."""

@@ -35,7 +35,12 @@ class ScramMechanism(OrderedEnum):
 @hashed_by("mechanism")
 @dataclass
 class ScramCredentialInfo:
-    """A mechanism and how often it hashes: 4096 times at least, or brokers refuse it."""
+    """A mechanism and how often it hashes: 4096 times at least, or brokers refuse it.
+
+    Attributes:
+        mechanism: SCRAM-SHA-256 or SCRAM-SHA-512.
+        iterations: how often it hashes.
+    """
 
     mechanism: ScramMechanism
     iterations: int
@@ -44,7 +49,12 @@ class ScramCredentialInfo:
 @hashed_by("user")
 @dataclass
 class UserScramCredentialsDescription:
-    """The credentials of a user, without secrets."""
+    """The credentials of a user, without secrets.
+
+    Attributes:
+        user: whose.
+        scram_credential_infos: one for each mechanism.
+    """
 
     user: str
     scram_credential_infos: list[ScramCredentialInfo]
@@ -78,14 +88,25 @@ class UserScramCredentialUpsertion(UserScramCredentialAlteration):
 @hashed_by("user")
 @dataclass
 class UserScramCredentialDeletion(UserScramCredentialAlteration):
-    """A credential to delete."""
+    """A credential to delete.
+
+    Attributes:
+        user: whose.
+        mechanism: of which mechanism.
+    """
 
     mechanism: ScramMechanism
 
 
 @dataclass(slots=True, frozen=True)
 class QuotaEntity:
-    """Whom a quota is for: a user, a client id, both, or an address. An empty name stands for all others."""
+    """Whom a quota is for: a user, a client id, both, or an address. An empty name stands for all others.
+
+    Attributes:
+        user: name of the user.
+        client_id: what clients call themselves.
+        ip: address of clients.
+    """
 
     user: str | None = None
     client_id: str | None = None

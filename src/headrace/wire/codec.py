@@ -14,6 +14,7 @@ from struct import Struct as Packer
 from struct import error as StructError  # noqa: N812  it is a class
 from typing import Any, TypeVar
 
+from headrace.collector import uncollected
 from headrace.errors import KafkaError, KafkaException, ProtocolError
 from headrace.wire.primitives import as_view
 from headrace.wire.reading import decoder_source
@@ -32,6 +33,8 @@ Cuts = list[tuple[int, memoryview]]
 AnyMessage = TypeVar("AnyMessage", bound=ApiMessage)
 Writer = Callable[[ApiMessage, bytearray, Cuts], None]
 _PREFIX = Packer(">h")
+_MANY_OBJECTS = 128 * 1024
+"""Bytes of a message that may become so many objects that the collector would run several times."""
 
 Reader = Callable[[bytes | memoryview, memoryview, int], tuple[Any, int]]
 
@@ -102,6 +105,8 @@ def decode_from(
     reader = _readers.get((cls, version)) or _compile_reader(cls, version)
     try:
         view = memoryview(data) if type(data) is bytes else as_view(data)
+        if len(view) >= _MANY_OBJECTS:
+            reader = uncollected(reader)
         message, position = reader(data if type(data) is bytes else view, view, start)
     except ProtocolError as error:
         raise ProtocolError(f"{cls.__name__} v{version} cannot be read: {error.error.str()}") from None

@@ -4,7 +4,6 @@ A difference that stays is written where the conversation is, or in `talk`. A ma
 Central skips this and says why; with CI=true it fails instead.
 """
 
-import os
 from collections.abc import Iterator
 from itertools import count
 
@@ -26,8 +25,9 @@ from tests.support import (
     conversations_transactions,
 )
 from tests.support.raw_client import RawClient
+from tests.support.real_kafka import needed_in_ci
 from tests.support.talk import LIMITS, Conversation, Talk, differences, wait_for_coordinators
-from tools.kafka import KafkaCluster, MissingJavaError, RegistryError
+from tools.kafka import KafkaCluster
 
 RELEASES = ("4.4.0", "3.9.2")
 CONVERSATIONS = [
@@ -60,13 +60,9 @@ def kafka(request: pytest.FixtureRequest, clusters: dict[str, KafkaCluster]) -> 
 
 def started(cluster: KafkaCluster) -> KafkaCluster:
     try:
-        cluster.start()
+        with needed_in_ci():
+            cluster.start()
         wait_for_coordinators(cluster.bootstrap_servers)
-    except (MissingJavaError, RegistryError) as error:
-        cluster.close()
-        if os.environ.get("CI") == "true":
-            pytest.fail(f"real Kafka is part of CI: {error}")
-        pytest.skip(str(error))
     except BaseException:
         cluster.close()
         raise

@@ -83,3 +83,10 @@ def test_what_nobody_knows_has_confluents_defaults_and_shares_nothing() -> None:
     first.members.append(GroupMember())
     assert (second.members, str(second)) == ([], "g")
     assert (str(PartitionMetadata(3)), str(TopicMetadata("t"))) == ("3", "t")
+
+
+def test_a_notebook_shows_the_topics() -> None:
+    made = cluster_metadata(REPLY)._repr_html_()
+    assert "<caption>2 topics on 2 brokers</caption>" in made
+    assert "<tr><td>t</td><td>2</td><td>2</td><td>2</td><td></td></tr>" in made
+    assert made.index("<td>gone</td>") < made.index("<td>t</td>")

@@ -7,7 +7,8 @@ from threading import RLock
 
 import pytest
 
-from headrace.client.result_future import ResultFuture
+from headrace.client.result_future import ResultFuture, end_each, end_together
+from headrace.errors import KafkaError, KafkaException
 
 
 def made(count: int) -> list[Future[int]]:
@@ -66,3 +67,63 @@ def test_it_may_be_cancelled_until_it_is_done() -> None:
     assert first.cancelled()
     second.set_result(1)
     assert not second.cancel()
+
+
+def test_it_has_all_that_a_future_of_the_library_has() -> None:
+    (future,) = made(1)
+    assert vars(future).keys() == vars(Future()).keys()
+    assert {name: value for name, value in vars(future).items() if name != "_condition"} == {
+        name: value for name, value in vars(Future()).items() if name != "_condition"}
+
+
+def test_results_that_are_handed_over_together_are_all_there_for_who_waits_for_the_first() -> None:
+    lock = RLock()
+    futures = [ResultFuture[int](lock) for _ in range(1000)]
+    found: list[bool] = []
+    waits = threading.Event()
+
+    def wait_for_first() -> None:
+        waits.set()
+        futures[0].result(30)
+        found.extend(future.done() for future in futures)
+
+    thread = threading.Thread(target=wait_for_first)
+    thread.start()
+    waits.wait(30)
+    end_together(lock, [(future, at) for at, future in enumerate(futures)])
+    thread.join(30)
+    assert found == [True] * 1000
+
+
+def test_a_callback_may_wait_for_another_thread_that_asks_for_a_result() -> None:
+    lock = RLock()
+    first, second = ResultFuture[int](lock), ResultFuture[int](lock)
+    told: list[int] = []
+
+    def ask_elsewhere(_: object) -> None:
+        thread = threading.Thread(target=lambda: told.append(second.result(30)))
+        thread.start()
+        thread.join(30)
+
+    first.add_done_callback(ask_elsewhere)
+    end_together(lock, [(first, 1), (second, 2)])
+    assert told == [2]
+
+
+def test_callbacks_come_in_the_order_of_the_results() -> None:
+    lock = RLock()
+    futures = [ResultFuture[int](lock) for _ in range(4)]
+    told: list[int] = []
+    for at in (3, 0, 2):
+        futures[at].add_done_callback(lambda future: told.append(future.result()))
+    end_together(lock, [(future, at) for at, future in enumerate(futures)])
+    assert told == [0, 2, 3]
+
+
+def test_an_error_is_raised_and_a_future_that_is_done_stays_as_it_is() -> None:
+    refused, broken, cancelled = futures = made(3)
+    cancelled.cancel()
+    end_each(zip(futures, (KafkaError(KafkaError._TIMED_OUT), KeyError("k"), 1), strict=True))
+    assert isinstance(refused.exception(), KafkaException)
+    assert isinstance(broken.exception(), KeyError)
+    assert cancelled.cancelled()

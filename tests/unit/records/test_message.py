@@ -7,7 +7,9 @@ from typing import Any
 
 import pytest
 
+from headrace import records
 from headrace.errors import KafkaError
+from headrace.records.message import Message as PlainMessage
 
 from .samples import batch, fields
 
@@ -62,6 +64,40 @@ def test_messages_are_equal_by_what_they_say(twin: Any) -> None:
 
 def test_a_message_can_be_pickled(twin: Any) -> None:
     assert fields(pickle.loads(pickle.dumps(lazy(twin)))) == fields(lazy(twin))
+
+
+class Counted:
+    """What an application adds to messages, in tests of its own for example."""
+
+    def __init__(self, value: bytes, copies: int) -> None:
+        super().__init__("t", 1, 2, value=value)  # type: ignore[call-arg]
+        self.copies = copies
+
+
+class CountedUsed(Counted, records.Message):
+    """Of the message that applications see: the native one, where it is built."""
+
+
+class CountedPlain(Counted, PlainMessage):
+    """Of the plain one."""
+
+
+@pytest.mark.parametrize("kind", [CountedUsed, CountedPlain])
+def test_an_applications_own_kind_of_message_is_a_message_and_can_be_pickled(kind: Any) -> None:
+    made = kind(b"v", copies=3)
+    read = pickle.loads(pickle.dumps(made))
+    assert (type(read), read.copies, read.value(), read.partition(), len(read)) == (kind, 3, b"v", 1, 1)
+    assert read == made
+
+
+@pytest.mark.parametrize("kind", [CountedUsed, CountedPlain])
+def test_an_applications_own_messages_are_freed_with_what_refers_back_to_them(kind: Any) -> None:
+    made = kind(b"v", copies=3)
+    made.copies = made
+    gone = weakref.ref(made)
+    del made
+    gc.collect()
+    assert gone() is None
 
 
 def test_a_message_shows_where_it_is_from(twin: Any) -> None:

@@ -16,7 +16,7 @@ __all__ = ["GroupConfigs", "duration_ms"]
 
 _RESET = "share.auto.offset.reset"
 _BY_DURATION = "by_duration:"
-_ISO_DURATION = re.compile(r"P(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?(?:(\d+)(?:\.(\d{1,9}))?S)?)?")
+_ISO_DURATION = re.compile(r"P(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?(?:(\d+)(?:[.,](\d{0,9}))?S)?)?", re.ASCII)
 _UNITS_MS = (86_400_000, 3_600_000, 60_000, 1000)
 
 
@@ -73,8 +73,8 @@ class GroupConfigs:
 
 
 def duration_ms(reset: str) -> int | None:
-    """Milliseconds of a duration behind `by_duration:`; None when it is none."""
-    text = reset.removeprefix(_BY_DURATION)
+    """Milliseconds of a duration behind `by_duration:`, as Java's `Duration.parse` reads it; None when it is none."""
+    text = reset.removeprefix(_BY_DURATION).upper()
     found = _ISO_DURATION.fullmatch(text)
     if found is None or text in ("P", "PT") or text.endswith("T"):
         return None

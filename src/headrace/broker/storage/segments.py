@@ -113,7 +113,7 @@ class FileSegment:
         position = self.size
         try:
             while data:
-                written = os.pwrite(self._fd, data, position)
+                written = _write_at(self._fd, data, position)
                 data, position = data[written:], position + written
         except OSError:
             os.ftruncate(self._fd, self.size)
@@ -122,7 +122,7 @@ class FileSegment:
 
     def read(self, start: int, end: int) -> bytes:
         """The bytes, from the page cache as a rule."""
-        return os.pread(self._fd, end - start, start)
+        return _read_at(self._fd, end - start, start)
 
     def truncate(self, size: int) -> None:
         """Cut the file."""
@@ -139,3 +139,17 @@ class FileSegment:
         """Close and remove the file."""
         self.close()
         self.path.unlink(missing_ok=True)
+
+
+def _write_at(fd: int, data: memoryview, position: int) -> int:
+    if hasattr(os, "pwrite"):
+        return os.pwrite(fd, data, position)
+    os.lseek(fd, position, os.SEEK_SET)  # Windows; one thread alone has the file
+    return os.write(fd, data)
+
+
+def _read_at(fd: int, count: int, position: int) -> bytes:
+    if hasattr(os, "pread"):
+        return os.pread(fd, count, position)
+    os.lseek(fd, position, os.SEEK_SET)
+    return os.read(fd, count)

@@ -14,6 +14,7 @@ from typing import Any, Generic, TypeVar
 from headrace.arguments import instance_of, list_of
 from headrace.client.admin.admin_engine import AdminEngine
 from headrace.client.core import ClientCore
+from headrace.client.result_future import Ends, end_each
 from headrace.errors import KafkaError, KafkaException
 from headrace.types.records import TopicPartition
 
@@ -44,26 +45,18 @@ class ByKey(Generic[_K, _V]):
         """Do the work."""
         return await self._work() if self.keys else {}
 
-    async def settle(self, futures: Mapping[_K, Any]) -> None:
+    async def settle(self, futures: Mapping[_K, Any], end: Callable[[Ends], None] = end_each) -> None:
         """Do the work and hand each result, or its error, to the future of its key.
 
         Args:
             futures: asyncio's or concurrent.futures' futures by key.
+            end: hands all of them over.
         """
         try:
             results: Mapping[_K, Any] = await self.results()
         except Exception as error:
             results = dict.fromkeys(futures, error)
-        for key, future in futures.items():
-            result = results.get(key, _NOT_MENTIONED)
-            if future.done():
-                continue
-            if isinstance(result, KafkaError):
-                future.set_exception(KafkaException(result))
-            elif isinstance(result, Exception):
-                future.set_exception(result)
-            else:
-                future.set_result(result)
+        end([(future, results.get(key, _NOT_MENTIONED)) for key, future in futures.items()])
 
 
 class AdminArea:

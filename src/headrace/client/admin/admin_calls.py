@@ -52,4 +52,6 @@ def signed(method: _C, call: Callable[..., Any], one: str, future: str = "") -> 
     shown: Any = method
     shown.__name__, shown.__doc__, shown.__module__ = call.__name__, call.__doc__, call.__module__
     shown.__signature__ = told.replace(return_annotation=returns)
+    shown.__annotations__ = {**{name: each.annotation for name, each in told.parameters.items() if name != "self"},
+                             "return": returns}
     return method

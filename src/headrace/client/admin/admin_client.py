@@ -10,6 +10,7 @@ import weakref
 from collections import deque
 from collections.abc import Callable, Collection, Coroutine, Mapping
 from concurrent.futures import Future
+from functools import partial
 from threading import RLock
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
@@ -18,8 +19,9 @@ from headrace.client.admin.admin_area import ByKey
 from headrace.client.admin.admin_calls import AdminCalls, signed
 from headrace.client.cluster_metadata import ClusterMetadata
 from headrace.client.core import ClientCore
-from headrace.client.result_future import ResultFuture
+from headrace.client.result_future import ResultFuture, end_together
 from headrace.client.waits import ThreadWaits, Wait, deadline
+from headrace.collector import uncollected
 from headrace.config import ADMIN, Config
 from headrace.errors import KafkaError
 from headrace.net.thread import LoopThread, loop_thread
@@ -164,6 +166,7 @@ class AdminClient:
 
     describe_cluster = _single(AdminCalls.describe_cluster)
     describe_features = _single(AdminCalls.describe_features)
+    describe_api_versions = _single(AdminCalls.describe_api_versions)
     update_features = _by_key(AdminCalls.update_features)
     describe_metadata_quorum = _single(AdminCalls.describe_metadata_quorum)
     add_raft_voter = _single(AdminCalls.add_raft_voter)
@@ -241,10 +244,11 @@ class AdminClient:
     def __exit__(self, *exc: object) -> None:
         self.close()
 
+    @uncollected
     def _futures(self, call: ByKey[_K, _V]) -> dict[_K, Future[_V]]:
         lock = RLock()
         futures: dict[_K, Future[_V]] = {key: ResultFuture(lock) for key in call.keys}
-        self._future(call.settle(futures))
+        self._future(call.settle(futures, partial(end_together, lock)))
         return futures
 
     def _future(self, work: Coroutine[Any, Any, _V]) -> Future[_V]:

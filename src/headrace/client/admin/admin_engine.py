@@ -13,6 +13,7 @@ from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, 
 from typing import Any, TypeVar
 
 from headrace.client.core import ClientCore
+from headrace.collector import uncollected
 from headrace.errors import KafkaError, KafkaException
 from headrace.machines.admin.admin_error_actions import AdminErrorAction, admin_error_action
 from headrace.machines.admin.admin_results import failure, key_of
@@ -301,6 +302,7 @@ def _moved(error: KafkaError) -> bool:
     return admin_error_action(error.code()) is AdminErrorAction.MOVED
 
 
+@uncollected
 def _understood(read: _Read[_V], reply: Any) -> _V:
     """What a reply says. One that does not fit its request is an error of the broker, and no defect of ours."""
     try:

@@ -141,6 +141,7 @@ class AIOAdminClient:
 
     describe_cluster = _single(AdminCalls.describe_cluster)
     describe_features = _single(AdminCalls.describe_features)
+    describe_api_versions = _single(AdminCalls.describe_api_versions)
     update_features = _by_key(AdminCalls.update_features)
     describe_metadata_quorum = _single(AdminCalls.describe_metadata_quorum)
     add_raft_voter = _single(AdminCalls.add_raft_voter)

@@ -63,10 +63,20 @@ class ClusterCalls(AdminArea):
 
     def describe_features(self, *, request_timeout: float | None = None) -> Single[FeatureMetadata]:
         """Find which features the cluster uses, at which level, and which levels a broker supports."""
-        limit_s = self.limit(request_timeout)
-        request = ApiVersionsRequest(client_software_name="headrace",
-                                     client_software_version=sys.modules["headrace"].__version__)
-        return self.engine.single(ANY_NODE, request, limit_s, requests.read_features)
+        return self.engine.single(ANY_NODE, _ask_versions(), self.limit(request_timeout), requests.read_features)
+
+    def describe_api_versions(
+        self, broker: int = -1, *, request_timeout: float | None = None
+    ) -> Single[dict[int, tuple[int, int]]]:
+        """Find which requests a broker understands: the lowest and the highest version by API key.
+
+        Args:
+            broker: its id; -1 for any.
+            request_timeout: seconds for the whole call.
+        """
+        node_id = operator.index(broker)
+        return self.engine.single(node_id if node_id >= 0 else ANY_NODE, _ask_versions(), self.limit(request_timeout),
+                                  requests.read_api_versions)
 
     def update_features(
         self, levels: dict[str, int], *, allow_downgrade: bool = False, unsafe: bool = False,
@@ -166,3 +176,8 @@ class ClusterCalls(AdminArea):
         limit_s, request = self.limit(request_timeout), requests.move_replicas(places)
         return ByKey(places, lambda: self.engine.at(
             operator.index(broker), request, limit_s, requests.read_moved_replicas))
+
+
+def _ask_versions() -> ApiVersionsRequest:
+    return ApiVersionsRequest(client_software_name="headrace",
+                              client_software_version=sys.modules["headrace"].__version__)

@@ -14,7 +14,7 @@ from headrace.machines.consumer.subscription import PartitionState, PositionPhas
 from headrace.slotted import slotted
 from headrace.types.records import TopicPartition
 
-__all__ = ["ConsumerHealth", "health", "lag"]
+__all__ = ["ConsumerHealth", "PartitionLags", "health", "lag"]
 
 
 @slotted(frozen=True)
@@ -43,8 +43,20 @@ class ConsumerHealth:
 def lag(machines: ConsumerMachines) -> dict[TopicPartition, int | None]:
     """Records between the position and the end, as of the last fetch, of each assigned partition; None if not known."""
     committed_only = machines.config["isolation.level"] == 1
-    return {TopicPartition(state.topic, state.partition, state.position): _behind(state, committed_only)
-            for state in machines.subscription}
+    return PartitionLags({TopicPartition(state.topic, state.partition, state.position): _behind(state, committed_only)
+                          for state in machines.subscription})
+
+
+class PartitionLags(dict[TopicPartition, int | None]):
+    """Lags by partition; notebooks show a table, the largest first."""
+
+    def _repr_html_(self) -> str:
+        from headrace.types.html_table import html_table
+
+        rows = [(tp.topic, tp.partition, tp.offset if tp.offset >= 0 else "", "not known" if behind is None else behind)
+                for tp, behind in sorted(self.items(), key=lambda item: -(item[1] or 0))]
+        known = sum(behind or 0 for behind in self.values())
+        return html_table(f"{known:,} records behind", ("topic", "partition", "position", "lag"), rows)
 
 
 def _behind(state: PartitionState, committed_only: bool) -> int | None:

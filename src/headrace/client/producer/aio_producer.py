@@ -45,6 +45,7 @@ class AIOProducer:
 
     Raises:
         ConfigError: a property is unknown, malformed or contradicts another.
+        ValueError: `max_workers` is less than 1, without an executor.
     """
 
     def __init__(
@@ -55,6 +56,8 @@ class AIOProducer:
         batch_size: int = 1000,
         buffer_timeout: float = 1.0,
     ) -> None:
+        if executor is None and max_workers < 1:
+            raise ValueError("max_workers must be at least 1")
         self._config = Config(PRODUCER, with_started(producer_conf), servers_needed=False)
         self._chain = chain_of(self._config)
         self._calls_if_started: ProducerCalls[LoopWaits] | None = None

@@ -29,7 +29,8 @@ if TYPE_CHECKING:
     import pyarrow
 
 __all__ = [
-    "ColumnFeed", "ColumnMapping", "ColumnRole", "RowRange", "RowReport", "RowsResult", "StoredRows", "records_of",
+    "ColumnFeed", "ColumnMapping", "ColumnRole", "RowRange", "RowReport", "RowsResult", "StoredRows",
+    "record_batches", "records_of",
 ]
 
 ColumnRole = str | EllipsisType | None
@@ -326,7 +327,7 @@ class ColumnFeed:
         """The columns of all tables, some rows at a time, by role."""
         schema = found = None
         for table in tables:
-            reader = _reader(table)
+            reader = record_batches(table)
             if schema is None or not reader.schema.equals(schema):
                 schema, found = reader.schema, self._roles.resolve(reader.schema)
             assert found is not None
@@ -349,8 +350,13 @@ class ColumnFeed:
             self.accepted += part.done - before
 
 
-def _reader(table: Any) -> Any:
-    """A stream of record batches."""
+def record_batches(table: Any) -> Any:
+    """A stream of record batches, of anything that has the Arrow PyCapsule protocol.
+
+    Raises:
+        ConfigError: pyarrow is not installed.
+        TypeError: it is no table.
+    """
     try:
         import pyarrow as pa
     except ImportError:

@@ -232,7 +232,8 @@ class ShareEngine:
 
     def acknowledge(self, message: Message, kind: int) -> None:
         """Say what became of a record."""
-        instance_of(Message, message, "message")
+        with self._entered():  # closed is said before anything about the message
+            instance_of(Message, message, "message")
         topic, partition, offset = message.topic(), message.partition(), message.offset()
         if topic is None or partition is None or offset is None:
             raise ValueError("this message has no topic, partition or offset: give one that poll() has returned")

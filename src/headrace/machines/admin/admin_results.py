@@ -16,8 +16,8 @@ from headrace.types.acls import AclOperation
 from headrace.types.cluster import Node
 from headrace.types.records import TopicPartition, Uuid
 
-__all__ = ["by_topic", "failure", "key_of", "milliseconds", "node", "numbers_by_topic", "operations", "raise_failure",
-           "uuid_of"]
+__all__ = ["NodesById", "by_topic", "failure", "key_of", "milliseconds", "numbers_by_topic", "operations",
+           "raise_failure", "uuid_of"]
 
 _V = TypeVar("_V")
 _RIGHTS: Final = frozenset((
@@ -63,12 +63,14 @@ def operations(bits: int) -> list[AclOperation] | None:
 
 def uuid_of(wire: UUID) -> Uuid:
     """An id as users see it."""
-    return Uuid(*_HALVES.unpack(wire.bytes))
+    return Uuid(*_HALVES.unpack(wire.int.to_bytes(16)))
 
 
-def node(nodes: Mapping[int, Node], node_id: int) -> Node:
-    """A broker by id; one that is not there any more has no address."""
-    return nodes.get(node_id) or Node(node_id, "", -1)
+class NodesById(dict[int, Node]):
+    """Brokers by id. One that is not there any more has no address."""
+
+    def __missing__(self, node_id: int) -> Node:
+        return Node(node_id, "", -1)
 
 
 def by_topic(wanted: Mapping[TopicPartition, _V]) -> dict[str, list[tuple[TopicPartition, _V]]]:

@@ -44,6 +44,7 @@ __all__ = [
     "describe_old_cluster",
     "describe_quorum",
     "move_replicas",
+    "read_api_versions",
     "read_cluster",
     "read_features",
     "read_log_dirs",
@@ -96,6 +97,16 @@ def read_features(reply: ApiVersionsResponse) -> FeatureMetadata:
         {each.name: each.max_version_level for each in reply.finalized_features},
         {each.name: (each.min_version, each.max_version) for each in reply.supported_features},
         reply.finalized_features_epoch if reply.finalized_features_epoch >= 0 else None)
+
+
+def read_api_versions(reply: ApiVersionsResponse) -> dict[int, tuple[int, int]]:
+    """The versions that a broker understands, by API key.
+
+    Raises:
+        KafkaException: there is no answer because of an error.
+    """
+    raise_failure("versions", reply.error_code)
+    return {each.api_key: (each.min_version, each.max_version) for each in reply.api_keys}
 
 
 def update_features(

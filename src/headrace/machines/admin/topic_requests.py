@@ -7,10 +7,11 @@ Read next: `client.admin.topic_calls`, which sends them.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from operator import attrgetter
 from typing import Any
 
 from headrace.errors import KafkaError
-from headrace.machines.admin.admin_results import failure, milliseconds, node, operations, uuid_of
+from headrace.machines.admin.admin_results import NodesById, failure, milliseconds, operations, uuid_of
 from headrace.types.admin import NewPartitions, NewTopic, TopicDescription
 from headrace.types.cluster import Node, TopicPartitionInfo
 from headrace.wire.messages.admin import topics as wire
@@ -32,6 +33,7 @@ __all__ = [
     "read_described_topics",
     "read_new_partitions",
 ]
+_by_number = attrgetter("partition_index")
 
 LAST_DELETE_BY_NAME = 5
 """The last version of DeleteTopics that takes names alone."""
@@ -110,23 +112,23 @@ def describe_topics(names: Sequence[str], authorized_operations: bool) -> Metada
 
 def read_described_topics(reply: MetadataResponse) -> dict[str, TopicDescription | KafkaError]:
     """Each topic by name."""
-    nodes = {b.node_id: Node(b.node_id, b.host, b.port, b.rack) for b in reply.brokers}
+    nodes = NodesById({b.node_id: Node(b.node_id, b.host, b.port, b.rack) for b in reply.brokers})
     found: dict[str, TopicDescription | KafkaError] = {}
     for topic in reply.topics:
         name = str(topic.name)
-        error = failure(f'topic "{name}"', topic.error_code, None, f'DESCRIBE on topic "{name}"')
+        error = topic.error_code and failure(f'topic "{name}"', topic.error_code, None, f'DESCRIBE on topic "{name}"')
         found[name] = error or TopicDescription(
             name, uuid_of(topic.topic_id), topic.is_internal, _partitions(topic, nodes),
             operations(topic.topic_authorized_operations))
     return found
 
 
-def _partitions(topic: MetadataResponseTopic, nodes: dict[int, Node]) -> list[TopicPartitionInfo]:
+def _partitions(topic: MetadataResponseTopic, nodes: NodesById) -> list[TopicPartitionInfo]:
     return [
         TopicPartitionInfo(
-            p.partition_index, node(nodes, p.leader_id) if p.leader_id >= 0 else None,
-            [node(nodes, each) for each in p.replica_nodes], [node(nodes, each) for each in p.isr_nodes])
-        for p in sorted(topic.partitions, key=lambda each: each.partition_index)
+            p.partition_index, nodes[p.leader_id] if p.leader_id >= 0 else None,
+            [nodes[each] for each in p.replica_nodes], [nodes[each] for each in p.isr_nodes])
+        for p in sorted(topic.partitions, key=_by_number)
     ]
 
 

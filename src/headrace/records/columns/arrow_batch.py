@@ -19,7 +19,7 @@ if TYPE_CHECKING or records.implementation == "plain":
 else:
     from headrace.records._batch import array_capsule, schema_capsule, stream_capsule
 
-__all__ = ["ArrowBatch", "ArrowBatchBuilder"]
+__all__ = ["ArrowBatch", "ArrowBatchBuilder", "Run", "columns_of"]
 
 _Node = tuple[Any, ...]
 Run = tuple[str, int, int]
@@ -56,6 +56,10 @@ class ArrowBatch:
     milliseconds; null where the record has none), `timestamp_type` (8 bits: the `TIMESTAMP_` constants of `headrace`),
     `key` and `value` (binary; null where the record's is None), `headers` (lists of structs of `name` and `value`; null
     where the record has none).
+
+    Args:
+        columns: all but topic and partition, of all rows. Consumers make batches; programs do not.
+        runs: topic, partition and number of rows, one after the other.
     """
 
     __slots__ = ("_columns", "_runs")
@@ -178,7 +182,8 @@ class ArrowBatchBuilder:
         return self._builder.full
 
     def append(
-        self, cursor: records.Cursor, topic: str, partition: int, max_rows: int, waiting_bytes: int = 0
+        self, cursor: records.Cursor, topic: str, partition: int, max_rows: int, waiting_bytes: int = 0,
+        end_offset: int = (1 << 63) - 1,
     ) -> None:
         """Add what a cursor hands out, up to so many rows.
 
@@ -188,12 +193,13 @@ class ArrowBatchBuilder:
             partition: of these bytes.
             max_rows: most rows to add.
             waiting_bytes: of all fetched bytes that wait to be added, these included.
+            end_offset: offset behind the last one wanted.
 
         Raises:
             CorruptRecordError: the next record is damaged; nothing was added.
         """
         at = cursor.position
-        added = self._builder.append(cursor, max_rows, waiting_bytes=waiting_bytes)
+        added = self._builder.append(cursor, max_rows, end_offset, waiting_bytes)
         if added:
             self.starts.setdefault((topic, partition), at)
             self._runs.append((topic, partition, added))
@@ -201,3 +207,8 @@ class ArrowBatchBuilder:
     def finish(self) -> ArrowBatch:
         """The batch. Nothing can be added any more."""
         return ArrowBatch(self._builder.finish(), self._runs)
+
+
+def columns_of(batch: ArrowBatch) -> tuple[Columns, list[Run]]:
+    """The buffers of a batch and its runs, for those who read them without Arrow: the command line does."""
+    return batch._columns, batch._runs

@@ -248,14 +248,17 @@ cdef inline void cut(Column *column, int64_t rows) noexcept nogil:
 
 cdef inline int same_values(Column *keys, int64_t one, int64_t other) noexcept nogil:
     cdef int32_t *offsets
+    cdef int32_t size
     if keys.kind == BITS:
         return ((keys.data.at[one >> 3] >> (one & 7)) & 1) == ((keys.data.at[other >> 3] >> (other & 7)) & 1)
     if keys.kind == FIXED:
         return memcmp(keys.data.at + one * keys.width, keys.data.at + other * keys.width, keys.width) == 0
     offsets = <int32_t *> keys.offsets.at
-    if offsets[one + 1] - offsets[one] != offsets[other + 1] - offsets[other]:
+    size = offsets[one + 1] - offsets[one]
+    if size != offsets[other + 1] - offsets[other]:
         return 0
-    return memcmp(keys.data.at + offsets[one], keys.data.at + offsets[other], offsets[one + 1] - offsets[one]) == 0
+    # Where all values are empty there is no data, which C does not let be compared even for no bytes.
+    return size == 0 or memcmp(keys.data.at + offsets[one], keys.data.at + offsets[other], size) == 0
 
 
 cdef inline uint32_t hashed_value(Column *keys, int64_t row, uint64_t seed) noexcept nogil:

@@ -86,6 +86,9 @@ def test_features_and_controllers_are_asked_for_and_changed() -> None:
         admin = AdminCalls(core)
         assert (await admin.describe_metadata_quorum()).leader_id == 3
         assert (await admin.describe_features()).finalized == {}
+        understood = await admin.describe_api_versions()
+        assert understood[3][0] <= understood[3][1]
+        assert understood == await admin.describe_api_versions(1)
         assert await admin.update_features({"f": 2}).results() == {"f": None}
         await admin.add_raft_voter(3, Uuid(0, 1), {"CONTROLLER": ("h", 1)})
         with pytest.raises(KafkaException, match="needs ALTER on the cluster"):

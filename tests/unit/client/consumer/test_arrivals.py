@@ -31,19 +31,6 @@ def view(broker: EmbeddedBroker) -> Iterator[LogView]:
         yield view
 
 
-@pytest.fixture
-def asked(broker: EmbeddedBroker) -> Iterator[list[FetchRequest]]:
-    asked: list[FetchRequest] = []
-
-    def note(request: FetchRequest) -> bool:
-        asked.append(request)
-        return False
-
-    broker.add_fault(Fault(action=Action.DELAY, request=FetchRequest, times=None, when=note))
-    yield asked
-    broker.clear_faults()
-
-
 def ends(**offsets: int) -> dict[tuple[str, int], int]:
     return {("t", partition): offsets.get(f"p{partition}", 0) for partition in range(3)}
 

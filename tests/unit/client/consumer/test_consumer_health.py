@@ -12,7 +12,7 @@ import pytest
 
 from headrace import Consumer, KafkaException, Producer, TopicPartition
 from headrace.aio import AIOConsumer
-from headrace.client.consumer.consumer_health import ConsumerHealth
+from headrace.client.consumer.consumer_health import ConsumerHealth, PartitionLags
 from headrace.errors import ClientClosedError
 from headrace.net.thread import LoopThread
 from headrace.testing import EmbeddedBroker
@@ -196,3 +196,12 @@ def test_a_closed_consumer_tells_nothing(broker: EmbeddedBroker) -> None:
         with pytest.raises(ClientClosedError):
             ask()
     assert issubclass(ClientClosedError, (KafkaException, RuntimeError))
+
+
+def test_a_notebook_shows_the_largest_lag_first_and_those_that_are_not_known() -> None:
+    lags = PartitionLags({TopicPartition("t", 0, 5): 2, TopicPartition("t", 1, -1001): None,
+                          TopicPartition("t", 2, 7): 3000})
+    made = lags._repr_html_()
+    assert "<caption>3,002 records behind</caption>" in made
+    assert made.index("<td>3000</td></tr>") < made.index("<td>2</td></tr>") < made.index("<td>not known</td></tr>")
+    assert lags == {TopicPartition("t", 0): 2, TopicPartition("t", 1): None, TopicPartition("t", 2): 3000}

@@ -13,7 +13,7 @@ from headrace.client.consumer.range_reader import OffsetRange, RangeReader
 from headrace.client.producer.producer import Producer
 from headrace.errors import KafkaError, KafkaException
 from headrace.records import Cursor
-from headrace.testing import Action, EmbeddedBroker, Fault
+from headrace.testing import EmbeddedBroker
 from headrace.wire.messages.consumer.fetch import FetchRequest
 
 COUNT, PARTITIONS, PATIENCE_S = 300, 4, 10
@@ -38,20 +38,6 @@ def reader(broker: EmbeddedBroker) -> Iterator[RangeReader]:
 
 def make(broker: EmbeddedBroker, **more: Any) -> RangeReader:
     return RangeReader({"bootstrap.servers": broker.bootstrap_servers, "fetch.wait.max.ms": 50, **more})
-
-
-@pytest.fixture
-def asked(broker: EmbeddedBroker) -> Iterator[list[FetchRequest]]:
-    """The fetches that come."""
-    asked: list[FetchRequest] = []
-
-    def note(request: FetchRequest) -> bool:
-        asked.append(request)
-        return False
-
-    broker.add_fault(Fault(action=Action.DELAY, request=FetchRequest, times=None, when=note))
-    yield asked
-    broker.clear_faults()
 
 
 def read(reader: RangeReader, ranges: list[OffsetRange], timeout_s: float = PATIENCE_S) -> list[tuple[int, int]]:

@@ -3,6 +3,7 @@
 import asyncio
 import inspect
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 
 import confluent_kafka
 import pytest
@@ -24,6 +25,18 @@ def test_the_asyncio_producers_take_the_same_arguments():
         assert theirs <= set(dir(getattr(headrace.aio, name)))
     ours, theirs = (inspect.signature(kafka.aio.AIOProducer).parameters for kafka in (headrace, confluent_kafka))
     assert [(p.name, p.default) for p in ours.values()] == [(p.name, p.default) for p in theirs.values()]
+
+
+@pytest.mark.parametrize("workers", [0, -1])
+def test_fewer_than_one_worker_are_refused_without_an_executor(broker, workers):
+    async def made(kafka, **given):
+        producer = kafka.aio.AIOProducer({"bootstrap.servers": broker.bootstrap_servers, "logger": QUIET},
+                                         max_workers=workers, **given)
+        await producer.close()
+
+    same(lambda kafka: asyncio.run(made(kafka)))
+    with ThreadPoolExecutor(2) as executor:
+        asyncio.run(made(headrace, executor=executor))
 
 
 def test_under_asyncio_a_record_is_a_future_of_its_message(broker):

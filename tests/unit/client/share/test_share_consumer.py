@@ -126,6 +126,7 @@ def test_a_call_does_what_confluents_does(case: Any, made: Any) -> None:
     "unsubscribe": lambda one, kafka: one.unsubscribe(),
     "subscription": lambda one, kafka: one.subscription(),
     "acknowledge": lambda one, kafka: one.acknowledge(kafka.Message("a", 0, 0)),
+    "acknowledge no message": lambda one, kafka: one.acknowledge(None),
     "acknowledge_offset": lambda one, kafka: one.acknowledge_offset("a", 0, 0),
     "commit_sync": lambda one, kafka: one.commit_sync(),
     "commit_async": lambda one, kafka: one.commit_async(),

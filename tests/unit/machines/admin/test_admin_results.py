@@ -5,7 +5,7 @@ from uuid import UUID
 import pytest
 
 from headrace.errors import KafkaError, KafkaException
-from headrace.machines.admin.admin_results import by_topic, failure, node, operations, raise_failure, uuid_of
+from headrace.machines.admin.admin_results import NodesById, by_topic, failure, operations, raise_failure, uuid_of
 from headrace.types.acls import AclOperation
 from headrace.types.cluster import Node
 from headrace.types.records import TopicPartition
@@ -43,8 +43,8 @@ def test_an_id_keeps_all_its_bits() -> None:
 
 
 def test_a_broker_that_is_gone_has_an_id_and_no_address() -> None:
-    assert node({1: Node(1, "h", 2)}, 1).host == "h"
-    assert node({}, 5) == Node(5, "", -1)
+    assert NodesById({1: Node(1, "h", 2)})[1].host == "h"
+    assert NodesById()[5] == Node(5, "", -1)
 
 
 def test_partitions_are_sorted_by_topic() -> None:

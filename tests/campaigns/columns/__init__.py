@@ -1,0 +1,1 @@
+"""Damaged values against the codecs of columns."""
