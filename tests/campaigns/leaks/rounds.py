@@ -39,9 +39,11 @@ class Rounds:
 
     Attributes:
         warm_up: rounds before the first look at what is open.
+        may_differ: so much more may be open at the second look, however many rounds were between.
     """
 
     warm_up = 200
+    may_differ = Left(0, 0, 0, 0)
 
     def __init__(self, brokers: dict[str, str]) -> None:
         self._brokers = brokers
