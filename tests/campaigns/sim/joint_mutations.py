@@ -13,7 +13,7 @@ from headrace.machines.joint.conversation import Ask
 from headrace.machines.joint.joined_transaction import JoinedTransaction
 from headrace.machines.joint.joint_transaction import CommittedMark, JointTransaction
 from headrace.machines.producer.transaction_requests import TransactionalIdentity
-from headrace.spark.exactly_once import task_report, task_transaction
+from headrace.spark.exactly_once import claims_topic, task_report, task_transaction
 from headrace.spark.exactly_once.batch_marker import BatchVerdict
 from headrace.wire.messages.consumer.offsets import OffsetFetchRequest
 
@@ -129,3 +129,8 @@ def _(patch: pytest.MonkeyPatch) -> None:
 
 
 __all__ = ["JOINT_RULES"]
+
+
+@broken("Joint: of the claims in a topic the first one has the work", run_schedule, 30000)
+def _(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(claims_topic, "check_first", lambda claims, work, own: None)

@@ -6,7 +6,8 @@ again as another attempt, or as the same attempt of a stage that is tried again;
 not arranged by partition; and all the trouble of `whole_transactions`: lost, late and repeated requests and replies,
 leaders and coordinators that move, transactions that take too long. An attempt writes its rows in an order of its own.
 
-A stage is tried again only when what its attempt has sent has arrived, or when it has written to each of its
+Claims are records of a topic in some schedules, of which only the order in its log is played. In the others a stage is
+tried again only when each earlier attempt has ended and what it has sent has arrived, or has written to each of its
 partitions: two first requests at the same moment are what a claim by description leaves open (decision 0037).
 
 Checked are safety (each row is committed once, in the order in which the task that reported it wrote it, and
@@ -33,7 +34,7 @@ from headrace.machines.joint.joint_transaction import CommittedMark
 from headrace.machines.machine import ErrorEvent, Event, Machine
 from headrace.machines.producer.batch_queue import BatchQueues
 from headrace.machines.producer.sender import BatchDone, Limits, ProducerFailed, Sender
-from headrace.spark.exactly_once import task_report, task_transaction
+from headrace.spark.exactly_once import claims_topic, task_report, task_transaction
 from headrace.spark.exactly_once.batch_marker import BatchMarker
 from headrace.spark.exactly_once.spark_task import TaskIdentity
 from headrace.spark.exactly_once.task_report import BegunBatch, TaskReport
@@ -120,6 +121,8 @@ class Task(Process):
                 return
             if self.rows:
                 task_transaction.check_attempt(self.identity)
+                if self.sim.claims is not None:
+                    yield from self._claim(self.sim.claims)
         except KafkaException as refused:
             self.outcome = refused
             return
@@ -133,6 +136,16 @@ class Task(Process):
                 self.begun, self.identity, len(self.rows), self.sequences.written())
         except KafkaException as refused:
             self.outcome = refused
+
+    def _claim(self, log: list[tuple[bytes, bytes]]) -> Generator[Any, None, None]:
+        """As `ClaimsTopic.take`: the claim arrives some time, even if the task is dead by then."""
+        transaction = self.begun.transaction
+        work = f"{self.identity.partition} of {transaction.producer_id}, {transaction.epoch}"
+        claim = work.encode(), str(self.sim.new_claim()).encode()
+        self.sim.at(self._pause(), lambda: log.append(claim))
+        yield lambda: claim in log
+        yield self._pause()
+        claims_topic.check_first(log[:log.index(claim) + 1], work, claim[1])
 
     def _write(self) -> Generator[Any, None, None]:
         for row in self.rows:
@@ -222,7 +235,8 @@ class Driver(Process):
                     yield from self._abort(begun)
                     return None
                 if how == "stage":
-                    yield lambda each=each: each.has_written_everywhere or (each.finished and not sim.on_the_way(each))
+                    earlier = [task for task in sim.tasks_of(begun) if task.identity.partition == number]
+                    yield lambda earlier=earlier: sim.claims is not None or all(map(sim.cannot_race, earlier))
                     sim.counts["stages that were tried again"] += 1
                 sim.lost_executor = None
                 attempts[number] = self._start(
@@ -274,6 +288,7 @@ class JointTransactions(WholeTransactions):
 
     Attributes:
         batches: the rows of each micro-batch.
+        claims: those in the topic for claims; None where partitions are claimed by description alone.
         done: how many of them Spark has noted as done.
         lost_executor: an attempt that the driver has given up although it lives on.
     """
@@ -289,7 +304,8 @@ class JointTransactions(WholeTransactions):
 
     def _start(self) -> None:
         rng = self.random
-        self.arranged, self.wandering = rng.random() < 0.9, rng.random() < 0.3
+        self.claims: list[tuple[bytes, bytes]] | None = [] if rng.random() < 0.3 else None
+        self.arranged, self.wandering = rng.random() < 0.9, self.claims is not None or rng.random() < 0.3
         self.tasks = rng.choice([1, 2, 3])
         for _ in range(rng.choice([1, 2, 4])):
             rows = [self.new_record() for _ in range(rng.choice([0, 1, 3, 8]))]
@@ -301,8 +317,8 @@ class JointTransactions(WholeTransactions):
             self.at(rng.uniform(0, span), self._kill_driver)
         for _ in range(rng.choice([0, 0, 1, 3])):
             self.at(rng.uniform(0, span), self._kill_task)
-        for _ in range(rng.choice([0, 0, 0, 1])):
-            self.at(rng.uniform(0, span), self._lose_executor)
+        for _ in range(rng.choice([0, 0, 0, 1] if self.claims is None else [0, 1, 2])):
+            self.at(rng.uniform(0, span) if self.claims is None else rng.uniform(0, 0.1), self._lose_executor)
         for moment in (0.4, 1.1):
             self.at(span * moment, self._second_driver)
 
@@ -362,9 +378,18 @@ class JointTransactions(WholeTransactions):
         """Whether one of these attempts was given up."""
         return any(each is self.lost_executor for each in attempts)
 
-    def on_the_way(self, task: Task) -> bool:
-        """Whether something that an attempt has sent may still arrive."""
-        return self._sent[task] > 0
+    def tasks_of(self, begun: BegunBatch) -> list[Task]:
+        """All attempts that were told to write into a transaction."""
+        return [each for each in self.producers if isinstance(each, Task) and each.begun == begun]
+
+    def cannot_race(self, task: Task) -> bool:
+        """Whether another attempt that begins now finds what this one has written, or this one writes nothing more."""
+        return task.has_written_everywhere or (task.finished and not self._sent[task])
+
+    def new_claim(self) -> int:
+        """A number that no other claim has."""
+        self._claimed += 1
+        return self._claimed
 
     def _arrives(self, delay_s: float, node: int, link: Any, send: Any) -> None:
         self._sent[link.producer] += 1
@@ -390,6 +415,7 @@ class JointTransactions(WholeTransactions):
         return moment
 
     _starting = False
+    _claimed = 0
 
     def _start_again(self) -> None:
         self._starting = False

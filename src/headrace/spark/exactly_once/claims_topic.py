@@ -8,7 +8,7 @@ does not import pyspark. Read next: `headrace.spark.exactly_once.task_transactio
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -20,7 +20,7 @@ from headrace.errors import KafkaError, KafkaException
 if TYPE_CHECKING:
     from headrace.records.message import Message
 
-__all__ = ["ClaimsTopic", "open_claims"]
+__all__ = ["ClaimsTopic", "check_first", "open_claims"]
 
 _NOT_FOR_CLAIMS: Final = frozenset((
     "interceptor.classes", "partitioner", "delivery.report.only.error", "dr_cb", "transactional.id"))
@@ -57,12 +57,9 @@ class ClaimsTopic:
         """
         own = uuid.uuid4().bytes
         offset = _append(client, self.topic, work.encode(), own)
-        if next(self._claimants(client, work.encode(), offset + 1)) != own:
-            raise KafkaException(KafkaError(
-                KafkaError._STATE, f"{work}: another attempt has claimed it and may have written some of its rows. The "
-                "micro-batch is written again as a whole when the query restarts"))
+        check_first(self._claims(client, offset + 1), work, own)
 
-    def _claimants(self, client: Mapping[str, str], work: bytes, stop: int) -> Iterator[bytes]:
+    def _claims(self, client: Mapping[str, str], stop: int) -> Iterator[tuple[bytes, bytes]]:
         from headrace.spark.range_columns import rows_of
 
         reader = _READERS.take(_shared(client))
@@ -70,9 +67,26 @@ class ClaimsTopic:
             for fetched in reader.read([OffsetRange(self.topic, 0, self.start, stop)], _PATIENCE_S):
                 for rows in rows_of(fetched, stop, ["key", "value"]):
                     keys, values = rows.column("key").to_pylist(), rows.column("value").to_pylist()
-                    yield from (value for key, value in zip(keys, values, strict=True) if key == work)
+                    yield from zip(keys, values, strict=True)
         finally:
             _READERS.give_back(reader)
+
+
+def check_first(claims: Iterable[tuple[bytes, bytes]], work: str, own: bytes) -> None:
+    """Refuse work that another attempt has claimed before.
+
+    Args:
+        claims: keys and values of the topic's records in their order, up to this attempt's.
+        work: as `ClaimsTopic.take` is told.
+        own: value of this attempt's claim.
+
+    Raises:
+        KafkaException: another one was first.
+    """
+    if next(value for key, value in claims if key == work.encode()) != own:
+        raise KafkaException(KafkaError(
+            KafkaError._STATE, f"{work}: another attempt has claimed it and may have written some of its rows. The "
+            "micro-batch is written again as a whole when the query restarts"))
 
 
 def open_claims(client: Mapping[str, str], topic: str) -> ClaimsTopic:
