@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import signal
 from collections.abc import Generator
 from pathlib import Path
@@ -21,6 +22,7 @@ def _scope(path: str) -> str:
 
 def pytest_configure() -> None:
     """Take Ctrl-C also in a shell's background job, which has it ignored: tests send it to themselves and to others."""
+    gc.disable()  # tens of thousands of tests are found now, and all of them stay
     if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
@@ -31,6 +33,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if hasattr(config, "workerinput"):
         order = {folder: place for place, folder in enumerate(_DEAR)}
         items.sort(key=lambda item: order.get(_scope(item.path.relative_to(_HERE).as_posix()), len(order)))
+
+
+def pytest_collection_finish() -> None:
+    """Spare each collection of garbage the way through all tests that were found."""
+    gc.freeze()
+    gc.enable()
 
 
 @pytest.hookimpl(optionalhook=True)
