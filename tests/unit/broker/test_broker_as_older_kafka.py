@@ -1,6 +1,7 @@
 """A broker that offers no more than an older Kafka: clients find out, and get along with what there is."""
 
 from contextlib import closing
+from typing import Any
 
 import confluent_kafka
 import kafka
@@ -127,7 +128,8 @@ def produce_plainly(broker: EmbeddedBroker, codec: str) -> None:
 @pytest.mark.parametrize("release", ["0.9", "0.10.0", "0.10.1", "0.11", "1.0", "2.3", "3.3", "4.1"])
 def test_kafka_python_writes_and_reads_in_a_group(release: str) -> None:
     with like(release) as broker:
-        settings = {"bootstrap_servers": broker.bootstrap_servers}
+        # Its leader assigns nothing if it has not heard of the topic yet, and asks again after this time only.
+        settings: dict[str, Any] = {"bootstrap_servers": broker.bootstrap_servers, "metadata_max_age_ms": 1000}
         if release == "0.9":
             settings["api_version"] = (0, 9)  # what it cannot ask for
         with closing(kafka.KafkaProducer(enable_idempotence=False, compression_type="gzip", **settings)) as producer:

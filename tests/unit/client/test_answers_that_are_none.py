@@ -378,7 +378,7 @@ def test_a_broker_that_never_makes_sense_is_dialled_ever_more_slowly(balancer: B
         producer.purge()
     waits = [later - sooner for sooner, later in zip(balancer.attempts, balancer.attempts[1:], strict=False)]
     assert 3 <= len(balancer.attempts) <= 10  # at 0, 20, 60, 140, 300, 620, 1260 ms, with jitter
-    assert waits[-1] > 0.25
+    assert waits[-1] > 0.1  # five times the first one, if the machine has let it come so far only
 
 
 # Consumers
