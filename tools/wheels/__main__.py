@@ -8,7 +8,7 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 
 from tools.wheels.pythons import Python, ask, found, inside, venv
@@ -167,11 +167,20 @@ def _tests(python: Python) -> str:
 
 
 def _test_packages() -> list[str]:
+    """What the tests need, all but pyspark: those of Spark are left out."""
     import tomllib
 
     extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
-    return [each for each in (*extras["dev"], *extras["arrow"], *extras["registry"], *extras["tls"])
-            if not each.startswith("headrace")]
+
+    def needed(*names: str) -> Iterator[str]:
+        for each in (each for name in names for each in extras[name]):
+            package, _, more = each.partition("[")
+            if package == "headrace":
+                yield from needed(*more.rstrip("]").split(","))
+            else:
+                yield each
+
+    return list(dict.fromkeys(needed("dev", "arrow", "registry", "tls")))
 
 
 def _sbom(tools: Path, python: Python, sdist: Path, out: Path) -> None:

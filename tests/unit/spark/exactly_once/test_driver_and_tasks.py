@@ -2,6 +2,8 @@
 
 import pytest
 
+pytest.importorskip("pyspark")
+
 from headrace import Consumer, KafkaError, KafkaException
 from headrace.broker.settings import BrokerSettings
 from headrace.errors import ConfigError
