@@ -4,6 +4,8 @@ VENV := .venv
 TEST_JOBS ?= 4
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+# Tests start hundreds of processes that import the same modules: they are compiled once, whatever the shell says.
+export PYTHONDONTWRITEBYTECODE :=
 SOURCES := $(wildcard src/headrace/*/_b*.p* src/headrace/*/_b*.h src/headrace/schemas/columns/_*.p*) setup.py pyproject.toml
 
 .PHONY: demo test long fuzz check docs bench wheel wheels clean help
