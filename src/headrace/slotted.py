@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from copyreg import __newobj__  # type: ignore[attr-defined]
 from typing import TYPE_CHECKING, Any, TypeVar, dataclass_transform
 
-__all__ = ["Late", "LateInDict", "field", "hashed_by", "later", "replace", "slotted", "source_of"]
+__all__ = ["Late", "LateInDict", "field", "hashed_by", "late", "later", "replace", "slotted", "source_of"]
 
 _T = TypeVar("_T")
 _ABSENT: Any = object()
@@ -97,8 +97,8 @@ def hashed_by(*names: str) -> Callable[[type[_T]], type[_T]]:
 class Late:
     """Base of classes with fields that may be made when somebody first asks for them.
 
-    A client asks for ten thousand topics to look into a few. `later` says of a value what makes those of its fields
-    that are not set; to everybody else they are fields as all others (decision 0047).
+    A client asks for ten thousand topics to look into a few. `late` and `later` say of a value what makes those of its
+    fields that are not set; to everybody else they are fields as all others (decision 0047).
     """
 
     __slots__ = ("_late_makers", "_late_source")
@@ -116,9 +116,6 @@ class Late:
                     _set(self, name, found)
                 return found
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), _contents(self)
-
 
 class _InDict(Late):
     """Has the `__dict__` that `LateInDict` completes."""
@@ -130,7 +127,8 @@ class LateInDict(_InDict):
     if not TYPE_CHECKING:
         @property
         def __dict__(self) -> dict[str, Any]:
-            _contents(self)
+            for name in _late_part(self, "_late_makers", ()):
+                getattr(self, name)
             return _dict_of(self)
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -141,7 +139,7 @@ _dict_of = vars(_InDict)["__dict__"].__get__
 
 
 def later(instance: Any, makers: Mapping[str, Callable[[Any], Any]], source: Any) -> None:
-    """Have those fields of a `Late` value that are not set made when somebody asks for them.
+    """As `late`, of a value that is there already: for loops in which that matters.
 
     Args:
         instance: the value, not frozen.
@@ -150,6 +148,23 @@ def later(instance: Any, makers: Mapping[str, Callable[[Any], Any]], source: Any
     """
     instance._late_makers = makers
     instance._late_source = source
+
+
+def late(cls: type[_T], makers: Mapping[str, Callable[[Any], Any]], source: Any, **fields: Any) -> _T:
+    """A value of a class on `Late`, frozen ones too, without its `__init__`.
+
+    Args:
+        cls: its class.
+        makers: what makes each of the fields that are not given; the same for many values.
+        source: of what they are made; it is kept.
+        fields: all others.
+    """
+    made = object.__new__(cls)
+    _set(made, "_late_makers", makers)
+    _set(made, "_late_source", source)
+    for name, value in fields.items():
+        _set(made, name, value)
+    return made
 
 
 def source_of(instance: Late) -> Any:

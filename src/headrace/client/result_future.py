@@ -74,6 +74,10 @@ class ResultFuture(Future[_V]):
 for _name, _value in _FRESH.items():
     if not isinstance(_value, list | Condition):
         setattr(ResultFuture, _name, _value)
+# CPython keeps attributes without a dict for each future as long as an early one has had all of their names.
+_early: ResultFuture[Any] = ResultFuture(None)
+for _name in (*_FRESH, "_watched"):
+    setattr(_early, _name, None)
 
 
 class _LateCondition:

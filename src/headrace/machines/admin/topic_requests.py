@@ -11,6 +11,7 @@ from functools import partial
 from operator import attrgetter
 from typing import Any
 
+from headrace.collector import uncollected
 from headrace.errors import KafkaError
 from headrace.machines.admin.admin_results import NodesById, failure, milliseconds, operations, uuid_of
 from headrace.slotted import later
@@ -109,6 +110,7 @@ def read_new_partitions(reply: wire.CreatePartitionsResponse) -> dict[str, Kafka
     return {topic.name: _ended(topic.name, topic, "ALTER on the topic") for topic in reply.results}
 
 
+@uncollected
 def describe_topics(names: Sequence[str], authorized_operations: bool) -> MetadataRequest:
     """Ask what topics are, and with `authorized_operations` what the client may do with them."""
     return MetadataRequest(topics=[MetadataRequestTopic(name=name) for name in names],
