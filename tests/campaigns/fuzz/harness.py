@@ -32,7 +32,8 @@ class _Sanitized:
     @staticmethod
     def find_spec(name: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
         built = os.environ.get("HEADRACE_FUZZ_NATIVE")
-        return spec_from_file_location(name, _file_of(name, built)) if built and name in sum(_NATIVE.values(), ()) else None
+        known = any(name in names for names in _NATIVE.values())
+        return spec_from_file_location(name, _file_of(name, built)) if built and known else None
 
 
 def _file_of(name: str, folder: str) -> str:
