@@ -156,7 +156,7 @@ class AlterConfigOpType(Enum):
 
 @hashed_by("name")
 @dataclass
-class ConfigEntry:
+class ConfigEntry(LateInDict):
     """One property of a resource: its value, where it comes from, and the values that it hides (`synonyms`).
 
     Attributes:
