@@ -9,6 +9,7 @@ import sys
 
 from setuptools import Extension, setup
 
+TOPICS = "src/headrace/wire/_topic_rows"
 BATCH = "src/headrace/records/_batch"
 BUFFER = "src/headrace/buffers/_buffer"
 COLUMNS = "src/headrace/schemas/columns"
@@ -32,6 +33,7 @@ def extensions() -> list[Extension]:
             raise
         return []
     built: list[Extension] = cythonize([
+        Extension("headrace.wire._topic_rows", [f"{TOPICS}.pyx"], extra_compile_args=FLAGS),
         Extension("headrace.records._batch", [f"{BATCH}.pyx"], depends=[f"{BATCH}.h", f"{BATCH}.pxd"],
                   extra_compile_args=FLAGS),
         Extension("headrace.buffers._buffer", [f"{BUFFER}.pyx"], depends=[f"{BUFFER}.h", f"{BATCH}.pxd"],

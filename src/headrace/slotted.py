@@ -6,13 +6,29 @@ only its `__init__` is compiled, when the first value is made.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, TypeVar, dataclass_transform
+import os
+from _thread import RLock
+from collections.abc import Callable, Mapping
+from copyreg import __newobj__  # type: ignore[attr-defined]
+from typing import TYPE_CHECKING, Any, TypeVar, dataclass_transform
 
-__all__ = ["field", "hashed_by", "replace", "slotted"]
+__all__ = ["Late", "LateInDict", "field", "hashed_by", "late", "later", "replace", "slotted", "source_of"]
 
 _T = TypeVar("_T")
 _ABSENT: Any = object()
+_get = object.__getattribute__
+_set = object.__setattr__
+_making = RLock()
+
+
+def _after_fork() -> None:
+    """Another thread of the parent may have held it."""
+    global _making
+    _making = RLock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
 
 
 class _Factory:
@@ -76,6 +92,91 @@ def hashed_by(*names: str) -> Callable[[type[_T]], type[_T]]:
         return cls
 
     return define
+
+
+class Late:
+    """Base of classes with fields that may be made when somebody first asks for them.
+
+    A client asks for ten thousand topics to look into a few. `late` and `later` say of a value what makes those of its
+    fields that are not set; to everybody else they are fields as all others (decision 0047).
+    """
+
+    __slots__ = ("_late_makers", "_late_source")
+
+    if not TYPE_CHECKING:  # a type checker would take any name for a field
+        def __getattr__(self, name: str) -> Any:
+            """Make a field. Two threads that ask for it at once get the same value."""
+            with _making:
+                maker = _late_part(self, "_late_makers", {}).get(name)
+                if maker is None:
+                    raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+                found = _late_part(self, name, _ABSENT)  # another thread has been faster
+                if found is _ABSENT:
+                    found = maker(_late_part(self, "_late_source", None))
+                    _set(self, name, found)
+                return found
+
+
+class _InDict(Late):
+    """Has the `__dict__` that `LateInDict` completes."""
+
+
+class LateInDict(_InDict):
+    """As `Late`, of values with a `__dict__`: who looks into it finds all fields."""
+
+    if not TYPE_CHECKING:
+        @property
+        def __dict__(self) -> dict[str, Any]:
+            for name in _late_part(self, "_late_makers", ()):
+                getattr(self, name)
+            return _dict_of(self)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return __newobj__, (type(self),), vars(self)
+
+
+_dict_of = vars(_InDict)["__dict__"].__get__
+
+
+def later(instance: Any, makers: Mapping[str, Callable[[Any], Any]], source: Any) -> None:
+    """As `late`, of a value that is there already: for loops in which that matters.
+
+    Args:
+        instance: the value, not frozen.
+        makers: what makes each of these fields; the same for many values.
+        source: of what they are made; it is kept.
+    """
+    instance._late_makers = makers
+    instance._late_source = source
+
+
+def late(cls: type[_T], makers: Mapping[str, Callable[[Any], Any]], source: Any, **fields: Any) -> _T:
+    """A value of a class on `Late`, frozen ones too, without its `__init__`.
+
+    Args:
+        cls: its class.
+        makers: what makes each of the fields that are not given; the same for many values.
+        source: of what they are made; it is kept.
+        fields: all others.
+    """
+    made = object.__new__(cls)
+    _set(made, "_late_makers", makers)
+    _set(made, "_late_source", source)
+    for name, value in fields.items():
+        _set(made, name, value)
+    return made
+
+
+def source_of(instance: Late) -> Any:
+    """Of what the fields of a value are made; None if they were given."""
+    return _late_part(instance, "_late_source", None)
+
+
+def _late_part(instance: Any, name: str, otherwise: Any) -> Any:
+    try:
+        return _get(instance, name)
+    except AttributeError:
+        return otherwise
 
 
 def replace(old: _T, **changes: Any) -> _T:

@@ -5,11 +5,13 @@ Knows only the Metadata reply. Read next: `client.admin.aio_admin_client`.
 
 from __future__ import annotations
 
+from typing import Final
+
 from headrace.collector import uncollected
 from headrace.errors import KafkaError
-from headrace.slotted import field, hashed_by, slotted
+from headrace.slotted import Late, field, hashed_by, later, slotted
 from headrace.types.records import NodeAddress
-from headrace.wire.messages.cluster.metadata import MetadataResponse
+from headrace.wire.messages.cluster.metadata import MetadataResponse, MetadataResponseTopic
 
 __all__ = [
     "BrokerMetadata",
@@ -20,6 +22,7 @@ __all__ = [
     "TopicMetadata",
     "cluster_metadata",
 ]
+_new = object.__new__
 
 
 @hashed_by("id")
@@ -66,7 +69,7 @@ class PartitionMetadata:
 
 @hashed_by("topic")
 @slotted()
-class TopicMetadata:
+class TopicMetadata(Late):
     """A topic and its partitions by number; `error` when it cannot be used."""
 
     topic: str | None = None
@@ -180,20 +183,29 @@ def cluster_metadata(reply: MetadataResponse, answered_by: NodeAddress | None = 
     brokers = {b.node_id: BrokerMetadata(b.node_id, b.host, b.port) for b in reply.brokers}
     topics = {}
     for topic in reply.topics:
-        partitions = {
-            p.partition_index: PartitionMetadata(
-                p.partition_index, p.leader_id, list(p.replica_nodes), list(p.isr_nodes), _error(p.error_code)
-            )
-            for p in topic.partitions
-        }
-        name = str(topic.name)
-        topics[name] = TopicMetadata(name, partitions, _error(topic.error_code))
+        shown = _new(TopicMetadata)  # without partitions, which `__init__` would make
+        shown.topic = name = str(topic.name)
+        shown.error = _error(topic.error_code)
+        later(shown, _MAKERS, topic)
+        topics[name] = shown
     made = ClusterMetadata(reply.cluster_id, reply.controller_id, brokers, topics)
     if answered_by is not None:
         made.orig_broker_id = max(answered_by.id, -1)
         name = str(answered_by.id) if answered_by.id >= 0 else "bootstrap"
         made.orig_broker_name = f"{answered_by.host}:{answered_by.port}/{name}"
     return made
+
+
+def _partitions(topic: MetadataResponseTopic) -> dict[int, PartitionMetadata]:
+    return {
+        p.partition_index: PartitionMetadata(
+            p.partition_index, p.leader_id, list(p.replica_nodes), list(p.isr_nodes), _error(p.error_code)
+        )
+        for p in topic.partitions
+    }
+
+
+_MAKERS: Final = {"partitions": _partitions}
 
 
 def _but(error: KafkaError | None) -> str:

@@ -1,8 +1,9 @@
 """`ResultFuture`: a `concurrent.futures.Future` that costs little, for calls that give ten thousand of them.
 
-A `threading.Condition` is a dozen objects that the garbage collector goes over; here one is made for the futures that
-somebody waits for, which are few. Results are handed over together: a thread that waits for the first would else be
-woken to ask for each while it is set, and the two would take turns at the lock. Read next: `client.admin.admin_client`.
+A `Future` is two dozen objects that the garbage collector goes over, most of them a `threading.Condition`'s. Here what
+all have in the beginning is the class's, and the rest is made for the futures that somebody waits for, which are few.
+Results are handed over together: a thread that waits for the first would else be woken to ask for each while it is set,
+and the two would take turns at the lock (decision 0047). Read next: `client.admin.admin_client`.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from concurrent.futures import Future
 from threading import Condition
-from typing import Any, Final, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 
 from headrace.errors import KafkaError, KafkaException
 
@@ -19,9 +20,10 @@ __all__ = ["Ends", "ResultFuture", "end_each", "end_together"]
 _V = TypeVar("_V")
 Ends: TypeAlias = Iterable[tuple[Any, Any]]
 """Futures with their results; of a failure that is the `KafkaError` or the exception."""
-_FIELDS: Final = vars(Future())
-_BLANK: Final = [(name, value) for name, value in _FIELDS.items() if not isinstance(value, list | Condition)]
-_LISTS: Final = tuple(name for name, value in _FIELDS.items() if isinstance(value, list))
+_FRESH: Final = vars(Future())
+_LISTS: Final = frozenset(name for name, value in _FRESH.items() if isinstance(value, list))
+_PENDING: Final = "PENDING"
+_FINISHED: Final = "FINISHED"
 
 
 class ResultFuture(Future[_V]):
@@ -31,18 +33,51 @@ class ResultFuture(Future[_V]):
         lock: that of all futures of the call.
     """
 
+    _watched = False  # somebody has looked at it in a way that needs more than its state
+
     def __init__(self, lock: Any) -> None:
         # Not Future's own: it makes a condition, in more time than all the rest takes.
-        for name, value in _BLANK:
-            setattr(self, name, value)
-        for name in _LISTS:
-            setattr(self, name, [])
-        self._condition: Any = _LateCondition(lock)
+        self._lock = lock
 
-    @property
-    def calls_back(self) -> bool:
-        """Whether somebody is to be called back. It stays so only under the lock."""
-        return bool(vars(self)["_done_callbacks"])
+    if not TYPE_CHECKING:  # a type checker would take any name for one of a future's
+        def __getattr__(self, name: str) -> Any:
+            """Make what is asked for the first time: the condition, the lists of those who wait or are called back."""
+            if name == "_condition":
+                made = _LateCondition(self._lock)
+            elif name in _LISTS:
+                made = []
+            else:
+                raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+            # Before the lock is taken for whatever is done with it: `end` sees this, or its result is seen.
+            self._watched = True
+            return vars(self).setdefault(name, made)  # of two threads that ask at once, both get the same
+
+    def result(self, timeout: float | None = None) -> _V:
+        """As `Future.result`; without the lock once it is there."""
+        if self._state == _FINISHED and self._exception is None:
+            found: Any = self._result
+            return found  # type: ignore[no-any-return]
+        return super().result(timeout)
+
+    def end(self, result: Any) -> bool:
+        """Set a result or an error, as `end_each`, under the lock. False, and not done, if it calls somebody back."""
+        if self._watched or isinstance(result, Exception):
+            if vars(self).get("_done_callbacks"):
+                return False
+            end_each(((self, result),))
+        elif self._state == _PENDING:
+            self._result = result
+            self._state = _FINISHED  # behind the result: `result` reads without the lock
+        return True
+
+
+for _name, _value in _FRESH.items():
+    if not isinstance(_value, list | Condition):
+        setattr(ResultFuture, _name, _value)
+# CPython keeps attributes without a dict for each future as long as an early one has had all of their names.
+_early: ResultFuture[Any] = ResultFuture(None)
+for _name in (*_FRESH, "_watched"):
+    setattr(_early, _name, None)
 
 
 class _LateCondition:
@@ -100,9 +135,7 @@ def end_together(lock: Any, ends: Ends) -> None:
     """
     called_back: list[tuple[Any, Any]] = []
     with lock:
-        for end in ends:
-            if end[0].calls_back:
-                called_back.append(end)
-            else:
-                end_each((end,))
+        for future, result in ends:
+            if not future.end(result):
+                called_back.append((future, result))
     end_each(called_back)

@@ -15,7 +15,7 @@ from typing import Any, ClassVar, Self
 
 from headrace.arguments import instance_of, list_of, mapping_of, member_of
 from headrace.errors import KafkaError
-from headrace.slotted import hashed_by
+from headrace.slotted import LateInDict, hashed_by
 from headrace.types.acls import AclOperation, ResourceType, operations_of
 from headrace.types.cluster import Node, OrderedEnum, TopicPartitionInfo
 from headrace.types.records import Uuid
@@ -156,7 +156,7 @@ class AlterConfigOpType(Enum):
 
 @hashed_by("name")
 @dataclass
-class ConfigEntry:
+class ConfigEntry(LateInDict):
     """One property of a resource: its value, where it comes from, and the values that it hides (`synonyms`).
 
     Attributes:
@@ -410,7 +410,7 @@ class DeletedRecords:
 
 @hashed_by("name")
 @dataclass
-class TopicDescription:
+class TopicDescription(LateInDict):
     """A topic, its id and its partitions; what the client may do with it is None unless it was asked for.
 
     Attributes:

@@ -17,13 +17,13 @@ from typing import Any, TypeVar
 from headrace.collector import uncollected
 from headrace.errors import KafkaError, KafkaException, ProtocolError
 from headrace.wire.primitives import as_view
-from headrace.wire.reading import decoder_source
-from headrace.wire.schema import ApiMessage
+from headrace.wire.reading import ArrayReaders, decoder_source
+from headrace.wire.schema import ApiMessage, Struct
 from headrace.wire.writing import encoder_source
 
 __all__ = [
-    "Part", "assemble", "decode", "decode_from", "decode_prefixed", "encode", "encode_into", "encode_parts",
-    "encode_prefixed",
+    "Part", "Reader", "assemble", "compile_reader", "decode", "decode_from", "decode_prefixed", "encode", "encode_into",
+    "encode_parts", "encode_prefixed", "read_message",
 ]
 
 Part = bytes | memoryview
@@ -102,7 +102,15 @@ def decode_from(
     cls: type[AnyMessage], data: bytes | bytearray | memoryview, version: int, start: int, *, to_the_end: bool = True
 ) -> AnyMessage:
     """Like `decode`, for a message that begins at byte `start`; bytes behind it may be allowed."""
-    reader = _readers.get((cls, version)) or _compile_reader(cls, version)
+    reader = _readers.get((cls, version)) or _kept_reader(cls, version)
+    return read_message(cls, version, reader, data, start, to_the_end=to_the_end)
+
+
+def read_message(
+    cls: type[AnyMessage], version: int, reader: Reader, data: bytes | bytearray | memoryview, start: int, *,
+    to_the_end: bool = True,
+) -> AnyMessage:
+    """As `decode_from`, with what `compile_reader` has made of the class."""
     try:
         view = memoryview(data) if type(data) is bytes else as_view(data)
         if len(view) >= _MANY_OBJECTS:
@@ -148,10 +156,21 @@ def _compile_writer(cls: type[ApiMessage], version: int) -> Writer:
     return writer
 
 
-def _compile_reader(cls: type[ApiMessage], version: int) -> Reader:
+def _kept_reader(cls: type[ApiMessage], version: int) -> Reader:
+    reader = _readers[cls, version] = compile_reader(cls, version)
+    return reader
+
+
+def compile_reader(
+    cls: type[ApiMessage], version: int, *, part: type[Struct] | None = None, arrays: ArrayReaders | None = None
+) -> Reader:
+    """Make a function that reads a message, or with `part` a structure of it; `arrays` as of `decoder_source`.
+
+    Raises:
+        ProtocolError: the version does not exist.
+    """
     _check_version(cls, version)
-    reader: Reader = _compile("read", cls, version, *decoder_source(cls, version))
-    _readers[cls, version] = reader
+    reader: Reader = _compile("read", cls, version, *decoder_source(cls, version, part, arrays or {}))
     return reader
 
 

@@ -20,9 +20,11 @@ from headrace.errors import ProtocolError
 from headrace.wire.api import API
 from headrace.wire.codec import Part, assemble, decode_from, encode_into
 from headrace.wire.layout import is_flexible
+from headrace.wire.messages.cluster.metadata import MetadataRequest
 from headrace.wire.messages.cluster.session import ApiVersionsRequest
 from headrace.wire.primitives import as_view, read_uvarint
 from headrace.wire.schema import Request, Response
+from headrace.wire.topic_rows import decode_metadata
 
 __all__ = [
     "RequestFrame", "UnsupportedRequest", "decode_answer", "decode_request", "decode_response",
@@ -160,23 +162,29 @@ def decode_response(
     Raises:
         ProtocolError: the bytes are not such a response.
     """
-    return peek_correlation_id(frame), _decode_body(request_type, version, frame)
+    start = _body(request_type, version, frame)
+    return peek_correlation_id(frame), decode_from(request_type.response_type, frame, version, start)
 
 
 def decode_answer(
     request_type: type[Request], version: int, correlation_id: int, frame: bytes | bytearray | memoryview
 ) -> Response:
-    """Read the response to a request that was sent with this number; as `decode_response`.
+    """Read the response to a request that was sent with this number; as `decode_response`, but that topics of Metadata
+    are read as `decode_metadata` does.
 
     Raises:
         ProtocolError: the bytes are not such a response, or answer another request.
     """
     if len(frame) < _LENGTH.size or _LENGTH.unpack_from(frame)[0] != correlation_id:
         expect_answer(frame, request_type, correlation_id)
-    return _decode_body(request_type, version, frame)
+    start = _body(request_type, version, frame)
+    if request_type is MetadataRequest:
+        return decode_metadata(frame, version, start)
+    return decode_from(request_type.response_type, frame, version, start)
 
 
-def _decode_body(request_type: type[Request], version: int, frame: bytes | bytearray | memoryview) -> Response:
+def _body(request_type: type[Request], version: int, frame: bytes | bytearray | memoryview) -> int:
+    """Where the message begins behind the header."""
     response_type = request_type.response_type
     position = _LENGTH.size
     if _has_tags(response_type, version):
@@ -184,7 +192,7 @@ def _decode_body(request_type: type[Request], version: int, frame: bytes | bytea
             position += 1
         else:
             position = _skip_tags(as_view(frame), position)
-    return decode_from(response_type, frame, version, position)
+    return position
 
 
 def peek_correlation_id(frame: bytes | bytearray | memoryview) -> int:

@@ -10,7 +10,9 @@ Read next: `wire.codec`, which compiles and keeps these functions.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from struct import calcsize
+from types import MappingProxyType
 from typing import Any
 
 from headrace.errors import ProtocolError
@@ -18,19 +20,32 @@ from headrace.wire.layout import FIXED, SIZED, UNKNOWN, UNSET, FieldColumn, Type
 from headrace.wire.primitives import read_text_length, read_uuid, read_uvarint
 from headrace.wire.source import Source
 
-__all__ = ["decoder_source"]
+__all__ = ["ArrayReaders", "decoder_source"]
+
+ArrayReaders = Mapping[type[Any], Callable[[Any, int, int], tuple[list[Any], int]]]
+"""By structure, what begins to read an array of it: from the data, a position and a count it makes items, as many as it
+can, and the position behind them. The codec reads the rest."""
 
 
-def decoder_source(message: type[Any], version: int) -> tuple[str, dict[str, Any]]:
+def decoder_source(
+    message: type[Any], version: int, part: type[Any] | None = None, arrays: ArrayReaders = MappingProxyType({})
+) -> tuple[str, dict[str, Any]]:
     """Source of `read(d, view, p)` and the names that it needs.
 
     `d` is the data, `view` a memoryview of it, `p` where to begin; returned are the message and the position behind it.
+
+    Args:
+        message: class of the message.
+        version: the version.
+        part: a structure of the message that is to be read alone; None for the message.
+        arrays: what begins to read arrays of some structures.
     """
     names = {"uvarint": read_uvarint, "text_length": read_text_length, "read_uuid": read_uuid, "new": object.__new__,
              "short": _short_of_data, "null": _unexpected_null, "odd": _odd_tag, "keep": _keep}
     source = Source(message, version, names)
+    names |= {_array_reader(cls): reader for cls, reader in arrays.items()}
     source.add("end = len(d)")
-    _read_struct(source, message, "m")
+    _read_struct(source, part or message, "m")
     return source.function("def read(d, view, p):", "m, p"), names
 
 
@@ -183,13 +198,20 @@ def _read_array(source: Source, type_: Type, target: str, nullable: bool, name: 
     deeper = _read_none(source, length, target, nullable, name)
     least = max(1, min_size(type_.item, source.version, source.flexible))
     items, item = source.fresh("list"), source.fresh("e")
-    source.add(f"if {length} * {least} > end - p: short(p + {length} * {least}, end)", f"{target} = {items} = []",
-               f"for _ in range({length}):")
+    first, count = f"{items} = []", length
+    if type_.struct is not None and _array_reader(type_.struct) in source.names:
+        first, count = f"{items}, p = {_array_reader(type_.struct)}(d, p, {length})", f"{length} - len({items})"
+    source.add(f"if {length} * {least} > end - p: short(p + {length} * {least}, end)", first, f"{target} = {items}",
+               f"for _ in range({count}):")
     source.indent(1)
     _read_value(source, type_.item, item, False, name)
     _flush(source)
     source.add(f"{items}.append({item})")
     source.indent(-1 - deeper)
+
+
+def _array_reader(cls: type[Any]) -> str:
+    return f"array_{cls.__name__}"
 
 
 def _keep(struct: Any, tag: int, data: bytes | memoryview, position: int, stop: int) -> int:

@@ -7,13 +7,21 @@ version. What could be read is written and read again, and must be the same.
 from __future__ import annotations
 
 import zlib
+from collections.abc import Callable
 from functools import cache
 from typing import Any
 
 from headrace.errors import ProtocolError
 from headrace.wire import codec
 from headrace.wire.api import API
-from headrace.wire.frame import decode_request, decode_response, encode_request
+from headrace.wire.frame import (
+    decode_answer,
+    decode_request,
+    decode_response,
+    encode_request,
+    peek_correlation_id,
+)
+from headrace.wire.messages.cluster.metadata import MetadataRequest, MetadataResponseTopic
 from headrace.wire.schema import ApiMessage
 from tests.campaigns.hostile import frames
 
@@ -45,11 +53,32 @@ def run(data: bytes) -> None:
         elif kind == RESPONSE and number in API:
             request = API[number].request
             if request.min_version <= version <= request.max_version:
+                if request is MetadataRequest:
+                    _hold_rows_same(version, body)
                 _write_again(decode_response(request, version, body)[1], version)
         elif kind == INNER and number in inner_structures():
             _write_again(codec.decode(inner_structures()[number], body, version), version)
     except ProtocolError:
         pass
+
+
+def _hold_rows_same(version: int, body: bytes) -> None:
+    """Topics as clients read them, in the place of the codec's: the same, and refused where those are."""
+    stories = [_told(lambda: decode_answer(MetadataRequest, version, peek_correlation_id(body), body)),
+               _told(lambda: decode_response(MetadataRequest, version, body)[1])]
+    assert stories[0] == stories[1], f"rows of MetadataResponse v{version} are not what the codec reads"
+
+
+def _told(read: Callable[[], Any]) -> Any:
+    try:
+        reply = read()
+    except ProtocolError as error:
+        return str(error)
+    topics = reply.topics
+    shown = [(topic.name, topic.topic_id, topic.error_code, topic.is_internal, topic.topic_authorized_operations)
+             for topic in topics]
+    reply.topics = [topic if type(topic) is MetadataResponseTopic else topic.whole() for topic in topics]
+    return shown, reply
 
 
 def _write_again(message: ApiMessage, version: int) -> None:

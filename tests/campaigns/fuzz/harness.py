@@ -18,7 +18,7 @@ from typing import Any
 
 import atheris
 
-_NATIVE = ("headrace.records._batch", "headrace.buffers._buffer")
+_NATIVE = {"native": ("headrace.records._batch", "headrace.buffers._buffer"), "codecs": ("headrace.wire._topic_rows",)}
 _INSTRUMENTED = {
     "native": ["headrace.records.legacy.message_set", "headrace.records.header"],
     "codecs": ["headrace.wire.frame", "headrace.wire.codec", "headrace.wire.primitives"],
@@ -32,7 +32,8 @@ class _Sanitized:
     @staticmethod
     def find_spec(name: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
         built = os.environ.get("HEADRACE_FUZZ_NATIVE")
-        return spec_from_file_location(name, _file_of(name, built)) if built and name in _NATIVE else None
+        known = any(name in names for names in _NATIVE.values())
+        return spec_from_file_location(name, _file_of(name, built)) if built and known else None
 
 
 def _file_of(name: str, folder: str) -> str:
@@ -49,10 +50,9 @@ def main() -> None:
         _instrument(sys.modules[name])
     if target == "codecs":
         _instrument_generated()
-    elif target == "native":
-        for name in _NATIVE:
-            used = sys.modules[name].__file__
-            assert used == _file_of(name, os.environ["HEADRACE_FUZZ_NATIVE"]), used
+    for name in _NATIVE.get(target, ()):
+        used = sys.modules[name].__file__
+        assert used == _file_of(name, os.environ["HEADRACE_FUZZ_NATIVE"]), used
     atheris.Setup(sys.argv, module.run)
     atheris.Fuzz()
 

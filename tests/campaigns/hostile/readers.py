@@ -16,8 +16,9 @@ from headrace.records import compression
 from headrace.records.legacy import conversion
 from headrace.wire import codec
 from headrace.wire.api import API
-from headrace.wire.frame import decode_request, decode_response
+from headrace.wire.frame import decode_answer, decode_request, decode_response, peek_correlation_id
 from headrace.wire.frame_reader import FrameReader
+from headrace.wire.messages.cluster.metadata import MetadataRequest
 from tests.support.twins import NATIVE, PLAIN
 from tests.unit.records.samples import tabled, taken, told
 
@@ -103,6 +104,9 @@ def read_frame(meter: Meter, kind: str, cls: type[Any], version: int, data: byte
         meter.run(f"{cls.__name__} v{version}", data, lambda: decode_request(given))
         return
     meter.run(f"{cls.response_type.__name__} v{version}", data, lambda: decode_response(cls, version, given))
+    if cls is MetadataRequest and len(data) >= 4:
+        number = peek_correlation_id(data)
+        meter.run(f"rows v{version}", data, lambda: decode_answer(cls, version, number, given))
     if chance.random() < 0.05:
         api = API[chance.choice(tuple(API))]
         wrong = chance.randint(api.min_version, api.max_version)

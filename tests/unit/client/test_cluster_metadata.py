@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pytest
 
 from headrace.client.cluster_metadata import (
@@ -90,3 +92,19 @@ def test_a_notebook_shows_the_topics() -> None:
     assert "<caption>2 topics on 2 brokers</caption>" in made
     assert "<tr><td>t</td><td>2</td><td>2</td><td>2</td><td></td></tr>" in made
     assert made.index("<td>gone</td>") < made.index("<td>t</td>")
+
+
+def test_partitions_that_nobody_has_looked_at_are_not_made() -> None:
+    looked_at: list[str] = []
+
+    class Watched(list[MetadataResponsePartition]):
+        def __iter__(self) -> Iterator[MetadataResponsePartition]:
+            looked_at.append("partitions")
+            return super().__iter__()
+
+    topic = MetadataResponseTopic(name="t", partitions=Watched([MetadataResponsePartition(partition_index=3)]))
+    made = cluster_metadata(MetadataResponse(topics=[topic])).topics["t"]
+    assert (made.topic, made.error, looked_at) == ("t", None, [])
+    assert list(made.partitions) == [3]
+    assert made.partitions is made.partitions
+    assert looked_at == ["partitions"]

@@ -1,7 +1,7 @@
 """A future without a condition of its own does what one with it does."""
 
 import threading
-from concurrent.futures import ALL_COMPLETED, FIRST_COMPLETED, Future, as_completed, wait
+from concurrent.futures import ALL_COMPLETED, FIRST_COMPLETED, CancelledError, Future, as_completed, wait
 from concurrent.futures import TimeoutError as LateError
 from threading import RLock
 
@@ -71,9 +71,31 @@ def test_it_may_be_cancelled_until_it_is_done() -> None:
 
 def test_it_has_all_that_a_future_of_the_library_has() -> None:
     (future,) = made(1)
-    assert vars(future).keys() == vars(Future()).keys()
-    assert {name: value for name, value in vars(future).items() if name != "_condition"} == {
-        name: value for name, value in vars(Future()).items() if name != "_condition"}
+    theirs = {name: value for name, value in vars(Future()).items() if name != "_condition"}
+    assert theirs
+    assert {name: getattr(future, name) for name in theirs} == theirs
+    assert future._condition is future._condition  # type: ignore[attr-defined]
+    assert not hasattr(future, "_nothing_that_a_future_has")
+
+
+def test_what_is_made_for_one_future_is_not_another_s() -> None:
+    first, second = made(2)
+    first.add_done_callback(lambda future: None)
+    assert second._done_callbacks == []  # type: ignore[attr-defined]
+    assert first._condition is not second._condition  # type: ignore[attr-defined]
+
+
+def test_a_result_that_nobody_waited_for_is_one_that_is_found() -> None:
+    lock = RLock()
+    future, refused, cancelled = (ResultFuture[int](lock) for _ in range(3))
+    cancelled.cancel()
+    end_together(lock, [(future, 5), (refused, KafkaError(KafkaError._TIMED_OUT)), (cancelled, 6), (future, 7)])
+    assert (future.result(), future.exception(), future.done(), future.running()) == (5, None, True, False)
+    with pytest.raises(KafkaException):
+        refused.result(0)
+    with pytest.raises(CancelledError):
+        cancelled.result(0)
+    assert wait([future, refused], 0).not_done == set()
 
 
 def test_results_that_are_handed_over_together_are_all_there_for_who_waits_for_the_first() -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from headrace.errors import ProtocolError
-from headrace.wire.codec import decode, encode
-from headrace.wire.messages.cluster.metadata import MetadataRequest, MetadataResponse
+from headrace.wire.codec import compile_reader, decode, encode, read_message
+from headrace.wire.messages.cluster.metadata import MetadataRequest, MetadataResponse, MetadataResponseTopic
 from headrace.wire.messages.cluster.session import ApiVersionsResponse
 from headrace.wire.messages.consumer.fetch import FetchableTopicResponse, FetchResponse, PartitionData
 from headrace.wire.reading import decoder_source
@@ -79,3 +79,38 @@ def test_a_decoder_begins_where_it_is_told_and_says_where_the_message_ends() -> 
     request = MetadataRequest(topics=None, allow_auto_topic_creation=False)
     data = b"before" + encode(request, 12) + b"behind"
     assert names["read"](data, memoryview(data), 6) == (request, len(data) - 6)
+
+
+def test_an_array_may_be_begun_by_a_reader_of_its_own_and_the_rest_is_the_codec_s() -> None:
+    asked: list[tuple[int, int]] = []
+
+    def first_two(data: bytes, position: int, count: int) -> tuple[list[str], int]:
+        asked.append((position, count))
+        return ["one", "two"], position + 2 * least
+
+    data = encode(MetadataResponse(topics=[MetadataResponseTopic(name=name) for name in "abcd"]), 13)
+    at = data.index(b"\x05\x00\x00\x02a")
+    least = len(encode(MetadataResponse(topics=[MetadataResponseTopic(name="a")]), 13)) - len(
+        encode(MetadataResponse(), 13))
+    reader = compile_reader(MetadataResponse, 13, arrays={MetadataResponseTopic: first_two})
+    read = read_message(MetadataResponse, 13, reader, data, 0)
+    assert asked == [(at + 1, 4)]
+    assert read.topics[:2] == ["one", "two"]
+    assert [topic.name for topic in read.topics[2:]] == ["c", "d"]
+
+
+def test_a_count_is_refused_before_a_reader_of_its_own_sees_it() -> None:
+    def never(data: bytes, position: int, count: int) -> tuple[list[object], int]:
+        raise AssertionError("it was asked")
+
+    reader = compile_reader(MetadataResponse, 0, arrays={MetadataResponseTopic: never})
+    with pytest.raises(ProtocolError, match="a length or count reaches to byte"):
+        read_message(MetadataResponse, 0, reader, b"\0\0\0\0\x7f\xff\xff\xff", 0)
+
+
+def test_a_structure_may_be_read_alone() -> None:
+    topic = MetadataResponseTopic(name="t", topic_authorized_operations=7)
+    data = encode(MetadataResponse(topics=[topic]), 13)
+    read = compile_reader(MetadataResponse, 13, part=MetadataResponseTopic)
+    at = data.index(b"\x02t") - 2
+    assert read(data, memoryview(data), at) == (topic, at + 2 + 2 + 16 + 1 + 1 + 4 + 1)

@@ -56,7 +56,7 @@ class ByKey(Generic[_K, _V]):
             results: Mapping[_K, Any] = await self.results()
         except Exception as error:
             results = dict.fromkeys(futures, error)
-        end([(future, results.get(key, _NOT_MENTIONED)) for key, future in futures.items()])
+        end(zip(futures.values(), [results.get(key, _NOT_MENTIONED) for key in futures], strict=True))
 
 
 class AdminArea:

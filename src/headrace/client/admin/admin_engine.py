@@ -276,6 +276,7 @@ class AdminEngine:
         while True:
             failed: KafkaException | None = None
             moving: Collection[_K] = ()
+            errors: dict[_K, KafkaError] = {}
             try:
                 results = await attempt(settled, max(end - clock(), 0.0))
             except KafkaException as error:
@@ -283,7 +284,10 @@ class AdminEngine:
                     return {**results, **settled}  # there was no time for another answer: the last one stands
                 failed = error
             else:
-                moving = {key for key, value in results.items() if isinstance(value, KafkaError) and _moved(value)}
+                errors = {key: value for key, value in results.items() if isinstance(value, KafkaError)}
+                if not errors:
+                    return {**results, **settled}
+                moving = {key for key, error in errors.items() if _moved(error)}
                 # The first answer stands: asked again, a topic that was made is one that is there already.
                 settled = {**{key: value for key, value in results.items() if key not in moving}, **settled}
             failures += 1
@@ -292,7 +296,8 @@ class AdminEngine:
             if failed is not None and (late or failed.error.code() < 0 or not _moved(failed.error)):
                 raise _late(failed)  # negative codes: `request` has tried again where that does no harm
             if failed is None and (late or not moving):
-                return {**{key: _late(value) for key, value in results.items()}, **settled}
+                late_ones: Any = {key: _late(error) for key, error in errors.items()}
+                return {**results, **late_ones, **settled}
             self._core.metadata.refresh(clock())
             self._core.wake()
             await asyncio.sleep(wait_s)

@@ -7,10 +7,11 @@ Read next: `client.admin.config_calls`, which sends them.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, Final
 
 from headrace.errors import KafkaError
 from headrace.machines.admin.admin_results import failure, raise_failure
+from headrace.slotted import later
 from headrace.types.acls import ResourceType
 from headrace.types.admin import ConfigEntry, ConfigResource, ConfigSource
 from headrace.wire.messages.admin import configs as wire
@@ -61,15 +62,24 @@ def read_described_configs(
 
 
 def _entry(config: wire.DescribeConfigsResourceResult) -> ConfigEntry:
-    source = _SOURCES.get(config.config_source, ConfigSource.UNKNOWN_CONFIG)
-    synonyms = {
+    made = object.__new__(ConfigEntry)  # a topic has forty, and few look into what each hides (decision 0047)
+    made.name, made.value = config.name, config.value
+    made.source = source = _SOURCES.get(config.config_source, ConfigSource.UNKNOWN_CONFIG)
+    made.is_read_only, made.is_sensitive = config.read_only, config.is_sensitive
+    made.is_default = source is ConfigSource.DEFAULT_CONFIG
+    made.is_synonym, made.incremental_operation = False, None
+    later(made, _MAKERS, config.synonyms)
+    return made
+
+
+def _synonyms(hidden: Iterable[wire.DescribeConfigsSynonym]) -> dict[str, ConfigEntry]:
+    return {
         s.name: ConfigEntry(s.name, s.value, _SOURCES.get(s.source, ConfigSource.UNKNOWN_CONFIG), is_synonym=True)
-        for s in config.synonyms
+        for s in hidden
     }
-    return ConfigEntry(
-        config.name, config.value, source, config.read_only, source is ConfigSource.DEFAULT_CONFIG,
-        config.is_sensitive, synonyms=synonyms,
-    )
+
+
+_MAKERS: Final = {"synonyms": _synonyms}
 
 
 def alter_configs(resources: Iterable[ConfigResource], validate_only: bool) -> wire.AlterConfigsRequest:

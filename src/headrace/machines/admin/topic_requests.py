@@ -6,14 +6,18 @@ Read next: `client.admin.topic_calls`, which sends them.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from operator import attrgetter
 from typing import Any
 
+from headrace.collector import uncollected
 from headrace.errors import KafkaError
 from headrace.machines.admin.admin_results import NodesById, failure, milliseconds, operations, uuid_of
+from headrace.slotted import later
 from headrace.types.admin import NewPartitions, NewTopic, TopicDescription
 from headrace.types.cluster import Node, TopicPartitionInfo
+from headrace.types.records import Uuid
 from headrace.wire.messages.admin import topics as wire
 from headrace.wire.messages.cluster.metadata import (
     MetadataRequest,
@@ -33,6 +37,8 @@ __all__ = [
     "read_described_topics",
     "read_new_partitions",
 ]
+_new = object.__new__
+_Makers = Mapping[str, Callable[[MetadataResponseTopic], Any]]
 _by_number = attrgetter("partition_index")
 
 LAST_DELETE_BY_NAME = 5
@@ -104,6 +110,7 @@ def read_new_partitions(reply: wire.CreatePartitionsResponse) -> dict[str, Kafka
     return {topic.name: _ended(topic.name, topic, "ALTER on the topic") for topic in reply.results}
 
 
+@uncollected
 def describe_topics(names: Sequence[str], authorized_operations: bool) -> MetadataRequest:
     """Ask what topics are, and with `authorized_operations` what the client may do with them."""
     return MetadataRequest(topics=[MetadataRequestTopic(name=name) for name in names],
@@ -113,17 +120,29 @@ def describe_topics(names: Sequence[str], authorized_operations: bool) -> Metada
 def read_described_topics(reply: MetadataResponse) -> dict[str, TopicDescription | KafkaError]:
     """Each topic by name."""
     nodes = NodesById({b.node_id: Node(b.node_id, b.host, b.port, b.rack) for b in reply.brokers})
+    makers: _Makers = {"topic_id": _topic_id, "partitions": partial(_partitions, nodes)}
     found: dict[str, TopicDescription | KafkaError] = {}
     for topic in reply.topics:
         name = str(topic.name)
         error = topic.error_code and failure(f'topic "{name}"', topic.error_code, None, f'DESCRIBE on topic "{name}"')
-        found[name] = error or TopicDescription(
-            name, uuid_of(topic.topic_id), topic.is_internal, _partitions(topic, nodes),
-            operations(topic.topic_authorized_operations))
+        found[name] = error or _description(name, topic, makers)
     return found
 
 
-def _partitions(topic: MetadataResponseTopic, nodes: NodesById) -> list[TopicPartitionInfo]:
+def _description(name: str, topic: MetadataResponseTopic, makers: _Makers) -> TopicDescription:
+    made = _new(TopicDescription)  # without what is made when somebody asks for it
+    made.name = name
+    made.is_internal = topic.is_internal
+    made.authorized_operations = operations(topic.topic_authorized_operations) or None
+    later(made, makers, topic)
+    return made
+
+
+def _topic_id(topic: MetadataResponseTopic) -> Uuid:
+    return uuid_of(topic.topic_id)
+
+
+def _partitions(nodes: NodesById, topic: MetadataResponseTopic) -> list[TopicPartitionInfo]:
     return [
         TopicPartitionInfo(
             p.partition_index, nodes[p.leader_id] if p.leader_id >= 0 else None,

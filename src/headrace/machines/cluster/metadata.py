@@ -10,16 +10,22 @@ This module knows no sockets: the driver dials the brokers in `cluster.nodes`. R
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 from uuid import UUID
 
 from headrace.errors import KafkaError, KafkaException
 from headrace.machines.backoff import RetryPolicy
 from headrace.machines.machine import ANY_NODE, REFUSALS, Event, Send
-from headrace.slotted import field, replace, slotted
+from headrace.slotted import Late, field, late, replace, slotted, source_of
 from headrace.types.records import NodeAddress
-from headrace.wire.messages.cluster.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
+from headrace.wire.messages.cluster.metadata import (
+    MetadataRequest,
+    MetadataRequestTopic,
+    MetadataResponse,
+    MetadataResponseTopic,
+)
 from headrace.wire.schema import Request, Struct
+from headrace.wire.topic_rows import same_row
 
 __all__ = ["Cluster", "Metadata", "MetadataChanged", "MetadataFailed", "PartitionInfo", "TopicInfo"]
 
@@ -43,7 +49,7 @@ class PartitionInfo:
 
 
 @slotted(frozen=True)
-class TopicInfo:
+class TopicInfo(Late):
     """One topic. `error` says why it cannot be used: unknown, not authorised, no leader yet."""
 
     name: str
@@ -322,7 +328,7 @@ class Metadata:
 
     def _picture(self, reply: MetadataResponse) -> Cluster:
         nodes = {b.node_id: NodeAddress(b.node_id, b.host, b.port, b.rack) for b in reply.brokers}
-        topics = {topic.name: self._topic(topic) for topic in reply.topics if topic.name is not None}
+        topics = {topic.name: self._topic(topic.name, topic) for topic in reply.topics if topic.name is not None}
         return Cluster(
             nodes=nodes,
             controller_id=reply.controller_id if reply.controller_id >= 0 else None,
@@ -331,17 +337,30 @@ class Metadata:
             names={info.topic_id: name for name, info in topics.items() if info.topic_id != _NO_UUID},
         )
 
-    def _topic(self, topic: Any) -> TopicInfo:
-        error = KafkaError(topic.error_code, f'topic "{topic.name}": {_about(topic.error_code)}') if topic.error_code \
+    def _topic(self, name: str, topic: MetadataResponseTopic) -> TopicInfo:
+        known = self.cluster.topics.get(name)
+        if known is not None and same_row(source_of(known), topic):
+            return known
+        error = KafkaError(topic.error_code, f'topic "{name}": {_about(topic.error_code)}') if topic.error_code \
             else None
-        known = self.cluster.topics.get(topic.name)
-        same = known is not None and known.topic_id == topic.topic_id
+        if known is None or known.topic_id != topic.topic_id:
+            return late(TopicInfo, _MAKERS, topic, name=name, topic_id=topic.topic_id, error=error,
+                        is_internal=topic.is_internal)
+        # Not late: pictures would hang on those before them, and all on the first.
         partitions = {}
         for p in topic.partitions:
-            before = known.partitions.get(p.partition_index) if known is not None and same else None
+            before = known.partitions.get(p.partition_index)
             stale = before is not None and p.leader_epoch < before.leader_epoch
             partitions[p.partition_index] = before if before is not None and stale else _partition(p)
-        return TopicInfo(topic.name, topic.topic_id, error, partitions, topic.is_internal)
+        return late(TopicInfo, {}, topic, name=name, topic_id=topic.topic_id, error=error, partitions=partitions,
+                    is_internal=topic.is_internal)
+
+
+def _partitions(topic: MetadataResponseTopic) -> dict[int, PartitionInfo]:
+    return {p.partition_index: _partition(p) for p in topic.partitions}
+
+
+_MAKERS: Final = {"partitions": _partitions}
 
 
 def _partition(p: Any) -> PartitionInfo:

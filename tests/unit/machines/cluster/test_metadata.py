@@ -8,6 +8,8 @@ from headrace.machines.backoff import RetryPolicy
 from headrace.machines.cluster.metadata import Metadata, MetadataChanged
 from headrace.machines.machine import Send
 from headrace.types.records import NodeAddress
+from headrace.wire import topic_rows
+from headrace.wire.codec import encode
 from headrace.wire.messages.cluster.metadata import (
     MetadataRequest,
     MetadataResponse,
@@ -15,6 +17,7 @@ from headrace.wire.messages.cluster.metadata import (
     MetadataResponsePartition,
     MetadataResponseTopic,
 )
+from headrace.wire.topic_rows import decode_metadata
 
 ID = UUID(int=7)
 
@@ -344,3 +347,38 @@ def test_without_rebootstrap_brokers_are_waited_for_however_long_they_are_silent
     assert metadata.deadline() is None
     assert ask(metadata, 999.0) is None
     assert set(metadata.cluster.nodes) == {1, 2}
+
+
+def received(*topics: MetadataResponseTopic) -> MetadataResponse:
+    """A reply as a connection reads it."""
+    return decode_metadata(encode(reply(*topics), 13), 13, 0)
+
+
+def test_pictures_of_received_replies_are_those_of_the_messages_in_them() -> None:
+    first, second = machine(), machine()
+    for story in ([topic("t"), topic("u", epoch=3)], [topic("t", 2, 6), topic("u", 2, 2)],
+                  [topic("t", 1, 5), topic("u", error_code=3)], [topic("t", 1, 5, topic_id=UUID(int=8))]):
+        for metadata, how in ((first, received), (second, reply)):
+            metadata.refresh(0.0)
+            exchange(metadata, how(*story), 1000.0 + metadata.updates)
+        assert first.cluster == second.cluster
+
+
+def test_a_topic_of_which_the_same_is_said_again_stays_what_it_is() -> None:
+    metadata = machine(refresh_s=1.0)
+    exchange(metadata, received(topic("t"), topic("u")), 0.0)
+    before = metadata.cluster.topics
+    exchange(metadata, received(topic("t"), topic("u", 2, 6)), 10.0)
+    after = metadata.cluster.topics
+    assert after == {**before, "u": after["u"]}
+    assert metadata.leader("u", 0) == (2, 6)
+    if topic_rows.TopicReader is not None:
+        assert after["t"] is before["t"]
+
+
+def test_the_same_said_again_does_not_take_back_a_leader_that_a_broker_has_named() -> None:
+    metadata = machine(refresh_s=1.0)
+    exchange(metadata, received(topic("t", 1, 5)), 0.0)
+    assert metadata.update_leader("t", 0, 2, 6)
+    exchange(metadata, received(topic("t", 1, 5)), 10.0)
+    assert metadata.leader("t", 0) == (2, 6)
