@@ -18,7 +18,7 @@ from typing import Any
 
 import atheris
 
-_NATIVE = ("headrace.records._batch", "headrace.buffers._buffer")
+_NATIVE = ("headrace.records._batch", "headrace.records._joined_rows", "headrace.buffers._buffer")
 _INSTRUMENTED = {
     "native": ["headrace.records.legacy.message_set", "headrace.records.header"],
     "codecs": ["headrace.wire.frame", "headrace.wire.codec", "headrace.wire.primitives"],
