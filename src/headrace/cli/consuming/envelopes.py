@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 from collections.abc import Iterator, Sequence
 
-from headrace.cli.consuming.line_formats import ENCODERS
+from headrace.cli.consuming.encodings_of_text import ENCODERS
 from headrace.cli.consuming.portion_rows import (
     cell_part,
     header_part,
@@ -57,6 +55,9 @@ def csv_rows(portion: Portion, encoding: str) -> bytes:
     Raises:
         ConfigError: a key or a value is no text.
     """
+    import csv
+    import io
+
     made = io.StringIO(newline="")
     times = ["" if time is None else time for time in portion.times()]
     csv.writer(made, lineterminator="\n").writerows(zip(

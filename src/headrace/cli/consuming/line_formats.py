@@ -10,13 +10,12 @@ A token may say how: %k %s %v with {hex}, {base64} or {json}; %h with {json}; %T
 
 from __future__ import annotations
 
-import base64
-import codecs
 import re
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from itertools import count, islice
 
+from headrace.cli.consuming.encodings_of_text import ENCODERS, escaped
 from headrace.cli.consuming.portion_rows import (
     cell_part,
     header_part,
@@ -31,23 +30,10 @@ from headrace.cli.consuming.portions import HeaderPairs, Portion
 from headrace.records.columns.columns import Buffer
 from headrace.records.columns.joined_rows import BYTES, JSON, SIZE, SIZE_32, RowPart
 
-__all__ = ["ENCODERS", "LineFormat", "TokenFormat", "escaped"]
-
-ENCODERS: dict[str, Callable[[bytes], bytes]] = {
-    "hex": lambda data: data.hex().encode(), "base64": base64.b64encode}
-"""How keys and values that are binary are written in text."""
+__all__ = ["LineFormat", "TokenFormat"]
 
 _TOKEN = re.compile(rb"%(?:([%{}])|([^%{}])(?:\{((?:[^{}\[\]]|\[[^\]]*\])*)\}|(\{))?)?", re.DOTALL)
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-
-
-def escaped(text: str) -> bytes:
-    """The bytes of a text with C's escapes.
-
-    Raises:
-        ValueError: an escape is wrong.
-    """
-    return bytes(codecs.escape_decode(text.encode("utf-8", "surrogateescape"))[0])
 
 
 class LineFormat:
