@@ -36,6 +36,8 @@ def extensions() -> list[Extension]:
         Extension("headrace.wire._topic_rows", [f"{TOPICS}.pyx"], extra_compile_args=FLAGS),
         Extension("headrace.records._batch", [f"{BATCH}.pyx"], depends=[f"{BATCH}.h", f"{BATCH}.pxd"],
                   extra_compile_args=FLAGS),
+        Extension("headrace.records._joined_rows", ["src/headrace/records/_joined_rows.pyx"],
+                  depends=[f"{BATCH}.h", f"{BATCH}.pxd"], extra_compile_args=FLAGS),
         Extension("headrace.buffers._buffer", [f"{BUFFER}.pyx"], depends=[f"{BUFFER}.h", f"{BATCH}.pxd"],
                   extra_compile_args=FLAGS),
         *(Extension(f"headrace.schemas.columns.{name}", [f"{COLUMNS}/{name}.pyx"],

@@ -19,10 +19,10 @@ from headrace.buffers import (
     spin_wait,
 )
 from headrace.records import batch, builder, hashing, header, message
-from headrace.records.columns import capsules, columns
+from headrace.records.columns import capsules, columns, joined_rows
 
 _MODULES = (batch, buffer_pool, builder, capsules, closed_batch, column_input, columns, delivery_future, direct_lane,
-            fast_path, hashing, header, message, record_accumulator, spin_wait)
+            fast_path, hashing, header, joined_rows, message, record_accumulator, spin_wait)
 
 
 class Twin(SimpleNamespace):
@@ -40,12 +40,12 @@ PLAIN = Twin("plain", {name: getattr(module, name) for module in _MODULES for na
 
 try:
     from headrace.buffers import _buffer
-    from headrace.records import _batch
+    from headrace.records import _batch, _joined_rows
 except ImportError:
     NATIVE = None
 else:
-    NATIVE = Twin("native", {name: value for module in (_batch, _buffer) for name, value in vars(module).items()
-                             if not name.startswith("__")})
+    NATIVE = Twin("native", {name: value for module in (_batch, _joined_rows, _buffer)
+                             for name, value in vars(module).items() if not name.startswith("__")})
 
 
 @pytest.fixture

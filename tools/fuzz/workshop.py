@@ -19,7 +19,8 @@ __all__ = ["ROOT", "Workshop", "prepare"]
 ROOT = Path(__file__).parents[2]
 _PACKAGES = ("atheris==3.0.0", "cython>=3.1", "cramjam>=2.10", "pytest>=8", "hypothesis>=6.100")
 _SOURCES = ROOT / "src"
-_MODULES = ("headrace.records._batch", "headrace.buffers._buffer", "headrace.wire._topic_rows")
+_MODULES = ("headrace.records._batch", "headrace.records._joined_rows", "headrace.buffers._buffer",
+            "headrace.wire._topic_rows")
 _FLAGS = (
     # No -fwrapv, with which the ordinary build is safe from it: a signed number that overflows is a finding.
     "-shared", "-fPIC", "-g", "-O1", "-fno-omit-frame-pointer", "-fno-strict-aliasing",

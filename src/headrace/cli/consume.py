@@ -52,6 +52,7 @@ class _Run:
         self._options = options
         self._stop = SignalStop()
         self._last_error = ""
+        self._refusal: KafkaException | None = None
         self._note: Callable[[str], None] | None = None  # before the first record, one line tells all
         self._left = options.count
         self.written = self.seen = 0
@@ -110,7 +111,9 @@ class _Run:
         return None
 
     def _on_error(self, error: KafkaError) -> None:
-        if self._note is not None and (text := error.str()) != self._last_error:
+        if error == KafkaError.GROUP_AUTHORIZATION_FAILED:
+            self._refusal = KafkaException(error)  # a client tries again; nobody would see why nothing comes
+        elif self._note is not None and (text := error.str() + self._missing_right(error)) != self._last_error:
             self._last_error = text
             self._note(text)
 
@@ -135,6 +138,8 @@ class _Run:
                 self._stop.reading = True
                 portions = next(records, None)
                 self._stop.reading = False
+                if self._refusal is not None:
+                    raise self._refusal
                 if portions is None or not self._write(source, portions):
                     return
                 progress.update(self.seen, 0)
@@ -178,13 +183,24 @@ class _Run:
 
     # The end
 
+    def _missing_right(self, error: KafkaError) -> str:
+        """What the user must be allowed to do, where that is what is missing: brokers say only that something is."""
+        options = self._options
+        if error == KafkaError.TOPIC_AUTHORIZATION_FAILED:
+            names = " and ".join(f'"{name}"' for name in options.topics)
+            return f"; this needs READ on topic {names}"
+        if error == KafkaError.GROUP_AUTHORIZATION_FAILED:
+            return f'; this needs READ on group "{options.group or options.properties.get("group.id")}"'
+        return ""
+
     def _end(self, trouble: Exception | None, seconds: float) -> int:
         """Say what happened; returns the exit status."""
         if self._stop.number and sys.stderr.isatty():
             print(file=sys.stderr)  # the terminal has written ^C
         if trouble is not None:
             where = f"{self._options.file or 'standard output'}: " if isinstance(trouble, OSError) else ""
-            complain(_PROGRAM, where + text_of(trouble))
+            missing = self._missing_right(trouble.error) if isinstance(trouble, KafkaException) else ""
+            complain(_PROGRAM, where + text_of(trouble) + missing)
         if not self._options.quiet and (self.seen or not trouble):
             print(self._summary(seconds), file=sys.stderr, flush=True)
         if self._stop.number:

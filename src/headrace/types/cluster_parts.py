@@ -6,8 +6,7 @@ behaviour. Read next: `machines.admin.cluster_requests`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-
+from headrace.slotted import field, slotted
 from headrace.types.records import TopicPartition, Uuid
 
 __all__ = [
@@ -23,7 +22,7 @@ __all__ = [
 ]
 
 
-@dataclass(slots=True)
+@slotted()
 class PartitionReassignment:
     """A partition that moves: broker ids of all its replicas, of those that come and of those that go.
 
@@ -38,7 +37,7 @@ class PartitionReassignment:
     removing_replicas: list[int]
 
 
-@dataclass(slots=True)
+@slotted()
 class ReplicaInfo:
     """A replica in a directory: bytes, and how many records it is behind; `is_future` while it moves there.
 
@@ -53,7 +52,7 @@ class ReplicaInfo:
     is_future: bool
 
 
-@dataclass(slots=True)
+@slotted()
 class LogDirDescription:
     """A directory of a broker; bytes of its volume are -1 when the broker is too old to say.
 
@@ -70,7 +69,7 @@ class LogDirDescription:
     is_cordoned: bool = False
 
 
-@dataclass(slots=True)
+@slotted()
 class FeatureMetadata:
     """Features of the cluster: the level of each that is in use, and the lowest and highest that a broker supports.
 
@@ -85,7 +84,7 @@ class FeatureMetadata:
     finalized_epoch: int | None = None
 
 
-@dataclass(slots=True)
+@slotted()
 class QuorumReplicaState:
     """A controller, or a broker that follows: how far it is. Times are milliseconds since the epoch, -1 unknown.
 
@@ -104,7 +103,7 @@ class QuorumReplicaState:
     directory_id: Uuid | None = None
 
 
-@dataclass(slots=True)
+@slotted()
 class QuorumInfo:
     """The controllers: who leads since which epoch, what is committed, who votes and who only follows.
 
@@ -123,7 +122,7 @@ class QuorumInfo:
     observers: list[QuorumReplicaState]
 
 
-@dataclass(slots=True)
+@slotted()
 class TransactionListing:
     """A transactional id, its producer and the state that its transaction is in, for example Ongoing.
 
@@ -138,7 +137,7 @@ class TransactionListing:
     state: str
 
 
-@dataclass(slots=True)
+@slotted()
 class TransactionDescription:
     """A transactional id: its transaction's state, producer, timeout in milliseconds, begin and partitions.
 
@@ -163,7 +162,7 @@ class TransactionDescription:
     partitions: set[TopicPartition]
 
 
-@dataclass(slots=True)
+@slotted()
 class PartitionProducer:
     """A producer that a partition's leader knows. What is not known is None; times are milliseconds since the epoch.
 

@@ -18,7 +18,8 @@ from typing import Any
 
 import atheris
 
-_NATIVE = {"native": ("headrace.records._batch", "headrace.buffers._buffer"), "codecs": ("headrace.wire._topic_rows",)}
+_NATIVE = {"native": ("headrace.records._batch", "headrace.records._joined_rows", "headrace.buffers._buffer"),
+           "codecs": ("headrace.wire._topic_rows",)}
 _INSTRUMENTED = {
     "native": ["headrace.records.legacy.message_set", "headrace.records.header"],
     "codecs": ["headrace.wire.frame", "headrace.wire.codec", "headrace.wire.primitives"],

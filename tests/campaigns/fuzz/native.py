@@ -1,4 +1,5 @@
-"""The target `native`: `headrace.records._batch` and `headrace.buffers._buffer` from every side from which bytes come.
+"""The target `native`: `headrace.records._batch`, `headrace.records._joined_rows` and `headrace.buffers._buffer` from
+every side from which bytes come.
 
 The first byte chooses the entry, the second how; entries with a twin are compared with it where bit 7 says so, because
 a silent difference is damage as well.
@@ -14,6 +15,8 @@ from typing import Any
 
 from headrace.errors import CorruptRecordError, KafkaException
 from headrace.records import compress, crc32c
+from headrace.records.columns.columns import BinaryColumn, HeaderColumn
+from headrace.records.columns.joined_rows import BYTES, HEADERS, JSON, NUMBER, SIZE, SIZE_32, TIME, RowPart
 from tests.support.twins import NATIVE, PLAIN
 from tests.unit.records.samples import tabled, taken, told
 
@@ -208,6 +211,41 @@ def built(twin: Any, data: bytes, how: int) -> Any:
     return [builder.count, bytes(batch.data), taken(twin, bytes(batch.data), max_decompressed_bytes=1 << 20)]
 
 
+def joined(twin: Any, data: bytes, how: int) -> Any:
+    """Rows of lists, with JSON of whatever is text or is none."""
+    taker = Taker(data)
+    column = []
+    while taker.more:
+        column.append(taker.maybe_piece())
+    parts = [RowPart(kind, b"-", column, how >> 3 & 1) for kind in (JSON, BYTES, SIZE, SIZE_32)[how & 3:]]
+    return _pieces(twin, parts, max(len(column) - (how >> 3 & 1), 0), 1 << (how >> 4 & 7))
+
+
+def joined_columns(twin: Any, data: bytes, how: int) -> Any:
+    """Rows of columns whose offsets may be anything: nothing beyond them may be read."""
+    taker = Taker(data)
+    cells = BinaryColumn(taker.maybe_piece(), taker.piece(), taker.piece())
+    names = BinaryColumn(None, taker.piece(), taker.piece())
+    headers = HeaderColumn(None, taker.piece(), names, cells, 0)
+    times = taker.piece(taker.byte() & 0x78), taker.piece()
+    parts = [RowPart(JSON, column=cells), RowPart(BYTES, b"", cells, how & 1), RowPart(HEADERS, column=headers),
+             RowPart(TIME, b"", times), RowPart(NUMBER, column=times[0])]
+    for part in parts:
+        try:
+            _pieces(twin, [part], taker.byte(), 100)
+        except ValueError:
+            pass
+    return None
+
+
+def _pieces(twin: Any, parts: list[RowPart], end: int, most: int) -> list[tuple[bytes, int]]:
+    found, row = [], 0
+    while row < end:
+        piece, row = twin.join_rows(parts, row, end, most)
+        found.append((bytes(piece), row))
+    return found
+
+
 ENTRIES: tuple[Callable[[Any, bytes, int], Any], ...] = (
-    cursor, columns, headers, changing, arrow, produced, built, sums)
-NOT_COMPARED = (changing, arrow)
+    cursor, columns, headers, changing, arrow, produced, built, sums, joined, joined_columns)
+NOT_COMPARED = (changing, arrow, joined_columns)

@@ -36,7 +36,20 @@ def _native(chance: Random) -> Iterator[bytes]:
         yield bytes([native.ENTRIES.index(native.arrow), chance.randrange(256)]) + _arrow(chance)
         for entry in (native.produced, native.built):
             yield bytes([native.ENTRIES.index(entry), chance.randrange(256)]) + chance.randbytes(chance.randrange(200))
+        for entry in (native.joined, native.joined_columns):
+            yield bytes([native.ENTRIES.index(entry), chance.randrange(256)]) + _cells(chance)
         yield bytes([native.ENTRIES.index(native.sums), 9]) + chance.randbytes(chance.choice((5, 30, 900, 4000)))
+
+
+def _cells(chance: Random) -> bytes:
+    """Keys, values and columns: what `native.joined` and `native.joined_columns` take."""
+    out = bytearray()
+    for _ in range(chance.randrange(1, 9)):
+        piece = chance.choice(("plain text of some length", '"quoted" \\ \n\0', "\u00fc\u20ac\U0001f600")).encode()
+        offsets = struct.pack("<3i", 0, len(piece) // 2, len(piece))
+        for part in (piece + chance.randbytes(chance.randrange(3)), offsets):
+            out += bytes([0, len(part)]) + part
+    return bytes(out)
 
 
 def _arrow(chance: Random) -> bytes:

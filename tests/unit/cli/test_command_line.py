@@ -76,7 +76,7 @@ def test_version_says_what_runs_and_what_is_missing(
     monkeypatch.delenv("HEADRACE_PURE")
     monkeypatch.setattr("headrace.cli.shared.installation.find_spec", lambda name: None)
     told = version_lines()
-    assert "_batch, _buffer, _avro_columns" in told[2]
+    assert "_batch, _joined_rows, _buffer, _avro_columns" in told[2]
     assert all(f"{extra} (" in told[3] for extra in EXTRAS)
 
 

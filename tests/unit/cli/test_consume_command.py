@@ -1,11 +1,14 @@
 """`headrace consume` at the embedded broker: what is written, what is told, and how it ends."""
 
 import base64
+import fcntl
 import json
 import os
 import signal
+import struct
 import subprocess
 import sys
+import termios
 import time
 from contextlib import contextmanager
 
@@ -15,6 +18,7 @@ from headrace import Consumer, Producer, TopicPartition
 from headrace.broker.settings import BrokerSettings
 from headrace.cli.consume import main
 from headrace.testing import EmbeddedBroker
+from tests.support.protobuf_samples import compiled
 
 COMMAND = [sys.executable, "-c", "import sys; from headrace.cli import main; sys.exit(main())", "consume"]
 
@@ -194,6 +198,49 @@ def test_values_are_read_by_their_schemas(broker, topic, consume):
     assert len(said.splitlines()) == 1
 
 
+def test_protobuf_values_are_read_by_their_schemas_and_imports(broker, topic, consume):
+    from headrace.schema_registry import SchemaRegistryClient
+    from headrace.schema_registry.protobuf import ProtobufSerializer
+    from headrace.serialization import MessageField, SerializationContext
+
+    user, place, base = (compiled()[name] for name in ("user", "place", "base"))
+    serialize = ProtobufSerializer(user.User, SchemaRegistryClient({"url": broker.registry_url}))
+    value = serialize(
+        user.User(name="x", number=1 << 40, tags=["a", "b"], place=place.Place(name="p", point=base.Point(x=0.5))),
+        SerializationContext(topic, MessageField.VALUE))
+    assert in_json(broker, topic, consume, "protobuf", value) == {
+        "name": "x", "number": 1 << 40, "tags": ["a", "b"],
+        "place": {"name": "p", "point": {"x": 0.5, "y": None}, "since": None}}  # no field of its own says 0
+
+
+def test_json_schema_values_are_read_by_their_schemas(broker, topic, consume):
+    from headrace.schema_registry import SchemaRegistryClient
+    from headrace.schema_registry.json_schema import JSONSerializer
+    from headrace.serialization import MessageField, SerializationContext
+
+    schema = {"title": "order", "type": "object", "required": ["n"], "properties": {
+        "n": {"type": "integer"}, "tags": {"type": "array", "items": {"type": "string"}}, "note": {"type": "string"}}}
+    serialize = JSONSerializer(json.dumps(schema), SchemaRegistryClient({"url": broker.registry_url}))
+    value = serialize({"n": 7, "tags": ["a", "\u00fc\n"]}, SerializationContext(topic, MessageField.VALUE))
+    found = in_json(broker, topic, consume, "json-schema", value)
+    assert {name: each for name, each in found.items() if each is not None} == {"n": 7, "tags": ["a", "\u00fc\n"]}
+
+
+def in_json(broker, topic, consume, form, value):
+    """A value of a format as JSON lines have it; a line of its own says the same, and what is no such value is told."""
+    fill(broker, topic, value, {"value": None, "partition": 0})
+    options = ["-e", "-q", "--value-format", form, "--registry", broker.registry_url]
+    status, out, _ = consume(*options, "--output", "json")
+    found, tombstone = (json.loads(line)["value"] for line in out.splitlines())
+    assert (status, tombstone) == (0, None)
+    assert json.loads(consume(*options, "-c", "1")[1]) == found
+    fill(broker, topic, b"no schema")
+    status, _, said = consume(*options)
+    assert (status, len(said.splitlines())) == (1, 1)
+    assert said.startswith(f"headrace consume: {topic} [0] offset 2: value is no {form}: ")
+    return found
+
+
 def test_a_file_and_standard_output_at_once(broker, topic, consume, tmp_path):
     fill(broker, topic, b"a")
     status, out, _ = consume("-e", "-O", str(tmp_path / "out"), "--tee")
@@ -276,6 +323,33 @@ def test_a_signal_ends_a_reader_that_waits_with_whole_lines(broker, topic, numbe
         assert (process.returncode, out) == (128 + number, b"")
         assert b"2 records read" in said
         assert b"stopped by " in said
+
+
+def test_a_second_ctrl_c_ends_at_once_where_nobody_takes_the_output(broker, topic):
+    fill(broker, topic, *[b"x" * 100_000] * 5)
+    with running(broker, topic, "-o", "beginning") as process:
+        until_full(process.stdout)
+        process.send_signal(signal.SIGINT)
+        with pytest.raises(subprocess.TimeoutExpired):  # the first one waits for whole lines
+            process.wait(0.7)
+        process.send_signal(signal.SIGINT)
+        sent_s = time.monotonic()
+        assert process.wait(30) == 130
+        assert time.monotonic() - sent_s < 10
+        said = process.stderr.read().decode()
+    assert said == "headrace consume: stopped at once by a second Ctrl-C: the output may be incomplete\n"
+
+
+def until_full(pipe):
+    """Wait until a writer has filled a pipe that nobody reads."""
+    before, until_s = -1, time.monotonic() + 30
+    while time.monotonic() < until_s:
+        there = struct.unpack("i", fcntl.ioctl(pipe, termios.FIONREAD, b"\0" * 4))[0]
+        if there > 0 and there == before:
+            return
+        before = there
+        time.sleep(0.2)
+    raise AssertionError("nothing was written")
 
 
 def test_a_follower_sees_what_comes_later(broker, topic):

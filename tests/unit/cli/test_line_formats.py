@@ -27,7 +27,11 @@ RECORD = portion((b"key", b"va\xfflue", [("a", b"1"), ("b", None)]))
 
 
 def written(template, rows=RECORD, null=b""):
-    return TokenFormat(template, null)(rows)
+    return whole(TokenFormat(template, null)(rows))
+
+
+def whole(pieces):
+    return b"".join(map(bytes, pieces))
 
 
 @pytest.mark.parametrize(("template", "found"), [
@@ -51,8 +55,8 @@ def test_what_is_no_token_is_refused(template):
 
 def test_every_record_has_its_own_values_and_numbers_go_on_from_one_portion_to_the_next():
     form = TokenFormat("%i:%o:%v;", b"")
-    assert form(portion((None, b"a", []), (None, b"b", []))) == b"1:10:a;2:12:b;"
-    assert form(portion((None, b"c", []))) == b"3:10:c;"
+    assert whole(form(portion((None, b"a", []), (None, b"b", [])))) == b"1:10:a;2:12:b;"
+    assert whole(form(portion((None, b"c", [])))) == b"3:10:c;"
 
 
 def test_null_is_shown_as_asked_for_and_has_no_size():
@@ -65,19 +69,19 @@ def test_a_record_without_a_timestamp_has_minus_one():
     rows = portion((b"k", b"v", []))
     rows.timestamp_types = [TIMESTAMP_NOT_AVAILABLE]
     assert written("%T %T{iso}", rows) == b"-1 -1"
-    assert json.loads(json_lines(rows))["timestamp"] is None
+    assert json.loads(whole(json_lines(rows)))["timestamp"] is None
 
 
 def test_lines_have_delimiters_and_keys_where_they_are_asked_for():
     rows = portion((b"k", b"a", []), (None, b"\xff", []), (b"l", None, []))
-    assert LineFormat(b"\n", None, "text", b"")(rows) == b"a\n\xff\n\n"
-    assert LineFormat(b"\0", b"=", "text", b"-")(rows) == b"k=a\0-=\xff\0l=-\0"
-    assert LineFormat(b"\n", b" ", "hex", b"")(rows) == b"6b 61\n ff\n6c \n"
+    assert whole(LineFormat(b"\n", None, "text", b"")(rows)) == b"a\n\xff\n\n"
+    assert whole(LineFormat(b"\0", b"=", "text", b"-")(rows)) == b"k=a\0-=\xff\0l=-\0"
+    assert whole(LineFormat(b"\n", b" ", "hex", b"")(rows)) == b"6b 61\n ff\n6c \n"
 
 
 def test_json_lines_say_where_a_record_is_and_what_it_is():
-    line, other = json_lines(portion(("ü\"\n\0".encode(), b"\xff", [("a", b"1"), ("a", None)]),
-                                     (None, None, []))).splitlines()
+    line, other = whole(json_lines(portion(("ü\"\n\0".encode(), b"\xff", [("a", b"1"), ("a", None)]),
+                                           (None, None, [])))).splitlines()
     assert json.loads(line) == {
         "topic": "orders", "partition": 3, "offset": 10, "timestamp": 1_700_000_000_000, "key": "ü\"\n\0",
         "value": {"base64": "/w=="}, "headers": [{"name": "a", "value": "1"}, {"name": "a", "value": None}]}
@@ -87,7 +91,7 @@ def test_json_lines_say_where_a_record_is_and_what_it_is():
 
 def test_values_that_are_json_are_part_of_the_line():
     rows = portion((b"k", b"v", [])).in_json(None, [b'{"a":[1]}'])
-    assert json.loads(json_lines(rows))["value"] == {"a": [1]}
+    assert json.loads(whole(json_lines(rows)))["value"] == {"a": [1]}
 
 
 def test_csv_quotes_what_must_be_quoted():

@@ -6,10 +6,11 @@
     portions            some records of one partition, as columns, and as lists where something needs them
     record_filters      by key, header, value and JMESPath
     schema_values       values with schemas, as JSON
+    encodings_of_text   escapes in delimiters, and encodings of binary keys and values
+    portion_rows        what the parts of a row read of a portion, and the rows joined, piece by piece
     line_formats        portions -> bytes: values and delimiters, and format strings with kcat's and rpk's tokens
     envelopes           portions -> JSON lines and CSV that `headrace produce` reads back
     record_outputs      bytes and columns -> standard output and files; Parquet and Arrow
-    reading_progress    the bar on a terminal, and the summary
 
 Read next: `headrace.cli.consume`, which puts them together.
 """

@@ -5,10 +5,9 @@ from __future__ import annotations
 import argparse
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import Any
 
-from headrace.cli.consuming.line_formats import ENCODERS, TokenFormat, escaped
+from headrace.cli.consuming.encodings_of_text import ENCODERS, escaped
 from headrace.cli.consuming.offset_expressions import STORED, OffsetSpan, joined, span_of
 from headrace.cli.consuming.record_filters import (
     RecordFilter,
@@ -25,6 +24,7 @@ from headrace.cli.shared.properties import (
     properties_of,
     registry_properties_of,
 )
+from headrace.slotted import field, slotted
 
 __all__ = ["FORMS", "ConsumeOptions", "make_parser", "read_options"]
 
@@ -73,7 +73,7 @@ written, 2 wrong usage, 3 no broker answers, 4 not allowed, 5 not there, 130 aft
 """
 
 
-@dataclass(frozen=True, slots=True)
+@slotted(frozen=True)
 class ConsumeOptions:
     """The command line, read.
 
@@ -278,6 +278,8 @@ def _partitions(text: str) -> list[int]:
 
 
 def _template(text: str) -> str:
+    from headrace.cli.consuming.line_formats import TokenFormat
+
     try:
         TokenFormat(text, b"")
     except ValueError as error:

@@ -2,40 +2,47 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
-from headrace.cli.consuming.line_formats import ENCODERS, headers_text, json_text
+from headrace.cli.consuming.encodings_of_text import ENCODERS
+from headrace.cli.consuming.portion_rows import (
+    cell_part,
+    header_part,
+    literal,
+    offset_part,
+    rows_of,
+    text_part,
+    time_part,
+)
 from headrace.cli.consuming.portions import HeaderPairs, Portion
 from headrace.errors import ConfigError
+from headrace.records.columns.columns import Buffer
+from headrace.records.columns.joined_rows import BYTES, JSON, RowPart, headers_text
 
 __all__ = ["CSV_HEADER", "csv_rows", "json_lines"]
 
 CSV_HEADER = ("topic", "partition", "offset", "timestamp", "key", "value", "headers")
 
 
-def json_lines(portion: Portion) -> bytes:
+def json_lines(portion: Portion) -> Iterator[Buffer]:
     """One object a line: where the record is, and what it is.
 
     Bytes that are no UTF-8 are {"base64": "..."}; values that a schema was known for are JSON themselves.
     """
     front = b'{"topic":%b,"partition":%d,"offset":' % (json.dumps(portion.topic).encode(), portion.partition)
+    parts = [literal(front), offset_part(portion), literal(b',"timestamp":'), time_part(portion, b"null")]
     if portion.is_control:
-        rows = zip(portion.offsets, portion.timestamps, portion.values, strict=True)
-        return b"".join([b"%b%d,\"timestamp\":%d,%b\n" % (front, offset, time, (told or b"{}")[1:])
-                         for offset, time, told in rows])
-    cells = zip(
-        portion.offsets, [b"null" if time is None else b"%d" % time for time in portion.times()],
-        _cells(portion.keys, portion.json_keys), _cells(portion.values, portion.json_values),
-        [headers_text(headers) for headers in portion.headers] if any(portion.headers) else [b"[]"] * len(portion),
-        strict=True)
-    return b"".join([b'%b%d,"timestamp":%b,"key":%b,"value":%b,"headers":%b}\n' % (front, *row) for row in cells])
+        parts += [literal(b","), text_part([(told or b"{}")[1:] for told in portion.values]), literal(b"\n")]
+    else:
+        parts += [literal(b',"key":'), _cells(portion, "keys", portion.json_keys), literal(b',"value":'),
+                  _cells(portion, "values", portion.json_values), literal(b',"headers":'), header_part(portion),
+                  literal(b"}\n")]
+    return rows_of(parts, len(portion))
 
 
-def _cells(column: Sequence[bytes | None], is_json: bool) -> list[bytes]:
-    return [cell or b"null" for cell in column] if is_json else [json_text(cell) for cell in column]
+def _cells(portion: Portion, name: str, is_json: bool) -> RowPart:
+    return cell_part(portion, BYTES if is_json else JSON, name, b"null")
 
 
 def csv_rows(portion: Portion, encoding: str) -> bytes:
@@ -48,6 +55,9 @@ def csv_rows(portion: Portion, encoding: str) -> bytes:
     Raises:
         ConfigError: a key or a value is no text.
     """
+    import csv
+    import io
+
     made = io.StringIO(newline="")
     times = ["" if time is None else time for time in portion.times()]
     csv.writer(made, lineterminator="\n").writerows(zip(

@@ -10,45 +10,30 @@ A token may say how: %k %s %v with {hex}, {base64} or {json}; %h with {json}; %T
 
 from __future__ import annotations
 
-import base64
-import codecs
-import json
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
-from itertools import count, repeat
-from typing import cast
+from itertools import count, islice
 
+from headrace.cli.consuming.encodings_of_text import ENCODERS, escaped
+from headrace.cli.consuming.portion_rows import (
+    cell_part,
+    header_part,
+    literal,
+    number_part,
+    offset_part,
+    rows_of,
+    text_part,
+    time_part,
+)
 from headrace.cli.consuming.portions import HeaderPairs, Portion
+from headrace.records.columns.columns import Buffer
+from headrace.records.columns.joined_rows import BYTES, JSON, SIZE, SIZE_32, RowPart
 
-__all__ = ["ENCODERS", "LineFormat", "TokenFormat", "escaped", "headers_text", "json_text"]
-
-ENCODERS: dict[str, Callable[[bytes], bytes]] = {
-    "hex": lambda data: data.hex().encode(), "base64": base64.b64encode}
-"""How keys and values that are binary are written in text."""
+__all__ = ["LineFormat", "TokenFormat"]
 
 _TOKEN = re.compile(rb"%(?:([%{}])|([^%{}])(?:\{((?:[^{}\[\]]|\[[^\]]*\])*)\}|(\{))?)?", re.DOTALL)
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_quoted = json.JSONEncoder(ensure_ascii=False).encode
-
-
-def escaped(text: str) -> bytes:
-    """The bytes of a text with C's escapes.
-
-    Raises:
-        ValueError: an escape is wrong.
-    """
-    return bytes(codecs.escape_decode(text.encode("utf-8", "surrogateescape"))[0])
-
-
-def json_text(data: bytes | None) -> bytes:
-    """Bytes as JSON that `headrace produce` turns back: text, null, or {"base64": ...} where they are no UTF-8."""
-    if data is None:
-        return b"null"
-    try:
-        return _quoted(data.decode()).encode()
-    except UnicodeDecodeError:
-        return b'{"base64":"%b"}' % base64.b64encode(data)
 
 
 class LineFormat:
@@ -67,22 +52,20 @@ class LineFormat:
         self._encode = ENCODERS.get(encoding)
         self._null = null
 
-    def __call__(self, portion: Portion) -> bytes:
-        """All lines of a portion."""
-        lines = self._cells(portion.values)
-        if self._key_delimiter is not None:
-            between = self._key_delimiter
-            lines = [key + between + value for key, value in zip(self._cells(portion.keys), lines, strict=True)]
-        lines.append(b"")
-        return self._delimiter.join(lines)
+    def __call__(self, portion: Portion) -> Iterator[Buffer]:
+        """All lines of a portion, piece by piece."""
+        keys = [] if self._key_delimiter is None else [self._cells(portion, "keys"), literal(self._key_delimiter)]
+        return rows_of([*keys, self._cells(portion, "values"), literal(self._delimiter)], len(portion))
 
-    def _cells(self, column: Sequence[bytes | None]) -> list[bytes]:
-        encode, null = self._encode, self._null
-        if encode is not None:
-            return [null if cell is None else encode(cell) for cell in column]
-        if None in column:
-            return [null if cell is None else cell for cell in column]
-        return list(cast(Sequence[bytes], column))
+    def _cells(self, portion: Portion, name: str) -> RowPart:
+        return _encoded(portion, name, self._encode, self._null)
+
+
+def _encoded(portion: Portion, name: str, encode: Callable[[bytes], bytes] | None, null: bytes) -> RowPart:
+    """Keys or values, as they are or in an encoding."""
+    if encode is None:
+        return cell_part(portion, BYTES, name, null)
+    return text_part([null if cell is None else encode(cell) for cell in getattr(portion, name)])
 
 
 class TokenFormat:
@@ -100,7 +83,7 @@ class TokenFormat:
         self._null = null
         self._numbers = count(1)
         self._literals: list[bytes] = []
-        self._columns: list[Callable[[Portion], Iterator[bytes]]] = []
+        self._parts: list[Callable[[Portion], RowPart]] = []
         template, last = escaped(text), 0
         for token in _TOKEN.finditer(template):
             self._literal(template[last : token.start()])
@@ -115,7 +98,7 @@ class TokenFormat:
 
     def _literal(self, text: bytes) -> None:
         if text:
-            self._columns.append(lambda _: repeat(text))
+            self._parts.append(lambda _: literal(text))
 
     def _token(self, name: str, way: str) -> None:
         makers = _MAKERS.get(name)
@@ -127,56 +110,45 @@ class TokenFormat:
         if maker is None:
             ways = ", ".join(f"{{{each}}}" for each in makers if each) or "none"
             raise ValueError(f"%{name} cannot be written as {{{way}}}: there are {ways}")
-        self._columns.append(lambda portion: maker(self, portion))
+        self._parts.append(lambda portion: maker(self, portion))
 
-    def __call__(self, portion: Portion) -> bytes:
-        """All records of a portion."""
-        if not self._columns:
-            return b""
-        columns = [column(portion) for column in self._columns]
-        rows = zip(portion.offsets, *columns, strict=False)  # the offsets end them all
-        return b"".join([b"".join(row[1:]) for row in rows])
+    def __call__(self, portion: Portion) -> Iterator[Buffer]:
+        """All records of a portion, piece by piece."""
+        return rows_of([part(portion) for part in self._parts], len(portion))
 
-    # One column each
+    # One part each
 
-    def text(self, column: Sequence[bytes | None], encode: Callable[[bytes], bytes] | None) -> Iterator[bytes]:
+    def text(self, portion: Portion, name: str, encode: Callable[[bytes], bytes] | None) -> RowPart:
         """Keys or values."""
-        null = self._null
-        return iter([null if cell is None else cell if encode is None else encode(cell) for cell in column])
+        return _encoded(portion, name, encode, self._null)
 
-    def number(self) -> Iterator[bytes]:
+    def number(self, portion: Portion) -> RowPart:
         """The number of each record."""
-        return (b"%d" % number for number in self._numbers)
+        return number_part(islice(self._numbers, len(portion)))
 
 
-_Maker = Callable[[TokenFormat, Portion], Iterator[bytes]]
+_Maker = Callable[[TokenFormat, Portion], RowPart]
 
 
 def _texts(name: str) -> dict[str, _Maker]:
     def maker(encode: Callable[[bytes], bytes] | None) -> _Maker:
-        return lambda form, portion: form.text(getattr(portion, name), encode)
+        return lambda form, portion: form.text(portion, name, encode)
 
     ways: dict[str, _Maker] = {"": maker(None), **{way: maker(encode) for way, encode in ENCODERS.items()}}
-    ways["json"] = lambda _, portion: map(json_text, getattr(portion, name))
+    ways["json"] = lambda _, portion: cell_part(portion, JSON, name)
     return ways
 
 
-def _sizes(name: str) -> dict[str, _Maker]:
-    return {"": lambda _, portion: (b"-1" if cell is None else b"%d" % len(cell) for cell in getattr(portion, name))}
+def _cells(kind: int, name: str) -> dict[str, _Maker]:
+    return {"": lambda _, portion: cell_part(portion, kind, name)}
 
 
 def _shown_headers(headers: HeaderPairs) -> bytes:
     return b",".join([name.encode() + b"=" + (b"NULL" if value is None else value) for name, value in headers])
 
 
-def headers_text(headers: HeaderPairs) -> bytes:
-    """Headers as JSON: a list of objects with name and value."""
-    return b"[" + b",".join([b'{"name":%b,"value":%b}' % (_quoted(name).encode(), json_text(value))
-                             for name, value in headers]) + b"]"
-
-
 def _stamps(write: Callable[[int], str]) -> _Maker:
-    return lambda _, portion: (b"-1" if time is None else write(time).encode() for time in portion.times())
+    return lambda _, portion: text_part([b"-1" if time is None else write(time).encode() for time in portion.times()])
 
 
 def _moment(time_ms: int) -> datetime:
@@ -188,22 +160,19 @@ def _strftime(form: str) -> _Maker:
 
 
 _TIMES: dict[str, _Maker] = {
-    "": _stamps(str), "unix": _stamps(lambda time: str(time // 1000)),
+    "": lambda _, portion: time_part(portion, b"-1"), "unix": _stamps(lambda time: str(time // 1000)),
     "iso": _stamps(lambda time: _moment(time).isoformat(timespec="milliseconds").replace("+00:00", "Z")),
 }
 _VALUES = _texts("values")
 _MAKERS: dict[str, dict[str, _Maker]] = {
-    "t": {"": lambda _, portion: repeat(portion.topic.encode())},
-    "p": {"": lambda _, portion: repeat(b"%d" % portion.partition)},
-    "o": {"": lambda _, portion: (b"%d" % offset for offset in portion.offsets)},
+    "t": {"": lambda _, portion: literal(portion.topic.encode())},
+    "p": {"": lambda _, portion: literal(b"%d" % portion.partition)},
+    "o": {"": lambda _, portion: offset_part(portion)},
     "k": _texts("keys"), "s": _VALUES, "v": _VALUES,
-    "K": _sizes("keys"), "S": _sizes("values"), "V": _sizes("values"),
-    "R": {"": lambda _, portion: ((-1 if cell is None else len(cell)).to_bytes(4, "big", signed=True)
-                                  for cell in portion.values)},
-    "h": {"": lambda _, portion: map(_shown_headers, portion.headers),
-          "json": lambda _, portion: map(headers_text, portion.headers)},
-    "H": {"": lambda _, portion: (b"%d" % len(each) for each in portion.headers)},
+    "K": _cells(SIZE, "keys"), "S": _cells(SIZE, "values"), "V": _cells(SIZE, "values"), "R": _cells(SIZE_32, "values"),
+    "h": {"": lambda _, portion: text_part([_shown_headers(headers) for headers in portion.headers]),
+          "json": lambda _, portion: header_part(portion)},
+    "H": {"": lambda _, portion: number_part(map(len, portion.headers))},
     "T": _TIMES, "d": _TIMES,
-    "i": {"": lambda form, _: form.number()},
+    "i": {"": lambda form, portion: form.number(portion)},
 }
-

@@ -13,9 +13,10 @@ import argparse
 import re
 import time
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
+
+from headrace.slotted import slotted
 
 if TYPE_CHECKING:
     from headrace.client.consumer.log_view import LogView
@@ -31,7 +32,7 @@ _SECONDS_DIGITS = 11  # as many digits or fewer are seconds since 1970; so until
 _FIRST, _LAST = -2, -1  # what a leader is asked for instead of a time
 
 
-@dataclass(frozen=True, slots=True)
+@slotted(frozen=True)
 class OffsetPoint:
     """A place in each partition.
 
@@ -49,7 +50,7 @@ _WORDS = {"beginning": BEGINNING, "start": BEGINNING, "earliest": BEGINNING, "en
           "stored": STORED}
 
 
-@dataclass(frozen=True, slots=True)
+@slotted(frozen=True)
 class OffsetSpan:
     """From one place up to and without another; None where nothing was said."""
 

@@ -8,22 +8,24 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
-from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from headrace.records.columns.arrow_batch import ArrowBatch, columns_of
+from headrace.records.columns.columns import cells, header_lists
 from headrace.records.control import CONTROL_NAMES
 from headrace.types.records import TIMESTAMP_CREATE_TIME, TIMESTAMP_NOT_AVAILABLE
 
 if TYPE_CHECKING:
     from headrace.records import Message
-    from headrace.records.columns.columns import BinaryColumn, Columns, HeaderColumn
+    from headrace.records.columns.columns import Columns
     from headrace.records.control import ControlRecord
 
 __all__ = ["HeaderPairs", "Portion", "control_portion", "portions_of", "portions_of_messages"]
 
 HeaderPairs = list[tuple[str, bytes | None]]
 _COLUMNS = frozenset({"timestamps", "timestamp_types", "keys", "values", "headers"})
+_STORED = {"keys": "key", "values": "value"}
+"""How columns of a batch are called that have other names here."""
 
 
 class Portion:
@@ -76,6 +78,20 @@ class Portion:
     def next_offset(self) -> int:
         """The offset behind the last record."""
         return self.offsets[-1] + 1
+
+    def column(self, name: str) -> tuple[Any, int]:
+        """A column as it is there, and its row that is the first record's.
+
+        Args:
+            name: "offsets", or one of those that are made when they are asked for.
+
+        Returns:
+            What the batch holds, where the records are rows of one; else a sequence with a cell for each record.
+        """
+        if self.batch is None:
+            found = getattr(self, name)
+            return found if isinstance(found, list) else list(found), 0
+        return getattr(columns_of(self.batch)[0], _STORED.get(name, name)), self.first
 
     def times(self) -> list[int | None]:
         """Milliseconds since 1970 of each record; None where it has none."""
@@ -137,33 +153,8 @@ def _column(columns: Columns, first: int, end: int, name: str) -> Any:
     if name == "timestamp_types":
         return memoryview(columns.timestamp_types).cast("B")[first:end]
     if name == "headers":
-        return _header_lists(columns.headers, first, end)
-    return _cells(columns.key if name == "keys" else columns.value, first, end)
-
-
-def _cells(column: BinaryColumn, first: int, end: int) -> list[bytes | None]:
-    starts = memoryview(column.offsets).cast("B").cast("i")[first : end + 1].tolist()
-    base = starts[0]
-    data = bytes(memoryview(column.data).cast("B")[base : starts[-1]])
-    if base:
-        starts = [start - base for start in starts]
-    cells: list[bytes | None] = [data[start:stop] for start, stop in pairwise(starts)]
-    if column.validity is not None:
-        bits = memoryview(column.validity).cast("B")
-        for row in range(first, end):
-            if not bits[row >> 3] >> (row & 7) & 1:
-                cells[row - first] = None
-    return cells
-
-
-def _header_lists(column: HeaderColumn, first: int, end: int) -> list[HeaderPairs]:
-    starts = memoryview(column.offsets).cast("B").cast("i")[first : end + 1].tolist()
-    base = starts[0]
-    if base == starts[-1]:
-        return [[] for _ in range(first, end)]
-    names = [(name or b"").decode() for name in _cells(column.names, base, starts[-1])]
-    pairs = list(zip(names, _cells(column.values, base, starts[-1]), strict=True))
-    return [pairs[start - base : stop - base] for start, stop in pairwise(starts)]
+        return header_lists(columns.headers, first, end)
+    return cells(columns.key if name == "keys" else columns.value, first, end)
 
 
 def portions_of_messages(messages: Iterable[Message]) -> Iterator[Portion]:

@@ -5,14 +5,16 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from headrace.cli.consuming.portions import HeaderPairs, Portion
 from headrace.errors import ConfigError
+
+if TYPE_CHECKING:
+    from headrace.cli.consuming.portions import HeaderPairs, Portion
 
 __all__ = ["RecordFilter", "header_filter", "jmespath_filter", "key_filter", "pattern_filter"]
 
-RecordFilter = Callable[[Portion], list[bool]]
+RecordFilter = Callable[["Portion"], list[bool]]
 """Says of each record whether it is wanted."""
 
 

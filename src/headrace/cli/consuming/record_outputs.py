@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from itertools import chain
 from typing import TYPE_CHECKING, Any, BinaryIO, Protocol
 
 from headrace.cli.consuming.envelopes import CSV_HEADER, csv_rows, json_lines
@@ -12,6 +13,7 @@ from headrace.cli.consuming.line_formats import LineFormat, TokenFormat
 from headrace.cli.consuming.portions import Portion
 from headrace.errors import ConfigError
 from headrace.records.columns.arrow_batch import ArrowBatch
+from headrace.records.columns.columns import Buffer
 
 if TYPE_CHECKING:
     import pyarrow
@@ -65,20 +67,23 @@ class ByteOutput:
 
     Args:
         files: where to; all get the same.
-        form: makes the bytes.
+        form: makes the bytes, piece by piece.
         head: the first bytes.
     """
 
-    def __init__(self, files: Sequence[BinaryIO], form: Callable[[Portion], bytes], head: bytes = b"") -> None:
+    def __init__(
+        self, files: Sequence[BinaryIO], form: Callable[[Portion], Iterable[Buffer]], head: bytes = b""
+    ) -> None:
         self._files = files
         self._form = form
         self._head = head
 
     def write(self, portion: Portion) -> None:
         """Write all records of a portion. Raises ClosedOutputError and OSError."""
-        data, self._head = self._head + self._form(portion) if self._head else self._form(portion), b""
-        for file in self._files:
-            _write(file, data)
+        head, self._head = self._head, b""
+        for piece in chain((head,) if head else (), self._form(portion)):
+            for file in self._files:
+                _write(file, piece)
 
     def flush(self) -> None:
         """Nothing is held back."""
@@ -92,7 +97,7 @@ class ByteOutput:
         self._head = b""
 
 
-def _write(file: BinaryIO, data: bytes) -> None:
+def _write(file: BinaryIO, data: Buffer) -> None:
     """Everything; a pipe takes what it has room for."""
     view = memoryview(data)
     try:
@@ -226,7 +231,7 @@ def open_records(options: ConsumeOptions) -> RecordOutput:
         return ColumnOutput(open_output(options.file), kind, codec)
     files = [open_output(options.file), *([open_output(None)] if options.tee else [])]
     if form == "csv":
-        return ByteOutput(files, lambda portion: csv_rows(portion, options.encoding),
+        return ByteOutput(files, lambda portion: (csv_rows(portion, options.encoding),),
                           ",".join(CSV_HEADER).encode() + b"\n")
     if form == "json":
         return ByteOutput(files, json_lines)

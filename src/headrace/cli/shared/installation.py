@@ -18,9 +18,9 @@ EXTRAS: Final = {
     "tls": ("cryptography",),
 }
 """The modules that each extra of the package brings."""
-_NATIVE: Final = ("headrace.wire._topic_rows", "headrace.records._batch", "headrace.buffers._buffer",
-                  "headrace.schemas.columns._avro_columns", "headrace.schemas.columns._protobuf_columns",
-                  "headrace.schemas.columns._json_columns")
+_NATIVE: Final = ("headrace.wire._topic_rows", "headrace.records._batch", "headrace.records._joined_rows",
+                  "headrace.buffers._buffer", "headrace.schemas.columns._avro_columns",
+                  "headrace.schemas.columns._protobuf_columns", "headrace.schemas.columns._json_columns")
 
 
 def version_lines() -> list[str]:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import argparse
 import os
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any, Final
 
 from headrace.errors import ConfigError
@@ -133,7 +132,7 @@ def need_brokers(properties: Mapping[str, str]) -> None:
 def _stated(given: argparse.Namespace) -> dict[str, str]:
     stated = dict[str, str]()
     for name in given.property_files:
-        stated.update(read_properties(Path(name)))
+        stated.update(read_properties(name))
     stated.update(given.properties)
     return stated
 
@@ -156,14 +155,15 @@ def _profiled(given: argparse.Namespace, *, named_elsewhere: bool) -> tuple[dict
     return dict(profile.properties), dict(profile.registry)
 
 
-def read_properties(path: Path) -> dict[str, str]:
+def read_properties(path: str) -> dict[str, str]:
     """The properties of a file.
 
     Raises:
         ConfigError: it cannot be read, or a line is no NAME=VALUE. The line itself is not shown.
     """
     try:
-        lines = path.read_text(encoding="utf-8").splitlines()
+        with open(path, encoding="utf-8") as file:
+            lines = file.read().splitlines()
     except OSError as error:
         raise ConfigError(f"{path}: {error.strerror}") from None
     except UnicodeDecodeError as error:

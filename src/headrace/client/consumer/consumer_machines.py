@@ -245,7 +245,7 @@ class ConsumerMachines:
                 self._reported_topics.discard(name)
             elif name not in self._reported_topics:
                 self._reported_topics.add(name)
-                text = f"Subscribed topic not available: {info.error}"
+                text = f"Subscribed topic not available: {info.error.str()}"
                 self._report(name, -1, KafkaError(info.error.code(), text))
 
 

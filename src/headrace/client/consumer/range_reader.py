@@ -11,7 +11,6 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 from uuid import UUID
 
@@ -25,6 +24,7 @@ from headrace.machines.consumer.recreation import follow
 from headrace.machines.consumer.subscription import Key, Subscription
 from headrace.machines.machine import ErrorEvent, Event
 from headrace.net.thread import loop_thread
+from headrace.slotted import slotted
 from headrace.types.records import TopicPartition
 
 if TYPE_CHECKING:  # few leaders change, and fewer lack records
@@ -41,7 +41,7 @@ _ANSWER_S: Final = 1.0
 """Longest wait for brokers when they are asked whether they are there."""
 
 
-@dataclass(slots=True, frozen=True)
+@slotted(frozen=True)
 class OffsetRange:
     """Offsets of one partition, from `start` up to and without `end`.
 
@@ -62,7 +62,7 @@ class OffsetRange:
         return (self.topic, self.partition)
 
 
-@dataclass(slots=True, frozen=True)
+@slotted(frozen=True)
 class FetchedRange:
     """Whole record batches as they came, and what is needed to decode them.
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 from headrace.errors import CorruptRecordError
@@ -16,7 +17,8 @@ from headrace.records.batch import Cursor
 from headrace.records.compression import MAX_COLUMN_BYTES, MAX_DECOMPRESSED_BYTES
 from headrace.records.message import Message
 
-__all__ = ["BinaryColumn", "ColumnBuilder", "Columns", "HeaderColumn", "read_columns"]
+__all__ = ["BinaryColumn", "Buffer", "ColumnBuilder", "Columns", "HeaderColumn", "cells", "header_lists",
+           "read_columns"]
 
 _ROW_COST = 28  # bytes of a row in the columns of a fixed size and of offsets, so that empty records cost as well
 _HEADER_COST = 8  # offsets of a header's name and value
@@ -179,6 +181,33 @@ def read_columns(
     while builder.rows < max_rows and builder.append(cursor, max_rows - builder.rows, end_offset):
         pass
     return builder.finish(min(cursor.position, end_offset))
+
+
+def cells(column: BinaryColumn, first: int, end: int) -> list[bytes | None]:
+    """The values of some rows, from one up to and without another."""
+    starts = memoryview(column.offsets).cast("B").cast("i")[first : end + 1].tolist()
+    base = starts[0]
+    data = bytes(memoryview(column.data).cast("B")[base : starts[-1]])
+    if base:
+        starts = [start - base for start in starts]
+    found: list[bytes | None] = [data[start:stop] for start, stop in pairwise(starts)]
+    if column.validity is not None:
+        bits = memoryview(column.validity).cast("B")
+        for row in range(first, end):
+            if not bits[row >> 3] >> (row & 7) & 1:
+                found[row - first] = None
+    return found
+
+
+def header_lists(column: HeaderColumn, first: int, end: int) -> list[list[tuple[str, bytes | None]]]:
+    """The headers of some rows, from one up to and without another; an empty list for none."""
+    starts = memoryview(column.offsets).cast("B").cast("i")[first : end + 1].tolist()
+    base = starts[0]
+    if base == starts[-1]:
+        return [[] for _ in range(first, end)]
+    names = [(name or b"").decode() for name in cells(column.names, base, starts[-1])]
+    pairs = list(zip(names, cells(column.values, base, starts[-1]), strict=True))
+    return [pairs[start - base : stop - base] for start, stop in pairwise(starts)]
 
 
 def _micros(kind: int, ms: int) -> int:
