@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+import headrace
 from headrace.config import (
     ADMIN,
     CONSUMER,
@@ -94,7 +95,7 @@ def test_every_row_is_documented_and_its_default_is_valid(row: object) -> None:
         assert convert(row, row.name, row.default) == row.default
 
 
-SOURCES = [path.read_text() for path in (Path(__file__).parents[3] / "src/headrace").rglob("*.py")]
+SOURCES = [path.read_text() for path in Path(headrace.__file__).parent.rglob("*.py")]
 TAKEN_FOR_JAVA = {"ssl.keystore.type", "ssl.truststore.type"}
 
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+import headrace.client
 from headrace import Consumer
 from headrace.aio import AIOConsumer
 from headrace.client.application_callbacks import ApplicationCallbacks
@@ -25,7 +26,7 @@ from headrace.types.records import TopicPartition
 from tests.support.group_members import fill, numbers
 from tests.support.static_membership import StaticMembership
 
-CLIENT = Path(__file__).parents[4] / "src/headrace/client"
+CLIENT = Path(headrace.client.__file__).parent
 STATIC: MembershipFactory = StaticMembership
 
 

@@ -9,12 +9,13 @@ from pathlib import Path
 
 import pytest
 
+import headrace.wire
 from headrace.error_codes import CODES
 from headrace.wire.api import API
 from headrace.wire.layout import columns
 from headrace.wire.schema import Struct
 
-MESSAGES = sorted(path for path in (Path(__file__).parents[4] / "src/headrace/wire/messages").rglob("*.py")
+MESSAGES = sorted(path for path in (Path(headrace.wire.__file__).parent / "messages").rglob("*.py")
                   if path.name != "__init__.py")
 
 
