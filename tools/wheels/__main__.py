@@ -66,7 +66,7 @@ def _run(*command: object, env: Mapping[str, str] | None = None, cwd: Path | Non
     done = subprocess.run([str(each) for each in command], env={**environment, **(env or {})}, cwd=cwd or WORK,
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     if done.returncode:
-        print(done.stdout[-8000:])
+        print(done.stdout[-20_000:])
         raise subprocess.CalledProcessError(done.returncode, done.args)
     return done.stdout
 
