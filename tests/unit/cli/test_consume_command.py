@@ -148,6 +148,11 @@ def test_filters_choose_records_and_the_count_is_of_those(broker, topic, consume
     assert said.startswith("5 records of 10 read from ")
 
 
+def test_kcats_letter_for_json_is_known(broker, topic, consume):
+    fill(broker, topic, b"v")
+    assert consume("-e", "-q", "-J") == consume("-e", "-q", "--output", "json")
+
+
 def test_a_jmespath_filter_sees_values_that_are_json(broker, topic, consume):
     pytest.importorskip("jmespath")
     fill(broker, topic, b'{"n": 1}', b'{"n": 5}', b"text", {"value": None, "key": b"k", "partition": 0})

@@ -248,6 +248,7 @@ def make_parser() -> Parser:
 def _output_options(parser: argparse.ArgumentParser) -> None:
     out = parser.add_argument_group("output")
     out.add_argument("--output", choices=FORMS, help="format (default: by the file's ending, or lines)")
+    out.add_argument("-J", dest="output", action="store_const", const="json", help="as --output json, as kcat has it")
     out.add_argument("-f", "--format", dest="template", type=_template, metavar="STRING",
                      help="format string for each record; see below")
     out.add_argument("-D", dest="delimiter", type=_delimiter, metavar="DELIM", help=r"what is behind each line "
