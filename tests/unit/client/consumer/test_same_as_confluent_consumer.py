@@ -8,6 +8,7 @@ import json
 import pickle
 import threading
 import time
+import uuid
 from collections.abc import Iterator
 
 import confluent_kafka
@@ -730,6 +731,17 @@ def test_a_member_has_an_id_until_it_unsubscribes(of):
         return before, bool(consumer.memberid())
 
     assert same(ids)[1]
+
+
+def test_a_group_may_be_named_by_a_uuid(of):
+    group = uuid.uuid4()
+
+    def committed(kafka):
+        consumer = of(kafka, group_id=group)
+        consumer.commit(offsets=[at(kafka, 7)], asynchronous=False)
+        return plain(of(kafka, group_id=str(group)).committed([at(kafka)], 5))
+
+    assert same(committed)[0][2] == 7
 
 
 @pytest.mark.parametrize("text", ["m", "", "größer", None])
