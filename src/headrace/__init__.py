@@ -8,8 +8,11 @@ Consumer`. asyncio twins are in `headrace.aio`, administration in `headrace.admi
 
 from __future__ import annotations
 
+import sys
+
 TYPE_CHECKING = False  # as typing.TYPE_CHECKING, without the cost of importing typing
 if TYPE_CHECKING:
+    from importlib.machinery import ModuleSpec
     from typing import Any
 
     from headrace.client.consumer.consumer import Consumer
@@ -159,6 +162,21 @@ def __getattr__(name: str) -> Any:
     value = getattr(import_module(_HOME_OF[name]), name)
     globals()[name] = value
     return value
+
+
+class _ModulesOfThePeer:
+    """Asked for modules that no other finder has found: `headrace.client.peer_modules` knows some (decision 0049)."""
+
+    @staticmethod
+    def find_spec(name: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
+        if not name.startswith("headrace."):
+            return None
+        from headrace.client.peer_modules import PeerModules
+
+        return PeerModules.spec_of(name)
+
+
+sys.meta_path.append(_ModulesOfThePeer)
 
 
 def __dir__() -> list[str]:

@@ -106,6 +106,9 @@ _TopicCollection = TopicCollection
 _TopicPartition = TopicPartition
 """Programs import these from confluent_kafka.admin, where they have an underscore."""
 
+__path__: list[str] = []
+"""Modules may be imported from below (`headrace.client.peer_modules`), and none is a file."""
+
 __all__ = [
     "AclBinding",
     "AclBindingFilter",

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from headrace.client.producer.serializing_producers import AsyncSerializingProducer
     from headrace.client.share.aio_share_consumer import AIOShareConsumer
 
+__path__: list[str] = []
+"""Modules may be imported from below (`headrace.client.peer_modules`), and none is a file."""
 _HOME_OF = {
     "AIOAdminClient": "headrace.client.admin.aio_admin_client",
     "AIOConsumer": "headrace.client.consumer.aio_consumer",

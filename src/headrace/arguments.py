@@ -37,10 +37,11 @@ def list_of(kind: type[T], given: Any, name: str, *, filled: bool = False) -> li
         ValueError: it is empty.
     """
     if not isinstance(given, list):
-        raise ArgumentError(f"{name} must be a list of {kind.__name__}, not {type(given).__name__}")
+        raise ArgumentError(f"{name}: expected list of {kind.__name__}, not {type(given).__name__}")
     for place, member in enumerate(given):
         if not isinstance(member, kind):
-            raise ArgumentError(f"{name} must be a list of {kind.__name__}: {name}[{place}] is {type(member).__name__}")
+            raise ArgumentError(
+                f"{name}: expected list of {kind.__name__}, but {name}[{place}] is {type(member).__name__}")
     if filled and not given:
         raise ValueError(f"{name} is empty: give a list of at least one {kind.__name__}")
     return list(given)

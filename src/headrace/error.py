@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from headrace.errors import (
     ConsumeError,
+    KafkaError,
+    KafkaException,
     KeyDeserializationError,
     KeySerializationError,
     ProduceError,
@@ -14,6 +16,8 @@ from headrace.errors import (
 
 __all__ = [
     "ConsumeError",
+    "KafkaError",
+    "KafkaException",
     "KeyDeserializationError",
     "KeySerializationError",
     "ProduceError",

@@ -10,6 +10,7 @@ import warnings
 from collections import defaultdict
 from collections.abc import Mapping
 from typing import Any
+from urllib.parse import urlsplit, urlunsplit
 
 from headrace.avro.error import ClientError
 from headrace.avro.load import loads
@@ -69,7 +70,7 @@ class CachedSchemaRegistryClient:
         self.subject_to_schema_ids: defaultdict[str, dict[Any, int]] = defaultdict(dict)
         self.subject_to_schema_versions: defaultdict[str, dict[Any, int]] = defaultdict(dict)
         self.auto_register_schemas = conf.pop("auto.register.schemas", True)
-        self.url = _url(conf)
+        self.url = _without_credentials(_url(conf))
         self._client = SchemaRegistryClient(_with_credentials(conf))
 
     def __enter__(self) -> CachedSchemaRegistryClient:
@@ -251,6 +252,12 @@ def _url(conf: Mapping[str, Any]) -> str:
     return url.rstrip("/")
 
 
+def _without_credentials(url: str) -> str:
+    """A URL that may be shown, and that says nothing against other credentials."""
+    address = urlsplit(url)
+    return urlunsplit(address._replace(netloc=address.netloc.rpartition("@")[2]))
+
+
 def _with_credentials(conf: dict[str, Any]) -> dict[str, Any]:
     """Properties of `SchemaRegistryClient`, which has one for user and password."""
     source = str(conf.pop("basic.auth.credentials.source", "URL")).upper()
@@ -263,6 +270,8 @@ def _with_credentials(conf: dict[str, Any]) -> dict[str, Any]:
         conf["basic.auth.user.info"] = f"{user}:{password}"
     elif source == "URL":
         conf.pop("basic.auth.user.info", None)
+    if source != "URL":  # those of the URL are not meant
+        conf["url"] = _without_credentials(conf["url"])
     if bool(conf.get("ssl.certificate.location")) != bool(conf.get("ssl.key.location")):
         raise ValueError("Both schema.registry.ssl.certificate.location and schema.registry.ssl.key.location "
                          "must be set")

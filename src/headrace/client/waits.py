@@ -53,8 +53,17 @@ TURN = Wait(lambda: True)
 
 
 def seconds(timeout: float | None) -> float:
-    """What a call's `timeout` means: None and negative ones never end."""
-    return math.inf if timeout is None or timeout < 0 else timeout
+    """What a call's `timeout` means: None and negative ones never end.
+
+    Raises:
+        TypeError: it is no number.
+    """
+    if timeout is None:
+        return math.inf
+    try:
+        return math.inf if timeout < 0 else timeout
+    except TypeError:
+        raise TypeError(f"timeout must be a number of seconds, not {type(timeout).__name__}") from None
 
 
 def deadline(timeout: float | None) -> float:

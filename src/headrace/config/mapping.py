@@ -143,7 +143,7 @@ def _refuse_for_share_group(name: str, row: Property | None) -> None:
 
     why = NOT_FOR_SHARE_GROUPS.get(name if row is None else row.name)
     if why is not None:
-        raise ConfigError(f'"{name}" is not applicable for a share consumer: {why}')
+        raise ConfigError(f"{name} is not supported on a share consumer: {why}")
 
 
 def _refusal(name: str) -> str:

@@ -162,7 +162,9 @@ def _to_objects(row: Property, value: Any) -> tuple[Any, ...]:
 
 
 def _to_text(row: Property, value: Any) -> str:
-    if not isinstance(value, (str, int, float)):
+    """A UUID for a group, a path for a file: whatever has a text for people. What programmers see of a list is none."""
+    if not isinstance(value, (str, int, float)) and (
+            str(value) == repr(value) or hasattr(type(value), "__members__")):
         raise _BadValueError("text")
     return str(value)
 

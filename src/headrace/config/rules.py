@@ -264,7 +264,7 @@ def _check_member(draft: Draft) -> None:
 
 def _check_share_group(draft: Draft) -> None:
     if not draft.values["group.id"]:
-        raise ConfigError('"group.id" must be set: a share consumer is a member of a group')
+        raise ConfigError('group.id must be set: a share consumer is a member of a group')
 
 
 _RULES: dict[str, tuple[Callable[[Draft], None], ...]] = {

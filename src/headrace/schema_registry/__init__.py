@@ -40,6 +40,7 @@ from headrace.schema_registry.schema_registry_client import (
     SchemaRegistryError,
     ServerConfig,
 )
+from headrace.serialization import MessageField, SerializationContext, SerializationError
 
 __all__ = [
     "Association",
@@ -49,6 +50,7 @@ __all__ = [
     "AssociationResponse",
     "AsyncSchemaRegistryClient",
     "ConfigCompatibilityLevel",
+    "MessageField",
     "Metadata",
     "MetadataProperties",
     "MetadataTags",
@@ -62,6 +64,8 @@ __all__ = [
     "SchemaReference",
     "SchemaRegistryClient",
     "SchemaRegistryError",
+    "SerializationContext",
+    "SerializationError",
     "ServerConfig",
     "dual_schema_id_deserializer",
     "header_schema_id_serializer",
@@ -72,3 +76,10 @@ __all__ = [
     "topic_record_subject_name_strategy",
     "topic_subject_name_strategy",
 ]
+
+_MAGIC_BYTE = _MAGIC_BYTE_V0 = 0
+"""confluent_kafka's names for the first byte of a message: programs that look for the schema's id compare it. An id
+follows.
+"""
+_MAGIC_BYTE_V1 = 1
+"""A GUID follows."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from headrace.client.schema_serdes.codecs.protobuf_codec import file_text, message_indexes
 from headrace.client.schema_serdes.protobuf_serdes import (
     PROTOBUF_TYPE,
     AsyncProtobufDeserializer,
@@ -27,3 +28,8 @@ __all__ = [
     "ProtobufSerializer",
     "ProtobufSerializerBuilder",
 ]
+
+_schema_to_str = file_text
+"""confluent_kafka's name for it: programs call it to register a message's schema by themselves."""
+_create_index_array = message_indexes
+"""As above: where in its file a message stands."""

@@ -30,6 +30,7 @@ __all__ = [
     "ThrottleEvent",
     "TopicPartition",
     "Uuid",
+    "metadata_of",
 ]
 
 OFFSET_BEGINNING: Final = -2
@@ -134,6 +135,14 @@ class ConsumerGroupMetadata:
 _KINDS: dict[str, tuple[type, ...]] = {
     "topic": (str,), "metadata": (str, type(None)), "error": (KafkaError, type(None)),
 }
+
+
+def metadata_of(stored: str | None) -> str | None:
+    """The text that was committed with an offset, of what a broker has stored; None for none.
+
+    confluent_kafka sends a NUL byte behind the text, and takes it off again when it reads.
+    """
+    return stored.removesuffix("\0") if stored else None
 
 
 def _integer(name: str, value: Any) -> int:

@@ -9,6 +9,7 @@ import confluent_kafka.avro
 import pytest
 
 import headrace.avro
+from tests.support.scripted_registry import scripted_registry
 
 BOTH = [headrace.avro, confluent_kafka.avro]
 USER = '{"type":"record","name":"User","namespace":"a.b","fields":[{"name":"name","type":"string"},' \
@@ -145,3 +146,24 @@ def test_errors_show_themselves_in_the_same_way() -> None:
         ours, theirs = make(headrace.avro), make(confluent_kafka.avro)
         assert (str(ours), repr(ours), ours.message) == (str(theirs), repr(theirs), theirs.message)
     assert headrace.avro.ClientError("m", 404).http_code == confluent_kafka.avro.ClientError("m", 404).http_code
+
+
+@pytest.mark.parametrize("conf", [
+    {}, {"basic.auth.credentials.source": "URL"},
+    {"basic.auth.credentials.source": "user_info", "basic.auth.user.info": "a:b"},
+    {"basic.auth.credentials.source": "SASL_INHERIT", "sasl.username": "s", "sasl.password": "t"},
+], ids=lambda conf: conf.get("basic.auth.credentials.source", "none"))
+@pytest.mark.parametrize("within", ["", "u:p@"], ids=["plain url", "url with credentials"])
+def test_credentials_come_from_where_the_properties_say(conf, within) -> None:
+    """Where there are none the peer sends an empty name and an empty password."""
+    seen = []
+    for package in BOTH:
+        with scripted_registry() as registry:
+            registry.answers({"id": 1})
+            url = registry.url.replace("//", f"//{within}") + "/"
+            client = package.CachedSchemaRegistryClient({"url": url, **conf})
+            assert client.register("s", package.loads('"string"')) == 1
+            assert client.url == registry.url
+            seen.append(registry.asked[0].headers.get("authorization", "Basic Og=="))
+            client.close()
+    assert seen[0] == seen[1]

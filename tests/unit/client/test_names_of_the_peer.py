@@ -33,7 +33,6 @@ WITHOUT = {
     r"schema_registry\.schema_registry_client\.(T|full_jitter|is_retriable|is_success)": OWN_WAY,
     r"aio\.producer\.(BufferTimeoutManager|MessageBatch|ProducerBatch|create_message_batch).*": OWN_WAY,
     r"aio\.(AsyncLogger.*|ReentryContext.*|T|async_call|wrap_\w+)": OWN_WAY,
-    r"aio\.producer\.AIOProducer.*": "it is in `headrace.aio`, which is a module",
     r"ShareConsumer\.on_commit": "the peer's callback is given to `set_acknowledgement_commit_callback`, here as there",
 }
 """Names that are not here, and why."""

@@ -317,12 +317,12 @@ def test_nothing_is_sent_for_a_text_that_was_meant_as_a_list(conf: dict[str, Any
     with EmbeddedBroker(topics={"a": 1, "b": 1, "c": 1}, settings=settings) as broker:
         servers = {**conf, "bootstrap.servers": broker.bootstrap_servers}
         with headrace.admin.AdminClient(servers) as admin:
-            with pytest.raises(TypeError, match="topics must be a list of str, not str"):
+            with pytest.raises(TypeError, match="topics: expected list of str, not str"):
                 admin.delete_topics("abc")
             with headrace.Consumer({**servers, "group.id": "g", "allow.auto.create.topics": True}) as consumer:
-                with pytest.raises(TypeError, match="topics must be a list of str, not str"):
+                with pytest.raises(TypeError, match="topics: expected list of str, not str"):
                     consumer.subscribe("xyz")
-                with pytest.raises(TypeError, match=r"partitions must be a list of TopicPartition, not str"):
+                with pytest.raises(TypeError, match=r"partitions: expected list of TopicPartition, not str"):
                     consumer.assign("xyz")
                 with pytest.raises(TypeError, match=r"partitions\[1\] is str"):
                     consumer.offsets_for_times([headrace.TopicPartition("x", 0, 0), "y"], 1)

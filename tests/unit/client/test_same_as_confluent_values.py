@@ -265,7 +265,7 @@ def test_what_describes_clusters_and_groups(case):
 
 
 def test_a_text_is_no_collection_of_topics():
-    with pytest.raises(TypeError, match="topic_names must be a list of str, not str"):
+    with pytest.raises(TypeError, match="topic_names: expected list of str, not str"):
         headrace.TopicCollection("orders")
     with pytest.raises(TypeError, match=r"topic_partitions\[0\] is str"):
         headrace.ConsumerGroupTopicPartitions("g", ["orders"])

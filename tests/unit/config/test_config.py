@@ -1,7 +1,10 @@
 """Configuration: what is refused, what the refusal says, and what is hidden."""
 
 import re
+from decimal import Decimal
+from enum import Enum, StrEnum
 from pathlib import Path
+from uuid import UUID
 
 import pytest
 
@@ -32,6 +35,26 @@ def test_javas_name_and_librdkafkas_name_are_the_same_property() -> None:
     assert Config(PRODUCER, {**SERVERS, "delivery.timeout.ms": 1234})["message.timeout.ms"] == 1234
     with pytest.raises(ConfigError, match="are the same property"):
         Config(PRODUCER, {**SERVERS, "delivery.timeout.ms": 1, "message.timeout.ms": 2})
+
+
+class Named(StrEnum):
+    A = "a"
+
+
+class Numbered(Enum):
+    A = 1
+
+
+@pytest.mark.parametrize("value", [UUID(int=5), Path("/etc/ca.pem"), Decimal("1.50"), Named.A, 7], ids=repr)
+def test_what_says_itself_what_it_is_as_a_text_is_a_text(value: object) -> None:
+    assert Config(CONSUMER, {"bootstrap.servers": "h:1", "group.id": value})["group.id"] == str(value)
+
+
+@pytest.mark.parametrize("value", [["a"], ("a",), {"a"}, {}, b"a", bytearray(b"a"), object(), int, Numbered.A],
+                         ids=lambda value: type(value).__name__)
+def test_what_does_not_is_none(value: object) -> None:
+    with pytest.raises(ConfigError, match=r'"group\.id": .*: expected text'):
+        Config(CONSUMER, {"bootstrap.servers": "h:1", "group.id": value})
 
 
 @pytest.mark.parametrize(("name", "value", "expected"), [

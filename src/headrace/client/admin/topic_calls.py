@@ -5,6 +5,9 @@ It must not know the faces. Read next: `machines.admin.topic_requests`.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 from headrace.arguments import instance_of, list_of
 from headrace.client.admin.admin_area import AdminArea, ByKey, Single, flag, texts_of
 from headrace.client.admin.admin_engine import ANY_NODE, CONTROLLER
@@ -16,6 +19,7 @@ from headrace.types.cluster import TopicCollection
 
 __all__ = ["TopicCalls"]
 
+Reader = Callable[[Any], dict[str, KafkaError | None]]
 _MOST_PARTITIONS = 100_000
 _MOST_REPLICAS = 10_000
 
@@ -31,7 +35,8 @@ class TopicCalls(AdminArea):
 
         Args:
             new_topics: the topics.
-            operation_timeout: seconds that the brokers may take until all of them know the topics; 0 does not wait.
+            operation_timeout: seconds that the brokers may take until all of them know the topics; 0 does not wait,
+                and work that goes on behind the answer is no error.
             request_timeout: seconds for the whole call.
             validate_only: check whether it could be done, and do nothing.
 
@@ -44,7 +49,7 @@ class TopicCalls(AdminArea):
         limit_s, operation_s = self.times(request_timeout, operation_timeout)
         request = requests.create_topics(topics, operation_s, flag(validate_only, "validate_only"))
         return ByKey(dict.fromkeys(new.topic for new in topics), lambda: self.engine.at(
-            CONTROLLER, request, limit_s, requests.read_created, repeatable=False))
+            CONTROLLER, request, limit_s, _reader(requests.read_created, operation_s), repeatable=False))
 
     def delete_topics(
         self, topics: list[str], *, operation_timeout: float | None = None, request_timeout: float | None = None
@@ -54,8 +59,8 @@ class TopicCalls(AdminArea):
         limit_s, operation_s = self.times(request_timeout, operation_timeout)
         request = requests.delete_topics(names, operation_s)
         return ByKey(dict.fromkeys(names), lambda: self.engine.at(
-            CONTROLLER, request, limit_s, requests.read_deleted_topics, max_version=requests.LAST_DELETE_BY_NAME,
-            repeatable=False))
+            CONTROLLER, request, limit_s, _reader(requests.read_deleted_topics, operation_s),
+            max_version=requests.LAST_DELETE_BY_NAME, repeatable=False))
 
     def create_partitions(
         self, new_partitions: list[NewPartitions], *, operation_timeout: float | None = None,
@@ -68,7 +73,7 @@ class TopicCalls(AdminArea):
         limit_s, operation_s = self.times(request_timeout, operation_timeout)
         request = requests.create_partitions(additions, operation_s, flag(validate_only, "validate_only"))
         return ByKey(dict.fromkeys(each.topic for each in additions), lambda: self.engine.at(
-            CONTROLLER, request, limit_s, requests.read_new_partitions, repeatable=False))
+            CONTROLLER, request, limit_s, _reader(requests.read_new_partitions, operation_s), repeatable=False))
 
     def describe_topics(
         self, topics: TopicCollection, *, request_timeout: float | None = None,
@@ -102,6 +107,11 @@ class TopicCalls(AdminArea):
             timeout: seconds; socket.timeout.ms when it is negative.
         """
         return self.core.list_topics(topic, self.limit(timeout if timeout >= 0 else None))
+
+
+def _reader(read: Reader, operation_s: float) -> Reader:
+    """Who lets the brokers take no time wants the work begun, and not to hear that it was not finished."""
+    return read if operation_s else requests.begun(read)
 
 
 def _check_new_topic(new: NewTopic) -> None:

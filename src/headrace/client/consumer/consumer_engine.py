@@ -134,9 +134,13 @@ class ConsumerEngine:
             while True:
                 seen = machines.news
                 while self.callbacks:
-                    if taken and self.rebalances.ends_call(self.callbacks[0]):
+                    waiting = self.callbacks[0]
+                    if taken and self.rebalances.ends_call(waiting):
                         return taken
                     yield from self.rebalances.run(self.callbacks.popleft())
+                    if waiting.is_report:
+                        take(taken, min(num_messages, 1))
+                        return taken
                 if take(taken, num_messages) or not machines.usable or self._clock() >= give_up_at:
                     return taken
                 yield Wait(machines.news_since(seen), give_up_at)

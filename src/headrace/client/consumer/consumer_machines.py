@@ -51,11 +51,14 @@ class Callback:
 
     Attributes:
         rebalance: the rebalance that it is for; completed when the code has returned.
+        is_report: it puts an error in front of all that can be read, and the application is to have that before
+            anything else happens.
     """
 
     function: Callable[..., Any]
     arguments: tuple[Any, ...]
     rebalance: Rebalance | None = None
+    is_report: bool = False
 
 
 class ConsumerMachines:
@@ -217,7 +220,10 @@ class ConsumerMachines:
         elif isinstance(event, EpochMoved):
             self.ownership.advance(event)
         elif isinstance(event, GroupFailed):
-            self._report(None, -1, event.error)
+            if event.error.code() == KafkaError._MAX_POLL_EXCEEDED:  # the call that comes too late is told why, and the
+                self.queue(Callback(self.fetcher.put_first, (event.error,), is_report=True))  # next one what is lost
+            else:
+                self._report(None, -1, event.error)
         elif isinstance(event, PositionsInDoubt):
             self._compare_positions()
 

@@ -61,7 +61,7 @@ class Rebalances:
 
     def ends_call(self, callback: Callback) -> bool:
         """Whether a call that has records ends before this, so that none hands out records of two assignments."""
-        return callback.rebalance is not None
+        return callback.rebalance is not None or callback.is_report
 
     def run(self, callback: Callback) -> Steps[None]:
         """Run a callback, and let the group go on if it was for a rebalance."""

@@ -234,7 +234,9 @@ class FetchedToken:
 
 def _static(given: dict[str, Any], settings: RegistrySettings) -> Bearer:
     fields = _cluster(given)
-    (token,) = _required(given, "bearer", "token")
+    token = _text(given, "token")
+    if token is None:
+        raise ConfigError(f"Missing {BEARER}token")
     return GivenToken({**fields, f"{BEARER}token": token})
 
 

@@ -175,7 +175,8 @@ def _basic(conf: Mapping[str, Any], address: SplitResult) -> tuple[str, str] | N
     if given is None:
         return within
     if within is not None:
-        raise ConfigError("basic.auth.user.info configured with userinfo credentials in the URL. Remove one of them")
+        raise ConfigError("basic.auth.user.info configured with userinfo credentials in the URL. Remove userinfo "
+                          "credentials from the url or remove basic.auth.user.info from the configuration")
     user, colon, password = given.partition(":")
     if not colon:
         raise ConfigError("basic.auth.user.info must be in the form of {username}:{password}")

@@ -48,7 +48,7 @@ def _schema_of(schema: str | Schema | None) -> Schema | None:
         return schema
     if isinstance(schema, str):
         return Schema(declared(schema), AVRO_TYPE)
-    raise TypeError(f"schema_str must be a str or a Schema, not {type(schema).__name__}")
+    raise TypeError(f"You must pass either schema string or schema object as schema_str, not {type(schema).__name__}")
 
 
 _MOST_PARSED = 1000

@@ -39,7 +39,7 @@ def _schema_of(schema: str | Schema | None) -> Schema | None:
         return schema
     if isinstance(schema, str):
         return Schema(schema, JSON_TYPE)
-    raise TypeError(f"schema_str must be a str or a Schema, not {type(schema).__name__}")
+    raise TypeError(f"You must pass either str or Schema as schema_str, not {type(schema).__name__}")
 
 
 def _validator(schema: Schema, client: Any) -> Steps[Validate]:
@@ -235,7 +235,8 @@ def _reading(
     schema_str: str | Schema | None, client: Any, settings: Mapping[str, Any], decode: Callable[[bytes], Any] | None
 ) -> _JsonReading:
     schema = _schema_of(schema_str)
-    if client is None and (schema is None or schema.references):
-        raise ValueError("schema_registry_client must be given: without a schema, or with one that refers to others, "
-                         "the registry is asked")
+    if client is None and schema is None:
+        raise ValueError('schema_registry_client must be provided if "schema_str" is not provided')
+    if client is None and schema is not None and schema.references:
+        raise ValueError('schema_registry_client must be provided if "schema_str" is a Schema instance with references')
     return _JsonReading(schema, settings["validate"], decode)

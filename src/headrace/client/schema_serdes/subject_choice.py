@@ -117,7 +117,7 @@ class _Associations:
             subject: str | None = associations[0].subject
             return subject
         if fallback == SubjectNameStrategyType.NONE:
-            raise SerializationError(f"no subject is associated with topic {ctx.topic}")
+            raise SerializationError(f"No associated subject found for topic {ctx.topic}")
         named: str | None = STRATEGY_TYPE_MAP[fallback](ctx, record_name)
         return named
 
@@ -144,7 +144,7 @@ class _Associations:
             raise SerializationError(f"the Kafka cluster's id is not known, because no broker was reached yet: "
                                      f"{error}; {KAFKA_CLUSTER_ID} names it") from error
         if not asked:
-            raise SerializationError(f"the Kafka cluster has no id; {KAFKA_CLUSTER_ID} names one")
+            raise SerializationError(f"the id of the Kafka cluster is empty; {KAFKA_CLUSTER_ID} names one")
         return asked
 
 

@@ -245,7 +245,7 @@ class ShareEngine:
             key = (instance_of(str, topic, "topic"), instance_of(int, partition, "partition"))
             if partition < 0 or instance_of(int, offset, "offset") < 0:
                 raise ValueError(f"partition {partition} and offset {offset} must not be negative")
-            acknowledged_as = int(AcknowledgeType(kind))  # a ValueError for others
+            acknowledged_as = int(AcknowledgeType(instance_of(int, kind, "ack_type")))  # a ValueError for others
             if not self._explicit:
                 raise IllegalStateException(
                     'only with "share.acknowledgement.mode": "explicit" are records acknowledged one by one')

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 
 from headrace.errors import KafkaError
 from headrace.machines.admin.admin_results import failure, key_of, numbers_by_topic
-from headrace.types.records import OFFSET_INVALID, TopicPartition
+from headrace.types.records import OFFSET_INVALID, TopicPartition, metadata_of
 from headrace.wire.messages.consumer import offsets as wire
 
 __all__ = [
@@ -48,7 +48,7 @@ def read_fetched(reply: wire.OffsetFetchResponse, group_id: str) -> list[TopicPa
 def _committed(topic: str, part: wire.OffsetFetchResponsePartition) -> TopicPartition:
     offset = part.committed_offset if part.committed_offset >= 0 else OFFSET_INVALID
     epoch = part.committed_leader_epoch if part.committed_leader_epoch >= 0 else None
-    found = TopicPartition(topic, part.partition_index, offset, part.metadata or None, epoch)
+    found = TopicPartition(topic, part.partition_index, offset, metadata_of(part.metadata), epoch)
     found.error = failure(key_of(found), part.error_code, None, f'DESCRIBE on topic "{topic}"')
     return found
 

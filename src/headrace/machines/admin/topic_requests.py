@@ -27,6 +27,7 @@ from headrace.wire.messages.cluster.metadata import (
 )
 
 __all__ = [
+    "begun",
     "LAST_DELETE_BY_NAME",
     "create_partitions",
     "create_topics",
@@ -108,6 +109,15 @@ def create_partitions(
 def read_new_partitions(reply: wire.CreatePartitionsResponse) -> dict[str, KafkaError | None]:
     """How the addition of partitions ended for each topic."""
     return {topic.name: _ended(topic.name, topic, "ALTER on the topic") for topic in reply.results}
+
+
+def begun(read: Callable[[Any], dict[str, KafkaError | None]]) -> Callable[[Any], dict[str, KafkaError | None]]:
+    """A reader of replies to requests that do not wait for the work: that it goes on is no failure."""
+    def ended(reply: Any) -> dict[str, KafkaError | None]:
+        return {name: None if error is not None and error.code() == KafkaError.REQUEST_TIMED_OUT else error
+                for name, error in read(reply).items()}
+
+    return ended
 
 
 @uncollected

@@ -308,11 +308,12 @@ class Fetcher:
         state = self._subscription.get(topic or "", partition) or PartitionState(topic or "", partition)
         self._queue_error(state, error, offset)
 
+    def put_first(self, error: KafkaError) -> None:
+        """Have an error of no partition handed out before all that is queued."""
+        self._queue.appendleft(_notice(PartitionState("", -1), error))
+
     def _queue_error(self, state: PartitionState, error: KafkaError, offset: int | None = None) -> None:
-        at = state.fetch_offset if offset is None else offset
-        message = Message(
-            state.topic or None, state.partition, at, error=error, timestamp=_NO_TIMESTAMP)
-        self._put(CompletedFetch(state, state.epoch, state.fetch_offset, notice=message))
+        self._put(_notice(state, error, offset))
 
     def _put(self, fetched: CompletedFetch) -> None:
         self._queue.append(fetched)
@@ -497,6 +498,13 @@ def _is_current(asked: SessionPartition) -> bool:
 
 def _addresses(reply: FetchResponse) -> list[NodeAddress]:
     return [NodeAddress(node.node_id, node.host, node.port, node.rack) for node in reply.node_endpoints]
+
+
+def _notice(state: PartitionState, error: KafkaError, offset: int | None = None) -> CompletedFetch:
+    """An error for the application, as a message."""
+    at = state.fetch_offset if offset is None else offset
+    message = Message(state.topic or None, state.partition, at, error=error, timestamp=_NO_TIMESTAMP)
+    return CompletedFetch(state, state.epoch, state.fetch_offset, notice=message)
 
 
 def _raised(event: Message) -> ConsumeError:

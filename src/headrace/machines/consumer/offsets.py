@@ -29,7 +29,7 @@ from headrace.machines.consumer.subscription import EARLIEST, LATEST, Key, Parti
 from headrace.machines.groups.ownership import Ownership
 from headrace.machines.machine import Event, Send, because
 from headrace.slotted import field, slotted
-from headrace.types.records import OFFSET_INVALID, ConsumerGroupMetadata, TopicPartition
+from headrace.types.records import OFFSET_INVALID, ConsumerGroupMetadata, TopicPartition, metadata_of
 from headrace.wire.messages.consumer.offsets import (
     ListOffsetsPartition,
     ListOffsetsRequest,
@@ -590,7 +590,7 @@ def _all_of(count: int, partitions: list[TopicPartition], done: Committed) -> Co
 
 def _answer_of(lookup: _Lookup, offset: int, leader_epoch: int, metadata: str | None,
                error: KafkaError | None) -> TopicPartition:
-    tp = TopicPartition(lookup.topic, lookup.partition, offset, metadata or None,
+    tp = TopicPartition(lookup.topic, lookup.partition, offset, metadata_of(metadata),
                         None if leader_epoch < 0 else leader_epoch)
     tp.error = error
     return tp

@@ -22,12 +22,12 @@ from tests.support.scripted_broker import admin_config
 NOBODY = {"bootstrap.servers": "127.0.0.1:1", "error_cb": lambda error: None}
 
 WRONG: list[tuple[str, Callable[[Any], Any], type[Exception], str]] = [
-    ("create_topics", lambda admin: admin.create_topics(NewTopic("t")), TypeError, "new_topics must be a list"),
+    ("create_topics", lambda admin: admin.create_topics(NewTopic("t")), TypeError, "new_topics: expected list"),
     ("create_topics of none", lambda admin: admin.create_topics([]), ValueError, "new_topics is empty"),
-    ("delete_topics", lambda admin: admin.delete_topics("t"), TypeError, "topics must be a list of str"),
+    ("delete_topics", lambda admin: admin.delete_topics("t"), TypeError, "topics: expected list of str"),
     ("create_partitions", lambda admin: admin.create_partitions(["t"]), TypeError, r"new_partitions\[0\] is str"),
     ("describe_configs", lambda admin: admin.describe_configs([]), ValueError, "resources is empty"),
-    ("alter_configs", lambda admin: admin.alter_configs(None), TypeError, "resources must be a list"),
+    ("alter_configs", lambda admin: admin.alter_configs(None), TypeError, "resources: expected list"),
     ("incremental_alter_configs", lambda admin: admin.incremental_alter_configs([ConfigResource("topic", "t")]),
      ValueError, "has no change"),
     ("list_offsets", lambda admin: admin.list_offsets([]), TypeError, "topic_partition_offsets must be a dict"),

@@ -64,7 +64,7 @@ def test_futures_are_found_by_the_very_things_that_were_asked_for(admin: AdminCl
 
 
 def test_a_list_that_is_none_is_told_to_the_caller_and_not_to_a_future(admin: AdminClient) -> None:
-    with pytest.raises(TypeError, match="topics must be a list of str"):
+    with pytest.raises(TypeError, match="topics: expected list of str"):
         admin.delete_topics("one")  # type: ignore[arg-type]
 
 

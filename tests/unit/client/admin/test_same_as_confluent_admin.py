@@ -25,7 +25,9 @@ import pytest
 import headrace
 import headrace.admin
 import headrace.aio
+from headrace.broker.faults import Action, Fault
 from headrace.testing import EmbeddedBroker
+from headrace.wire.messages.admin.topics import CreatePartitionsRequest, CreateTopicsRequest, DeleteTopicsRequest
 from tests.support.same_as_confluent import QUIET, by_name, same
 from tests.support.told import settled, told
 
@@ -433,6 +435,27 @@ def served() -> Iterator[dict[ModuleType, Any]]:
 })
 def test_futures_end_the_same(case: Any, served: dict[ModuleType, Any]) -> None:
     same(lambda kafka: settled(case(kafka, served[kafka])), side_by_side=False)
+
+
+@pytest.mark.parametrize("timeout", [0, 1.5], ids=["begun", "waited for"])
+@by_name({
+    "created": (CreateTopicsRequest, lambda kafka, name, time: kafka[0].create_topics(
+        [kafka[1].NewTopic(name, 1, 1)], operation_timeout=time)),
+    "grown": (CreatePartitionsRequest, lambda kafka, name, time: kafka[0].create_partitions(
+        [kafka[1].NewPartitions(name, 3)], operation_timeout=time)),
+    "deleted": (DeleteTopicsRequest, lambda kafka, name, time: kafka[0].delete_topics([name], operation_timeout=time)),
+})
+def test_work_on_topics_that_is_not_waited_for_may_take_longer(case: Any, timeout: float) -> None:
+    request, call = case
+    with EmbeddedBroker(topics={"t": 1}) as broker:
+        ends, late = [], headrace.KafkaError.REQUEST_TIMED_OUT
+        for kafka in (confluent_kafka, headrace):
+            broker.add_fault(Fault(action=Action.ERROR, request=request, error_code=late))
+            client = kafka.admin.AdminClient({"bootstrap.servers": broker.bootstrap_servers, "logger": QUIET})
+            (future,) = call((client, kafka.admin), "t", timeout).values()
+            error = future.exception(10)
+            ends.append(None if error is None else error.args[0].code())
+    assert ends == [None if timeout == 0 else late] * 2
 
 
 def test_rules_of_a_cluster_that_has_none_are_an_error_and_not_an_empty_list(served: dict[ModuleType, Any]) -> None:

@@ -27,14 +27,14 @@ REFUSED: dict[str, tuple[dict[str, Any], Callable[[Any], Any], str]] = {
     "nothing to commit": (BY_HAND, lambda reader: reader.commit(asynchronous=False), "no new offset is stored"),
     "both forms": (BY_HAND, lambda reader: reader.commit(RECORD, [PLACE]), "mutually exclusive"),
     "an event": (BY_HAND, lambda reader: reader.commit(EVENT), "_PARTITION_EOF"),
-    "offsets that are no list": (BY_HAND, lambda reader: reader.commit(offsets=PLACE), "offsets must be a list"),
+    "offsets that are no list": (BY_HAND, lambda reader: reader.commit(offsets=PLACE), "offsets: expected list"),
     "neither form": (BY_HAND, lambda reader: reader.store_offsets(), "expected either message or offsets"),
     "a partition that is not assigned": (BY_HAND, lambda reader: reader.store_offsets(RECORD), "is not assigned"),
     "storing by hand and by itself": (
         {"group.id": "g"}, lambda reader: reader.store_offsets(RECORD), r"enable\.auto\.offset\.store"),
     "times of nothing": ({}, lambda reader: reader.offsets_for_times([]), "takes at least one partition"),
     "watermarks of no partition": ({}, lambda reader: reader.get_watermark_offsets("t"), "must be TopicPartition"),
-    "positions of no list": ({}, lambda reader: reader.position(PLACE), "partitions must be a list"),
+    "positions of no list": ({}, lambda reader: reader.position(PLACE), "partitions: expected list"),
 }
 
 

@@ -8,6 +8,7 @@ import json
 import pickle
 import threading
 import time
+import uuid
 from collections.abc import Iterator
 
 import confluent_kafka
@@ -398,6 +399,9 @@ def test_storing_offsets_by_hand(case, nowhere):
                                    plain(c.committed([at(k)], 5))),
     "without metadata": lambda c, k: (plain(c.commit(offsets=[at(k, 3)], asynchronous=False)),
                                       plain(c.committed([at(k)], 5))),
+    "without metadata, after some": lambda c, k: (
+        c.commit(offsets=[k.TopicPartition("one", 0, 3, "m")], asynchronous=False) and 0,
+        c.commit(offsets=[at(k, 4)], asynchronous=False) and 0, plain(c.committed([at(k)], 5))),
     "without an offset": lambda c, k: c.commit(offsets=[at(k)], asynchronous=False),
     "nothing read": lambda c, k: assigned(c, k).commit(asynchronous=False),
     "what was read": lambda c, k: (read(assigned(c, k)).offset(), plain(c.commit(asynchronous=False)),
@@ -729,10 +733,32 @@ def test_a_member_has_an_id_until_it_unsubscribes(of):
     assert same(ids)[1]
 
 
+def test_a_group_may_be_named_by_a_uuid(of):
+    group = uuid.uuid4()
+
+    def committed(kafka):
+        consumer = of(kafka, group_id=group)
+        consumer.commit(offsets=[at(kafka, 7)], asynchronous=False)
+        return plain(of(kafka, group_id=str(group)).committed([at(kafka)], 5))
+
+    assert same(committed)[0][2] == 7
+
+
+@pytest.mark.parametrize("text", ["m", "", "größer", None])
+def test_metadata_that_the_peer_committed_is_read_as_it_was_given(text, of):
+    group = f"metadata-{time.monotonic_ns()}"
+    for kafka in (confluent_kafka, headrace):
+        consumer = of(kafka, group_id=group)
+        if kafka is confluent_kafka:
+            given = [kafka.TopicPartition("one", 0, 3)] if text is None else [kafka.TopicPartition("one", 0, 3, text)]
+            consumer.commit(offsets=given, asynchronous=False)
+        assert consumer.committed([at(kafka)], 5)[0].metadata == text
+
+
 @by_name({"on_lost": True, "on_revoke": False})
 def test_a_member_that_polled_too_late_has_lost_its_partitions_and_gets_them_again(case, of):
     def told(kafka):
-        consumer, log, events = of(kafka, max_poll_interval_ms=1000, enable_auto_commit=False, **QUICKLY), [], []
+        consumer, log = of(kafka, max_poll_interval_ms=1000, enable_auto_commit=False, **QUICKLY), []
 
         def tells(name):
             return lambda given, partitions: log.append((name, places(partitions), len(given.assignment())))
@@ -742,14 +768,15 @@ def test_a_member_that_polled_too_late_has_lost_its_partitions_and_gets_them_aga
         poll_until(consumer, lambda: log)
         time.sleep(1.5)
         end = time.monotonic() + WAIT_S
-        while len(log) < 3 and time.monotonic() < end:
-            events += consumer.consume(1, 0.1)
+        while len(log) < 4 and time.monotonic() < end:
+            log += [("event", event.error().code(), event.topic()) for event in consumer.consume(1, 0.1)
+                    if event.error()]
         consumer.close()
-        return log, [(event.error() and event.error().code(), event.topic()) for event in events if event.error()]
+        return log
 
-    log, events = same(told, side_by_side=True)
-    assert [name for name, *_ in log] == ["assign", "lost" if case else "revoke", "assign", "revoke"]
-    assert events == [(headrace.KafkaError._MAX_POLL_EXCEEDED, None)]
+    log = same(told, side_by_side=True)
+    assert [name for name, *_ in log] == ["assign", "event", "lost" if case else "revoke", "assign", "revoke"]
+    assert log[1][1:] == (headrace.KafkaError._MAX_POLL_EXCEEDED, None)
 
 
 QUICKLY = {"session_timeout_ms": 1000, "heartbeat_interval_ms": 100}

@@ -170,7 +170,7 @@ def test_the_instance_metadata_service_of_azure_gives_a_token(registry: Scripted
 @pytest.mark.parametrize(("bearer", "error", "message"), [
     ({"credentials.source": "MAGIC"}, ConfigError, "Unrecognized bearer.auth.credentials.source: 'MAGIC'"),
     ({"credentials.source": "STATIC_TOKEN"}, ConfigError, "Missing required bearer .* bearer.auth.logical.cluster"),
-    ({"credentials.source": "STATIC_TOKEN", **CLUSTER}, ConfigError, "properties: bearer.auth.token"),
+    ({"credentials.source": "STATIC_TOKEN", **CLUSTER}, ConfigError, "Missing bearer.auth.token"),
     ({"credentials.source": "STATIC_TOKEN", **CLUSTER, "token": 3}, TypeError, "bearer.auth.token must be a str"),
     ({"credentials.source": "STATIC_TOKEN", "logical.cluster": 3}, TypeError, "logical.cluster must be a str"),
     ({"credentials.source": "STATIC_TOKEN", **CLUSTER, "token": "t", "scope": "s"}, ConfigError,

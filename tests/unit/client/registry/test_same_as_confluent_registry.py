@@ -11,6 +11,7 @@ import gc
 import importlib
 import inspect
 import pickle
+import re
 from collections.abc import Callable
 from types import ModuleType
 from typing import Any
@@ -389,6 +390,25 @@ def test_properties_are_taken_or_refused_with_the_same_error(conf: dict[str, Any
 
     theirs, ours = map(made, PACKAGES)
     assert ours == theirs
+
+
+@pytest.mark.parametrize(("conf", "text"), [
+    ({}, "Missing required configuration property url"), ({"url": {}}, "url must be a str, not <class 'dict'>"),
+    ({"url": "htt://a:1"}, "Invalid url htt://a:1"),
+    ({"url": "http://u:p@a", "basic.auth.user.info": "u:p"}, "userinfo credentials in the URL. Remove userinfo "
+     "credentials from the url or remove basic.auth.user.info from the configuration"),
+    ({**URL, "basic.auth.user.info": "user"}, "basic.auth.user.info must be in the form of {username}:{password}"),
+    ({**URL, "ssl.key.location": "x"},
+     "ssl.certificate.location required when configuring ssl.key.location or ssl.key.password"),
+    ({**URL, "bearer.auth.credentials.source": "STATIC_TOKEN", "bearer.auth.logical.cluster": "c",
+      "bearer.auth.identity.pool.id": "p"}, "Missing bearer.auth.token"),
+    ({**URL, "bearer.auth.credentials.source": "OAUTHBEARER"}, "Missing required bearer configuration properties: "),
+    ({**URL, "bearer.auth.credentials.source": "CUSTOM"}, "Missing required custom OAuth configuration properties:"),
+], ids=str)
+def test_a_refusal_says_what_the_peers_says(conf: dict[str, Any], text: str, kind: str) -> None:
+    for kafka in PACKAGES:
+        with pytest.raises((TypeError, ValueError), match=re.escape(text)):
+            getattr(kafka, kind)({"ssl.ca.location": False, **conf})
 
 
 REGISTERED: list[Call] = [

@@ -175,6 +175,35 @@ def test_arguments_are_checked_in_the_same_way(case) -> None:
     assert same(case) in ("ValueError", "TypeError")
 
 
+def asked_for_a_subject(k: Any) -> Any:
+    conf = {"subject.name.strategy.type": "ASSOCIATED",
+            "subject.name.strategy.conf": {"subject.name.strategy.fallback.type": "NONE"}}
+    return k.AvroSerializer(k.client, USER, conf=conf)({"name": "a", "age": 1}, k.of(topic="alone"))
+
+
+def asked_for_a_cluster(k: Any) -> Any:
+    serializer = k.AvroSerializer(k.client, USER, conf={"subject.name.strategy.type": "ASSOCIATED"})
+    serializer.set_cluster_id_resolver(lambda: "")
+    return serializer({"name": "a", "age": 1}, k.of())
+
+
+@pytest.mark.parametrize(("case", "texts"), [
+    (lambda k: k.AvroDeserializer(k.client, 3), ["You must pass either schema string or schema object"]),
+    (lambda k: k.JSONDeserializer(3), ["You must pass either str or Schema"]),
+    (lambda k: k.JSONDeserializer(None), ['schema_registry_client must be provided if "schema_str" is not provided']),
+    (lambda k: k.JSONDeserializer(k.Schema("{}", "JSON", [k.SchemaReference("a", "a", 1)])),
+     ['schema_registry_client must be provided if "schema_str" is a Schema instance with references']),
+    (asked_for_a_subject, ["No associated subject found for topic alone"]),
+    (asked_for_a_cluster, ["subject.name.strategy.kafka.cluster.id", "empty"]),
+], ids=["avro", "json", "json alone", "json with references", "no association", "no cluster"])
+def test_a_refusal_says_what_the_peers_says(case, texts) -> None:
+    client = emptied(one_client())
+    for name in ("confluent_kafka", "headrace"):
+        with pytest.raises((TypeError, ValueError, package(name, client).SerializationError)) as refused:
+            case(package(name, client))
+        assert [text for text in texts if text not in str(refused.value)] == []
+
+
 def read_avro(k: Any, schema: str, value: Any, reader: Any = None, **named: Any) -> Any:
     payload = k.AvroSerializer(k.client, schema)(value, k.of())
     return k.AvroDeserializer(k.client, reader, **named)(payload, k.of())

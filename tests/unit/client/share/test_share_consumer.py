@@ -76,7 +76,7 @@ def test_a_mode_that_there_is_not_is_refused() -> None:
 
 @pytest.mark.parametrize("name", ["group.protocol", "group.remote.assignor"])
 def test_the_protocols_of_other_groups_are_refused(name: str) -> None:
-    with pytest.raises(ConfigError, match="not applicable for a share consumer"):
+    with pytest.raises(ConfigError, match="not supported on a share consumer"):
         ShareConsumer({**NOWHERE, name: "consumer"})
 
 

@@ -29,6 +29,15 @@ def test_a_partition_without_offset_says_so() -> None:
     assert found[2].error.str().endswith('this needs DESCRIBE on topic "a"')
 
 
+def test_a_nul_byte_behind_metadata_is_no_part_of_it() -> None:
+    parts = [wire.OffsetFetchResponsePartition(partition_index=index, committed_offset=5, metadata=text)
+             for index, text in enumerate(["m\0", "\0", "", "m", None, "m\0\0"])]
+    found = admin.read_fetched(wire.OffsetFetchResponse(topics=[
+        wire.OffsetFetchResponseTopic(name="a", partitions=parts)]), "g")
+    assert isinstance(found, list)
+    assert [tp.metadata for tp in found] == ["m", "", None, "m", None, "m\0"]
+
+
 def test_an_error_of_the_whole_group_is_one_error() -> None:
     found = admin.read_fetched(wire.OffsetFetchResponse(error_code=30), "g")
     assert isinstance(found, KafkaError)

@@ -50,6 +50,15 @@ def test_a_result_names_the_topic_and_keeps_the_brokers_words() -> None:
     assert error.str() == "topic \"b\": Topic 'b' already exists."
 
 
+def test_work_that_goes_on_behind_the_answer_is_an_error_only_to_who_waits_for_it() -> None:
+    reply = CreateTopicsResponse(topics=[CreatableTopicResult(name="a", error_code=KafkaError.REQUEST_TIMED_OUT),
+                                         CreatableTopicResult(name="b", error_code=36), CreatableTopicResult(name="c")])
+    assert {name: error and error.code() for name, error in admin.read_created(reply).items()} == {
+        "a": KafkaError.REQUEST_TIMED_OUT, "b": KafkaError.TOPIC_ALREADY_EXISTS, "c": None}
+    assert {name: error and error.code() for name, error in admin.begun(admin.read_created)(reply).items()} == {
+        "a": None, "b": KafkaError.TOPIC_ALREADY_EXISTS, "c": None}
+
+
 def test_a_right_that_is_missing_is_named_with_the_topic() -> None:
     reply = CreateTopicsResponse(topics=[CreatableTopicResult(name="a", error_code=29, error_message="Refused.")])
     error = admin.read_created(reply)["a"]
