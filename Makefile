@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 # Tests start hundreds of processes that import the same modules: they are compiled once, whatever the shell says.
 export PYTHONDONTWRITEBYTECODE :=
-SOURCES := $(wildcard src/headrace/*/_b*.p* src/headrace/*/_b*.h src/headrace/schemas/columns/_*.p*) setup.py pyproject.toml
+SOURCES := $(wildcard src/headrace/*/_*.p* src/headrace/*/_b*.h src/headrace/schemas/columns/_*.p*) setup.py pyproject.toml
 
 .PHONY: demo test long fuzz check docs bench wheel wheels clean help
 

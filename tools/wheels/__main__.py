@@ -16,7 +16,7 @@ from tools.wheels.pythons import Python, ask, found, inside, venv
 ROOT = Path(__file__).parents[2]
 WORK = ROOT / ".cache" / "wheels"
 SMOKE = Path(__file__).with_name("smoke.py")
-TESTED = ("tests", "tools", "benchmarks", "docs", "examples", "pyproject.toml", "README.md")
+TESTED = ("tests", "tools", "benchmarks", "docs", "examples", "pyproject.toml", "README.md", "ARCHITECTURE.md")
 """What the tests read besides the package; the folder `src` stays away."""
 Row = tuple[str, str, str, str]
 
@@ -180,7 +180,7 @@ def _test_packages() -> list[str]:
             else:
                 yield each
 
-    return list(dict.fromkeys(needed("dev", "arrow", "registry", "tls")))
+    return list(dict.fromkeys((*needed("dev", "arrow", "registry", "tls"), "matplotlib")))
 
 
 def _sbom(tools: Path, python: Python, sdist: Path, out: Path) -> None:

@@ -4,6 +4,8 @@ from concurrent.futures import Future
 
 import pytest
 
+pytest.importorskip("pyspark")
+
 from headrace import Producer
 from headrace.admin import AclOperation
 from headrace.cli.run import main

@@ -5,6 +5,8 @@ import sys
 
 import pytest
 
+pytest.importorskip("pyspark")
+
 from headrace.cli.run import main
 
 TEXT = """
