@@ -52,7 +52,6 @@ class _Run:
         self._options = options
         self._stop = SignalStop()
         self._last_error = ""
-        self._refusal: KafkaException | None = None
         self._note: Callable[[str], None] | None = None  # before the first record, one line tells all
         self._left = options.count
         self.written = self.seen = 0
@@ -111,9 +110,7 @@ class _Run:
         return None
 
     def _on_error(self, error: KafkaError) -> None:
-        if error == KafkaError.GROUP_AUTHORIZATION_FAILED:
-            self._refusal = KafkaException(error)  # a client tries again; nobody would see why nothing comes
-        elif self._note is not None and (text := error.str() + self._missing_right(error)) != self._last_error:
+        if self._note is not None and (text := error.str() + self._missing_right(error)) != self._last_error:
             self._last_error = text
             self._note(text)
 
@@ -138,8 +135,6 @@ class _Run:
                 self._stop.reading = True
                 portions = next(records, None)
                 self._stop.reading = False
-                if self._refusal is not None:
-                    raise self._refusal
                 if portions is None or not self._write(source, portions):
                     return
                 progress.update(self.seen, 0)
@@ -189,8 +184,6 @@ class _Run:
         if error == KafkaError.TOPIC_AUTHORIZATION_FAILED:
             names = " and ".join(f'"{name}"' for name in options.topics)
             return f"; this needs READ on topic {names}"
-        if error == KafkaError.GROUP_AUTHORIZATION_FAILED:
-            return f'; this needs READ on group "{options.group or options.properties.get("group.id")}"'
         return ""
 
     def _end(self, trouble: Exception | None, seconds: float) -> int:

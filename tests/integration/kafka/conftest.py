@@ -10,8 +10,11 @@ from collections.abc import Iterator
 
 import pytest
 
+from headrace import Producer
+from headrace.admin import AdminClient, NewTopic
 from tests.support.configuration import Configuration, add_options, configuration, meaningless
 from tests.support.real_kafka import make_topic, running
+from tests.support.rights import with_rules
 from tools.kafka import KafkaCluster
 
 _DESELECTED = pytest.StashKey[Counter[str]]()
@@ -74,6 +77,16 @@ def own_kafka(configured: Configuration) -> Iterator[KafkaCluster]:
 def three_brokers(configured: Configuration) -> Iterator[KafkaCluster]:
     """Three brokers for one test, which may kill them."""
     yield from running(configured.cluster(brokers=3))
+
+
+@pytest.fixture(scope="session")
+def secured() -> Iterator[KafkaCluster]:
+    """A broker with access rules, and a topic "orders" with the record "one"; see `tests.support.rights`."""
+    for cluster in running(with_rules()):
+        with AdminClient(cluster.client_properties()) as admin, Producer(cluster.client_properties()) as producer:
+            admin.create_topics([NewTopic("orders", 1)])["orders"].result(30)
+            producer.produce("orders", "one")
+        yield cluster
 
 
 @pytest.fixture

@@ -2,40 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-
 import pytest
 
-from headrace import Producer
-from headrace.admin import AclBinding, AclBindingFilter, AdminClient, NewTopic
 from headrace.cli import main
-from tests.support.configuration import GENERAL
-from tests.support.real_kafka import running, until
-from tools.kafka import KafkaCluster
-from tools.kafka.security import USERS
+from tests.support.real_kafka import until
+from tests.support.rights import allowed, as_nobody
 
 NOT_ALLOWED = 4
-NOBODY = sorted(USERS)[1]
-
-
-@pytest.fixture(scope="module")
-def secured() -> Iterator[KafkaCluster]:
-    """One broker with access rules, where users come by SCRAM and may do nothing."""
-    for cluster in running(KafkaCluster(GENERAL, quick=True, listeners=("SASL_PLAINTEXT",), properties={
-            "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
-            "super.users": "User:ANONYMOUS"})):
-        with AdminClient(cluster.client_properties()) as admin, Producer(cluster.client_properties()) as producer:
-            admin.create_topics([NewTopic("orders", 1)])["orders"].result(30)
-            producer.produce("orders", "one")
-        yield cluster
 
 
 @pytest.fixture
 def run(secured, capfd):
     """Run a command as the user who may do nothing; gives status, what was written, and what was said."""
-    properties = {**secured.client_properties("SASL_PLAINTEXT", "SCRAM-SHA-256"), "sasl.username": NOBODY,
-                  "sasl.password": USERS[NOBODY]}
+    properties = as_nobody(secured)
     options = [part for name, value in properties.items() for part in ("-X", f"{name}={value}")]
 
     def run(*words):
@@ -44,19 +23,6 @@ def run(secured, capfd):
         return status, out, err
 
     return run
-
-
-@contextmanager
-def allowed(secured, kind, name, operation):
-    """The user may do one thing, inside."""
-    rule = AclBinding(kind, name, "literal", f"User:{NOBODY}", "*", operation, "allow")
-    gone = AclBindingFilter(kind, name, "match", f"User:{NOBODY}", None, "any", "any")
-    with AdminClient(secured.client_properties()) as admin:
-        admin.create_acls([rule])[rule].result(30)
-        try:
-            yield
-        finally:
-            assert admin.delete_acls([gone])[gone].result(30) == [rule]
 
 
 @pytest.mark.parametrize(("words", "right"), [

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import re
-import time
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from headrace.cli.consuming.consume_options import ConsumeOptions
 from headrace.cli.consuming.offset_expressions import BEGINNING, END, STORED, OffsetSpan, resolve
@@ -21,15 +20,11 @@ from headrace.client.consumer.range_reader import OffsetRange
 from headrace.errors import KafkaError, KafkaException
 from headrace.types.records import TopicPartition
 
-if TYPE_CHECKING:
-    from headrace import Consumer
-
 __all__ = ["ANSWER_S", "open_source", "partitions_of", "stored_offsets"]
 
 Key = tuple[str, int]
 ANSWER_S = 10.0
 """Longest wait for brokers before there is anything to see, in seconds."""
-_ASK_S = 1.0
 
 
 def open_source(options: ConsumeOptions, properties: Mapping[str, Any]) -> tuple[RecordSource, int | None]:
@@ -103,31 +98,9 @@ def stored_offsets(properties: Mapping[str, Any], partitions: Sequence[Key]) -> 
     """
     from headrace import Consumer
 
-    refusals: list[KafkaError] = []
-    with Consumer({**properties, "enable.auto.commit": False, "error_cb": refusals.append}) as consumer:
-        committed = _committed(consumer, [TopicPartition(*key) for key in partitions], refusals)
+    with Consumer({**properties, "enable.auto.commit": False}) as consumer:
+        committed = consumer.committed([TopicPartition(*key) for key in partitions], ANSWER_S)
     for tp in committed:
         if tp.error is not None:
             raise KafkaException(tp.error)
     return {(tp.topic, tp.partition): tp.offset for tp in committed}
-
-
-def _committed(
-    consumer: Consumer, partitions: list[TopicPartition], errors: Sequence[KafkaError]
-) -> list[TopicPartition]:
-    """What is committed; a user who may not read the group is told so, and not only that it takes long.
-
-    Raises:
-        KafkaException: the coordinator did not answer, or refused.
-    """
-    give_up_at = time.monotonic() + ANSWER_S
-    while True:
-        try:
-            return consumer.committed(partitions, _ASK_S)
-        except KafkaException as error:
-            consumer.poll(0)  # errors are told
-            for told in errors:
-                if told == KafkaError.GROUP_AUTHORIZATION_FAILED:
-                    raise KafkaException(told) from None
-            if error.error != KafkaError._TIMED_OUT or time.monotonic() > give_up_at:
-                raise

@@ -18,7 +18,7 @@ from headrace.client.statistics import ConsumerStatistics
 from headrace.config import Config
 from headrace.errors import ClientClosedError, KafkaError, KafkaException
 from headrace.machines.backoff import RetryPolicy
-from headrace.machines.cluster.coordinator import GROUP, CoordinatorFinder
+from headrace.machines.cluster.coordinator import GROUP, CoordinatorFinder, CoordinatorRefused
 from headrace.machines.cluster.metadata import Cluster, MetadataChanged, MetadataFailed
 from headrace.machines.consumer.fetcher import Fetcher, PositionsInDoubt, RecordsReady
 from headrace.machines.consumer.offsets import GroupOffsets, OffsetLookup, PositionFailed
@@ -117,6 +117,7 @@ class ConsumerMachines:
         if config["error_cb"] is not None:
             client.on_error = self._on_error
         client.driver.listeners[RecordsReady] = (self.ready,)
+        client.driver.listeners[CoordinatorRefused] = (self._on_refused,)
         self.closed = False
         self.fast_path: PollFastPath | None = None
         client.on_closed = self.interrupt
@@ -226,6 +227,10 @@ class ConsumerMachines:
                 self._report(None, -1, event.error)
         elif isinstance(event, PositionsInDoubt):
             self._compare_positions()
+
+    def _on_refused(self, event: CoordinatorRefused) -> None:
+        """As in confluent_kafka, who polls is told: without `error_cb` nobody else would say why nothing comes."""
+        self._report(None, -1, event.error)
 
     def _compare_positions(self) -> None:
         """Ask new leaders whether they have what was read."""

@@ -18,7 +18,7 @@ from headrace.client.statistics import Statistics
 from headrace.config import Config
 from headrace.errors import IllegalStateException, KafkaError
 from headrace.machines.backoff import RetryPolicy
-from headrace.machines.cluster.coordinator import GROUP, CoordinatorFinder
+from headrace.machines.cluster.coordinator import GROUP, CoordinatorFinder, CoordinatorRefused
 from headrace.machines.cluster.metadata import MetadataChanged, MetadataFailed
 from headrace.machines.consumer.fetcher import RecordsReady
 from headrace.machines.consumer.subscription import Key
@@ -75,6 +75,7 @@ class ShareMachines:
         self.on_acknowledged: Callable[[Key, frozenset[int], KafkaError | None], None] = _ignore
         self.statistics = _ShareStatistics(
             config, client.metadata, client.driver, self.notify, lambda: len(self.callbacks))
+        client.driver.listeners[CoordinatorRefused] = (self._on_refused,)
         if config["error_cb"] is not None:
             client.on_error = self._on_error
         self._reported_topics: set[str] = set()
@@ -159,6 +160,9 @@ class ShareMachines:
             _done(self._sessions_closed)
         elif isinstance(event, Left):
             _done(self._left)
+
+    def _on_refused(self, event: CoordinatorRefused) -> None:
+        self._report(None, event.error)
 
     def _on_error(self, error: KafkaError) -> None:
         self.notify(self.config["error_cb"], error)

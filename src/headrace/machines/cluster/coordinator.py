@@ -15,7 +15,8 @@ from headrace.machines.machine import ANY_NODE, REFUSALS, ErrorEvent, Event, Sen
 from headrace.wire.messages.groups.classic_groups import FindCoordinatorRequest, FindCoordinatorResponse
 from headrace.wire.schema import Struct
 
-__all__ = ["ELECTING", "GROUP", "SHARE", "TRANSACTION", "CoordinatorFinder", "coordinator_of", "find_coordinator"]
+__all__ = ["ELECTING", "GROUP", "SHARE", "TRANSACTION", "CoordinatorFinder", "CoordinatorRefused", "coordinator_of",
+           "find_coordinator"]
 
 GROUP: Final = 0
 TRANSACTION: Final = 1
@@ -27,6 +28,15 @@ _WITHOUT_JITTER = RetryPolicy()
 ELECTING: Final = (KafkaError.COORDINATOR_NOT_AVAILABLE, KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
                    KafkaError.NOT_COORDINATOR)
 """What FindCoordinator answers while there is no coordinator yet: it passes."""
+_NAMES: Final = {GROUP: "group", TRANSACTION: "transactional id", SHARE: "share partition"}
+_RIGHTS: Final = {KafkaError.GROUP_AUTHORIZATION_FAILED: "READ",
+                  KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED: "WRITE"}
+
+
+class CoordinatorRefused(ErrorEvent):
+    """There is no coordinator, and time alone will not bring one: a right is missing, for example. Told once."""
+
+    __slots__ = ()
 
 
 def find_coordinator(kind: int, key: str, timeout_s: float) -> Send:
@@ -114,7 +124,11 @@ class CoordinatorFinder:
         if error.code() in REFUSALS and not error.retriable():
             self.error = error  # the connection has reported it
         elif not error.retriable() and error.code() > 0 and error.code() not in ELECTING and self.error != error:
-            self.error = error
-            self._events.append(ErrorEvent(error))
+            self.error = self._explained(error)
+            self._events.append(CoordinatorRefused(self.error))
         self._failures += 1
         self._due = now + self._retries.wait_s(self._failures)
+
+    def _explained(self, error: KafkaError) -> KafkaError:
+        whose, said, right = f'{_NAMES[self._kind]} "{self._key}"', error.str().rstrip("."), _RIGHTS.get(error.code())
+        return KafkaError(error.code(), f"{said}; this needs {right} on {whose}" if right else f"{whose}: {said}")

@@ -328,6 +328,7 @@ class GroupOffsets:
         self._expire(now)
         coordinator = self._finder.node_id
         if coordinator is None:
+            self._give_up_refused()
             self._wake_at(min([c.expires_at for c in self._commits] + [q.expires_at for q in self._lookups],
                               default=_NEVER))
             return
@@ -392,6 +393,16 @@ class GroupOffsets:
                 f"that brokers are up{because(commit.last_error or self._finder.last_error)}"))
         for lookup in [q for q in self._lookups if q.expires_at <= now]:
             self._answer(lookup, error=_expired(lookup, self._finder.last_error))
+
+    def _give_up_refused(self) -> None:
+        """Nobody has to wait for a group that refuses this user; positions do, for who gives rights gives them late."""
+        refusal = self._finder.error
+        if refusal is None:
+            return
+        for commit in [c for c in self._commits if not c.flying]:
+            self._fail(commit, refusal)
+        for lookup in [q for q in self._lookups if q.expires_at != _NEVER]:
+            self._answer(lookup, error=refusal)
 
     # Committed offsets
 

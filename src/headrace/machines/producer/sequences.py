@@ -92,6 +92,9 @@ class Sequences:
         if error.code() == KafkaError._UNSUPPORTED_FEATURE:
             error = KafkaError(error.code(), "the brokers are older than Kafka 0.11 and cannot tell repeated records: "
                                "set enable.idempotence to false, and some may be stored twice")
+        elif error.code() == KafkaError.CLUSTER_AUTHORIZATION_FAILED:
+            error = KafkaError(error.code(), f"{error.str().rstrip('.')}; an idempotent producer needs WRITE on a "
+                               "topic, or IDEMPOTENT_WRITE on the cluster")
         self._asking, self._last_error = False, error
         self.asks = self.enabled and self._producer_id < 0
         self._ask_at = now + self._backoff_s(self._attempts)

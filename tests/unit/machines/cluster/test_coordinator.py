@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from headrace.errors import KafkaError
-from headrace.machines.cluster.coordinator import GROUP, SHARE, TRANSACTION, CoordinatorFinder
+from headrace.machines.cluster.coordinator import GROUP, SHARE, TRANSACTION, CoordinatorFinder, CoordinatorRefused
 from headrace.machines.machine import ErrorEvent, Send
 from headrace.wire.codec import decode, encode
 from headrace.wire.messages.groups.classic_groups import Coordinator, FindCoordinatorRequest, FindCoordinatorResponse
@@ -78,8 +78,17 @@ def test_a_missing_permission_is_told_once() -> None:
     for _ in range(3):
         answer(finder, FindCoordinatorResponse(error_code=30), finder.deadline() or 0.0)
     [event] = finder.events()
+    assert isinstance(event, CoordinatorRefused)
     assert isinstance(event, ErrorEvent)
     assert finder.error == event.error == KafkaError.GROUP_AUTHORIZATION_FAILED
+    assert event.error.str() == 'This user may not do this with the group; this needs READ on group "k"'
+
+
+def test_what_is_no_missing_right_is_told_with_the_name() -> None:
+    finder = CoordinatorFinder(GROUP, "k")
+    answer(finder, FindCoordinatorResponse(error_code=KafkaError.INVALID_GROUP_ID, error_message="No."), 0.0)
+    assert finder.error is not None
+    assert finder.error.str() == 'group "k": No'
 
 
 def test_no_answer_leads_to_another_question() -> None:

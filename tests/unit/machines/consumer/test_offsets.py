@@ -380,6 +380,24 @@ def identities(bench: Bench) -> list[tuple[str, int, list[int]]]:
     return found
 
 
+def test_nobody_waits_for_a_group_that_refuses_but_positions_do() -> None:
+    bench = Bench()
+    bench.finder.invalidate(1.0)
+    for send in bench.finder.poll(1.0):
+        bench.finder.on_reply(send, FindCoordinatorResponse(error_code=KafkaError.GROUP_AUTHORIZATION_FAILED), 1.0)
+    bench.subscription.assign([TopicPartition("t", 0)])
+    bench.group.ask([TopicPartition("t", 1)], 60.0, bench.found.append)
+    bench.group.commit([TopicPartition("t", 1, 5)], 60.0,
+                       lambda partitions, error: bench.done.append((partitions, error)))
+    assert poll(bench.group, 1.0) == []
+    assert [found.error for found in bench.found] == [KafkaError.GROUP_AUTHORIZATION_FAILED]
+    assert [error for _, error in bench.done] == [KafkaError.GROUP_AUTHORIZATION_FAILED]
+    assert bench.group.events() == []
+    bench.now = 9.0
+    bench.find()
+    assert [type(send.request) for send in poll(bench.group, 9.0)] == [OffsetFetchRequest]
+
+
 def test_a_partition_that_moved_is_committed_as_the_member_that_read_it() -> None:
     bench = Bench()
     bench.meet(Change.ASSIGN, 4, 0, 1)
