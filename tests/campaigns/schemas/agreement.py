@@ -30,13 +30,16 @@ class DisagreementError(AssertionError):
     """Two do not say the same."""
 
 
-def check(seed: int, *, apache: bool = False, peer: bool = False) -> str:
+def check(
+    seed: int, *, apache: bool = False, peer: bool = False, written: list[tuple[str, bytes]] | None = None
+) -> str:
     """Write and read the values of a case.
 
     Args:
         seed: of the case.
-        apache: Apache's avro reads them too.
+        apache: Apache's avro for Python reads them too.
         peer: confluent_kafka's serializers write and read them too.
+        written: takes the schema and the bytes of each value, for others.
 
     Returns:
         What kind of schema it was: "made", if a function was made for it, or "fastavro".
@@ -54,6 +57,8 @@ def check(seed: int, *, apache: bool = False, peer: bool = False) -> str:
         _same(f"seed {seed}: {text} of {value!r}", _outcome(lambda value=value: bytes(write(value))), expected)
         if isinstance(expected, bytes):
             _read(seed, text, ours, theirs, expected)
+            if written is not None:
+                written.append((text, expected))
             if apache and not case.has_logical:
                 _apache(seed, text, expected, theirs)
             if peer:
