@@ -11,7 +11,17 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from headrace.cli.consuming.consume_options import ConsumeOptions, make_parser, read_options
-from headrace.cli.shared.exits import DONE, INTERRUPTED, complain, guarded, status_of, text_of
+from headrace.cli.shared.exits import (
+    DONE,
+    INTERRUPTED,
+    complain,
+    guarded,
+    leave_echo,
+    missing_right,
+    needing,
+    status_of,
+    text_of,
+)
 from headrace.cli.shared.signals import InterruptedReadingError, SignalStop, told_of_signals
 from headrace.errors import CorruptRecordError, KafkaError, KafkaException, SchemaRegistryError
 
@@ -51,8 +61,7 @@ class _Run:
 
         self._options = options
         self._stop = SignalStop()
-        self._last_error = ""
-        self._note: Callable[[str], None] | None = None  # before the first record, one line tells all
+        self._note_trouble: Callable[[str], None] | None = None  # before the first record, one line tells all
         self._left = options.count
         self.written = self.seen = 0
         self._decoders = self._make_decoders()
@@ -77,10 +86,11 @@ class _Run:
         try:
             with told_of_signals(self._stop.told):
                 try:
-                    self._stop.reading = True
-                    source, total = self._open()
-                    self._stop.reading = False
-                    self._copy(source, total)
+                    with needing("READ", self._options.topics):
+                        self._stop.reading = True
+                        source, total = self._open()
+                        self._stop.reading = False
+                        self._copy(source, total)
                 except InterruptedReadingError:
                     pass
                 except ClosedOutputError:
@@ -110,9 +120,8 @@ class _Run:
         return None
 
     def _on_error(self, error: KafkaError) -> None:
-        if self._note is not None and (text := error.str() + self._missing_right(error)) != self._last_error:
-            self._last_error = text
-            self._note(text)
+        if self._note_trouble is not None:
+            self._note_trouble(error.str() + missing_right(error, "READ", self._options.topics))
 
     # Records
 
@@ -129,7 +138,7 @@ class _Run:
         shown = sys.stderr.isatty() and not options.quiet and not (
             sys.stdout.isatty() and (options.file is None or options.tee))
         with Progress(", ".join(options.topics), total, shown, "records", "consume", None) as progress:
-            self._note = progress.note
+            self._note_trouble = progress.note_trouble
             records = source.read()
             while not self._stop.number:
                 self._stop.reading = True
@@ -178,26 +187,17 @@ class _Run:
 
     # The end
 
-    def _missing_right(self, error: KafkaError) -> str:
-        """What the user must be allowed to do, where that is what is missing: brokers say only that something is."""
-        options = self._options
-        if error == KafkaError.TOPIC_AUTHORIZATION_FAILED:
-            names = " and ".join(f'"{name}"' for name in options.topics)
-            return f"; this needs READ on topic {names}"
-        return ""
-
     def _end(self, trouble: Exception | None, seconds: float) -> int:
         """Say what happened; returns the exit status."""
-        if self._stop.number and sys.stderr.isatty():
-            print(file=sys.stderr)  # the terminal has written ^C
+        if self._stop.number:
+            leave_echo()
         if trouble is not None:
             where = f"{self._options.file or 'standard output'}: " if isinstance(trouble, OSError) else ""
-            missing = self._missing_right(trouble.error) if isinstance(trouble, KafkaException) else ""
-            complain(_PROGRAM, where + text_of(trouble) + missing)
+            complain(_PROGRAM, where + text_of(trouble))
         if not self._options.quiet and (self.seen or not trouble):
             print(self._summary(seconds), file=sys.stderr, flush=True)
         if self._stop.number:
-            return 128 + self._stop.number
+            return self._stop.status
         return DONE if trouble is None else status_of(trouble)
 
     def _summary(self, seconds: float) -> str:

@@ -10,20 +10,31 @@ import time
 from typing import TYPE_CHECKING
 
 from headrace.cli.copying.copy_options import CopyOptions, make_parser, read_options
-from headrace.cli.shared.exits import DONE, FAILED, INTERRUPTED, complain, guarded, status_of, text_of
+from headrace.cli.shared.exits import (
+    DONE,
+    FAILED,
+    INTERRUPTED,
+    RefusedError,
+    complain,
+    guarded,
+    leave_echo,
+    needing,
+    status_of,
+    text_of,
+)
 from headrace.cli.shared.signals import InterruptedReadingError, SignalStop, told_of_signals
-from headrace.errors import CorruptRecordError, KafkaError, KafkaException
-from headrace.types.records import ConsumerGroupMetadata, TopicPartition
+from headrace.errors import ConfigError, CorruptRecordError, KafkaError, KafkaException
+from headrace.types.records import ConsumerGroupMetadata
 
 if TYPE_CHECKING:
     from headrace.cli.consuming.portions import Portion
     from headrace.cli.copying.copied_rows import RowInputs
+    from headrace.cli.copying.copy_plan import CopyPlan
 
 __all__ = ["main", "make_parser"]
 
 _PROGRAM = "headrace copy"
 _SETTLE_S = 1.0  # how long records that are copied may wait for their offsets to be committed
-_COMMIT_S = 30.0
 
 
 def main(argv: list[str]) -> int:
@@ -35,7 +46,14 @@ def main(argv: list[str]) -> int:
     Returns:
         Exit status, see `cli.shared.exits.MEANINGS`.
     """
-    return guarded(_PROGRAM, lambda: _Run(read_options(argv)).run())
+    return guarded(_PROGRAM, lambda: _copy(read_options(argv)))
+
+
+def _copy(options: CopyOptions) -> int:
+    from headrace.cli.copying.copy_plan import CopyPlan
+
+    with CopyPlan(options) as plan:
+        return _Run(options, plan).run()
 
 
 class _Run:
@@ -43,21 +61,21 @@ class _Run:
 
     Args:
         options: the command line.
+        plan: what is to be copied.
     """
 
-    def __init__(self, options: CopyOptions) -> None:
+    def __init__(self, options: CopyOptions, plan: CopyPlan) -> None:
         from headrace import Producer
         from headrace.cli.copying.copied_rows import CopyPlaces
-        from headrace.cli.copying.copy_plan import plan_copy
         from headrace.cli.producing.ledger import Ledger
         from headrace.cli.producing.progress import Progress
         from headrace.cli.producing.sink import Constants, RecordSink
 
         self._options = options
         self._stop = SignalStop()
-        self._plan = plan_copy(options)
+        self._plan = plan
         shown = sys.stderr.isatty() and not options.quiet
-        self._progress = Progress(f"{options.source} to {options.target}", self._plan.total, shown, "records", "copy")
+        self._progress = Progress(f"{options.source} to {options.target}", None, shown, "records", "copy")
         self._places = CopyPlaces()
         self._ledger = Ledger(self._places, 10, self._progress.note)
         self._producer = Producer({"linger.ms": 20, "batch.size": 1_000_000, **options.writing,
@@ -70,7 +88,6 @@ class _Run:
         self._left = options.count
         self._positions: dict[tuple[str, int], int] = {}
         self._settled_at = time.monotonic()
-        self._last_error = ""
 
     def run(self) -> int:
         """Copy until the end. Returns the exit status."""
@@ -79,18 +96,24 @@ class _Run:
         began_at = time.monotonic()
         trouble: Exception | None = None
         try:
-            with told_of_signals(self._stop.told), self._progress:
+            with told_of_signals(self._stop.told):
                 try:
-                    self._sink.begin()
-                    self._copy()
-                    self._settle()
+                    with needing("WRITE", [self._options.target]):
+                        self._sink.begin()  # from here on, no copy of before writes any more
+                    self._stop.reading = True
+                    self._plan.find_offsets()
+                    self._stop.reading = False
+                    self._progress.total = self._plan.total
+                    with self._progress:
+                        self._copy()
+                        self._settle()
                 except (InterruptedReadingError, Stopped):
                     pass
-                except (KafkaException, CorruptRecordError) as error:
+                except (KafkaException, CorruptRecordError, ConfigError, RefusedError) as error:
                     trouble = error
                 self._ledger.settle()
                 outcome = self._sink.give_up() if len(self._producer) or self._sink.in_transaction else ""
-                if trouble is None and self._sink.committed == self._ledger.accepted:
+                if self._sink.committed == self._ledger.accepted:
                     outcome = ""  # there was nothing in it
             return self._end(trouble, outcome, time.monotonic() - began_at)
         except KeyboardInterrupt:
@@ -104,9 +127,8 @@ class _Run:
     # While it runs
 
     def _on_error(self, error: KafkaError) -> None:
-        if (text := error.str()) != self._last_error:
-            self._last_error = text
-            self._progress.note(text)
+        if not error.fatal():  # the next call says so
+            self._progress.note_trouble(error.str())
 
     def _idle(self) -> None:
         """In every wait for the producer."""
@@ -126,7 +148,8 @@ class _Run:
             while not self._stop.number and self._left != 0:
                 try:
                     self._stop.reading = True
-                    portions = next(records, None)
+                    with needing("READ", [self._options.source]):
+                        portions = next(records, None)
                     self._stop.reading = False
                 except InterruptedReadingError:
                     return
@@ -158,9 +181,11 @@ class _Run:
 
     def _add_offsets(self) -> None:
         """What is copied becomes part of the transaction."""
+        from headrace.cli.copying.copy_plan import COMMIT_S
+
         assert self._options.group is not None
-        self._producer.send_offsets_to_transaction(self._committable(), ConsumerGroupMetadata(self._options.group),
-                                                   _COMMIT_S)
+        self._producer.send_offsets_to_transaction(
+            self._plan.committable(self._positions), ConsumerGroupMetadata(self._options.group), COMMIT_S)
         self._positions.clear()
 
     def _settle(self) -> None:
@@ -170,25 +195,19 @@ class _Run:
             return
         self._sink.finish()
         self._idle()
-        if self._options.group is not None and self._positions and not self._ledger.failed:
-            from headrace.client.consumer.log_view import LogView
-
-            with LogView(self._options.reading, [self._options.source]) as view:
-                offsets = {(tp.topic, tp.partition): tp.offset for tp in self._committable()}
-                view.commit(self._options.group, offsets, _COMMIT_S)(_COMMIT_S)
+        if self._positions and not self._ledger.failed:
+            self._plan.keep(self._positions)
         self._positions.clear()
-
-    def _committable(self) -> list[TopicPartition]:
-        return [TopicPartition(*key, offset) for key, offset in self._positions.items()]
 
     # The end
 
     def _end(self, trouble: Exception | None, outcome: str, seconds: float) -> int:
         """Say what happened; returns the exit status."""
-        if self._stop.number and sys.stderr.isatty():
-            print(file=sys.stderr)  # the terminal has written ^C
-        if trouble is not None:
-            complain(_PROGRAM, text_of(trouble))
+        if self._stop.number:
+            leave_echo()
+        told = isinstance(trouble, KafkaException) and trouble.error is self._ledger.hopeless
+        if trouble is not None and not told and (text := text_of(trouble)) not in outcome:
+            complain(_PROGRAM, text)
         if outcome:
             complain(_PROGRAM, outcome)
         ledger, options = self._ledger, self._options
@@ -200,5 +219,5 @@ class _Run:
             print(f"{whole} record{'' if stored == 1 else 's'} copied from {options.source} to {options.target} in "
                   f"{seconds:.2f} s{rate}, {ledger.failed:,} failed{stopped}", file=sys.stderr, flush=True)
         if self._stop.number:
-            return 128 + self._stop.number
+            return self._stop.status
         return status_of(trouble) if trouble is not None else FAILED if outcome or ledger.failed else DONE

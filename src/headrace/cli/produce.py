@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from headrace.cli.producing.ledger import Ledger, amount, complain
 from headrace.cli.producing.produce_options import ProduceOptions, make_parser, read_options
 from headrace.cli.producing.slices import Places, Slice
+from headrace.cli.shared.exits import leave_echo
 from headrace.cli.shared.signals import SignalStop, told_of_signals
 from headrace.errors import ConfigError, KafkaError, KafkaException
 
@@ -57,7 +58,6 @@ class _Run:
         self._stop = SignalStop((signal.SIGINT,))
         self._done = 0  # bytes, or rows of Parquet
         self._tee_broken = False
-        self._last_error = ""
         self._places = Places()
         total, self._terminal = _total(options)
         shown = sys.stderr.isatty() and not options.quiet and not self._terminal and not (
@@ -99,8 +99,8 @@ class _Run:
                     trouble = f"{error.filename}: {error.strerror}" if error.filename else str(error)
                 self._ledger.settle()
                 if trouble:
-                    if self._stop.number and sys.stderr.isatty():
-                        print(file=sys.stderr)  # the terminal has written ^C
+                    if self._stop.number:
+                        leave_echo()
                     self._progress.note(trouble)
                 if len(self._producer) or self._sink.in_transaction:
                     aborted = self._sink.give_up()
@@ -120,9 +120,8 @@ class _Run:
     # While it runs
 
     def _on_error(self, error: KafkaError) -> None:
-        if (text := error.str()) != self._last_error:
-            self._last_error = text
-            self._progress.note(text)
+        if not error.fatal():  # the next call says so
+            self._progress.note_trouble(error.str())
 
     def _idle(self) -> None:
         """Between two slices and in every wait."""
@@ -243,7 +242,7 @@ class _Run:
         if not self._options.quiet:
             print(self._summary(stored, seconds), file=sys.stderr, flush=True)
         if self._stop.number:
-            return 128 + self._stop.number
+            return self._stop.status
         return int(bool(trouble or aborted or lost or ledger.failed or ledger.malformed))
 
     @property

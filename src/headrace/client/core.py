@@ -216,8 +216,11 @@ class ClientCore:
         return self.metadata.cluster
 
     def future(self) -> asyncio.Future[Any]:
-        """A future that fails at once when brokers refuse to speak to this client, for calls that wait for brokers."""
+        """A future for calls that wait for brokers: it fails once they refuse this client, or the client is closed."""
         made: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+        if self._unusable is not None:
+            made.set_exception(ClientClosedError(self._unusable))
+            return made
         self._waiting.add(made)
         made.add_done_callback(self._waiting.discard)
         return made
@@ -252,10 +255,9 @@ class ClientCore:
         if self._unusable is None:
             self._unusable, self.closed = "the client is closed: make a new one", True
             self.on_closed()
-            for _, waiting in self._watchers:
-                if not waiting.done():
-                    waiting.set_exception(ClientClosedError(self._unusable))
-            await self.driver.close()
+            await self.driver.close()  # what is on its way hears so from its connection
+            for waiting in [future for future in self._waiting if not future.done()]:
+                waiting.set_exception(ClientClosedError(self._unusable))
 
     async def _known(self, node_id: int, timeout_s: float) -> None:
         if node_id not in self.metadata.cluster.nodes:

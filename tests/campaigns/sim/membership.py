@@ -84,6 +84,8 @@ class Membership:
             self.loop.run(self._run())
         except (DeadlockError, LivelockError) as stuck:
             self.hold(False, f"no progress: {type(stuck).__name__}")
+        finally:
+            self._workers.clear()  # the network leads here: consumers that nobody lets go would stay for ever
         if self._violation is not None:
             raise self._violation
         for failure in self.loop.failures:

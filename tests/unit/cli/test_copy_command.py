@@ -3,10 +3,12 @@
 import signal
 import subprocess
 import sys
+from itertools import chain
 
 import pytest
 
 from headrace import Consumer, Producer, TopicPartition
+from headrace.admin import AdminClient, NewPartitions
 from headrace.broker.faults import Action, Fault
 from headrace.broker.settings import BrokerSettings
 from headrace.cli.copy import main
@@ -39,11 +41,11 @@ def copy(broker, topics, capsys):
     return run
 
 
-def fill(broker, topic, count=10, first=0):
+def fill(broker, topic, count=10, first=0, partitions=2):
     with Producer({"bootstrap.servers": broker.bootstrap_servers}) as producer:
         for row in range(first, first + count):
             producer.produce(topic, None if row % 5 == 0 else b"v%d\xff" % row, b"k%d" % row if row % 3 else None,
-                             partition=row % 2, timestamp=1_000 + row,
+                             partition=row % partitions, timestamp=1_000 + row,
                              headers=[("h", b"x"), ("n", None)] if row % 4 == 0 else None)
         producer.flush()
 
@@ -79,6 +81,50 @@ def test_another_cluster_can_be_the_target(broker, topics, copy):
     with EmbeddedBroker(topics={topics[0]: 2}) as other:
         assert copy("--to-bootstrap-server", other.bootstrap_servers, "-q", target=topics[0]) == (0, "")
         assert content(other, topics[0]) == content(broker, topics[0])
+
+
+@pytest.fixture(scope="module")
+def other():
+    """Another cluster."""
+    with EmbeddedBroker(settings=BrokerSettings(auto_create_topics=False)) as made:
+        yield made
+
+
+@pytest.mark.parametrize(("source_partitions", "partitions"), [(2, 2), (2, 5), (5, 2)])
+def test_exactly_once_into_another_cluster_goes_on_behind_what_is_there(
+        broker, other, topics, copy, source_partitions, partitions):
+    if source_partitions != 2:
+        with AdminClient({"bootstrap.servers": broker.bootstrap_servers}) as admin:
+            admin.create_partitions([NewPartitions(topics[0], source_partitions)])[topics[0]].result(10)
+    other.create_topic(topics[1], partitions)
+    fill(broker, topics[0], 40, partitions=source_partitions)
+    options = ["--exactly-once", "--transaction-every", "3", "--to-bootstrap-server", other.bootstrap_servers,
+               *(["--repartition"] if partitions < source_partitions else [])]
+    assert copy(*options, "-q", "-c", "7") == (0, "")
+    assert copy(*options)[1].startswith("33 records copied")
+    fill(broker, topics[0], 5, first=40, partitions=source_partitions)
+    assert copy(*options)[1].startswith("5 records copied")
+    assert copy(*options)[1].startswith("0 records copied")
+    there, here = content(other, topics[1]), content(broker, topics[0])
+    assert sorted(map(str, chain(*there.values()))) == sorted(map(str, chain(*here.values())))
+    if partitions >= source_partitions:
+        assert {number: there[number] for number in here} == here
+
+
+def test_positions_of_another_topic_are_not_taken_for_those_of_this_one(broker, other, topics, copy):
+    other.create_topic(topics[1], 2)
+    fill(broker, topics[0])
+    options = ["--exactly-once", "--to-bootstrap-server", other.bootstrap_servers]
+    assert copy(*options, "-q") == (0, "")
+    with AdminClient({"bootstrap.servers": broker.bootstrap_servers}) as admin:
+        admin.delete_topics([topics[0]])[topics[0]].result(10)
+    broker.create_topic(topics[0], 2)
+    fill(broker, topics[0])
+    status, said = copy(*options)
+    assert (status, len(said.splitlines())) == (6, 1)
+    assert "another topic called" in said
+    assert "give another -g" in said
+    assert copy(*options, "-g", "anew")[1].startswith("10 records copied")
 
 
 @pytest.mark.parametrize(
@@ -123,8 +169,7 @@ def test_a_transaction_that_fails_leaves_nothing_and_no_offsets(broker, topics, 
 
 
 @pytest.mark.parametrize(("options", "why"), [
-    (["--exactly-once", "--to-profile", "x"], "within one cluster"), (["-o", "stored"], "-g GROUP"),
-    (["--follow", "-o", ":5"], "--follow has no end"),
+    (["-o", "stored"], "-g GROUP"), (["--follow", "-o", ":5"], "--follow has no end"),
 ])
 def test_wrong_usage_is_explained(capsys, options, why):
     with pytest.raises(SystemExit):

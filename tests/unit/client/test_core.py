@@ -143,6 +143,17 @@ def test_who_waits_for_metadata_hears_that_the_client_was_closed() -> None:
     run(ScriptedBroker(**NODES), work)
 
 
+def test_who_waits_for_an_answer_hears_that_the_client_was_closed_before_or_after() -> None:
+    async def work(core: ClientCore) -> None:
+        waiting = core.future()
+        await core.close()
+        for each in (waiting, core.future()):
+            with pytest.raises(ClientClosedError):
+                await asyncio.wait_for(each, 5)
+
+    run(ScriptedBroker(**NODES), work)
+
+
 def test_a_coordinator_is_asked_for_again_while_one_is_being_elected() -> None:
     broker = ScriptedBroker(**NODES)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from headrace.cli.consuming.consume_options import ConsumeOptions
@@ -20,7 +20,7 @@ from headrace.client.consumer.range_reader import OffsetRange
 from headrace.errors import KafkaError, KafkaException
 from headrace.types.records import TopicPartition
 
-__all__ = ["ANSWER_S", "open_source", "partitions_of", "stored_offsets"]
+__all__ = ["ANSWER_S", "committed_offsets", "offsets_of", "open_source", "partitions_of"]
 
 Key = tuple[str, int]
 ANSWER_S = 10.0
@@ -49,7 +49,7 @@ def open_source(options: ConsumeOptions, properties: Mapping[str, Any]) -> tuple
         return GroupReader(properties, options.topics, ends=options.exits, commits=options.commits), None
     with LogView(properties, None if any(name.startswith("^") for name in options.topics) else options.topics) as view:
         partitions = partitions_of(view, options.topics, options.partitions)
-        stored = stored_offsets(properties, partitions) if options.span.start == STORED else {}
+        stored = offsets_of(committed_offsets(properties, partitions)) if options.span.start == STORED else {}
         start = options.span.start or (BEGINNING if options.exits else END)
         found = resolve(OffsetSpan(start, options.span.end), partitions, view, stored, ANSWER_S)
     if options.exits:
@@ -90,8 +90,8 @@ def partitions_of(view: LogView, names: Sequence[str], numbers: Sequence[int] | 
     return list(dict.fromkeys(found))
 
 
-def stored_offsets(properties: Mapping[str, Any], partitions: Sequence[Key]) -> dict[Key, int]:
-    """What the group of the properties has committed; -1001 or another negative number where that is nothing.
+def committed_offsets(properties: Mapping[str, Any], partitions: Collection[Key]) -> list[TopicPartition]:
+    """What the group of the properties has committed, and the texts beside it; -1001 where that is nothing.
 
     Raises:
         KafkaException: the coordinator did not answer, or refused.
@@ -103,4 +103,9 @@ def stored_offsets(properties: Mapping[str, Any], partitions: Sequence[Key]) -> 
     for tp in committed:
         if tp.error is not None:
             raise KafkaException(tp.error)
-    return {(tp.topic, tp.partition): tp.offset for tp in committed}
+    return committed
+
+
+def offsets_of(partitions: Iterable[TopicPartition]) -> dict[Key, int]:
+    """The offsets by topic and partition."""
+    return {(tp.topic, tp.partition): tp.offset for tp in partitions}

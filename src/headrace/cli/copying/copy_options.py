@@ -27,7 +27,9 @@ exist.
 
 With -g the group's offsets say what is copied already; they are committed once records are stored, so that a copy
 that was stopped goes on there, and some records may come twice. With --exactly-once they are committed in the
-transactions that write the records: each comes once, however often the copy is stopped. That works within one cluster.
+transactions that write the records: each comes once, however often the copy is stopped. Into another cluster they are
+kept there, as texts beside the group's offsets of TO. A cluster forgets offsets of a group that nobody uses for
+offsets.retention.minutes (7 days): what is copied later begins anew.
 
 Exit status: 0 all is copied, 1 some records are not, 2 wrong usage, 3 no broker answers, 4 not allowed, 5 not there,
 130 after Ctrl-C, 143 after SIGTERM: what was read until then is copied.
@@ -51,6 +53,7 @@ class CopyOptions:
         repartition: the partitioner chooses partitions.
         reading: properties of what reads.
         writing: properties of what writes.
+        elsewhere: the target is of another cluster.
         quiet: no bar and no summary.
     """
 
@@ -66,6 +69,7 @@ class CopyOptions:
     repartition: bool
     reading: dict[str, str]
     writing: dict[str, str]
+    elsewhere: bool
     quiet: bool
 
 
@@ -78,9 +82,6 @@ def read_options(argv: list[str]) -> CopyOptions:
     parser = make_parser()
     given = parser.parse_args(joined(argv))
     elsewhere = bool(given.to_bootstrap or given.to_profile or given.to_files or given.to_properties)
-    if given.exactly_once and elsewhere:
-        parser.error("--exactly-once is within one cluster: the offsets of another one cannot be part of a "
-                     "transaction; without it -g GROUP copies at least once")
     if given.source == given.target and not elsewhere:
         parser.error("FROM and TO are the same topic")
     if given.span.start == STORED:
@@ -98,7 +99,8 @@ def read_options(argv: list[str]) -> CopyOptions:
     writing = properties_of(to if elsewhere else given, own)
     need_brokers(writing)
     return CopyOptions(given.source, given.target, given.span, given.partitions, given.follow, given.count, group,
-                       given.exactly_once, given.per_transaction, given.repartition, reading, writing, given.quiet)
+                       given.exactly_once, given.per_transaction, given.repartition, reading, writing, elsewhere,
+                       given.quiet)
 
 
 def make_parser() -> Parser:

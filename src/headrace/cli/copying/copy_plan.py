@@ -2,33 +2,82 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
-from headrace.cli.consuming.beginnings import ANSWER_S, partitions_of, stored_offsets
+from headrace.cli.consuming.beginnings import ANSWER_S, partitions_of
 from headrace.cli.consuming.offset_expressions import BEGINNING, OffsetSpan, resolve
 from headrace.cli.consuming.record_sources import FollowedPartitions, RangesOfOffsets, RecordSource
 from headrace.cli.copying.copy_options import CopyOptions
+from headrace.cli.copying.copy_positions import CopyPositions, OffsetsOfSource, TextsAtTarget
+from headrace.cli.shared.exits import needing
 from headrace.client.consumer.log_view import LogView
 from headrace.client.consumer.range_reader import OffsetRange
 from headrace.errors import ConfigError
 from headrace.types.records import TopicPartition
 
-__all__ = ["CopyPlan", "plan_copy"]
+__all__ = ["COMMIT_S", "CopyPlan"]
 
 Key = tuple[str, int]
+COMMIT_S = 30.0
+"""Longest wait until offsets are stored, in seconds."""
 
 
 class CopyPlan:
-    """What is to be copied.
+    """What is to be copied. It asks both clusters; a context manager, which ends the connections.
 
     Args:
         options: the command line.
-        spans: the first offset of each partition, and the one behind the last.
+
+    Raises:
+        ConfigError: the target has not the partitions that the source has.
+        KafkaException: a topic is not there, or no broker answered.
     """
 
-    def __init__(self, options: CopyOptions, spans: Mapping[Key, tuple[int, int]]) -> None:
+    def __init__(self, options: CopyOptions) -> None:
         self._options = options
-        self._spans = spans
+        self._spans: dict[Key, tuple[int, int]] = {}
+        with LogView(options.writing, [options.target]) as view, needing("WRITE", [options.target]):
+            there = [partition for _, partition in partitions_of(view, [options.target], None)]
+        self._view = LogView(options.reading, [options.source])
+        try:
+            with needing("READ", [options.source]):
+                self._partitions = partitions_of(self._view, [options.source], options.partitions)
+            self._check(there)
+            self._positions = self._positions_at(there)
+        except BaseException:
+            self._view.close()
+            raise
+
+    def _check(self, there: Sequence[int]) -> None:
+        options = self._options
+        missing = [partition for _, partition in self._partitions if partition not in there]
+        if missing and not options.repartition:
+            raise ConfigError(f"{options.target} has {len(there)} partitions, and no partition {missing[0]} for that "
+                              f"of {options.source}: --repartition lets the keys choose, and so does a larger topic")
+
+    def _positions_at(self, there: Sequence[int]) -> CopyPositions | None:
+        options = self._options
+        if options.group is None:
+            return None
+        if options.exactly_once and options.elsewhere:
+            topic = self._view.topics(ANSWER_S, max_age_s=ANSWER_S)[options.source]
+            return TextsAtTarget(options.writing, options.group, options.source, str(topic.topic_id), options.target,
+                                 there)
+        return OffsetsOfSource(options.reading, options.group)
+
+    def find_offsets(self) -> None:
+        """Look where to begin and to end. Exactly once, nobody else may write any more for this copy.
+
+        Raises:
+            KafkaException: a broker did not answer, or refused.
+            RefusedError: the group keeps the positions of another copy.
+        """
+        options, partitions = self._options, self._partitions
+        kept = {} if self._positions is None else self._positions.load(partitions)
+        span = OffsetSpan(options.span.start or BEGINNING, options.span.end)
+        with needing("READ", [options.source]):
+            spans = resolve(span, partitions, self._view, {}, ANSWER_S)
+        self._spans = {key: (_begin(kept.get(key, -1), *span), span[1]) for key, span in spans.items()}
 
     @property
     def total(self) -> int | None:
@@ -43,27 +92,25 @@ class CopyPlan:
             return FollowedPartitions(reading, starts)
         return RangesOfOffsets(reading, [OffsetRange(*key, *span) for key, span in self._spans.items()])
 
+    def committable(self, positions: Mapping[Key, int]) -> list[TopicPartition]:
+        """How far the copy is, as offsets of the group in a transaction."""
+        assert self._positions is not None
+        return self._positions.committable(positions)
 
-def plan_copy(options: CopyOptions) -> CopyPlan:
-    """Ask both clusters.
+    def keep(self, positions: Mapping[Key, int]) -> None:
+        """How far the copy is, outside of transactions; nobody keeps it without a group.
 
-    Raises:
-        ConfigError: the target has not the partitions that the source has.
-        KafkaException: a topic is not there, or no broker answered.
-    """
-    with LogView(options.writing, [options.target]) as view:
-        there = {partition for _, partition in partitions_of(view, [options.target], None)}
-    with LogView(options.reading, [options.source]) as view:
-        wanted = partitions_of(view, [options.source], options.partitions)
-        missing = [partition for _, partition in wanted if partition not in there]
-        if missing and not options.repartition:
-            raise ConfigError(f"{options.target} has {len(there)} partitions, and no partition {missing[0]} for that "
-                              f"of {options.source}: --repartition lets the keys choose, and so does a larger topic")
-        stored = {} if options.group is None else stored_offsets(
-            {**options.reading, "group.id": options.group}, wanted)
-        start = options.span.start or BEGINNING
-        spans = resolve(OffsetSpan(start, options.span.end), wanted, view, {}, ANSWER_S)
-    return CopyPlan(options, {key: (_begin(stored.get(key, -1), *span), span[1]) for key, span in spans.items()})
+        Raises:
+            KafkaException: the coordinator did not answer, or refused.
+        """
+        if (group := self._options.group) is not None:
+            self._view.commit(group, positions, COMMIT_S)(COMMIT_S)
+
+    def __enter__(self) -> CopyPlan:
+        return self
+
+    def __exit__(self, *_exception: object) -> None:
+        self._view.close()
 
 
 def _begin(stored: int, start: int, end: int) -> int:

@@ -24,21 +24,22 @@ class Progress:
         unit: "bytes", "rows" or "records".
         command: for the lines that are shown.
         counted: what is counted beside the total; None for nothing.
+
+    Attributes:
+        total: as the argument; it may be set until the bar is shown.
     """
 
     def __init__(
         self, topic: str, total: int | None, shown: bool, unit: str = "bytes", command: str = "produce",
         counted: str | None = "stored",
     ) -> None:
+        self._topic, self.total = topic, total
+        self._shown = shown
+        self._unit, self._counted = unit, counted
         self._command = command
         self._bar: Any = None
         self._next_at = 0.0
-        if shown:
-            try:
-                self._bar = _bar(unit, total, counted)
-            except ImportError:
-                return
-            self._task = self._bar.add_task(topic, total=total, stored=0)
+        self._trouble = ""
 
     def update(self, done: int, stored: int) -> None:
         """Draw, if the last time is not too recent.
@@ -58,13 +59,24 @@ class Progress:
         else:
             print(f"headrace {self._command}: {text}", file=sys.stderr, flush=True)
 
+    def note_trouble(self, text: str) -> None:
+        """Show one line, unless it is what was shown last: clients tell of each try anew."""
+        if text != self._trouble:
+            self._trouble = text
+            self.note(text)
+
     def close(self) -> None:
         """Leave the terminal as it was."""
         if self._bar is not None:
             self._bar.stop()
 
     def __enter__(self) -> Progress:
-        if self._bar is not None:
+        if self._shown:
+            try:
+                self._bar = _bar(self._unit, self.total, self._counted)
+            except ImportError:
+                return self
+            self._task = self._bar.add_task(self._topic, total=self.total, stored=0)
             self._bar.start()
         return self
 

@@ -7,13 +7,15 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable, Iterator
+from contextlib import contextmanager
 from typing import Final
 
 from headrace.errors import ConfigError, DependencyError, KafkaError, KafkaException, SchemaRegistryError
 
 __all__ = ["CONFLICT", "DONE", "FAILED", "INTERRUPTED", "MEANINGS", "NOT_ALLOWED", "NOT_FOUND", "TERMINATED",
-           "UNREACHABLE", "USAGE", "RefusedError", "complain", "guarded", "meant", "status_of", "text_of"]
+           "UNREACHABLE", "USAGE", "RefusedError", "complain", "guarded", "leave_echo", "meant", "missing_right",
+           "needing", "status_of", "text_of"]
 
 DONE: Final = 0
 FAILED: Final = 1
@@ -109,6 +111,35 @@ def complain(program: str, text: str) -> None:
     print(f"{program}: {text}", file=sys.stderr, flush=True)
 
 
+def missing_right(error: KafkaError, right: str, topics: Collection[str]) -> str:
+    """Which right on topics it takes, where that is what is missing: brokers say only that something is."""
+    if error != KafkaError.TOPIC_AUTHORIZATION_FAILED:
+        return ""
+    names = " and ".join(f'"{name}"' for name in topics)
+    return f"; this needs {right} on topic {names}"
+
+
+@contextmanager
+def needing(right: str, topics: Collection[str]) -> Iterator[None]:
+    """Have errors inside name the right on topics that is missing.
+
+    Raises:
+        KafkaException: the error from inside.
+    """
+    try:
+        yield
+    except KafkaException as failure:
+        if needed := missing_right(failure.error, right, topics):
+            raise KafkaException(KafkaError(failure.error.code(), failure.error.str() + needed)) from failure
+        raise
+
+
+def leave_echo() -> None:
+    """Begin a line of one's own after Ctrl-C: a terminal has written ^C where it came."""
+    if sys.stderr.isatty():
+        print(file=sys.stderr)
+
+
 def meant(given: str, known: Iterable[str]) -> str:
     """`; did you mean ...?` with the nearest of some names, or nothing."""
     from difflib import get_close_matches
@@ -136,8 +167,7 @@ def guarded(program: str, work: Callable[[], int]) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return DONE
     except KeyboardInterrupt:
-        if sys.stderr.isatty():
-            print(file=sys.stderr)  # the terminal has written ^C
+        leave_echo()
         return INTERRUPTED
     except (RefusedError, KafkaException, DependencyError, SchemaRegistryError, OSError) as error:
         complain(program, text_of(error))

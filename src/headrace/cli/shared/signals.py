@@ -66,6 +66,11 @@ class SignalStop:
             raise InterruptedReadingError
 
     @property
+    def status(self) -> int:
+        """The exit status of a process that the signal has stopped, as shells count."""
+        return 128 + self.number
+
+    @property
     def name(self) -> str:
         """What the user calls the signal."""
         return "Ctrl-C" if self.number == signal.SIGINT else "SIGTERM"

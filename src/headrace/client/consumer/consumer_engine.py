@@ -78,6 +78,7 @@ class ConsumerEngine:
         settings = Config(CONSUMER, given.lend_properties(config), servers_needed=False)
         self._clock, self._given = clock, weakref.ref(given)
         self._last_rows = 0  # of the last Arrow batch
+        self._is_ending = False
         self.machines = machines = ConsumerMachines(
             settings, on_change, self._on_group_event, membership=membership, connector=connector, clock=clock,
             jitter=jitter)
@@ -332,8 +333,9 @@ class ConsumerEngine:
 
     def close(self) -> Steps[None]:
         """Commit, leave the group and close all connections. Closing twice does no harm."""
-        if self.machines.closed:
+        if self.machines.closed or self._is_ending:
             return
+        self._is_ending = True  # the callbacks below may call this again
         try:
             for callback in self.rebalances.revocation():
                 yield from self.rebalances.run(callback)

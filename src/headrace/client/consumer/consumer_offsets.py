@@ -120,8 +120,9 @@ class ConsumerOffsets:
 
     async def commit_stored(self) -> None:
         """Commit before partitions are given up; `on_commit` gets a failure, which stops nothing."""
-        if self._machines.group is None or not self._config["enable.auto.commit"]:
-            return
+        machines = self._machines
+        if machines.group is None or not self._config["enable.auto.commit"] or machines.client.closed:
+            return  # closed: in the callback in front of which this stands
         stored = self._subscription.to_commit()
         if stored:
             try:

@@ -10,12 +10,14 @@ from typing import Any
 
 import pytest
 
+from headrace.broker.faults import Action, Fault
 from headrace.client.consumer.aio_consumer import AIOConsumer
 from headrace.client.consumer.consumer import Consumer
 from headrace.client.producer.producer import Producer
-from headrace.errors import ClientClosedError, KafkaError, KafkaException
+from headrace.errors import ClientClosedError, CommitError, KafkaError, KafkaException
 from headrace.testing import EmbeddedBroker
 from headrace.types.records import OFFSET_BEGINNING, TopicPartition
+from headrace.wire.messages.consumer.offsets import OffsetCommitRequest
 
 
 @pytest.fixture(scope="module")
@@ -145,5 +147,60 @@ def test_a_closed_consumer_says_so(broker: EmbeddedBroker) -> None:
         await reader.close()
         with pytest.raises(ClientClosedError):
             await reader.poll(0)
+
+    asyncio.run(main())
+
+
+def test_a_commit_without_an_answer_ends_when_another_task_closes_the_consumer(broker: EmbeddedBroker) -> None:
+    async def main() -> None:
+        member = AIOConsumer(properties(broker, **{"group.id": "unanswered", "enable.auto.commit": False}))
+        await member.assign([TopicPartition("t", 0, 0)])
+        assert len(await member.consume(1, 10)) == 1
+        asked: list[Any] = []
+        broker.add_fault(Fault(action=Action.SILENCE, request=OffsetCommitRequest, effect=asked.append))
+        try:
+            committing = asyncio.create_task(member.commit(asynchronous=False))
+            while not asked:
+                await asyncio.sleep(0.01)
+            await member.close()
+            with pytest.raises(CommitError, match="closed") as caught:
+                await asyncio.wait_for(committing, 5)
+            assert caught.value.error == KafkaError._DESTROY
+        finally:
+            broker.clear_faults()
+
+    asyncio.run(main())
+
+
+def test_a_task_that_is_cancelled_in_a_callback_that_closes_the_consumer_ends(broker: EmbeddedBroker) -> None:
+    asked: list[Any] = []
+
+    async def on_revoke(member: AIOConsumer, partitions: list[TopicPartition]) -> None:
+        await member.close()
+
+    async def reads(member: AIOConsumer) -> None:
+        while True:
+            await member.poll(1)
+
+    async def main() -> None:
+        given = properties(broker, **{"group.id": "cancelled", "auto.commit.interval.ms": 0,
+                                      "heartbeat.interval.ms": 100})
+        member, other = AIOConsumer(given), AIOConsumer(given)
+        await member.subscribe(["t"], on_revoke=on_revoke)
+        assert await member.consume(3, 10)
+        broker.add_fault(Fault(action=Action.SILENCE, request=OffsetCommitRequest, times=None, effect=asked.append))
+        try:
+            await other.subscribe(["t"])
+            tasks = [asyncio.create_task(reads(each)) for each in (member, other)]
+            while not asked:
+                await asyncio.sleep(0.01)
+            for task in tasks:
+                task.cancel()
+            done, late = await asyncio.wait(tasks, timeout=3)
+            assert (len(done), len(late)) == (2, 0)
+        finally:
+            broker.clear_faults()
+            await member.close()
+            await other.close()
 
     asyncio.run(main())

@@ -286,3 +286,19 @@ def test_an_enforced_rebalance_brings_a_new_generation_and_gives_the_partitions_
             member.enforce_rebalance(7)  # type: ignore[arg-type]
     with Consumer({"bootstrap.servers": broker.bootstrap_servers}) as alone, pytest.raises(KafkaException):
         alone.enforce_rebalance()
+
+
+def test_a_consumer_may_be_closed_where_its_partitions_are_revoked(broker: EmbeddedBroker, group: str) -> None:
+    revoked: list[list[int]] = []
+
+    def on_revoke(member: Consumer, partitions: list[TopicPartition]) -> None:
+        revoked.append(numbers(partitions))
+        member.close()
+
+    member = consumer(broker, group)
+    member.subscribe(["t"], on_revoke=on_revoke)
+    poll_until(lambda: held(member) == [4], member)
+    member.close()
+    assert revoked == [[0, 1, 2, 3]]
+    with pytest.raises(RuntimeError, match="closed"):
+        member.poll(0)
