@@ -7,6 +7,7 @@ directory is the root of the repository, so that relative links to ARCHITECTURE.
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 from enum import Enum
@@ -14,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
+os.environ["HEADRACE_PURE"] = "1"  # native classes hide the types of what they take and return
 
 import headrace
 from tools.api_reference import directive

@@ -103,7 +103,7 @@ class TracingInterceptor(ProducerInterceptor):
         self._client_id = str(config["client.id"])
 
     def on_send(self, record: ProducerRecord) -> ProducerRecord:
-        """Start the span, and have the record carry its context."""
+        """Start the span, and have the record carry its context. Returns the record that was given."""
         headers = _pairs(record.headers)
         before = self._context_of(headers)
         span = self._tracer.start_span(

@@ -65,7 +65,7 @@ class LoadedSchema:
 
 
 def loads(schema_str: str) -> LoadedSchema:
-    """Read a schema.
+    """The schema that a text describes.
 
     Args:
         schema_str: its JSON.
@@ -77,7 +77,7 @@ def loads(schema_str: str) -> LoadedSchema:
 
 
 def load(fp: str | PathLike[str]) -> LoadedSchema:
-    """Read a schema from a file.
+    """The schema that a file describes.
 
     Args:
         fp: path of the file.

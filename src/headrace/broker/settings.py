@@ -20,13 +20,13 @@ _OWN_MEMBER_IDS_FROM = 1
 
 @dataclass(slots=True, kw_only=True)
 class BrokerSettings:
-    """How a broker behaves; the names are Kafka's, with their units.
+    """How a broker behaves; the names are Kafka's. Times are milliseconds.
 
     Attributes:
         auto_create_topics: make a topic when it is first asked for by name.
         default_partitions: partitions of a topic that does not say how many.
         default_replication_factor: replicas of one that does not say; None is all nodes, three at most.
-        max_request_bytes: largest request that is read (`socket.request.max.bytes`).
+        max_request_bytes: bytes of the largest request that is read (`socket.request.max.bytes`).
         initial_rebalance_delay_ms: how long an empty group waits for more members before its first generation.
         min_session_timeout_ms: shortest group session that is allowed.
         max_session_timeout_ms: longest one.

@@ -154,11 +154,26 @@ cdef class Origin:
 @cython.no_gc
 @cython.freelist(1024)
 cdef class Message:
-    """A record or an event. See the plain twin in `headrace.records.message`.
+    """A consumed record, a delivery report, or an event when `error()` is not None (confluent_kafka's `Message`).
 
-    A message points into the bytes of its batch and keeps them alive; key and value are made when asked for. The
-    garbage collector does not look into messages: an object that is given to `set_value()` and refers back to the
-    message would never be freed.
+    The native implementation points into the bytes of the fetched batch and makes key and value when they are asked
+    for: a message that is kept alive therefore keeps its whole batch alive (at most the broker's `max.message.bytes`,
+    or the whole reply of one partition when batches are not compressed). Keep `message.value()` rather than the
+    message where few records of many are kept for long. The garbage collector does not look into such messages: an
+    object that is given to `set_value()` and refers back to the message would never be freed.
+
+    Args:
+        topic: topic name.
+        partition: partition number.
+        offset: offset in the partition.
+        key: the record's key.
+        value: the record's payload; None is a tombstone.
+        headers: names and values, in order.
+        error: what went wrong, for an event or a failed delivery.
+        timestamp: (type, milliseconds since the epoch); the types are the `TIMESTAMP_` constants of `headrace`.
+        latency: seconds from `produce()` to the delivery report.
+        leader_epoch: epoch of the leader that the record was read from (KIP-320).
+        delivery_count: how often a share group has handed the record out, this time included (KIP-932).
     """
 
     def __init__(self, topic=None, partition=None, offset=None, key=None, value=None, headers=None, error=None,
@@ -178,32 +193,40 @@ cdef class Message:
         self._delivery_count = 0 if delivery_count is None else delivery_count
 
     def topic(self):
+        """The topic's name, None when it is not known."""
         return self._topic if self._origin is None else self._origin.topic
 
     def partition(self):
+        """The partition's number, None when it is not known."""
         cdef int32_t partition = self._partition if self._origin is None else self._origin.partition
         return partition if partition >= 0 else None
 
     def offset(self):
+        """The record's offset, None when it is not known."""
         return self._offset if self._offset >= 0 else None
 
     def key(self):
+        """The key: bytes or None, or what `set_key()` put there."""
         if self._key_size >= 0:
             return PyBytes_FromStringAndSize(<const char *> self._key_at, self._key_size)
         return self._key if self._key_size == IS_OBJECT else None
 
     def value(self):
+        """The payload: bytes or None, or what `set_value()` put there."""
         if self._value_size >= 0:
             return PyBytes_FromStringAndSize(<const char *> self._value_at, self._value_size)
         return self._value if self._value_size == IS_OBJECT else None
 
     def deserialized_key(self):
+        """As `key()`, in confluent_kafka typed as what a `DeserializingConsumer` has made of it."""
         return self.key()
 
     def deserialized_value(self):
+        """As `value()`, in confluent_kafka typed as what a `DeserializingConsumer` has made of it."""
         return self.value()
 
     def headers(self):
+        """A list of (name, bytes or None), None when there are no headers."""
         if self._header_count == IS_OBJECT:
             return self._headers
         if self._header_count == 0:
@@ -211,39 +234,49 @@ cdef class Message:
         return read_headers(self._headers_at, self._headers_at + self._headers_size, self._header_count)
 
     def timestamp(self):
+        """A pair (type, milliseconds since the epoch); type 0 stands for none."""
         return (self._stamp_type, self._timestamp)
 
     def latency(self):
+        """Seconds from `produce()` to the delivery report; None on consumed records."""
         return self._latency
 
     def error(self):
+        """What went wrong, None for a proper record."""
         return self._error
 
     def leader_epoch(self):
+        """Epoch of the leader that the record was read from, None when it is not known."""
         return self._leader_epoch if self._leader_epoch >= 0 else None
 
     def delivery_count(self):
+        """How often a share group has handed the record out, this time included; None outside of share groups."""
         return self._delivery_count if self._delivery_count > 0 else None
 
     def set_topic(self, topic):
+        """Replace the topic's name."""
         if self._origin is not None:
             self._partition = self._origin.partition
             own_bytes(self)
         self._topic = topic
 
     def set_key(self, key):
+        """Replace the key, for example with its deserialised form."""
         self._key = key
         self._key_size = IS_OBJECT
 
     def set_value(self, value):
+        """Replace the value, for example with its deserialised form."""
         self._value = value
         self._value_size = IS_OBJECT
 
     def set_headers(self, headers):
+        """Replace the headers."""
         self._headers = headers
         self._header_count = IS_OBJECT
 
     def set_error(self, error):
+        """Replace the error."""
         self._error = error
 
     def __len__(self):

@@ -21,7 +21,8 @@ class Message:
     The native implementation points into the bytes of the fetched batch and makes key and value when they are asked
     for: a message that is kept alive therefore keeps its whole batch alive (at most the broker's `max.message.bytes`,
     or the whole reply of one partition when batches are not compressed). Keep `message.value()` rather than the
-    message where few records of many are kept for long.
+    message where few records of many are kept for long. The garbage collector does not look into such messages: an
+    object that is given to `set_value()` and refers back to the message would never be freed.
 
     Args:
         topic: topic name.
@@ -68,7 +69,7 @@ class Message:
         self._delivery_count = 0 if delivery_count is None else delivery_count
 
     def topic(self) -> str | None:
-        """The topic's name."""
+        """The topic's name, None when it is not known."""
         return self._topic
 
     def partition(self) -> int | None:
@@ -100,7 +101,7 @@ class Message:
         return self._headers
 
     def timestamp(self) -> tuple[int, int]:
-        """(type, milliseconds since the epoch); type 0 stands for none."""
+        """A pair (type, milliseconds since the epoch); type 0 stands for none."""
         return self._timestamp
 
     def latency(self) -> float | None:

@@ -58,8 +58,8 @@ class LogDirDescription:
 
     Attributes:
         replicas: what lies in it, by partition.
-        total_bytes: size of the volume.
-        usable_bytes: what is free of it.
+        total_bytes: size of the volume in bytes.
+        usable_bytes: bytes that are free of it.
         is_cordoned: whether no new replica is put there.
     """
 
@@ -139,17 +139,15 @@ class TransactionListing:
 
 @slotted()
 class TransactionDescription:
-    """A transactional id: its transaction's state, producer, timeout in milliseconds, begin and partitions.
-
-    The begin is in milliseconds since the epoch, None when no transaction is open.
+    """A transactional id: its transaction's state, producer, timeout, begin and partitions.
 
     Attributes:
         coordinator_id: node id of its coordinator.
         state: of the transaction, for example Ongoing.
         producer_id: number of its producer.
         producer_epoch: epoch of its producer.
-        transaction_timeout_ms: how long it may be open.
-        transaction_start_time_ms: its begin.
+        transaction_timeout_ms: milliseconds that it may be open.
+        transaction_start_time_ms: its begin, in milliseconds since the epoch; None when no transaction is open.
         partitions: in which it has written.
     """
 
@@ -164,7 +162,7 @@ class TransactionDescription:
 
 @slotted()
 class PartitionProducer:
-    """A producer that a partition's leader knows. What is not known is None; times are milliseconds since the epoch.
+    """A producer that a partition's leader knows. What is not known is None. Times are milliseconds since the epoch.
 
     Attributes:
         producer_id: its number.

@@ -66,7 +66,7 @@ class RuleParams(FromJson):
 
     @classmethod
     def from_dict(cls, src_dict: dict[str, Any]) -> Self:
-        """See `FromJson.from_dict`."""
+        """The parameters that a JSON object describes. Raises TypeError when it is none."""
         return cls(params=dict(described(cls, src_dict)))
 
     def __hash__(self) -> int:
@@ -118,7 +118,7 @@ class Rule(FromJson):
     )
 
     def to_dict(self) -> dict[str, Any]:
-        """See `FromJson.to_dict`; the type is there even if it is None."""
+        """The JSON object of the rule, without the fields that are None; the type is always there."""
         return {"type": None, **FromJson.to_dict(self)}
 
     def __hash__(self) -> int:
@@ -170,7 +170,7 @@ class MetadataTags(FromJson):
 
     @classmethod
     def from_dict(cls, src_dict: dict[str, Any]) -> Self:
-        """See `FromJson.from_dict`."""
+        """The tags that a JSON object describes. Raises TypeError when it is none."""
         return cls(tags=dict(described(cls, src_dict)))
 
     def __hash__(self) -> int:
@@ -193,7 +193,7 @@ class MetadataProperties(FromJson):
 
     @classmethod
     def from_dict(cls, src_dict: dict[str, Any]) -> Self:
-        """See `FromJson.from_dict`."""
+        """The properties that a JSON object describes. Raises TypeError when it is none."""
         return cls(properties=dict(described(cls, src_dict)))
 
     def __hash__(self) -> int:

@@ -147,7 +147,7 @@ class Schema(FromJson):
     )
 
     def to_dict(self) -> dict[str, Any]:
-        """See `FromJson.to_dict`; the list of references is there even if it is None."""
+        """The JSON object of the schema, without the fields that are None; the list of references is always there."""
         return {"references": [], **FromJson.to_dict(self)}
 
     def __hash__(self) -> int:
@@ -181,6 +181,6 @@ class RegisteredSchema(FromJson):
 
     @classmethod
     def from_dict(cls, src_dict: dict[str, Any]) -> Self:
-        """See `FromJson.from_dict`."""
+        """The schema that a JSON object describes, and where it is registered. Raises as `Schema.from_dict`."""
         found = described(cls, src_dict)
         return cls(schema=Schema.from_dict(src_dict), **{row.name: found.get(row.key) for row in cls.JSON})

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import gc
+import inspect
 import pickle
 import weakref
 from typing import Any
@@ -146,3 +147,14 @@ def test_only_what_is_acquired_is_kept_with_its_count(twin: Any) -> None:
     assert [(message.offset(), message.delivery_count()) for message in kept] == [(4, 1), (6, 1), (10, 5)]
     assert twin.acquired(made, []) == []
     assert twin.acquired([], [(0, 9, 1)]) == []
+
+
+def test_the_native_message_says_of_itself_what_the_plain_one_says() -> None:
+    said = {name: inspect.getdoc(each) for name, each in vars(PlainMessage).items()
+            if inspect.isfunction(each) and not name.startswith("_")}
+    assert len(said) > 15
+    assert all(said.values())
+    silent = [name for name, docstring in said.items()
+              if not (inspect.getdoc(getattr(records.Message, name)) or "").endswith(docstring or "-")]
+    assert silent == []  # in front of it stands the signature
+    assert (inspect.getdoc(records.Message) or "").endswith(inspect.getdoc(PlainMessage) or "-")

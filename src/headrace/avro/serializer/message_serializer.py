@@ -49,6 +49,9 @@ class MessageSerializer:
             record: the value.
             is_key: it is a key.
 
+        Returns:
+            The bytes of the message: a zero byte, the schema's id in four bytes, the value.
+
         Raises:
             ClientError: the registry refused.
             SerializerError: the registry knows no id.
@@ -64,7 +67,7 @@ class MessageSerializer:
         return self.encode_record_with_schema_id(schema_id, record, is_key)
 
     def encode_record_with_schema_id(self, schema_id: int, record: Any, is_key: bool = False) -> bytes:
-        """Write a value of a schema of the registry.
+        """Write a value of a schema of the registry. Returns the bytes as `encode_record_with_schema` does.
 
         Args:
             schema_id: its number.
@@ -89,8 +92,11 @@ class MessageSerializer:
         """Read a key or a value.
 
         Args:
-            message: its bytes; None stays None.
+            message: its bytes.
             is_key: it is a key.
+
+        Returns:
+            The value, as the reader's schema has it if there is one; None if there are no bytes.
 
         Raises:
             SerializerError: the bytes do not fit, or the registry does not know the schema.

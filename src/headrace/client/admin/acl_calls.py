@@ -36,7 +36,7 @@ class AclCalls(AdminArea):
     def describe_acls(
         self, acl_binding_filter: AclBindingFilter, *, request_timeout: float | None = None
     ) -> Single[list[AclBinding]]:
-        """Find the access rules that fit a filter."""
+        """Find the access rules that fit a filter. The result is the list of them."""
         wanted = instance_of(AclBindingFilter, acl_binding_filter, "acl_binding_filter")
         limit_s = self.limit(request_timeout)
         return self.engine.single(ANY_NODE, requests.describe_acls(wanted), limit_s, requests.read_found_acls)

@@ -32,7 +32,10 @@ class ClusterCalls(AdminArea):
     def describe_cluster(
         self, *, request_timeout: float | None = None, include_authorized_operations: bool = False
     ) -> Single[DescribeClusterResult]:
-        """Find the cluster's id, controller and brokers, and if asked what this client may do with the cluster."""
+        """Find out about the cluster.
+
+        The result has its id, controller and brokers, and if asked what this client may do with the cluster.
+        """
         authorized = flag(include_authorized_operations, "include_authorized_operations")
         limit_s = self.limit(request_timeout)
         request = DescribeClusterRequest(include_cluster_authorized_operations=authorized)
@@ -49,7 +52,7 @@ class ClusterCalls(AdminArea):
         return describe()
 
     def cluster_id(self, timeout: float = -1) -> Single[str | None]:
-        """The id of the cluster.
+        """The id of the cluster; None when the broker is from before Kafka 0.10.1.
 
         Args:
             timeout: seconds; socket.timeout.ms when it is negative.
@@ -62,13 +65,13 @@ class ClusterCalls(AdminArea):
         return find()
 
     def describe_features(self, *, request_timeout: float | None = None) -> Single[FeatureMetadata]:
-        """Find which features the cluster uses, at which level, and which levels a broker supports."""
+        """Find the features of the cluster. The result has the levels in use, and those that a broker supports."""
         return self.engine.single(ANY_NODE, _ask_versions(), self.limit(request_timeout), requests.read_features)
 
     def describe_api_versions(
         self, broker: int = -1, *, request_timeout: float | None = None
     ) -> Single[dict[int, tuple[int, int]]]:
-        """Find which requests a broker understands: the lowest and the highest version by API key.
+        """Find which requests a broker understands. The result has the lowest and the highest version by API key.
 
         Args:
             broker: its id; -1 for any.
@@ -101,7 +104,7 @@ class ClusterCalls(AdminArea):
             CONTROLLER, request, limit_s, lambda reply: requests.read_updated_features(reply, wanted)))
 
     def describe_metadata_quorum(self, *, request_timeout: float | None = None) -> Single[QuorumInfo]:
-        """Find how the controllers stand: who leads, who votes, and how far each is."""
+        """Find how the controllers stand. The result says who leads, who votes, and how far each is."""
         limit_s = self.limit(request_timeout)
         return self.engine.single(ANY_NODE, requests.describe_quorum(), limit_s, requests.read_quorum)
 

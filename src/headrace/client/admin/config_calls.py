@@ -78,7 +78,10 @@ class ConfigCalls(AdminArea):
     def list_config_resources(
         self, types: Iterable[ResourceType] = (), *, request_timeout: float | None = None
     ) -> Single[list[ConfigResource]]:
-        """Find which resources have a configuration of their own, of some types or of all (KIP-1142)."""
+        """Find which resources have a configuration of their own, of some types or of all (KIP-1142).
+
+        The result is the list of them, in the order of types and names.
+        """
         kinds = [instance_of(ResourceType, kind, "type") for kind in types]
         limit_s = self.limit(request_timeout)
         return self.engine.single(ANY_NODE, requests.list_config_resources(kinds), limit_s,

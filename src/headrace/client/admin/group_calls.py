@@ -41,7 +41,9 @@ class GroupCalls(AdminArea):
         self, *, request_timeout: float | None = None, states: Collection[ConsumerGroupState] | None = None,
         types: Collection[ConsumerGroupType] | None = None,
     ) -> Single[ListConsumerGroupsResult]:
-        """Find the consumer groups of the cluster, and the errors of brokers that could not be asked.
+        """Find the consumer groups of the cluster.
+
+        The result has them, and the errors of brokers that could not be asked.
 
         Args:
             request_timeout: seconds for the whole call.
@@ -68,7 +70,7 @@ class GroupCalls(AdminArea):
     ) -> ByKey[str, ConsumerGroupDescription]:
         """Find members, assignments and coordinators of groups of all types. Futures by group id.
 
-        A group that is not there is described as dead.
+        Each resolves to the group's description; one that is not there is described as dead.
 
         Args:
             group_ids: the groups.

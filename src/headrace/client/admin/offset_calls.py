@@ -43,8 +43,8 @@ class OffsetCalls(AdminArea):
     ) -> ByKey[str, ConsumerGroupTopicPartitions]:
         """Find the offsets of a group. Futures by group id.
 
-        The result has a partition for each that was asked for, with its offset or its error; the offset is -1001 where
-        the group has none.
+        Each resolves to the group, with a partition for each that was asked for: its offset or its error; the offset is
+        -1001 where the group has none.
 
         Args:
             list_consumer_group_offsets_request: one group, and partitions; None stands for all that it has offsets of.
@@ -67,7 +67,9 @@ class OffsetCalls(AdminArea):
         self, alter_consumer_group_offsets_request: list[ConsumerGroupTopicPartitions], *,
         request_timeout: float | None = None,
     ) -> ByKey[str, ConsumerGroupTopicPartitions]:
-        """Set offsets of a group without members. Futures by group id; the partitions come back with their errors.
+        """Set offsets of a group without members. Futures by group id.
+
+        Each resolves to the group, with the partitions as they were given, and the error of each.
 
         Args:
             alter_consumer_group_offsets_request: one group, and partitions with their new offsets.

@@ -27,7 +27,9 @@ class OpenTransactionCalls(AdminArea):
         self, *, states: Collection[str] = (), producer_ids: Collection[int] = (), longer_than: float | None = None,
         transactional_id_pattern: str | None = None, request_timeout: float | None = None,
     ) -> Single[list[TransactionListing]]:
-        """Find transactional ids. Raises KafkaException when a broker does not answer.
+        """Find transactional ids. The result has each with its producer and state.
+
+        Raises KafkaException when a broker does not answer.
 
         Args:
             states: only in these states, for example Ongoing.
@@ -52,7 +54,10 @@ class OpenTransactionCalls(AdminArea):
     def describe_transactions(
         self, transactional_ids: list[str], *, request_timeout: float | None = None
     ) -> ByKey[str, TransactionDescription]:
-        """Find what transactional ids are doing. Futures by transactional id."""
+        """Find what transactional ids are doing. Futures by transactional id.
+
+        Each resolves to the state of the transaction, its producer, and the partitions that it has written to.
+        """
         ids, limit_s = texts_of(transactional_ids, "transactional_ids"), self.limit(request_timeout)
         return ByKey(dict.fromkeys(ids), lambda: self.engine.at_coordinators(
             ids, limit_s, requests.describe_transactions, requests.read_transactions, kind=TRANSACTION))
@@ -60,7 +65,10 @@ class OpenTransactionCalls(AdminArea):
     def describe_producers(
         self, partitions: list[TopicPartition], *, request_timeout: float | None = None
     ) -> ByKey[TopicPartition, list[PartitionProducer]]:
-        """Find which producers the leaders of partitions know, and where their transactions began (KIP-664)."""
+        """Find which producers the leaders of partitions know (KIP-664). Futures by partition.
+
+        Each resolves to the producers, and where the transaction of each began.
+        """
         given = partitions_of(partitions, "partitions", filled=True)
         limit_s = self.limit(request_timeout)
         return ByKey(dict.fromkeys(given), lambda: self._producers(given, limit_s))

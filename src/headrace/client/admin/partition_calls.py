@@ -27,6 +27,8 @@ class PartitionCalls(AdminArea):
     ) -> ByKey[TopicPartition, ListOffsetsResultInfo]:
         """Find offsets: the first, the last, by time. Futures by partition.
 
+        Each resolves to the offset, -1 where no record is that late, with the timestamp of its record.
+
         Args:
             topic_partition_offsets: what to find, by partition.
             isolation_level: whether the last offset may lie behind open transactions.
@@ -48,7 +50,10 @@ class PartitionCalls(AdminArea):
         self, topic_partition_offsets: list[TopicPartition], *, request_timeout: float | None = None,
         operation_timeout: float | None = None,
     ) -> ByKey[TopicPartition, DeletedRecords]:
-        """Drop the records before each partition's offset; offset -1 drops all. Futures by partition."""
+        """Drop the records before each partition's offset; offset -1 drops all. Futures by partition.
+
+        Each resolves to the first offset that is left.
+        """
         given = partitions_of(topic_partition_offsets, "topic_partition_offsets")
         limit_s, operation_s = self.times(request_timeout, operation_timeout)
         offsets = {tp: tp.offset for tp in given}
@@ -102,7 +107,7 @@ class PartitionCalls(AdminArea):
     def list_partition_reassignments(
         self, partitions: list[TopicPartition] | None = None, *, request_timeout: float | None = None
     ) -> Single[dict[TopicPartition, PartitionReassignment]]:
-        """Find which partitions move, of some or, with None, of all."""
+        """Find which partitions move, of some or, with None, of all. The result has their replicas by partition."""
         given = None if partitions is None else partitions_of(partitions, "partitions")
         limit_s = self.limit(request_timeout)
         return self.engine.single(CONTROLLER, requests.list_reassignments(given, limit_s), limit_s,

@@ -34,7 +34,10 @@ class ShareGroupCalls(AdminArea):
     """Share groups (KIP-932)."""
 
     def list_share_groups(self, *, request_timeout: float | None = None) -> Single[list[ListedShareGroup]]:
-        """Find the share groups of the cluster. Raises KafkaException when a broker does not answer."""
+        """Find the share groups of the cluster. The result is the list of them.
+
+        Raises KafkaException when a broker does not answer.
+        """
         limit_s = self.limit(request_timeout)
 
         async def list_them() -> list[ListedShareGroup]:
@@ -50,7 +53,10 @@ class ShareGroupCalls(AdminArea):
         self, group_ids: list[str], *, request_timeout: float | None = None,
         include_authorized_operations: bool = False,
     ) -> ByKey[str, ShareGroupDescription]:
-        """Find members, assignments and coordinators of share groups. Futures by group id."""
+        """Find members, assignments and coordinators of share groups. Futures by group id.
+
+        Each resolves to the group's description.
+        """
         ids, limit_s = texts_of(group_ids, "group_ids"), self.limit(request_timeout)
         authorized = flag(include_authorized_operations, "include_authorized_operations")
 
@@ -74,7 +80,8 @@ class ShareGroupCalls(AdminArea):
     ) -> Single[dict[TopicPartition, SharePartitionOffset | KafkaError]]:
         """Find where a share group's records begin, and how many are left; with None, of all that it has read.
 
-        A partition that cannot be told has its error in the result. Raises KafkaException when that is the whole group.
+        The result has both by partition; one that cannot be told has its error there. Raises KafkaException when that
+        is the whole group.
         """
         (name,) = texts_of([group_id], "group_id")
         given = None if partitions is None else partitions_of(partitions, "partitions", filled=True)

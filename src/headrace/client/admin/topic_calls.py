@@ -81,6 +81,8 @@ class TopicCalls(AdminArea):
     ) -> ByKey[str, TopicDescription]:
         """Find ids, partitions, leaders and replicas of topics. Futures by topic name.
 
+        Each resolves to the topic's description, its partitions in the order of their numbers.
+
         Args:
             topics: their names.
             request_timeout: seconds for the whole call.

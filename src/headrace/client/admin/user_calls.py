@@ -38,7 +38,7 @@ class UserCalls(AdminArea):
     def describe_user_scram_credentials(
         self, users: list[str] | None = None, *, request_timeout: float | None = None
     ) -> Single[dict[str, UserScramCredentialsDescription]] | ByKey[str, UserScramCredentialsDescription]:
-        """Find which SCRAM credentials users have: futures by user, or with None one future of all by user.
+        """Find which SCRAM credentials users have. Futures by user; with None one future, of all by user.
 
         Args:
             users: names; None for all users that have some.
@@ -86,7 +86,7 @@ class UserCalls(AdminArea):
     def describe_client_quotas(
         self, quota_filter: QuotaFilter | None = None, *, request_timeout: float | None = None
     ) -> Single[dict[QuotaEntity, dict[str, float]]]:
-        """Find quotas by whom they are for, of those that fit a filter or, with None, of all."""
+        """Find quotas that fit a filter or, with None, all. The result has them by whom they are for, and by name."""
         wanted = QuotaFilter() if quota_filter is None else instance_of(QuotaFilter, quota_filter, "quota_filter")
         limit_s = self.limit(request_timeout)
         return self.engine.single(ANY_NODE, requests.describe_quotas(wanted), limit_s, requests.read_quotas)
@@ -114,7 +114,7 @@ class UserCalls(AdminArea):
         self, *, renewers: list[str] | None = None, owner: str | None = None, max_lifetime: float | None = None,
         request_timeout: float | None = None,
     ) -> Single[DelegationToken]:
-        """Make a token that logs in like its owner.
+        """Make a token that logs in like its owner. The result is the token with its secret.
 
         Args:
             renewers: who else may renew it, as ``User:alice``.
@@ -131,7 +131,7 @@ class UserCalls(AdminArea):
     def describe_delegation_tokens(
         self, owners: list[str] | None = None, *, request_timeout: float | None = None
     ) -> Single[list[DelegationToken]]:
-        """Find tokens of some owners or, with None, all that this client may see."""
+        """Find tokens of some owners or, with None, all that this client may see. The result is the list of them."""
         given = None if owners is None else texts_of(owners, "owners", filled=False)
         limit_s = self.limit(request_timeout)
         return self.engine.single(ANY_NODE, requests.describe_tokens(given), limit_s, requests.read_tokens)

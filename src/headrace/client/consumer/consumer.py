@@ -389,7 +389,7 @@ class Consumer:
         return self._waits.call_until_woken(self._engine.list_topics(topic, timeout))
 
     def cluster_id(self, timeout: float | None = -1) -> str | None:
-        """Id of the cluster (KIP-78).
+        """Id of the cluster (KIP-78); None when the broker is from before Kafka 0.10.1.
 
         Args:
             timeout: longest wait in seconds; negative or None waits for ever.

@@ -319,7 +319,7 @@ class Producer:
         return self._waits.call(self._usable.list_topics(topic, timeout))
 
     def cluster_id(self, timeout: float = -1) -> str | None:
-        """Id of the cluster (KIP-78).
+        """Id of the cluster (KIP-78); None when the broker is from before Kafka 0.10.1.
 
         Args:
             timeout: seconds; negative waits as long as it takes.
@@ -409,6 +409,9 @@ class Producer:
 
         Args:
             timeout: seconds for the commit, and for the abort; negative waits as long as they take.
+
+        Yields:
+            The transaction, for `send_offsets()`.
 
         Raises:
             KafkaException: the transaction was aborted for this reason, or, if it is fatal, nothing can be done.

@@ -123,6 +123,9 @@ def prefix_schema_id_serializer(payload: bytes, ctx: SerializationContext | None
         ctx: where it goes to; not used.
         schema_id: the schema.
 
+    Returns:
+        A zero byte, the id in four bytes (and, for Protobuf, which type of the file it is), the payload.
+
     Raises:
         SerializationError: the id is not known.
     """
@@ -136,6 +139,9 @@ def header_schema_id_serializer(payload: bytes, ctx: SerializationContext | None
         payload: the serialized value.
         ctx: where it goes to; its headers get one more.
         schema_id: the schema.
+
+    Returns:
+        The payload, as it was given.
 
     Raises:
         SerializationError: the GUID is not known, or there are no headers to add to.

@@ -106,7 +106,7 @@ class SchemaRegistryClient:
         self, schema_id: int, subject_name: str | None = None, fmt: str | None = None,
         reference_format: str | None = None
     ) -> Schema:
-        """Find the schema of an id. It is remembered.
+        """The schema of an id. It is remembered.
 
         Args:
             schema_id: the id.
@@ -120,7 +120,7 @@ class SchemaRegistryClient:
         return self._run(self._schemas.by_id(schema_id, subject_name, fmt, reference_format))
 
     def get_schema_by_guid(self, guid: str, fmt: str | None = None) -> Schema:
-        """Find the schema of a GUID. It is remembered.
+        """The schema of a GUID. It is remembered.
 
         Args:
             guid: the GUID.
@@ -164,7 +164,7 @@ class SchemaRegistryClient:
         self, subject_name: str, schema: Schema, normalize_schemas: bool = False, fmt: str | None = None,
         deleted: bool = False
     ) -> RegisteredSchema:
-        """Find where a schema is registered under a subject. It is remembered.
+        """Where a schema is registered under a subject: its id and version. It is remembered.
 
         Args:
             subject_name: the subject.
@@ -464,6 +464,9 @@ class SchemaRegistryClient:
 
     def create_association(self, request: AssociationCreateOrUpdateRequest) -> AssociationResponse:
         """Make associations of a resource, or change them.
+
+        Returns:
+            What is associated with the resource now.
 
         Raises:
             SchemaRegistryError: the registry refused.

@@ -18,7 +18,7 @@ __all__ = [
 
 
 def topic_subject_name_strategy(ctx: SerializationContext | None, record_name: str | None) -> str | None:
-    """The topic and the part of the message, for example "orders-value".
+    """The topic and the part of the message, for example "orders-value". It is never None.
 
     Args:
         ctx: where the message goes to.
@@ -32,11 +32,11 @@ def topic_subject_name_strategy(ctx: SerializationContext | None, record_name: s
 
 
 def topic_record_subject_name_strategy(ctx: SerializationContext | None, record_name: str | None) -> str | None:
-    """The topic and the record's type, for example "orders-org.example.Order".
+    """The topic and the record's type, for example "orders-org.example.Order"; None without such a type.
 
     Args:
         ctx: where the message goes to.
-        record_name: name of the record's type; None makes no subject.
+        record_name: name of the record's type.
 
     Raises:
         ValueError: there is no context.
@@ -46,11 +46,11 @@ def topic_record_subject_name_strategy(ctx: SerializationContext | None, record_
 
 
 def record_subject_name_strategy(ctx: SerializationContext | None, record_name: str | None) -> str | None:
-    """The record's type, for example "org.example.Order".
+    """The record's type, for example "org.example.Order"; None without one.
 
     Args:
         ctx: where the message goes to; not used.
-        record_name: name of the record's type; None makes no subject.
+        record_name: name of the record's type.
     """
     return record_name
 
@@ -58,11 +58,11 @@ def record_subject_name_strategy(ctx: SerializationContext | None, record_name: 
 def reference_subject_name_strategy(
     ctx: SerializationContext | None, schema_ref: SchemaReference | None
 ) -> str | None:
-    """The name by which one schema refers to another, for example "google/type/date.proto".
+    """The name by which one schema refers to another, for example "google/type/date.proto"; None without one.
 
     Args:
         ctx: where the message goes to; not used.
-        schema_ref: the reference; None makes no subject.
+        schema_ref: the reference.
     """
     return None if schema_ref is None else schema_ref.name
 

@@ -168,7 +168,7 @@ class _AsyncBuilding(_Building):
     async def build(  # type: ignore[override]
         self, conf: dict[str, Any], is_key: bool
     ) -> tuple[Any, dict[str, Any]]:
-        """As `_Building.build`, awaited."""
+        """Make it; see `SerializerBuilder.build`. Awaited."""
         return await async_build_serde(self._client, self._conf, self._construct, self._init), dict(conf)
 
 

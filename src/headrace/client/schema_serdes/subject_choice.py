@@ -85,6 +85,9 @@ class _Associations:
             client: of the registry; None for none.
             conf: `subject.name.strategy.kafka.cluster.id` and `subject.name.strategy.fallback.type`.
 
+        Returns:
+            The subject; None where the other strategy is one by the record's type, and that has no name.
+
         Raises:
             SerializationError: there are several, or there is none and the fallback is NONE.
             ValueError: there is no context, or the fallback cannot be one.
