@@ -168,7 +168,7 @@ def test_options_without_formats_load_no_codec_and_where_the_native_one_runs_the
     given = {"kafka.bootstrap.servers": "a:1", "subscribe": "t"}
     options = f"from headrace.spark.options import SourceOptions; SourceOptions.parse({given}, streaming=True)"
     columns = "headrace.schemas.columns"
-    assert not {"pyarrow", columns, "headrace.schemas", "headrace.spark.values.value_planning"} & loaded_by(options)
+    assert not {"pyarrow", columns, "headrace.schemas", "headrace.values.value_planning"} & loaded_by(options)
     loaded = loaded_by(f"from {columns}.avro_columns import AvroColumns; from headrace.schemas.avro import parse_avro; "
                        "AvroColumns(parse_avro('\"int\"'))")
     native = f"{columns}._avro_columns" in loaded

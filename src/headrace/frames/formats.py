@@ -1,7 +1,7 @@
 """What the bytes of keys and values are: the arguments of a read or write, as the options that Spark's faces have.
 
-The codecs, and what becomes of malformed values, are those of `headrace.spark.values`, which imports no pyspark.
-Read next: `headrace.spark.values.value_format`.
+The codecs, and what becomes of malformed values, are those of `headrace.values`, which imports no pyspark.
+Read next: `headrace.values.value_format`.
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 from headrace.config.property import close_matches
 from headrace.errors import ConfigError, DependencyError
-from headrace.spark.values.value_format import REGISTRY_PREFIX, SINK_NAMES, SOURCE_NAMES, ValueFormat
+from headrace.values.value_format import REGISTRY_PREFIX, SINK_NAMES, SOURCE_NAMES, ValueFormat
 
 if TYPE_CHECKING:
-    from headrace.spark.values.value_planning import DecodedRead
+    from headrace.values.value_planning import DecodedRead
 
 __all__ = ["decoded_read", "need_pyarrow", "side_formats"]
 
@@ -84,7 +84,7 @@ def decoded_read(value: ValueFormat, key: ValueFormat, topic: str) -> DecodedRea
     """
     if value.name == key.name == "raw":
         return None
-    from headrace.spark.values.value_planning import DecodedRead, planned_read
+    from headrace.values.value_planning import DecodedRead, planned_read
 
     sides = {each.side: planned_read(each, [topic]) for each in (value, key) if each.has_schema}
     return DecodedRead(sides, tuple(each.side for each in (value, key) if each.name == "string"))

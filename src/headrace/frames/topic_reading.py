@@ -22,7 +22,7 @@ from headrace.records.columns.arrow_batch import ArrowBatchBuilder
 if TYPE_CHECKING:
     import pyarrow
 
-    from headrace.spark.values.value_planning import DecodedRead
+    from headrace.values.value_planning import DecodedRead
 
 __all__ = ["client_properties", "read_topic"]
 
@@ -161,7 +161,7 @@ def _table(batches: Iterable[pyarrow.RecordBatch], columns: list[str], decoding:
     if decoding is None:
         return pa.Table.from_batches([each.select(columns) for each in batches],
                                      pa.schema([plain.field(name) for name in columns]))
-    from headrace.spark.values.decoded_batches import decoded_batches
+    from headrace.values.decoded_batches import decoded_batches
 
     types = {name: each.data_type for name, each in decoding.sides.items()} | dict.fromkeys(decoding.texts, pa.string())
     schema = pa.schema([(name, types.get(name, plain.field(name).type)) for name in columns])

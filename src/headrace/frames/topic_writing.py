@@ -20,7 +20,7 @@ from headrace.frames.topic_reading import client_properties
 if TYPE_CHECKING:
     import pyarrow
 
-    from headrace.spark.values.value_format import ValueFormat
+    from headrace.values.value_format import ValueFormat
 
 __all__ = ["write_topic"]
 
@@ -158,7 +158,7 @@ def _check_is_there(name: str, role: str, known: Sequence[str]) -> None:
 def _encoded(of: ValueFormat, topic: str, values: pyarrow.Array) -> pyarrow.Array:
     if not of.has_schema:
         return values
-    from headrace.spark.values.value_encoder import encoder_of
+    from headrace.values.value_encoder import encoder_of
 
     plain = values.cast(_plain(values.type))
     return encoder_of(of, topic, plain.type).encode(plain)

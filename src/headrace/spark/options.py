@@ -18,7 +18,7 @@ from typing import Any, Final
 from headrace.config import CONSUMER, PRODUCER, Config
 from headrace.errors import ConfigError
 from headrace.spark.plan import EARLIEST, LATEST, Offsets, Tp, parse_offsets
-from headrace.spark.values.value_format import (
+from headrace.values.value_format import (
     RAW_KEY,
     RAW_VALUE,
     REGISTRY_PREFIX,

@@ -157,9 +157,9 @@ def append_rows(out: ColumnWriter, batch: pyarrow.RecordBatch, options: SinkOpti
     for topic, part in _by_topic(batch, options.topic):
         columns = {name: part.column(name) for name in part.schema.names}
         if options.value.has_schema or options.key.has_schema:
-            from headrace.spark.values.value_encoder import encoded_columns
+            from headrace.values.value_encoder import encoded_columns
 
-            columns |= encoded_columns(options, topic, columns)
+            columns |= encoded_columns((options.key, options.value), topic, columns)
         headers = columns.get("headers") if options.include_headers else None
         out.append(topic, columns.get("key"), columns["value"], columns.get("partition"), headers)
 
@@ -177,7 +177,7 @@ def check_columns(options: SinkOptions, schema: StructType) -> None:
         raise ConfigError("name the topic: with option topic, or with a column named topic")
     formats = {each.side: each for each in (options.key, options.value) if each.has_schema}
     if formats:
-        from headrace.spark.values.value_encoder import check_frame
+        from headrace.spark.values.checked_frame import check_frame
 
         check_frame(options, schema)
     for name, kind in kinds.items():

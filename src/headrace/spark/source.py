@@ -42,8 +42,8 @@ from headrace.spark.plan import (
     split,
 )
 from headrace.spark.sink import BatchWriter, StreamWriter
-from headrace.spark.values.value_format import has_formats
 from headrace.spark.worker import acknowledge_at_once, spare_collections
+from headrace.values.value_format import has_formats
 
 if TYPE_CHECKING:
     import pyarrow
@@ -51,8 +51,9 @@ if TYPE_CHECKING:
     from headrace.spark.cluster import ClusterView
     from headrace.spark.group_commits import GroupCommits
     from headrace.spark.record_sizes import RecordSizes
+    from headrace.spark.values.dead_letters import DeadLetterWriter
     from headrace.spark.values.planned_columns import PlannedColumns
-    from headrace.spark.values.value_planning import DecodedRead
+    from headrace.values.value_planning import DecodedRead
 
 __all__ = ["HeadraceSource"]
 
@@ -185,10 +186,10 @@ class _Tasks:
         if self.decoded is None:
             yield from read_columns(self.options, self.columns, partition.value)
             return
-        from headrace.spark.values.decoded_batches import decoded_batches, raw_columns
+        from headrace.values.decoded_batches import decoded_batches, raw_columns
 
         raw = read_columns(self.options, raw_columns(self.decoded, self.columns), partition.value)
-        yield from decoded_batches(self.decoded, self.columns, raw)
+        yield from decoded_batches(self.decoded, self.columns, raw, _open_letters)
 
     def tasks(self, start: Offsets, end: Offsets, ids: dict[str, str]) -> list[RangePartition]:
         options = self.options
@@ -197,6 +198,13 @@ class _Tasks:
         if options.min_partitions:
             most = 0  # who asks for a number of tasks shall have it
         return [RangePartition(each) for each in share_tasks(cut, most)]
+
+
+def _open_letters(of: DecodedRead) -> DeadLetterWriter:
+    """The dead-letter topic of a read; most never need it."""
+    from headrace.spark.values.dead_letters import DeadLetterWriter
+
+    return DeadLetterWriter(of.client, of.dead_letter_topic)
 
 
 def _view(options: SourceOptions) -> ClusterView:

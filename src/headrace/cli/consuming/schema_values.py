@@ -10,7 +10,7 @@ from headrace.cli.consuming.portions import Portion
 from headrace.errors import ConfigError, SerializationError
 
 if TYPE_CHECKING:
-    from headrace.spark.values.written_values import WrittenValues
+    from headrace.values.written_values import WrittenValues
 
 __all__ = ["ValueReader", "value_reader"]
 
@@ -38,7 +38,7 @@ def value_reader(form: str, registry: Mapping[str, Any], *, is_key: bool) -> Val
     reader = _with_schemas(form, registry)
 
     def read(portion: Portion) -> Sequence[bytes | None]:
-        from headrace.spark.values.written_values import UnreadableValueError
+        from headrace.values.written_values import UnreadableValueError
 
         try:
             return reader.texts(getattr(portion, column))
@@ -53,8 +53,8 @@ def _with_schemas(form: str, registry: Mapping[str, Any]) -> WrittenValues:
         import pyarrow  # noqa: F401
     except ImportError:
         raise ConfigError(f"the format {form} needs pyarrow: pip install 'headrace[arrow,registry]'") from None
-    from headrace.spark.values.registry_access import RegistryAccess
-    from headrace.spark.values.written_values import WrittenValues
+    from headrace.values.registry_access import RegistryAccess
+    from headrace.values.written_values import WrittenValues
 
     return WrittenValues(form, RegistryAccess(dict(registry)))
 

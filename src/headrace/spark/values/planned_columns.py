@@ -1,6 +1,6 @@
 """The columns of a read whose keys or values have a format, with their types in Spark.
 
-Read next: `headrace.spark.values.value_planning`.
+Read next: `headrace.values.value_planning`.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Any
 from headrace.errors import ConfigError
 from headrace.spark.options import SourceOptions
 from headrace.spark.values.spark_types import spark_schema_of, spark_type_of
-from headrace.spark.values.value_planning import DecodedRead, planned_read
+from headrace.values.value_planning import DecodedRead, planned_read
 
 __all__ = ["PlannedColumns"]
 

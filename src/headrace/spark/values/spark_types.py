@@ -1,6 +1,6 @@
 """Arrow's types as Spark's, and back: a column of a data source must have exactly the type that Spark expects.
 
-Read next: `headrace.spark.values.value_planning`.
+Read next: `headrace.values.value_planning`.
 """
 
 from __future__ import annotations

@@ -1,31 +1,29 @@
 """Columns of a frame become the bytes of a topic, by the schema of the topic's subject.
 
 The driver settles the schema before tasks begin where it knows the topic, so that what is wrong is said there; each
-process asks the registry once for each subject. Read next: `headrace.spark.values.value_planning`.
+process asks the registry once for each subject. Read next: `headrace.values.value_planning`.
 """
 
 from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from headrace.client.registry.schema_cache import LruCache
-from headrace.errors import ConfigError
 from headrace.schemas.columns.framing import put_on
-from headrace.spark.values.schema_formats import SchemaText, schema_format
-from headrace.spark.values.value_planning import subject_of
+from headrace.values.schema_formats import SchemaText, schema_format
+from headrace.values.value_planning import subject_of
 
 if TYPE_CHECKING:
     import pyarrow
 
     from headrace.schemas.columns.column_codec import ColumnCodec
-    from headrace.spark.options import SinkOptions
-    from headrace.spark.values.value_format import ValueFormat
+    from headrace.values.value_format import ValueFormat
 
-__all__ = ["ValueEncoder", "check_frame", "encoded_columns", "encoder_of"]
+__all__ = ["ValueEncoder", "encoded_columns", "encoder_of"]
 
 _LIFE_S: Final = 300.0
 """How long a process writes with the schema that it has found: a newer latest one is seen after that."""
@@ -100,7 +98,7 @@ class ValueEncoder:
 
     def _registered(self, topic: str, given: SchemaText | None) -> tuple[int, SchemaText]:
         """The latest schema of the subject, or a version of it."""
-        from headrace.spark.values.registry_access import registry_of
+        from headrace.values.registry_access import registry_of
 
         record = self._format.message if given is None else self._kind.record_name(given, self._format.message)
         subject = subject_of(self._format, topic, record)
@@ -108,7 +106,7 @@ class ValueEncoder:
 
     def _number(self, topic: str, schema: SchemaText) -> int:
         """The id of a schema that the frame fits: registered now, if that is allowed."""
-        from headrace.spark.values.registry_access import registry_of
+        from headrace.values.registry_access import registry_of
 
         subject = subject_of(self._format, topic, self._kind.record_name(schema, self._format.message))
         registry = registry_of(self._format)
@@ -134,38 +132,16 @@ def encoder_of(of: ValueFormat, topic: str, data_type: pyarrow.DataType) -> Valu
         return found
 
 
-def encoded_columns(options: SinkOptions, topic: str, columns: Mapping[str, Any]) -> dict[str, Any]:
+def encoded_columns(formats: Iterable[ValueFormat], topic: str, columns: Mapping[str, Any]) -> dict[str, Any]:
     """The columns of a batch that have a format, as bytes.
 
     Args:
-        options: of the write.
+        formats: of the sides.
         topic: where the rows go.
         columns: Arrow arrays by name.
 
     Raises:
         SerializationError: a value does not fit the schema; also see `ValueEncoder`.
     """
-    formats = [each for each in (options.key, options.value) if each.has_schema and each.side in columns]
-    return {each.side: encoder_of(each, topic, columns[each.side].type).encode(columns[each.side]) for each in formats}
-
-
-def check_frame(options: SinkOptions, schema: Any) -> None:
-    """Refuse a frame that cannot be written in its formats, in the driver, as far as it knows the topic.
-
-    Args:
-        options: of the write.
-        schema: of the frame, Spark's.
-
-    Raises:
-        ConfigError: a column is missing; also see `ValueEncoder`, as for the other errors.
-    """
-    from headrace.spark.values.spark_types import arrow_type_of
-
-    types = {each.name: each.dataType for each in schema.fields}
-    for of in (options.key, options.value):
-        if not of.has_schema:
-            continue
-        if of.side not in types:
-            raise ConfigError(f"option {of.side}.format is {of.name}, and the frame has no column {of.side}")
-        if options.topic:
-            encoder_of(of, options.topic, arrow_type_of(types[of.side]))
+    return {each.side: encoder_of(each, topic, columns[each.side].type).encode(columns[each.side])
+            for each in formats if each.has_schema and each.side in columns}

@@ -1,25 +1,24 @@
 """In a task: batches of raw columns become batches of the columns that Spark has planned.
 
 What becomes of a row whose bytes cannot be read is an option: the task fails and says which, the value is null, or the
-row goes to the dead-letter topic and is left out. Read next: `headrace.spark.values.value_decoder`.
+row goes to the dead-letter topic and is left out. Read next: `headrace.values.value_decoder`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
-from typing import TYPE_CHECKING, Final
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack
+from typing import TYPE_CHECKING, Final, Protocol
 
 import pyarrow
 
 from headrace.errors import SerializationError
-from headrace.spark.values.value_decoder import decoder_of
+from headrace.values.value_decoder import decoder_of
 
 if TYPE_CHECKING:
-    from headrace.spark.values.dead_letters import DeadLetterWriter
-    from headrace.spark.values.value_planning import DecodedRead
+    from headrace.values.value_planning import DecodedRead
 
-__all__ = ["decoded_batches", "raw_columns"]
+__all__ = ["DeadLetters", "OpenLetters", "decoded_batches", "raw_columns"]
 
 _MOST_BYTES: Final = 64 << 20
 """Payloads that are decoded at once; Arrow's columns end at 2 GiB, and values may be wider than their bytes."""
@@ -36,8 +35,25 @@ def raw_columns(of: DecodedRead, columns: Sequence[str]) -> list[str]:
     return list(dict.fromkeys(wanted))
 
 
+class DeadLetters(Protocol):
+    """Takes the malformed records of one task."""
+
+    def write(self, batch: pyarrow.RecordBatch, dead: Mapping[int, tuple[str, str]]) -> None:
+        """Write the records of some rows of a batch of raw columns: by row, which side is malformed, and why."""
+        ...
+
+    def finish(self) -> None:
+        """Wait until all are stored."""
+        ...
+
+
+OpenLetters = Callable[["DecodedRead"], AbstractContextManager[DeadLetters]]
+"""Opens the place for the malformed records of a read, once the first one is met."""
+
+
 def decoded_batches(
-    of: DecodedRead, columns: Sequence[str], batches: Iterable[pyarrow.RecordBatch]
+    of: DecodedRead, columns: Sequence[str], batches: Iterable[pyarrow.RecordBatch],
+    open_letters: OpenLetters | None = None,
 ) -> Iterator[pyarrow.RecordBatch]:
     """Decode batches.
 
@@ -45,6 +61,7 @@ def decoded_batches(
         of: what to decode.
         columns: which to give, in their order.
         batches: with the columns that `raw_columns` names.
+        open_letters: for reads whose `malformed` is `dead-letter`.
 
     Raises:
         SerializationError: a payload cannot be read and `malformed` is `fail`; the text names topic, partition and
@@ -53,10 +70,17 @@ def decoded_batches(
         KafkaException: a dead letter could not be written.
     """
     with ExitStack() as stack:
-        letters: list[DeadLetterWriter] = []
+        letters: list[DeadLetters] = []
+
+        def dead_letters() -> DeadLetters:
+            assert open_letters is not None
+            if not letters:
+                letters.append(stack.enter_context(open_letters(of)))
+            return letters[0]
+
         for whole in batches:
             for batch in _cut(whole, of, columns):
-                yield _decoded(of, columns, batch, letters, stack)
+                yield _decoded(of, columns, batch, dead_letters)
         for writer in letters:
             writer.finish()
 
@@ -70,8 +94,7 @@ def _cut(batch: pyarrow.RecordBatch, of: DecodedRead, columns: Sequence[str]) ->
 
 
 def _decoded(
-    of: DecodedRead, columns: Sequence[str], batch: pyarrow.RecordBatch, letters: list[DeadLetterWriter],
-    stack: ExitStack,
+    of: DecodedRead, columns: Sequence[str], batch: pyarrow.RecordBatch, dead_letters: Callable[[], DeadLetters],
 ) -> pyarrow.RecordBatch:
     made: dict[str, pyarrow.Array] = {}
     dead: dict[int, tuple[str, str]] = {}
@@ -89,17 +112,9 @@ def _decoded(
     decoded = pyarrow.RecordBatch.from_arrays(arrays, names=list(columns))
     if not dead:
         return decoded
-    if not letters:
-        letters.append(_letters(of, stack))
-    letters[0].write(batch, dead)
+    dead_letters().write(batch, dead)
     kept = [row for row in range(batch.num_rows) if row not in dead]
     return decoded.take(pyarrow.array(kept, pyarrow.int32()))
-
-
-def _letters(of: DecodedRead, stack: ExitStack) -> DeadLetterWriter:
-    from headrace.spark.values.dead_letters import DeadLetterWriter
-
-    return stack.enter_context(DeadLetterWriter(of.client, of.dead_letter_topic))
 
 
 def _malformed(batch: pyarrow.RecordBatch, side: str, malformed: Mapping[int, str]) -> SerializationError:

@@ -16,9 +16,9 @@ from headrace.client.registry.schema_registry_client import SchemaRegistryClient
 from headrace.client.schema_serdes.registry_steps import run
 from headrace.client.schema_serdes.schema_references import referenced
 from headrace.errors import ConfigError, SchemaRegistryError, SerializationError
-from headrace.spark.values.schema_formats import SchemaText
-from headrace.spark.values.value_format import ValueFormat
 from headrace.types.registry import Schema
+from headrace.values.schema_formats import SchemaText
+from headrace.values.value_format import ValueFormat
 
 __all__ = ["NO_SUCH_SCHEMA_S", "RegistryAccess", "UnknownSchemaError", "registry_of"]
 

@@ -12,14 +12,14 @@ fastavro = pytest.importorskip("fastavro")
 from headrace.client.registry.schema_registry_client import SchemaRegistryClient  # noqa: E402
 from headrace.errors import ConfigError, SerializationError  # noqa: E402
 from headrace.spark.options import SinkOptions  # noqa: E402
-from headrace.spark.values import registry_access, value_encoder  # noqa: E402
-from headrace.spark.values.decoded_batches import decoded_batches, raw_columns  # noqa: E402
-from headrace.spark.values.registry_access import RegistryAccess, UnknownSchemaError  # noqa: E402
-from headrace.spark.values.value_decoder import ValueDecoder  # noqa: E402
-from headrace.spark.values.value_encoder import ValueEncoder, encoded_columns  # noqa: E402
-from headrace.spark.values.value_format import ValueFormat  # noqa: E402
-from headrace.spark.values.value_planning import DecodedRead, planned_read, subject_of  # noqa: E402
 from headrace.types.registry import Schema, SchemaReference  # noqa: E402
+from headrace.values import registry_access, value_encoder  # noqa: E402
+from headrace.values.decoded_batches import decoded_batches, raw_columns  # noqa: E402
+from headrace.values.registry_access import RegistryAccess, UnknownSchemaError  # noqa: E402
+from headrace.values.value_decoder import ValueDecoder  # noqa: E402
+from headrace.values.value_encoder import ValueEncoder, encoded_columns  # noqa: E402
+from headrace.values.value_format import ValueFormat  # noqa: E402
+from headrace.values.value_planning import DecodedRead, planned_read, subject_of  # noqa: E402
 
 OLD = {"type": "record", "name": "shop.Order", "fields": [{"name": "id", "type": "int"}]}
 NEW = {"type": "record", "name": "shop.Order", "fields": [
@@ -188,7 +188,7 @@ def test_each_topic_of_a_frame_has_its_own_subject_and_a_process_asks_once(url, 
     monkeypatch.setattr(value_encoder, "ValueEncoder", lambda *given: made.append(given[1]) or ValueEncoder(*given))
     options = SinkOptions.parse({"kafka.bootstrap.servers": "a:1", "value.format": "avro", "schema.registry.url": url})
     for topic in ("a", "b", "a"):
-        columns = encoded_columns(options, topic, {"value": ROW, "topic": None})
+        columns = encoded_columns((options.key, options.value), topic, {"value": ROW, "topic": None})
         assert columns["value"].type == pyarrow.binary()
     assert made == ["a", "b"]
     assert sorted(registry.get_subjects()) == ["a-value", "b-value"]

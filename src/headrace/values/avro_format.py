@@ -10,13 +10,13 @@ from headrace.schemas.avro import ParsedAvro, parse_avro
 from headrace.schemas.columns.avro.avro_derived import derived_avro
 from headrace.schemas.columns.avro_columns import AvroColumns
 from headrace.schemas.parsed import ReferencedSchema
-from headrace.spark.values.schema_formats import SchemaText
+from headrace.values.schema_formats import SchemaText
 
 if TYPE_CHECKING:
     import pyarrow
 
     from headrace.schemas.columns.column_codec import ColumnCodec
-    from headrace.spark.values.schema_formats import SchemaFormat
+    from headrace.values.schema_formats import SchemaFormat
 
 __all__ = ["AvroFormat"]
 

@@ -6,7 +6,7 @@ import pytest
 
 from headrace.errors import ConfigError
 from headrace.spark.options import SinkOptions, SourceOptions
-from headrace.spark.values.value_format import ValueFormat, has_formats
+from headrace.values.value_format import ValueFormat, has_formats
 
 SERVERS = {"kafka.bootstrap.servers": "localhost:9092", "subscribe": "t"}
 AVRO = {"value.format": "avro", "schema.registry.url": "http://localhost:8081"}

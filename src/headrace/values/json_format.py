@@ -12,13 +12,13 @@ from headrace.schemas.columns.json.json_types import type_of_schema
 from headrace.schemas.columns.json_columns import JsonColumns
 from headrace.schemas.json_schema import ParsedJson, parse_json_schema
 from headrace.schemas.parsed import ReferencedSchema
-from headrace.spark.values.schema_formats import SchemaText
+from headrace.values.schema_formats import SchemaText
 
 if TYPE_CHECKING:
     import pyarrow
 
     from headrace.schemas.columns.column_codec import ColumnCodec
-    from headrace.spark.values.schema_formats import SchemaFormat
+    from headrace.values.schema_formats import SchemaFormat
 
 __all__ = ["JsonFormat", "JsonSchemaFormat"]
 

@@ -2,7 +2,7 @@
 
 Rows are grouped by the schema that they were written with; each schema has one codec, which stays in the process for
 the tasks that follow. A schema that is new since the query was planned is fetched when it is met.
-Read next: `headrace.spark.values.decoded_batches`.
+Read next: `headrace.values.decoded_batches`.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from headrace.client.registry.schema_cache import LruCache
 from headrace.schemas.columns.column_codec import DecodedColumn, put_in_order
 from headrace.schemas.columns.framing import FramedRows, split_message_indexes, split_off
 from headrace.schemas.parsed import InvalidSchemaError
-from headrace.spark.values.schema_formats import schema_format
+from headrace.values.schema_formats import schema_format
 
 if TYPE_CHECKING:
     from headrace.schemas.columns.column_codec import ColumnCodec
-    from headrace.spark.values.value_planning import PlannedRead
+    from headrace.values.value_planning import PlannedRead
 
 __all__ = ["ValueDecoder", "decoder_of"]
 
@@ -79,7 +79,7 @@ class ValueDecoder:
 
     def _decoded(self, group: FramedRows) -> DecodedColumn | str:
         """The rows of one message, or why its schema cannot be had."""
-        from headrace.spark.values.registry_access import UnknownSchemaError
+        from headrace.values.registry_access import UnknownSchemaError
 
         try:
             codec = self._codec(group.schema, group.message_indexes)
@@ -98,7 +98,7 @@ class ValueDecoder:
         reader, of = self._planned.reader, self._planned.format
         if number is None or not of.registry:
             return self._format.codec(reader, reader, message=of.message, indexes=indexes, flags=of.flags)
-        from headrace.spark.values.registry_access import registry_of
+        from headrace.values.registry_access import registry_of
 
         writer = registry_of(of).by_number(number)
         return self._format.codec(writer, reader, message=of.message, indexes=indexes, flags=of.flags)

@@ -17,11 +17,11 @@ from headrace.schema_registry.protobuf import ProtobufDeserializer, ProtobufSeri
 from headrace.schema_registry.schema_registry_client import Schema, SchemaRegistryClient
 from headrace.serialization import MessageField, SerializationContext
 from headrace.spark.options import SinkOptions
-from headrace.spark.values.schema_formats import SchemaText, schema_format
-from headrace.spark.values.value_decoder import ValueDecoder
-from headrace.spark.values.value_encoder import encoded_columns
-from headrace.spark.values.value_format import ValueFormat
-from headrace.spark.values.value_planning import planned_read
+from headrace.values.schema_formats import SchemaText, schema_format
+from headrace.values.value_decoder import ValueDecoder
+from headrace.values.value_encoder import encoded_columns
+from headrace.values.value_format import ValueFormat
+from headrace.values.value_planning import planned_read
 from tests.unit.schemas.columns.proto_messages import as_spark_reads, message_type, parsed
 
 TOPIC = "orders"
@@ -59,7 +59,7 @@ def decoder(given):
 
 def written(given, values):
     sink = SinkOptions.parse({"kafka.bootstrap.servers": "b:1", "topic": TOPIC, **given})
-    return encoded_columns(sink, TOPIC, {"value": values})["value"]
+    return encoded_columns((sink.key, sink.value), TOPIC, {"value": values})["value"]
 
 
 @pytest.mark.parametrize("name", ["protobuf", "json-schema", "json"])

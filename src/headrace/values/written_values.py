@@ -1,6 +1,6 @@
 """Values read by the schemas that they were written with, as texts of JSON, for those who show them.
 
-No schema is planned: each value says which one it has. Read next: `headrace.spark.values.schema_formats`.
+No schema is planned: each value says which one it has. Read next: `headrace.values.schema_formats`.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from datetime import UTC, date, datetime, time
 from typing import TYPE_CHECKING, Any, Final
 
 from headrace.errors import SerializationError
-from headrace.spark.values.schema_formats import schema_format
+from headrace.values.schema_formats import schema_format
 
 if TYPE_CHECKING:
     import pyarrow
 
     from headrace.schemas.columns.column_codec import ColumnCodec
     from headrace.schemas.columns.framing import FramedRows
-    from headrace.spark.values.registry_access import RegistryAccess
+    from headrace.values.registry_access import RegistryAccess
 
 __all__ = ["UnreadableValueError", "WrittenValues"]
 
@@ -95,7 +95,7 @@ class WrittenValues:
 
     def _codec(self, group: FramedRows, row: int) -> ColumnCodec:
         from headrace.schemas.parsed import InvalidSchemaError
-        from headrace.spark.values.registry_access import UnknownSchemaError
+        from headrace.values.registry_access import UnknownSchemaError
 
         key = group.schema, group.message_indexes
         if key not in self._codecs:
@@ -112,7 +112,7 @@ class WrittenValues:
         if self._format is None or not self._format.has_messages:
             return ""
         from headrace.schemas.columns.protobuf.protobuf_plan import message_at
-        from headrace.spark.values.protobuf_format import parsed_protobuf
+        from headrace.values.protobuf_format import parsed_protobuf
 
         return message_at(parsed_protobuf(writer), indexes or (0,))
 

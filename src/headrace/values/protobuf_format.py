@@ -11,13 +11,13 @@ from headrace.schemas.columns.protobuf.protobuf_plan import first_message, messa
 from headrace.schemas.columns.protobuf_columns import ProtobufColumns
 from headrace.schemas.parsed import InvalidSchemaError, ReferencedSchema
 from headrace.schemas.protobuf import ParsedProtobuf, parse_protobuf
-from headrace.spark.values.schema_formats import SchemaText
+from headrace.values.schema_formats import SchemaText
 
 if TYPE_CHECKING:
     import pyarrow
 
     from headrace.schemas.columns.column_codec import ColumnCodec
-    from headrace.spark.values.schema_formats import SchemaFormat
+    from headrace.values.schema_formats import SchemaFormat
 
 __all__ = ["ProtobufFormat", "parsed_protobuf"]
 

@@ -1,7 +1,7 @@
 """What the driver settles before tasks begin: the reader's schema, and with it the type of the column.
 
 Tasks get the schema as text and never ask which one is meant, so all of a query's tasks read into one type, whatever
-the registry is told meanwhile. Read next: `headrace.spark.values.value_decoder`.
+the registry is told meanwhile. Read next: `headrace.values.value_decoder`.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from headrace.errors import ConfigError
-from headrace.spark.values.schema_formats import SchemaText, schema_format
-from headrace.spark.values.value_format import ValueFormat
+from headrace.values.schema_formats import SchemaText, schema_format
+from headrace.values.value_format import ValueFormat
 
 if TYPE_CHECKING:
     import pyarrow
@@ -76,7 +76,7 @@ def planned_read(of: ValueFormat, topics: Sequence[str] | None) -> PlannedRead:
     if not schema_format(of.name).schema_type:
         raise ConfigError(f"{of.side}.format {of.name} needs {of.side}.schema: the fields as Spark's DDL has them, "
                           "such as id BIGINT, name STRING")
-    from headrace.spark.values.registry_access import registry_of
+    from headrace.values.registry_access import registry_of
 
     registry = registry_of(of)
     subjects = _subjects(of, topics)

@@ -1,6 +1,6 @@
 """What each format knows of its schemas: one small class for each, imported when an option names it.
 
-Read next: `headrace.spark.values.avro_format`.
+Read next: `headrace.values.avro_format`.
 """
 
 from __future__ import annotations
@@ -80,10 +80,10 @@ class SchemaFormat(Protocol):
 
 
 _FORMATS: Final = {
-    "avro": ("headrace.spark.values.avro_format", "AvroFormat"),
-    "protobuf": ("headrace.spark.values.protobuf_format", "ProtobufFormat"),
-    "json": ("headrace.spark.values.json_format", "JsonFormat"),
-    "json-schema": ("headrace.spark.values.json_format", "JsonSchemaFormat"),
+    "avro": ("headrace.values.avro_format", "AvroFormat"),
+    "protobuf": ("headrace.values.protobuf_format", "ProtobufFormat"),
+    "json": ("headrace.values.json_format", "JsonFormat"),
+    "json-schema": ("headrace.values.json_format", "JsonSchemaFormat"),
 }
 
 
@@ -91,7 +91,7 @@ def schema_format(name: str) -> SchemaFormat:
     """The format of a name.
 
     Args:
-        name: one of `headrace.spark.values.value_format.FORMATS` that has a schema.
+        name: one of `headrace.values.value_format.FORMATS` that has a schema.
 
     Raises:
         ConfigError: the format is not there.

@@ -2,7 +2,7 @@
 
 A `ValueFormat` is one side's, and goes with the reader or writer to the tasks: texts only. Credentials of the registry
 are among them, and shown nowhere. This module knows neither Spark nor a registry. Read next:
-`headrace.spark.values.value_planning`.
+`headrace.values.value_planning`.
 """
 
 from __future__ import annotations
