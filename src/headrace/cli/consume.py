@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from headrace.cli.consuming.consume_options import ConsumeOptions, make_parser, read_options
-from headrace.cli.shared.exits import DONE, INTERRUPTED, complain, guarded, status_of, text_of
+from headrace.cli.shared.exits import DONE, INTERRUPTED, complain, guarded, lacking, status_of, text_of
 from headrace.cli.shared.signals import InterruptedReadingError, SignalStop, told_of_signals
 from headrace.errors import CorruptRecordError, KafkaError, KafkaException, SchemaRegistryError
 
@@ -110,7 +110,7 @@ class _Run:
         return None
 
     def _on_error(self, error: KafkaError) -> None:
-        if self._note is not None and (text := error.str() + self._missing_right(error)) != self._last_error:
+        if self._note is not None and (text := self._with_right(error.str(), error)) != self._last_error:
             self._last_error = text
             self._note(text)
 
@@ -178,13 +178,12 @@ class _Run:
 
     # The end
 
-    def _missing_right(self, error: KafkaError) -> str:
-        """What the user must be allowed to do, where that is what is missing: brokers say only that something is."""
-        options = self._options
-        if error == KafkaError.TOPIC_AUTHORIZATION_FAILED:
-            names = " and ".join(f'"{name}"' for name in options.topics)
-            return f"; this needs READ on topic {names}"
-        return ""
+    def _with_right(self, text: str, error: KafkaError) -> str:
+        """The text of an error, with what the user must be allowed to do where that is what is missing."""
+        if error != KafkaError.TOPIC_AUTHORIZATION_FAILED:
+            return text
+        names = " and ".join(f'"{name}"' for name in self._options.topics)
+        return lacking(text, f"READ on topic {names}")
 
     def _end(self, trouble: Exception | None, seconds: float) -> int:
         """Say what happened; returns the exit status."""
@@ -192,8 +191,10 @@ class _Run:
             print(file=sys.stderr)  # the terminal has written ^C
         if trouble is not None:
             where = f"{self._options.file or 'standard output'}: " if isinstance(trouble, OSError) else ""
-            missing = self._missing_right(trouble.error) if isinstance(trouble, KafkaException) else ""
-            complain(_PROGRAM, where + text_of(trouble) + missing)
+            text = text_of(trouble)
+            if isinstance(trouble, KafkaException):
+                text = self._with_right(text, trouble.error)
+            complain(_PROGRAM, where + text)
         if not self._options.quiet and (self.seen or not trouble):
             print(self._summary(seconds), file=sys.stderr, flush=True)
         if self._stop.number:

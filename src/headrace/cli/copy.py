@@ -10,7 +10,7 @@ import time
 from typing import TYPE_CHECKING
 
 from headrace.cli.copying.copy_options import CopyOptions, make_parser, read_options
-from headrace.cli.shared.exits import DONE, FAILED, INTERRUPTED, complain, guarded, status_of, text_of
+from headrace.cli.shared.exits import DONE, FAILED, INTERRUPTED, complain, guarded, lacking, status_of, text_of
 from headrace.cli.shared.signals import InterruptedReadingError, SignalStop, told_of_signals
 from headrace.errors import CorruptRecordError, KafkaError, KafkaException
 from headrace.types.records import ConsumerGroupMetadata, TopicPartition
@@ -35,7 +35,22 @@ def main(argv: list[str]) -> int:
     Returns:
         Exit status, see `cli.shared.exits.MEANINGS`.
     """
-    return guarded(_PROGRAM, lambda: _Run(read_options(argv)).run())
+    return guarded(_PROGRAM, lambda: _copied(read_options(argv)))
+
+
+def _copied(options: CopyOptions) -> int:
+    try:
+        return _Run(options).run()
+    except KafkaException as error:
+        complain(_PROGRAM, _told(error, options))
+        return status_of(error)
+
+
+def _told(error: Exception, options: CopyOptions) -> str:
+    """The text of an error, with what the user must be allowed to do where that is what is missing."""
+    if not isinstance(error, KafkaException) or error.error != KafkaError.TOPIC_AUTHORIZATION_FAILED:
+        return text_of(error)
+    return lacking(text_of(error), f'READ on topic "{options.source}" and WRITE on topic "{options.target}"')
 
 
 class _Run:
@@ -104,7 +119,7 @@ class _Run:
     # While it runs
 
     def _on_error(self, error: KafkaError) -> None:
-        if (text := error.str()) != self._last_error:
+        if (text := error.str()) != self._last_error and not error.fatal():  # what is fatal ends it, and is told there
             self._last_error = text
             self._progress.note(text)
 
@@ -187,8 +202,8 @@ class _Run:
         """Say what happened; returns the exit status."""
         if self._stop.number and sys.stderr.isatty():
             print(file=sys.stderr)  # the terminal has written ^C
-        if trouble is not None:
-            complain(_PROGRAM, text_of(trouble))
+        if trouble is not None and (text := _told(trouble, self._options)) != self._last_error:
+            complain(_PROGRAM, text)
         if outcome:
             complain(_PROGRAM, outcome)
         ledger, options = self._ledger, self._options

@@ -11,9 +11,11 @@ import sys
 import time
 from collections.abc import Iterator
 
-from headrace.cli.producing.ledger import Ledger, amount, complain
+from headrace.cli.producing.ledger import Ledger, complain
 from headrace.cli.producing.produce_options import ProduceOptions, make_parser, read_options
 from headrace.cli.producing.slices import Places, Slice
+from headrace.cli.shared.exits import DONE, FAILED, INTERRUPTED, UNREACHABLE, USAGE, lacking, status_of
+from headrace.cli.shared.output import amount
 from headrace.cli.shared.signals import SignalStop, told_of_signals
 from headrace.errors import ConfigError, KafkaError, KafkaException
 
@@ -30,14 +32,15 @@ def main(argv: list[str]) -> int:
         argv: arguments after the command's name.
 
     Returns:
-        0 when all records are stored, 1 when some are not, 2 for wrong usage, 130 after Ctrl-C, 143 after SIGTERM.
+        0 when all records are stored, 1 when some are not, another one where that has a reason with a number of its
+        own; see `cli.shared.exits.MEANINGS`.
     """
     try:
         options = read_options(argv)
         return _Run(options).run()
     except ConfigError as error:
         complain(str(error))
-        return 2
+        return USAGE
 
 
 class _Run:
@@ -58,6 +61,7 @@ class _Run:
         self._done = 0  # bytes, or rows of Parquet
         self._tee_broken = False
         self._last_error = ""
+        self._unreachable = False
         self._places = Places()
         total, self._terminal = _total(options)
         shown = sys.stderr.isatty() and not options.quiet and not self._terminal and not (
@@ -76,7 +80,7 @@ class _Run:
         from headrace.cli.producing.sink import Enough, Stopped
 
         began_at = time.monotonic()
-        trouble, aborted = "", ""
+        trouble, aborted, status = "", "", FAILED
         try:
             with told_of_signals(self._stop.told), self._progress:
                 try:
@@ -94,21 +98,25 @@ class _Run:
                         raise
                     trouble = str(error)
                 except KafkaException as error:
-                    trouble = error.error.str()
+                    # A topic is not known, either, where nobody can be asked for it.
+                    unasked = self._unreachable and error.error == KafkaError._UNKNOWN_TOPIC
+                    trouble, status = self._with_right(error.error), UNREACHABLE if unasked else status_of(error)
                 except OSError as error:
                     trouble = f"{error.filename}: {error.strerror}" if error.filename else str(error)
                 self._ledger.settle()
                 if trouble:
                     if self._stop.number and sys.stderr.isatty():
                         print(file=sys.stderr)  # the terminal has written ^C
-                    self._progress.note(trouble)
+                    if trouble != self._last_error:
+                        self._progress.note(trouble)
                 if len(self._producer) or self._sink.in_transaction:
                     aborted = self._sink.give_up()
-            return self._end(trouble, aborted, time.monotonic() - began_at)
+            failed = self._end(trouble, aborted, time.monotonic() - began_at)
+            return 128 + self._stop.number if self._stop.number else status if failed else DONE
         except KeyboardInterrupt:
             self._producer.purge(blocking=False)
             complain("stopped at once by a second Ctrl-C: which records are stored is not known")
-            return 130
+            return INTERRUPTED
         finally:
             if not self._sink.in_transaction:  # one that could not be aborted would hold up the end
                 self._producer.close()
@@ -120,8 +128,9 @@ class _Run:
     # While it runs
 
     def _on_error(self, error: KafkaError) -> None:
-        if (text := error.str()) != self._last_error:
+        if (text := error.str()) != self._last_error and not error.fatal():  # what is fatal ends it, and is told there
             self._last_error = text
+            self._unreachable = status_of(KafkaException(error)) == UNREACHABLE
             self._progress.note(text)
 
     def _idle(self) -> None:
@@ -229,8 +238,8 @@ class _Run:
 
     # The end
 
-    def _end(self, trouble: str, aborted: str, seconds: float) -> int:
-        """Say what happened; returns the exit status."""
+    def _end(self, trouble: str, aborted: str, seconds: float) -> bool:
+        """Say what happened; True when something is not stored, or was no record."""
         ledger, sink = self._ledger, self._sink
         stored = ledger.stored(self._producer) if self._options.per_transaction is None else sink.committed
         lost = sum(ledger.left.values())
@@ -240,11 +249,15 @@ class _Run:
             complain(self._left(stored))
         if ledger.malformed:
             complain("nothing behind the malformed record was read; --skip-malformed passes over such")
-        if not self._options.quiet:
+        if not self._options.quiet and (self._tried or ledger.malformed or ledger.skipped or not trouble):
             print(self._summary(stored, seconds), file=sys.stderr, flush=True)
-        if self._stop.number:
-            return 128 + self._stop.number
-        return int(bool(trouble or aborted or lost or ledger.failed or ledger.malformed))
+        return bool(trouble or aborted or lost or ledger.failed or ledger.malformed)
+
+    def _with_right(self, error: KafkaError) -> str:
+        """The text of an error, with what the user must be allowed to do where that is what is missing."""
+        if error != KafkaError.TOPIC_AUTHORIZATION_FAILED:
+            return error.str()
+        return lacking(error.str(), f'WRITE on topic "{self._options.topic}"')
 
     @property
     def _tried(self) -> int:

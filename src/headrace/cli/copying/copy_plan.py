@@ -8,6 +8,7 @@ from headrace.cli.consuming.beginnings import ANSWER_S, partitions_of, stored_of
 from headrace.cli.consuming.offset_expressions import BEGINNING, OffsetSpan, resolve
 from headrace.cli.consuming.record_sources import FollowedPartitions, RangesOfOffsets, RecordSource
 from headrace.cli.copying.copy_options import CopyOptions
+from headrace.cli.shared.output import amount
 from headrace.client.consumer.log_view import LogView
 from headrace.client.consumer.range_reader import OffsetRange
 from headrace.errors import ConfigError
@@ -57,8 +58,9 @@ def plan_copy(options: CopyOptions) -> CopyPlan:
         wanted = partitions_of(view, [options.source], options.partitions)
         missing = [partition for _, partition in wanted if partition not in there]
         if missing and not options.repartition:
-            raise ConfigError(f"{options.target} has {len(there)} partitions, and no partition {missing[0]} for that "
-                              f"of {options.source}: --repartition lets the keys choose, and so does a larger topic")
+            has = f"{options.target} has {amount(len(there), 'partition')}"
+            raise ConfigError(f"{has}, and no partition {missing[0]} for that of {options.source}: --repartition lets "
+                              "the keys choose, and so does a larger topic")
         stored = {} if options.group is None else stored_offsets(
             {**options.reading, "group.id": options.group}, wanted)
         start = options.span.start or BEGINNING

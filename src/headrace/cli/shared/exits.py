@@ -13,7 +13,7 @@ from typing import Final
 from headrace.errors import ConfigError, DependencyError, KafkaError, KafkaException, SchemaRegistryError
 
 __all__ = ["CONFLICT", "DONE", "FAILED", "INTERRUPTED", "MEANINGS", "NOT_ALLOWED", "NOT_FOUND", "TERMINATED",
-           "UNREACHABLE", "USAGE", "RefusedError", "complain", "guarded", "meant", "status_of", "text_of"]
+           "UNREACHABLE", "USAGE", "RefusedError", "complain", "guarded", "lacking", "meant", "status_of", "text_of"]
 
 DONE: Final = 0
 FAILED: Final = 1
@@ -102,6 +102,11 @@ def text_of(error: BaseException) -> str:
     else:
         text = str(error) or type(error).__name__
     return " ".join(text.split())
+
+
+def lacking(text: str, right: str) -> str:
+    """A refusal with the right that it takes: brokers say only that something is missing."""
+    return f"{text.rstrip('.')}; this needs {right}"
 
 
 def complain(program: str, text: str) -> None:
