@@ -10,8 +10,10 @@ from __future__ import annotations
 
 import asyncio
 import os
+import socket
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, TypeVar
 
@@ -101,8 +103,9 @@ class Broker:
         loop = asyncio.get_running_loop()
         listener = Listener(node_id)
         self._clock.start()
-        server = await loop.create_server(lambda: ClientConnection(self.cluster, listener, self._clock), self._host,
-                                          node.port, backlog=_BACKLOG)
+        with _named(self._host, node.port):
+            server = await loop.create_server(lambda: ClientConnection(self.cluster, listener, self._clock),
+                                              self._host, node.port, backlog=_BACKLOG)
         self._open[node_id] = server, listener
         node.port = server.sockets[0].getsockname()[1]
         self._node_went(node_id, up=True)
@@ -142,10 +145,28 @@ class Broker:
         self._registry = HttpServer(lambda method, target, body: self.apply(
             lambda cluster: api.handle(method, target, body, self._clock.now().ms)))
         host, port = self._registry_address
-        self._registry_address = host, await self._registry.start(host, port)
+        with _named(host, port):
+            self._registry_address = host, await self._registry.start(host, port)
 
     def _node_went(self, node_id: int, *, up: bool) -> None:
         self.apply(lambda cluster: cluster.node_went(node_id, self._clock.now(), up=up))
+
+
+@contextmanager
+def _named(host: str, port: int) -> Iterator[None]:
+    """What fails inside is listening there: the error says so.
+
+    Raises:
+        OSError: it failed.
+    """
+    try:
+        yield
+    except OSError as error:
+        if error.errno is None or isinstance(error, socket.gaierror):
+            why = error.strerror or str(error)
+        else:
+            why = os.strerror(error.errno)
+        raise OSError(error.errno, f"cannot listen on {host}:{port}: {why}") from error
 
 
 async def _shut(server: asyncio.Server, listener: Listener) -> None:

@@ -6,12 +6,12 @@ import argparse
 import asyncio
 import logging
 import signal
-import sys
 from collections.abc import Coroutine
 from typing import Any
 
 from headrace.broker.broker import Broker
 from headrace.broker.settings import BrokerSettings
+from headrace.cli.shared.exits import DONE, FAILED, complain, text_of
 from headrace.cli.shared.parsers import Parser
 
 __all__ = ["main", "make_parser"]
@@ -36,6 +36,10 @@ def main(argv: list[str]) -> int:
     options = parser.parse_args(argv)
     if options.listen[0] in _WILDCARDS and options.advertise is None:
         parser.error(f"--listen {options.listen[0]} is every address: name the one clients use with --advertise HOST")
+    last = options.listen[1] + options.nodes - 1
+    if last > _MAX_PORT:
+        parser.error(f"--nodes {options.nodes}: they listen on port {options.listen[1]} and those behind it, and there "
+                     f"is no port {last}")
     logging.basicConfig(level=logging.DEBUG if options.verbose else logging.WARNING,
                         format="%(asctime)s %(levelname)s %(message)s")
     host, port = options.listen
@@ -45,9 +49,9 @@ def main(argv: list[str]) -> int:
                         advertised_host=options.advertise, registry=options.registry)
         _run(_serve(broker))
     except OSError as error:
-        print(f"headrace broker: {error}", file=sys.stderr)
-        return 1
-    return 0
+        complain(parser.prog, text_of(error))
+        return FAILED
+    return DONE
 
 
 def _run(work: Coroutine[Any, Any, None]) -> None:
@@ -77,7 +81,9 @@ def make_parser() -> Parser:
     """The parser of `headrace broker`."""
     parser = Parser(
         "headrace broker", allow_abbrev=True, description="Run the embedded broker until Ctrl-C. There is no "
-        "authentication: listen on loopback, which is the default, unless the network is trusted.")
+        "authentication: listen on loopback, which is the default, unless the network is trusted.",
+        epilog="Exit status: 0 stopped by Ctrl-C or SIGTERM, which is how it ends, 1 it cannot listen or use its "
+        "directory, 2 wrong usage.")
     parser.add_argument("--listen", type=_address, default=("127.0.0.1", 9092), metavar="HOST:PORT",
                         help="address of the first node; port 0 takes a free one (default: 127.0.0.1:9092)")
     parser.add_argument("--nodes", type=_positive, default=1, metavar="N",

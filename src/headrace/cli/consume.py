@@ -17,10 +17,10 @@ from headrace.cli.shared.exits import (
     complain,
     guarded,
     leave_echo,
-    missing_right,
     needing,
     status_of,
     text_of,
+    text_with_right,
 )
 from headrace.cli.shared.signals import InterruptedReadingError, SignalStop, told_of_signals
 from headrace.errors import CorruptRecordError, KafkaError, KafkaException, SchemaRegistryError
@@ -121,7 +121,7 @@ class _Run:
 
     def _on_error(self, error: KafkaError) -> None:
         if self._note_trouble is not None:
-            self._note_trouble(error.str() + missing_right(error, "READ", self._options.topics))
+            self._note_trouble(text_with_right(error, "READ", self._options.topics))
 
     # Records
 

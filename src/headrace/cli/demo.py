@@ -15,8 +15,9 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from headrace.cli.shared.exits import guarded
 from headrace.cli.shared.parsers import Parser
-from headrace.errors import ConfigError, DependencyError, KafkaException
+from headrace.errors import ConfigError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -31,26 +32,18 @@ def main(argv: list[str]) -> int:
 
     Returns:
         0 when all totals are equal, 1 when they differ or a step failed, 2 for a missing package or wrong option,
-        130 after Ctrl-C.
+        another one where it could not begin for a reason with a number of its own, see `cli.shared.exits.MEANINGS`.
     """
     options = make_parser().parse_args(argv)
-    try:
-        from headrace.spark import require_spark
-
-        require_spark()
-        return _demo(options)
-    except DependencyError as error:
-        print(f"headrace demo: {error}", file=sys.stderr)
-        return 2
-    except KafkaException as error:
-        print(f"headrace demo: {error.error.str()}", file=sys.stderr)
-        return 1
+    return guarded("headrace demo", lambda: _demo(options))
 
 
 def make_parser() -> Parser:
     """The parser of `headrace demo`."""
     parser = Parser("headrace demo", allow_abbrev=True,
-                    description="Run the flights example from end to end and check its totals.")
+                    description="Run the flights example from end to end and check its totals.",
+                    epilog="Exit status: 0 all totals are equal, 1 they differ or a step failed, 2 wrong usage, 3 no "
+                    "broker answers, 4 not allowed, 6 a topic of the demo exists, 130 after Ctrl-C, 143 after SIGTERM.")
     parser.add_argument("--bootstrap", default="", metavar="HOST:PORT", help="use these brokers, not an embedded one")
     parser.add_argument("--registry", default="", metavar="URL", help="the Schema Registry of these brokers")
     parser.add_argument("--recreate", action="store_true", help="delete the demo's topics if they exist")
@@ -63,8 +56,10 @@ def make_parser() -> Parser:
 def _demo(options: argparse.Namespace) -> int:
     from headrace.cli.run import Job, run_job
     from headrace.cli.shared import flights as _flights
+    from headrace.spark import require_spark
     from headrace.spark.pipeline.spec import load_pipeline
 
+    require_spark()
     if bool(options.bootstrap) != bool(options.registry):
         raise ConfigError("--bootstrap and --registry go together: the weather and the delays are Avro")
     spec = load_pipeline(_pipeline_file(options.pipeline))

@@ -11,10 +11,20 @@ import sys
 import time
 from collections.abc import Iterator
 
-from headrace.cli.producing.ledger import Ledger, amount, complain
+from headrace.cli.producing.ledger import Ledger, complain
 from headrace.cli.producing.produce_options import ProduceOptions, make_parser, read_options
 from headrace.cli.producing.slices import Places, Slice
-from headrace.cli.shared.exits import leave_echo
+from headrace.cli.shared.exits import (
+    DONE,
+    FAILED,
+    INTERRUPTED,
+    UNREACHABLE,
+    USAGE,
+    leave_echo,
+    status_of,
+    text_with_right,
+)
+from headrace.cli.shared.output import amount
 from headrace.cli.shared.signals import SignalStop, told_of_signals
 from headrace.errors import ConfigError, KafkaError, KafkaException
 
@@ -31,14 +41,15 @@ def main(argv: list[str]) -> int:
         argv: arguments after the command's name.
 
     Returns:
-        0 when all records are stored, 1 when some are not, 2 for wrong usage, 130 after Ctrl-C, 143 after SIGTERM.
+        0 when all records are stored, 1 when some are not, another one where that has a reason with a number of its
+        own; see `cli.shared.exits.MEANINGS`.
     """
     try:
         options = read_options(argv)
         return _Run(options).run()
     except ConfigError as error:
         complain(str(error))
-        return 2
+        return USAGE
 
 
 class _Run:
@@ -58,6 +69,7 @@ class _Run:
         self._stop = SignalStop((signal.SIGINT,))
         self._done = 0  # bytes, or rows of Parquet
         self._tee_broken = False
+        self._unreachable = False
         self._places = Places()
         total, self._terminal = _total(options)
         shown = sys.stderr.isatty() and not options.quiet and not self._terminal and not (
@@ -76,7 +88,7 @@ class _Run:
         from headrace.cli.producing.sink import Enough, Stopped
 
         began_at = time.monotonic()
-        trouble, aborted = "", ""
+        trouble, aborted, status = "", "", FAILED
         try:
             with told_of_signals(self._stop.told), self._progress:
                 try:
@@ -94,21 +106,25 @@ class _Run:
                         raise
                     trouble = str(error)
                 except KafkaException as error:
-                    trouble = error.error.str()
+                    # A topic is not known, either, where nobody can be asked for it.
+                    unasked = self._unreachable and error.error == KafkaError._UNKNOWN_TOPIC
+                    trouble = text_with_right(error.error, "WRITE", [self._options.topic])
+                    status = UNREACHABLE if unasked else status_of(error)
                 except OSError as error:
                     trouble = f"{error.filename}: {error.strerror}" if error.filename else str(error)
                 self._ledger.settle()
                 if trouble:
                     if self._stop.number:
                         leave_echo()
-                    self._progress.note(trouble)
+                    self._progress.note_trouble(trouble)
                 if len(self._producer) or self._sink.in_transaction:
                     aborted = self._sink.give_up()
-            return self._end(trouble, aborted, time.monotonic() - began_at)
+            failed = self._end(trouble, aborted, time.monotonic() - began_at)
+            return self._stop.status if self._stop.number else status if failed else DONE
         except KeyboardInterrupt:
             self._producer.purge(blocking=False)
             complain("stopped at once by a second Ctrl-C: which records are stored is not known")
-            return 130
+            return INTERRUPTED
         finally:
             if not self._sink.in_transaction:  # one that could not be aborted would hold up the end
                 self._producer.close()
@@ -121,6 +137,7 @@ class _Run:
 
     def _on_error(self, error: KafkaError) -> None:
         if not error.fatal():  # the next call says so
+            self._unreachable = status_of(KafkaException(error)) == UNREACHABLE
             self._progress.note_trouble(error.str())
 
     def _idle(self) -> None:
@@ -228,8 +245,8 @@ class _Run:
 
     # The end
 
-    def _end(self, trouble: str, aborted: str, seconds: float) -> int:
-        """Say what happened; returns the exit status."""
+    def _end(self, trouble: str, aborted: str, seconds: float) -> bool:
+        """Say what happened; True when something is not stored, or was no record."""
         ledger, sink = self._ledger, self._sink
         stored = ledger.stored(self._producer) if self._options.per_transaction is None else sink.committed
         lost = sum(ledger.left.values())
@@ -239,11 +256,9 @@ class _Run:
             complain(self._left(stored))
         if ledger.malformed:
             complain("nothing behind the malformed record was read; --skip-malformed passes over such")
-        if not self._options.quiet:
+        if not self._options.quiet and (self._tried or ledger.malformed or ledger.skipped or not trouble):
             print(self._summary(stored, seconds), file=sys.stderr, flush=True)
-        if self._stop.number:
-            return self._stop.status
-        return int(bool(trouble or aborted or lost or ledger.failed or ledger.malformed))
+        return bool(trouble or aborted or lost or ledger.failed or ledger.malformed)
 
     @property
     def _tried(self) -> int:

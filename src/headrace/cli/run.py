@@ -14,9 +14,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from headrace.cli.shared.exits import guarded
 from headrace.cli.shared.interruptions import Interruptions
+from headrace.cli.shared.output import amount
 from headrace.cli.shared.parsers import Parser
-from headrace.errors import DependencyError, KafkaException
 
 if TYPE_CHECKING:
     from headrace.spark.pipeline.display import Display
@@ -67,24 +68,11 @@ def main(argv: list[str]) -> int:
 
     Returns:
         0 when all was read and written, or nothing was found wrong; 1 when a query failed for good, also after its last
-        restart, or a check of --dry-run failed; 2 for a wrong file or option; 130 after Ctrl-C, 143 after SIGTERM.
+        restart, or a check of --dry-run failed; 2 for a wrong file or option; another one where it could not begin for
+        a reason with a number of its own, see `cli.shared.exits.MEANINGS`.
     """
     options = make_parser().parse_args(argv)
-    try:
-        from headrace.spark import require_spark
-        from headrace.spark.pipeline.spec import load_pipeline
-
-        require_spark()
-        directory = Path(options.directory)
-        spec = load_pipeline(Path(options.pipeline))
-        report = Path(options.report) if options.report else directory / "report.html"
-        job = Job(spec.once() if options.once else spec, options.spark_master, options.bootstrap, directory, report,
-                  registry=options.registry)
-        return _look(job, options) if options.explain or options.dry_run else run_job(job)
-    except (DependencyError, KafkaException) as error:
-        text = error.error.str() if isinstance(error, KafkaException) else error
-        print(f"headrace run: {text}", file=sys.stderr)
-        return 2
+    return guarded("headrace run", lambda: _run(options))
 
 
 def make_parser() -> Parser:
@@ -94,7 +82,7 @@ def make_parser() -> Parser:
         description="Run a declared pipeline: Kafka in, Spark SQL, Kafka or Parquet out.",
         epilog="Ctrl-C or SIGTERM lets the running micro-batch end and then stops; a second one stops at once. Exit "
                "status: 0 all was read and written, 1 a query failed for good or a check failed, 2 wrong file or "
-               "option, 130 Ctrl-C, 143 SIGTERM.",
+               "option, 3 no broker answers, 4 not allowed, 130 Ctrl-C, 143 SIGTERM.",
     )
     parser.add_argument("pipeline", help="pipeline file in TOML")
     parser.add_argument("--spark-master", default="local[2]", metavar="URL", help="Spark master (default: %(default)s)")
@@ -107,6 +95,19 @@ def make_parser() -> Parser:
     parser.add_argument("--dry-run", action="store_true",
                         help="check topics, rights and schemas at the brokers and the registry; start nothing")
     return parser
+
+
+def _run(options: argparse.Namespace) -> int:
+    from headrace.spark import require_spark
+    from headrace.spark.pipeline.spec import load_pipeline
+
+    require_spark()
+    directory = Path(options.directory)
+    spec = load_pipeline(Path(options.pipeline))
+    report = Path(options.report) if options.report else directory / "report.html"
+    job = Job(spec.once() if options.once else spec, options.spark_master, options.bootstrap, directory, report,
+              registry=options.registry)
+    return _look(job, options) if options.explain or options.dry_run else run_job(job)
 
 
 def _look(job: Job, options: argparse.Namespace) -> int:
@@ -232,7 +233,8 @@ def _print_outcome(job: Job, outcome: Outcome, pipeline: Pipeline) -> None:
     for sink in job.spec.sinks:
         samples = pipeline.history.of(sink.name)
         read, written = sum(s.rows_in for s in samples), sum(s.rows_out for s in samples)
-        print(f"{sink.name}: {read:,} rows read, {written:,} written to {sink.target} in {len(samples)} batches")
+        print(f"{sink.name}: {amount(read, 'row')} read, {written:,} written to {sink.target} in "
+              f"{amount(len(samples), 'batch', 'batches')}")
     for check in outcome.checks:
         verdict = "equal" if check.equal else f"DIFFERENT: expected {check.expected:,}"
         print(f"checked {check.name}: {check.found:,} {verdict}")

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import subprocess
+import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -14,14 +18,14 @@ from headrace import Consumer, Producer, ShareConsumer
 from headrace.cli import main
 from headrace.cli.shared.commands import COMMANDS
 from headrace.testing import EmbeddedBroker
-from tests.integration.kafka.command_line_tour import Step, arguments_of, fits, said_by, steps
+from tests.integration.kafka.command_line_tour import Command, Step, arguments_of, commands_of, fits, said_by, steps
 from tests.support.real_kafka import running, until
 from tools.kafka import NEWEST, USERS, KafkaCluster
 
 PATIENCE_S = 15
-ELSEWHERE = {"broker", "completion", "consume", "copy", "decode", "demo", "perf", "produce", "run"}
-"""Commands with tests of their own on what they do."""
-SCHEMA = '{"type": "record", "name": "Order", "fields": [{"name": "id", "type": "long"}]}'
+CHANGES = {"--yes", "create", "set", "alter", "register", "produce", "copy", "broker"}
+"""Words of commands that cannot be given again to see whether they say something else now."""
+A_FILE = "the file "
 
 
 @pytest.fixture(scope="module")
@@ -86,42 +90,120 @@ class Happenings:
         producer.flush()
 
 
+class Shell:
+    """Gives commands in this process, with a standard input of their own.
+
+    Args:
+        capture: has what they write.
+        named: what stands for words of the transcript, see `arguments_of`.
+        stack: ends what stays.
+    """
+
+    def __init__(
+        self, capture: pytest.CaptureFixture[str], named: dict[str, list[str]], stack: ExitStack
+    ) -> None:
+        self._capture = capture
+        self._named = named
+        self._stack = stack
+        self._staying: subprocess.Popen[str] | None = None
+
+    def run(self, step: Step) -> list[str]:
+        """Give the commands of a line. Returns what the last one says, with all errors."""
+        given, errors, status = b"", "", 0
+        for command in commands_of(step.typed):
+            if command.words[0] == "printf":
+                (text,) = command.words[1:]
+                given = text.encode().decode("unicode_escape").encode()
+                continue
+            if command.stays:
+                return self._start(command, len(step.said))
+            status = with_input(command.file, given, lambda words=command.words: self._main(words))
+            out, err = self._capture.readouterr()
+            given, errors = out.encode(), errors + err
+        return said_by(status, given.decode(), errors)
+
+    def _main(self, words: list[str]) -> int:
+        try:
+            return main(arguments_of(words, self._named))
+        except SystemExit as left:
+            return int(str(left.code))
+
+    def _start(self, command: Command, lines: int) -> list[str]:
+        """A process, which writes so many lines before it goes on in silence."""
+        self._staying = self._stack.enter_context(subprocess.Popen(
+            [sys.executable, "-m", "headrace.cli", *arguments_of(command.words, self._named)], text=True,
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE))
+        self._stack.callback(self._staying.kill)
+        assert self._staying.stdout is not None
+        said = [self._staying.stdout.readline() for _ in range(lines)]
+        self._named["BROKER"] = [said[0].strip().partition("=")[2]]
+        return said_by(0, "".join(said), "")
+
+    def interrupt(self) -> list[str]:
+        """Ctrl-C for what stays. Returns what it says then."""
+        assert self._staying is not None
+        self._staying.send_signal(signal.SIGINT)
+        out, err = self._staying.communicate(timeout=PATIENCE_S)
+        return said_by(self._staying.returncode, out, err)
+
+
+def with_input(file: str | None, piped: bytes, work: Callable[[], int]) -> int:
+    """Call something whose standard input is a file, or a pipe with these bytes; gives its exit status."""
+    if file is not None:
+        descriptor = os.open(file, os.O_RDONLY)
+    else:
+        descriptor, end = os.pipe()
+        os.write(end, piped)
+        os.close(end)
+    before, kept = sys.stdin, os.dup(0)
+    os.dup2(descriptor, 0)
+    os.close(descriptor)
+    try:
+        with open(0, encoding="utf-8", closefd=False) as sys.stdin:
+            return work()
+    finally:
+        sys.stdin = before
+        os.dup2(kept, 0)
+        os.close(kept)
+
+
 def test_every_command_says_what_the_transcript_says(
-    cluster: KafkaCluster, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    cluster: KafkaCluster, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    (tmp_path / "order.avsc").write_text(SCHEMA)
+    monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
     monkeypatch.setenv("TOUR_PASSWORD", "secret")
+    monkeypatch.setenv("COLUMNS", "80")
     for name in ("HEADRACE_PROFILE", "HEADRACE_CONFIG"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("HEADRACE_BOOTSTRAP_SERVERS", cluster.bootstrap_servers)
-    users = {user: come(cluster, user, USERS.get(user, "wrong")) for user in ("alice", "mallory")}
-
-    def run(step: Step) -> list[str]:
-        try:
-            status = main(arguments_of(step.typed, tmp_path, users))
-        except SystemExit as left:
-            status = int(str(left.code))
-        return said_by(status, *capsys.readouterr())
+    named = {user: come(cluster, user, USERS.get(user, "wrong")) for user in ("alice", "mallory")}
+    servers = cluster.bootstrap_servers
+    named |= {"KAFKA": [servers], "NODE": [servers.partition(",")[0]],
+              "LOGS": [str(cluster.directory / "node-1" / "data")]}
 
     with EmbeddedBroker(registry=True) as registry, ExitStack() as stack:
         monkeypatch.setenv("HEADRACE_SCHEMA_REGISTRY_URL", registry.registry_url)
-        happenings = Happenings(cluster.connection, stack)
+        happenings, shell = Happenings(cluster.connection, stack), Shell(capfd, named, stack)
         for step in steps():
-            if step.happens:
+            if step.typed.startswith(A_FILE):
+                Path(step.typed.removeprefix(A_FILE)).write_text("\n".join([*step.said, ""]))
+            elif step.typed == "Ctrl-C to what stays":
+                assert fits(said := shell.interrupt(), step.said), said
+            elif step.happens:
                 happenings.happen(step.typed)
-                continue
-            said, deadline = run(step), time.monotonic() + PATIENCE_S
-            # A broker that is asked hears of a change a moment after the one that made it.
-            while not fits(said, step.said) and reads(step) and time.monotonic() < deadline:
-                time.sleep(0.1)
-                said = run(step)
-            assert fits(said, step.said), f"{step.typed}: {said}"
+            else:
+                said, deadline = shell.run(step), time.monotonic() + PATIENCE_S
+                # A broker that is asked hears of a change a moment after the one that made it.
+                while not fits(said, step.said) and reads(step) and time.monotonic() < deadline:
+                    time.sleep(0.1)
+                    said = shell.run(step)
+                assert fits(said, step.said), f"{step.typed}: {said}"
 
 
 def reads(step: Step) -> bool:
     """It changes nothing, and so can be asked again."""
-    return not {"--yes", "create", "set", "alter", "register"} & set(step.typed.split())
+    return not CHANGES & set(step.typed.split())
 
 
 def come(cluster: KafkaCluster, user: str, password: str) -> list[str]:
@@ -133,13 +215,11 @@ def come(cluster: KafkaCluster, user: str, password: str) -> list[str]:
 
 
 def test_the_tour_leaves_out_no_command() -> None:
-    typed = [tuple(step.typed.split()[1:3]) for step in steps() if not step.happens]
+    typed = [command.words[1:3] for step in steps() if not step.happens for command in commands_of(step.typed)]
     left = list[str]()
     for name, command in COMMANDS.items():
-        if name in ELSEWHERE:
-            continue
         module = command.load()
         subs = module.make_parsers() if hasattr(module, "make_parsers") else [None]
         left += [f"{name} {sub or ''}" for sub in subs
-                 if not any(each[0] == name and (sub is None or each[1] == sub) for each in typed)]
+                 if not any(each[:1] == [name] and (sub is None or each[1:] == [sub]) for each in typed)]
     assert left == []

@@ -9,7 +9,9 @@ from pathlib import Path
 import pytest
 
 from headrace.cli.run import main
+from headrace.errors import KafkaError, KafkaException
 from headrace.spark import require_spark
+from tests.integration.kafka.command_line_tour import fits, said_by
 
 PIPELINE = """
 [pipeline]
@@ -109,6 +111,19 @@ def test_a_mistake_in_an_option_is_one_line_before_spark_starts(without_java, pi
     assert complaint.count("\n") == 1
 
 
+@pytest.mark.parametrize(("code", "status"), [
+    (KafkaError._TRANSPORT, 3), (KafkaError.TOPIC_AUTHORIZATION_FAILED, 4), (KafkaError._INVALID_ARG, 2)])
+def test_what_keeps_it_from_beginning_has_a_status_of_its_own(monkeypatch, pipeline, capsys, code, status):
+    pytest.importorskip("pyspark")
+
+    def refuse(_job):
+        raise KafkaException(KafkaError(code, "so it is"))
+
+    monkeypatch.setattr("headrace.cli.run.run_job", refuse)
+    assert main([str(pipeline("numbers")), "--bootstrap", "localhost:1"]) == status
+    assert capsys.readouterr().err == "headrace run: so it is\n"
+
+
 @pytest.mark.spark
 @pytest.mark.timeout(180)
 class TestWithSpark:
@@ -136,8 +151,13 @@ class TestWithSpark:
         path = pipeline(topic)
         status, told, complaint = here(path)
         assert (status, complaint) == (0, "")
-        assert "squares: 301 rows read, 300 written to Parquet squares" in told
-        assert "finished after" in told
+        assert fits(said_by(status, told, complaint), [
+            "starting Spark for numbers ...",
+            "...",
+            "squares: batch 3, 1 row in N s (... rows/s), 301 read in all, 0 written, lag 0",
+            "squares: 301 rows read, 300 written to Parquet squares in 4 batches",
+            "finished after N s; report: DIR",
+        ]), told
         report = (path.parent / "report.html").read_text()
         assert report.count("<svg") == 3
         assert "<td>301</td>" in report

@@ -150,7 +150,7 @@ def test_keys_may_choose_the_partitions_of_a_smaller_topic(broker, topics, copy)
     broker.create_topic(f"{topics[0]}-one", 1)
     status, said = copy(target=f"{topics[0]}-one")
     assert status == 2
-    assert "has 1 partitions, and no partition 1" in said
+    assert "has 1 partition, and no partition 1" in said
     assert copy("--repartition", "-q", target=f"{topics[0]}-one") == (0, "")
     assert len(content(broker, f"{topics[0]}-one")[0]) == 10
 

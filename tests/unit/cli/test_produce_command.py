@@ -387,12 +387,20 @@ def test_a_topic_that_does_not_turn_up_is_told(capsys, tmp_path):
     with EmbeddedBroker(settings=BrokerSettings(auto_create_topics=False)) as strict:
         status = main(["nowhere", str(path), "-b", strict.bootstrap_servers, "-X",
                        "topic.metadata.propagation.max.ms=300"])
-    assert status == 1
-    assert 'topic "nowhere" is not known' in capsys.readouterr().err
+    (said,) = capsys.readouterr().err.splitlines()
+    assert status == 5
+    assert 'topic "nowhere" is not known' in said
+
+
+def test_brokers_that_do_not_answer_are_told_with_a_status_of_their_own(capsys, tmp_path):
+    path = tmp_path / "lines"
+    path.write_bytes(b"x\n")
+    assert main(["orders", str(path), "-b", "127.0.0.1:1", "-X", "message.timeout.ms=300"]) == 3
+    assert "stored in" not in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(("arguments", "complaint"), [
-    ([], "the following arguments are required: TOPIC"), (["t"], "no brokers are named"),
+    ([], "the following arguments are required: TOPIC (see"), (["t"], "no brokers are named"),
     (["t", "-b", "x:1", "--values"], "--values is for JSON lines"), (["t", "-b", "x:1", "-D", ""], "cannot be empty"),
     (["t", "-b", "x:1", "--key", "k", "-K", ":"], "--key is one key"), (["t", "-b", "x:1", "-p", "-2"], "-2"),
     (["t", "-b", "x:1", "a.parquet", "--tee"], "--tee is for lines"), (["t", "-b", "x:1", "--rate", "0"], "rate"),

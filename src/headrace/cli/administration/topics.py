@@ -7,7 +7,7 @@ from typing import Any
 
 from headrace.cli.administration.config_changes import change_of, changes
 from headrace.cli.administration.partitions import broker_ids, chosen, expanded, partition_name, watermarks
-from headrace.cli.shared.output import Column, date, id_text
+from headrace.cli.shared.output import Column, amount, date, id_text
 from headrace.cli.shared.parsers import Parser, moment, number, pattern, place
 from headrace.cli.shared.subcommands import CHANGED, CommandGroup, Session, Subcommand
 from headrace.errors import KafkaError, KafkaException
@@ -77,7 +77,8 @@ def _describe(session: Session) -> None:
             })
     if session.for_people:
         for name, topic in found.items():
-            print(f"{name}: id {id_text(topic.topic_id)}, {len(topic.partitions)} partitions{_settings(session, name)}")
+            count = amount(len(topic.partitions), "partition")
+            print(f"{name}: id {id_text(topic.topic_id)}, {count}{_settings(session, name)}")
     session.show(rows)
 
 
@@ -143,7 +144,7 @@ def _alter(session: Session) -> None:
     if given.partitions is not None:
         wanted = [NewPartitions(name, given.partitions) for name in given.topics]
         futures = session.admin.create_partitions(wanted, validate_only=given.dry_run)
-        _each(session, f"grown to {given.partitions} partitions", given.topics, futures, None)
+        _each(session, f"grown to {amount(given.partitions, 'partition')}", given.topics, futures, None)
     if given.settings or given.unset:
         asked = [ConfigResource(ConfigResource.Type.TOPIC, name,
                                 incremental_configs=changes(given.settings, given.unset)) for name in given.topics]
@@ -166,7 +167,7 @@ def _trim(session: Session) -> None:
     wanted = {tp: max(offset, first[tp] or 0) for tp, offset in wanted.items()}
     gone = sum(offset - (first[tp] or 0) for tp, offset in wanted.items())
     names = list(dict.fromkeys(tp.topic for tp in partitions))
-    session.confirm(f"this deletes {gone:,} records of {', '.join(names)}", names)
+    session.confirm(f"this deletes {amount(gone, 'record')} of {', '.join(names)}", names)
     after = dict(wanted)
     if not given.dry_run:
         futures = session.admin.delete_records([TopicPartition(tp.topic, tp.partition, offset)

@@ -10,6 +10,7 @@ from headrace.cli.consuming.record_sources import FollowedPartitions, RangesOfOf
 from headrace.cli.copying.copy_options import CopyOptions
 from headrace.cli.copying.copy_positions import CopyPositions, OffsetsOfSource, TextsAtTarget
 from headrace.cli.shared.exits import needing
+from headrace.cli.shared.output import amount
 from headrace.client.consumer.log_view import LogView
 from headrace.client.consumer.range_reader import OffsetRange
 from headrace.errors import ConfigError
@@ -52,8 +53,9 @@ class CopyPlan:
         options = self._options
         missing = [partition for _, partition in self._partitions if partition not in there]
         if missing and not options.repartition:
-            raise ConfigError(f"{options.target} has {len(there)} partitions, and no partition {missing[0]} for that "
-                              f"of {options.source}: --repartition lets the keys choose, and so does a larger topic")
+            has = f"{options.target} has {amount(len(there), 'partition')}"
+            raise ConfigError(f"{has}, and no partition {missing[0]} for that of {options.source}: --repartition lets "
+                              "the keys choose, and so does a larger topic")
 
     def _positions_at(self, there: Sequence[int]) -> CopyPositions | None:
         options = self._options

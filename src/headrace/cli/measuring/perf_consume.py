@@ -10,6 +10,7 @@ from headrace.cli.measuring.figures import WARM_UP
 from headrace.cli.measuring.peers import CONSUMER_DEFAULTS
 from headrace.cli.measuring.perf_options import options_of, shared_options
 from headrace.cli.measuring.perf_produce import PerfRun, measured
+from headrace.cli.shared.output import amount
 from headrace.cli.shared.parsers import Parser
 from headrace.config import CONSUMER
 from headrace.errors import ConfigError, KafkaException
@@ -29,7 +30,8 @@ made is filled first, with random values, compressed as -z says. CPU is that of 
 confluent-kafka `consume()` is measured, which gives lists of messages; of kafka-python `poll()`, of aiokafka
 `getmany()`; the value of every message is looked at.
 
-Exit status: 0 all is measured, 1 records are missing or a client failed, 2 wrong usage, 130 after Ctrl-C.
+Exit status: 0 all is measured, 1 records are missing or a client failed, 2 wrong usage, 3 no broker answers, 4 not
+allowed, 130 after Ctrl-C, 143 after SIGTERM.
 """
 
 
@@ -40,7 +42,8 @@ def main(argv: list[str]) -> int:
         argv: arguments after the command's names.
 
     Returns:
-        0 when all is measured, 1 when records are missing or a client failed, 2 for wrong usage, 130 after Ctrl-C.
+        0 when all is measured, 1 when records are missing or a client failed, another one where that has a reason with
+        a number of its own; see `cli.shared.exits.MEANINGS`.
     """
     return measured(ConsumeRun, lambda given: options_of(make_parser(), given, CONSUMER_DEFAULTS), argv)
 
@@ -49,7 +52,7 @@ def make_parser() -> Parser:
     """The parser of `headrace perf consume`."""
     parser = Parser("headrace perf consume", epilog=_EXAMPLES, formatter_class=argparse.RawDescriptionHelpFormatter,
                     description="Measure how fast records are read: rates and CPU, each second and at the end.")
-    shared_options(parser, records=1_000_000, rate=-1.0)
+    shared_options(parser, records=1_000_000, rate=-1.0, use="read")
     return parser
 
 
@@ -75,8 +78,9 @@ class ConsumeRun(PerfRun):
         if not there:
             self._fill(topic)
         elif there < self._options.records + WARM_UP:
-            raise ConfigError(f"{topic} has {there:,} records: {WARM_UP:,} are read before the clock starts, so give "
-                              f"--num-records {max(there - WARM_UP, 0)} or less, or no --topic")
+            fits = f"--num-records {there - WARM_UP} or less, or " if there > WARM_UP else ""
+            raise ConfigError(f"{topic} has {amount(there, 'record')}: {WARM_UP:,} are read before the clock starts, "
+                              f"so give {fits}no --topic")
         self._read(client, topic)
 
     def _read(self, client: str, topic: str) -> None:
@@ -90,7 +94,8 @@ class ConsumeRun(PerfRun):
 
         payloads = payloads_of(self.request("headrace", topic))
         count = self._options.records + WARM_UP
-        with Producer({**self._properties, "linger.ms": 20, "batch.size": 1_000_000}) as producer:
+        properties = {**self._properties, "error_cb": lambda error: None, "linger.ms": 20, "batch.size": 1_000_000}
+        with Producer(properties) as producer:
             for row in range(count):
                 while True:
                     try:

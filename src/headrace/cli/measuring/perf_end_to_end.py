@@ -25,7 +25,8 @@ Each client is measured in a process of its own, which has a producer and a cons
 rate, with acks=all, enable.idempotence=true and linger.ms=0 unless -X says otherwise; each carries the time at which it
 was sent. Latency is from then until the consumer hands it out. CPU is that of the process, both ends together.
 
-Exit status: 0 all is measured, 1 records are missing or a client failed, 2 wrong usage, 130 after Ctrl-C.
+Exit status: 0 all is measured, 1 records are missing or a client failed, 2 wrong usage, 3 no broker answers, 4 not
+allowed, 130 after Ctrl-C, 143 after SIGTERM.
 """
 
 
@@ -36,7 +37,8 @@ def main(argv: list[str]) -> int:
         argv: arguments after the command's names.
 
     Returns:
-        0 when all is measured, 1 when records are missing or a client failed, 2 for wrong usage, 130 after Ctrl-C.
+        0 when all is measured, 1 when records are missing or a client failed, another one where that has a reason with
+        a number of its own; see `cli.shared.exits.MEANINGS`.
     """
     return measured(EndToEndRun, lambda given: options_of(make_parser(), given, _DEFAULTS), argv)
 
@@ -46,7 +48,7 @@ def make_parser() -> Parser:
     parser = Parser("headrace perf end-to-end", epilog=_EXAMPLES, formatter_class=argparse.RawDescriptionHelpFormatter,
                     description="Measure how long records take from a producer to a consumer, each second and at the "
                     "end.")
-    shared_options(parser, records=10_000, rate=1_000.0)
+    shared_options(parser, records=10_000, rate=1_000.0, use="write to and read")
     return parser
 
 

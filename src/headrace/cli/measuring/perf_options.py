@@ -30,7 +30,8 @@ is that of the client's process; latency is from sending until it is known that 
 that is mostly the wait in the client's own buffer: set --throughput to see more than it. Whether all records are in the
 topic is asked of the brokers afterwards.
 
-Exit status: 0 all is measured and stored, 1 records are missing or a client failed, 2 wrong usage, 130 after Ctrl-C.
+Exit status: 0 all is measured and stored, 1 records are missing or a client failed, 2 wrong usage, 3 no broker answers,
+4 not allowed, 130 after Ctrl-C, 143 after SIGTERM.
 """
 
 
@@ -137,16 +138,17 @@ def make_parser() -> Parser:
     return parser
 
 
-def shared_options(parser: Parser, records: int, rate: float) -> None:
+def shared_options(parser: Parser, records: int, rate: float, use: str = "write to") -> None:
     """Add the options of all measurements.
 
     Args:
         parser: takes them.
         records: of each run.
         rate: records per second; negative for as many as possible.
+        use: what is done with the topic.
     """
     add_property_options(parser, "the embedded broker otherwise")
-    parser.add_argument("--topic", metavar="TOPIC", help="topic to write to; made if it is not there, and deleted "
+    parser.add_argument("--topic", metavar="TOPIC", help=f"topic to {use}; made if it is not there, and deleted "
                         "afterwards if it was made (default: a new one for each run)")
     parser.add_argument("--num-records", dest="records", type=_positive, default=records, metavar="N",
                         help="records of each run (default: %(default)s)")

@@ -10,16 +10,19 @@ import tempfile
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from headrace.cli.measuring.figures import WARM_UP, LoadOutcome, middle
 from headrace.cli.measuring.peers import OURS, secrets_hidden, settings_of, version_of
 from headrace.cli.measuring.perf_options import PerfOptions, make_parser, read_options
 from headrace.cli.measuring.tables import final_table, second_line
-from headrace.cli.shared.exits import complain
-from headrace.cli.shared.signals import told_of_signals
+from headrace.cli.shared.exits import DONE, FAILED, complain, guarded
+from headrace.cli.shared.signals import name_of, told_of_signals
 from headrace.config import PRODUCER, Config
-from headrace.errors import ConfigError, DependencyError, KafkaError, KafkaException
+from headrace.errors import ConfigError, KafkaError, KafkaException
+
+if TYPE_CHECKING:
+    from headrace.admin import AdminClient
 
 __all__ = ["PerfRun", "WorkerFailedError", "main", "make_parser", "measured"]
 
@@ -37,8 +40,8 @@ def main(argv: list[str]) -> int:
         argv: arguments after the command's names.
 
     Returns:
-        0 when all is measured and stored, 1 when records are missing or a client failed, 2 for wrong usage, 130 after
-        Ctrl-C.
+        0 when all is measured and stored, 1 when records are missing or a client failed, another one where that has a
+        reason with a number of its own; see `cli.shared.exits.MEANINGS`.
     """
     return measured(PerfRun, read_options, argv)
 
@@ -54,22 +57,15 @@ def measured(run: type[PerfRun], read: Callable[[list[str]], PerfOptions], argv:
     Returns:
         As `main`.
     """
-    try:
+    def measure() -> int:
         options = read(argv)
         if options.plot is not None:
             from headrace.cli.measuring.plot import require_matplotlib
 
             require_matplotlib()
         return run(options).run()
-    except (ConfigError, DependencyError) as error:
-        complain(run.program, str(error))
-        return 2
-    except KafkaException as error:
-        complain(run.program, error.error.str())
-        return 1
-    except OSError as error:
-        complain(run.program, f"{error.filename}: {error.strerror}" if error.filename else str(error))
-        return 1
+
+    return guarded(run.program, measure)
 
 
 class PerfRun:
@@ -97,6 +93,7 @@ class PerfRun:
         self._left_out: dict[str, str] = {}
         self._failed = False
         self._interrupted = 0
+        self._signal = 0
         self._cleaning = False
         self._worker: subprocess.Popen[str] | None = None
 
@@ -105,7 +102,18 @@ class PerfRun:
         complain(self.program, text)
 
     def run(self) -> int:
-        """Measure every client in every round; show it."""
+        """Measure every client in every round; show it. Returns the exit status."""
+        try:
+            self._run()
+        except KeyboardInterrupt:
+            if self._signal != signal.SIGTERM:
+                raise
+        if self._signal:
+            return 128 + self._signal
+        failed = any(found.failed for rounds in self._outcomes.values() for found in rounds)
+        return FAILED if self._failed or failed else DONE
+
+    def _run(self) -> None:
         with ExitStack() as stack:
             if self._options.embedded:
                 self._properties["bootstrap.servers"] = stack.enter_context(_embedded())
@@ -121,9 +129,6 @@ class PerfRun:
                     if not self._interrupted and client not in self._left_out:
                         self._measure(client, topic)
             self._show()
-        if self._interrupted:
-            return 130
-        return int(self._failed or any(found.failed for rounds in self._outcomes.values() for found in rounds))
 
     def _clients(self) -> list[str]:
         """Ours and those that are installed and understand the settings; the others are named."""
@@ -226,8 +231,9 @@ class PerfRun:
             written = complaints.read().strip().splitlines()
             raise WorkerFailedError(str(last.get("trouble") or (written or ["it ended without figures"])[-1]))
 
-    def _on_interrupt(self, _signal: int) -> None:
+    def _on_interrupt(self, number: int) -> None:
         self._interrupted += 1
+        self._signal = number
         if self._worker is None and not self._cleaning:
             raise KeyboardInterrupt
         if self._worker is not None:
@@ -248,7 +254,9 @@ class PerfRun:
             admin.create_topics([NewTopic(name, self._options.partitions, self._options.replication)],
                                 request_timeout=_ADMIN_S)[name].result(_ADMIN_S)
         except KafkaException as error:
-            if error.error != KafkaError.TOPIC_ALREADY_EXISTS:
+            # Who may not make topics may have one all the same.
+            if error.error != KafkaError.TOPIC_ALREADY_EXISTS and not (
+                    error.error == KafkaError.TOPIC_AUTHORIZATION_FAILED and self._is_there(admin, name)):
                 raise
             yield name
             return
@@ -263,8 +271,14 @@ class PerfRun:
             finally:
                 self._cleaning = False
 
-    def _admin_properties(self) -> dict[str, str]:
-        return {name: content for name, content in self._properties.items() if "interceptor" not in name}
+    def _is_there(self, admin: AdminClient, topic: str) -> bool:
+        found = admin.list_topics(topic, timeout=_ADMIN_S).topics.get(topic)
+        return found is not None and found.error is None
+
+    def _admin_properties(self) -> dict[str, Any]:
+        """Of clients that look around; what they have to say of connections is in their errors."""
+        return {**{name: content for name, content in self._properties.items() if "interceptor" not in name},
+                "error_cb": lambda error: None}
 
     def _count(self, topic: str) -> int:
         """The sum of a topic's end offsets."""
@@ -284,7 +298,7 @@ class PerfRun:
     def _show(self) -> None:
         outcomes = {client: middle(rounds) for client, rounds in self._outcomes.items()}
         if self._interrupted:
-            print(f"stopped by Ctrl-C: the figures are of what was {self.verb} until then")
+            print(f"stopped by {name_of(self._signal)}: the figures are of what was {self.verb} until then")
         if not outcomes:
             return
         reference = OURS if OURS in outcomes else next(iter(outcomes))

@@ -11,9 +11,10 @@ from collections.abc import Callable
 from typing import Any
 
 from headrace.cli.producing.slices import Places
+from headrace.cli.shared.output import amount
 from headrace.errors import KafkaError
 
-__all__ = ["Ledger", "RowsListener", "amount", "complain"]
+__all__ = ["Ledger", "RowsListener", "complain"]
 
 _NOT_SENT, _NOT_ACKNOWLEDGED = KafkaError._PURGE_QUEUE, KafkaError._PURGE_INFLIGHT
 _HOPELESS = frozenset({
@@ -141,11 +142,6 @@ class RowsListener:
         """So many rows are stored, or given up. On the client's thread."""
         if error is not None:
             self._ledger.queue(self, error, rows)
-
-
-def amount(count: int, noun: str) -> str:
-    """A number and a noun: 1 record, 2,000 records."""
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
 def complain(text: str) -> None:

@@ -41,8 +41,9 @@ examples:
   headrace produce blobs --encoding base64 -D '\\0' blobs.txt
   headrace produce load data.txt --rate 500 --count 10000 -F client.properties
 
-Exit status: 0 all records are stored, 1 some are not (each is shown, with its line), 2 wrong usage, 130 after Ctrl-C,
-143 after SIGTERM: both stop at once and say how many records were acknowledged and how many were not.
+Exit status: 0 all records are stored, 1 some are not (each is shown, with its line), 2 wrong usage, 3 no broker
+answers, 4 not allowed, 5 not there, 130 after Ctrl-C, 143 after SIGTERM: both stop at once and say how many records
+were acknowledged and how many were not.
 """
 
 
@@ -99,7 +100,7 @@ def read_options(argv: list[str]) -> ProduceOptions:
     """
     parser = make_parser()
     given = parser.parse_intermixed_args(argv)
-    files = given.files or ["-"]
+    files = given.files
     form = given.format or _form_of(files)
     _check(parser, given, form, files)
     properties = properties_of(given, {"compression.type": given.codec, "transactional.id": given.transactional_id})
@@ -171,7 +172,8 @@ def make_parser() -> Parser:
         description="Send lines, JSON lines, CSV or Parquet to a topic. Every record that is not "
         "stored is reported.")
     parser.add_argument("topic", metavar="TOPIC", help="topic to write to")
-    parser.add_argument("files", nargs="*", metavar="FILE", help="files to read, - for standard input (default: -)")
+    parser.add_argument("files", nargs="*", default=["-"], metavar="FILE",
+                        help="files to read, - for standard input (default: -)")
     add_property_options(parser, "some must be named")
     what = parser.add_argument_group("input")
     what.add_argument("--format", choices=FORMATS, help="what the input is (default: by the files' endings)")

@@ -14,8 +14,8 @@ from typing import Final
 from headrace.errors import ConfigError, DependencyError, KafkaError, KafkaException, SchemaRegistryError
 
 __all__ = ["CONFLICT", "DONE", "FAILED", "INTERRUPTED", "MEANINGS", "NOT_ALLOWED", "NOT_FOUND", "TERMINATED",
-           "UNREACHABLE", "USAGE", "RefusedError", "complain", "guarded", "leave_echo", "meant", "missing_right",
-           "needing", "status_of", "text_of"]
+           "UNREACHABLE", "USAGE", "RefusedError", "complain", "guarded", "leave_echo", "meant", "needing", "status_of",
+           "text_of", "text_with_right"]
 
 DONE: Final = 0
 FAILED: Final = 1
@@ -111,12 +111,12 @@ def complain(program: str, text: str) -> None:
     print(f"{program}: {text}", file=sys.stderr, flush=True)
 
 
-def missing_right(error: KafkaError, right: str, topics: Collection[str]) -> str:
-    """Which right on topics it takes, where that is what is missing: brokers say only that something is."""
+def text_with_right(error: KafkaError, right: str, topics: Collection[str]) -> str:
+    """The text of an error, with the right on topics that it takes: brokers say only that something is missing."""
     if error != KafkaError.TOPIC_AUTHORIZATION_FAILED:
-        return ""
+        return error.str()
     names = " and ".join(f'"{name}"' for name in topics)
-    return f"; this needs {right} on topic {names}"
+    return f"{error.str().rstrip('.')}; this needs {right} on topic {names}"
 
 
 @contextmanager
@@ -129,9 +129,10 @@ def needing(right: str, topics: Collection[str]) -> Iterator[None]:
     try:
         yield
     except KafkaException as failure:
-        if needed := missing_right(failure.error, right, topics):
-            raise KafkaException(KafkaError(failure.error.code(), failure.error.str() + needed)) from failure
-        raise
+        if failure.error != KafkaError.TOPIC_AUTHORIZATION_FAILED:
+            raise
+        text = text_with_right(failure.error, right, topics)
+        raise KafkaException(KafkaError(failure.error.code(), text)) from failure
 
 
 def leave_echo() -> None:

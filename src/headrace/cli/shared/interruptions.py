@@ -12,6 +12,8 @@ from queue import SimpleQueue
 from types import FrameType, TracebackType
 from typing import Any, Final
 
+from headrace.cli.shared.signals import name_of
+
 __all__ = ["Interruptions"]
 
 _WATCHED: Final = (signal.SIGINT, signal.SIGTERM)
@@ -42,7 +44,7 @@ class Interruptions:
     @property
     def name(self) -> str:
         """What the first signal is called."""
-        return "Ctrl-C" if self.number == signal.SIGINT else signal.Signals(self.number).name if self.number else ""
+        return name_of(self.number) if self.number else ""
 
     def __enter__(self) -> Interruptions:
         self._thread.start()

@@ -12,7 +12,8 @@ import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple, TextIO
 
-__all__ = ["FORMS", "Column", "coloured", "date", "human_size", "id_text", "print_rows", "printable", "table_lines"]
+__all__ = ["FORMS", "Column", "amount", "coloured", "date", "human_size", "id_text", "print_rows", "printable",
+           "table_lines"]
 
 FORMS: Final = ("table", "wide", "json", "tsv", "name")
 _UNITS: Final = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
@@ -36,6 +37,11 @@ class Column(NamedTuple):
     about: str
     wide: bool = False
     shown: Callable[[Any], str] | None = None
+
+
+def amount(count: int, noun: str, plural: str = "") -> str:
+    """A number and a noun: 1 record, 2,000 records; the plural has an s unless it is given."""
+    return f"{count:,} {noun if count == 1 else plural or noun + 's'}"
 
 
 def print_rows(

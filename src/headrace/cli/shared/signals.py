@@ -9,10 +9,15 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import Any
 
-__all__ = ["InterruptedReadingError", "SignalStop", "told_of_signals"]
+__all__ = ["InterruptedReadingError", "SignalStop", "name_of", "told_of_signals"]
 
 _WATCHED = (signal.SIGINT, signal.SIGTERM)
 _SAME_S = 0.5  # one Ctrl-C may come twice: to the process and to its group
+
+
+def name_of(number: int) -> str:
+    """What the user calls a signal."""
+    return "Ctrl-C" if number == signal.SIGINT else signal.Signals(number).name
 
 
 @contextmanager
@@ -73,4 +78,4 @@ class SignalStop:
     @property
     def name(self) -> str:
         """What the user calls the signal."""
-        return "Ctrl-C" if self.number == signal.SIGINT else "SIGTERM"
+        return name_of(self.number)

@@ -39,8 +39,10 @@ def failure(what: str, code: int, message: str | None = None, right: str = "") -
     """
     if not code:
         return None
-    needed = f"; this needs {right}" if right and code in _RIGHTS else ""
-    return KafkaError(code, f"{what}: {message or KafkaError(code).str()}{needed}")
+    text = message or KafkaError(code).str()
+    if right and code in _RIGHTS:
+        text = f"{text.rstrip('.')}; this needs {right}"
+    return KafkaError(code, f"{what}: {text}")
 
 
 def raise_failure(what: str, code: int, message: str | None = None, right: str = "") -> None:

@@ -48,8 +48,9 @@ def make_display(spec: PipelineSpec) -> Display:
 
 def plain_line(sample: Sample, total: int) -> str:
     """One line for a finished micro-batch; `total` is what the query has read so far."""
+    rows = "row" if sample.rows_in == 1 else "rows"
     return (
-        f"{sample.query}: batch {sample.batch_id}, {sample.rows_in:,} rows in {sample.seconds:.1f} s "
+        f"{sample.query}: batch {sample.batch_id}, {sample.rows_in:,} {rows} in {sample.seconds:.1f} s "
         f"({sample.rate:,.0f} rows/s), {total:,} read in all, {sample.rows_out:,} written, lag {sample.lag:,}"
     )
 

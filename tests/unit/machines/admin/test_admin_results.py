@@ -21,7 +21,7 @@ def test_a_right_is_named_where_it_is_missing(code: int) -> None:
     error = failure("it", code, "No.", "READ on it")
     assert error == code
     assert error is not None
-    assert error.str() == "it: No.; this needs READ on it"
+    assert error.str() == "it: No; this needs READ on it"
 
 
 def test_a_right_is_not_named_where_something_else_is_wrong() -> None:

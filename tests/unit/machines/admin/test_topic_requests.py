@@ -63,7 +63,7 @@ def test_a_right_that_is_missing_is_named_with_the_topic() -> None:
     reply = CreateTopicsResponse(topics=[CreatableTopicResult(name="a", error_code=29, error_message="Refused.")])
     error = admin.read_created(reply)["a"]
     assert error is not None
-    assert error.str() == 'topic "a": Refused.; this needs CREATE on topic "a" or on the cluster'
+    assert error.str() == 'topic "a": Refused; this needs CREATE on topic "a" or on the cluster'
 
 
 def test_a_described_topic_has_its_id_its_brokers_in_order_and_what_may_be_done() -> None:

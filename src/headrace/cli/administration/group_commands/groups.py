@@ -11,7 +11,7 @@ from headrace.cli.administration.group_commands.group_offsets import GroupPartit
 from headrace.cli.administration.group_commands.group_resets import RESET, add_reset_options, reset
 from headrace.cli.administration.partitions import chosen, expanded, partition_name
 from headrace.cli.shared.exits import NOT_FOUND, RefusedError
-from headrace.cli.shared.output import Column
+from headrace.cli.shared.output import Column, amount
 from headrace.cli.shared.parsers import Parser, pattern
 from headrace.cli.shared.subcommands import CHANGED, CommandGroup, Session, Subcommand
 
@@ -76,7 +76,7 @@ def _headline(group: ConsumerGroupDescription, partitions: list[GroupPartition])
     where = f"{group.coordinator.id} ({group.coordinator.host}:{group.coordinator.port})" if group.coordinator else "-"
     lag = sum(each.lag or 0 for each in partitions)
     return (f"{group.group_id}: {word(group.state)}, {word(group.type)}, assignor {group.partition_assignor or '-'}, "
-            f"coordinator {where}, {len(group.members)} members, lag {lag:,}")
+            f"coordinator {where}, {amount(len(group.members), 'member')}, lag {lag:,}")
 
 
 def _rows(group: ConsumerGroupDescription, partitions: list[GroupPartition]) -> list[dict[str, Any]]:
@@ -108,7 +108,7 @@ def _delete(session: Session) -> None:
 def _delete_offsets(session: Session) -> None:
     group = session.given.group
     partitions = expanded(session.admin, session.given.topics)
-    session.confirm(f"group {group} forgets its offsets of {len(partitions)} partitions", [group])
+    session.confirm(f"group {group} forgets its offsets of {amount(len(partitions), 'partition')}", [group])
     if session.given.dry_run:
         for tp in partitions:
             session.changed("forgotten", "offset", partition_name(tp))

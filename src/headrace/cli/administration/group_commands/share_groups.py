@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from headrace.cli.administration.partitions import chosen, expanded, order, partition_name
-from headrace.cli.shared.output import Column
+from headrace.cli.shared.output import Column, amount
 from headrace.cli.shared.parsers import Parser, moment
 from headrace.cli.shared.subcommands import CHANGED, CommandGroup, Session, Subcommand
 from headrace.errors import KafkaError
@@ -36,7 +36,7 @@ def _describe(session: Session) -> None:
         offsets = session.admin.list_share_group_offsets(name).result()
         readers = [tp for member in group.members for tp in member.assignment.topic_partitions]
         if session.for_people:
-            print(f"{name}: {group.state}, {len(group.members)} members")
+            print(f"{name}: {group.state}, {amount(len(group.members), 'member')}")
         for tp in order({*offsets, *readers}):
             found = offsets.get(tp)
             if isinstance(found, KafkaError):
@@ -64,7 +64,7 @@ def _reset(session: Session) -> None:
     after = {tp: offset if offset >= 0 else ends[tp] for tp, offset in at.items()}
     before = {tp: found.start_offset for tp, found in session.admin.list_share_group_offsets(given.group).result()
               .items() if not isinstance(found, KafkaError) and found.start_offset >= 0}
-    session.confirm(f"group {given.group} begins elsewhere in {len(after)} partitions", [given.group])
+    session.confirm(f"group {given.group} begins elsewhere in {amount(len(after), 'partition')}", [given.group])
     done = set(after)
     if not given.dry_run:
         futures = session.admin.alter_share_group_offsets(given.group, after)

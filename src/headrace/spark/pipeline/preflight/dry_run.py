@@ -53,7 +53,7 @@ def findings(endpoints: Endpoints) -> Iterator[Finding]:
     if endpoints.embedded:
         yield Finding("brokers", True, "embedded: they begin with the run, without topics, so nothing more is checked")
         return
-    with AdminClient(dict(endpoints.kafka)) as admin:
+    with AdminClient({**endpoints.kafka, "error_cb": lambda error: None}) as admin:  # findings say it
         brokers = _tried("brokers", partial(_brokers, admin, endpoints))
         yield brokers
         if brokers.good:
@@ -72,9 +72,12 @@ def _brokers(admin: AdminClient, endpoints: Endpoints) -> tuple[bool, str]:
     cluster = admin.describe_cluster(request_timeout=_TIMEOUT_S).result()
     finalized = admin.describe_features(request_timeout=_TIMEOUT_S).result().finalized
     version = 2 if finalized.get("transaction.version", 0) >= 2 else 1
-    count = len(cluster.nodes)
-    text = f"{count} broker{'s' if count > 1 else ''} at {endpoints.kafka['bootstrap.servers']}"
+    text = f"{_amount(len(cluster.nodes), 'broker')} at {endpoints.kafka['bootstrap.servers']}"
     return True, f"{text}, transactions v{version}"
+
+
+def _amount(count: int, noun: str) -> str:
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
 def _topics(admin: AdminClient, endpoints: Endpoints) -> Iterator[Finding]:
@@ -109,7 +112,7 @@ def _readable(admin: AdminClient, each: Input) -> tuple[bool, str]:
     ends = admin.list_offsets(dict.fromkeys(partitions, OffsetSpec.latest()), request_timeout=_TIMEOUT_S)
     starts = admin.list_offsets(dict.fromkeys(partitions, OffsetSpec.earliest()), request_timeout=_TIMEOUT_S)
     records = sum(ends[tp].result().offset - starts[tp].result().offset for tp in partitions)
-    return True, f"topic {each.topic}: {len(partitions)} partitions, about {records:,} records"
+    return True, f"topic {each.topic}: {_amount(len(partitions), 'partition')}, about {_amount(records, 'record')}"
 
 
 def _writable(admin: AdminClient, topic: str, once: bool) -> tuple[bool, str]:
@@ -120,7 +123,7 @@ def _writable(admin: AdminClient, topic: str, once: bool) -> tuple[bool, str]:
         lacking = _lacking(found.authorized_operations, operation)
         if lacking:
             return False, f"topic {topic}: {lacking}"
-    return True, f"topic {topic}: {len(found.partitions)} partitions"
+    return True, f"topic {topic}: {_amount(len(found.partitions), 'partition')}"
 
 
 def _group(admin: AdminClient, group: str) -> tuple[bool, str]:
