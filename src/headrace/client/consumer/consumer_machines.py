@@ -106,7 +106,7 @@ class ConsumerMachines:
             self.ownership = Ownership(group_id, self.group.identity.instance_id)
             self.group_offsets = GroupOffsets(
                 group_id, self.subscription, finder, self.ownership, isolation, timeout_s, retries,
-                reads_as_member=config["group.protocol"] == "consumer")
+                is_planned=config["group.protocol"] == "consumer")
             for machine in (finder, self.group, self.group_offsets):
                 client.driver.add(machine)
         client.driver.add(self.fetcher)

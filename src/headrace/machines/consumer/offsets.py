@@ -269,13 +269,14 @@ class GroupOffsets:
         isolation_level: with 1, offsets of open transactions are waited for (KIP-447).
         timeout_s: seconds for one request.
         retries: how long to wait before something is asked again.
-        reads_as_member: who asks for offsets names itself, as members do for whom the coordinator plans (KIP-848).
+        is_planned: the coordinator plans for the group (KIP-848): who asks for offsets names itself, and what was given
+            up is not committed any more.
     """
 
     alone = idle = False  # others read what it decides
 
     def __init__(self, group_id: str, subscription: Subscription, finder: CoordinatorFinder, ownership: Ownership,
-                 isolation_level: int, timeout_s: float, retries: RetryPolicy, *, reads_as_member: bool = False,
+                 isolation_level: int, timeout_s: float, retries: RetryPolicy, *, is_planned: bool = False,
                  ) -> None:
         self._group_id = group_id
         self._subscription = subscription
@@ -284,7 +285,7 @@ class GroupOffsets:
         self._require_stable = isolation_level == 1
         self._timeout_s = timeout_s
         self._retries = retries
-        self._reads_as_member = reads_as_member
+        self._is_planned = is_planned
         self._lookups: dict[_Lookup, None] = {}
         self._commits: list[_Commit] = []
         self._seen = -1
@@ -298,13 +299,14 @@ class GroupOffsets:
     def commit(self, partitions: Iterable[TopicPartition], expires_at: float, done: Committed) -> None:
         """Commit offsets, each as the member that read its partition."""
         copies = [_copy(tp) for tp in partitions]
-        by_member: dict[ConsumerGroupMetadata, list[TopicPartition]] = {}
+        by_member: dict[tuple[ConsumerGroupMetadata, bool], list[TopicPartition]] = {}
         for tp in copies:
-            by_member.setdefault(self._ownership.reader_of(tp.topic, tp.partition), []).append(tp)
+            key = tp.topic, tp.partition  # what was given up is apart: it may be refused
+            by_member.setdefault((self._ownership.reader_of(*key), self._ownership.holds(*key)), []).append(tp)
         if len(by_member) > 1:
             done = _all_of(len(by_member), copies, done)
         self._commits += [_Commit(member, theirs, expires_at, done, self._tenures(theirs))
-                          for member, theirs in by_member.items()]
+                          for (member, _), theirs in by_member.items()]
 
     def forget(self, topics: Collection[str]) -> None:
         """These topics are gone, or others have their names by now: what is not committed to them yet will not be."""
@@ -323,6 +325,7 @@ class GroupOffsets:
             self._claim()
         self._deadline = None
         self._give_up_forgotten()
+        self._give_up_released()
         if not (self._lookups or self._commits):
             return
         self._expire(now)
@@ -453,7 +456,7 @@ class GroupOffsets:
             if state is not None and state.topic_id is not None:
                 ids[lookup.topic] = state.topic_id
         topics = {topic: list(each) for topic, each in numbers.items()}
-        question = CommittedOffsetsQuestion(topics, ids, member if self._reads_as_member else None)
+        question = CommittedOffsetsQuestion(topics, ids, member if self._is_planned else None)
         return Send(coordinator, question.request(self._group_id, require_stable=self._require_stable),
                     self._timeout_s, question.max_version, context=(lookups, question),
                     for_version=question.for_version)
@@ -557,6 +560,17 @@ class GroupOffsets:
         for commit in [commit for commit in self._commits if commit.all_forgotten and not commit.flying]:
             self._fail(commit, KafkaError(
                 KafkaError.UNKNOWN_TOPIC_OR_PART, f"Commit to group {self._group_id!r} failed: the topics are gone"))
+
+    def _give_up_released(self) -> None:
+        """A coordinator that plans takes a partition from a member without a new epoch while it takes more from it.
+        The epoch alone would let in what sets the next owner back.
+        """
+        for commit in [*self._commits] if self._is_planned else ():
+            gone = [tp for tp in commit.partitions if self._ownership.gave_up(commit.member, tp.topic, tp.partition)]
+            if gone and not commit.flying:
+                code = KafkaError.STALE_MEMBER_EPOCH
+                place = f"{gone[0].topic}[{gone[0].partition}]"
+                self._fail(commit, KafkaError(code, _commit_text(code, place, self._group_id)))
 
     def _finish(self, commit: _Commit, error: KafkaError | None) -> None:
         self._commits.remove(commit)

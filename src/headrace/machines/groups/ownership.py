@@ -73,6 +73,10 @@ class Ownership:
         """Whether the application has not given the partition up, or lost it."""
         return (topic, partition) not in self._former
 
+    def gave_up(self, member: ConsumerGroupMetadata, topic: str, partition: int) -> bool:
+        """Whether the application has given the partition up, or lost it, and is still the member as which it read."""
+        return member == self.member and self._former.get((topic, partition)) == member
+
     def tenure(self, topic: str, partition: int) -> tuple[int, int]:
         """How often the group was left, and the partition came and went: the same for as long as it is held."""
         return self._leaves, self._tenures.get((topic, partition), 0)

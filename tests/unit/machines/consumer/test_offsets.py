@@ -650,9 +650,30 @@ def test_a_commit_with_an_outdated_epoch_fails_when_its_partition_was_given_up()
     assert "no longer that member" in error.str()
 
 
+def test_what_was_given_up_is_not_committed_in_the_epoch_in_which_the_member_stays() -> None:
+    bench = Bench()
+    ask_as_member(bench)
+    bench.meet(Change.ASSIGN, 4, 0)
+    bench.meet(Change.ASSIGN, 4, 1)
+    bench.commit()
+    [send] = poll(bench.group, 0.0)
+    bench.meet(Change.REVOKE, 4, 0)
+    bench.group.on_reply(send, committed(code=KafkaError.COORDINATOR_LOAD_IN_PROGRESS), 0.0)
+    assert poll(bench.group, 1.0) == []
+    [(_, error)] = bench.done
+    assert error == KafkaError.STALE_MEMBER_EPOCH
+    assert "no longer that member" in error.str()
+    done: list[list[tuple[int, KafkaError | None]]] = []
+    bench.group.commit([TopicPartition("t", 0, 3), TopicPartition("t", 1, 4)], 60.0,
+                       lambda partitions, error: done.append([(tp.partition, tp.error) for tp in partitions]))
+    [send] = poll(bench.group, 1.0)
+    assert isinstance(send.request, OffsetCommitRequest)
+    assert [[part.partition_index for part in each.partitions] for each in send.request.topics] == [[1]]
+
+
 def ask_as_member(bench: Bench) -> None:
     bench.group = GroupOffsets("g", bench.subscription, bench.finder, bench.ownership, 1, 30.0, RetryPolicy(),
-                               reads_as_member=True)
+                               is_planned=True)
 
 
 def asked_as(send: Send) -> list[tuple[str | None, int]]:
@@ -715,7 +736,7 @@ def test_a_commit_with_an_outdated_epoch_fails_when_its_partition_was_given_up_a
 def test_a_member_asks_for_offsets_as_itself_and_again_when_its_epoch_was_outdated(code: int) -> None:
     bench = Bench()
     bench.group = GroupOffsets("g", bench.subscription, bench.finder, bench.ownership, 1, 30.0, RetryPolicy(),
-                               reads_as_member=True)
+                               is_planned=True)
     bench.group.ask([TopicPartition("t", 0)], NEVER, bench.found.append)
     for epoch, now in ((3, 0.0), (5, 1.0)):
         bench.ownership.advance(EpochMoved(epoch, "me"))
