@@ -28,6 +28,7 @@ MODULES = {
     "headrace.spark": "spark",
     "headrace.testing": "testing",
     "headrace.opentelemetry": "opentelemetry",
+    "headrace.as_confluent_kafka": "as-confluent-kafka",
 }
 """Public modules, and the pages in `docs/reference/api` that describe them."""
 ALIASES = (

@@ -73,6 +73,7 @@ PROGRAMS_RUN_IN = {
     "how-to/spark-guarantees.md": "tests/integration/spark/test_spark_pages.py",
     "how-to/spark-source.md": "tests/integration/spark/test_spark_pages.py",
     "how-to/spark-values.md": "tests/integration/spark/test_spark_pages.py",
+    "how-to/libraries-on-confluent-kafka.md": "tests/unit/pages/test_libraries.py",
     "how-to/testing.md": "tests/unit/testing/test_testing_page.py",
     "reference/broker.md": "tests/unit/pages/test_programs.py",
     "tutorial/first-steps.md": "tests/unit/pages/test_first_steps.py",

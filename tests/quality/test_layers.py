@@ -11,8 +11,9 @@ SOURCE = Path(__file__).parents[2] / "src"
 PACKAGE = SOURCE / "headrace"
 
 BASE = {"arguments", "collector", "error_codes", "errors", "types", "security", "config", "slotted", "states"}
-FACES = {"aio", "admin", "avro", "schema_registry", "opentelemetry", "serialization", "spark", "frames", "decode",
-         "cli", "testing", "serializing_producer", "deserializing_consumer", "deserializing_share_consumer"}
+FACES = {"aio", "admin", "as_confluent_kafka", "avro", "schema_registry", "opentelemetry", "serialization", "spark",
+         "frames", "decode", "cli", "testing", "serializing_producer", "deserializing_consumer",
+         "deserializing_share_consumer"}
 MAY_IMPORT = {
     "wire": BASE,
     "schemas": BASE,

@@ -298,7 +298,7 @@ class GroupOffsets:
 
     def commit(self, partitions: Iterable[TopicPartition], expires_at: float, done: Committed) -> None:
         """Commit offsets, each as the member that read its partition."""
-        copies = [_copy(tp) for tp in partitions]
+        copies = [TopicPartition(tp.topic, tp.partition, tp.offset, tp.metadata, tp.leader_epoch) for tp in partitions]
         by_member: dict[tuple[ConsumerGroupMetadata, bool], list[TopicPartition]] = {}
         for tp in copies:
             key = tp.topic, tp.partition  # what was given up is apart: it may be refused
@@ -536,8 +536,9 @@ class GroupOffsets:
             state = self._subscription.get(tp.topic, tp.partition)
             if tp.error is None and state is not None and tp.topic not in commit.forgotten:
                 state.committed = tp.offset
-        failures = [tp for tp in commit.partitions if tp.error is not None and tp.topic not in commit.forgotten]
-        self._finish(commit, _commit_error(failures[0], self._group_id) if failures else None)
+        failures = [(tp, tp.error.code()) for tp in commit.partitions
+                    if tp.error is not None and tp.topic not in commit.forgotten]
+        self._finish(commit, _commit_error(*failures[0], self._group_id) if failures else None)
 
     def _renew(self, commit: _Commit) -> bool:
         """Go on as the member that the application is by now, unless it gave one of the partitions up meanwhile.
@@ -568,9 +569,7 @@ class GroupOffsets:
         for commit in [*self._commits] if self._is_planned else ():
             gone = [tp for tp in commit.partitions if self._ownership.gave_up(commit.member, tp.topic, tp.partition)]
             if gone and not commit.flying:
-                code = KafkaError.STALE_MEMBER_EPOCH
-                place = f"{gone[0].topic}[{gone[0].partition}]"
-                self._fail(commit, KafkaError(code, _commit_text(code, place, self._group_id)))
+                self._fail(commit, _commit_error(gone[0], KafkaError.STALE_MEMBER_EPOCH, self._group_id))
 
     def _finish(self, commit: _Commit, error: KafkaError | None) -> None:
         self._commits.remove(commit)
@@ -627,10 +626,6 @@ def _next_step(lookup: _Lookup, now: float) -> float:
     return min(lookup.not_before, lookup.expires_at) if waits else lookup.expires_at
 
 
-def _copy(tp: TopicPartition) -> TopicPartition:
-    return TopicPartition(tp.topic, tp.partition, tp.offset, tp.metadata, tp.leader_epoch)
-
-
 def _expired(lookup: _Lookup, last_error: KafkaError | None) -> KafkaError:
     what = "first offset" if lookup.timestamp == EARLIEST else "offset"
     why = because(lookup.last_error or last_error)
@@ -638,15 +633,10 @@ def _expired(lookup: _Lookup, last_error: KafkaError | None) -> KafkaError:
                       f"time: check that the topic exists and that brokers are up{why}")
 
 
-def _commit_error(failed: TopicPartition, group_id: str) -> KafkaError:
+def _commit_error(failed: TopicPartition, code: int, group_id: str) -> KafkaError:
     """The error of a commit of which a partition failed."""
-    assert failed.error is not None
-    code = failed.error.code()
-    return KafkaError(code, _commit_text(code, f"{failed.topic}[{failed.partition}]", group_id))
-
-
-def _commit_text(code: int, place: str, group_id: str) -> str:
     if code in _REPLACED:
-        return (f"Commit refused: this consumer is no longer that member of group {group_id!r} (poll more often than "
-                "max.poll.interval.ms); its partitions may belong to others already")
-    return f"Commit to group {group_id!r} failed for {place}: {KafkaError(code)}"
+        return KafkaError(code, f"Commit refused: this consumer is no longer that member of group {group_id!r} (poll "
+                          "more often than max.poll.interval.ms); its partitions may belong to others already")
+    place = f"{failed.topic}[{failed.partition}]"
+    return KafkaError(code, f"Commit to group {group_id!r} failed for {place}: {KafkaError(code)}")

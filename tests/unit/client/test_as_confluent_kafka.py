@@ -1,0 +1,71 @@
+"""Libraries that import confluent_kafka get headrace, in a process of their own each."""
+
+import subprocess
+import sys
+import textwrap
+
+import pytest
+
+
+def run(text, *options, check=True):
+    done = subprocess.run([sys.executable, *options, "-c", textwrap.dedent(text)], capture_output=True, text=True,
+                          timeout=60)
+    assert not check or done.returncode == 0, done.stderr
+    return done
+
+
+def test_each_module_is_ours_under_the_name_of_the_peer():
+    run("""
+        import headrace.as_confluent_kafka as stand_in
+        stand_in.install()
+        stand_in.install()
+        import confluent_kafka, headrace, headrace.admin, importlib
+        from confluent_kafka import Producer, TopicPartition
+        from confluent_kafka.admin import AdminClient, NewTopic
+        from confluent_kafka.aio import AIOProducer
+        from confluent_kafka.schema_registry.avro import AvroSerializer
+        from confluent_kafka.schema_registry import avro
+        from confluent_kafka.cimpl import KafkaError
+        assert confluent_kafka is headrace and confluent_kafka.admin is headrace.admin
+        assert Producer is headrace.Producer and KafkaError is headrace.KafkaError
+        assert avro is headrace.schema_registry.avro and AvroSerializer.__module__.startswith("headrace.")
+        assert headrace.__spec__.name == "headrace" and headrace.admin.__spec__.name == "headrace.admin"
+        assert headrace.__name__ == "headrace" and importlib.import_module("headrace.admin") is headrace.admin
+        import pickle
+        assert pickle.loads(pickle.dumps(TopicPartition("t", 1))) == headrace.TopicPartition("t", 1)
+    """)
+
+
+def test_a_module_that_is_not_here_is_said_to_be_missing():
+    done = run("""
+        import headrace.as_confluent_kafka
+        headrace.as_confluent_kafka.install()
+        import confluent_kafka.nonsense
+    """, check=False)
+    assert "ModuleNotFoundError: No module named 'confluent_kafka.nonsense': headrace stands in" in done.stderr
+
+
+def test_the_peer_that_is_imported_already_stays_and_that_is_said():
+    done = run("""
+        import confluent_kafka, headrace.as_confluent_kafka
+        headrace.as_confluent_kafka.install()
+    """, check=False)
+    assert "ImportError: confluent_kafka is imported already: call" in done.stderr
+
+
+@pytest.mark.parametrize("by_name", [False, True])
+def test_a_program_runs_as_it_is(tmp_path, by_name):
+    (tmp_path / "program.py").write_text(
+        "import sys, confluent_kafka\nif __name__ == '__main__':\n    print(confluent_kafka.__name__, sys.argv[1:])\n")
+    named = ["-m", "program"] if by_name else [str(tmp_path / "program.py")]
+    done = subprocess.run([sys.executable, "-m", "headrace.as_confluent_kafka", *named, "-x", "1"], cwd=tmp_path,
+                          capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "headrace ['-x', '1']\n", "")
+
+
+@pytest.mark.parametrize("arguments", [[], ["-m"], ["--help"]])
+def test_without_a_program_the_usage_is_shown(arguments):
+    done = subprocess.run([sys.executable, "-m", "headrace.as_confluent_kafka", *arguments], capture_output=True,
+                          text=True, timeout=60)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("usage: python -m headrace.as_confluent_kafka")
