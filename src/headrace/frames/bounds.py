@@ -8,9 +8,9 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Collection, Mapping
 from datetime import UTC, datetime, timedelta
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
-from headrace.client.consumer.log_view import LogView
+from headrace.client.consumer.log_view import LogView, patiently
 from headrace.client.consumer.range_reader import OffsetRange
 from headrace.errors import ConfigError, KafkaError, KafkaException
 
@@ -22,8 +22,6 @@ counts from the end of the log, as in a slice."""
 
 _EARLIEST: Final = -2
 _LATEST: Final = -1
-_AGAIN_S: Final = 0.1
-_T = TypeVar("_T")
 
 
 def checked_bound(name: str, given: Any) -> Bound:
@@ -70,12 +68,12 @@ def ranges_between(
             record is gone.
     """
     until = time.monotonic() + timeout_s
-    info = _patiently(lambda left_s: _topic(view, topic, left_s), until)
+    info = patiently(lambda left_s: _topic(view, topic, left_s), until)
     chosen = _chosen(topic, info.partitions, partitions, start, end)
     keys = [(topic, number) for number in chosen]
 
     def at(moments: Mapping[tuple[str, int], int]) -> dict[int, int]:
-        found = _patiently(lambda left_s: view.offsets(moments, left_s), until)
+        found = patiently(lambda left_s: view.offsets(moments, left_s), until)
         return {number: found[topic, number].offset for number in chosen}
 
     ends = at(dict.fromkeys(keys, _LATEST))
@@ -89,17 +87,6 @@ def ranges_between(
         if first < stop:
             ranges.append(OffsetRange(topic, number, first, stop, topic_id))
     return ranges
-
-
-def _patiently(ask: Callable[[float], _T], until: float) -> _T:
-    """Ask again while what is wrong may pass: leaders move, and a new topic has none for a moment."""
-    while True:
-        try:
-            return ask(max(until - time.monotonic(), 0.001))
-        except KafkaException as failed:
-            if not failed.error.retriable() or time.monotonic() + _AGAIN_S > until:
-                raise
-        time.sleep(_AGAIN_S)
 
 
 def _topic(view: LogView, topic: str, timeout_s: float) -> Any:

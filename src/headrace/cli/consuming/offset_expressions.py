@@ -176,7 +176,10 @@ def resolve(
 
 
 def _ask(view: LogView, partitions: Collection[Key], timestamp: int, timeout_s: float) -> dict[Key, int]:
-    answers = view.offsets(dict.fromkeys(partitions, timestamp), timeout_s)
+    from headrace.client.consumer.log_view import patiently
+
+    wanted = dict.fromkeys(partitions, timestamp)
+    answers = patiently(lambda left_s: view.offsets(wanted, left_s), time.monotonic() + timeout_s)
     return {key: answers[key].offset for key in partitions}
 
 

@@ -26,10 +26,13 @@ from headrace.types.admin import ListOffsetsResultInfo
 from headrace.types.records import TopicPartition
 from headrace.wire.schema import Request
 
-__all__ = ["LogView"]
+__all__ = ["LogView", "patiently"]
 
 _T = TypeVar("_T")
 _NEVER: Final = float("-inf")
+_AGAIN_S: Final = 0.1
+_NEW_S: Final = 1.0
+"""How long a topic that was just made may be unknown to a broker."""
 
 
 class LogView:
@@ -122,7 +125,20 @@ class LogView:
         ask: Callable[[Mapping[TopicPartition, int]], Request],
         read: Callable[[Any], Mapping[TopicPartition, _T | KafkaError]],
     ) -> dict[Key, _T]:
-        """Ask each leader once."""
+        """Ask each leader once; after an error that passes, others may lead."""
+        try:
+            return await self._ask_leaders(wanted, timeout_s, ask, read)
+        except KafkaException as failed:
+            if failed.error.retriable():
+                self._core.metadata.refresh(time.monotonic())
+                self._core.wake()
+            raise
+
+    async def _ask_leaders(
+        self, wanted: Mapping[TopicPartition, int], timeout_s: float,
+        ask: Callable[[Mapping[TopicPartition, int]], Request],
+        read: Callable[[Any], Mapping[TopicPartition, _T | KafkaError]],
+    ) -> dict[Key, _T]:
         driver = self._core.driver
         parts = self._by_leader(wanted)
         replies = await asyncio.gather(*(driver.request(node, ask(part), timeout_s) for node, part in parts.items()))
@@ -202,6 +218,31 @@ class LogView:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+def patiently(ask: Callable[[float], _T], until: float) -> _T:
+    """Ask brokers again while what is wrong may pass: leaders move, and a new topic has none for a moment.
+
+    Args:
+        ask: asks once; it is given how many seconds are left.
+        until: monotonic seconds; then it is said what is wrong.
+
+    Returns:
+        The answer.
+
+    Raises:
+        KafkaException: what was wrong last, or does not pass.
+    """
+    began = time.monotonic()
+    while True:
+        try:
+            return ask(max(until - time.monotonic(), 0.001))
+        except KafkaException as failed:
+            unknown = failed.error == KafkaError.UNKNOWN_TOPIC_OR_PART
+            end = min(until, began + _NEW_S) if unknown else until
+            if not failed.error.retriable() or time.monotonic() + _AGAIN_S > end:
+                raise
+        time.sleep(_AGAIN_S)
 
 
 def _close_forgotten(thread: LoopThread, core: ClientCore) -> None:

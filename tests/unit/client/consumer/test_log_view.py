@@ -11,7 +11,7 @@ import pytest
 from headrace import Producer
 from headrace.admin import AdminClient
 from headrace.broker.settings import BrokerSettings
-from headrace.client.consumer.log_view import LogView
+from headrace.client.consumer.log_view import LogView, patiently
 from headrace.errors import KafkaError, KafkaException
 from headrace.testing import Action, EmbeddedBroker, Fault
 from headrace.types.cluster import ConsumerGroupTopicPartitions
@@ -145,3 +145,30 @@ def test_a_view_that_is_dropped_is_closed(broker: EmbeddedBroker) -> None:
     while not core.closed and time.monotonic() < end:
         time.sleep(0.01)
     assert core.closed
+
+
+def test_a_leader_that_moves_is_found_by_asking_again(view: LogView, broker: EmbeddedBroker) -> None:
+    view.topics(PATIENCE_S)
+    old = broker.leader("t", 0)
+    broker.move_leader("t", 0, old % 3 + 1)
+    try:
+        with pytest.raises(KafkaException) as caught:
+            view.offsets({("t", 0): LATEST}, PATIENCE_S)
+        assert caught.value.error == KafkaError.NOT_LEADER_FOR_PARTITION
+        found = patiently(lambda left_s: view.offsets({("t", 0): LATEST}, left_s), time.monotonic() + PATIENCE_S)
+        assert found["t", 0].offset == 0
+    finally:
+        broker.move_leader("t", 0, old)
+
+
+def test_what_does_not_pass_is_said_at_once_and_a_topic_that_is_unknown_after_a_moment() -> None:
+    for code, shortest_s, longest_s in ((KafkaError.TOPIC_AUTHORIZATION_FAILED, 0, 0.5),
+                                        (KafkaError.UNKNOWN_TOPIC_OR_PART, 0.7, 2)):
+        def ask(left_s: float, code: int = code) -> None:
+            assert left_s <= 30
+            raise KafkaException(KafkaError(code))
+
+        began = time.monotonic()
+        with pytest.raises(KafkaException):
+            patiently(ask, began + 30)
+        assert shortest_s <= time.monotonic() - began < longest_s
