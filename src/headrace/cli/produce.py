@@ -64,6 +64,7 @@ class _Run:
         from headrace.cli.producing.progress import Progress
         from headrace.cli.producing.sink import RecordSink
         from headrace.client.producer.producer import calls_of
+        from headrace.client.producer.topics import SOON
 
         self._options = options
         self._stop = SignalStop((signal.SIGINT,))
@@ -76,7 +77,7 @@ class _Run:
             options.tee and sys.stdout.isatty())
         self._progress = Progress(options.topic, total, shown, "rows" if options.form == "parquet" else "bytes")
         self._ledger = Ledger(self._places, options.show_errors, self._progress.note)
-        self._producer = Producer({**options.properties, "delivery.report.only.error": True,
+        self._producer = Producer({**SOON, **options.properties, "delivery.report.only.error": True,
                                    "error_cb": self._on_error})
         self._config = calls_of(self._producer).engine.config
         self._limit = _LINE_FACTOR * self._config["message.max.bytes"]

@@ -12,7 +12,8 @@ from types import EllipsisType
 from typing import TYPE_CHECKING, Any, Final
 
 from headrace.client.producer.column_feed import ColumnRole, record_batches
-from headrace.client.producer.producer import Producer
+from headrace.client.producer.producer import Producer, calls_of
+from headrace.client.producer.topics import SOON
 from headrace.errors import ConfigError
 from headrace.frames.formats import need_pyarrow, side_formats
 from headrace.frames.topic_reading import client_properties
@@ -87,7 +88,9 @@ def write_topic(
         value, roles = "value", dict.fromkeys(roles, ...)
     elif not isinstance(value, (str, EllipsisType)):
         raise ConfigError("several columns become a value with value_format avro, protobuf, json or json-schema only")
-    with Producer(client_properties(config)) as producer:
+    with Producer({**SOON, **client_properties(config)}) as producer:
+        calls = calls_of(producer)
+        calls.waits.run(calls.topic_answered(topic))
         stored = producer.produce_batches(topic, tables, value="value" if value is ... else str(value), **roles)
         producer.flush()
         return stored.result()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import time
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any
@@ -13,7 +14,8 @@ import pyarrow as pa
 import pytest
 
 import headrace
-from headrace.errors import ConfigError, SerializationError
+from headrace.broker.settings import BrokerSettings
+from headrace.errors import ConfigError, KafkaException, SerializationError
 from headrace.frames import read_topic, write_topic
 from headrace.testing import EmbeddedBroker
 
@@ -108,3 +110,13 @@ def test_what_cannot_be_written_is_said_and_nothing_is(
 def test_what_is_no_frame_is_refused(broker: EmbeddedBroker, topic: str) -> None:
     with pytest.raises(TypeError, match="no __arrow_c_stream__"):
         write_topic([{"id": 1}], topic, broker.bootstrap_servers)
+
+
+def test_a_topic_that_does_not_exist_is_said_so_soon() -> None:
+    with EmbeddedBroker(settings=BrokerSettings(auto_create_topics=False)) as strict:
+        for call in (lambda: write_topic(pa.table({"value": ["a"]}), "nowhere", strict.bootstrap_servers),
+                     lambda: read_topic("nowhere", strict.bootstrap_servers)):
+            began = time.monotonic()
+            with pytest.raises(KafkaException, match="nowhere"):
+                call()
+            assert time.monotonic() - began < 10

@@ -14,7 +14,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
 from headrace.buffers import CALLBACK_BYTES, BufferPool, RecordAccumulator
 from headrace.buffers.refusals import no_partition
@@ -28,8 +28,10 @@ from headrace.records.message import encode_headers, encode_text
 from headrace.slotted import slotted
 from headrace.types.records import PARTITION_UA, TIMESTAMP_CREATE_TIME
 
-__all__ = ["FailedRecord", "TopicAccumulators", "never", "producer_closed"]
+__all__ = ["SOON", "FailedRecord", "TopicAccumulators", "never", "producer_closed"]
 
+SOON: Final = {"topic.metadata.propagation.max.ms": 5_000}
+"""For who waits for a topic before there is anything to do: one that does not exist is said so after 5 s, not 30."""
 _INT32, _INT64 = 1 << 31, 1 << 63
 _WAITING_BYTES = 512
 """What a record that is not in a batch costs beyond its bytes: the objects that keep or report it."""
