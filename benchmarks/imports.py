@@ -4,12 +4,15 @@
 
 Each measurement is a fresh process, its whole CPU from start to end, less that of `python -c pass`. Rounds are
 interleaved. Compiled files are kept in a directory of their own and are there before the first round. "Its part of the
-standard library" is the same process with only those of the standard library's modules that the row above loads.
+standard library" is the same process with only those of the standard library's modules that the row above loads. Below
+stands what each package takes on the disk, without compiled files, and what it needs besides.
 """
 
 from __future__ import annotations
 
+import importlib.metadata
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -30,6 +33,9 @@ _FIRST = "import os; from {} import Producer; Producer({{'bootstrap.servers': '1
 _FIRST_CONSUMER = ("import os; from {} import Consumer; Consumer({{'bootstrap.servers': '127.0.0.1:1', "
                    "'group.id': 'readers'}}); os._exit(0)")
 LIBRARY = "its part of the standard library"
+PACKAGES = (OURS, "confluent-kafka", "kafka-python", "aiokafka")
+PACKED = {".py", ".pyi", ".so", ".typed"}
+"""Endings of the files that a wheel of ours has."""
 BARS_MS = {IMPORT: 5.0, MESSAGES: 15.0, FIRST: 80.0, FIRST_CONSUMER: 80.0}
 
 
@@ -81,8 +87,11 @@ def main(argv: list[str]) -> int:
                 if turn >= 0:  # the round before the first one compiles
                     cases[name].rounds_ns.setdefault(PROCESS, []).append(cost_ns)
     _show(cases, arguments.rounds)
+    sizes = {name: size_mb(name) for name in PACKAGES if version_of(name)}
+    table("installed", ("", "MB", "needs"), [(name, f"{size:.1f}", ", ".join(needs(name)) or "nothing")
+                                             for name, size in sizes.items()])
     write("imports", {"milliseconds of whole processes": cases.values()}, arguments.rounds, arguments.json,
-          bars_ms=BARS_MS)
+          bars_ms=BARS_MS, installed_mb=sizes)
     above = [name for name, bar_ms in BARS_MS.items() if _over_ms(cases, name)[0] > bar_ms]
     return 1 if above and not arguments.quick else 0
 
@@ -105,6 +114,22 @@ def cpu_ns(code: str, environment: Mapping[str, str]) -> float:
     if status:
         raise RuntimeError(f"python -c {code!r} failed with status {status}")
     return (used.ru_utime + used.ru_stime) * 1e9
+
+
+def size_mb(package: str) -> float:
+    """What a package takes on the disk, in MB. Ours may be installed as a link to its sources."""
+    if package == OURS:
+        files = [path for path in (ROOT / "src/headrace").rglob("*") if path.suffix in PACKED]
+    else:
+        files = [Path(str(each.locate())) for each in importlib.metadata.files(package) or ()
+                 if each.suffix != ".pyc"]
+    return sum(path.stat().st_size for path in files if path.is_file()) / 1e6
+
+
+def needs(package: str) -> list[str]:
+    """The packages that are installed with it."""
+    wanted = importlib.metadata.requires(package) or ()
+    return [re.split(r"[^\w.-]", each)[0] for each in wanted if "extra ==" not in each]
 
 
 def _over_ms(cases: Mapping[str, Case], name: str) -> tuple[float, float]:
