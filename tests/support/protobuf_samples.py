@@ -1,5 +1,6 @@
 """Protobuf messages for tests, compiled when they are first asked for."""
 
+import subprocess
 import sys
 import tempfile
 from functools import cache
@@ -44,13 +45,12 @@ SOURCES = {
 @cache
 def compiled() -> dict[str, ModuleType]:
     """The modules: "base", "place", "user", "plain"."""
-    from grpc_tools import protoc
-
     folder = Path(tempfile.mkdtemp(prefix="headrace-protobuf-"))
     for name, source in SOURCES.items():
         (folder / name).write_text(source)
     common = str(resources.files("grpc_tools") / "_proto")
-    assert protoc.main(["protoc", f"-I{folder}", f"-I{common}", f"--python_out={folder}", *SOURCES]) == 0
+    subprocess.run([sys.executable, "-m", "grpc_tools.protoc", f"-I{folder}", f"-I{common}", f"--python_out={folder}",
+                    *SOURCES], check=True, timeout=60)
     sys.path.insert(0, str(folder))
     try:
         return {name.removeprefix("headrace_sample_").removesuffix(".proto"):
