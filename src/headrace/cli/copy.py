@@ -91,7 +91,7 @@ class _Run:
 
     def run(self) -> int:
         """Copy until the end. Returns the exit status."""
-        from headrace.cli.producing.sink import Stopped
+        from headrace.cli.producing.sink import Enough, Stopped
 
         began_at = time.monotonic()
         trouble: Exception | None = None
@@ -107,8 +107,8 @@ class _Run:
                     with self._progress:
                         self._copy()
                         self._settle()
-                except (InterruptedReadingError, Stopped):
-                    pass
+                except (InterruptedReadingError, Stopped, Enough):
+                    pass  # enough: a transaction of which a record failed is given up
                 except (KafkaException, CorruptRecordError, ConfigError, RefusedError) as error:
                     trouble = error
                 self._ledger.settle()
