@@ -1,4 +1,4 @@
-"""The table of error codes: code, name, Kafka's own name, retriable or not, and its meaning.
+"""The table of error codes: code, name, Kafka's own name, retriable or not, and its meaning; and how rights are named.
 
 Positive codes travel on the wire (Java: `org.apache.kafka.common.protocol.Errors`); negative ones are the
 client's own, numbered as in librdkafka so that programs which compare codes keep working.
@@ -8,7 +8,12 @@ This module knows nothing else of the package.
 
 from __future__ import annotations
 
-__all__ = ["CODES", "ErrorCode", "ErrorCodes"]
+__all__ = ["CODES", "ErrorCode", "ErrorCodes", "lacking"]
+
+
+def lacking(text: str, right: str) -> str:
+    """A refusal with the right that it takes: brokers say only that something is missing."""
+    return f"{text.rstrip('.')}; this needs {right}"
 
 
 class ErrorCodes:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Final
 
+from headrace.error_codes import lacking
 from headrace.errors import ConfigError, DependencyError, KafkaError, KafkaException, SchemaRegistryError
 
 __all__ = ["CONFLICT", "DONE", "FAILED", "INTERRUPTED", "MEANINGS", "NOT_ALLOWED", "NOT_FOUND", "TERMINATED",
@@ -112,11 +113,11 @@ def complain(program: str, text: str) -> None:
 
 
 def text_with_right(error: KafkaError, right: str, topics: Collection[str]) -> str:
-    """The text of an error, with the right on topics that it takes: brokers say only that something is missing."""
+    """The text of an error, with the right on topics where that is what is missing."""
     if error != KafkaError.TOPIC_AUTHORIZATION_FAILED:
         return error.str()
     names = " and ".join(f'"{name}"' for name in topics)
-    return f"{error.str().rstrip('.')}; this needs {right} on topic {names}"
+    return lacking(error.str(), f"{right} on topic {names}")
 
 
 @contextmanager

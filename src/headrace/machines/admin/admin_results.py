@@ -11,6 +11,7 @@ from struct import Struct
 from typing import Any, Final, TypeVar
 from uuid import UUID
 
+from headrace.error_codes import lacking
 from headrace.errors import KafkaError, KafkaException
 from headrace.types.acls import AclOperation
 from headrace.types.cluster import Node
@@ -41,7 +42,7 @@ def failure(what: str, code: int, message: str | None = None, right: str = "") -
         return None
     text = message or KafkaError(code).str()
     if right and code in _RIGHTS:
-        text = f"{text.rstrip('.')}; this needs {right}"
+        text = lacking(text, right)
     return KafkaError(code, f"{what}: {text}")
 
 

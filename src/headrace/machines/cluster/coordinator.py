@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
+from headrace.error_codes import lacking
 from headrace.errors import KafkaError
 from headrace.machines.backoff import RetryPolicy
 from headrace.machines.machine import ANY_NODE, REFUSALS, ErrorEvent, Event, Send
@@ -130,5 +131,6 @@ class CoordinatorFinder:
         self._due = now + self._retries.wait_s(self._failures)
 
     def _explained(self, error: KafkaError) -> KafkaError:
-        whose, said, right = f'{_NAMES[self._kind]} "{self._key}"', error.str().rstrip("."), _RIGHTS.get(error.code())
-        return KafkaError(error.code(), f"{said}; this needs {right} on {whose}" if right else f"{whose}: {said}")
+        whose, said, right = f'{_NAMES[self._kind]} "{self._key}"', error.str(), _RIGHTS.get(error.code())
+        text = lacking(said, f"{right} on {whose}") if right else f"{whose}: {said.rstrip('.')}"
+        return KafkaError(error.code(), text)
