@@ -16,13 +16,15 @@ from headrace.buffers import (
     direct_lane,
     fast_path,
     record_accumulator,
+    report_run,
     spin_wait,
 )
 from headrace.records import batch, builder, hashing, header, message
 from headrace.records.columns import capsules, columns, joined_rows
 
 _MODULES = (batch, buffer_pool, builder, capsules, closed_batch, column_input, columns, delivery_future, direct_lane,
-            fast_path, hashing, header, joined_rows, message, record_accumulator, spin_wait)
+            fast_path, hashing, header, joined_rows, message, record_accumulator, report_run,
+            spin_wait)
 
 
 class Twin(SimpleNamespace):

@@ -24,6 +24,7 @@ if TYPE_CHECKING or _PLAIN:
     from headrace.buffers.direct_lane import DirectLane, DirectPartition
     from headrace.buffers.fast_path import AIOProduceFastPath, ProduceFastPath, ServeFastPath
     from headrace.buffers.record_accumulator import WAKE, RecordAccumulator
+    from headrace.buffers.report_run import ReportRun
     from headrace.buffers.spin_wait import SpinWait
 else:
     from headrace.buffers._buffer import (
@@ -36,6 +37,7 @@ else:
         DirectPartition,
         ProduceFastPath,
         RecordAccumulator,
+        ReportRun,
         ServeFastPath,
         SpinWait,
         append_columns,
@@ -54,6 +56,7 @@ __all__ = [
     "ProduceFastPath",
     "ProduceResult",
     "RecordAccumulator",
+    "ReportRun",
     "ServeFastPath",
     "SpinWait",
     "append_columns",

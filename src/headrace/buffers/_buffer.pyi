@@ -13,4 +13,5 @@ from headrace.buffers.fast_path import ProduceFastPath as ProduceFastPath
 from headrace.buffers.fast_path import ServeFastPath as ServeFastPath
 from headrace.buffers.record_accumulator import WAKE as WAKE
 from headrace.buffers.record_accumulator import RecordAccumulator as RecordAccumulator
+from headrace.buffers.report_run import ReportRun as ReportRun
 from headrace.buffers.spin_wait import SpinWait as SpinWait

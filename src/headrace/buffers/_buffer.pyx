@@ -4,6 +4,7 @@
 
     BufferPool             how much may wait
     ClosedBatch            a batch that left its accumulator, and the reports of its records
+    ReportRun              those reports while they are served
     DeliveryFuture         what becomes of a record, for asyncio
     RecordAccumulator      the open batches of a topic
     DirectLane, ...        the way of a batch that its own thread sends
@@ -17,6 +18,7 @@ GIL does the same. Others have a turn every `TURN_NS` while columns are appended
 """
 
 import os
+from operator import length_hint
 from time import monotonic
 
 cimport cython
@@ -418,6 +420,56 @@ cdef class Reports:
         return left
 
 
+@cython.final
+cdef class ReportRun:
+    """The delivery reports of a batch while they are served; see the plain twin."""
+
+    cdef object _reports, _passed_over
+    cdef readonly object error
+    cdef BufferPool _pool
+    cdef int64_t _messages, _cost_bytes
+    cdef readonly bint begun
+
+    def __init__(self, reports, error, BufferPool pool not None, int64_t messages, int64_t cost_bytes,
+                 passed_over=None):
+        self._reports = reports
+        self.error = error
+        self._pool = pool
+        self._messages = messages
+        self._cost_bytes = cost_bytes
+        self._passed_over = passed_over
+
+    @cython.critical_section
+    def begin(self):
+        if self.begun:
+            return False
+        self.begun = True
+        self._pool.release(self._messages, self._cost_bytes)
+        return True
+
+    def __iter__(self):
+        return self
+
+    def __next__(self):
+        while True:
+            report = next(self._reports)
+            if self._passed_over is None or not isinstance((<tuple> report)[0], self._passed_over):
+                return report
+
+    def __length_hint__(self):
+        return length_hint(self._reports)
+
+
+cdef int surely(action) except -1:
+    # Call what must be done even if Ctrl-C comes just when it begins: once more, then.
+    try:
+        action()
+    except BaseException:
+        action()
+        raise
+    return 0
+
+
 cdef int64_t headers_bytes(const Record *record) noexcept:
     # Names and values of a record's headers, without their lengths.
     cdef const uint8_t *p = record.headers
@@ -798,7 +850,7 @@ cdef class RecordAccumulator:
             self._slots[self._opened] = None
             del self._open[self._opened]
         if lane._rest is not None:
-            lane._on_rest()
+            surely(lane._on_rest)
         return True
 
 
@@ -948,6 +1000,9 @@ cdef class RecordAccumulator:
                 if not held or (<ClosedBatch> batch).partition not in held:
                     self.close(batch)
         full = self._full
+        if self._direct is not None:
+            for batch in full:
+                self._direct[(<ClosedBatch> batch).partition] = None
         self._full = []
         return full
 
@@ -1202,7 +1257,7 @@ cdef class ProduceFastPath:
         if woken < 0:
             self._otherwise(topic, value, key, partition, timestamp, headers, callback)
         elif woken:
-            self._wake()
+            surely(self._wake)
 
 
 @cython.final

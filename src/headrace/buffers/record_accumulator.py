@@ -256,6 +256,8 @@ class RecordAccumulator:
     def ready(self, opened_before: float | None = None, held: Collection[int] = ()) -> list[ClosedBatch]:
         """Take out the batches that are due, in order per partition.
 
+        What is sent directly would overtake them: that ends for their partitions (`lend`).
+
         Args:
             opened_before: monotonic seconds; open batches whose first record came at or before it are taken as well,
                 all with `math.inf`, none with None.
@@ -267,6 +269,8 @@ class RecordAccumulator:
                     if batch.partition not in held:
                         self._close(batch)
             full, self._full = self._full, []
+            for batch in full:
+                self._direct.pop(batch.partition, None)
         return full
 
     def next_deadline(self, linger_s: float, held: Collection[int] = ()) -> float | None:

@@ -131,7 +131,7 @@ class ThreadWaits:
     def __init__(self, thread: LoopThread) -> None:
         self.thread = thread
         self.wakeup = _Wakeup()
-        self._sleepers: list[_Sleeper] = []
+        self._sleepers: dict[_Sleeper, None] = {}
         self._spin_wait = SpinWait()
 
     def may_wait(self) -> bool:
@@ -202,8 +202,8 @@ class ThreadWaits:
             if watch_until == until:
                 return
         sleeper = _Sleeper(happened)
-        self._sleepers.append(sleeper)
         try:
+            self._sleepers[sleeper] = None
             while not happened() and (left_s := until - time.monotonic()) > 0:
                 if self.wakeup.asked:
                     self.wakeup.heed()
@@ -211,7 +211,7 @@ class ThreadWaits:
                 if meanwhile is not None:
                     meanwhile()
         finally:
-            self._sleepers.remove(sleeper)
+            self._sleepers.pop(sleeper, None)
 
     def notify(self) -> None:
         """Something may have happened. Cheap unless a thread waits for it: only waking a thread is not."""

@@ -60,6 +60,10 @@ class DirectWays:
         self._lent.pop(way.lane.queue.partition, None)
         self.take_back_from(way)
 
+    def suspend(self, partition: int) -> None:
+        """A batch of a partition was taken out of its buffer: what was sent directly now would overtake it."""
+        self._lent.pop(partition, None)
+
     def take_back_from(self, way: DirectWay) -> None:
         """What is in flight on a partition's connection is the sender's."""
         connection = self._sim.connections.get(way.lane.leader)

@@ -52,7 +52,11 @@ class ModelOpen:
 
 
 class ModelBuffer:
-    """The open batches of a topic, at most `batch_count` records each; `sealed` gives records their wire bytes."""
+    """The open batches of a topic, at most `batch_count` records each; `sealed` gives records their wire bytes.
+
+    Attributes:
+        on_taken: called with the batches that `ready` has taken out.
+    """
 
     def __init__(
         self, partitions: int, batch_count: int, sealed: Callable[[list[int]], Any] = ModelSealed
@@ -60,6 +64,7 @@ class ModelBuffer:
         self.batch_count = batch_count
         self._sealed = sealed
         self._open: list[list[ModelOpen]] = [[] for _ in range(partitions)]
+        self.on_taken: Callable[[list[ModelOpen]], object] = len
 
     def append(self, partition: int, record: int, now: float) -> None:
         batches = self._open[partition]
@@ -80,6 +85,7 @@ class ModelBuffer:
                 or (opened_before is not None and batches[0].opened_at <= opened_before and partition not in held)
             ):
                 taken.append(batches.pop(0))
+        self.on_taken(taken)
         return taken
 
     def next_deadline(self, linger_s: float, held: Collection[int] = ()) -> float | None:

@@ -74,7 +74,8 @@ class Simulation:
         self.heal_at = self.now + 2 * self.span_s + self.silence_s if self.silence_s else self.now + self.span_s
         self.idempotent = rng.random() < 0.9
         self.acks = -1 if self.idempotent else rng.choice([-1, 1, 0])
-        self.bounded = rng.random() < 0.25  # records may time out
+        self.brisk = rng.random() < 0.2  # threads produce one by one, and send directly
+        self.bounded = not self.brisk and rng.random() < 0.3  # records may time out
         self.impatient = rng.random() < 0.1  # the application purges
         self.closes = rng.random() < 0.1
         self.refusing = rng.random() < 0.1  # brokers refuse records for good
@@ -96,6 +97,8 @@ class Simulation:
         self._throttled_until: dict[int, float] = {}
         self._said: dict[Send, list[tuple[UUID, int, Any]]] = {}  # what was sent stays as it was, as bytes do
         self._ways = DirectWays(self)
+        self._elsewhere = 40 if self.brisk else rng.choice([0, 3])  # records produced between two steps of the loop
+        self.buffer.on_taken = self._on_taken
         self.leaders: Any = self._make_leaders()
         self.sender = self._build()
         self._machines: list[Machine] = [self.sender]
@@ -134,7 +137,8 @@ class Simulation:
         self.limits = Limits(
             self.acks, in_flight, rng.choice([700, 5000]), rng.choice([0.2, 1.0]), message_timeout_s=timeout_s)
         self.batch_queues = BatchQueues(
-            {TOPIC: self.buffer}, rng.choice([0.0, 0.005]), timeout_s, _CODEC if self.seed % 4 else 0)
+            {TOPIC: self.buffer}, 0.0 if self.brisk else rng.choice([0.0, 0.005]), timeout_s,
+            0 if self.brisk or self.seed % 4 == 0 else _CODEC)
         sequences = Sequences(self.idempotent, 1.0, self._backoff)
         return Sender(self.batch_queues, sequences, self.leaders, self.limits, self._backoff, lends=True)
 
@@ -272,7 +276,7 @@ class Simulation:
             event_at = clock.next()
             if self._is_over and self._all_reported and not self.sender.unresolved():
                 return
-            if self._due <= self.now and polled_for == self.now:
+            if self._due <= self.now and polled_for == self.now and not self._awake:
                 raise Violation(f"seed {self.seed}: the deadline stays in the past, the loop would spin")
             moment = min(event_at, self._due)
             if moment == math.inf or moment > self.heal_at + 60:
@@ -298,8 +302,10 @@ class Simulation:
 
     def _step(self) -> None:
         sealed = False
+        self._meanwhile()
         for machine in self._machines:
             for effect in machine.poll(self.now):
+                self._meanwhile()
                 if isinstance(effect, Seal):
                     sealed |= self._carry_out(effect)
                 elif isinstance(effect, Lend):
@@ -334,6 +340,17 @@ class Simulation:
         self.partition_of[number] = partition
         self.buffer.append(partition, number, self.now)
         self._awake |= not self._ways.send(partition)
+
+    def _meanwhile(self) -> None:
+        """The loop is at work; another thread produces, or does not."""
+        if self._elsewhere and self.random.random() < (0.3 if self.brisk else 0.1):
+            self._elsewhere -= 1
+            self.append()
+
+    def _on_taken(self, taken: list[Any]) -> None:
+        for opened in taken:
+            self._ways.suspend(opened.partition)
+        self._meanwhile()
 
     def _burst(self) -> None:
         """So many that they do not fit into one request."""

@@ -13,12 +13,13 @@ from headrace.machines.machine import Send
 from headrace.machines.producer import sender, sequences, split
 from headrace.machines.producer.batch_queue import BatchQueues, BatchState, PartitionQueue, ProducerBatch
 from headrace.machines.producer.error_actions import ErrorAction
-from headrace.machines.producer.lone_batch import BrokerLoad, LoneBatches, LoneLane
+from headrace.machines.producer.lone_batch import BrokerLoad, Lend, LoneBatches, LoneLane
 from headrace.machines.producer.sender import BatchDone, Limits, Sender
 from headrace.machines.producer.sequences import Sequences
 from headrace.wire.messages.producer.produce import PartitionProduceResponse, ProduceResponse
 
 from . import divided, produce
+from .direct_ways import DirectWays
 from .mutation import Rules
 
 PRODUCE_RULES = Rules()
@@ -321,6 +322,34 @@ def _(patch: pytest.MonkeyPatch) -> None:
 @broken("Before a batch is queued, its partition's are no longer sent directly", produce.run_schedule, 20_000)
 def _(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(PartitionQueue, "end_direct", lambda self: None)
+
+
+@broken("What is lent has the partition's next number when it is lent", produce.run_schedule, 6_000)
+def _(patch: pytest.MonkeyPatch) -> None:
+    offer, lend, numbers = LoneBatches.offer, LoneBatches.lend, {}
+
+    def early(self: LoneBatches, send: Send, now: float) -> bool:
+        before = self._offered
+        if offer(self, send, now):
+            numbers[self] = self._sequences.next_of(send.context[0].queue)
+            return True
+        self._offered = before
+        return False
+
+    def late(self: LoneBatches, now: float) -> Lend | None:
+        lent = lend(self, now)
+        if lent is not None:
+            lent.producer = numbers[self]
+        return lent
+
+    patch.setattr(LoneBatches, "offer", early)
+    patch.setattr(LoneBatches, "lend", late)
+
+
+@broken("Nothing is sent directly while a batch of its partition is on its way to its queue", produce.run_schedule,
+        6_000)
+def _(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(DirectWays, "suspend", lambda self, partition: None)
 
 
 @broken("What is in flight directly is in flight for the sender when it is taken back", produce.run_schedule, 6_000)

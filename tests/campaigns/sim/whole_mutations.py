@@ -318,6 +318,7 @@ _RARE = {
     "Records that come too late do not keep an abort waiting": 1500,
     "What was sent directly is taken back before the loop sends": 6000,
     "A pause that the broker asked for holds for direct requests as well": 6000,
+    "Nothing is sent directly while a batch of its partition is on its way to its queue": 3000,
     "A batch that is refused for its partition's sake is not reported as stored": 1500,
 }
 """Rules of the machines that take more than some hundred schedules."""
@@ -330,6 +331,7 @@ _ELSEWHERE = {
     "A new epoch goes on from the own one, and takes nothing over (KIP-360)",
     "A commit that may be in the log does not turn into an abort",
     "What cannot go on is not asked again and again",
+    "What is lent has the partition's next number when it is lent",
 }
 """Those that need a broker which forgets producers, or refusals and delays that only the models have."""
 

@@ -143,6 +143,18 @@ def test_what_was_sent_is_no_longer_to_be_taken_out(bench: Bench) -> None:
     assert bench.pool.messages == 1  # until its report
 
 
+def test_a_batch_that_was_taken_out_is_not_overtaken(twin: Any) -> None:
+    bench = Bench(twin, most=1)
+    bench.accumulator.lend(1, bench.way_of(1))
+    assert (bench.add(b"one"), bench.add(b"two")) == (0, 1)
+    (taken,) = bench.accumulator.ready(NEVER)
+    assert taken.partition == 0
+    bench.take(replied(FROM, 7))
+    assert bench.add(b"three") == 1
+    assert bench.add(b"other", partition=1) == 0
+    bench.close()
+
+
 def test_the_usual_reply_names_owner_batch_and_offset(bench: Bench) -> None:
     bench.add(b"one")
     bench.add(b"two")

@@ -390,10 +390,11 @@ class ProducerCalls(Generic[W]):
 
     def flush(self, until: float) -> Steps[int]:
         """Send everything now and wait for the reports, which are served meanwhile. Returns how many records wait."""
-        engine, deliveries = self.engine, self.engine.deliveries
-        engine.flush(True)
-        watch_until = time.monotonic() + _SHORT_S
+        engine, deliveries, this = self.engine, self.engine.deliveries, object()
         try:
+            engine.flushes[this] = None
+            engine.wake()
+            watch_until = time.monotonic() + _SHORT_S
             if not self.serves():
                 yield Wait(self._is_settled, until)
                 return len(engine)
@@ -403,7 +404,8 @@ class ProducerCalls(Generic[W]):
                     return len(engine)
                 yield Wait(lambda: deliveries.pending or not len(engine), until, watch_until)
         finally:
-            engine.flush(False)
+            engine.flushes.pop(this, None)  # first, and in one step: Ctrl-C may come after any call
+            engine.wake()
 
     def _is_settled(self) -> bool:
         """Everything is delivered, and all callbacks were called on other threads."""

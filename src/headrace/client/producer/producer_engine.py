@@ -62,6 +62,7 @@ class ProducerEngine:
         deliveries: reports to be served.
         statistics: the producer's figures.
         transactions: None without a `transactional.id`.
+        flushes: those that have begun and not ended, under a key of their own each; batches do not linger meanwhile.
         forked: this is a child process; a thread that held a lock does not exist here to release it.
     """
 
@@ -72,7 +73,7 @@ class ProducerEngine:
         self.deliveries = DeliveryReportQueue(self.buffer_pool, config["delivery.report.only.error"], on_change)
         self.accumulators = TopicAccumulators(config, self.buffer_pool, self._want_topic)
         self.closed = self.forked = False
-        self._flushes: list[None] = []
+        self.flushes: dict[object, None] = {}
         codec, level = CODEC_NAMES.index(config["compression.type"]), config["compression.level"]
         compress(codec, b"", level)  # a missing codec or a wrong level shows now
         self._sealers = concurrent.futures.ThreadPoolExecutor(2, "headrace-seal") if codec else None
@@ -87,7 +88,7 @@ class ProducerEngine:
         self._batch_queues = BatchQueues(
             self.accumulators.all, config.seconds("linger.ms"), config.seconds("message.timeout.ms") or math.inf,
             codec, level)
-        self._batch_queues.flushing = self._flushes
+        self._batch_queues.flushing = self.flushes
         self.transactions = self._make_transactions() if config["transactional.id"] else None
         self.statistics = ProducerStatistics(
             config, self.client.metadata, self._driver, self.deliveries.add_notice, self.deliveries.waiting,
@@ -239,11 +240,6 @@ class ProducerEngine:
             self.deliveries.add_failed(record)
         if records and self.transactions is not None:
             self.transactions.on_record_failed(records[0].error)
-
-    def flush(self, begin: bool) -> None:
-        """While flushes have begun and not ended, batches do not linger. From any thread."""
-        (self._flushes.append if begin else self._flushes.remove)(None)
-        self.wake()
 
     def purge(self, in_queue: bool, in_flight: bool) -> None:
         """Report records as failed: those that wait, those in flight."""

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator
 from operator import length_hint
 from typing import Any, Protocol
 
-from headrace.buffers import BufferPool, ProduceResult, ServeFastPath
+from headrace.buffers import BufferPool, ProduceResult, ReportRun, ServeFastPath
 from headrace.client.producer.topics import FailedRecord
 from headrace.errors import KafkaError
 from headrace.machines.producer.sender import BatchDone
@@ -25,7 +25,7 @@ from headrace.records import Message
 __all__ = ["IoThreadCallback", "DeliveryReportQueue", "ReportListener"]
 
 Callback = Callable[[KafkaError | None, Message], Any]
-_Run = tuple[KafkaError | None, Iterator[tuple[Callback, Message]]]
+_Notice = Iterator[tuple[Callable[..., Any], tuple[Any, ...]]]
 
 
 class IoThreadCallback:
@@ -72,28 +72,26 @@ class DeliveryReportQueue:
         self.lost: KafkaError | None = None
         self.on_unretrieved: Callable[[KafkaError], object] | None = None
         self.on_served: Callable[[], object] = _nothing
-        self._batches: deque[tuple[BatchDone | FailedRecord, float]] = deque()
-        self._runs: deque[_Run] = deque()  # the reports of a batch that are left
-        self._notices: deque[tuple[Callable[..., Any], tuple[Any, ...]]] = deque()
+        self._runs: deque[ReportRun] = deque()
+        self._notices: deque[_Notice] = deque()  # each gives one
         self._callers: set[int] = set()  # threads that are calling callbacks
 
     def __len__(self) -> int:
         """Records whose callback is to be called and that the pool does not count any more."""
-        return sum(length_hint(pairs) for _, pairs in self._runs)
+        return sum(length_hint(run) for run in self._runs.copy() if run.begun)
 
     def waiting(self) -> int:
         """Callbacks that wait for `serve`."""
-        batches = sum(done.batch.count if isinstance(done, BatchDone) else 1 for done, _ in list(self._batches))
-        return len(self) + batches + len(self._notices)
+        return sum(map(length_hint, self._runs.copy())) + len(self._notices)
 
     @property
     def pending(self) -> bool:
         """True when `serve` has something to do."""
-        return bool(self._batches or self._runs or self._notices)
+        return bool(self._runs or self._notices)
 
     def fast_path(self, client: Any, otherwise: Callable[[Any], int]) -> ServeFastPath:
         """`poll()` for a client: what is not due needs no look from here."""
-        return ServeFastPath((self._batches, self._runs, self._notices), self._buffer_pool, client, otherwise)
+        return ServeFastPath((self._runs, self._notices), self._buffer_pool, client, otherwise)
 
     def in_callback(self) -> bool:
         """True in a callback: on a thread that is calling them."""
@@ -124,7 +122,9 @@ class DeliveryReportQueue:
             waits = self._report_at_once(done, now) and waits
         self._buffer_pool.answer(opened.data_bytes)
         if waits:
-            self._batches.append((done, now))
+            reports = opened.messages(done.base_offset, done.timestamp_type, done.timestamp_ms, done.error, now)
+            self._runs.append(ReportRun(reports, done.error, self._buffer_pool, opened.count, opened.cost_bytes,
+                                        IoThreadCallback if self.has_at_once else None))
         else:
             self._buffer_pool.release(opened.count, opened.cost_bytes)
         self._on_change()
@@ -144,39 +144,42 @@ class DeliveryReportQueue:
 
     def add_failed(self, failed: FailedRecord) -> None:
         """A record never got into a batch. Called on the loop."""
-        if isinstance(failed.callback, IoThreadCallback):
-            failed.callback(failed.message.error(), failed.message)
-        elif failed.callback is not None:
-            self._batches.append((failed, 0.0))
-            self._on_change()
-            return
+        messages, cost_bytes = (0, 0) if failed.cost_bytes is None else (1, failed.cost_bytes)
+        if failed.callback is not None and not isinstance(failed.callback, IoThreadCallback):
+            report = iter([(failed.callback, failed.message)])
+            self._runs.append(ReportRun(report, failed.error, self._buffer_pool, messages, cost_bytes))
         else:
-            self.lost = self.lost or failed.message.error()
-        self._let_go(failed)
+            if failed.callback is not None:
+                failed.callback(failed.error, failed.message)
+            else:
+                self.lost = self.lost or failed.error
+            self._buffer_pool.release(messages, cost_bytes)
         self._on_change()
-
-    def _let_go(self, failed: FailedRecord) -> None:
-        if failed.cost_bytes is not None:
-            self._buffer_pool.release(1, failed.cost_bytes)
 
     def add_notice(self, callback: Callable[..., Any], *arguments: Any) -> None:
         """Another callback to be called where reports are served (`error_cb`)."""
-        self._notices.append((callback, arguments))
+        self._notices.append(iter([(callback, arguments)]))
         self._on_change()
 
     def serve(self) -> int:
         """Call the callbacks that are due; returns how many. What a callback raises passes through; the rest stays."""
-        if not (self._batches or self._runs or self._notices):  # `pending`, without a call: many ask all the time
+        if not (self._runs or self._notices):  # `pending`, without a call: many ask all the time
             return 0
         here = threading.get_ident()
         if here in self._callers:  # a callback serves
             return self._serve()
-        self._callers.add(here)
         try:
-            return self._serve()
+            try:
+                self._callers.add(here)
+                return self._serve()
+            finally:
+                self._callers.discard(here)
         finally:
-            self._callers.discard(here)
-            self.on_served()
+            try:
+                self.on_served()
+            except BaseException:  # Ctrl-C just when it began: other threads wait for this
+                self.on_served()
+                raise
 
     @contextlib.contextmanager
     def _calling(self) -> Iterator[None]:
@@ -192,43 +195,33 @@ class DeliveryReportQueue:
             self.on_served()
 
     def _serve(self) -> int:
+        # Ctrl-C may come after any call. What is taken in a `for` statement is given to its callback before, and what
+        # was begun is found again by the next `serve`.
         served = 0
-        while self._batches or self._runs or self._notices:
+        while self._runs or self._notices:
             try:
-                if self._notices:
-                    callback, arguments = self._notices.popleft()
-                    served += 1
-                    callback(*arguments)
-                    continue
-                if not self._runs:
-                    self._expand(*self._batches.popleft())
-                run = self._runs[0]
+                next_up: ReportRun | _Notice = (self._notices or self._runs)[0]
             except IndexError:  # another thread serves too and was faster
                 continue
-            error, pairs = run
-            for call, message in pairs:  # an iterator: where it stops, the next `serve` goes on
-                served += 1
-                call(error, message)
-            try:
-                self._runs.remove(run)
-            except ValueError:  # another thread has served it
-                pass
+            if isinstance(next_up, ReportRun):
+                if next_up.begin():
+                    self.on_served()
+                error = next_up.error
+                for call, message in next_up:
+                    served += 1
+                    call(error, message)
+                _drop(self._runs, next_up)
+            else:
+                for callback, arguments in next_up:
+                    served += 1
+                    callback(*arguments)
+                _drop(self._notices, next_up)
         return served
 
-    def _expand(self, done: BatchDone | FailedRecord, at_s: float) -> None:
-        if isinstance(done, FailedRecord):
-            assert done.callback is not None
-            self._runs.append((done.error, iter([(done.callback, done.message)])))
-            self._let_go(done)
-            self.on_served()
-            return
-        opened: Any = done.batch.open
-        reports = opened.messages(done.base_offset, done.timestamp_type, done.timestamp_ms, done.error, at_s)
-        if self.has_at_once:
-            reports = iter([report for report in reports if not isinstance(report[0], IoThreadCallback)])
-        self._runs.append((done.error, reports))
-        self._buffer_pool.release(opened.count, opened.cost_bytes)
-        self.on_served()
+
+def _drop(queue: deque[Any], ended: object) -> None:
+    with contextlib.suppress(ValueError):  # another thread, or a callback that serves, has dropped it
+        queue.remove(ended)
 
 
 def _nothing() -> None:

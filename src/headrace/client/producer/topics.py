@@ -168,7 +168,11 @@ class TopicAccumulators:
             queue.append(record)
         else:
             self._waiting[topic] = deque([record])
-            self._want_topic(topic)
+            try:
+                self._want_topic(topic)
+            except BaseException:  # Ctrl-C in between: later records of the topic count on this one
+                self._want_topic(topic)
+                raise
 
     def _accept(
         self, topic: str, value: Any, key: Any, partition: int, timestamp_ms: int, headers: Any, callback: Any

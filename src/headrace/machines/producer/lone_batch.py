@@ -140,7 +140,7 @@ class LoneBatches:
         self._updates = -1
         self.lends = lends and not batch_queues.linger_s and not batch_queues.codec and (
             batch_queues.message_timeout_s >= request_timeout_s)
-        self._offered: Lend | None = None
+        self._offered: tuple[LoneLane, Send] | None = None
         self.lent: dict[PartitionQueue, None] = {}
 
     def poll(self, now: float) -> Send | None:
@@ -184,23 +184,27 @@ class LoneBatches:
 
     def offer(self, send: Send, now: float) -> bool:
         """The usual reply to a lone batch is here, and nothing waits; True if `lend` has something to say now."""
-        batch: ProducerBatch = send.context[0]
-        queue = batch.queue
+        queue = send.context[0].queue
         lane = self._lanes.get((queue.topic, queue.partition))
-        if (lane is None or lane.exchange is not send.template or queue.in_flight
-                or self._updates != self._leaders.updates or send.version < UNCHANGED_FROM
-                or self._load.throttled_until.get(lane.leader, now) > now
-                or (producer := self._sequences.next_of(queue)) is None):
-            return False
-        self._offered = Lend(lane, send.version, producer, min(self._max_in_flight, _FEW), batch.open.opened_at)
-        return True
+        self._offered = None if lane is None or not self._may_lend(lane, send, now) else (lane, send)
+        return self._offered is not None
 
-    def lend(self) -> Lend | None:
-        """What was offered, if nothing has happened to the partition since."""
-        lend, self._offered = self._offered, None
-        if lend is None or lend.lane.queue.waiting or lend.lane.queue.in_flight or lend.lane.queue.direct is not None:
+    def lend(self, now: float) -> Lend | None:
+        """What was offered, as it is now: batches may have been sent since."""
+        if self._offered is None:
             return None
-        return lend
+        (lane, send), self._offered = self._offered, None
+        if lane.queue.waiting or lane.queue.direct is not None or not self._may_lend(lane, send, now):
+            return None
+        producer, batch = self._sequences.next_of(lane.queue), send.context[0]
+        return None if producer is None else Lend(
+            lane, send.version, producer, min(self._max_in_flight, _FEW), batch.open.opened_at)
+
+    def _may_lend(self, lane: LoneLane, send: Send, now: float) -> bool:
+        """Nothing of the partition is in flight, and the request that was answered is what is sent there now."""
+        return (lane.exchange is send.template and not lane.queue.in_flight and self._updates == self._leaders.updates
+                and send.version >= UNCHANGED_FROM and self._load.throttled_until.get(lane.leader, now) <= now
+                and self._sequences.next_of(lane.queue) is not None)
 
     def on_lent(self, lane: LoneLane, direct: DirectSend) -> None:
         """A `Lend` was carried out."""

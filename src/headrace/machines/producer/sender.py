@@ -190,7 +190,7 @@ class Sender:
         if self._sequences.asks:
             sends += self._sequences.poll(now)
         self.alone = self._transactions is None and not (was_busy or self._batch_queues.waits)
-        if self._lone is not None and not sends and (lend := self._lone.lend()) is not None:
+        if self._lone is not None and not sends and (lend := self._lone.lend(now)) is not None:
             return [lend]
         return sends if not self._batch_queues.unsealed else [*self._seals(), *sends]
 

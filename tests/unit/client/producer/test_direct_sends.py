@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import _thread
-import contextlib
 import json
 import random
-import signal
 import threading
 import time
 from collections import Counter
@@ -281,57 +278,3 @@ def test_threads_cuts_and_moves_lose_double_and_reorder_nothing(broker: Embedded
     for thread, values in stored(broker).items():
         ours, expected = values[before[thread]:], [b"%d %d" % (thread, number) for number in range(each)]
         assert (ours if idempotent else list(dict.fromkeys(ours))) == expected
-
-
-class CtrlC:
-    """Interrupts the main thread again and again, at most once for each time that it is armed."""
-
-    def __init__(self) -> None:
-        self.armed, self.count = False, 0
-
-    def on_signal(self, *_: object) -> None:
-        if self.armed:
-            self.armed = False
-            self.count += 1
-            raise KeyboardInterrupt
-
-    @contextlib.contextmanager
-    def pressed_often(self) -> Iterator[None]:
-        ended, before = threading.Event(), signal.signal(signal.SIGINT, self.on_signal)
-
-        def press() -> None:
-            while not ended.wait(0.003):
-                _thread.interrupt_main()
-
-        presser = threading.Thread(target=press)
-        presser.start()
-        try:
-            yield
-        finally:
-            self.armed = False
-            ended.set()
-            presser.join()
-            time.sleep(0.01)  # the last one comes while nobody minds
-            signal.signal(signal.SIGINT, before)
-
-
-def test_an_interrupt_leaves_every_record_with_its_report(broker: EmbeddedBroker) -> None:
-    made, accepted, keys = Sent(broker), 0, CtrlC()
-    made.warm()
-    with keys.pressed_often():
-        end = time.monotonic() + 1.5
-        while time.monotonic() < end:
-            try:
-                keys.armed = True
-                before = len(made.producer)
-                made.send(b"x")
-                accepted += 1
-                while len(made.producer) > before:
-                    made.producer.poll(0.01)
-            except KeyboardInterrupt:
-                pass
-    assert made.producer.flush(20) == 0
-    assert keys.count > 10
-    assert accepted > 50
-    assert len(made.producer) == 0
-    made.producer.close()

@@ -51,7 +51,7 @@ class Engine:
     def __init__(self, room=0):
         self.config = Config({"max.block.ms": 60_000})
         self.buffer_pool, self.accumulators, self.deliveries = BufferPool(0, 1 << 20), Buffers(), DeliveryReportQueue()
-        self.closed, self.transactions = False, None
+        self.closed, self.transactions, self.flushes = False, None, {}
         self.room, self.appended, self.noted = room, [], []
 
     def produce(self, *record):
@@ -64,9 +64,6 @@ class Engine:
 
     def deliver(self, count=1):
         self.buffer_pool.release(count, 100 * count)
-
-    def flush(self, begin):
-        self.noted.append("flush" if begin else "flushed")
 
     def refuse(self, *, spare_callbacks):
         self.closed = True
@@ -249,11 +246,12 @@ def test_flush_serves_reports_until_nothing_is_under_way():
     steps = calls.flush(time.monotonic() + 60)
     wait = next(steps)
     assert not wait.happened()
+    assert len(engine.flushes) == 1
     engine.deliver()
     engine.deliveries.pending = True
     assert wait.happened()
     assert end(steps) == 0
-    assert (engine.deliveries.served, engine.noted) == (1, ["flush", "flushed"])
+    assert (engine.deliveries.served, engine.noted, engine.flushes) == (1, ["woken", "woken"], {})
 
 
 def test_flush_waits_for_others_who_serve(engine):
@@ -274,7 +272,7 @@ def test_an_interrupted_flush_has_ended():
     next(steps)
     with pytest.raises(KeyboardInterrupt):
         steps.throw(KeyboardInterrupt())
-    assert engine.noted == ["flush", "flushed"]
+    assert (engine.noted, engine.flushes) == (["woken", "woken"], {})
 
 
 def run_coroutine(work):
@@ -289,11 +287,11 @@ def test_an_interrupted_close_gives_up_the_rest_and_closes_everything():
     calls.intercepted.chain = chain
     steps = calls.close(spare_callbacks=True)
     assert isinstance(next(steps), Wait)
-    assert (engine.noted, calls.waits.told) == (["refused", "flush"], 1)
+    assert (engine.noted, calls.waits.told) == (["refused", "woken"], 1)
     run_coroutine(steps.throw(KeyboardInterrupt()))
     with pytest.raises(KeyboardInterrupt):
         steps.send(None)
-    assert (engine.noted[2:], chain.noted) == (["flushed", "closed"], ["closed"])
+    assert (engine.noted[2:], chain.noted) == (["woken", "closed"], ["closed"])
 
 
 def test_close_waits_for_callbacks_that_run_elsewhere_and_for_what_they_produce():
@@ -348,7 +346,7 @@ def test_a_commit_stops_flushes_and_commits(engine):
     steps = calls_of(engine).commit_transaction(1)
     run_coroutine(next(steps))
     assert end(steps) is None
-    assert (engine.transactions.noted, engine.noted) == (["stopped", "commit_transaction"], ["flush", "flushed"])
+    assert (engine.transactions.noted, engine.noted) == (["stopped", "commit_transaction"], ["woken", "woken"])
 
 
 def test_a_commit_that_cannot_flush_in_time_is_late():

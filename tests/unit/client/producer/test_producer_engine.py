@@ -107,9 +107,10 @@ def test_batches_linger_unless_a_flush_has_begun(servers: str) -> None:
         await asyncio.sleep(0.3)
         around.engine.deliveries.serve()
         assert around.told == []
-        around.engine.flush(True)
+        around.engine.flushes["a flush"] = None
+        around.engine.wake()
         await around.served(1)
-        around.engine.flush(False)
+        around.engine.flushes.clear()
         around.produce()
         await asyncio.sleep(0.1)
         around.engine.deliveries.serve()
@@ -120,10 +121,11 @@ def test_batches_linger_unless_a_flush_has_begun(servers: str) -> None:
 
 def test_a_full_buffer_is_an_error_and_what_is_in_it_does_not_linger(servers: str) -> None:
     async def work(around: Around) -> None:
-        around.engine.flush(True)
+        around.engine.flushes["a flush"] = None
+        around.engine.wake()
         around.produce()
         await around.served(1)  # the topic is known
-        around.engine.flush(False)
+        around.engine.flushes.clear()
         around.produce()
         around.produce()
         with pytest.raises(BufferFullError):

@@ -280,7 +280,8 @@ def test_a_purged_record_makes_the_commit_fail(broker, producer, queued, flying)
     producer.begin_transaction()
     producer.produce("t", b"v", partition=0)
     if flying:
-        producer._waits.thread.call_soon(producer._engine.flush, True)
+        producer._engine.flushes["a flush"] = None
+        producer._engine.wake()
         while not producer._engine._batch_queues.in_flight():
             time.sleep(0.01)
     producer.purge(in_queue=queued, in_flight=flying)

@@ -359,6 +359,19 @@ def test_what_has_happened_between_reply_and_poll_keeps_a_partition_from_being_l
     assert not [effect for effect in producer.sender.poll(producer.now) if isinstance(effect, Lend)]
 
 
+def test_what_is_lent_late_has_the_number_that_is_next_then():
+    producer = Producer(lends=True)
+    (first,) = producer.send()
+    producer.store(first)  # offered
+    (second,) = producer.send()  # a thread was faster than the loop
+    (third,) = producer.send()
+    producer.store(second)  # with the third in flight nothing is offered
+    producer.store(third)
+    for effect in producer.sender.poll(producer.now):
+        assert isinstance(effect, Lend)
+        assert effect.producer == (9, 0, 4)
+
+
 def test_a_batch_that_was_stored_directly_is_reported_and_the_numbers_go_on_behind_it():
     producer, way = lent()
     producer.sender.on_direct_stored(way.lane, opened(producer), 70, -1)
