@@ -29,7 +29,7 @@ def main(argv: list[str]) -> int:
         sys.exit("no Python from 3.11 to 3.14 was found: name one with --python /path/to/python3.13")
     out = Path(arguments.out).resolve()
     out.mkdir(parents=True, exist_ok=True)
-    tools = _tools(pythons[-1])
+    tools = _tools(next((each for each in pythons if not each.free_threaded), pythons[0]))
     sdist = _sdist(tools, out)
     rows, failed = [], 0
     for python in pythons:
@@ -60,13 +60,14 @@ def _chosen(paths: Iterable[str]) -> list[Python]:
     return [python for _, python in chosen if python is not None]
 
 
-def _run(*command: object, env: Mapping[str, str] | None = None, cwd: Path | None = None) -> str:
-    """Run a command; its output is shown when it fails."""
+def _run(*command: object, env: Mapping[str, str] | None = None, cwd: Path | None = None, quiet: bool = False) -> str:
+    """Run a command; its output is shown when it fails, unless that is expected."""
     environment = {key: value for key, value in os.environ.items() if key not in ("PYTHONPATH", "HEADRACE_PURE")}
     done = subprocess.run([str(each) for each in command], env={**environment, **(env or {})}, cwd=cwd or WORK,
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     if done.returncode:
-        print(done.stdout[-20_000:])
+        if not quiet:
+            print(done.stdout[-20_000:])
         raise subprocess.CalledProcessError(done.returncode, done.args)
     return done.stdout
 
@@ -161,9 +162,31 @@ def _tests(python: Python) -> str:
     for name in TESTED:
         source = ROOT / name
         shutil.copytree(source, folder / name) if source.is_dir() else shutil.copy2(source, folder)
-    _run(installed, "-m", "pip", "install", "-q", *_test_packages())
-    shown = _run(installed, "-m", "pytest", "-q", "-p", "no:cacheprovider", "tests/unit", cwd=folder)
-    return shown.strip().splitlines()[-1]
+    absent = _install(installed, _test_packages())
+    env = {"PYTHON_GIL": "0"} if python.free_threaded else {}
+    leaving_out = ("-p", "tools.wheels.left_out") if absent else ()
+    shown = _run(installed, "-m", "pytest", "-q", "-n", "auto", "-p", "no:cacheprovider", *leaving_out, "tests/unit",
+                 cwd=folder, env=env).strip().splitlines()
+    return "; ".join((shown[-1], *(f"no wheel of {each}" for each in absent),
+                      *(line for line in shown if line.startswith("left out"))))
+
+
+def _install(python: Path, packages: list[str]) -> list[str]:
+    """Install what there are wheels of; returns the packages without one for this Python."""
+    pip = (python, "-m", "pip", "install", "-q", "--only-binary", ":all:")
+    try:
+        _run(*pip, *packages, quiet=True)
+    except subprocess.CalledProcessError:
+        return [each for each in packages if not _installs(pip, each)]
+    return []
+
+
+def _installs(pip: tuple[object, ...], package: str) -> bool:
+    try:
+        _run(*pip, package, quiet=True)
+    except subprocess.CalledProcessError:
+        return False
+    return True
 
 
 def _test_packages() -> list[str]:

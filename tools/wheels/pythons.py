@@ -30,10 +30,15 @@ class Python:
     path: Path
 
     @property
+    def free_threaded(self) -> bool:
+        """It can run without the GIL."""
+        return self.version.endswith("t")
+
+    @property
     def minor(self) -> str:
         """As `3.14` or `3.14t`."""
-        major, minor, rest = self.version.split(".")
-        return f"{major}.{minor}{'t' if rest.endswith('t') else ''}"
+        major, minor, _ = self.version.split(".")
+        return f"{major}.{minor}{'t' if self.free_threaded else ''}"
 
 
 def found() -> list[Python]:

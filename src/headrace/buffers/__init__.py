@@ -23,6 +23,7 @@ if TYPE_CHECKING or _PLAIN:
     from headrace.buffers.delivery_future import DeliveryFuture
     from headrace.buffers.direct_lane import DirectLane, DirectPartition
     from headrace.buffers.fast_path import AIOProduceFastPath, ProduceFastPath, ServeFastPath
+    from headrace.buffers.future_condition import FutureCondition
     from headrace.buffers.record_accumulator import WAKE, RecordAccumulator
     from headrace.buffers.report_run import ReportRun
     from headrace.buffers.spin_wait import SpinWait
@@ -35,6 +36,7 @@ else:
         DeliveryFuture,
         DirectLane,
         DirectPartition,
+        FutureCondition,
         ProduceFastPath,
         RecordAccumulator,
         ReportRun,
@@ -53,6 +55,7 @@ __all__ = [
     "DeliveryFuture",
     "DirectLane",
     "DirectPartition",
+    "FutureCondition",
     "ProduceFastPath",
     "ProduceResult",
     "RecordAccumulator",

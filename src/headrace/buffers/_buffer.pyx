@@ -7,6 +7,7 @@
     ReportRun              those reports while they are served
     DeliveryFuture         what becomes of a record, for asyncio
     RecordAccumulator      the open batches of a topic
+    FutureCondition        what guards a future
     DirectLane, ...        the way of a batch that its own thread sends
     append_columns         Arrow's buffers into an accumulator
     ProduceFastPath, ...   `produce()` with what it needs at hand
@@ -18,6 +19,7 @@ GIL does the same. Others have a turn every `TURN_NS` while columns are appended
 """
 
 import os
+from _thread import RLock, allocate_lock
 from operator import length_hint
 from time import monotonic
 
@@ -139,6 +141,13 @@ cdef class BufferPool:
     @cython.critical_section
     def take(self, int64_t messages, int64_t size_bytes):
         return self.charge(messages, size_bytes)
+
+    @cython.critical_section
+    def admit(self, queue, record, int64_t size_bytes):
+        if not self.charge(1, size_bytes):
+            return False
+        queue.append(record)
+        return True
 
     @cython.critical_section
     def release(self, int64_t messages, int64_t size_bytes):
@@ -1390,6 +1399,74 @@ cdef class AIOProduceFastPath:
 async def yielded(yield_to_loop, delivery):
     await yield_to_loop()
     return delivery
+
+
+@cython.final
+cdef class FutureCondition:
+    """What guards a future, and wakes who waits for it; see the plain twin."""
+
+    cdef object _lock
+    cdef list _waiting
+
+    def __init__(self, lock=None):
+        self._lock = RLock() if lock is None else lock
+        self._waiting = []
+
+    def __enter__(self):
+        self._lock.acquire()
+
+    def __exit__(self, *_raised):
+        self._lock.release()
+
+    def acquire(self):
+        return self._lock.acquire()
+
+    def release(self):
+        self._lock.release()
+
+    def wait(self, timeout=None):
+        """Wait, without the lock, until it is told; False if that does not happen in so many seconds."""
+        awake = self.waiter()
+        self._lock.release()
+        try:
+            return awake.acquire(True, -1 if timeout is None else max(timeout, 0.0))
+        finally:
+            self._waiting.remove(awake)
+            self.acquire_surely()
+
+    def sleep(self, over, timeout=None):
+        """Wait until what makes `over` true calls `notify_all`; without the lock at any time."""
+        awake = self.waiter()
+        try:
+            if not over():  # what becomes true behind this look finds the waiter
+                awake.acquire(True, -1 if timeout is None else max(timeout, 0.0))
+        finally:
+            self._waiting.remove(awake)
+
+    cdef waiter(self):
+        awake = allocate_lock()
+        awake.acquire()
+        self._waiting.append(awake)
+        return awake
+
+    cdef int acquire_surely(self) except -1:
+        raised = None
+        while True:
+            try:
+                self._lock.acquire()
+                break
+            except BaseException as interrupt:  # a signal's, while another thread has it
+                raised = interrupt
+        if raised is not None:
+            raise raised
+        return 0
+
+    def notify_all(self):
+        for awake in list(self._waiting):
+            try:
+                awake.release()
+            except RuntimeError:  # it is awake already
+                pass
 
 
 cdef enum:

@@ -13,6 +13,7 @@ from concurrent.futures import Future
 from threading import Condition
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 
+from headrace.buffers import FutureCondition
 from headrace.errors import KafkaError, KafkaException
 
 __all__ = ["Ends", "ResultFuture", "end_each", "end_together"]
@@ -43,7 +44,7 @@ class ResultFuture(Future[_V]):
         def __getattr__(self, name: str) -> Any:
             """Make what is asked for the first time: the condition, the lists of those who wait or are called back."""
             if name == "_condition":
-                made = _LateCondition(self._lock)
+                made = FutureCondition(self._lock)
             elif name in _LISTS:
                 made = []
             else:
@@ -78,41 +79,6 @@ for _name, _value in _FRESH.items():
 _early: ResultFuture[Any] = ResultFuture(None)
 for _name in (*_FRESH, "_watched"):
     setattr(_early, _name, None)
-
-
-class _LateCondition:
-    """A condition that is made when somebody waits. What a future does with it is done under its lock."""
-
-    __slots__ = ("_condition", "_lock")
-
-    def __init__(self, lock: Any) -> None:
-        self._lock = lock
-        self._condition: Condition | None = None
-
-    def __enter__(self) -> None:
-        self._lock.acquire()
-
-    def __exit__(self, *exc: object) -> None:
-        self._lock.release()
-
-    def acquire(self) -> None:
-        """Take the lock, as `concurrent.futures.wait` does."""
-        self._lock.acquire()
-
-    def release(self) -> None:
-        """Give it back."""
-        self._lock.release()
-
-    def wait(self, timeout: float | None = None) -> bool:
-        """Wait until this future is done; False if it is not within so many seconds."""
-        if self._condition is None:
-            self._condition = Condition(self._lock)
-        return self._condition.wait(timeout)
-
-    def notify_all(self) -> None:
-        """Wake who waits."""
-        if self._condition is not None:
-            self._condition.notify_all()
 
 
 def end_each(ends: Ends) -> None:

@@ -19,7 +19,7 @@ from typing import Any, TypeVar
 
 from headrace.buffers import SpinWait
 from headrace.errors import WakeupError
-from headrace.net.thread import SLICE_S, LoopThread
+from headrace.net.thread import SLICE_S, LoopCall, LoopThread
 from headrace.slotted import slotted
 
 __all__ = ["TURN", "LoopWaits", "Meanwhile", "Steps", "ThreadWaits", "Wait", "deadline", "seconds"]
@@ -154,10 +154,12 @@ class ThreadWaits:
             gives_up: `wake` also ends the rule's work on the loop; else that comes to its end first.
         """
         call: Callable[..., Any] = self.call_until_woken if gives_up else self.call
+        wait: Any = None
         try:
-            wait = next(steps)
             while True:
                 try:
+                    if wait is None:
+                        wait = next(steps)
                     while True:
                         if isinstance(wait, Wait):
                             self.wait(wait, meanwhile)
@@ -180,13 +182,13 @@ class ThreadWaits:
         """As `call`; `wake` ends it as well, and cancels the coroutine."""
         if self.thread.is_here():
             return self.thread.call(work)  # which says why that cannot be
-        future = self.thread.submit(work)
-        future.add_done_callback(lambda _done: self.notify())
+        call = LoopCall(self.thread, work, self.notify)
         try:
-            self.wait(Wait(future.done), meanwhile)
-            return future.result()
+            call.start()
+            self.wait(Wait(lambda: call.done), meanwhile)
+            return call.result()
         finally:
-            future.cancel()
+            call.give_up()
 
     def do(self, action: Callable[..., T], *arguments: Any) -> T:
         """Call a function on the loop and wait for its result."""
@@ -202,14 +204,16 @@ class ThreadWaits:
             if watch_until == until:
                 return
         sleeper = _Sleeper(happened)
+        # Python 3.14 takes the jump behind an `if` at a loop's end for a step that cannot raise: Ctrl-C there would not
+        # come to `finally`. So something is called in any case.
+        longest_s, look = (SLICE_S, bool) if meanwhile is None else (_MEANWHILE_S, meanwhile)
         try:
             self._sleepers[sleeper] = None
             while not happened() and (left_s := until - time.monotonic()) > 0:
                 if self.wakeup.asked:
                     self.wakeup.heed()
-                sleeper.sleep(min(left_s, SLICE_S if meanwhile is None else _MEANWHILE_S))
-                if meanwhile is not None:
-                    meanwhile()
+                sleeper.sleep(min(left_s, longest_s))
+                look()
         finally:
             self._sleepers.pop(sleeper, None)
 

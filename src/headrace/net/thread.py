@@ -12,10 +12,13 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Coroutine
-from concurrent.futures import Future
-from typing import Any, TypeVar
+from concurrent.futures import CancelledError, Future
+from inspect import CORO_CREATED, getcoroutinestate
+from typing import Any, Generic, TypeVar
 
-__all__ = ["SLICE_S", "LoopThread", "loop_thread", "stepping_aside", "waking"]
+from headrace.net.steady_future import SteadyFuture
+
+__all__ = ["LoopCall", "SLICE_S", "LoopThread", "loop_thread", "stepping_aside", "waking"]
 
 _T = TypeVar("_T")
 SLICE_S = 0.05 if os.name == "nt" else 3600.0
@@ -86,23 +89,27 @@ class LoopThread:
         if self.is_here():
             work.close()
             raise RuntimeError("a synchronous client was called on the loop that it waits for: use headrace.aio there")
-        future = self.submit(work)
+        awake = threading.Lock()
+        awake.acquire()
+        call = LoopCall(self, work, awake.release)
         end = float("inf") if timeout_s is None else time.monotonic() + timeout_s
         try:
-            while True:
-                try:
-                    return future.result(min(SLICE_S, max(end - time.monotonic(), 0.0)))
-                except TimeoutError:
-                    if future.done():  # the work has ended meanwhile, or the error is its own
-                        return future.result()
-                    if time.monotonic() >= end:
-                        raise
+            call.start()
+            while not call.done and (left_s := end - time.monotonic()) > 0:
+                awake.acquire(timeout=min(SLICE_S, left_s))
+            if not call.done:
+                raise TimeoutError
+            return call.result()
         finally:
-            future.cancel()
+            call.give_up()
 
     def submit(self, work: Coroutine[Any, Any, _T]) -> Future[_T]:
-        """Run a coroutine on the loop. Returns its future at once."""
-        return asyncio.run_coroutine_threadsafe(work, self._loop)
+        """Run a coroutine on the loop. Returns its future at once; cancelling that cancels the coroutine."""
+        future: SteadyFuture[_T] = SteadyFuture()
+        call = LoopCall(self, work, lambda: _hand_over(future, call))
+        future.add_done_callback(lambda done: call.give_up() if done.cancelled() else None)
+        call.start()
+        return future
 
     def call_soon(self, action: Callable[..., object], *args: Any) -> None:
         """Call a function in the loop's next turn."""
@@ -111,6 +118,77 @@ class LoopThread:
     def _run(self) -> None:
         asyncio.set_event_loop(self._loop)
         self._loop.run_forever()
+
+
+class LoopCall(Generic[_T]):
+    """A coroutine that a thread has the loop run. Nothing of it is locked: Ctrl-C may come between any two steps.
+
+    Args:
+        thread: runs the loop.
+        work: the coroutine.
+        on_done: called on the loop when it has ended, unless it was given up.
+
+    Attributes:
+        done: it has ended, and `result()` says how.
+    """
+
+    __slots__ = ("_error", "_given_up", "_on_done", "_result", "_task", "_thread", "_work", "done")
+
+    def __init__(self, thread: LoopThread, work: Coroutine[Any, Any, _T], on_done: Callable[[], object]) -> None:
+        self._thread, self._work, self._on_done = thread, work, on_done
+        self._task: asyncio.Task[_T] | None = None
+        self._result: Any = None
+        self._error: BaseException | None = None
+        self._given_up = self.done = False
+
+    def start(self) -> None:
+        """Have the loop begin; once."""
+        self._thread.wake(self._begin)
+
+    def result(self) -> _T:
+        """What the coroutine returned; raises what it raised."""
+        if self._error is not None:
+            raise self._error
+        result: _T = self._result
+        return result
+
+    def give_up(self) -> None:
+        """Nobody waits any more: what has not ended is cancelled, and what has not begun never does."""
+        if not self.done:
+            self._given_up = True
+            self._thread.wake(self._cancel)
+
+    def _begin(self) -> None:
+        if not self._given_up:
+            self._task = self._thread.loop.create_task(self._work)
+            self._task.add_done_callback(self._end)
+
+    def _end(self, task: asyncio.Task[_T]) -> None:
+        # The loop lets go of the task: Python finalises it with code that would swallow another thread's Ctrl-C.
+        self._task = None
+        if task.cancelled():
+            self._error = CancelledError()
+        else:
+            self._error = task.exception()
+            self._result = None if self._error is not None else task.result()
+        self.done = True
+        self._on_done()
+
+    def _cancel(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
+        elif not self.done and getcoroutinestate(self._work) == CORO_CREATED:
+            self._work.close()
+
+
+def _hand_over(future: Future[Any], call: LoopCall[Any]) -> None:
+    """The outcome of a call, for who has its future."""
+    if not future.set_running_or_notify_cancel():
+        return
+    try:
+        future.set_result(call.result())
+    except BaseException as error:
+        future.set_exception(error)
 
 
 _current: LoopThread | None = None

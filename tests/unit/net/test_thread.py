@@ -9,16 +9,15 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Coroutine, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Any
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 from headrace.admin import AdminClient, ConfigResource, NewTopic
 from headrace.aio import AIOAdminClient
 from headrace.errors import ClientClosedError, ConfigError, KafkaError, KafkaException
-from headrace.net.thread import loop_thread, waking
+from headrace.net.thread import LoopCall, loop_thread, waking
 from headrace.wire.frame import RequestFrame
 from headrace.wire.messages.admin.topics import CreatableTopicResult, CreateTopicsRequest, CreateTopicsResponse
 from tests.support.scripted_broker import SILENCE, ScriptedBroker
@@ -227,21 +226,27 @@ def test_call_gives_up_in_time_and_cancels_the_work() -> None:
 
 
 def test_a_result_that_comes_just_when_a_wait_ends_is_the_result(monkeypatch: pytest.MonkeyPatch) -> None:
-    class JustDone(Future[str]):
-        def result(self, timeout: float | None = None) -> str:
-            if not self.done():
-                self.set_result("here")
-                raise TimeoutError
-            return super().result(timeout)
+    class JustDone(LoopCall[str]):
+        def start(self) -> None:
+            self._work.close()
+            self._result, self.done = "here", True
 
-    thread = loop_thread()
+    monkeypatch.setattr("headrace.net.thread.LoopCall", JustDone)
+    assert loop_thread().call(asyncio.sleep(0, "never"), timeout_s=0) == "here"
 
-    def submit(work: Coroutine[Any, Any, str]) -> Future[str]:
-        work.close()
-        return JustDone()
 
-    monkeypatch.setattr(thread, "submit", submit)
-    assert thread.call(asyncio.sleep(0, "never")) == "here"
+def test_a_call_that_is_given_up_before_it_began_never_begins() -> None:
+    thread, began = loop_thread(), list[str]()
+
+    async def work() -> None:
+        began.append("it did")
+
+    call = LoopCall(thread, work(), lambda: None)
+    thread.call_soon(time.sleep, 0.05)
+    call.start()
+    call.give_up()
+    thread.call(asyncio.sleep(0))
+    assert (began, call.done) == ([], False)
 
 
 def test_a_timeout_of_the_work_itself_comes_out_of_the_call() -> None:

@@ -104,8 +104,8 @@ class AIOConsumer:
     async def consume(self, num_messages: int = 1, timeout: float | None = -1) -> list[Message]:
         """As `Consumer.consume`, awaited. Nothing is lost when it is cancelled: the messages come again."""
         self._fast_path.close()
-        messages = self._engine.take(num_messages)
-        if 0 < num_messages == len(messages):
+        messages: list[Message] = []
+        if self._engine.take(messages, num_messages):
             return messages
         return await self._run(self._engine.consume(num_messages, timeout, messages))
 

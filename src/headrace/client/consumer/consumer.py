@@ -98,19 +98,31 @@ class Consumer:
 
     def _poll(self, timeout: float | None) -> Message | None:
         """`poll` in the general way; opens the fast path where only records are to be handed out next."""
-        with self._reading:
-            self._fast_path.close()
-            message = self._engine.take_one()
-            if message is None:
-                self._running += 1
-                try:  # as `_run`, without its frame: each record that is read alone comes here
-                    messages = self._waits.run(self._engine.consume(1, timeout, []))
-                finally:
-                    self._running -= 1
-                return messages[0] if messages else None
-            if not self._running:
-                self._engine.lend(self._fast_path)
-        return message
+        message: Message | None = None
+        try:
+            with self._reading:
+                self._fast_path.close()
+                message = self._engine.take_one()
+                if message is None:
+                    self._running += 1
+                    try:  # as `_run`, without its frame: each record that is read alone comes here
+                        messages = self._waits.run(self._engine.consume(1, timeout, []))
+                        message = messages[0] if messages else None
+                    finally:
+                        self._running -= 1
+                elif not self._running:
+                    self._engine.lend(self._fast_path)
+            return message
+        except BaseException:
+            self._give_back([] if message is None else [message])
+            raise
+
+    def _give_back(self, messages: list[Message]) -> None:
+        """The caller of a call that was interrupted does not see these."""
+        if self._engine.machines.usable:
+            with self._reading:
+                self._fast_path.close()
+                self._waits.call(self._engine.give_back(messages))
 
     def _run(self, steps: Steps[T]) -> T:
         """Read with callbacks, which may read as well."""
@@ -135,12 +147,16 @@ class Consumer:
             ValueError: `num_messages` is out of range.
             ClientClosedError: the consumer is closed (a `RuntimeError`).
         """
-        with self._reading:
-            self._fast_path.close()
-            messages = self._engine.take(num_messages)
-            if 0 < num_messages == len(messages):
-                return messages
-            return self._run(self._engine.consume(num_messages, timeout, messages))
+        messages: list[Message] = []
+        try:
+            with self._reading:
+                self._fast_path.close()
+                if not self._engine.take(messages, num_messages):
+                    self._run(self._engine.consume(num_messages, timeout, messages))
+            return messages
+        except BaseException:
+            self._give_back(messages)
+            raise
 
     def consume_arrow(self, num_messages: int = 100_000, timeout: float | None = 1.0) -> ArrowBatch:
         """Up to `num_messages` records as Arrow columns; fewer when time is up, or the group rebalances, first.

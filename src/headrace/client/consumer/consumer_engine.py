@@ -109,14 +109,14 @@ class ConsumerEngine:
         if self.callbacks or not self.machines.usable:
             fast_path.close()
 
-    def take(self, num_messages: int) -> list[Message]:
-        """Up to so many messages that are there at once; none while the application has something else to do."""
+    def take(self, messages: list[Message], num_messages: int) -> bool:
+        """Add up to so many messages that are there at once; none while the application has something else to do.
+
+        Returns whether there are so many, and more than none.
+        """
         self._enter(num_messages)
-        messages: list[Message] = []
         try:
-            if not self.callbacks:
-                self._fetcher.take_more(messages, num_messages)
-            return messages
+            return not self.callbacks and self._fetcher.take_more(messages, num_messages) and num_messages > 0
         finally:
             self._leave()
 
@@ -138,7 +138,7 @@ class ConsumerEngine:
                     waiting = self.callbacks[0]
                     if taken and self.rebalances.ends_call(waiting):
                         return taken
-                    yield from self.rebalances.run(self.callbacks.popleft())
+                    yield from self.rebalances.run_next()
                     if waiting.is_report:
                         take(taken, min(num_messages, 1))
                         return taken
@@ -146,8 +146,7 @@ class ConsumerEngine:
                     return taken
                 yield Wait(machines.news_since(seen), give_up_at)
         except BaseException:  # interrupted, or a callback raised: the caller will not see what was taken
-            if taken:
-                yield self._give_back(_starts(taken) if isinstance(taken, list) else taken.starts)
+            yield self._give_back(_starts(taken) if isinstance(taken, list) else taken.starts)
             raise
         finally:
             self._leave()
@@ -184,7 +183,7 @@ class ConsumerEngine:
 
     async def _give_back(self, starts: Mapping[Key, int]) -> None:
         """The call that took records from these offsets on was interrupted: hand them out again."""
-        for (topic, partition), offset in starts.items():
+        for (topic, partition), offset in {**self._fetcher.ahead(), **starts}.items():
             state = self._subscription.get(topic, partition)
             if state is not None:
                 if self.machines.config["enable.auto.offset.store"]:
@@ -222,9 +221,11 @@ class ConsumerEngine:
         self.machines.check_open()
         if not self._subscription.is_subscribed:
             return
-        for callback in self.rebalances.revocation():
-            yield from self.rebalances.run(callback)
-        yield self.rebalances.leave_group()
+        try:
+            for callback in self.rebalances.revocation():
+                yield from self.rebalances.run(callback)
+        finally:
+            yield from self.rebalances.leave()
 
     async def assign(self, partitions: Partitions) -> None:
         """Read exactly these partitions."""
@@ -340,17 +341,22 @@ class ConsumerEngine:
             for callback in self.rebalances.revocation():
                 yield from self.rebalances.run(callback)
         finally:
-            yield self._end()
+            try:
+                yield self._end()
+            except BaseException:  # interrupted, perhaps before it began
+                yield self._end(leaves=False)
+                raise
 
-    async def _end(self) -> None:
-        """Everything that ends a consumer, but for the application's callbacks."""
+    async def _end(self, leaves: bool = True) -> None:
+        """Everything that ends a consumer, but for the application's callbacks; without a leave, at once."""
         self.machines.closed = True
         self.machines.interrupt()
         self.machines.statistics.stop()
         if self._client.closed:
             return
         try:
-            await self.rebalances.leave_group()
+            if leaves:
+                await self.rebalances.leave_group()
         finally:
             self.offsets.stop_auto_commit()
             await self._client.close()

@@ -53,12 +53,14 @@ class Callback:
         rebalance: the rebalance that it is for; completed when the code has returned.
         is_report: it puts an error in front of all that can be read, and the application is to have that before
             anything else happens.
+        completed: what the code left undone is done, and the group goes on.
     """
 
     function: Callable[..., Any]
     arguments: tuple[Any, ...]
     rebalance: Rebalance | None = None
     is_report: bool = False
+    completed: bool = False
 
 
 class ConsumerMachines:

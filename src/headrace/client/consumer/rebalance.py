@@ -63,25 +63,50 @@ class Rebalances:
         """Whether a call that has records ends before this, so that none hands out records of two assignments."""
         return callback.rebalance is not None or callback.is_report
 
-    def run(self, callback: Callback) -> Steps[None]:
-        """Run a callback, and let the group go on if it was for a rebalance."""
-        self.handled, self.running = False, True
-        if callback.rebalance is not None:
-            self.incremental = callback.rebalance.incremental
-            self._machines.ownership.meet(callback.rebalance)
+    def run_next(self) -> Steps[None]:
+        """Run the callback that has waited longest.
+
+        Ctrl-C may come after any call: the callback waits again then, or the group goes on as if it had returned.
+        """
+        waiting = self._machines.callbacks
+        yield from self.run(waiting[0], waiting.popleft)
+
+    def run(self, callback: Callback, begin: Callable[[], object] = bool) -> Steps[None]:
+        """Run a callback, and let the group go on if it was for a rebalance.
+
+        Args:
+            callback: the callback.
+            begin: called at the moment from which on it counts as called.
+        """
+        begun = self.handled = False
+        self.running = True
         try:
+            if callback.rebalance is not None:
+                self.incremental = callback.rebalance.incremental
+                self._machines.ownership.meet(callback.rebalance)
+            begun = True
+            begin()
             result = callback.function(*callback.arguments)
             if self._awaits and inspect.isawaitable(result):
                 yield _result_of(result)
         finally:
-            if callback.rebalance is not None:
-                yield self._complete(callback.rebalance)
-            self.running = False
+            try:
+                if begun and callback.rebalance is not None:
+                    yield self._complete(callback, callback.rebalance)
+            except BaseException:  # interrupted while offsets are committed: that is waited for no longer
+                if callback.rebalance is not None:
+                    yield self._complete(callback, callback.rebalance, commits=False)
+                raise
+            finally:
+                self.running = False
 
-    async def _complete(self, event: Rebalance) -> None:
-        """Do what the application's callback left undone, and let the group go on."""
-        if event.change is Change.REVOKE:
+    async def _complete(self, callback: Callback, event: Rebalance, commits: bool = True) -> None:
+        """Do what the application's callback left undone, and let the group go on; once."""
+        if event.change is Change.REVOKE and commits and not callback.completed:
             await self._offsets.commit_stored()
+        if callback.completed:
+            return
+        callback.completed = True
         if not self.handled:
             self._apply(event)
         self._machines.ownership.part(event)
@@ -120,10 +145,19 @@ class Rebalances:
             return lost
         return [Callback(function, (held,))]
 
-    async def leave_group(self) -> None:
-        """Commit what is stored, give everything up, and leave the group."""
+    def leave(self) -> Steps[None]:
+        """As `leave_group`. Who interrupts that does not wait for brokers, but has left as well."""
+        try:
+            yield self.leave_group()
+        except BaseException:
+            yield self.leave_group(waits=False)
+            raise
+
+    async def leave_group(self, waits: bool = True) -> None:
+        """Commit what is stored, give everything up, and leave the group; or, without a wait, do not commit."""
         machines, group = self._machines, self._machines.group
-        await self._offsets.commit_stored()
+        if waits:
+            await self._offsets.commit_stored()
         self.handled, self.incremental = True, None  # a rebalance callback may have asked for this
         machines.subscription.assign([])
         machines.subscription.subscribe([])
@@ -133,12 +167,14 @@ class Rebalances:
         machines.ownership.leave()
         if group.is_outside:
             return
-        self._left = asyncio.get_running_loop().create_future()
+        left = self._left = asyncio.get_running_loop().create_future()
         group.leave()
         machines.wake()
+        if not waits:
+            return
         with suppress(TimeoutError):  # the group finds out by itself when the session ends
             async with asyncio.timeout(_LEAVE_TIMEOUT_S):  # wait_for() of Python 3.11 can swallow that it is cancelled
-                await self._left
+                await left
         self._left = None
 
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future
 from contextlib import contextmanager
 from types import EllipsisType
 from typing import TYPE_CHECKING, Any, Final
@@ -22,6 +21,7 @@ from headrace.client.producer.interception import InterceptedSend, MetadataRepor
 from headrace.client.producer.reports import IoThreadCallback
 from headrace.client.producer.topics import TopicAccumulators
 from headrace.errors import ConfigError, KafkaError, KafkaException
+from headrace.net.steady_future import SteadyFuture
 from headrace.slotted import slotted
 from headrace.types.records import ProducerRecord, RecordMetadata
 
@@ -182,7 +182,7 @@ class RowsResult:
         self._resolve(self._stored, KafkaException(KafkaError(self._error.code(), text, self._error.fatal())))
 
 
-class StoredRows(Future[int]):
+class StoredRows(SteadyFuture[int]):
     """How many rows of a call were stored. An error that is never retrieved is logged.
 
     Args:

@@ -18,6 +18,7 @@ from headrace.client.producer.producer_engine import ProducerEngine
 from headrace.client.producer.reports import IoThreadCallback
 from headrace.config import Config
 from headrace.errors import BufferFullError, KafkaError, KafkaException
+from headrace.net.steady_future import SteadyFuture
 from headrace.records import Message
 from headrace.records.message import encode_headers, encode_text
 from headrace.types.records import PARTITION_UA, ProducerRecord, RecordMetadata
@@ -302,7 +303,7 @@ class FutureReport(MetadataReport, IoThreadCallback):
                  buffer_pool: BufferPool) -> None:
         super().__init__(chain, record, None if callback is None else _logged(callback))
         self._buffer_pool = buffer_pool
-        self.future: Future[RecordMetadata] = Future()
+        self.future: Future[RecordMetadata] = SteadyFuture()
         self.future.set_running_or_notify_cancel()  # what was sent cannot be taken back
 
     def accepted(self) -> None:

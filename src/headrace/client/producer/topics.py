@@ -130,7 +130,7 @@ class TopicAccumulators:
             self._check_taking()
             accumulator = self.all.get(topic)
             if accumulator is None:
-                self._wait(topic, self._accept(topic, value, key, partition, timestamp_ms, headers, callback))
+                self._accept(topic, value, key, partition, timestamp_ms, headers, callback)
                 return 0
         if partition == PARTITION_UA and self._choose is not None:
             partition = self._choose(topic, key, value, accumulator.partition_count)
@@ -146,7 +146,7 @@ class TopicAccumulators:
             self._check_taking()
             if topic in self.all:
                 return False
-            self._wait(topic, _Waiting(None, None, -1, 0, None, callback, None, time.monotonic()))
+            self._queue(topic).append(_Waiting(None, None, -1, 0, None, callback, None, time.monotonic()))
             return True
 
     def accumulator_of(self, topic: str) -> RecordAccumulator:
@@ -162,22 +162,22 @@ class TopicAccumulators:
             accumulator = self.all[topic]
         return accumulator
 
-    def _wait(self, topic: str, record: _Waiting) -> None:
+    def _queue(self, topic: str) -> deque[_Waiting]:
+        """What waits for a topic, which is asked for with the first."""
         queue = self._waiting.get(topic)
-        if queue is not None:
-            queue.append(record)
-        else:
-            self._waiting[topic] = deque([record])
+        if queue is None:
+            queue = self._waiting[topic] = deque()
             try:
                 self._want_topic(topic)
             except BaseException:  # Ctrl-C in between: later records of the topic count on this one
                 self._want_topic(topic)
                 raise
+        return queue
 
     def _accept(
         self, topic: str, value: Any, key: Any, partition: int, timestamp_ms: int, headers: Any, callback: Any
-    ) -> _Waiting:
-        """Check a record as `RecordAccumulator.append` would, and count it."""
+    ) -> None:
+        """Check a record as `RecordAccumulator.append` would, count it, and have it wait for its topic."""
         if timestamp_ms < 0:
             raise ValueError(f"timestamp must not be negative: {timestamp_ms}")
         if not PARTITION_UA <= operator.index(partition) < _INT32:
@@ -193,13 +193,13 @@ class TopicAccumulators:
                 KafkaError.MSG_SIZE_TOO_LARGE, f"a record of {size} bytes for {topic} is larger than "
                 f"message.max.bytes ({self._config['message.max.bytes']})"))
         cost = size + _WAITING_BYTES + (CALLBACK_BYTES if callback is not None else 0)
-        if not self._buffer_pool.take(1, cost):
+        stamp = timestamp_ms or time.time_ns() // 1_000_000
+        copied = [(name.decode(), content) for name, content in pairs] or None
+        record = _Waiting(raw_value, raw_key, partition, stamp, copied, callback, cost, time.monotonic())
+        if not self._buffer_pool.admit(self._queue(topic), record, cost):
             raise BufferFullError(
                 f"Local: Queue full: {self._buffer_pool.messages} messages wait for delivery, topic {topic} is not "
                 "known yet; call poll() and try again, or raise queue.buffering.max.messages")
-        stamp = timestamp_ms or time.time_ns() // 1_000_000
-        copied = [(name.decode(), content) for name, content in pairs] or None
-        return _Waiting(raw_value, raw_key, partition, stamp, copied, callback, cost, time.monotonic())
 
     def on_cluster(self, cluster: Cluster) -> list[FailedRecord]:
         """New metadata came: give known topics their buffers. Returns the records that cannot be stored."""

@@ -343,7 +343,7 @@ class Fetcher:
                 taken.append(fetched.notice)
                 self._finish(fetched)
                 continue
-            taken += self._decode(fetched, count - len(taken))
+            self._decode(fetched, taken, count - len(taken))
         return len(taken) >= count
 
     def take_rows(self, rows: ArrowBatchBuilder, count: int) -> bool:
@@ -426,14 +426,21 @@ class Fetcher:
                 return fetched
         return None
 
-    def _decode(self, fetched: CompletedFetch, count: int) -> list[Message]:
+    def _decode(self, fetched: CompletedFetch, taken: list[Message], count: int) -> None:
         try:
             cursor = fetched.cursor or self._open(fetched)
-            messages = cursor.take(count)
+            taken += cursor.take(count)  # before the position moves, and so after any interrupt: see `ahead`
         except CorruptRecordError as damage:
-            return [self._corrupt(fetched, damage)]
+            taken.append(self._corrupt(fetched, damage))
+            return
         self._moved(fetched, cursor)
-        return messages
+
+    def ahead(self) -> dict[tuple[str, int], int]:
+        """The positions of partitions of which more was decoded, because Ctrl-C came in between."""
+        return {(fetched.state.topic, fetched.state.partition): fetched.state.position
+                for fetched in self._queue.copy()
+                if fetched.cursor is not None and fetched.epoch == fetched.state.epoch
+                and fetched.cursor.position != fetched.state.position}
 
     def _decode_rows(self, fetched: CompletedFetch, rows: ArrowBatchBuilder, count: int) -> bool:
         """Add records to columns; False when damage comes next, which waits until the rows are handed out."""

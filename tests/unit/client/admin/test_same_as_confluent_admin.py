@@ -14,6 +14,7 @@ import inspect
 import operator
 import pickle
 from collections.abc import Iterator
+from concurrent.futures import Future
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -236,7 +237,7 @@ def shape(found: Any) -> Any:
         return sorted(str(key).partition(",offset")[0] for key in found)
     if found is None or isinstance(found, (str, int, bool, list)):
         return found
-    return type(found).__name__
+    return "Future" if isinstance(found, Future) else type(found).__name__
 
 
 def run(text: str, kafka: ModuleType, clients: dict[ModuleType, Any]) -> Any:

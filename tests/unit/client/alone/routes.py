@@ -3,6 +3,7 @@
 import os
 import re
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -44,10 +45,14 @@ class Trace:
             self.entered.append((name.removeprefix(PACKAGE), frame.f_code.co_qualname))
 
     def on_the_loop(self, begin):
-        async def switch():
-            sys.setprofile(self if begin else None)
+        switched = threading.Event()
 
-        loop_thread().call(switch())
+        def switch():
+            sys.setprofile(self if begin else None)
+            switched.set()
+
+        loop_thread().call_soon(switch)
+        assert switched.wait(30)
 
     def here(self, action):
         """Trace a call on this thread."""

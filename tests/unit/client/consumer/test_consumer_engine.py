@@ -19,7 +19,7 @@ from headrace.client.consumer.consumer_engine import ConsumerEngine
 from headrace.client.waits import LoopWaits
 from headrace.machines.groups.membership import Membership, MembershipFactory
 from headrace.machines.producer.transactions import ConsumerGroupMetadata
-from headrace.net.thread import LoopThread
+from headrace.net.thread import LoopCall
 from headrace.records import PollFastPath
 from headrace.testing import EmbeddedBroker
 from headrace.types.records import TopicPartition
@@ -147,14 +147,14 @@ def test_a_thread_goes_to_the_loop_for_a_rebalance_and_not_for_records(
     broker: EmbeddedBroker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     went: list[str] = []
-    submit = LoopThread.submit
+    start = LoopCall.start
 
-    def counted(self: LoopThread, work: Any) -> Any:
-        went.append(work.__qualname__.rpartition(".")[2])
-        return submit(self, work)
+    def counted(self: LoopCall[Any]) -> None:
+        went.append(self._work.__qualname__.rpartition(".")[2])
+        start(self)
 
     with Consumer(properties(broker, **{"enable.auto.commit": False})) as reader:
-        monkeypatch.setattr(LoopThread, "submit", counted)
+        monkeypatch.setattr(LoopCall, "start", counted)
         reader.subscribe(["t"])
         read = [reader.poll(10), *reader.consume(9, 10), *(reader.poll(10) for _ in range(10))]
         assert [message.error() for message in read if message is not None] == [None] * 20

@@ -1,70 +1,19 @@
-"""Ctrl-C at any moment: each record that was accepted is stored once and reported once, and the producer goes on.
-
-A timer's signal stands for Ctrl-C: it comes between any two steps of the program, as the key does, and a thousand times
-as often.
-"""
+"""Ctrl-C at any moment: each record that was accepted is stored once and reported once, and the producer goes on."""
 
 from __future__ import annotations
 
-import gc
-import random
-import signal
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 from headrace import Consumer, KafkaError, Message, Producer, TopicPartition
 from headrace.testing import EmbeddedBroker
+from tests.support.ctrl_c import CtrlC, keys, needs_timers
 
-pytestmark = pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="no timers that send signals")
+__all__ = ["keys"]
+pytestmark = needs_timers
 TOPIC = "interrupted"
-
-
-class CtrlC:
-    """Interrupts the main thread once, some time after it was asked to."""
-
-    def __init__(self) -> None:
-        self.armed, self.count = False, 0
-
-    def on_signal(self, *_: object) -> None:
-        if self.armed:
-            self.armed = False
-            self.count += 1
-            raise KeyboardInterrupt
-
-    def soon(self, within_s: float) -> None:
-        self.armed = True
-        signal.setitimer(signal.ITIMER_REAL, random.uniform(1e-5, within_s))
-
-
-@pytest.fixture
-def keys() -> Iterator[CtrlC]:
-    made = CtrlC()
-    gc.collect()
-    gc.disable()  # Python drops what is raised while an object is finalised
-    before = signal.signal(signal.SIGALRM, made.on_signal)
-    yield made
-    made.armed = False
-    signal.setitimer(signal.ITIMER_REAL, 0)
-    signal.signal(signal.SIGALRM, before)
-    gc.enable()
-
-
-def again_and_again(keys: CtrlC, within_s: float, work: Callable[[], None], seconds: float = 1.5) -> None:
-    """Do something that is interrupted each time."""
-    end = time.monotonic() + seconds
-    while True:
-        try:
-            keys.armed = False
-            if time.monotonic() >= end:
-                return
-            keys.soon(within_s)
-            work()
-            keys.armed = False
-        except KeyboardInterrupt:
-            pass
 
 
 @pytest.fixture
@@ -83,7 +32,8 @@ def stored(broker: EmbeddedBroker) -> int:
 @pytest.mark.parametrize(("linger_ms", "at_once", "within_s"), [(0, 1, 2e-4), (0, 20, 5e-4), (5, 5, 0.02)])
 @pytest.mark.parametrize("waits_by", ["poll", "flush"])
 def test_an_interrupt_leaves_every_record_stored_once_and_with_one_report(
-    broker: EmbeddedBroker, keys: CtrlC, linger_ms: int, at_once: int, within_s: float, waits_by: str
+    broker: EmbeddedBroker, keys: CtrlC,
+    linger_ms: int, at_once: int, within_s: float, waits_by: str
 ) -> None:
     producer = Producer({"bootstrap.servers": broker.bootstrap_servers, "linger.ms": linger_ms})
     producer.produce(TOPIC, b"first")
@@ -100,7 +50,7 @@ def test_an_interrupt_leaves_every_record_stored_once_and_with_one_report(
         while waits_by == "poll" and len(producer) > before:
             producer.poll(0.01)
 
-    again_and_again(keys, within_s, produce)
+    keys.again_and_again(within_s, produce)
     assert producer.flush(20) == 0
     offsets = [message.offset() for report in reports for message in report.values()]
     assert keys.count > 10
@@ -115,7 +65,11 @@ def test_an_interrupt_loses_no_event_that_is_to_be_served(broker: EmbeddedBroker
     with Producer({"bootstrap.servers": broker.bootstrap_servers}) as producer:
         for event in told:
             producer._engine.deliveries.add_notice(event.setdefault, "told", True)
-        again_and_again(keys, 1e-4, lambda: producer.poll(0), 0.5)
+
+        def serve() -> None:
+            producer.poll(0)
+
+        keys.again_and_again(1e-4, serve, 0.5)
         producer.poll(0)
         assert keys.count > 10
         assert all(told)

@@ -1,0 +1,73 @@
+"""Ctrl-C at any moment: a timer's signal comes between any two steps of a program, as the key does, but often.
+
+`keys` is a fixture. The test's work is done again and again, and interrupted each time.
+"""
+
+from __future__ import annotations
+
+import gc
+import random
+import signal
+import time
+from collections.abc import Callable, Iterator
+
+import pytest
+
+__all__ = ["CtrlC", "keys", "needs_timers"]
+
+needs_timers = pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="no timers that send signals")
+
+
+class CtrlC:
+    """Interrupts the main thread once, some time after it was asked to.
+
+    Attributes:
+        count: how often it did.
+    """
+
+    def __init__(self) -> None:
+        self.count = 0
+        self._armed = False
+
+    def on_signal(self, *_: object) -> None:
+        """The handler."""
+        if self._armed:
+            self._armed = False
+            self.count += 1
+            raise KeyboardInterrupt
+
+    def again_and_again(self, within_s: float, work: Callable[[], None], seconds: float = 1.5) -> None:
+        """Do something for so long, and interrupt it each time, `within_s` seconds after it began at the latest."""
+        end = time.monotonic() + seconds
+        try:
+            while True:
+                try:
+                    self._armed = False
+                    if time.monotonic() >= end:
+                        return
+                    self._armed = True
+                    signal.setitimer(signal.ITIMER_REAL, random.uniform(1e-5, within_s))
+                    work()
+                    self._armed = False
+                except KeyboardInterrupt:
+                    pass
+        finally:
+            self._armed = False
+
+    def end(self) -> None:
+        """Nothing is interrupted any more."""
+        self._armed = False
+        signal.setitimer(signal.ITIMER_REAL, 0)
+
+
+@pytest.fixture
+def keys() -> Iterator[CtrlC]:
+    """Ctrl-C, for the time of a test."""
+    made = CtrlC()
+    gc.collect()
+    gc.disable()  # Python drops what is raised while an object is finalised
+    before = signal.signal(signal.SIGALRM, made.on_signal)
+    yield made
+    made.end()
+    signal.signal(signal.SIGALRM, before)
+    gc.enable()
