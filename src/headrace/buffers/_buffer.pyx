@@ -460,10 +460,11 @@ cdef class ReportRun:
         return self
 
     def __next__(self):
-        while True:
-            report = next(self._reports)
-            if self._passed_over is None or not isinstance((<tuple> report)[0], self._passed_over):
-                return report
+        with cython.critical_section(self):  # several threads may serve one run
+            while True:
+                report = next(self._reports)
+                if self._passed_over is None or not isinstance((<tuple> report)[0], self._passed_over):
+                    return report
 
     def __length_hint__(self):
         return length_hint(self._reports)
@@ -847,7 +848,8 @@ cdef class RecordAccumulator:
         # Send the batch that was opened last, from this thread, if its partition may; False if the loop has to.
         cdef Batch sealed = Batch.__new__(Batch)  # before the looks: others may have a turn here
         cdef DirectLane lane
-        way = self._direct[self._opened]
+        with cython.critical_section(self):  # the loop's thread may end the way, and let go of it, at this moment
+            way = self._direct[self._opened]
         if way is None:
             return False
         lane = (<DirectPartition> way)._lane

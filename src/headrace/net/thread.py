@@ -198,6 +198,8 @@ _guard = threading.Lock()
 def loop_thread() -> LoopThread:
     """The process's loop thread."""
     global _current
+    if (found := _current) is not None:  # without the lock, in front of which Ctrl-C may come
+        return found
     with _guard:
         if _current is None:
             _current = LoopThread()

@@ -36,6 +36,17 @@ def test_it_does_what_a_future_does(kind: type[Future[int]]) -> None:
 
 
 @pytest.mark.parametrize("kind", [Future, SteadyFuture])
+def test_each_callback_is_called_once_and_one_that_raises_stops_no_other(kind: type[Future[int]]) -> None:
+    called, future = list[str](), kind()
+    future.add_done_callback(lambda done: called.append(f"before {done.result()}"))
+    future.add_done_callback(lambda _: called[5])
+    future.add_done_callback(lambda _: called.append("behind"))
+    future.set_result(1)
+    future.add_done_callback(lambda _: called.append("after"))
+    assert called == ["before 1", "behind", "after"]
+
+
+@pytest.mark.parametrize("kind", [Future, SteadyFuture])
 def test_several_are_waited_for_together(kind: type[Future[int]]) -> None:
     futures = [kind() for _ in range(3)]
     for number, future in enumerate(futures):
@@ -63,7 +74,7 @@ def test_a_cancelled_future_cancels_what_the_loop_does_for_it() -> None:
 
 @needs_timers
 @pytest.mark.filterwarnings("ignore:(?s).*was never awaited")
-@pytest.mark.filterwarnings("ignore:(?s).*coroutine object:pytest.PytestUnraisableExceptionWarning")
+@pytest.mark.filterwarnings("ignore:(?s).*coroutine:pytest.PytestUnraisableExceptionWarning")
 def test_the_loop_outlives_calls_that_are_interrupted_at_any_moment(keys: CtrlC) -> None:
     def call() -> None:
         for _ in range(3):

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
+
+import pytest
 
 from tests.support.turns import AROUND, Turns, had_some, turns
 
 __all__ = ["turns"]
 
 
+@pytest.mark.skipif(not getattr(sys, "_is_gil_enabled", lambda: True)(), reason="there is no GIL to keep")
 def test_a_function_that_keeps_the_gil_leaves_no_turn(turns: Turns) -> None:
     numbers = range(3_000_000)
     assert min(turns.during(lambda: sum(numbers)) for _ in range(3)) <= AROUND

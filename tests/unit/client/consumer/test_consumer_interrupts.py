@@ -20,7 +20,7 @@ from tests.support.ctrl_c import CtrlC, keys, needs_timers
 __all__ = ["keys"]
 pytestmark = [  # Python says so of a call that ends between its first two steps
     needs_timers, pytest.mark.filterwarnings("ignore:(?s).*was never awaited"),
-    pytest.mark.filterwarnings("ignore:(?s).*coroutine object:pytest.PytestUnraisableExceptionWarning"),
+    pytest.mark.filterwarnings("ignore:(?s).*coroutine:pytest.PytestUnraisableExceptionWarning"),
 ]
 TOPIC, PARTITIONS = "interrupted", 3
 AT_ONCE = 20
