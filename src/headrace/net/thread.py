@@ -146,11 +146,15 @@ class LoopCall(Generic[_T]):
         self._thread.wake(self._begin)
 
     def result(self) -> _T:
-        """What the coroutine returned; raises what it raised."""
-        if self._error is not None:
-            raise self._error
-        result: _T = self._result
-        return result
+        """What the coroutine returned; raises what it raised. To be asked once."""
+        error, self._error = self._error, None  # its traceback leads here: they would keep each other
+        if error is None:
+            result: _T = self._result
+            return result
+        try:
+            raise error
+        finally:
+            del error
 
     def give_up(self) -> None:
         """Nobody waits any more: what has not ended is cancelled, and what has not begun never does."""
