@@ -1,6 +1,6 @@
 """`FutureCondition`: what guards a future, and wakes who waits for it. The plain twin.
 
-It must not know what a future is. Read next: `headrace.net.steady_future`.
+It must not know what a future is. Read next: `headrace.client.waits`.
 """
 
 from __future__ import annotations

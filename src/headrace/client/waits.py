@@ -9,23 +9,30 @@ It must not know what is waited for. Read next: `client.producer.producer_calls`
 from __future__ import annotations
 
 import asyncio
+import logging
 import math
 import threading
 import time
 from collections import deque
 from collections.abc import Callable, Coroutine, Generator
+from concurrent.futures import CancelledError, Future
 from contextlib import suppress
 from typing import Any, TypeVar
 
-from headrace.buffers import SpinWait
+from headrace.buffers import FutureCondition, SpinWait
 from headrace.errors import WakeupError
 from headrace.net.thread import SLICE_S, LoopCall, LoopThread
 from headrace.slotted import slotted
 
-__all__ = ["TURN", "LoopWaits", "Meanwhile", "Steps", "ThreadWaits", "Wait", "deadline", "seconds"]
+__all__ = [
+    "TURN", "LoopWaits", "Meanwhile", "SteadyFuture", "Steps", "ThreadWaits", "Wait", "deadline", "seconds", "submit",
+]
 
 T = TypeVar("T")
 _MEANWHILE_S = 0.05
+_FINISHED = "FINISHED"
+_OVER = frozenset((_FINISHED, "CANCELLED", "CANCELLED_AND_NOTIFIED"))
+_log = logging.getLogger("headrace")
 
 Meanwhile = Callable[[], object]
 
@@ -228,6 +235,85 @@ class ThreadWaits:
 
 async def _done(action: Callable[..., T], *arguments: Any) -> T:
     return action(*arguments)
+
+
+class SteadyFuture(Future[T]):
+    """A future whose lock is not left locked by Ctrl-C: the loop, which all clients share, would wait for it.
+
+    Who asks for the result does not take the lock at all: Python 3.14 lets Ctrl-C come between a lock and the `with`
+    statement that is to release it.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._condition: Any = FutureCondition()
+        self._done_callbacks: list[Callable[[Any], object]] = []
+
+    def done(self) -> bool:
+        """As `Future.done`."""
+        return self._state in _OVER
+
+    def add_done_callback(self, fn: Callable[[Any], object]) -> None:
+        """As `Future.add_done_callback`."""
+        self._done_callbacks.append(fn)
+        if self.done():
+            self._invoke_callbacks()
+
+    def _invoke_callbacks(self) -> None:
+        # Whoever takes a callback out calls it: that is once, also where the future ends while one is added.
+        while self._done_callbacks:
+            try:
+                callback = self._done_callbacks.pop(0)
+            except IndexError:  # another thread was quicker
+                return
+            _call(callback, self)
+
+    def result(self, timeout: float | None = None) -> T:
+        """As `Future.result`."""
+        error = self.exception(timeout)
+        if error is None:
+            found: Any = self._result
+            return found  # type: ignore[no-any-return]
+        try:
+            raise error
+        finally:
+            del self, error  # the traceback of the error must not lead back to it
+
+    def exception(self, timeout: float | None = None) -> BaseException | None:
+        """As `Future.exception`."""
+        if not self.done():
+            self._condition.sleep(self.done, timeout)
+        if not self.done():
+            raise TimeoutError
+        if self._state != _FINISHED:
+            raise CancelledError
+        return self._exception
+
+
+def _call(callback: Callable[[Any], object], future: Future[Any]) -> None:
+    try:
+        callback(future)
+    except Exception:
+        _log.exception("a callback of a future raised")
+
+
+def submit(thread: LoopThread, work: Coroutine[Any, Any, T]) -> Future[T]:
+    """Run a coroutine on the loop of a thread. Returns its future at once; cancelling that cancels the coroutine."""
+    future: SteadyFuture[T] = SteadyFuture()
+    call = LoopCall(thread, work, lambda: _hand_over(future, call))
+    future.add_done_callback(lambda done: call.give_up() if done.cancelled() else None)
+    call.start()
+    return future
+
+
+def _hand_over(future: Future[Any], call: LoopCall[Any]) -> None:
+    """The outcome of a call, for who has its future."""
+    if not future.set_running_or_notify_cancel():
+        return
+    try:
+        future.set_result(call.result())
+    except BaseException as error:
+        future.set_exception(error)
 
 
 class LoopWaits:

@@ -12,11 +12,9 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Coroutine
-from concurrent.futures import CancelledError, Future
+from concurrent.futures import CancelledError
 from inspect import CORO_CREATED, getcoroutinestate
 from typing import Any, Generic, TypeVar
-
-from headrace.net.steady_future import SteadyFuture
 
 __all__ = ["LoopCall", "SLICE_S", "LoopThread", "loop_thread", "stepping_aside", "waking"]
 
@@ -103,14 +101,6 @@ class LoopThread:
         finally:
             call.give_up()
 
-    def submit(self, work: Coroutine[Any, Any, _T]) -> Future[_T]:
-        """Run a coroutine on the loop. Returns its future at once; cancelling that cancels the coroutine."""
-        future: SteadyFuture[_T] = SteadyFuture()
-        call = LoopCall(self, work, lambda: _hand_over(future, call))
-        future.add_done_callback(lambda done: call.give_up() if done.cancelled() else None)
-        call.start()
-        return future
-
     def call_soon(self, action: Callable[..., object], *args: Any) -> None:
         """Call a function in the loop's next turn."""
         self._loop.call_soon_threadsafe(action, *args)
@@ -183,16 +173,6 @@ class LoopCall(Generic[_T]):
             self._task.cancel()
         elif not self.done and getcoroutinestate(self._work) == CORO_CREATED:
             self._work.close()
-
-
-def _hand_over(future: Future[Any], call: LoopCall[Any]) -> None:
-    """The outcome of a call, for who has its future."""
-    if not future.set_running_or_notify_cancel():
-        return
-    try:
-        future.set_result(call.result())
-    except BaseException as error:
-        future.set_exception(error)
 
 
 _current: LoopThread | None = None

@@ -20,7 +20,7 @@ from headrace.client.admin.admin_calls import AdminCalls, signed
 from headrace.client.cluster_metadata import ClusterMetadata
 from headrace.client.core import ClientCore
 from headrace.client.result_future import ResultFuture, end_together
-from headrace.client.waits import ThreadWaits, Wait, deadline
+from headrace.client.waits import ThreadWaits, Wait, deadline, submit
 from headrace.collector import uncollected
 from headrace.config import ADMIN, Config
 from headrace.errors import KafkaError
@@ -252,7 +252,7 @@ class AdminClient:
         return futures
 
     def _future(self, work: Coroutine[Any, Any, _V]) -> Future[_V]:
-        future = self._thread.submit(work)
+        future = submit(self._thread, work)
         self._begun.add(future)
         future.add_done_callback(self._begun.discard)
         return future
@@ -270,7 +270,7 @@ def list_these(admin: AdminClient, topics: Collection[str] | None, timeout_s: fl
 def _close_forgotten(thread: LoopThread, core: ClientCore) -> None:
     """The client was dropped without `close()`."""
     if not core.closed:
-        thread.submit(core.close())
+        submit(thread, core.close())
 
 
 async def _make_core(config: Config, errors: deque[KafkaError], waits: ThreadWaits) -> ClientCore:

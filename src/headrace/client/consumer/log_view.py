@@ -15,7 +15,7 @@ from collections.abc import Callable, Collection, Coroutine, Mapping
 from typing import Any, Final, TypeVar
 
 from headrace.client.core import ClientCore
-from headrace.client.waits import ThreadWaits
+from headrace.client.waits import ThreadWaits, submit
 from headrace.config import CONSUMER, Config
 from headrace.errors import KafkaError, KafkaException
 from headrace.machines.admin import partition_requests
@@ -190,7 +190,7 @@ class LogView:
             A function that waits until it is done, at most for so many seconds; it raises KafkaException when a
             coordinator refused, TimeoutError when it takes longer.
         """
-        return self._waits.thread.submit(self._commit(group_id, offsets, timeout_s)).result
+        return submit(self._waits.thread, self._commit(group_id, offsets, timeout_s)).result
 
     async def _commit(self, group_id: str, offsets: Mapping[Key, int], timeout_s: float) -> None:
         from headrace.client.admin.admin_engine import AdminEngine
@@ -248,4 +248,4 @@ def patiently(ask: Callable[[float], _T], until: float) -> _T:
 def _close_forgotten(thread: LoopThread, core: ClientCore) -> None:
     """The view was dropped without `close()`."""
     if not core.closed:
-        thread.submit(core.close())
+        submit(thread, core.close())

@@ -20,8 +20,8 @@ from headrace.buffers.arrow_rows import Rows
 from headrace.client.producer.interception import InterceptedSend, MetadataReport, check_topic
 from headrace.client.producer.reports import IoThreadCallback
 from headrace.client.producer.topics import TopicAccumulators
+from headrace.client.waits import SteadyFuture
 from headrace.errors import ConfigError, KafkaError, KafkaException
-from headrace.net.steady_future import SteadyFuture
 from headrace.slotted import slotted
 from headrace.types.records import ProducerRecord, RecordMetadata
 

@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any
 from headrace.buffers import BufferPool
 from headrace.client.producer.producer_engine import ProducerEngine
 from headrace.client.producer.reports import IoThreadCallback
+from headrace.client.waits import SteadyFuture
 from headrace.config import Config
 from headrace.errors import BufferFullError, KafkaError, KafkaException
-from headrace.net.steady_future import SteadyFuture
 from headrace.records import Message
 from headrace.records.message import encode_headers, encode_text
 from headrace.types.records import PARTITION_UA, ProducerRecord, RecordMetadata

@@ -15,7 +15,7 @@ from headrace.client.registry.registry_engine import RegistryEngine, id_of
 from headrace.client.registry.registry_settings import MOCK, with_mock_url
 from headrace.client.registry.schema_calls import SchemaCalls
 from headrace.client.registry.subject_calls import SubjectCalls
-from headrace.client.waits import Steps, ThreadWaits
+from headrace.client.waits import Steps, ThreadWaits, submit
 from headrace.net.thread import loop_thread
 from headrace.types.associations import Association, AssociationCreateOrUpdateRequest, AssociationResponse
 from headrace.types.registry import RegisteredSchema, Schema, SchemaVersion, ServerConfig
@@ -517,4 +517,4 @@ class MockSchemaRegistryClient(SchemaRegistryClient):
 def _close_forgotten(engine: RegistryEngine) -> None:
     """The client was dropped without `close()`."""
     if engine.connected:
-        loop_thread().submit(engine.aclose())
+        submit(loop_thread(), engine.aclose())

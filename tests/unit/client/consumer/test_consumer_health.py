@@ -14,7 +14,7 @@ from headrace import Consumer, KafkaException, Producer, TopicPartition
 from headrace.aio import AIOConsumer
 from headrace.client.consumer.consumer_health import ConsumerHealth, PartitionLags
 from headrace.errors import ClientClosedError
-from headrace.net.thread import LoopThread
+from headrace.net.thread import LoopCall
 from headrace.testing import EmbeddedBroker
 
 READ = TopicPartition("t", 0)
@@ -170,7 +170,7 @@ def test_both_are_asked_from_any_thread_while_another_waits_and_ask_nobody(
             raise AssertionError("went to the loop")
 
         with monkeypatch.context() as patch:
-            patch.setattr(LoopThread, "submit", refused)
+            patch.setattr(LoopCall, "start", refused)
             for _ in range(1000):
                 assert (reader.lag()[READ], reader.health().waits_for[:11]) == (0, "new records")
         assert waiting.is_alive()

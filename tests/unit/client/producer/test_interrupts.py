@@ -50,7 +50,7 @@ def test_an_interrupt_leaves_every_record_stored_once_and_with_one_report(
         while waits_by == "poll" and len(producer) > before:
             producer.poll(0.01)
 
-    keys.again_and_again(within_s, produce)
+    keys.again_and_again(within_s, produce, 0.8)
     assert producer.flush(20) == 0
     offsets = [message.offset() for report in reports for message in report.values()]
     assert keys.count > 10

@@ -8,7 +8,7 @@ from concurrent.futures import CancelledError, Future, as_completed, wait
 
 import pytest
 
-from headrace.net.steady_future import SteadyFuture
+from headrace.client.waits import SteadyFuture, submit
 from headrace.net.thread import loop_thread
 from tests.support.ctrl_c import CtrlC, keys, needs_timers
 
@@ -65,7 +65,7 @@ def test_a_cancelled_future_cancels_what_the_loop_does_for_it() -> None:
             ended.append("cancelled")
             raise
 
-    future = loop_thread().submit(work())
+    future = submit(loop_thread(), work())
     loop_thread().call(asyncio.sleep(0))
     assert future.cancel()
     loop_thread().call(asyncio.sleep(0.01))
@@ -79,9 +79,9 @@ def test_the_loop_outlives_calls_that_are_interrupted_at_any_moment(keys: CtrlC)
     def call() -> None:
         for _ in range(3):
             loop_thread().call(asyncio.sleep(0))
-            loop_thread().submit(asyncio.sleep(0, 1)).result(5)
+            submit(loop_thread(), asyncio.sleep(0, 1)).result(5)
 
-    keys.again_and_again(3e-4, call, 3.0)
+    keys.again_and_again(3e-4, call, 1.5)
     assert keys.count > 100
     assert loop_thread().call(asyncio.sleep(0, "alive"), 5) == "alive"
-    assert loop_thread().submit(asyncio.sleep(0, "alive")).result(5) == "alive"
+    assert submit(loop_thread(), asyncio.sleep(0, "alive")).result(5) == "alive"
