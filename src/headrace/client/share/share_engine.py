@@ -137,6 +137,9 @@ class ShareEngine:
             self._group.application_at = float("inf")
             try:
                 return (yield from self._poll(give_up_at))
+            except BaseException:  # interrupted, or a callback raised: the caller will not see what was taken
+                self._give_back()
+                raise
             finally:
                 self._group.application_at = self._clock()
 
@@ -170,6 +173,16 @@ class ShareEngine:
             if fetcher.demand is Demand.WAITING:  # who only looks in shall find something when he comes again
                 fetcher.demand = Demand.ONCE if fetcher.fetches == fetches else Demand.NONE
 
+    def _give_back(self) -> None:
+        """Let others have what this call has taken out of the queue, also what was just decoded."""
+        for found in self._fetcher.queue.copy():
+            cursor = found.cursor if isinstance(found, AcquiredBatch) else None
+            if isinstance(found, AcquiredBatch) and cursor is not None and cursor.position != found.position:
+                self._fetcher.queue.remove(found)
+                self._release(found)
+        self._held.give_back()
+        self._submit()
+
     def _take(self) -> list[Message]:
         """Messages that are there at once."""
         taken: list[Message] = []
@@ -201,11 +214,9 @@ class ShareEngine:
             self._drop(found)
             self._release(found)
             return [_error_message(found.key, found.position, damage.error)]
-        end = cursor.position
-        if cursor.exhausted:
-            end = found.ranges[-1][1] + 1
+        self._hold(found, messages, found.ranges[-1][1] + 1 if cursor.exhausted else cursor.position)
+        if cursor.exhausted:  # not before: Ctrl-C in between would leave the records locked
             self._drop(found)
-        self._hold(found, messages, end)
         return messages
 
     def _drop(self, found: AcquiredBatch) -> None:
@@ -327,14 +338,18 @@ class ShareEngine:
         """One call is inside."""
         if self._in_callback:
             raise IllegalStateException(_IN_CALLBACK)
-        if not self._inside.acquire(blocking=False):
-            raise ConcurrentModificationException(_BUSY)
+        inside = False
         try:
+            for inside in map(self._inside.acquire, (False,)):  # noqa: B007 - in one step, for Ctrl-C
+                break
+            if not inside:
+                raise ConcurrentModificationException(_BUSY)
             if not closing:
                 self.machines.check_open()
             yield
         finally:
-            self._inside.release()
+            if inside:
+                self._inside.release()
 
     # The member, and the end
 

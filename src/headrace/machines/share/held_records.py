@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from headrace.machines.consumer.subscription import Key
-from headrace.machines.share.acknowledgements import RENEW, Acknowledgements
+from headrace.machines.share.acknowledgements import RELEASE, RENEW, Acknowledgements
 from headrace.machines.share.share_fetcher import AcquiredBatch
 
 __all__ = ["HeldRecords"]
@@ -48,6 +48,12 @@ class HeldRecords:
     def accept_all(self) -> None:
         """All that is held was processed."""
         self._types = {key: dict.fromkeys(held, _ACCEPT) for key, held in self._batches.items()}
+
+    def give_back(self) -> None:
+        """Let others have what was handed out and nobody has said anything of."""
+        for key, held in self._batches.items():
+            said = self._types.setdefault(key, {})
+            said.update(dict.fromkeys(held.keys() - said.keys() - self._renewed.get(key, set()), RELEASE))
 
     @property
     def unacknowledged(self) -> int:
