@@ -173,17 +173,12 @@ def _tests(python: Python) -> str:
 
 def _install(python: Path, packages: list[str]) -> list[str]:
     """Install what there are wheels of; returns the packages without one for this Python."""
-    pip = (python, "-m", "pip", "install", "-q", "--only-binary", ":all:")
-    try:
-        _run(*pip, *packages, quiet=True)
-    except subprocess.CalledProcessError:
-        return [each for each in packages if not _installs(pip, each)]
-    return []
+    return [] if _installs(python, *packages) else [each for each in packages if not _installs(python, each)]
 
 
-def _installs(pip: tuple[object, ...], package: str) -> bool:
+def _installs(python: Path, *packages: str) -> bool:
     try:
-        _run(*pip, package, quiet=True)
+        _run(python, "-m", "pip", "install", "-q", "--only-binary", ":all:", *packages, quiet=True)
     except subprocess.CalledProcessError:
         return False
     return True

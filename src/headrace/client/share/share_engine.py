@@ -176,8 +176,8 @@ class ShareEngine:
     def _give_back(self) -> None:
         """Let others have what this call has taken out of the queue, also what was just decoded."""
         for found in self._fetcher.queue.copy():
-            cursor = found.cursor if isinstance(found, AcquiredBatch) else None
-            if isinstance(found, AcquiredBatch) and cursor is not None and cursor.position != found.position:
+            if (isinstance(found, AcquiredBatch) and (cursor := found.cursor) is not None
+                    and cursor.position != found.position):
                 self._fetcher.queue.remove(found)
                 self._release(found)
         self._held.give_back()

@@ -186,7 +186,7 @@ class LoneBatches:
         """The usual reply to a lone batch is here, and nothing waits; True if `lend` has something to say now."""
         queue = send.context[0].queue
         lane = self._lanes.get((queue.topic, queue.partition))
-        self._offered = None if lane is None or not self._may_lend(lane, send, now) else (lane, send)
+        self._offered = None if lane is None or self._numbers_to_lend(lane, send, now) is None else (lane, send)
         return self._offered is not None
 
     def lend(self, now: float) -> Lend | None:
@@ -194,17 +194,20 @@ class LoneBatches:
         if self._offered is None:
             return None
         (lane, send), self._offered = self._offered, None
-        if lane.queue.waiting or lane.queue.direct is not None or not self._may_lend(lane, send, now):
+        if (lane.queue.waiting or lane.queue.direct is not None
+                or (producer := self._numbers_to_lend(lane, send, now)) is None):
             return None
-        producer, batch = self._sequences.next_of(lane.queue), send.context[0]
-        return None if producer is None else Lend(
-            lane, send.version, producer, min(self._max_in_flight, _FEW), batch.open.opened_at)
+        batch: ProducerBatch = send.context[0]
+        return Lend(lane, send.version, producer, min(self._max_in_flight, _FEW), batch.open.opened_at)
 
-    def _may_lend(self, lane: LoneLane, send: Send, now: float) -> bool:
-        """Nothing of the partition is in flight, and the request that was answered is what is sent there now."""
-        return (lane.exchange is send.template and not lane.queue.in_flight and self._updates == self._leaders.updates
-                and send.version >= UNCHANGED_FROM and self._load.throttled_until.get(lane.leader, now) <= now
-                and self._sequences.next_of(lane.queue) is not None)
+    def _numbers_to_lend(self, lane: LoneLane, send: Send, now: float) -> tuple[int, int, int] | None:
+        """The next batch's, as `Sequences.next_of`. None while something of the partition is in flight, or where the
+        request that was answered is not what is sent there now.
+        """
+        if (lane.exchange is not send.template or lane.queue.in_flight or self._updates != self._leaders.updates
+                or send.version < UNCHANGED_FROM or self._load.throttled_until.get(lane.leader, now) > now):
+            return None
+        return self._sequences.next_of(lane.queue)
 
     def on_lent(self, lane: LoneLane, direct: DirectSend) -> None:
         """A `Lend` was carried out."""
