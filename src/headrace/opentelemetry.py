@@ -12,7 +12,6 @@ object. Source: OpenTelemetry's semantic conventions for messaging and for Kafka
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from threading import Lock
 from typing import Any
 
 try:
@@ -25,6 +24,7 @@ except ImportError as missing:
 
 from headrace.client.producer.interceptors import ProducerInterceptor
 from headrace.errors import KafkaError, KafkaException
+from headrace.interpreter import SteadyLock
 from headrace.records import Message
 from headrace.types.records import ProducerRecord, RecordMetadata
 
@@ -96,7 +96,7 @@ class TracingInterceptor(ProducerInterceptor):
         self._propagator = propagator
         self._client_id = ""
         self._open: dict[tuple[int, int], Span] = {}
-        self._lock = Lock()
+        self._lock = SteadyLock()
 
     def configure(self, config: Mapping[str, Any]) -> None:
         """Note the name of the client."""

@@ -7,10 +7,11 @@ only its `__init__` is compiled, when the first value is made.
 from __future__ import annotations
 
 import os
-from _thread import RLock
 from collections.abc import Callable, Mapping
 from copyreg import __newobj__  # type: ignore[attr-defined]
 from typing import TYPE_CHECKING, Any, TypeVar, dataclass_transform
+
+from headrace.interpreter import SteadyLock
 
 __all__ = ["Late", "LateInDict", "field", "hashed_by", "late", "later", "replace", "slotted", "source_of"]
 
@@ -18,13 +19,13 @@ _T = TypeVar("_T")
 _ABSENT: Any = object()
 _get = object.__getattribute__
 _set = object.__setattr__
-_making = RLock()
+_making = SteadyLock()
 
 
 def _after_fork() -> None:
     """Another thread of the parent may have held it."""
     global _making
-    _making = RLock()
+    _making = SteadyLock()
 
 
 if hasattr(os, "register_at_fork"):

@@ -10,7 +10,7 @@ import pytest
 SOURCE = Path(__file__).parents[2] / "src"
 PACKAGE = SOURCE / "headrace"
 
-BASE = {"arguments", "collector", "error_codes", "errors", "types", "security", "config", "slotted", "states"}
+BASE = {"arguments", "interpreter", "error_codes", "errors", "types", "security", "config", "slotted", "states"}
 FACES = {"aio", "admin", "as_confluent_kafka", "avro", "schema_registry", "opentelemetry", "serialization", "spark",
          "frames", "decode", "cli", "testing", "serializing_producer", "deserializing_consumer",
          "deserializing_share_consumer"}
@@ -144,3 +144,24 @@ def test_only_spark_imports_pyspark_and_few_import_pyarrow_at_the_top() -> None:
             top = {alias.name for node in ast.parse(path.read_text()).body if isinstance(node, ast.Import)
                    for alias in node.names}
             assert "pyarrow" not in top, module
+
+
+def locks_left(code: str) -> list[str]:
+    """Locks of `threading` that a `with` statement takes, as they are written."""
+    tree = ast.parse(code)
+    made = {ast.unparse(target) for node in ast.walk(tree) if isinstance(node, ast.Assign)
+            for target in node.targets if re.search(r"\b(?<!asyncio\.)(R?Lock|Condition)\(", ast.unparse(node.value))}
+    return [ast.unparse(item.context_expr) for node in ast.walk(tree) if isinstance(node, ast.With)
+            for item in node.items if ast.unparse(item.context_expr) in made]
+
+
+def test_the_check_of_locks_finds_those_that_a_with_statement_takes() -> None:
+    assert locks_left("self._a = threading.Lock()\nwith self._a:\n    pass") == ["self._a"]
+    assert locks_left("from threading import RLock\na = RLock()\nwith b, a:\n    pass") == ["a"]
+    assert locks_left("a = SteadyLock()\nwith a:\n    pass\nb = Lock()\nb.acquire()") == []
+
+
+def test_no_with_statement_takes_a_lock_that_ctrl_c_could_leave_locked() -> None:
+    found = {module: left for module, path in MODULES.items()
+             if layer(module) != "buffers" and (left := locks_left(path.read_text()))}
+    assert not found, "take a headrace.interpreter.SteadyLock"

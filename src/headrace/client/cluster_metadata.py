@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from headrace.collector import uncollected
 from headrace.errors import KafkaError
+from headrace.interpreter import uncollected
 from headrace.slotted import Late, field, hashed_by, later, slotted
 from headrace.types.records import NodeAddress
 from headrace.wire.messages.cluster.metadata import MetadataResponse, MetadataResponseTopic

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import asyncio
 import os
-import threading
 import time
 import weakref
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import Any, Final, Generic, TypeVar
 
+from headrace.interpreter import SteadyLock
 from headrace.net.thread import loop_thread
 
 __all__ = ["KeptClients"]
@@ -60,7 +60,7 @@ class KeptClients(ABC, Generic[C]):
 
     def __init__(self, idle_s: float = _IDLE_S) -> None:
         self._idle_s = idle_s
-        self._lock = threading.Lock()
+        self._lock = SteadyLock()
         self._idle: dict[Key, list[_Kept[C]]] = {}
         self._used: dict[C, _Kept[C]] = {}
         self._closed = False
@@ -166,7 +166,7 @@ class KeptClients(ABC, Generic[C]):
 
     def after_fork(self) -> None:
         """In a forked child: another thread may have held the lock, and the clients are the parent's."""
-        self._lock = threading.Lock()
+        self._lock = SteadyLock()
         self._idle, self._used = {}, {}
 
 

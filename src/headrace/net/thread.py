@@ -16,6 +16,8 @@ from concurrent.futures import CancelledError
 from inspect import CORO_CREATED, getcoroutinestate
 from typing import Any, Generic, TypeVar
 
+from headrace.interpreter import SteadyLock
+
 __all__ = ["LoopCall", "SLICE_S", "LoopThread", "loop_thread", "stepping_aside", "waking"]
 
 _T = TypeVar("_T")
@@ -176,7 +178,7 @@ class LoopCall(Generic[_T]):
 
 
 _current: LoopThread | None = None
-_guard = threading.Lock()
+_guard = SteadyLock()
 
 
 def loop_thread() -> LoopThread:
@@ -214,7 +216,7 @@ def _forget_after_fork() -> None:
     """The child has no copy of the thread. The parent's loop is left alone: its sockets belong to the parent."""
     global _current, _guard
     _current = None
-    _guard = threading.Lock()
+    _guard = SteadyLock()
 
 
 if hasattr(os, "register_at_fork"):

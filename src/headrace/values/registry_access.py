@@ -5,7 +5,6 @@ Read next: `client.registry.schema_registry_client`.
 
 from __future__ import annotations
 
-import threading
 import time
 import uuid
 from collections.abc import Callable
@@ -16,6 +15,7 @@ from headrace.client.registry.schema_registry_client import SchemaRegistryClient
 from headrace.client.schema_serdes.registry_steps import run
 from headrace.client.schema_serdes.schema_references import referenced
 from headrace.errors import ConfigError, SchemaRegistryError, SerializationError
+from headrace.interpreter import SteadyLock
 from headrace.types.registry import Schema
 from headrace.values.schema_formats import SchemaText
 from headrace.values.value_format import ValueFormat
@@ -123,7 +123,7 @@ class RegistryAccess:
         return SchemaText(schema.schema_str, tuple((name, each.schema_str or "") for name, each in others.items()))
 
 
-_lock = threading.Lock()
+_lock = SteadyLock()
 _known: dict[tuple[tuple[str, str], ...], RegistryAccess] = {}
 
 

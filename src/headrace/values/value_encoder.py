@@ -6,13 +6,13 @@ process asks the registry once for each subject. Read next: `headrace.values.val
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from headrace.client.registry.schema_cache import LruCache
+from headrace.interpreter import SteadyLock
 from headrace.schemas.columns.framing import put_on
 from headrace.values.schema_formats import SchemaText, schema_format
 from headrace.values.value_planning import subject_of
@@ -113,7 +113,7 @@ class ValueEncoder:
         return registry.number_of(subject, self._kind.schema_type, schema, self._format.auto_register)
 
 
-_lock = threading.Lock()
+_lock = SteadyLock()
 _encoders = LruCache(_MOST, _LIFE_S, time.monotonic)
 
 

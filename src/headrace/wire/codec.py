@@ -14,8 +14,8 @@ from struct import Struct as Packer
 from struct import error as StructError  # noqa: N812  it is a class
 from typing import Any, TypeVar
 
-from headrace.collector import uncollected
 from headrace.errors import KafkaError, KafkaException, ProtocolError
+from headrace.interpreter import uncollected
 from headrace.wire.primitives import as_view
 from headrace.wire.reading import ArrayReaders, decoder_source
 from headrace.wire.schema import ApiMessage, Struct

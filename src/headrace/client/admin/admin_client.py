@@ -11,7 +11,6 @@ from collections import deque
 from collections.abc import Callable, Collection, Coroutine, Mapping
 from concurrent.futures import Future
 from functools import partial
-from threading import RLock
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from headrace.arguments import given_properties
@@ -21,9 +20,9 @@ from headrace.client.cluster_metadata import ClusterMetadata
 from headrace.client.core import ClientCore
 from headrace.client.result_future import ResultFuture, end_together
 from headrace.client.waits import ThreadWaits, Wait, deadline, submit
-from headrace.collector import uncollected
 from headrace.config import ADMIN, Config
 from headrace.errors import KafkaError
+from headrace.interpreter import SteadyLock, uncollected
 from headrace.net.thread import LoopThread, loop_thread
 
 __all__ = ["AdminClient", "list_these"]
@@ -246,7 +245,7 @@ class AdminClient:
 
     @uncollected
     def _futures(self, call: ByKey[_K, _V]) -> dict[_K, Future[_V]]:
-        lock = RLock()
+        lock = SteadyLock()
         futures: dict[_K, Future[_V]] = {key: ResultFuture(lock) for key in call.keys}
         self._future(call.settle(futures, partial(end_together, lock)))
         return futures

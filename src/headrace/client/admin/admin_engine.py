@@ -13,8 +13,8 @@ from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, 
 from typing import Any, TypeVar
 
 from headrace.client.core import ClientCore
-from headrace.collector import uncollected
 from headrace.errors import KafkaError, KafkaException
+from headrace.interpreter import uncollected
 from headrace.machines.admin.admin_error_actions import AdminErrorAction, admin_error_action
 from headrace.machines.admin.admin_results import failure, key_of
 from headrace.machines.cluster.coordinator import GROUP

@@ -7,7 +7,6 @@ waits. Read next: `client.consumer.consumer_engine`.
 
 from __future__ import annotations
 
-import threading
 import weakref
 from collections.abc import Iterator, Mapping
 from types import TracebackType
@@ -20,6 +19,7 @@ from headrace.client.consumer.consumer_engine import ConsumerEngine
 from headrace.client.consumer.rebalance import RebalanceCallback
 from headrace.client.waits import Steps, ThreadWaits
 from headrace.errors import ClientClosedError
+from headrace.interpreter import SteadyLock
 from headrace.net.thread import loop_thread
 from headrace.records import Message, PollFastPath
 from headrace.types.records import ConsumerGroupMetadata, TopicPartition
@@ -59,7 +59,7 @@ class Consumer:
             raise RuntimeError("Consumer already initialized")
         given = given_properties(config, logger, properties)
         self._waits = ThreadWaits(loop_thread())
-        self._reading = threading.RLock()
+        self._reading = SteadyLock()
         self._running = 0  # calls in which callbacks may run, one in the other
         self._fast_path = PollFastPath(weakref.ref(self), Consumer._poll)  # not kept alive by a method of its own
         if type(self).poll is Consumer.poll:

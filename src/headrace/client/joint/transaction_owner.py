@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import threading
 import time
 from collections.abc import Collection, Mapping
 from typing import Any, Final
@@ -16,6 +15,7 @@ from headrace.client.core import ClientCore
 from headrace.client.waits import ThreadWaits
 from headrace.config import PRODUCER, Config
 from headrace.errors import KafkaException
+from headrace.interpreter import SteadyLock
 from headrace.machines.backoff import RetryPolicy
 from headrace.machines.cluster.coordinator import CoordinatorFinder
 from headrace.machines.joint import owner_steps
@@ -175,7 +175,7 @@ class TransactionOwner:
 
 
 _kept: dict[frozenset[tuple[str, Any]], TransactionOwner] = {}
-_lock = threading.Lock()
+_lock = SteadyLock()
 
 
 def kept_owner(properties: Mapping[str, Any]) -> TransactionOwner:
@@ -190,7 +190,7 @@ def kept_owner(properties: Mapping[str, Any]) -> TransactionOwner:
 
 def _after_fork() -> None:
     global _kept, _lock
-    _kept, _lock = {}, threading.Lock()
+    _kept, _lock = {}, SteadyLock()
 
 
 if hasattr(os, "register_at_fork"):

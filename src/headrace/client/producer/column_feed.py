@@ -9,7 +9,6 @@ Read next: `buffers.arrow_rows.Rows`.
 from __future__ import annotations
 
 import logging
-import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from types import EllipsisType
@@ -22,6 +21,7 @@ from headrace.client.producer.reports import IoThreadCallback
 from headrace.client.producer.topics import TopicAccumulators
 from headrace.client.waits import SteadyFuture
 from headrace.errors import ConfigError, KafkaError, KafkaException
+from headrace.interpreter import SteadyLock
 from headrace.slotted import slotted
 from headrace.types.records import ProducerRecord, RecordMetadata
 
@@ -136,7 +136,7 @@ class RowsResult:
     def __init__(self, topic: str, resolve: Callable[[int, KafkaException | None], None]) -> None:
         self._topic = topic
         self._resolve = resolve
-        self._lock = threading.Lock()
+        self._lock = SteadyLock()
         self._total: int | None = None
         self._given_up = False
         self._stored = self._failed = 0

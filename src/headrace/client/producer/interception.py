@@ -297,12 +297,13 @@ class FutureReport(MetadataReport, IoThreadCallback):
         buffer_pool: counts what the future takes, from `accepted()` until it is resolved.
     """
 
-    __slots__ = ("_buffer_pool", "future")
+    __slots__ = ("_buffer_pool", "_outcome", "future")
 
     def __init__(self, chain: InterceptorChain | None, record: ProducerRecord, callback: Callback | None,
                  buffer_pool: BufferPool) -> None:
         super().__init__(chain, record, None if callback is None else _logged(callback))
         self._buffer_pool = buffer_pool
+        self._outcome: RecordMetadata | KafkaError
         self.future: Future[RecordMetadata] = SteadyFuture()
         self.future.set_running_or_notify_cancel()  # what was sent cannot be taken back
 
@@ -311,12 +312,16 @@ class FutureReport(MetadataReport, IoThreadCallback):
         self._buffer_pool.release(0, -_FUTURE_BYTES)
 
     def settle(self, metadata: RecordMetadata, error: KafkaError | None) -> None:
+        """Keep what came of it for the future."""
+        self._outcome = error or metadata
+
+    def resolve(self) -> None:
         """Resolve the future."""
         self._buffer_pool.release(0, _FUTURE_BYTES)
-        if error is None:
-            self.future.set_result(metadata)
+        if isinstance(self._outcome, KafkaError):
+            self.future.set_exception(KafkaException(self._outcome))
         else:
-            self.future.set_exception(KafkaException(error))
+            self.future.set_result(self._outcome)
 
 
 def _logged(callback: Callback) -> Callback:

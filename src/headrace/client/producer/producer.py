@@ -441,14 +441,16 @@ class Producer:
         if engine.forked:
             return True
         waited_for = engine.deliveries.in_callback() or self._waits.thread.is_here()
-        if not self._closing.acquire(blocking=not waited_for):
-            return True  # the thread that is closing it does the rest
+        closes = False
         try:
-            if not engine.closed:
+            for closes in map(self._closing.acquire, (not waited_for,)):  # noqa: B007 - in one step, for Ctrl-C
+                break
+            if closes and not engine.closed:  # else the thread that is closing it does the rest
                 self._check_thread("close")
                 self._run(self._calls.close(spare_callbacks=True))
         finally:
-            self._closing.release()
+            if closes:
+                self._closing.release()
         return True
 
     @property

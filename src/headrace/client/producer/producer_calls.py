@@ -400,9 +400,9 @@ class ProducerCalls(Generic[W]):
                 return len(engine)
             while True:
                 deliveries.serve()
-                if not len(engine) or time.monotonic() >= until:
+                if engine.is_done or time.monotonic() >= until:
                     return len(engine)
-                yield Wait(lambda: deliveries.pending or not len(engine), until, watch_until)
+                yield Wait(lambda: deliveries.pending or engine.is_done, until, watch_until)
         finally:
             engine.flushes.pop(this, None)  # first, and in one step: Ctrl-C may come after any call
             engine.wake()
@@ -410,7 +410,7 @@ class ProducerCalls(Generic[W]):
     def _is_settled(self) -> bool:
         """Everything is delivered, and all callbacks were called on other threads."""
         deliveries = self.engine.deliveries
-        return not (len(self.engine) or deliveries.pending or deliveries.called_elsewhere())
+        return self.engine.is_done and not (deliveries.pending or deliveries.called_elsewhere())
 
     def close(self, *, spare_callbacks: bool) -> Steps[None]:
         """Deliver what waits, see to it that no callback runs any more, and stop. An open transaction is aborted.
@@ -426,7 +426,7 @@ class ProducerCalls(Generic[W]):
             if engine.transactions is not None:
                 yield engine.transactions.leave()
             yield from self.flush(math.inf)
-            while deliveries.callers > here or len(engine):  # a callback that has just returned may have produced
+            while deliveries.callers > here or not engine.is_done:  # a callback that has returned may have produced
                 yield Wait(lambda: deliveries.pending or deliveries.callers <= here)
                 yield from self.flush(math.inf)
         finally:

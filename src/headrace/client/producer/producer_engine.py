@@ -131,6 +131,11 @@ class ProducerEngine:
     def __len__(self) -> int:
         return self.buffer_pool.messages + len(self.deliveries)
 
+    @property
+    def is_done(self) -> bool:
+        """No record waits, and the future of each was resolved."""
+        return not (len(self) or self.deliveries.settling)
+
     # Out: the caller's thread
 
     def produce(

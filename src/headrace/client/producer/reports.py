@@ -2,8 +2,9 @@
 
 Callbacks that are `IoThreadCallback` do not wait for that: the loop calls them when their batch is done.
 
-A record counts in the `BufferPool` until its report is served, or, without a callback, until its batch is done. It must
-not know sockets or asyncio. Read next: `client.producer.producer`, which serves them in `poll()`.
+A record counts in the `BufferPool` until its report is served, or, without a callback, until its batch is done. Its
+future is resolved after that: who waited for it finds room. It must not know sockets or asyncio. Read next:
+`client.producer.producer`, which serves reports in `poll()`.
 """
 
 from __future__ import annotations
@@ -40,6 +41,9 @@ class IoThreadCallback:
         """The record is done; or, without a message, what was waited for has come."""
         raise NotImplementedError
 
+    def resolve(self) -> None:
+        """The record does not count any more: resolve its future."""
+
 
 class ReportListener(Protocol):
     """Called with the outcome of rows of columns, batch by batch; on the loop. It must not wait and must not raise."""
@@ -60,6 +64,7 @@ class DeliveryReportQueue:
         only_errors: drop the reports of delivered records.
         has_at_once: some callbacks are `IoThreadCallback`; to be set before the first such record is appended.
         lost: why records without a callback were not delivered, the first time that it happened; None so far.
+        settling: the loop resolves futures of records that count no more.
         on_unretrieved: called with errors never retrieved from a `DeliveryFuture`; None while there are none such.
         on_served: called, on the thread that serves, when that made room, and when its last callback has returned.
     """
@@ -70,6 +75,7 @@ class DeliveryReportQueue:
         self.has_at_once = False
         self._on_change = on_change
         self.lost: KafkaError | None = None
+        self.settling = False
         self.on_unretrieved: Callable[[KafkaError], object] | None = None
         self.on_served: Callable[[], object] = _nothing
         self._runs: deque[ReportRun] = deque()
@@ -110,37 +116,47 @@ class DeliveryReportQueue:
         """A batch is done. Called on the loop."""
         opened: Any = done.batch.open
         now = time.monotonic()
+        at_once, later = self._who_calls(opened.reports)
+        later = later and not (self.only_errors and done.error is None)
+        if at_once:
+            self._report_at_once(done, now)
+        self._buffer_pool.answer(opened.data_bytes)
+        self.settling = True
+        if not later:
+            self._buffer_pool.release(opened.count, opened.cost_bytes)
         if opened.runs is not None:
             _notify_listeners(opened, done.error)
         if opened.has_deliveries and self.on_unretrieved is not None:
             opened.settle(ProduceResult(done.base_offset, done.timestamp_type, done.timestamp_ms, done.error, now,
                                         self.on_unretrieved))
-        waits = opened.reports is not None and not (self.only_errors and done.error is None)
         if opened.reports is None:
             self.lost = self.lost or done.error
-        elif self.has_at_once:
-            waits = self._report_at_once(done, now) and waits
-        self._buffer_pool.answer(opened.data_bytes)
-        if waits:
+        elif at_once:
+            for callback in opened.reports:
+                if isinstance(callback, IoThreadCallback):
+                    callback.resolve()
+        self.settling = False
+        if later:
             reports = opened.messages(done.base_offset, done.timestamp_type, done.timestamp_ms, done.error, now)
             self._runs.append(ReportRun(reports, done.error, self._buffer_pool, opened.count, opened.cost_bytes,
                                         IoThreadCallback if self.has_at_once else None))
-        else:
-            self._buffer_pool.release(opened.count, opened.cost_bytes)
         self._on_change()
 
-    def _report_at_once(self, done: BatchDone, now: float) -> bool:
-        """Call what must not wait; True if other callbacks are left."""
+    def _who_calls(self, callbacks: list[Callback | None] | None) -> tuple[bool, bool]:
+        """Whether the loop calls some of a batch's callbacks itself, and whether `serve` calls some."""
+        if callbacks is None or not self.has_at_once:
+            return False, callbacks is not None
+        at_once = sum(isinstance(callback, IoThreadCallback) for callback in callbacks)
+        return at_once > 0, len(callbacks) - callbacks.count(None) > at_once
+
+    def _report_at_once(self, done: BatchDone, now: float) -> None:
+        """Call what must not wait."""
         opened: Any = done.batch.open
-        callbacks = opened.reports
-        if not any(isinstance(callback, IoThreadCallback) for callback in callbacks):
-            return True
         with self._calling():
             for callback, message in opened.messages(
                     done.base_offset, done.timestamp_type, done.timestamp_ms, done.error, now):
                 if isinstance(callback, IoThreadCallback):
                     callback(done.error, message)
-        return any(callback is not None and not isinstance(callback, IoThreadCallback) for callback in callbacks)
 
     def add_failed(self, failed: FailedRecord) -> None:
         """A record never got into a batch. Called on the loop."""
@@ -149,11 +165,15 @@ class DeliveryReportQueue:
             report = iter([(failed.callback, failed.message)])
             self._runs.append(ReportRun(report, failed.error, self._buffer_pool, messages, cost_bytes))
         else:
-            if failed.callback is not None:
-                failed.callback(failed.error, failed.message)
-            else:
+            if failed.callback is None:
                 self.lost = self.lost or failed.error
+            else:
+                failed.callback(failed.error, failed.message)
+            self.settling = True
             self._buffer_pool.release(messages, cost_bytes)
+            if failed.callback is not None:
+                failed.callback.resolve()
+            self.settling = False
         self._on_change()
 
     def add_notice(self, callback: Callable[..., Any], *arguments: Any) -> None:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import math
 import operator
-import threading
 import time
 from collections import deque
 from collections.abc import Callable
@@ -21,6 +20,7 @@ from headrace.buffers.refusals import no_partition
 from headrace.client.producer.partitioning import choice_of
 from headrace.config import Config
 from headrace.errors import BufferFullError, ClientClosedError, KafkaError, KafkaException
+from headrace.interpreter import SteadyLock
 from headrace.machines.cluster.metadata import Cluster, TopicInfo
 from headrace.machines.machine import because
 from headrace.records import Message
@@ -107,7 +107,7 @@ class TopicAccumulators:
         self._buffer_pool = buffer_pool
         self._want_topic = want_topic
         self._waiting: dict[str, deque[_Waiting]] = {}
-        self._lock = threading.Lock()
+        self._lock = SteadyLock()
         self._refusal: KafkaException | None = None
         self._admits = never
         self._choose = choice_of(config["partitioner"])
@@ -280,7 +280,7 @@ class TopicAccumulators:
 
     def after_fork(self, refusal: KafkaException) -> None:
         """In a forked child: another thread may have held the lock, and nothing here will ever be sent."""
-        self._lock = threading.Lock()
+        self._lock = SteadyLock()
         self.refuse(refusal)
 
     def drop(self, error: KafkaError) -> list[FailedRecord]:

@@ -8,7 +8,6 @@ are read when they are compared, and only then. Read next: `client.registry.regi
 from __future__ import annotations
 
 import json
-import threading
 import uuid
 import weakref
 from collections.abc import Callable, Mapping
@@ -17,6 +16,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from headrace.client.registry.http_transport import RegistryRequest
 from headrace.client.registry.registry_settings import MOCK
 from headrace.errors import SchemaRegistryError
+from headrace.interpreter import SteadyLock
 from headrace.types.registry import ConfigCompatibilityLevel, RegisteredSchema, Schema
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ class MockRegistry:
     """Schemas, subjects, configurations, modes and associations, in memory. From any thread."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        self._lock = SteadyLock()
         self._schemas: dict[int, RegisteredSchema] = {}
         self._subjects: dict[str, dict[int, RegisteredSchema]] = {}
         self._configs: dict[str | None, dict[str, Any]] = {None: {"compatibilityLevel": "BACKWARD"}}

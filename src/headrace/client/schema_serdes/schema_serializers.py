@@ -8,10 +8,9 @@ It must not know formats. Read next: `client.schema_serdes.avro_serdes`.
 from __future__ import annotations
 
 import asyncio
-import threading
 from collections.abc import Callable, Generator, Mapping
 from functools import partial
-from typing import Any, Protocol, Self
+from typing import Any, Protocol, Self, TypeVar
 
 from headrace.client.registry.schema_ids import SchemaId, prefix_schema_id_serializer
 from headrace.client.schema_serdes.registry_steps import Steps, run, run_async
@@ -20,6 +19,7 @@ from headrace.client.schema_serdes.serde_settings import VALIDATION, settings_of
 from headrace.client.schema_serdes.subject_choice import SubjectChoice
 from headrace.client.serdes import MessageField, SerializationContext, Serializer
 from headrace.errors import SerializationError
+from headrace.interpreter import SteadyLock
 from headrace.types.registry import RegisteredSchema, RuleMode, RulePhase, Schema
 
 __all__ = ["AsyncBaseSerde", "AsyncBaseSerializer", "BaseSerde", "BaseSerializer", "WritingFormat", "chosen_schema",
@@ -29,6 +29,8 @@ MAX_KEPT = 1000
 """Topics, subjects and schemas that a serializer keeps at hand; it asks its client again for those of others."""
 Convert = Callable[[Any, SerializationContext], Any]
 Encode = Callable[[Any, SerializationContext | None], bytes]
+_Bound = tuple[RegisteredSchema | None, Encode]
+_T = TypeVar("_T")
 
 
 class WritingFormat(Protocol):
@@ -185,20 +187,20 @@ class SchemaWriting:
         client: of the registry.
         settings: its properties.
         to_dict: what is called before.
-        lock: so that a schema is registered once; the rule acquires it.
+        alone: runs a rule while no other thread or task runs one, so that a schema is registered once.
     """
 
     def __init__(
         self, form: WritingFormat, client: Any, settings: Mapping[str, Any], to_dict: Convert | None,
-        lock: threading.Lock | asyncio.Lock,
+        alone: Callable[[Steps[_Bound]], Any],
     ) -> None:
         self._form = form
         self._client = client
         self._settings = settings
         self._to_dict = to_dict
-        self._lock = lock
+        self._alone = alone
         self._moves = follows_latest(settings)
-        self._by_subject: dict[str, tuple[RegisteredSchema | None, Encode]] = {}
+        self._by_subject: dict[str, _Bound] = {}
         self.ready: dict[tuple[str, MessageField], Encode] = {}
 
     def encoder(self, subjects: SubjectChoice, ctx: SerializationContext | None) -> Steps[Encode]:
@@ -221,28 +223,24 @@ class SchemaWriting:
         chosen = yield from chosen_schema(self._settings, subject, self._client, self._form.form)
         known = self._by_subject.get(subject)
         if known is None or (known[0] is not chosen and known[0] != chosen):
-            known = yield from self._bound(subject, chosen, ctx)
+            known = yield lambda: self._alone(self._bound(subject, chosen, ctx))
         if ctx is not None and subjects.lasting and not self._moves:
             keep(self.ready, (ctx.topic, ctx.field), known[1])
         return known[1]
 
     def _bound(
         self, subject: str, chosen: RegisteredSchema | None, ctx: SerializationContext | None
-    ) -> Steps[tuple[RegisteredSchema | None, Encode]]:
-        yield self._lock.acquire
-        try:
-            known = self._by_subject.get(subject)
-            if known is not None and known[0] == chosen:
-                return known
-            registered = chosen or (yield from self._registered(subject, ctx))
-            schema = None if chosen is None else chosen.schema
-            check_no_rule(schema, RuleMode.WRITE, (RulePhase.DOMAIN, RulePhase.ENCODING))
-            write = yield from self._form.writer(schema, self._client)
-            known = chosen, self._encode(write, registered)
-            keep(self._by_subject, subject, known)
+    ) -> Steps[_Bound]:
+        known = self._by_subject.get(subject)
+        if known is not None and known[0] == chosen:
             return known
-        finally:
-            self._lock.release()
+        registered = chosen or (yield from self._registered(subject, ctx))
+        schema = None if chosen is None else chosen.schema
+        check_no_rule(schema, RuleMode.WRITE, (RulePhase.DOMAIN, RulePhase.ENCODING))
+        write = yield from self._form.writer(schema, self._client)
+        known = chosen, self._encode(write, registered)
+        keep(self._by_subject, subject, known)
+        return known
 
     def _registered(self, subject: str, ctx: SerializationContext | None) -> Steps[RegisteredSchema]:
         schema = yield from self._form.own_schema(ctx, self._client)
@@ -280,10 +278,15 @@ class BaseSerializer(BaseSerde, Serializer):
 
     def __init__(self, form: WritingFormat, client: Any, settings: Mapping[str, Any], to_dict: Convert | None) -> None:
         self._registry = client
+        self._lock = SteadyLock()
         self._subjects = subject_choice_of(settings)
-        self._writing = SchemaWriting(form, client, settings, to_dict, threading.Lock())
+        self._writing = SchemaWriting(form, client, settings, to_dict, self._alone)
         self._ready = self._writing.ready
         run(form.prepared(client))
+
+    def _alone(self, steps: Steps[_T]) -> _T:
+        with self._lock:
+            return run(steps)
 
     def __call__(self, obj: Any, ctx: SerializationContext | None = None) -> bytes | None:
         """Convert an object.
@@ -315,8 +318,9 @@ class AsyncBaseSerializer(AsyncBaseSerde, Serializer):
     def __init__(self, form: WritingFormat, client: Any, settings: Mapping[str, Any], to_dict: Convert | None) -> None:
         self._registry = client
         self._form = form
+        self._lock = asyncio.Lock()
         self._subjects = subject_choice_of(settings)
-        self._writing = SchemaWriting(form, client, settings, to_dict, asyncio.Lock())
+        self._writing = SchemaWriting(form, client, settings, to_dict, self._alone)
         self._ready = self._writing.ready
 
     def __await__(self) -> Generator[Any, None, Self]:
@@ -325,6 +329,10 @@ class AsyncBaseSerializer(AsyncBaseSerde, Serializer):
     async def _made(self) -> Self:
         await run_async(self._form.prepared(self._registry))
         return self
+
+    async def _alone(self, steps: Steps[_T]) -> _T:
+        async with self._lock:
+            return await run_async(steps)
 
     async def __call__(  # type: ignore[override]
         self, obj: Any, ctx: SerializationContext | None = None

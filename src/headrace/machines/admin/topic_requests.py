@@ -11,8 +11,8 @@ from functools import partial
 from operator import attrgetter
 from typing import Any
 
-from headrace.collector import uncollected
 from headrace.errors import KafkaError
+from headrace.interpreter import uncollected
 from headrace.machines.admin.admin_results import NodesById, failure, milliseconds, operations, uuid_of
 from headrace.slotted import later
 from headrace.types.admin import NewPartitions, NewTopic, TopicDescription

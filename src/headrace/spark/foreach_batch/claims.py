@@ -23,6 +23,7 @@ from types import TracebackType
 from typing import Any, Final, Self
 
 from headrace.errors import KafkaError, KafkaException
+from headrace.interpreter import SteadyLock
 from headrace.spark.plan import Tp
 
 __all__ = ["Claims", "ClaimsServer"]
@@ -108,7 +109,7 @@ class ClaimsServer:
         self._token = secrets.token_urlsafe(24)
         self._owners: dict[tuple[int, int], int] = {}
         self._reports: dict[tuple[int, int], dict[Tp, int]] = {}
-        self._lock = threading.Lock()
+        self._lock = SteadyLock()
         self._over = False
 
     def __enter__(self) -> Self:

@@ -31,7 +31,7 @@ class Buffers:
 
 class DeliveryReportQueue:
     def __init__(self):
-        self.has_at_once = self.pending = False
+        self.has_at_once = self.pending = self.settling = False
         self.callers, self.served, self.here = 0, 0, False
 
     def in_callback(self):
@@ -80,6 +80,10 @@ class Engine:
 
     def __len__(self):
         return self.buffer_pool.messages
+
+    @property
+    def is_done(self):
+        return not (len(self) or self.deliveries.settling)
 
 
 class Waits:
@@ -252,6 +256,20 @@ def test_flush_serves_reports_until_nothing_is_under_way():
     assert wait.happened()
     assert end(steps) == 0
     assert (engine.deliveries.served, engine.noted, engine.flushes) == (1, ["woken", "woken"], {})
+
+
+def test_flush_waits_for_futures_of_records_that_count_no_more():
+    engine = Engine(room=1)
+    calls = calls_of(engine)
+    calls.append(RECORD, None)
+    steps = calls.flush(time.monotonic() + 60)
+    wait = next(steps)
+    engine.deliveries.settling = True
+    engine.deliver()
+    assert not wait.happened()
+    engine.deliveries.settling = False
+    assert wait.happened()
+    assert end(steps) == 0
 
 
 def test_flush_waits_for_others_who_serve(engine):

@@ -157,6 +157,34 @@ def test_records_that_never_got_into_a_batch_are_reported_as_others_are():
     assert (producer.buffer_pool.messages, producer.buffer_pool.bytes) == (0, 0)
 
 
+class Counting(IoThreadCallback):
+    """What counts while it is called and while it resolves."""
+
+    def __init__(self, producer):
+        self.seen, self._producer = [], producer
+
+    def __call__(self, error, message):
+        self.seen.append((self._producer.buffer_pool.messages, self._producer.deliveries.settling))
+
+    def resolve(self):
+        self(None, None)
+
+
+@pytest.mark.parametrize("in_batch", [False, True])
+def test_a_record_counts_while_its_callback_runs_but_not_when_its_future_is_resolved(in_batch):
+    producer = Producer()
+    producer.deliveries.has_at_once = True
+    callback = Counting(producer)
+    if in_batch:
+        producer.buffer.append(b"a", callback=callback)
+        producer.done()
+    else:
+        producer.buffer_pool.take(1, 50)
+        producer.deliveries.add_failed(failed(callback, 50))
+    assert callback.seen == [(1, False), (0, True)]
+    assert not producer.deliveries.settling
+
+
 def test_what_was_lost_without_a_callback_is_known_the_first_time_that_it_happened():
     producer = Producer()
     producer.buffer.append(b"a")

@@ -1,0 +1,53 @@
+"""What the interpreter does by itself in the middle of something, kept from where it does harm.
+
+The garbage collector runs after so many new objects, on the guess that some of them are garbage already. Of a reply
+that becomes a hundred thousand objects none is, and looking at them and at all else takes as long as making them.
+
+Ctrl-C runs its handler, in the main thread, between two steps of a program.
+"""
+
+from __future__ import annotations
+
+import gc
+from _thread import RLock
+from collections.abc import Callable
+from functools import wraps
+from typing import ParamSpec, TypeVar
+
+__all__ = ["SteadyLock", "uncollected"]
+
+_P = ParamSpec("_P")
+_T = TypeVar("_T")
+
+
+def uncollected(function: Callable[_P, _T]) -> Callable[_P, _T]:
+    """Let a function run without the collector, which goes on behind it. One that was off before stays off.
+
+    It is for short functions that wait for nothing: all threads do without the collector meanwhile.
+    """
+    @wraps(function)
+    def call(*given: _P.args, **named: _P.kwargs) -> _T:
+        if not gc.isenabled():
+            return function(*given, **named)
+        gc.disable()
+        try:
+            return function(*given, **named)
+        finally:
+            gc.enable()
+
+    return call
+
+
+class SteadyLock(RLock):  # type: ignore[misc]  # it may be extended in CPython
+    """A `threading.RLock` that Ctrl-C does not leave locked, for what several threads use.
+
+    CPython 3.14 lets a signal come when `with` has taken a lock and not yet begun its block (gh-148874): nobody gives
+    that lock back. Signals come behind calls, but not behind what a `for` statement calls.
+    """
+
+    __slots__ = ()
+
+    def __enter__(self) -> bool:  # type: ignore[override]
+        for taken in iter(self.acquire, False):  # noqa: B007
+            break
+        return taken

@@ -1,0 +1,64 @@
+"""Functions that make many objects run without the collector, and leave it as it was; Ctrl-C leaves no lock locked."""
+
+import gc
+import threading
+
+import pytest
+
+from headrace.interpreter import SteadyLock, uncollected
+from tests.support.ctrl_c import CtrlC, keys, needs_timers
+
+__all__ = ["keys"]
+
+
+@pytest.mark.parametrize("on", [True, False])
+def test_the_collector_is_off_in_the_function_and_as_before_behind_it(on: bool) -> None:
+    (gc.enable if on else gc.disable)()
+    try:
+        assert uncollected(gc.isenabled)() is False
+        assert gc.isenabled() is on
+    finally:
+        gc.enable()
+
+
+def test_it_is_on_again_when_the_function_raises() -> None:
+    with pytest.raises(ValueError, match="no number"):
+        uncollected(int)("no number")
+    assert gc.isenabled()
+
+
+def test_one_function_may_call_another() -> None:
+    assert uncollected(lambda: uncollected(gc.isenabled)() or gc.isenabled())() is False
+    assert gc.isenabled()
+
+
+@needs_timers
+def test_ctrl_c_leaves_no_lock_locked(keys: CtrlC) -> None:
+    lock, left = SteadyLock(), 0
+
+    def work() -> None:
+        nonlocal left
+        left += lock._is_owned()
+        while True:
+            with lock:
+                pass
+
+    keys.again_and_again(5e-5, work, 0.5)
+    assert keys.count > 1000
+    assert left == 0
+
+
+def test_a_lock_keeps_others_out_but_not_the_thread_that_has_it() -> None:
+    lock, order = SteadyLock(), []
+
+    def other() -> None:
+        with lock:
+            order.append("other")
+
+    thread = threading.Thread(target=other)
+    with lock, lock:
+        thread.start()
+        thread.join(0.05)
+        order.append("first")
+    thread.join(10)
+    assert order == ["first", "other"]
