@@ -36,14 +36,22 @@ class CtrlC:
             self.count += 1
             raise KeyboardInterrupt
 
-    def again_and_again(self, within_s: float, work: Callable[[], None], seconds: float = 1.5) -> None:
-        """Do something for so long, and interrupt it each time, `within_s` seconds after it began at the latest."""
-        end = time.monotonic() + seconds
+    def again_and_again(self, within_s: float, work: Callable[[], None], seconds: float, times: int) -> None:
+        """Do something and interrupt it each time, `within_s` seconds after it began at the latest.
+
+        Args:
+            within_s: as said.
+            work: what is done.
+            seconds: for how long.
+            times: how often it is interrupted at least, on a busy machine, for which there are 20 s more.
+        """
+        end, last, enough = time.monotonic() + seconds, time.monotonic() + seconds + 20, self.count + times
         try:
             while True:
                 try:
                     self._armed = False
-                    if time.monotonic() >= end:
+                    if (now := time.monotonic()) >= end and (self.count >= enough or now >= last):
+                        assert self.count >= enough
                         return
                     self._armed = True
                     signal.setitimer(signal.ITIMER_REAL, random.uniform(1e-5, within_s))

@@ -102,9 +102,8 @@ def test_an_interrupted_consumer_reads_on_and_reads_nothing_twice(
         reader.produce()
         work(reader)
 
-    keys.again_and_again(1e-3, step, 1.0)
+    keys.again_and_again(1e-3, step, 1.0, 30)
     read, written = reader.rest()
-    assert keys.count > 30
     assert len(read) == len(set(read))
     assert written - len(read) <= at_most * keys.count // 8
     reader.close()
@@ -125,10 +124,9 @@ def test_an_interrupted_change_of_the_subscription_leaves_a_consumer_that_joins_
             reader.consumer.unsubscribe()
         poll(reader)
 
-    keys.again_and_again(2e-3, step, 1.0)
+    keys.again_and_again(2e-3, step, 1.0, 30)
     reader.consumer.subscribe([TOPIC])
     reader.rest()
-    assert keys.count > 30
     reader.close()
 
 
@@ -141,9 +139,8 @@ def test_a_close_that_is_interrupted_has_closed(broker: EmbeddedBroker, keys: Ct
         left[-1].poll(0)
         left[-1].close()
 
-    keys.again_and_again(1e-2, step, 1.0)
+    keys.again_and_again(1e-2, step, 1.0, 10)
     keys.end()
     for consumer in left:
         consumer.close()
         assert consumer._engine._client.closed
-    assert keys.count > 10

@@ -50,10 +50,9 @@ def test_an_interrupt_leaves_every_record_stored_once_and_with_one_report(
         while waits_by == "poll" and len(producer) > before:
             producer.poll(0.01)
 
-    keys.again_and_again(within_s, produce, 0.8)
+    keys.again_and_again(within_s, produce, 0.8, 10)
     assert producer.flush(20) == 0
     offsets = [message.offset() for report in reports for message in report.values()]
-    assert keys.count > 10
     assert {error for report in reports for error in report} == {None}
     assert sorted(offsets) == list(range(1, stored(broker)))
     assert [thing for thing in (len(producer), producer._engine.flushes, producer._waits._sleepers) if thing] == []
@@ -69,8 +68,7 @@ def test_an_interrupt_loses_no_event_that_is_to_be_served(broker: EmbeddedBroker
         def serve() -> None:
             producer.poll(0)
 
-        keys.again_and_again(1e-4, serve, 0.5)
+        keys.again_and_again(1e-4, serve, 0.5, 10)
         producer.poll(0)
-        assert keys.count > 10
         assert all(told)
         assert not producer._engine.deliveries.pending

@@ -48,7 +48,7 @@ def test_an_interrupted_share_consumer_goes_on_and_takes_nothing_away(
         seen.update(message.offset() for message in consumer.poll(0.01))
         consumer.commit_sync(5)
 
-    keys.again_and_again(3e-4, step, 1.0)
+    keys.again_and_again(3e-4, step, 1.0, 30)
     last: set[int | None] = set()
     producer.produce(TOPIC, b"last", on_delivery=lambda _, message: last.add(message.offset()))
     assert producer.flush(20) == 0
@@ -60,6 +60,5 @@ def test_an_interrupted_share_consumer_goes_on_and_takes_nothing_away(
         seen.update(message.offset() for message in consumer.poll(0.05))
     consumer.close()
     producer.close()
-    assert keys.count > 30
     written = max(offset or 0 for offset in last) + 1 - min(offset or 0 for offset in seen)
     assert written - len(seen) <= 20 * (keys.count // 8)
