@@ -56,9 +56,16 @@ class LruCache:
 
     def drop(self, unwanted: Callable[[Any, Any], bool]) -> None:
         """Forget what a function says of key and value."""
-        for key, (value, _) in list(self._kept.items()):
+        for key, (value, _) in self._items():
             if unwanted(key, value):
                 self._kept.pop(key, None)
+
+    def _items(self) -> list[tuple[Hashable, tuple[Any, float]]]:
+        while True:
+            try:
+                return list(self._kept.items())
+            except RuntimeError:  # without the GIL another thread may come in between
+                continue
 
     def clear(self) -> None:
         """Forget all."""
