@@ -29,8 +29,8 @@ def uncollected(function: Callable[_P, _T]) -> Callable[_P, _T]:
     def call(*given: _P.args, **named: _P.kwargs) -> _T:
         if not gc.isenabled():
             return function(*given, **named)
-        gc.disable()
-        try:
+        try:  # first: Ctrl-C may come behind any call
+            gc.disable()
             return function(*given, **named)
         finally:
             gc.enable()

@@ -33,6 +33,22 @@ def test_one_function_may_call_another() -> None:
 
 
 @needs_timers
+def test_ctrl_c_leaves_the_collector_on(keys: CtrlC) -> None:
+    call, off = uncollected(lambda: None), 0
+    gc.enable()
+
+    def work() -> None:
+        nonlocal off
+        off += not gc.isenabled()
+        gc.enable()
+        while True:
+            call()
+
+    keys.again_and_again(5e-5, work, 0.5, 1000)
+    assert off == 0
+
+
+@needs_timers
 def test_ctrl_c_leaves_no_lock_locked(keys: CtrlC) -> None:
     lock, left = SteadyLock(), 0
 
