@@ -12,12 +12,13 @@ import gc
 from _thread import RLock
 from collections.abc import Callable
 from functools import wraps
-from typing import ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 __all__ = ["SteadyLock", "uncollected"]
 
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
+_RLOCK: Any = RLock  # may be extended in CPython, whatever type checkers are told
 
 
 def uncollected(function: Callable[_P, _T]) -> Callable[_P, _T]:
@@ -38,7 +39,7 @@ def uncollected(function: Callable[_P, _T]) -> Callable[_P, _T]:
     return call
 
 
-class SteadyLock(RLock):  # type: ignore[misc]  # it may be extended in CPython
+class SteadyLock(_RLOCK):  # type: ignore[misc]
     """A `threading.RLock` that Ctrl-C does not leave locked, for what several threads use.
 
     CPython 3.14 lets a signal come when `with` has taken a lock and not yet begun its block (gh-148874): nobody gives
@@ -47,7 +48,7 @@ class SteadyLock(RLock):  # type: ignore[misc]  # it may be extended in CPython
 
     __slots__ = ()
 
-    def __enter__(self) -> bool:  # type: ignore[override]
-        for taken in iter(self.acquire, False):  # noqa: B007
+    def __enter__(self) -> bool:
+        for _ in iter(self.acquire, False):
             break
-        return taken
+        return True  # no call may stand here

@@ -58,7 +58,8 @@ class CtrlC:
                     work()
                     self._armed = False
                 except KeyboardInterrupt:
-                    pass
+                    if random.random() < 0.5:  # many programs go on, or close, right here
+                        work()
         finally:
             self._armed = False
 

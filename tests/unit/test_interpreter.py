@@ -41,7 +41,7 @@ def test_ctrl_c_leaves_the_collector_on(keys: CtrlC) -> None:
         nonlocal off
         off += not gc.isenabled()
         gc.enable()
-        while True:
+        for _ in range(1000):
             call()
 
     keys.again_and_again(5e-5, work, 0.5, 1000)
@@ -55,7 +55,7 @@ def test_ctrl_c_leaves_no_lock_locked(keys: CtrlC) -> None:
     def work() -> None:
         nonlocal left
         left += lock._is_owned()
-        while True:
+        for _ in range(1000):
             with lock:
                 pass
 

@@ -11,10 +11,8 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-import threading
 import weakref
-from collections.abc import Awaitable, Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 from uuid import uuid4
 
@@ -31,6 +29,7 @@ from headrace.errors import (
     KafkaError,
     KafkaException,
 )
+from headrace.interpreter import SteadyLock
 from headrace.machines.consumer.subscription import Key
 from headrace.machines.share.acknowledgements import RELEASE, Acknowledgements, gaps_in
 from headrace.machines.share.held_records import HeldRecords
@@ -51,6 +50,30 @@ _NO_TIMESTAMP = (TIMESTAMP_NOT_AVAILABLE, -1)
 _BUSY = ("a call to this share consumer goes on, in another thread or task: use one consumer for each, or let them "
          "take turns")
 _IN_CALLBACK = "a share consumer cannot be called from its own callbacks"
+
+
+class _Turn(SteadyLock):
+    """What a call has while it is inside; the next one is refused.
+
+    Attributes:
+        in_callback: the call inside runs a callback.
+    """
+
+    __slots__ = ("in_callback",)
+
+    def __init__(self) -> None:
+        self.in_callback = False
+
+    def __enter__(self) -> bool:
+        if self.in_callback:
+            raise IllegalStateException(_IN_CALLBACK)
+        if self._is_owned():
+            raise ConcurrentModificationException(_BUSY)
+        for taken in map(self.acquire, (False,)):  # noqa: B007 - as in `SteadyLock`
+            break
+        if not taken:
+            raise ConcurrentModificationException(_BUSY)
+        return True
 
 
 class ShareEngine:
@@ -86,15 +109,15 @@ class ShareEngine:
         self._held = HeldRecords()
         self._answers: dict[Key, KafkaError | None] = {}
         self._tell: AcknowledgementCallback | None = None
-        self._inside = threading.Lock()
-        self._in_callback = False
+        self._turn = _Turn()
         when_let_go(face, lambda: self.machines.usable, self._abandon)
 
     # Choosing what to read
 
     def subscribe(self, topics: list[str]) -> Steps[None]:
         """Join the group to read these topics, or read these instead of those of before."""
-        with self._entered():
+        with self._turn:
+            self.machines.check_open()
             names = list_of(str, topics, "topics")
             if not all(names) or len(set(names)) < len(names) or any(name.startswith("^") for name in names):
                 raise ValueError(f"subscribe() takes names of topics, each once, and no patterns; not {names}")
@@ -110,7 +133,8 @@ class ShareEngine:
 
     def unsubscribe(self) -> Steps[None]:
         """Send what is acknowledged, release the rest, and leave the group."""
-        with self._entered():
+        with self._turn:
+            self.machines.check_open()
             yield from self._leave()
 
     def _leave(self) -> Steps[None]:
@@ -122,14 +146,16 @@ class ShareEngine:
 
     def subscription(self) -> list[str]:
         """The topics subscribed to."""
-        with self._entered():
+        with self._turn:
+            self.machines.check_open()
             return list(self._group.topics)
 
     # Reading
 
     def poll(self, timeout: float | None) -> Steps[Messages]:
         """What is there, or the first that comes; nothing when time is up. Runs callbacks."""
-        with self._entered():
+        with self._turn:
+            self.machines.check_open()
             give_up_at = self._clock() + seconds(timeout)
             if not self._group.topics:
                 raise IllegalStateException("Consumer is not subscribed to any topics")
@@ -243,7 +269,8 @@ class ShareEngine:
 
     def acknowledge(self, message: Message, kind: int) -> None:
         """Say what became of a record."""
-        with self._entered():  # closed is said before anything about the message
+        with self._turn:
+            self.machines.check_open()  # closed is said before anything about the message
             instance_of(Message, message, "message")
         topic, partition, offset = message.topic(), message.partition(), message.offset()
         if topic is None or partition is None or offset is None:
@@ -252,7 +279,8 @@ class ShareEngine:
 
     def acknowledge_offset(self, topic: str, partition: int, offset: int, kind: int) -> None:
         """Say what became of a record."""
-        with self._entered():
+        with self._turn:
+            self.machines.check_open()
             key = (instance_of(str, topic, "topic"), instance_of(int, partition, "partition"))
             if partition < 0 or instance_of(int, offset, "offset") < 0:
                 raise ValueError(f"partition {partition} and offset {offset} must not be negative")
@@ -266,7 +294,8 @@ class ShareEngine:
 
     def commit_sync(self, timeout: float | None) -> Steps[dict[TopicPartition, KafkaException | None]]:
         """Send what is acknowledged and wait for the brokers' answers."""
-        with self._entered():
+        with self._turn:
+            self.machines.check_open()
             give_up_at = self._clock() + seconds(timeout)
             answers = self._answers = dict[Key, KafkaError | None]()
             sent = self._commit()
@@ -283,7 +312,8 @@ class ShareEngine:
 
     def commit_async(self) -> Steps[None]:
         """Send what is acknowledged."""
-        with self._entered():
+        with self._turn:
+            self.machines.check_open()
             self._commit()
             yield from self._serve()
 
@@ -305,7 +335,8 @@ class ShareEngine:
 
     def set_callback(self, callback: AcknowledgementCallback | None) -> None:
         """Have the brokers' answers handed to a function."""
-        with self._entered():
+        with self._turn:
+            self.machines.check_open()
             if callback is not None and not callable(callback):
                 raise TypeError("callback must be callable or None")
             given = self._given()
@@ -325,37 +356,20 @@ class ShareEngine:
         callbacks = self.machines.callbacks
         while callbacks:
             function, arguments = callbacks.popleft()
-            self._in_callback = True
+            self._turn.in_callback = True
             try:
                 result = function(*arguments)
                 if self._awaits and inspect.isawaitable(result):
                     yield _result_of(result)
             finally:
-                self._in_callback = False
-
-    @contextmanager
-    def _entered(self, *, closing: bool = False) -> Iterator[None]:
-        """One call is inside."""
-        if self._in_callback:
-            raise IllegalStateException(_IN_CALLBACK)
-        inside = False
-        try:
-            for inside in map(self._inside.acquire, (False,)):  # noqa: B007 - in one step, for Ctrl-C
-                break
-            if not inside:
-                raise ConcurrentModificationException(_BUSY)
-            if not closing:
-                self.machines.check_open()
-            yield
-        finally:
-            if inside:
-                self._inside.release()
+                self._turn.in_callback = False
 
     # The member, and the end
 
     def lock_timeout_ms(self) -> int | None:
         """How long a record may be held."""
-        with self._entered():
+        with self._turn:
+            self.machines.check_open()
             return self._fetcher.lock_timeout_ms
 
     def metrics(self) -> Metrics:
@@ -365,12 +379,13 @@ class ShareEngine:
 
     def set_sasl_credentials(self, username: str, password: str) -> None:
         """Log in as somebody else from now on."""
-        with self._entered():
+        with self._turn:
+            self.machines.check_open()
             self.machines.config.set_sasl_credentials(username, password)
 
     def close(self) -> Steps[None]:
         """Send what is acknowledged, release the rest, leave the group and close all connections."""
-        with self._entered(closing=True):
+        with self._turn:
             if self.machines.closed:
                 return
             self._submit()
