@@ -8,6 +8,8 @@ from importlib import import_module, resources
 from pathlib import Path
 from types import ModuleType
 
+import pytest
+
 SOURCES = {
     "headrace_sample_base.proto": """
         syntax = "proto3";
@@ -45,6 +47,7 @@ SOURCES = {
 @cache
 def compiled() -> dict[str, ModuleType]:
     """The modules: "base", "place", "user", "plain"."""
+    pytest.importorskip("grpc_tools")
     folder = Path(tempfile.mkdtemp(prefix="headrace-protobuf-"))
     for name, source in SOURCES.items():
         (folder / name).write_text(source)

@@ -16,7 +16,7 @@ from headrace.schemas.proto.descriptor_rows import (
     bytes_field,
     number_field,
 )
-from headrace.schemas.proto.proto_literals import escaped, unquoted
+from headrace.schemas.proto.proto_literals import escaped, shown_number, unquoted
 from headrace.schemas.proto.proto_nodes import (
     SCALARS,
     ProtoEnum,
@@ -115,7 +115,9 @@ class _Writer:
             if option.name == "default":
                 if each.type == "bytes":
                     return bytes_field(7, escaped(unquoted(option.value)))
-                return bytes_field(7, _text(option.value) if each.type == "string" else "".join(option.value))
+                if each.type == "string":
+                    return bytes_field(7, _text(option.value))
+                return bytes_field(7, shown_number("".join(option.value), each.type))
         return b""
 
     def _entry(self, each: ProtoField, scope: str) -> bytes:

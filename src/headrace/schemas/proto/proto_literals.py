@@ -1,15 +1,17 @@
-"""Texts between quotes as .proto files write them, and the bytes that they stand for.
+"""Texts between quotes and numbers as .proto files write them, and what they stand for.
 
 Read next: `schemas.proto.proto_parser`, which gives them with their quotes.
 """
 
 from __future__ import annotations
 
+import math
 import re
+import struct
 from collections.abc import Sequence
 from typing import Final
 
-__all__ = ["escaped", "unquoted"]
+__all__ = ["escaped", "real", "shown_number", "unquoted", "whole"]
 
 _ESCAPE: Final = re.compile(r"\\(?:([0-7]{1,3})|[xX]([0-9a-fA-F]{1,2})|u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|(.))",
                             re.DOTALL)
@@ -44,3 +46,55 @@ def _unescaped(text: str) -> bytes:
             found += chr(int(four or eight, 16)).encode()
         at = match.end()
     return found + text[at:].encode()
+
+
+def whole(text: str) -> int:
+    """A whole number: decimal, hexadecimal behind 0x, or octal behind 0.
+
+    Raises:
+        ValueError: it is none.
+    """
+    digits = text.lstrip("+-")
+    value = int(digits, 16 if digits[:2] in ("0x", "0X") else 8 if digits[:1] == "0" else 10)
+    return -value if text[0] == "-" else value
+
+
+def real(text: str) -> float:
+    """A number of a float or double field, which may be written as a whole one.
+
+    Raises:
+        ValueError: it is none.
+    """
+    digits = text.lstrip("+-")
+    is_decimal = digits[:1] != "0" or not (digits.isdigit() or digits[:2] in ("0x", "0X"))
+    value = float(digits) if is_decimal else float(whole(digits))
+    return -value if text[0] == "-" else value
+
+
+def shown_number(text: str, kind: str) -> str:
+    """A number as descriptors have the defaults of number fields; what is none stays as it is.
+
+    Args:
+        text: as the file has it.
+        kind: the field's type.
+    """
+    try:
+        if kind not in ("float", "double"):
+            return str(whole(text))
+        value = real(text)
+        if kind == "double":
+            short = f"{value:.15g}"
+            return short if float(short) == value else f"{value:.17g}"
+        value = _as_float32(value)
+        short = f"{value:.6g}"
+        return short if _as_float32(float(short)) == value else f"{value:.9g}"
+    except ValueError:
+        return text
+
+
+def _as_float32(value: float) -> float:
+    try:
+        rounded: float = struct.unpack("<f", struct.pack("<f", value))[0]
+    except OverflowError:
+        return math.copysign(math.inf, value)
+    return rounded

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Final
 
 from headrace.schemas.parsed import MAX_DEPTH, InvalidSchemaError, checked_size
+from headrace.schemas.proto.proto_literals import whole
 from headrace.schemas.proto.proto_nodes import (
     MAX_FIELD,
     MAX_VALUE,
@@ -300,7 +301,7 @@ class _Parser:
         sign = -1 if self._is("-") else 1
         token = self._next()
         try:
-            value = sign * int(token, 16 if token[:2] in ("0x", "0X") else 8 if token[0] == "0" else 10)
+            value = sign * whole(token)
         except ValueError:
             raise self._error(f"{token!r:.60} is no number", 1) from None
         if not -highest - 1 <= value <= highest:

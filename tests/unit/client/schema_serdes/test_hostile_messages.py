@@ -103,6 +103,8 @@ JSON_TEXTS = {
 
 @pytest.mark.parametrize("name", JSON_TEXTS)
 def test_json_that_cannot_be_read_is_refused(client: SchemaRegistryClient, name: str) -> None:
+    if name in ("closed lists", "half a pair", "too large a number"):  # Python's own json takes them
+        pytest.importorskip("orjson")
     schema_id = client.register_schema("hostile-value", Schema("{}", "JSON"))
     read = JSONDeserializer(None, schema_registry_client=client)
     assert "not JSON" in refused(lambda: read(framed(schema_id, JSON_TEXTS[name]), CONTEXT))

@@ -41,6 +41,20 @@ def test_a_descriptor_is_the_compiler_s(text: str) -> None:
     assert str(ours) == str(theirs(text))
 
 
+def test_numbers_are_the_compiler_s() -> None:
+    whole = ["0x10", "-0x10", "010", "-010", "7", "-7", "0XfF", "0"]
+    real = ["1e3", "1e15", "1e17", "1.0", ".5", "-.5", "0.1", "3", "1e400", "inf", "-inf", "nan", "1e-7", "0.0001",
+            "123456789.125", "3.4028236e38", "0x10", "010", "0.30000000000000004", "-0.0", "-0", "3.3",
+            "100000000000000000000"]
+    fields = [f"{kind} f{at}_{kind} = {number} [default = {text}];" for number, (kind, at, text) in enumerate(
+        [(kind, at, text) for kind in ("int32", "sint64") for at, text in enumerate(whole)]
+        + [(kind, at, text) for kind in ("double", "float") for at, text in enumerate(real)], 1)]
+    text = f'syntax = "proto2"; message M {{ {" ".join(f"optional {each}" for each in fields)} }}'
+    ours = FileDescriptorProto.FromString(parse_protobuf(text, REFERENCES).descriptor())
+    assert [each.default_value for each in ours.message_type[0].field] == [
+        each.default_value for each in theirs(text).message_type[0].field]
+
+
 @pytest.mark.parametrize("text", SAMPLES.values(), ids=SAMPLES)
 def test_a_descriptor_of_the_compiler_reads_as_the_text_does(text: str) -> None:
     encoded = base64.b64encode(theirs(text).SerializeToString()).decode()

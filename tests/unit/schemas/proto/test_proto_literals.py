@@ -1,10 +1,12 @@
 """Texts between quotes: what escapes stand for, as protoc has it."""
 
+import math
+
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headrace.schemas.proto.proto_literals import escaped, unquoted
+from headrace.schemas.proto.proto_literals import escaped, real, shown_number, unquoted, whole
 from headrace.schemas.protobuf import parse_protobuf
 
 TEXT = r'''
@@ -23,6 +25,13 @@ def test_escapes_stand_for_bytes() -> None:
 @given(data=st.binary())
 def test_bytes_come_back_from_what_descriptors_write(data: bytes) -> None:
     assert unquoted([f'"{escaped(data)}"']) == data
+
+
+def test_numbers_may_be_hexadecimal_or_octal() -> None:
+    assert [whole(text) for text in ("0x1F", "-010", "0", "12")] == [31, -8, 0, 12]
+    assert [real(text) for text in ("0x1F", "-010", "0", "0.5", "1e3", "-inf")] == [31, -8, 0, 0.5, 1000, -math.inf]
+    assert math.copysign(1, real("-0")) == -1
+    assert shown_number("GREEN", "Color") == "GREEN"
 
 
 def test_the_protobuf_package_reads_the_defaults_of_a_descriptor() -> None:

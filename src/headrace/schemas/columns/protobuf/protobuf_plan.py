@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from headrace.schemas.columns.protobuf.protobuf_known import known_files
 from headrace.schemas.parsed import InvalidSchemaError
-from headrace.schemas.proto.proto_literals import unquoted
+from headrace.schemas.proto.proto_literals import real, unquoted, whole
 from headrace.schemas.proto.proto_nodes import (
     SCALARS,
     ProtoEnum,
@@ -338,16 +338,13 @@ def _default(field: ProtoField, kind: str, enum: EnumPlan | None) -> Any:
         if kind == "enum":
             assert enum is not None
             return enum.names[enum.numbers[text]]
-        return float(text) if kind in ("float", "double") else _whole(text, kind)
+        return real(text) if kind in ("float", "double") else _whole(text, kind)
     except (ValueError, LookupError):
         raise InvalidSchemaError(f"field {field.name!r:.100} cannot have the default {text!r:.100}") from None
 
 
 def _whole(text: str, kind: str) -> int:
-    digits = text.lstrip("+-")
-    value = int(digits, 16 if digits[:2] in ("0x", "0X") else 8 if digits[0] == "0" else 10)
-    bits = 64 if kind.endswith("64") else 32
-    value = -value if text[0] == "-" else value
+    value, bits = whole(text), 64 if kind.endswith("64") else 32
     low, high = (0, 1 << bits) if kind[0] == "u" or kind.startswith("fixed") else (-(1 << bits - 1), 1 << bits - 1)
     if not low <= value < high:
         raise ValueError
