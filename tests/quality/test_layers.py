@@ -54,6 +54,7 @@ def module_name(path: Path) -> str:
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
+@cache
 def imports_of(path: Path) -> set[str]:
     """Every module that a file names in an import, wherever the statement stands."""
     found: set[str] = set()
