@@ -100,7 +100,9 @@ class Consumer:
         """`poll` in the general way; opens the fast path where only records are to be handed out next."""
         message: Message | None = None
         try:
-            with self._reading:
+            for _ in iter(self._reading.acquire, False):  # as `with self._reading`, without its frame
+                break
+            try:
                 self._fast_path.close()
                 message = self._engine.take_one()
                 if message is None:
@@ -112,6 +114,8 @@ class Consumer:
                         self._running -= 1
                 elif not self._running:
                     self._engine.lend(self._fast_path)
+            finally:
+                self._reading.release()
             return message
         except BaseException:
             self._give_back([] if message is None else [message])
