@@ -243,12 +243,17 @@ def test_rows_before_one_that_is_refused_are_sent(engine):
     assert engine.noted == ["woken"]
 
 
-def test_flush_serves_reports_until_nothing_is_under_way():
+def flush_of_a_record():
+    """An engine with one record under way, a flush that has begun, and what it waits for."""
     engine = Engine(room=1)
     calls = calls_of(engine)
     calls.append(RECORD, None)
     steps = calls.flush(time.monotonic() + 60)
-    wait = next(steps)
+    return engine, steps, next(steps)
+
+
+def test_flush_serves_reports_until_nothing_is_under_way():
+    engine, steps, wait = flush_of_a_record()
     assert not wait.happened()
     assert len(engine.flushes) == 1
     engine.deliver()
@@ -259,11 +264,7 @@ def test_flush_serves_reports_until_nothing_is_under_way():
 
 
 def test_flush_waits_for_futures_of_records_that_count_no_more():
-    engine = Engine(room=1)
-    calls = calls_of(engine)
-    calls.append(RECORD, None)
-    steps = calls.flush(time.monotonic() + 60)
-    wait = next(steps)
+    engine, steps, wait = flush_of_a_record()
     engine.deliveries.settling = True
     engine.deliver()
     assert not wait.happened()
