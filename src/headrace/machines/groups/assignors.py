@@ -214,42 +214,50 @@ def _owners(members: Sequence[MemberSubscription], partition_counts: Mapping[str
 def _sticky(
     members: Sequence[MemberSubscription], partition_counts: Mapping[str, int], owners: Mapping[Key, str], racks: Racks
 ) -> Assignment:
-    """Start from what members hold, hand out the rest to the least loaded, near ones first, then level out."""
-    table = _Table({member.member_id: member.topics for member in sorted(members, key=lambda m: m.order)})
+    """Start from what members hold, hand out the rest to the least loaded, near ones first, level out, bring near."""
+    table = _Table(members, racks)
     readers = _readers(members, partition_counts)
     keys = [(topic, partition) for topic in sorted(readers) for partition in range(partition_counts[topic])]
     for key in keys:
         if key in owners:
             table.give(key, owners[key])
     free = [key for key in keys if key not in owners]
-    rack_of = {member.member_id: member.rack for member in members}
     fair_share = -(-len(keys) // (len(members) or 1))
 
-    def reluctance(member_id: str, near: frozenset[str]) -> tuple[bool, int]:
+    def reluctance(member_id: str, key: Key) -> tuple[bool, int]:
         load = table.load(member_id)
-        return (load >= fair_share or rack_of[member_id] not in near if near else False), load
+        return (load >= fair_share or not table.is_near(key, member_id) if key in racks else False), load
 
     for key in sorted(free, key=lambda key: len(readers[key[0]])):  # those that few may read have the least choice
-        near = racks.get(key, _NOWHERE)
-        table.give(key, min(table.readers(key[0]), key=lambda member_id: reluctance(member_id, near)))
+        table.give(key, min(table.readers(key[0]), key=lambda member_id: reluctance(member_id, key)))
     table.level()
+    if racks:
+        table.bring_near()
     return table.plan
 
 
 class _Table:
-    """A plan in the making: which topics each member reads, and what it has so far."""
+    """A plan in the making: which topics each member reads and where it is, and what it has so far."""
 
-    __slots__ = ("plan", "topics")
+    __slots__ = ("members", "plan", "racks")
 
-    def __init__(self, topics: Mapping[str, frozenset[str]]) -> None:
-        self.topics = topics
-        self.plan: Assignment = {member_id: [] for member_id in topics}
+    def __init__(self, members: Iterable[MemberSubscription], racks: Racks) -> None:
+        self.members = {member.member_id: member for member in sorted(members, key=lambda member: member.order)}
+        self.racks = racks
+        self.plan: Assignment = {member_id: [] for member_id in self.members}
 
     def load(self, member_id: str) -> int:
         return len(self.plan[member_id])
 
+    def reads(self, member_id: str, key: Key) -> bool:
+        return key[0] in self.members[member_id].topics
+
     def readers(self, topic: str) -> list[str]:
-        return [member_id for member_id, topics in self.topics.items() if topic in topics]
+        return [member_id for member_id, member in self.members.items() if topic in member.topics]
+
+    def is_near(self, key: Key, member_id: str) -> bool:
+        """A replica is in the member's rack."""
+        return self.members[member_id].rack in self.racks.get(key, _NOWHERE)
 
     def give(self, key: Key, member_id: str) -> None:
         self.plan[member_id].append(key)
@@ -274,6 +282,55 @@ class _Table:
                 self.give(held.pop(index), taker)
                 return True
         return False
+
+    def bring_near(self) -> None:
+        """Let members exchange partitions until no exchange brings more of them near their readers (KIP-881).
+
+        Near comes before sticky, or a group whose members came one by one would stay far for ever. Even comes before
+        near: who takes a partition gives one for it, or has fewer than the giver.
+        """
+        while self._exchange():
+            pass
+
+    def _exchange(self) -> bool:
+        """Bring near what can be. The most loaded go first: who can take nothing of them can of nobody like them."""
+        for member_id, held in self.plan.items():
+            held.sort(key=lambda key: (self.is_near(key, member_id), key))  # far ones are given back first
+        takers: dict[object, list[str]] = {}
+        exchanged = False
+        for giver in sorted(self.plan, key=self.load, reverse=True):
+            like = self.members[giver].rack, self.members[giver].topics
+            for key in [key for key in self.plan[giver] if not self.is_near(key, giver)]:
+                for rack in sorted(self.racks.get(key, _NOWHERE)):
+                    if (rack, like) not in takers:
+                        takers[rack, like] = [who for who, member in self.members.items() if member.rack == rack]
+                    if self._bring_one_near(key, giver, takers[rack, like]):
+                        exchanged = True
+                        break
+        return exchanged
+
+    def _bring_one_near(self, key: Key, giver: str, takers: list[str]) -> bool:
+        """Let one of the takers have a partition. Those that can take nothing from the giver are struck off."""
+        for taker in takers.copy():
+            fewer = self.load(taker) < self.load(giver)
+            back = None if fewer else self._in_return(taker, giver)
+            if back is None and not fewer:
+                takers.remove(taker)
+            elif self.reads(taker, key):
+                self._move(key, giver, taker)
+                if back is not None:
+                    self._move(back, taker, giver)
+                return True
+        return False
+
+    def _in_return(self, taker: str, giver: str) -> Key | None:
+        """What the taker may give for a partition: nothing that is near it and far from the giver."""
+        return next((key for key in self.plan[taker] if self.reads(giver, key) and (
+            self.is_near(key, giver) or not self.is_near(key, taker))), None)
+
+    def _move(self, key: Key, giver: str, taker: str) -> None:
+        self.plan[giver].remove(key)
+        self.give(key, taker)
 
 
 def _readers(

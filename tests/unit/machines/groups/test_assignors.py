@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
 
 import pytest
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 from headrace.errors import ProtocolError
 from headrace.machines.groups.assignors import (
     ASSIGNORS,
+    NO_RACKS,
     Assignment,
     MemberSubscription,
     Racks,
@@ -39,14 +41,15 @@ def member(name: str, *topics: str, owned: tuple[tuple[str, int], ...] = (), gen
     return MemberSubscription(name, frozenset(topics), owned, generation)
 
 
-def settle(members: list[MemberSubscription], counts: dict[str, int]) -> Assignment:
-    """Run cooperative rebalances until nothing moves any more, as a group does."""
+def settle(members: list[MemberSubscription], counts: dict[str, int], racks: Racks = NO_RACKS) -> Assignment:
+    """Run cooperative rebalances until nothing moves any more, as a group does; members hold what they end up with."""
     for generation in range(1, 10):
-        plan = assign_cooperative_sticky(members, counts)
-        after = [MemberSubscription(m.member_id, m.topics, tuple(plan[m.member_id]), generation) for m in members]
-        if all(set(a.owned) == set(b.owned) for a, b in zip(members, after, strict=True)) and generation > 1:
+        plan = assign_cooperative_sticky(members, counts, racks)
+        at_rest = all(set(plan[each.member_id]) == set(each.owned) for each in members)
+        for each in members:
+            each.owned, each.generation = tuple(plan[each.member_id]), generation
+        if at_rest and generation > 1:
             return plan
-        members = after
     raise AssertionError("the group never came to rest")
 
 
@@ -162,6 +165,43 @@ def test_members_get_partitions_with_a_replica_in_their_rack(name: str) -> None:
     racks = {("t", p): frozenset({("west", "north", "east")[p % 3]}) for p in range(6)}
     plan = ASSIGNORS[name].plan(members, {"t": 6}, racks)
     assert {who: [p for _, p in keys] for who, keys in plan.items()} == {"a": [2, 5], "b": [0, 3], "c": [1, 4]}
+
+
+@pytest.mark.parametrize("order", list(itertools.permutations("abc")), ids="".join)
+def test_whoever_joins_first_all_end_up_near_what_they_read(order: tuple[str, ...]) -> None:
+    racks = {("t", p): frozenset({("north", "east", "west")[p]}) for p in range(3)}
+    of, members = {each.member_id: each for each in in_racks(a="east", b="west", c="north")}, []
+    for name in order:
+        members.append(of[name])
+        plan = settle(members, {"t": 3}, racks)
+    assert plan == {"a": [("t", 1)], "b": [("t", 2)], "c": [("t", 0)]}
+
+
+@settings(max_examples=200, deadline=None)
+@given(count=st.integers(0, 9), of=st.lists(st.sampled_from(["", "east", "west", "north"]), min_size=1, max_size=5),
+       where=st.lists(st.frozensets(st.sampled_from(["east", "west", "north"]), max_size=2), min_size=9, max_size=9))
+def test_a_group_in_racks_comes_to_rest_evenly_and_no_exchange_of_two_brings_more_of_them_near(
+    count: int, of: list[str], where: list[frozenset[str]]
+) -> None:
+    """Members join one by one; of what they hold in the end nothing moves, and a leader of `sticky` moves none."""
+    counts, racks = {"t": count}, {("t", p): where[p] for p in range(count)}
+    everybody = in_racks(**{f"m{number}": rack for number, rack in enumerate(of)})
+    for number in range(len(everybody)):
+        plan = settle(everybody[:number + 1], counts, racks)
+    assert {who: set(keys) for who, keys in plan.items()} == {
+        who: set(keys) for who, keys in assign_sticky(everybody, counts, racks).items()}
+    sizes = [len(keys) for keys in plan.values()]
+    assert max(sizes) - min(sizes) <= 1
+
+    rack_of = {each.member_id: each.rack for each in everybody}
+
+    def near(key: tuple[str, int] | None, member_id: str) -> int:
+        return key is not None and rack_of[member_id] in racks[key]
+
+    for one, other in itertools.permutations(plan, 2):
+        less = [None] if len(plan[other]) < len(plan[one]) else []
+        for there, back in itertools.product(plan[one], [*plan[other], *less]):
+            assert near(there, other) + near(back, one) <= near(there, one) + near(back, other), (plan, there, back)
 
 
 @pytest.mark.parametrize("name", ["range", "cooperative-sticky"])
