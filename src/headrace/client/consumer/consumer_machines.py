@@ -8,10 +8,11 @@ Read next: `client.consumer.consumer_engine`, which does what the application as
 
 from __future__ import annotations
 
+import math
 import time
 from collections import deque
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from headrace.client.core import ClientCore
 from headrace.client.statistics import ConsumerStatistics
@@ -43,6 +44,9 @@ if TYPE_CHECKING:  # few leaders change, and fewer lack records
     from headrace.machines.consumer.truncation import LogTruncated
 
 __all__ = ["Callback", "ConsumerMachines"]
+
+_PROPAGATION_S: Final = 5.0
+"""A broker that has not heard of a topic for so long after all others is hardly alive."""
 
 
 @slotted()
@@ -123,7 +127,7 @@ class ConsumerMachines:
         self.closed = False
         self.fast_path: PollFastPath | None = None
         client.on_closed = self.interrupt
-        self._reported_topics: set[str] = set()
+        self._topic_reports_at: dict[str, float] = {}
         self._refused = False
 
     def check_open(self) -> None:
@@ -251,13 +255,23 @@ class ConsumerMachines:
         self.notify(self.config["error_cb"], error)
 
     def _report_topics(self, event: MetadataChanged) -> None:
-        """Report each topic that is asked for and cannot be read, once."""
-        for name in self.subscription.names | self.subscription.topics():
+        """Report each topic that is asked for and cannot be read, once.
+
+        One that is assigned and was never there may have been made just now: it has a while to turn up.
+        """
+        now, names, reports_at = self.clock(), self.subscription.names, self._topic_reports_at
+        for name in names | self.subscription.topics():
             info = event.cluster.topics.get(name)
-            if info is None or info.error is None:
-                self._reported_topics.discard(name)
-            elif name not in self._reported_topics:
-                self._reported_topics.add(name)
+            if info is None:
+                reports_at.pop(name, None)
+                continue
+            if info.error is None:
+                reports_at[name] = now
+                continue
+            may_come = name not in names and info.error == KafkaError.UNKNOWN_TOPIC_OR_PART
+            report_at = reports_at.setdefault(name, now + _PROPAGATION_S)
+            if report_at <= now or (report_at < math.inf and not may_come):
+                reports_at[name] = math.inf
                 text = f"Subscribed topic not available: {info.error.str()}"
                 self._report(name, -1, KafkaError(info.error.code(), text))
 

@@ -185,6 +185,28 @@ def test_an_unknown_topic_is_told_in_one_line(broker: EmbeddedBroker) -> None:
     assert "\n" not in error.str()
 
 
+def test_an_assigned_topic_that_was_made_just_now_has_a_while_to_turn_up(
+    broker: EmbeddedBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As in confluent_kafka, which does not tell at all: a broker may hear of a topic later than who made it."""
+    with consumer(broker) as reader:
+        reader.assign([at("late", 0, 0)])
+        assert reader.poll(0.5) is None
+        broker.create_topic("late")
+        with Producer({"bootstrap.servers": broker.bootstrap_servers}) as producer:
+            producer.produce("late", b"here")
+        message = reader.poll(10)
+        assert message is not None
+        assert (message.error(), message.value()) == (None, b"here")
+    monkeypatch.setattr("headrace.client.consumer.consumer_machines._PROPAGATION_S", 0.3)
+    with consumer(broker) as reader:
+        reader.assign([at("never", 0, 0)])
+        message = reader.poll(5)
+        assert message is not None
+        assert message.error() == KafkaError.UNKNOWN_TOPIC_OR_PART
+        assert reader.poll(0.5) is None, "once"
+
+
 def test_list_topics_names_them(broker: EmbeddedBroker) -> None:
     with consumer(broker) as reader:
         topics = reader.list_topics(timeout=5).topics
