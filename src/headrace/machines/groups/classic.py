@@ -156,7 +156,7 @@ class ClassicGroup:
         self._asks_application = False
         self._lost = False
         self._flying = False
-        self._heartbeat_flying = False
+        self._heartbeat_of: tuple[int, str] | None = None
         self._next_heartbeat = 0.0
         self._answered_at = 0.0
         self._deadline: float | None = None
@@ -268,7 +268,7 @@ class ClassicGroup:
             yield self._join(coordinator)
         elif self.state is JoinState.SYNCING and not self._flying:
             yield self._sync(coordinator)
-        elif self._beats and not self._heartbeat_flying and now >= self._next_heartbeat:
+        elif self._beats and self._heartbeat_of != self._membership and now >= self._next_heartbeat:
             yield self._heartbeat(coordinator, now)
 
     def deadline(self) -> float | None:
@@ -292,7 +292,7 @@ class ClassicGroup:
     def on_reply(self, send: Send, reply: Struct | None, now: float) -> None:
         """Take the next step of the round, or of the membership."""
         if isinstance(reply, HeartbeatResponse):
-            self._heartbeat_flying = False
+            self._heartbeat_ended(send)
             self._on_heartbeat(reply.error_code, send, now)
         elif isinstance(reply, LeaveGroupResponse):
             self._on_left()
@@ -309,7 +309,7 @@ class ClassicGroup:
         """The coordinator did not answer: look for it again and go on from the present state."""
         self._finder.invalidate(now)
         if isinstance(send.request, HeartbeatRequest):
-            self._heartbeat_flying = False
+            self._heartbeat_ended(send)
             self._next_heartbeat = now + self._retries.first_s
         elif isinstance(send.request, LeaveGroupRequest):
             self._on_left()
@@ -325,6 +325,11 @@ class ClassicGroup:
     @property
     def _is_member(self) -> bool:
         return self.state in _ANY_MEMBER
+
+    @property
+    def _membership(self) -> tuple[int, str]:
+        """What heartbeats are for. A static member that comes back has another id in the same generation."""
+        return self.generation, self.member_id
 
     @property
     def _beats(self) -> bool:
@@ -553,7 +558,8 @@ class ClassicGroup:
         elif action is not GroupErrorAction.REFUSED:
             self._retry(now, None, at_once=action is GroupErrorAction.REBALANCE)
         else:
-            self._retry(now, KafkaError(code, f"Group {self._group_id!r} refused this member: {KafkaError(code)}"))
+            text = f"Group {self._group_id!r} refused this member: {KafkaError(code).str()}"
+            self._retry(now, KafkaError(code, text))
 
     def _retry(self, now: float, report: KafkaError | None, at_once: bool = False) -> None:
         self._go("retry")
@@ -577,15 +583,19 @@ class ClassicGroup:
     # Staying and leaving
 
     def _heartbeat(self, coordinator: int, now: float) -> Send:
-        self._heartbeat_flying = True
+        self._heartbeat_of = self._membership
         self._next_heartbeat = now + self._heartbeat_s
         request = HeartbeatRequest(group_id=self._group_id, generation_id=self.generation, member_id=self.member_id,
                                    group_instance_id=self.instance_id)
         return Send(coordinator, request, min(self._session_timeout_s, self._request_timeout_s),
-                    context=self.generation)
+                    context=self._heartbeat_of)
+
+    def _heartbeat_ended(self, send: Send) -> None:
+        if send.context == self._heartbeat_of:
+            self._heartbeat_of = None
 
     def _on_heartbeat(self, code: int, send: Send, now: float) -> None:
-        if send.context != self.generation or not self._is_member:
+        if send.context != self._membership or not self._is_member:
             return
         if self.state is JoinState.JOINING:
             return  # perhaps JoinGroup, which has a connection of its own, came first: its answer is what counts

@@ -290,6 +290,26 @@ def test_a_member_that_is_dropped_during_a_callback_is_told_afterwards() -> None
     bench.send(JoinGroupRequest)
 
 
+def test_a_late_answer_to_a_membership_that_was_left_ends_nothing_and_keeps_no_heartbeat_back() -> None:
+    """A static member that comes back has another id in the same generation: its predecessor's id is fenced."""
+    bench = Bench(properties={"group.instance.id": "one", "heartbeat.interval.ms": 1000})
+    bench.join(7, member_id="first")
+    bench.sync(("t", 0))
+    bench.rebalanced()
+    late = bench.send(HeartbeatRequest, 1.0)
+    bench.group.leave()
+    bench.silent()
+    assert bench.events(Left)
+    bench.subscription.subscribe(["t"])
+    bench.join(7, member_id="second")
+    bench.sync(("t", 0))
+    bench.rebalanced()
+    bench.send(HeartbeatRequest, 1.0)
+    bench.reply(late, HeartbeatResponse(error_code=KafkaError.FENCED_INSTANCE_ID))
+    assert (bench.group.state, bench.events(GroupFailed)) == (JoinState.STABLE, [])
+    bench.silent()
+
+
 @pytest.mark.parametrize("code", [KafkaError.ILLEGAL_GENERATION, KafkaError.UNKNOWN_MEMBER_ID])
 @pytest.mark.parametrize("properties", [{}, COOPERATIVE], ids=["eager", "cooperative"])
 def test_a_heartbeat_that_was_overtaken_by_joining_drops_nobody(properties: dict[str, str], code: int) -> None:
