@@ -79,8 +79,8 @@ def objects_of(kind: type[FromJson], name: str, key: str) -> Json:
 
 
 def named_by(kind: type[StrEnum], name: str, key: str) -> Json:
-    """A field that holds one of a fixed list of names, or None."""
-    return Json(name, key, lambda given: None if given is None else kind(given), lambda value: value.value)
+    """A field that holds one of a fixed list of names, perhaps as a text, or None."""
+    return Json(name, key, lambda given: None if given is None else kind(given), lambda value: kind(value).value)
 
 
 def list_or_none(given: Any) -> list[Any]:

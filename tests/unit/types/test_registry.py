@@ -94,6 +94,15 @@ def test_values_that_are_frozen_in_confluent_kafka_are_frozen() -> None:
     assert config.to_dict() == {"compatibility": "FULL"}
 
 
+def test_a_level_may_be_its_name() -> None:
+    config: Any = registry.ServerConfig
+    given = config(compatibility="FULL", compatibility_level="NONE")
+    assert given.to_dict() == {"compatibility": "FULL", "compatibilityLevel": "NONE"}
+    assert given == registry.ServerConfig.from_dict(given.to_dict())
+    with pytest.raises(ValueError, match="'SOMEWHAT' is not a valid ConfigCompatibilityLevel"):
+        config(compatibility="SOMEWHAT").to_dict()
+
+
 def test_a_schema_is_of_avro_with_no_references_unless_said() -> None:
     assert registry.Schema("x") == registry.Schema("x", "AVRO", [], None, None)
     assert registry.Schema("x", references=None).to_dict()["references"] == []

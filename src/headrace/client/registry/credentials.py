@@ -107,6 +107,9 @@ def _text(given: dict[str, Any], name: str) -> str | None:
 
 def _cluster(given: dict[str, Any]) -> dict[str, str]:
     """The fields beside the token."""
+    cluster = given.get("logical.cluster")
+    if cluster is not None and not isinstance(cluster, str):
+        raise TypeError(f"{BEARER}logical.cluster: logical cluster must be a str, not {type(cluster)}")
     (cluster,) = _required(given, "bearer", "logical.cluster")
     pool = _pools(given.pop("identity.pool.id", None))
     fields = {f"{BEARER}logical.cluster": cluster}
@@ -196,20 +199,22 @@ class FetchedToken:
             raise OAuthTokenError(f"no token within {self._settings.timeout_s:g} seconds (timeout)") from None
 
     async def _fetch_with_retries(self) -> None:
-        for failures in range(1, self._settings.retries + 2):
+        retries = self._settings.retries
+        for failures in range(1, retries + 2):
             try:
                 self._keep(await self._ask())
                 return
             except (httpx().HTTPError, OSError, SchemaRegistryError) as error:
                 why = OAuthTokenError("the token endpoint does not answer: " + (str(error) or type(error).__name__))
             except OAuthTokenError as error:
-                if not retriable(error.status_code or 0):
-                    raise
                 why = error
-            if failures <= self._settings.retries:
+                if not retriable(error.status_code or 0):
+                    retries = failures
+                    break
+            if failures <= retries:
                 await asyncio.sleep(jittered_s(self._settings.retry_first_s, self._settings.retry_limit_s, failures,
                                                random.random()))
-        raise OAuthTokenError(f"Failed to retrieve token after {self._settings.retries} attempts due to error: "
+        raise OAuthTokenError(f"Failed to retrieve token after {retries} attempts due to error: "
                               f"{why.message}", why.status_code, why.response_text)
 
     async def _ask(self) -> Answer:

@@ -31,6 +31,7 @@ _READ = {
     "Accept": f"{_JSON}, application/vnd.schemaregistry+json, application/json",
     "Accept-Encoding": "identity",  # what is read is what counts for its size
     "User-Agent": f"headrace/{sys.modules['headrace'].__version__}",
+    "Confluent-Client-Version": f"python/{sys.modules['headrace'].__version__}",
 }
 _WRITE = {**_READ, "Content-Type": _JSON, "Confluent-Accept-Unknown-Properties": "true"}
 _MOST_DOUBLINGS = 30

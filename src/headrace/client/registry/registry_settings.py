@@ -77,11 +77,10 @@ class RegistrySettings:
     def __init__(self, conf: Mapping[str, Any]) -> None:
         if not isinstance(conf, Mapping):
             raise TypeError(f"the properties of a registry client must be a dict, not {type(conf).__name__}")
-        _check_names(conf)
         addresses = _addresses(conf)
         self.urls = tuple(map(_bare, addresses))
         self.basic = _basic(conf, addresses[0])
-        self.bearer = {name: value for name, value in conf.items() if name.startswith(BEARER)}
+        self.bearer = {name: value for name, value in conf.items() if str(name).startswith(BEARER)}
         self.tls = _tls(conf)
         self.proxy = _text(conf, "proxy")
         self.timeout_s = _number(conf, "timeout") or 0.0
@@ -90,6 +89,7 @@ class RegistrySettings:
         self.retries = int(_number(conf, "max.retries") or 0)
         self.retry_first_s = (_number(conf, "retries.wait.ms") or 0.0) / 1000.0
         self.retry_limit_s = (_number(conf, "retries.max.wait.ms") or 0.0) / 1000.0
+        _check_names(conf)
 
     def __repr__(self) -> str:
         return f"RegistrySettings(urls={self.urls!r})"
@@ -134,6 +134,7 @@ def _number(conf: Mapping[str, Any], name: str) -> float | None:
 def _addresses(conf: Mapping[str, Any]) -> list[SplitResult]:
     given = _text(conf, "url")
     if given is None:
+        _check_names(conf)  # perhaps it was misspelt
         raise ConfigError("Missing required configuration property url")
     found = [_address(url.strip().rstrip("/")) for url in given.split(",")]
     if len({address.scheme == "mock" for address in found}) > 1:

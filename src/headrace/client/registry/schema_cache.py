@@ -207,6 +207,14 @@ class SchemaCache:
         if found.schema_id is not None:
             self.put_schema(subject, found.schema_id, found.guid, given, AS_REGISTERED)
 
+    def put_looked_up_again(
+        self, subject: str, given: Schema, normalize: bool, found: RegisteredSchema, since: int
+    ) -> None:
+        """Remember where a schema is that is known from before, unless another thread has dropped it meanwhile."""
+        self.put_looked_up(subject, given, normalize, found)
+        if since != self.changes and found.version is not None:  # a drop counts before it drops: none is missed
+            self.drop_version(subject, found.version)
+
     def put_latest(self, subject: str, fmt: str | None, found: RegisteredSchema, since: int) -> None:
         """Remember the latest version of a subject, for its time, if nothing has changed since it was asked for."""
         if since == self.changes:
@@ -222,15 +230,15 @@ class SchemaCache:
 
     def drop_subject(self, subject: str) -> None:
         """Forget all versions of a subject."""
+        self.drop_latest(subject)
         for cache in (self._schemas, self._versions, self._registered):
             cache.drop(lambda key, _: key.subject == subject)
-        self.drop_latest(subject)
 
     def drop_version(self, subject: str, version: int | str) -> None:
         """Forget a version of a subject, and what was registered under it: it may be that version."""
+        self.drop_latest(subject)
         self._versions.drop(lambda key, _: (key.subject, key.version) == (subject, version))
         self._registered.drop(lambda key, found: key.subject == subject and found.version in (version, None))
-        self.drop_latest(subject)
 
     def drop_latest(self, subject: str | None = None) -> None:
         """Forget which versions are the latest, of one subject or of all."""

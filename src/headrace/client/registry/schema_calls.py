@@ -53,10 +53,15 @@ class SchemaCalls:
     ) -> Steps[RegisteredSchema]:
         """Find where a schema is registered under a subject."""
         def known() -> RegisteredSchema | None:
+            since = self._cache.changes
             found = self._cache.registered(subject_name, schema, normalize)
             if found is None or found.version is None:
                 return None
-            return found if found.schema is schema else replace(found, schema=schema)
+            result = found if found.schema is schema else replace(found, schema=schema)
+            # What was looked up has the caller's text from here on, as if the registry had been asked.
+            if found.schema != schema or self._cache.version(subject_name, found.version, None) is None:
+                self._cache.put_looked_up_again(subject_name, schema, normalize, result, since)
+            return result
 
         def request() -> RegistryRequest:
             query = {"normalize": normalize, "deleted": deleted, **_format(fmt)}

@@ -171,7 +171,8 @@ class ProtobufDeserializer(BaseDeserializer):
 
     Args:
         message_type: the class of the messages.
-        conf: those of `AvroDeserializer`, and `use.deprecated.format` (False, and nothing else).
+        conf: those of `AvroDeserializer`, and `use.deprecated.format` (False, and nothing else). Those of
+            `ProtobufSerializer` are ignored, so that both can be given one dict.
         schema_registry_client: a `SchemaRegistryClient`; with it, the schema that a message was written with must be
             there and have the type that the message names.
         rule_conf: for rules, which are not run.
@@ -187,7 +188,8 @@ class ProtobufDeserializer(BaseDeserializer):
         rule_conf: dict[str, Any] | None = None, rule_registry: Any = None,
     ) -> None:
         no_rule_registry(rule_registry)
-        super().__init__(_ProtobufReading(message_type), schema_registry_client, settings_of(conf, _READING), None)
+        settings = settings_of(conf, _READING, ignored=_WRITING)
+        super().__init__(_ProtobufReading(message_type), schema_registry_client, settings, None)
 
     def _frame(self, data: bytes) -> int:
         return _frame_size(data)
@@ -201,7 +203,8 @@ class AsyncProtobufDeserializer(AsyncBaseDeserializer):
         rule_conf: dict[str, Any] | None = None, rule_registry: Any = None,
     ) -> None:
         no_rule_registry(rule_registry)
-        super().__init__(_ProtobufReading(message_type), schema_registry_client, settings_of(conf, _READING), None)
+        settings = settings_of(conf, _READING, ignored=_WRITING)
+        super().__init__(_ProtobufReading(message_type), schema_registry_client, settings, None)
 
     def _frame(self, data: bytes) -> int:
         return _frame_size(data)

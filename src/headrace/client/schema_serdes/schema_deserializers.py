@@ -194,6 +194,16 @@ def _id_is_in_front(ctx: Any) -> bool:
     return all(header[0] != name for header in headers)
 
 
+def _is_too_short(data: bytes, ctx: SerializationContext | None) -> bool:
+    """Whether a message that could not be read has no room for an id and a value."""
+    return len(data) <= ID_SIZE and (ctx is None or _id_is_in_front(ctx))
+
+
+def _with_size(error: SerializationError, data: bytes) -> SerializationError:
+    return SerializationError(f"Expecting data framing of length {ID_SIZE + 1} bytes or more but total data size is "
+                              f"{len(data)} bytes: {error}")
+
+
 class BaseDeserializer(BaseSerde, Deserializer):
     """A deserializer of any format; see those of the formats."""
 
@@ -232,10 +242,15 @@ class BaseDeserializer(BaseSerde, Deserializer):
             ready = self._ready[ctx.topic, ctx.field, value[:size]]  # type: ignore[union-attr]
         except (AttributeError, KeyError, TypeError):  # no context, the first of its kind, or not bytes
             ready = None
-        if ready is not None and _id_is_in_front(ctx):
-            return ready(value[size:], ctx)
-        decode, payload = run(self._reading.decoder(self._subjects, value, ctx))
-        return decode(payload, ctx)
+        try:
+            if ready is not None and _id_is_in_front(ctx):
+                return ready(value[size:], ctx)
+            decode, payload = run(self._reading.decoder(self._subjects, value, ctx))
+            return decode(payload, ctx)
+        except SerializationError as error:
+            if not _is_too_short(value, ctx):
+                raise
+            raise _with_size(error, value) from error
 
 
 class AsyncBaseDeserializer(AsyncBaseSerde, Deserializer):
@@ -269,7 +284,12 @@ class AsyncBaseDeserializer(AsyncBaseSerde, Deserializer):
             ready = self._ready[ctx.topic, ctx.field, value[:size]]  # type: ignore[union-attr]
         except (AttributeError, KeyError, TypeError):  # no context, the first of its kind, or not bytes
             ready = None
-        if ready is not None and _id_is_in_front(ctx):
-            return ready(value[size:], ctx)
-        decode, payload = await run_async(self._reading.decoder(self._subjects, value, ctx))
-        return decode(payload, ctx)
+        try:
+            if ready is not None and _id_is_in_front(ctx):
+                return ready(value[size:], ctx)
+            decode, payload = await run_async(self._reading.decoder(self._subjects, value, ctx))
+            return decode(payload, ctx)
+        except SerializationError as error:
+            if not _is_too_short(value, ctx):
+                raise
+            raise _with_size(error, value) from error

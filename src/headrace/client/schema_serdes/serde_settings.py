@@ -5,11 +5,12 @@ They must not know formats: each names the properties it adds. Read next: `clien
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from enum import StrEnum
 from typing import Any, NamedTuple
 
 from headrace.client.registry.schema_ids import dual_schema_id_deserializer, prefix_schema_id_serializer
+from headrace.config.property import close_matches
 
 __all__ = ["READING", "VALIDATION", "WRITING", "SerdeProperty", "ValidationRulesExecution", "settings_of"]
 
@@ -73,12 +74,15 @@ VALIDATION: dict[str, SerdeProperty] = {
 """About rules within a schema, of every serializer."""
 
 
-def settings_of(conf: Mapping[str, Any] | None, known: Mapping[str, SerdeProperty]) -> dict[str, Any]:
+def settings_of(
+    conf: Mapping[str, Any] | None, known: Mapping[str, SerdeProperty], ignored: Collection[str] = (),
+) -> dict[str, Any]:
     """Check properties and add those that are not given.
 
     Args:
         conf: the application's; None for none.
         known: all that there are.
+        ignored: names of others that may be given, and say nothing here.
 
     Returns:
         A value for each that there is.
@@ -86,11 +90,12 @@ def settings_of(conf: Mapping[str, Any] | None, known: Mapping[str, SerdePropert
     Raises:
         ValueError: one is unknown, has a value that will not do, or contradicts another.
     """
-    given = dict(conf or {})
-    unknown = [name for name in given if name not in known]
+    given = {name: value for name, value in (conf or {}).items() if name in known or name not in ignored}
+    unknown = [str(name) for name in given if name not in known]
     if unknown:
-        raise ValueError(f"Unrecognized properties: {', '.join(map(str, unknown))}. There are "
-                         f"{', '.join(sorted(known))}")
+        close = close_matches(unknown[0], [*known, *ignored])
+        meant = f'; did you mean "{close[0]}"?' if close else "."
+        raise ValueError(f"Unrecognized properties: {', '.join(unknown)}{meant} There are {', '.join(sorted(known))}")
     for name, value in given.items():
         if not _fits(value, known[name]):
             raise ValueError(f"{name} {known[name].must}, not {value!r:.80}")

@@ -114,7 +114,7 @@ class _Associations:
             raise ValueError(f"{FALLBACK_TYPE} cannot be ASSOCIATED")
         associations = [] if client is None else (yield from self._associations(ctx, client, conf))
         if len(associations) > 1:
-            raise SerializationError(f"several subjects are associated with topic {ctx.topic}: "
+            raise SerializationError(f"Multiple associated subjects found for topic {ctx.topic}: "
                                      f"{', '.join(str(one.subject) for one in associations)}")
         if associations:
             subject: str | None = associations[0].subject

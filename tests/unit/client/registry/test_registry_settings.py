@@ -62,6 +62,7 @@ def test_nothing_is_a_default() -> None:
     ({"url": "http://a:99999"}, "Invalid url http://a:99999"), ({"url": "http://[::1"}, "Invalid url"),
     ({"url": "mock://a,http://b"}, "beside others"),
     ({**URL, "max.retry": 3}, 'Unrecognized properties: max.retry; did you mean "max.retries"?'),
+    ({"urls": "http://a"}, 'Unrecognized properties: urls; did you mean "url"?'),
     ({**URL, "a.b": 3, "c.d": 4}, "Unrecognized properties: a.b, c.d"),
     ({**URL, 3: 4}, "Unrecognized properties: 3"),
     ({**URL, "bearer.auth.token": "t"}, "bearer.auth.token: they need bearer.auth.credentials.source"),

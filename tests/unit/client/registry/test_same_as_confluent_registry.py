@@ -106,6 +106,8 @@ CALLS: dict[str, tuple[list[Any], list[Call]]] = {
                                 [lambda k, c: c.test_compatibility_all_versions("s", schema(k), True, True)]),
     "set a configuration": ([{"compatibility": "FULL"}], [lambda k, c: c.set_config(
         config=k.ServerConfig(compatibility=k.ConfigCompatibilityLevel.FULL, compatibility_group="g"))]),
+    "set a level by its name": ([{"compatibility": "FULL"}], [lambda k, c: c.set_config(
+        "s", k.ServerConfig(compatibility=k.ConfigCompatibilityLevel.FULL if k is PACKAGES[0] else "FULL"))]),
     "set a subject's configuration": ([{"compatibility": "FULL"}], [lambda k, c: c.set_config(
         AWKWARD, k.ServerConfig.from_dict({"defaultMetadata": CONTRACT["metadata"]}))]),
     "set no configuration": ([], [lambda k, c: c.set_config("s")]),
@@ -299,6 +301,17 @@ def test_every_call_is_compared() -> None:
     assert calls - called == {"close", "new_client"}, "these are compared otherwise"
 
 
+def test_the_version_of_the_client_is_sent_the_same_way(kind: str) -> None:
+    sent: list[list[str]] = []
+    for kafka in PACKAGES:
+        with scripted_registry() as registry:
+            registry.answers([], {"id": 7})
+            Talk(kafka, kind, registry).run([lambda k, c: c.get_subjects(),
+                                             lambda k, c: c.register_schema("s", schema(k))])
+            sent.append([asked.headers.get("confluent-client-version", "") for asked in registry.asked])
+    assert sent == [[f"python/{kafka.version()}"] * 2 for kafka in (confluent_kafka, headrace)]
+
+
 @pytest.mark.parametrize("conf", [
     {"basic.auth.user.info": "me:pass"},
     {"bearer.auth.credentials.source": "STATIC_TOKEN", "bearer.auth.token": "t", "bearer.auth.logical.cluster": "c",
@@ -397,11 +410,16 @@ def test_properties_are_taken_or_refused_with_the_same_error(conf: dict[str, Any
     ({"url": "htt://a:1"}, "Invalid url htt://a:1"),
     ({"url": "http://u:p@a", "basic.auth.user.info": "u:p"}, "userinfo credentials in the URL. Remove userinfo "
      "credentials from the url or remove basic.auth.user.info from the configuration"),
+    ({"url": "http://u:p@a", "basic.auth.user.info": "u:p", "basic.auth.credentials.source": "user_info"},
+     "basic.auth.user.info configured with userinfo credentials in the URL"),
+    ({**URL, "retries": 1, "max.retries": "1"}, "max.retries must be a number, not <class 'str'>"),
     ({**URL, "basic.auth.user.info": "user"}, "basic.auth.user.info must be in the form of {username}:{password}"),
     ({**URL, "ssl.key.location": "x"},
      "ssl.certificate.location required when configuring ssl.key.location or ssl.key.password"),
     ({**URL, "bearer.auth.credentials.source": "STATIC_TOKEN", "bearer.auth.logical.cluster": "c",
       "bearer.auth.identity.pool.id": "p"}, "Missing bearer.auth.token"),
+    ({**URL, "bearer.auth.credentials.source": "STATIC_TOKEN", "bearer.auth.logical.cluster": 1},
+     "logical cluster must be a str, not <class 'int'>"),
     ({**URL, "bearer.auth.credentials.source": "OAUTHBEARER"}, "Missing required bearer configuration properties: "),
     ({**URL, "bearer.auth.credentials.source": "CUSTOM"}, "Missing required custom OAuth configuration properties:"),
 ], ids=str)

@@ -71,6 +71,21 @@ CALLS: list[Call] = [
     lambda k, c, s: c.delete_subject(s, permanent=True),
     lambda k, c, s: c.get_subjects(s),
 ]
+LOOKED_UP: list[Call] = [
+    lambda k, c, s: c.register_schema(s, k.Schema(record("a"))) > 0,
+    lambda k, c, s: known(c.lookup_schema(s, k.Schema(record("a")))),
+    lambda k, c, s: known(c.get_version(s, 1)),
+    lambda k, c, s: c.get_schema(c.lookup_schema(s, k.Schema(record("a"))).schema_id, s),
+    lambda k, c, s: c.get_schema_by_guid(c.lookup_schema(s, k.Schema(record("a"))).guid),
+    lambda k, c, s: c.register_schema_full_response(s, k.Schema(record("a"))).schema,
+    lambda k, c, s: known(c.lookup_schema(s, k.Schema(record("a").replace(" ", "  ")))),
+    lambda k, c, s: known(c.lookup_schema(s, k.Schema(record("a")))),
+    lambda k, c, s: known(c.get_version(s, 1)),
+    lambda k, c, s: c.delete_version(s, 1),
+    lambda k, c, s: known(c.get_version(s, 1)),
+    lambda k, c, s: known(c.lookup_schema(s, k.Schema(record("a")))),
+    lambda k, c, s: known(c.get_version(s, 1)),
+]
 
 
 @pytest.fixture(scope="module")
@@ -105,11 +120,11 @@ class Talk:
         self._loop.close()
 
 
-def results(kafka: ModuleType, kind: str, url: str, context: str) -> list[Any]:
+def results(kafka: ModuleType, kind: str, url: str, context: str, calls: list[Call]) -> list[Any]:
     client = getattr(kafka, kind)({"url": url, "max.retries": 0})
     talk = Talk(client) if kind.startswith("Async") else client
     found: list[Any] = []
-    for call in CALLS:
+    for call in calls:
         try:
             found.append(plain(call(kafka, talk, f":.{context}:{SUBJECT}")))
         except Exception as error:
@@ -118,9 +133,22 @@ def results(kafka: ModuleType, kind: str, url: str, context: str) -> list[Any]:
     return found
 
 
+def of_both(kind: str, url: str, calls: list[Call]) -> list[list[Any]]:
+    return [results(kafka, kind, url, f"{kind}-{len(calls)}-{kafka.__name__.partition('.')[0]}", calls)
+            for kafka in PACKAGES]
+
+
+@pytest.mark.parametrize("kind", ["SchemaRegistryClient", "AsyncSchemaRegistryClient"])
+def test_what_was_looked_up_has_the_callers_text_until_it_is_deleted(kind: str, url: str) -> None:
+    theirs, ours = of_both(kind, url, LOOKED_UP)
+    assert ours == theirs
+    assert ours[2][1]["schema"] == record("a")
+    assert [one[0] for one in ours[-3:]] == ["404"] * 3
+
+
 @pytest.mark.parametrize("kind", ["SchemaRegistryClient", "AsyncSchemaRegistryClient"])
 def test_calls_have_the_same_results(kind: str, url: str) -> None:
-    theirs, ours = (results(kafka, kind, url, f"{kind}-{kafka.__name__.partition('.')[0]}") for kafka in PACKAGES)
+    theirs, ours = of_both(kind, url, CALLS)
     for number, (their, our) in enumerate(zip(theirs, ours, strict=True)):
         assert our == their, f"call {number}"
     assert sum(isinstance(one, list) and one[:1] in (["404"], ["409"], ["422"]) for one in ours) > 10

@@ -151,6 +151,17 @@ def test_a_version_that_is_dropped_may_be_registered_anew(cache: SchemaCache) ->
     assert cache.registered("s", other, False) is not None
 
 
+def test_what_was_dropped_while_it_was_found_again_stays_dropped(cache: SchemaCache) -> None:
+    cache.put_registered("s", TEXT, False, FOUND)
+    cache.put_looked_up_again("s", TEXT, False, FOUND, cache.changes)
+    assert cache.version("s", 2, None) == FOUND
+    for drop in (lambda: cache.drop_version("s", 2), lambda: cache.drop_subject("s"), cache.clear):
+        since = cache.changes
+        drop()
+        cache.put_looked_up_again("s", TEXT, False, FOUND, since)
+        assert (cache.version("s", 2, None), cache.registered("s", TEXT, False)) == (None, None)
+
+
 def test_all_can_be_forgotten(cache: SchemaCache) -> None:
     cache.put_version("s", FOUND, None)
     cache.put_latest("s", None, FOUND, cache.changes)

@@ -36,7 +36,8 @@ def test_what_a_newer_registry_answers_is_kept_whole(client: SchemaRegistryClien
     found = client.register_schema_full_response("s", TEXT)
     assert found == RegisteredSchema("s", 2, 7, "g", Schema('{"type":"string"}'))
     assert client.lookup_schema("s", TEXT) == RegisteredSchema("s", 2, 7, "g", TEXT)
-    assert client.get_schema_by_guid("g") == Schema('{"type":"string"}')
+    assert client.get_version("s", 2) == RegisteredSchema("s", 2, 7, "g", TEXT), "what was looked up is the caller's"
+    assert client.get_schema_by_guid("g") == TEXT
     assert len(registry.asked) == 1
 
 

@@ -181,6 +181,17 @@ def asked_for_a_subject(k: Any) -> Any:
     return k.AvroSerializer(k.client, USER, conf=conf)({"name": "a", "age": 1}, k.of(topic="alone"))
 
 
+def asked_for_one_of_two(k: Any) -> Any:
+    found = [SimpleNamespace(subject=name) for name in ("one", "two")]
+    client = SimpleNamespace(get_associations_by_resource_name=lambda **asked: found)
+    return k.AssociatedNameStrategy()(k.of(), None, client, {})
+
+
+def cut_short(k: Any) -> Any:
+    payload = avro(k, USER, {"name": "a", "age": 1})
+    return k.AvroDeserializer(k.client)(payload[:5], k.of())
+
+
 def asked_for_a_cluster(k: Any) -> Any:
     serializer = k.AvroSerializer(k.client, USER, conf={"subject.name.strategy.type": "ASSOCIATED"})
     serializer.set_cluster_id_resolver(lambda: "")
@@ -194,8 +205,16 @@ def asked_for_a_cluster(k: Any) -> Any:
     (lambda k: k.JSONDeserializer(k.Schema("{}", "JSON", [k.SchemaReference("a", "a", 1)])),
      ['schema_registry_client must be provided if "schema_str" is a Schema instance with references']),
     (asked_for_a_subject, ["No associated subject found for topic alone"]),
+    (asked_for_one_of_two, ["Multiple associated subjects found for topic users"]),
+    (lambda k: write_json(k, JSON_USER, {}), ["'name' is a required property"]),
+    (lambda k: write_json(k, JSON_USER, {"name": "a", "age": "x"}), ["'x' is not of type 'integer'"]),
+    *[(partial(lambda data, k: k.AvroDeserializer(k.client)(data, k.of()), data), [
+        f"Expecting data framing of length 6 bytes or more but total data size is {len(data)} bytes"])
+      for data in (b"", b"abc", b"\0\0\0\0")],
+    (cut_short, ["Expecting data framing of length 6 bytes or more but total data size is 5 bytes"]),
     (asked_for_a_cluster, ["subject.name.strategy.kafka.cluster.id", "empty"]),
-], ids=["avro", "json", "json alone", "json with references", "no association", "no cluster"])
+], ids=["avro", "json", "json alone", "json with references", "no association", "two associations", "json incomplete",
+        "json of another type", "empty", "no magic", "four bytes", "five bytes", "no cluster"])
 def test_a_refusal_says_what_the_peers_says(case, texts) -> None:
     client = emptied(one_client())
     for name in ("confluent_kafka", "headrace"):
@@ -267,6 +286,22 @@ def write_json(k: Any, schema: Any, value: Any, conf: Any = None) -> Any:
 })
 def test_json_is_written_and_read_in_the_same_way(case) -> None:
     same(case)
+
+
+@pytest.mark.parametrize("wait", ["", "Async"])
+def test_a_reader_of_protobuf_takes_a_writers_properties(wait) -> None:
+    conf = {"use.deprecated.format": False, "auto.register.schemas": True, "normalize.schemas": True,
+            "skip.known.types": True, "use.latest.version": False}
+
+    async def made(k: Any, conf: dict[str, Any]) -> str:
+        found = getattr(k, f"{wait}ProtobufDeserializer")(compiled()["plain"].Plain, conf)
+        return type(await found if inspect.isawaitable(found) else found).__name__
+
+    for name in BOTH:
+        k = package(name, one_client())
+        assert asyncio.run(made(k, conf)) == f"{wait}ProtobufDeserializer"
+    with pytest.raises(ValueError, match=r'auto.register.schema; did you mean "auto.register.schemas"\?'):
+        asyncio.run(made(package("headrace", one_client()), {"auto.register.schema": True}))
 
 
 def message(*path: str, **fields: Any) -> Any:

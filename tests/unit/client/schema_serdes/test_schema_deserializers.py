@@ -67,6 +67,38 @@ def test_bytes_without_a_frame_or_a_value_are_an_error(registry, data) -> None:
     assert deserializer(OF_OLD, VALUE) == {"a": 1}
 
 
+@pytest.mark.parametrize(("data", "headers", "said"), [
+    (b"", None, "more but total data size is 0 bytes: Invalid magic byte: it is empty"),
+    (b"\0\0\0", None, "more but total data size is 3 bytes: the message ends within a schema id: 2 of 4 bytes"),
+    (b"\0\0\0\0\1", None, "more but total data size is 5 bytes: "),
+    (b"\0\0\0\0\1\xff", None, "the bytes do not fit"),
+    (b"\xff", [("__value_schema_id", b"\2")], "Invalid magic byte: the first byte is 2"),
+])
+def test_a_message_that_is_too_short_is_told_how_long_it_is(registry, data, headers, said) -> None:
+    context = SerializationContext("orders", MessageField.VALUE, headers)
+    wanted = "Expecting data framing of length 6 bytes or " * said.startswith("more") + said
+
+    async def awaited() -> None:
+        asked = AsyncKeptRegistry()
+        asked.kept = registry
+        await (await AsyncAvroDeserializer(asked))(data, context)
+
+    deserializer = AvroDeserializer(registry)
+    for prepared in (False, True):
+        with pytest.raises(SerializationError) as raised:
+            deserializer(data, context)
+        assert str(raised.value).startswith(wanted), prepared
+        deserializer(OF_OLD, VALUE)
+    with pytest.raises(SerializationError) as raised:
+        asyncio.run(awaited())
+    assert str(raised.value).startswith(wanted)
+
+
+def test_five_bytes_that_are_a_whole_message_are_read(registry) -> None:
+    registry.register_schema("nothing-value", Schema('"null"'))
+    assert AvroDeserializer(registry)(b"\0\0\0\0\2", SerializationContext("nothing", MessageField.VALUE)) is None
+
+
 def test_a_schema_that_the_registry_does_not_know_is_its_error(registry) -> None:
     with pytest.raises(NotThereError):
         AvroDeserializer(registry)(b"\0\0\0\0\x09\2", VALUE)

@@ -7,6 +7,7 @@ say, but for the exponents of large floats. It must not know registries. Read ne
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Any, Never
@@ -16,6 +17,8 @@ from headrace.errors import DependencyError, SerializationError
 __all__ = ["Validate", "json_codec", "loaded", "validator_of"]
 
 Validate = Callable[[Any], None]
+_TEXT = re.compile(r'"((?:[^"\\]|\\.)*)(?:(")|\\?\Z)', re.DOTALL)
+"""A text in JSON, or all that is left where it does not end: so each character is looked at once."""
 
 
 @cache
@@ -86,7 +89,17 @@ def _refuse(uri: str) -> Never:
     raise ValueError(f"{uri} is not among the references of the schema")
 
 
+def _quoted(found: re.Match[str]) -> str:
+    """A text of an error, in single quotes, as jsonschema has it."""
+    if not found[2]:
+        return found[0]
+    try:
+        return repr(json.loads(found[0]))
+    except ValueError:  # a pattern, which the library does not escape
+        return repr(found[1])
+
+
 def _said(error: Exception) -> str:
-    message = str(getattr(error, "message", error))
+    message = _TEXT.sub(_quoted, str(getattr(error, "message", error)))
     path = "/".join(map(str, getattr(error, "instance_path", ())))
     return f"{message} (at {path})" if path else message

@@ -1,11 +1,15 @@
 """JSON and JSON Schema."""
 
 import sys
+import time
 
+import jsonschema
 import pytest
 
 from headrace.client.schema_serdes.codecs.json_codec import json_codec, loaded, validator_of
 from headrace.errors import DependencyError, SerializationError
+
+CLOSED = {"properties": {"b": {}}, "additionalProperties": False}
 
 
 @pytest.fixture(params=["orjson", "json"])
@@ -32,10 +36,31 @@ def test_both_writers_write_the_same(codec, value, text) -> None:
 def test_a_value_that_does_not_fit_is_an_error_that_says_where() -> None:
     check = validator_of({"type": "object", "properties": {"a": {"type": "integer"}}}, {})
     check({"a": 1})
-    with pytest.raises(SerializationError, match=r'"x" is not of type "integer" \(at a\)'):
+    with pytest.raises(SerializationError, match=r"'x' is not of type 'integer' \(at a\)"):
         check({"a": "x"})
     with pytest.raises(SerializationError):
         check({"a": object()})
+
+
+@pytest.mark.parametrize(("schema", "value"), [
+    ({"type": "integer"}, "x"), ({"type": "integer"}, "it's\n\"ü\\"), ({"required": ["productId"]}, {}),
+    ({"required": ["a'b\"c"]}, {}), ({"const": "a"}, 1), ({"pattern": r"^\d+\\$"}, "x\\y"), ({"minimum": 3}, 2),
+    (CLOSED, {'a"': 1}), ({"propertyNames": {"pattern": "^a"}}, {"b": 1}),
+])
+def test_what_does_not_fit_is_told_as_jsonschema_tells_it(schema, value) -> None:
+    with pytest.raises(jsonschema.ValidationError) as theirs:
+        jsonschema.validate(value, schema)
+    with pytest.raises(SerializationError) as ours:
+        validator_of(schema, {})(value)
+    assert str(ours.value).startswith(theirs.value.message)
+
+
+def test_a_name_full_of_quotes_is_told_in_little_time() -> None:
+    for name in ('"' * 300_001, '\\"' * 300_000, '"' + '\\"' * 300_000 + "\\"):
+        began = time.process_time()
+        with pytest.raises(SerializationError):
+            validator_of(CLOSED, {})({name: 1})
+        assert time.process_time() - began < 5
 
 
 @pytest.mark.parametrize("draft", ["http://json-schema.org/draft-04/schema#", "http://json-schema.org/draft-07/schema#",
