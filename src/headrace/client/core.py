@@ -10,8 +10,8 @@ import asyncio
 import logging
 import os
 import weakref
-from collections.abc import Callable, Collection
-from typing import Any
+from collections.abc import Awaitable, Callable, Collection
+from typing import Any, Final
 
 from headrace.client.cluster_metadata import ClusterMetadata, cluster_metadata
 from headrace.config import Config
@@ -25,8 +25,12 @@ from headrace.net.timers import Clock, jitter, monotonic
 from headrace.wire.messages.cluster.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
 from headrace.wire.schema import Request, Response
 
-__all__ = ["ClientCore", "metadata_from"]
+__all__ = ["HANDLE_CLOSED", "ClientCore", "metadata_from"]
 
+HANDLE_CLOSED: Final = "Handle has been closed: make a new client"
+"""What is said of a call that confluent_kafka has once for all clients: programs match its words."""
+
+_LONGEST_LOGIN_S = 10.0
 _living: weakref.WeakSet[ClientCore] = weakref.WeakSet()
 
 
@@ -56,6 +60,7 @@ class ClientCore:
         connector: opens streams; real sockets when None.
         clock: monotonic seconds.
         jitter: gives numbers in [0, 1).
+        closed_text: what is said to who calls it after `close()`.
 
     Attributes:
         metadata: the picture of the cluster.
@@ -76,6 +81,7 @@ class ClientCore:
         connector: Connector | None = None,
         clock: Clock = monotonic,
         jitter: Callable[[], float] = jitter,
+        closed_text: str = "the client is closed: make a new one",
     ) -> None:
         self.config = config
         self.log: logging.Logger = config["logger"] or logging.getLogger("headrace")
@@ -94,20 +100,47 @@ class ClientCore:
         self._waiting: set[asyncio.Future[Any]] = set()
         self.closed = False
         self.on_closed: Callable[[], object] = _nothing
+        self._closed_text = closed_text
         self._unusable: str | None = None
         self.driver = Driver(config, self.metadata, on_event=self._on_event, on_effect=on_effect, clock=clock,
                              jitter=jitter, connector=connector)
         self.driver.wake()
         _living.add(self)
 
-    def check_open(self) -> None:
+    def check_open(self, closed_text: str | None = None) -> None:
         """Raise when the client cannot be used any more.
+
+        Args:
+            closed_text: what this call says after `close()`, where the others say something else.
 
         Raises:
             ClientClosedError: after `close()` or in a forked child.
         """
         if self._unusable is not None:
-            raise ClientClosedError(self._unusable)
+            raise ClientClosedError(closed_text if closed_text and self._unusable is self._closed_text
+                                    else self._unusable)
+
+    async def log_in(self, close: Callable[[], Awaitable[object]]) -> None:
+        """Get the token that the first connections use, if `oauth_cb` gives it: what is wrong with it shows now.
+
+        Args:
+            close: closes the client when there is none.
+
+        Raises:
+            KafkaException: `SASL_AUTHENTICATION_FAILED`: there is no token.
+        """
+        if self.config["oauth_cb"] is None or self.config["sasl.mechanism"] != "OAUTHBEARER":
+            return
+        try:
+            async with asyncio.timeout(_LONGEST_LOGIN_S):
+                await self.driver.log_in()
+        except BaseException as failed:
+            await close()
+            if not isinstance(failed, (KafkaException, TimeoutError)):
+                raise
+            why = failed.error.str() if isinstance(failed, KafkaException) else (
+                f"oauth_cb gave no token within {_LONGEST_LOGIN_S:g} s")
+            raise KafkaException(KafkaError(KafkaError.SASL_AUTHENTICATION_FAILED, why)) from None
 
     def add(self, machine: Machine) -> None:
         """Run a machine from now on."""
@@ -253,7 +286,7 @@ class ClientCore:
     async def close(self) -> None:
         """Close all connections. The second call does nothing."""
         if self._unusable is None:
-            self._unusable, self.closed = "the client is closed: make a new one", True
+            self._unusable, self.closed = self._closed_text, True
             self.on_closed()
             await self.driver.close()  # what is on its way hears so from its connection
             for waiting in [future for future in self._waiting if not future.done()]:

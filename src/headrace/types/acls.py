@@ -133,6 +133,10 @@ class AclBinding:
         self.operation: AclOperation = self._member(AclOperation, operation, "operation")
         self.permission_type: AclPermissionType = self._member(
             AclPermissionType, permission_type, "permission_type")
+        self.restype_int = self.restype.value
+        self.resource_pattern_type_int = self.resource_pattern_type.value
+        self.operation_int = self.operation.value
+        self.permission_type_int = self.permission_type.value
 
     def _text(self, given: Any, name: str) -> Any:
         if given is None and self._texts_needed:

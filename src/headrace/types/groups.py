@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from headrace.arguments import member_of
-from headrace.errors import KafkaException
+from headrace.errors import KafkaError
 from headrace.slotted import hashed_by
 from headrace.types.acls import AclOperation, operations_of
 from headrace.types.cluster import ConsumerGroupState, ConsumerGroupType, Node
@@ -59,11 +59,11 @@ class ListConsumerGroupsResult:
 
     Attributes:
         valid: the groups.
-        errors: one for each broker that could not be asked.
+        errors: one for each broker that could not be asked, or one if none is known.
     """
 
     valid: list[ConsumerGroupListing] | None = None
-    errors: list[KafkaException] | None = None
+    errors: list[KafkaError] | None = None
 
 
 @hashed_by()

@@ -49,7 +49,8 @@ def test_deleting_a_topic_that_is_not_there_says_so(admin: AdminClient) -> None:
 
 def test_a_config_is_altered_and_read_back(admin: AdminClient, topic: str) -> None:
     resource = ConfigResource(ConfigResource.Type.TOPIC, topic, set_config={"retention.ms": "123456"})
-    admin.alter_configs([resource])[resource].result(10)
+    with pytest.deprecated_call(match="incremental_alter_configs"):
+        admin.alter_configs([resource])[resource].result(10)
     asked = ConfigResource(ConfigResource.Type.TOPIC, topic)
     # As above: another broker than the one that did it may be asked.
     until(lambda: admin.describe_configs([asked])[asked].result(10)["retention.ms"].value == "123456")

@@ -214,6 +214,7 @@ def known(cluster: KafkaCluster) -> dict[str, Case]:
             if not (cluster.version.startswith("3.") and name in NOT_IN_3)}
 
 
+@pytest.mark.filterwarnings("ignore:.*incremental_alter_configs:DeprecationWarning")
 def test_who_may_do_nothing_is_told_which_right_is_missing(secured: KafkaCluster) -> None:
     wrong = {}
     with client(secured, NOBODY) as admin:
@@ -225,6 +226,7 @@ def test_who_may_do_nothing_is_told_which_right_is_missing(secured: KafkaCluster
     assert wrong == {}
 
 
+@pytest.mark.filterwarnings("ignore:.*incremental_alter_configs:DeprecationWarning")
 def test_who_may_do_all_has_it_done(secured: KafkaCluster) -> None:
     wrong = {}
     with client(secured, ADMIN) as admin:

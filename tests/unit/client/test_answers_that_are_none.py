@@ -456,7 +456,7 @@ def test_what_an_admin_client_reads_it_reads_in_spite_of_garbage(broker: Embedde
         assert len(admin.describe_cluster(request_timeout=10).result(10).nodes) == 1
         resource = ConfigResource(ResourceType.TOPIC, "t")
         assert admin.describe_configs([resource], request_timeout=10)[resource].result(10)
-        assert admin.list_groups(timeout=10) == []
+        assert admin.list_consumer_groups(request_timeout=10).result(10).valid == []
         place = TopicPartition("t", 0)
         assert admin.list_offsets({place: OffsetSpec.latest()}, request_timeout=10)[place].result(10).offset == 0
         admin.poll(0)

@@ -62,7 +62,8 @@ def _describe(session: Session) -> None:
     from headrace.types.records import TopicPartition
 
     rows = list[dict[str, Any]]()
-    found = dict(session.settled(session.admin.describe_topics(TopicCollection(session.given.topics))))
+    names = list(dict.fromkeys(session.given.topics))
+    found = dict(session.settled(session.admin.describe_topics(TopicCollection(names))))
     first, last = watermarks(session.admin, [TopicPartition(name, part.id) for name, topic in found.items()
                                              for part in topic.partitions if part.leader is not None])
     for name, topic in found.items():
@@ -115,7 +116,8 @@ def _delete(session: Session) -> None:
     session.confirm(f"this deletes {_these(names)} with all records", names)
     passable = KafkaError.UNKNOWN_TOPIC_OR_PART if session.given.if_exists else None
     if session.given.dry_run:
-        _each(session, "deleted", names, session.admin.describe_topics(TopicCollection(names)), passable)
+        found = session.admin.describe_topics(TopicCollection(list(dict.fromkeys(names))))
+        _each(session, "deleted", names, found, passable)
     else:
         _each(session, "deleted", names, session.admin.delete_topics(names), passable)
 
@@ -147,7 +149,8 @@ def _alter(session: Session) -> None:
         _each(session, f"grown to {amount(given.partitions, 'partition')}", given.topics, futures, None)
     if given.settings or given.unset:
         asked = [ConfigResource(ConfigResource.Type.TOPIC, name,
-                                incremental_configs=changes(given.settings, given.unset)) for name in given.topics]
+                                incremental_configs=changes(given.settings, given.unset))
+                 for name in dict.fromkeys(given.topics)]
         settled = session.admin.incremental_alter_configs(asked, validate_only=given.dry_run)
         _each(session, "changed", given.topics, {resource.name: future for resource, future in settled.items()}, None)
 

@@ -21,7 +21,7 @@ _LISTED = (Column("user", "name"), Column("mechanism", "SCRAM-SHA-256 or SCRAM-S
 
 
 def _list(session: Session) -> None:
-    names: list[str] = session.given.users
+    names: list[str] = list(dict.fromkeys(session.given.users))
     found: Any = session.admin.describe_user_scram_credentials(names or None)
     users = dict(session.settled(found)) if names else found.result()
     session.show([{"user": name, "mechanism": info.mechanism.name.replace("_", "-"), "iterations": info.iterations}

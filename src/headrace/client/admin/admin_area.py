@@ -7,7 +7,9 @@ Read next: `client.admin.topic_calls` for an area, `client.admin.admin_engine`, 
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
+import asyncio
+from collections import Counter
+from collections.abc import Awaitable, Callable, Coroutine, Hashable, Iterable, Mapping
 from numbers import Real
 from typing import Any, Generic, TypeVar
 
@@ -18,7 +20,8 @@ from headrace.client.result_future import Ends, end_each
 from headrace.errors import KafkaError, KafkaException
 from headrace.types.records import TopicPartition
 
-__all__ = ["AdminArea", "ByKey", "Single", "check_numbers", "flag", "partitions_of", "texts_of", "value_of"]
+__all__ = ["AdminArea", "ByKey", "Single", "check_numbers", "flag", "partitions_of", "texts_of", "value_of",
+           "without_duplicates"]
 
 _K = TypeVar("_K")
 _V = TypeVar("_V")
@@ -34,29 +37,37 @@ class ByKey(Generic[_K, _V]):
 
     Args:
         keys: the things.
-        work: gives results by key; a `KafkaError` as a result is a failure. It is not called without keys.
+        work: gives results by key; a `KafkaError` as a result is a failure. It is not called without keys. Of several,
+            each gives the results of some keys, and waits for no other.
     """
 
-    def __init__(self, keys: Iterable[_K], work: Callable[[], Awaitable[_Results[_K, _V]]]) -> None:
+    def __init__(self, keys: Iterable[_K], *work: Callable[[], Awaitable[_Results[_K, _V]]]) -> None:
         self.keys = list(keys)
-        self._work = work
+        self._work = work if self.keys else ()
 
     async def results(self) -> _Results[_K, _V]:
-        """Do the work."""
-        return await self._work() if self.keys else {}
+        """Do the work, all of it."""
+        parts = await asyncio.gather(*(work() for work in self._work))
+        return {key: result for part in parts for key, result in part.items()}
 
     async def settle(self, futures: Mapping[_K, Any], end: Callable[[Ends], None] = end_each) -> None:
-        """Do the work and hand each result, or its error, to the future of its key.
+        """Do the work and hand each result, or its error, to the future of its key as soon as it is there.
 
         Args:
             futures: asyncio's or concurrent.futures' futures by key.
             end: hands all of them over.
         """
-        try:
-            results: Mapping[_K, Any] = await self.results()
-        except Exception as error:
-            results = dict.fromkeys(futures, error)
-        end(zip(futures.values(), [results.get(key, _NOT_MENTIONED) for key in futures], strict=True))
+        left = dict(futures)
+
+        async def settle_some(work: Callable[[], Awaitable[_Results[_K, _V]]]) -> None:
+            try:
+                results: Mapping[_K, Any] = await work()
+            except Exception as error:
+                results = dict.fromkeys(left, error)
+            end([(left.pop(key), results[key]) for key in [*left] if key in results])
+
+        await asyncio.gather(*map(settle_some, self._work))
+        end([(future, _NOT_MENTIONED) for future in left.values()])
 
 
 class AdminArea:
@@ -140,6 +151,17 @@ def partitions_of(given: Any, name: str, *, filled: bool = False) -> list[TopicP
     found = list_of(TopicPartition, given, name, filled=filled)
     check_numbers(found)
     return found
+
+
+def without_duplicates(given: Iterable[Hashable], things: str) -> None:
+    """Check that nothing is asked for twice. The work begins with it: in confluent_kafka, too, it is futures that fail.
+
+    Raises:
+        KafkaException: something is.
+    """
+    for each, times in Counter(given).items():
+        if times > 1:
+            raise KafkaException(KafkaError(KafkaError._INVALID_ARG, f"Duplicate {things} not allowed: {each}"))
 
 
 def check_numbers(partitions: Iterable[TopicPartition], *, named: bool = False) -> None:

@@ -6,22 +6,23 @@ not know what a call does. Read next: `client.admin.admin_calls`.
 
 from __future__ import annotations
 
+import warnings
 import weakref
 from collections import deque
 from collections.abc import Callable, Collection, Coroutine, Mapping
 from concurrent.futures import Future
-from functools import partial
-from typing import Any, Concatenate, ParamSpec, TypeVar
+from functools import partial, wraps
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
 from headrace.arguments import given_properties
 from headrace.client.admin.admin_area import ByKey
 from headrace.client.admin.admin_calls import AdminCalls, signed
 from headrace.client.cluster_metadata import ClusterMetadata
-from headrace.client.core import ClientCore
+from headrace.client.core import HANDLE_CLOSED, ClientCore
 from headrace.client.result_future import ResultFuture, end_together
 from headrace.client.waits import ThreadWaits, Wait, deadline, submit
 from headrace.config import ADMIN, Config
-from headrace.errors import KafkaError
+from headrace.errors import ClientClosedError, KafkaError
 from headrace.interpreter import SteadyLock, uncollected
 from headrace.net.thread import LoopThread, loop_thread
 
@@ -69,9 +70,20 @@ def _waited(
 ) -> Callable[Concatenate[AdminClient, _P], _V]:
     """The method that makes a call and waits for its result."""
     def method(self: AdminClient, /, *given: _P.args, **named: _P.kwargs) -> _V:
+        self._check_handle()
         return self._thread.call(call(self._calls, *given, **named))
 
     return signed(method, call, "{}")
+
+
+def _deprecated(method: Callable[_P, _V], text: str) -> Callable[_P, _V]:
+    """A method that confluent_kafka warns of, in its words; the warning shows the line that calls it."""
+    @wraps(method)
+    def warning(*given: _P.args, **named: _P.kwargs) -> _V:
+        warnings.warn(text, DeprecationWarning, stacklevel=2)
+        return method(*given, **named)
+
+    return warning
 
 
 class AdminClient:
@@ -97,9 +109,14 @@ class AdminClient:
 
     Raises:
         ConfigError: a property is unknown or wrong.
+        RuntimeError: it was made already, and is not closed.
     """
 
+    _core: ClientCore
+
     def __init__(self, conf: Mapping[str, Any], logger: Any = None, **properties: Any) -> None:
+        if "_core" in self.__dict__ and not self._core.closed:
+            raise RuntimeError("Admin already __init__:ialized")
         config = Config(ADMIN, given_properties(conf, logger, properties), servers_needed=False)
         self._thread = loop_thread()
         self._waits = ThreadWaits(self._thread)
@@ -109,6 +126,13 @@ class AdminClient:
         self._core = self._thread.call(_make_core(config, self._errors, self._waits))
         self._calls = AdminCalls(self._core)
         weakref.finalize(self, _close_forgotten, self._thread, self._core).atexit = False
+
+    if not TYPE_CHECKING:  # a type checker would take every name for one of a client's
+
+        def __getattr__(self, name: str) -> Any:
+            if name in ("_calls", "_core"):  # as in `Consumer`
+                raise ClientClosedError("AdminClient has been closed: its __init__() was not called, or failed")
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     # Topics
 
@@ -128,7 +152,9 @@ class AdminClient:
     # Configurations
 
     describe_configs = _by_key(AdminCalls.describe_configs)
-    alter_configs = _by_key(AdminCalls.alter_configs)
+    alter_configs = _deprecated(
+        _by_key(AdminCalls.alter_configs),
+        "alter_configs has been deprecated. Use incremental_alter_configs instead.")
     incremental_alter_configs = _by_key(AdminCalls.incremental_alter_configs)
     list_config_resources = _single(AdminCalls.list_config_resources)
 
@@ -197,7 +223,9 @@ class AdminClient:
 
     list_topics = _waited(AdminCalls.list_topics)
     cluster_id = _waited(AdminCalls.cluster_id)
-    list_groups = _waited(AdminCalls.list_groups)
+    list_groups = _deprecated(
+        _waited(AdminCalls.list_groups),
+        "list_groups() is deprecated, use list_consumer_groups() and describe_consumer_groups() instead.")
 
     def poll(self, timeout: float | None = -1) -> int:
         """Wait for errors and call `error_cb` with those that have come.
@@ -224,16 +252,18 @@ class AdminClient:
             TypeError: they are not text.
             ValueError: one is empty.
         """
-        self._core.check_open()
+        self._check_handle()
         self._core.config.set_sasl_credentials(username, password)
 
     def __len__(self) -> int:
-        """Calls that are under way, and errors that wait for `poll()`."""
+        """Calls that are under way, and errors that wait for `poll()`; 0 once it is closed."""
+        if "_core" not in self.__dict__ or self._core.closed:
+            return 0
         return sum(not future.done() for future in list(self._begun)) + len(self._errors)
 
     def close(self) -> None:
         """Close all connections; what is not settled yet fails. The second call does nothing."""
-        if not self._core.closed:
+        if "_core" in self.__dict__ and not self._core.closed:
             self._thread.call(self._core.close())
             self._waits.notify()
 
@@ -243,12 +273,17 @@ class AdminClient:
     def __exit__(self, *exc: object) -> None:
         self.close()
 
+    def _check_handle(self) -> None:
+        if "_core" not in self.__dict__:
+            raise ClientClosedError(HANDLE_CLOSED)
+        self._core.check_open(HANDLE_CLOSED)
+
     @uncollected
     def _futures(self, call: ByKey[_K, _V]) -> dict[_K, Future[_V]]:
         lock = SteadyLock()
         futures: dict[_K, Future[_V]] = {key: ResultFuture(lock) for key in call.keys}
         self._future(call.settle(futures, partial(end_together, lock)))
-        return futures
+        return dict(futures)  # an application may take out what it does not wait for
 
     def _future(self, work: Coroutine[Any, Any, _V]) -> Future[_V]:
         future = submit(self._thread, work)
@@ -277,7 +312,8 @@ async def _make_core(config: Config, errors: deque[KafkaError], waits: ThreadWai
         errors.append(error)
         waits.notify()
 
-    core = ClientCore(config)
+    core = ClientCore(config, closed_text="AdminClient has been closed: make a new one")
     if config["error_cb"] is not None:
         core.on_error = on_error
+    await core.log_in(core.close)
     return core

@@ -82,7 +82,8 @@ class AIOAdminClient:
 
     def __init__(self, conf: Mapping[str, Any], logger: Any = None, **properties: Any) -> None:
         given = with_started(given_properties(conf, logger, properties))
-        self._core = ClientCore(Config(ADMIN, given, servers_needed=False))
+        self._core = ClientCore(Config(ADMIN, given, servers_needed=False),
+                                closed_text="AIOAdminClient has been closed: make a new one")
         self._calls = AdminCalls(self._core)
         self._tasks: set[asyncio.Task[Any]] = set()
 
@@ -200,7 +201,7 @@ class AIOAdminClient:
         loop = asyncio.get_running_loop()
         futures: dict[_K, asyncio.Future[_V]] = {key: loop.create_future() for key in call.keys}
         self._task(call.settle(futures))
-        return futures
+        return dict(futures)  # as `AdminClient`
 
     def _task(self, work: Coroutine[Any, Any, _V]) -> asyncio.Task[_V]:
         task = asyncio.get_running_loop().create_task(work)

@@ -8,10 +8,11 @@ from __future__ import annotations
 import operator
 from collections import defaultdict
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Any, TypeVar
 
 from headrace.arguments import instance_of, list_of
-from headrace.client.admin.admin_area import AdminArea, ByKey, Single, flag
+from headrace.client.admin.admin_area import AdminArea, ByKey, Single, flag, without_duplicates
 from headrace.client.admin.admin_engine import ANY_NODE
 from headrace.errors import KafkaError, KafkaException
 from headrace.machines.admin import config_requests as requests
@@ -73,7 +74,7 @@ class ConfigCalls(AdminArea):
             _check_changes(resource)
         return self._by_broker(given, request_timeout, broker,
                                lambda part: requests.incremental_alter_configs(part, only), requests.read_altered,
-                               repeatable=False)
+                               repeatable=False, unique=True)
 
     def list_config_resources(
         self, types: Iterable[ResourceType] = (), *, request_timeout: float | None = None
@@ -90,7 +91,7 @@ class ConfigCalls(AdminArea):
     def _by_broker(
         self, resources: list[ConfigResource], request_timeout: float | None, broker: int,
         ask: Callable[[list[ConfigResource]], Request],
-        read: Callable[[Any], dict[ConfigResource, _V | KafkaError]], *, repeatable: bool,
+        read: Callable[[Any], dict[ConfigResource, _V | KafkaError]], *, repeatable: bool, unique: bool = False,
     ) -> ByKey[ConfigResource, _V]:
         """A broker's own configuration is known to that broker only; any broker knows the rest."""
         if operator.index(broker) < -1:
@@ -101,16 +102,16 @@ class ConfigCalls(AdminArea):
             own = resource.restype in _OF_A_BROKER and resource.name.isdecimal()
             groups[broker if broker >= 0 else int(resource.name) if own else ANY_NODE].append(resource)
 
-        async def work() -> dict[ConfigResource, _V | KafkaError]:
-            found: dict[ConfigResource, _V | KafkaError] = {}
-            for node_id, part in groups.items():
-                try:
-                    found.update(await self.engine.at(node_id, ask(part), limit_s, read, repeatable=repeatable))
-                except KafkaException as failed:
-                    found.update(dict.fromkeys(part, failed.error))
-            return found
+        async def work(node_id: int, part: list[ConfigResource]) -> dict[ConfigResource, _V | KafkaError]:
+            _check_brokers(resources)
+            if unique:
+                _check_duplicates(resources)
+            try:
+                return await self.engine.at(node_id, ask(part), limit_s, read, repeatable=repeatable)
+            except KafkaException as failed:
+                return dict.fromkeys(part, failed.error)
 
-        return ByKey(dict.fromkeys(resources), work)
+        return ByKey(dict.fromkeys(resources), *(partial(work, *each) for each in groups.items()))
 
 
 def _resources(given: list[ConfigResource]) -> list[ConfigResource]:
@@ -123,6 +124,19 @@ def _resources(given: list[ConfigResource]) -> list[ConfigResource]:
         if not resource.name and resource.restype not in _OF_A_BROKER:
             raise ValueError(f"{resource!r} has no name")
     return resources
+
+
+def _check_brokers(resources: list[ConfigResource]) -> None:
+    for resource in resources:
+        if resource.restype in _OF_A_BROKER and resource.name and not resource.name.isdecimal():
+            raise KafkaException(KafkaError(KafkaError._INVALID_ARG,
+                                            f"{resource!r}: expected the id of a broker, or an empty name"))
+
+
+def _check_duplicates(resources: list[ConfigResource]) -> None:
+    without_duplicates(resources, "resources")
+    for resource in resources:
+        without_duplicates((entry.name for entry in resource.incremental_configs), f"properties of {resource!r}")
 
 
 def _check_changes(resource: ConfigResource) -> None:

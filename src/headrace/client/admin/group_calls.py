@@ -9,9 +9,9 @@ from collections.abc import Collection
 from enum import Enum
 from typing import Any, TypeVar
 
-from headrace.client.admin.admin_area import AdminArea, ByKey, Single, flag, texts_of, value_of
+from headrace.client.admin.admin_area import AdminArea, ByKey, Single, flag, texts_of, value_of, without_duplicates
 from headrace.client.cluster_metadata import BrokerMetadata, GroupMember, GroupMetadata
-from headrace.errors import KafkaError, KafkaException
+from headrace.errors import ClientClosedError, KafkaError, KafkaException
 from headrace.machines.admin import group_requests as requests
 from headrace.machines.admin.admin_results import failure, raise_failure
 from headrace.types.cluster import ConsumerGroupState, ConsumerGroupType
@@ -43,7 +43,7 @@ class GroupCalls(AdminArea):
     ) -> Single[ListConsumerGroupsResult]:
         """Find the consumer groups of the cluster.
 
-        The result has them, and the errors of brokers that could not be asked.
+        The result has them, and the errors of brokers that could not be asked; one error if no broker is known in time.
 
         Args:
             request_timeout: seconds for the whole call.
@@ -57,10 +57,16 @@ class GroupCalls(AdminArea):
         limit_s = self.limit(request_timeout)
 
         async def list_them() -> ListConsumerGroupsResult:
-            found, errors = await self.engine.at_brokers(requests.list_groups(wanted, kinds), limit_s, read_listed)
+            request = requests.list_groups(wanted, kinds)
+            try:
+                found, errors = await self.engine.at_brokers(request, limit_s, read_listed)
+            except ClientClosedError:
+                raise
+            except KafkaException as failed:  # no broker is known
+                return ListConsumerGroupsResult([], [failed.error])
             listed = [requests.listing(group) for groups in found.values() for group in groups]
             return ListConsumerGroupsResult([group for group in listed if group is not None],
-                                            [KafkaException(error) for error in errors.values()])
+                                            list(errors.values()))
 
         return list_them()
 
@@ -82,6 +88,7 @@ class GroupCalls(AdminArea):
         limit_s = self.limit(request_timeout)
 
         async def describe() -> dict[str, ConsumerGroupDescription | KafkaError]:
+            without_duplicates(ids, "groups")
             found = await self.engine.at_coordinators(
                 ids, limit_s, lambda part: requests.describe_planned(part, authorized), self._planned)
             others = [name for name, each in found.items()
@@ -111,8 +118,13 @@ class GroupCalls(AdminArea):
     ) -> ByKey[str, None]:
         """Delete groups that have no members, with their offsets. Futures by group id."""
         ids, limit_s = texts_of(group_ids, "group_ids"), self.limit(request_timeout)
-        return ByKey(dict.fromkeys(ids), lambda: self.engine.at_coordinators(
-            ids, limit_s, requests.delete_groups, lambda reply, _: requests.read_deleted_groups(reply)))
+
+        async def delete() -> dict[str, KafkaError | None]:
+            without_duplicates(ids, "groups")
+            return await self.engine.at_coordinators(
+                ids, limit_s, requests.delete_groups, lambda reply, _: requests.read_deleted_groups(reply))
+
+        return ByKey(dict.fromkeys(ids), delete)
 
     def remove_members_from_consumer_group(
         self, group_id: str, instance_ids: list[str] | None = None, *, request_timeout: float | None = None

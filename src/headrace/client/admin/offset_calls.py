@@ -19,10 +19,12 @@ from headrace.client.admin.admin_area import (
     partitions_of,
     texts_of,
     value_of,
+    without_duplicates,
 )
 from headrace.errors import KafkaError, KafkaException
 from headrace.machines.admin import offset_requests as requests
 from headrace.machines.admin import partition_requests
+from headrace.machines.admin.admin_results import key_of
 from headrace.types.admin import ListOffsetsResultInfo, OffsetSpec
 from headrace.types.cluster import ConsumerGroupTopicPartitions
 from headrace.types.groups import OffsetReset
@@ -59,6 +61,7 @@ class OffsetCalls(AdminArea):
         stable, limit_s = flag(require_stable, "require_stable"), self.limit(request_timeout)
 
         async def find() -> dict[str, ConsumerGroupTopicPartitions | KafkaError]:
+            without_duplicates(map(key_of, partitions or ()), "partitions")
             return _wrapped(await self._committed(group.group_id, partitions, stable, limit_s))
 
         return ByKey([group.group_id], find)
@@ -85,6 +88,7 @@ class OffsetCalls(AdminArea):
         limit_s = self.limit(request_timeout)
 
         async def alter() -> dict[str, ConsumerGroupTopicPartitions | KafkaError]:
+            without_duplicates(map(key_of, partitions), "partitions")
             return _wrapped(await self._set(group.group_id, partitions, limit_s))
 
         return ByKey([group.group_id], alter)

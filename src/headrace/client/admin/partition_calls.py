@@ -5,17 +5,30 @@ It must not know the faces. Read next: `machines.admin.partition_requests`.
 
 from __future__ import annotations
 
+from typing import Any
+
 from headrace.arguments import instance_of, mapping_of
-from headrace.client.admin.admin_area import AdminArea, ByKey, Single, check_numbers, partitions_of
+from headrace.client.admin.admin_area import (
+    AdminArea,
+    ByKey,
+    Single,
+    check_numbers,
+    partitions_of,
+    without_duplicates,
+)
 from headrace.client.admin.admin_engine import CONTROLLER
-from headrace.errors import KafkaError
+from headrace.errors import KafkaError, KafkaException
 from headrace.machines.admin import partition_requests as requests
+from headrace.machines.admin.admin_results import key_of
 from headrace.types.admin import DeletedRecords, IsolationLevel, ListOffsetsResultInfo, OffsetSpec
 from headrace.types.cluster import ElectionType
 from headrace.types.cluster_parts import PartitionReassignment
 from headrace.types.records import OFFSET_END, TopicPartition
 
 __all__ = ["PartitionCalls"]
+
+_LEAST_TIMESTAMP = OffsetSpec.max_timestamp().timestamp
+"""Lower numbers mean something to some brokers, and nothing in confluent_kafka."""
 
 
 class PartitionCalls(AdminArea):
@@ -41,6 +54,9 @@ class PartitionCalls(AdminArea):
         times = {tp: spec.timestamp for tp, spec in specs.items()}
 
         async def find() -> dict[TopicPartition, ListOffsetsResultInfo | KafkaError]:
+            for tp, timestamp in times.items():
+                if timestamp < _LEAST_TIMESTAMP:
+                    raise KafkaException(KafkaError(KafkaError._INVALID_ARG, f"{key_of(tp)}: {timestamp} is no time"))
             return await self.engine.at_leaders(
                 times, limit_s, lambda part, left_s: requests.list_offsets(part, level, left_s), requests.read_offsets)
 
@@ -54,11 +70,12 @@ class PartitionCalls(AdminArea):
 
         Each resolves to the first offset that is left.
         """
-        given = partitions_of(topic_partition_offsets, "topic_partition_offsets")
+        given = _partitions_in("topic_partition_offsets", topic_partition_offsets, "Request", "request")
         limit_s, operation_s = self.times(request_timeout, operation_timeout)
         offsets = {tp: tp.offset for tp in given}
 
         async def delete() -> dict[TopicPartition, DeletedRecords | KafkaError]:
+            without_duplicates(map(key_of, given), "partitions")
             wrong = {tp: KafkaError(KafkaError._INVALID_ARG, f"{tp.topic}[{tp.partition}]: {offset} is no offset")
                      for tp, offset in offsets.items() if offset < 0 and offset != OFFSET_END}
             right = {tp: offset for tp, offset in offsets.items() if tp not in wrong}
@@ -72,7 +89,7 @@ class PartitionCalls(AdminArea):
         self, election_type: ElectionType, partitions: list[TopicPartition] | None = None, *,
         request_timeout: float | None = None, operation_timeout: float | None = None,
     ) -> Single[dict[TopicPartition, KafkaError | None]]:
-        """Elect leaders anew. The result has None for each partition that got one, else the error.
+        """Elect leaders anew. The result has None for each partition that got one, else the error, as `tp.error` too.
 
         Args:
             election_type: the preferred replica, or one that is behind when no other is left.
@@ -81,11 +98,16 @@ class PartitionCalls(AdminArea):
             operation_timeout: seconds that the brokers may take.
         """
         kind = instance_of(ElectionType, election_type, "election_type").value
-        given = None if partitions is None else partitions_of(partitions, "partitions")
+        given = None if partitions is None else _partitions_in(
+            "partitions", partitions, "'partitions'", "'partitions'")
         limit_s, operation_s = self.times(request_timeout, operation_timeout)
 
-        return self.engine.at(CONTROLLER, requests.elect_leaders(kind, given, operation_s), limit_s,
-                              lambda reply: requests.read_elected(reply, given is None))
+        async def elect() -> dict[TopicPartition, KafkaError | None]:
+            without_duplicates(map(key_of, given or ()), "partitions")
+            return await self.engine.at(CONTROLLER, requests.elect_leaders(kind, given, operation_s), limit_s,
+                                        lambda reply: requests.read_elected(reply, given is None))
+
+        return elect()
 
     def alter_partition_reassignments(
         self, reassignments: dict[TopicPartition, list[int] | None], *, request_timeout: float | None = None,
@@ -112,3 +134,15 @@ class PartitionCalls(AdminArea):
         limit_s = self.limit(request_timeout)
         return self.engine.single(CONTROLLER, requests.list_reassignments(given, limit_s), limit_s,
                                   requests.read_reassignments)
+
+
+def _partitions_in(name: str, given: Any, whole: str, members_of: str) -> list[TopicPartition]:
+    """As `partitions_of`, in confluent_kafka's words: programs match them."""
+    if not isinstance(given, list):
+        raise TypeError(f"Expected {whole} to be a list, got '{type(given).__name__}': {name} takes TopicPartition")
+    for place, member in enumerate(given):
+        if not isinstance(member, TopicPartition):
+            raise TypeError(f"Element of the {members_of} list must be of type 'TopicPartition' got "
+                            f"'{type(member).__name__}' ({name}[{place}])")
+    check_numbers(given)
+    return list(given)

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from headrace.arguments import instance_of, list_of
-from headrace.client.admin.admin_area import AdminArea, ByKey, Single, flag, texts_of
+from headrace.client.admin.admin_area import AdminArea, ByKey, Single, flag, texts_of, without_duplicates
 from headrace.client.admin.admin_engine import ANY_NODE, CONTROLLER
 from headrace.client.cluster_metadata import ClusterMetadata
 from headrace.errors import KafkaError
@@ -92,14 +92,14 @@ class TopicCalls(AdminArea):
         if "" in names:
             raise ValueError("the name of a topic is empty")
         limit_s = self.limit(request_timeout)
-        names = list(dict.fromkeys(names))
         request = requests.describe_topics(names, flag(include_authorized_operations,
                                                        "include_authorized_operations"))
 
         async def describe() -> dict[str, TopicDescription | KafkaError]:
+            without_duplicates(names, "topics")
             return await self.engine.at(ANY_NODE, request, limit_s, requests.read_described_topics)
 
-        return ByKey(names, describe)
+        return ByKey(dict.fromkeys(names), describe)
 
     def list_topics(self, topic: str | None = None, timeout: float = -1) -> Single[ClusterMetadata]:
         """Brokers, and all topics or one of them. Raises KafkaException when no broker answers in time.

@@ -10,7 +10,7 @@ import os
 from collections.abc import Mapping
 
 from headrace.arguments import instance_of, list_of, mapping_of
-from headrace.client.admin.admin_area import AdminArea, ByKey, Single, flag, texts_of
+from headrace.client.admin.admin_area import AdminArea, ByKey, Single, flag, texts_of, without_duplicates
 from headrace.client.admin.admin_engine import ANY_NODE, CONTROLLER
 from headrace.errors import KafkaError, KafkaException
 from headrace.machines.admin import user_requests as requests
@@ -50,6 +50,7 @@ class UserCalls(AdminArea):
         request = requests.describe_users(names)
 
         async def describe() -> dict[str, UserScramCredentialsDescription | KafkaError]:
+            without_duplicates(names or (), "users")
             return await self.engine.at(CONTROLLER, request, limit_s, requests.read_users)
 
         async def describe_all() -> dict[str, UserScramCredentialsDescription]:
@@ -77,6 +78,8 @@ class UserCalls(AdminArea):
         limit_s = self.limit(request_timeout)
 
         async def alter() -> dict[str, KafkaError | None]:
+            for each in given:
+                _check_mechanism(each)
             salts = [os.urandom(_SALT_BYTES) for _ in given]
             request = await asyncio.to_thread(requests.alter_users, given, salts)  # hashing a million times takes long
             return await self.engine.at(CONTROLLER, request, limit_s, requests.read_altered_users)
@@ -176,6 +179,14 @@ def _check_alteration(each: UserScramCredentialAlteration) -> None:
         _check_upsertion(each)
     else:
         raise TypeError("each of alterations must be a UserScramCredentialUpsertion or a UserScramCredentialDeletion")
+
+
+def _check_mechanism(each: UserScramCredentialAlteration) -> None:
+    """Refuse the whole call, but by its futures, as confluent_kafka does."""
+    found = each.scram_credential_info if isinstance(each, UserScramCredentialUpsertion) else each
+    if isinstance(found, ScramCredentialInfo | UserScramCredentialDeletion) and (
+            found.mechanism is ScramMechanism.UNKNOWN):
+        raise KafkaException(KafkaError(KafkaError._INVALID_ARG, f'user "{each.user}": the SCRAM mechanism is UNKNOWN'))
 
 
 def _check_upsertion(each: UserScramCredentialUpsertion) -> None:

@@ -17,6 +17,7 @@ from headrace.client.application_callbacks import ApplicationCallbacks
 from headrace.client.cluster_metadata import ClusterMetadata
 from headrace.client.consumer.consumer_engine import ConsumerEngine
 from headrace.client.consumer.rebalance import RebalanceCallback
+from headrace.client.core import HANDLE_CLOSED
 from headrace.client.waits import Steps, ThreadWaits
 from headrace.errors import ClientClosedError
 from headrace.interpreter import SteadyLock
@@ -75,7 +76,7 @@ class Consumer:
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     async def _make(self, config: Mapping[str, Any]) -> ConsumerEngine:
-        return ConsumerEngine(config, self, self._given, self._waits.notify)
+        return await ConsumerEngine(config, self, self._given, self._waits.notify).log_in()
 
     # Reading
 
@@ -406,7 +407,8 @@ class Consumer:
 
     def list_topics(self, topic: str | None = None, timeout: float | None = -1) -> ClusterMetadata:
         """Brokers, topics and partitions as the cluster knows them; of one topic only when it is named."""
-        return self._waits.call_until_woken(self._engine.list_topics(topic, timeout))
+        listing = self._handle.list_topics(topic, timeout)
+        return self._waits.call_until_woken(listing)
 
     def cluster_id(self, timeout: float | None = -1) -> str | None:
         """Id of the cluster (KIP-78); None when the broker is from before Kafka 0.10.1.
@@ -417,7 +419,8 @@ class Consumer:
         Raises:
             KafkaException: `_TIMED_OUT`: no broker answered in time.
         """
-        return self._waits.call_until_woken(self._engine.cluster_id(timeout))
+        asking = self._handle.cluster_id(timeout)
+        return self._waits.call_until_woken(asking)
 
     def set_sasl_credentials(self, username: str, password: str) -> None:
         """Replace user and password of PLAIN or SCRAM, for connections and authentications that come after this.
@@ -426,7 +429,13 @@ class Consumer:
             ConfigError: one is empty, or has a NUL character.
             TypeError: one is not str.
         """
-        self._engine.set_sasl_credentials(username, password)
+        self._handle.set_sasl_credentials(username, password)
+
+    @property
+    def _handle(self) -> ConsumerEngine:
+        if "_engine" not in self.__dict__:
+            raise ClientClosedError(HANDLE_CLOSED)
+        return self._engine
 
     # Ending
 

@@ -22,6 +22,7 @@ from headrace.client.cluster_metadata import ClusterMetadata
 from headrace.client.consumer.consumer_machines import ConsumerMachines
 from headrace.client.consumer.consumer_offsets import ConsumerOffsets, Partitions
 from headrace.client.consumer.rebalance import RebalanceCallback, Rebalances
+from headrace.client.core import HANDLE_CLOSED
 from headrace.client.waits import Steps, Wait, seconds
 from headrace.config import CONSUMER, Config
 from headrace.errors import KafkaError, KafkaException
@@ -87,6 +88,11 @@ class ConsumerEngine:
         self.callbacks, self.group = machines.callbacks, machines.group
         self._client, self._fetcher, self._subscription = machines.client, machines.fetcher, machines.subscription
         when_let_go(face, lambda: machines.usable, self._abandon)
+
+    async def log_in(self) -> ConsumerEngine:
+        """This engine, once it has the token of `oauth_cb`, where there is one; else it is closed."""
+        await self._client.log_in(lambda: self._end(leaves=False))
+        return self
 
     def _on_group_event(self, event: Rebalance | Left) -> None:
         self.rebalances.on_event(event)
@@ -313,7 +319,7 @@ class ConsumerEngine:
 
     async def list_topics(self, topic: str | None, timeout: float | None) -> ClusterMetadata:
         """Brokers, topics and partitions as the cluster knows them."""
-        self.machines.check_open()
+        self.machines.check_open(HANDLE_CLOSED)
         return await self._client.list_topics(topic, seconds(timeout))
 
     async def cluster_id(self, timeout: float | None) -> str | None:
@@ -327,7 +333,7 @@ class ConsumerEngine:
 
     def set_sasl_credentials(self, username: str, password: str) -> None:
         """Log in as somebody else from now on."""
-        self.machines.check_open()
+        self.machines.check_open(HANDLE_CLOSED)
         self.machines.config.set_sasl_credentials(username, password)
 
     # Ending

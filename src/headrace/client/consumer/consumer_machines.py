@@ -130,10 +130,10 @@ class ConsumerMachines:
         self._topic_reports_at: dict[str, float] = {}
         self._refused = False
 
-    def check_open(self) -> None:
-        """Raise `ClientClosedError` when the consumer is closed."""
+    def check_open(self, closed_text: str = "Consumer closed") -> None:
+        """Raise `ClientClosedError`, with this text, when the consumer is closed."""
         if self.closed:
-            raise ClientClosedError("Consumer closed")
+            raise ClientClosedError(closed_text)
         if self.client.closed:
             self.client.check_open()
 

@@ -66,7 +66,7 @@ class ConsumerOffsets:
     def store(self, message: Message | None, offsets: Partitions | None) -> None:
         """Choose what the next commit covers."""
         self._machines.check_open()
-        given = _offsets_of(message, offsets)
+        given = _offsets_of(message, offsets, "store")
         if given is None:
             raise ValueError("expected either message or offsets")
         if self._config["enable.auto.offset.store"]:
@@ -84,7 +84,7 @@ class ConsumerOffsets:
         """Commit the offset after a message, or offsets, or what is stored."""
         self._machines.check_open()
         self._machines.require_group()
-        given = _offsets_of(message, offsets)
+        given = _offsets_of(message, offsets, "commit")
         wanted = self._subscription.to_commit() if given is None else [tp for tp in given if tp.offset >= 0]
         if not wanted and asynchronous:
             held = given or [TopicPartition(tp.topic, tp.partition) for tp in self._subscription.positions()]
@@ -242,7 +242,7 @@ def _some_found(answers: Partitions) -> Partitions:
     return answers
 
 
-def _offsets_of(message: Message | None, offsets: Partitions | None) -> Partitions | None:
+def _offsets_of(message: Message | None, offsets: Partitions | None, verb: str) -> Partitions | None:
     """The offsets that `commit` and `store_offsets` were given, in either form; None for none."""
     if message is not None and offsets is not None:
         raise ValueError("message and offsets are mutually exclusive")
@@ -251,8 +251,9 @@ def _offsets_of(message: Message | None, offsets: Partitions | None) -> Partitio
     error = instance_of(Message, message, "message").error()
     if error is not None:
         raise KafkaException(KafkaError(
-            KafkaError._INVALID_ARG, f"Cannot commit offsets for message with error: {error}"))
+            KafkaError._INVALID_ARG, f"Cannot {verb} offsets for message with error: '{error.str()}'"))
     topic, partition, offset = message.topic(), message.partition(), message.offset()
-    if topic is None or partition is None or offset is None:
-        raise KafkaException(KafkaError(KafkaError._INVALID_ARG, "The message has no topic, partition and offset"))
-    return [TopicPartition(topic, partition, offset + 1, None, message.leader_epoch())]
+    if topic is None or partition is None:
+        raise KafkaException(KafkaError(KafkaError._INVALID_ARG, "The message has no topic and partition"))
+    following = OFFSET_INVALID if offset is None else offset + 1
+    return [TopicPartition(topic, partition, following, None, message.leader_epoch())]

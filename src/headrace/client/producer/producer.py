@@ -14,13 +14,14 @@ from typing import TYPE_CHECKING, Any
 
 from headrace.buffers import ProduceFastPath
 from headrace.client.cluster_metadata import ClusterMetadata
+from headrace.client.core import HANDLE_CLOSED
 from headrace.client.producer.interception import Callback, chain_of
 from headrace.client.producer.producer_calls import Backpressure, ProducerCalls
 from headrace.client.producer.producer_engine import ProducerEngine
 from headrace.client.producer.topics import producer_closed
 from headrace.client.waits import ThreadWaits, deadline
 from headrace.config import PRODUCER, Config
-from headrace.errors import BufferFullError, KafkaError
+from headrace.errors import BufferFullError, ClientClosedError, KafkaError
 from headrace.net.thread import loop_thread
 from headrace.records import Message
 from headrace.types.records import ConsumerGroupMetadata, Headers, ProducerRecord, RecordMetadata, TopicPartition
@@ -50,12 +51,16 @@ class Producer:
 
     Raises:
         ConfigError: a property is unknown, malformed or contradicts another.
+        RuntimeError: it was made already, and is not closed.
         TypeError: no properties were given.
     """
 
     _engine_class: type[ProducerEngine] = ProducerEngine
+    _engine: ProducerEngine
 
     def __init__(self, config: Mapping[str, Any] | None = None, logger: Any = None, **properties: Any) -> None:
+        if "_engine" in self.__dict__ and not self._engine.closed:
+            raise RuntimeError("Producer already __init__:ialized")
         if config is None and not properties:
             raise TypeError("expected configuration dict: give the properties as a mapping, or as keywords")
         given = {**(config or {}), **properties}
@@ -67,7 +72,7 @@ class Producer:
         self._run = waits.run
         chain = chain_of(checked)
         try:
-            self._engine = engine = waits.do(self._engine_class, checked, waits.notify)
+            self._engine = engine = waits.call(self._make(checked))
         except BaseException:
             if chain is not None:
                 chain.close()
@@ -83,6 +88,16 @@ class Producer:
         self._produce = fast_path.produce
         if type(self).produce is Producer.produce:
             self.__dict__["produce"] = fast_path.produce  # saves a Python frame for each record
+
+    async def _make(self, config: Config) -> ProducerEngine:
+        return await self._engine_class(config, self._waits.notify).log_in()
+
+    if not TYPE_CHECKING:  # a type checker would take every name for one of a producer's
+
+        def __getattr__(self, name: str) -> Any:
+            if name in ("_calls", "_engine", "_produce", "_run", "_serving", "_waits"):  # as in `Consumer`
+                raise ClientClosedError("Producer has been closed: its __init__() was not called, or failed")
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     def produce(
         self,
@@ -316,7 +331,8 @@ class Producer:
             KafkaException: no broker answered in time (`_TRANSPORT`).
             TypeError: the topic is not str.
         """
-        return self._waits.call(self._usable.list_topics(topic, timeout))
+        listing = self._handle.list_topics(topic, timeout)
+        return self._waits.call(listing)
 
     def cluster_id(self, timeout: float = -1) -> str | None:
         """Id of the cluster (KIP-78); None when the broker is from before Kafka 0.10.1.
@@ -336,7 +352,7 @@ class Producer:
         Raises:
             ConfigError: one is empty, or has a NUL character.
         """
-        self._usable.engine.config.set_sasl_credentials(username, password)
+        self._handle.engine.config.set_sasl_credentials(username, password)
 
     def metrics(self) -> Metrics:
         """What `stats_cb` gets, as a dictionary: librdkafka's names, documented in `types.metrics`."""
@@ -425,11 +441,14 @@ class Producer:
                 self.abort_transaction(timeout)
             raise
 
-    def close(self) -> bool:
+    def close(self, timeout: float | None = None) -> bool:
         """Deliver what waits, call the callbacks, and stop. Closing twice does nothing. An open transaction is aborted.
 
         Callbacks may produce until then, and no callback runs any more when it returns, but one that has called it. If
         the wait is interrupted, or a callback raises, the rest is given up and the producer is closed all the same.
+
+        Args:
+            timeout: without effect, as in confluent_kafka.
 
         Returns:
             True.
@@ -437,8 +456,8 @@ class Producer:
         Raises:
             RuntimeError: called in a callback of `send()`, on the thread that the reports come from.
         """
-        engine = self._engine
-        if engine.forked:
+        engine = self.__dict__.get("_engine")
+        if engine is None or engine.forked:
             return True
         waited_for = engine.deliveries.in_callback() or self._waits.thread.is_here()
         closes = False
@@ -459,6 +478,12 @@ class Producer:
             raise producer_closed()
         return self._calls
 
+    @property
+    def _handle(self) -> ProducerCalls[ThreadWaits]:
+        if "_engine" not in self.__dict__ or self._engine.closed:
+            raise ClientClosedError(HANDLE_CLOSED)
+        return self._calls
+
     def _check_serving(self, call: str) -> None:
         self._check_thread(call)
         if self._engine.closed and not self._engine.deliveries.in_callback():  # `close()` calls callbacks as well
@@ -470,13 +495,13 @@ class Producer:
                                "callbacks of send()")
 
     def __del__(self) -> None:
-        engine = getattr(self, "_engine", None)  # the constructor may have failed
+        engine = self.__dict__.get("_engine")  # the constructor may have failed
         if engine is not None and not engine.closed:  # records that wait are lost, as documented
             with contextlib.suppress(RuntimeError):
                 self._waits.thread.call_soon(engine.abandon)
 
     def __len__(self) -> int:
-        return len(self._engine)
+        return len(self._engine) if "_engine" in self.__dict__ else 0
 
     def __bool__(self) -> bool:
         return True

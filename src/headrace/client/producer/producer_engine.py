@@ -104,6 +104,11 @@ class ProducerEngine:
             self.transactions.start(self._sender, self.purge)
         _ENGINES.add(self)
 
+    async def log_in(self) -> ProducerEngine:
+        """This engine, once it has the token of `oauth_cb`, where there is one; else it is closed."""
+        await self.client.log_in(self.close)
+        return self
+
     def _make_transactions(self) -> TransactionCalls:
         from headrace.client.producer.transaction_calls import TransactionCalls  # few producers need it
 

@@ -85,7 +85,7 @@ class SerializingProducer(Producer, Generic[K, V]):
             TypeError: the topic is not str; no serializer was called.
             ValueSerializationError: `value.serializer` raised.
         """
-        if self._engine.closed:
+        if self._engine.closed and not self._engine.deliveries.in_callback():  # `close()` calls callbacks as well
             raise producer_closed()
         if not isinstance(topic, str):
             raise TypeError(f"topic must be str, not {type(topic).__name__}")
@@ -105,10 +105,14 @@ class SerializingProducer(Producer, Generic[K, V]):
                 raise ValueSerializationError(error) from error
         self._produce(topic, raw_value, raw_key, partition, None, on_delivery, timestamp, headers)
 
-    def close(self) -> bool:
-        """Deliver what waits and stop, as `Producer.close` does; then close the serializers that builders made."""
+    def close(self, timeout: float | None = None) -> bool:
+        """Deliver what waits and stop, as `Producer.close` does; then close the serializers that builders made.
+
+        Args:
+            timeout: without effect, as in confluent_kafka.
+        """
         closed = super().close()
-        close_all(self._built)
+        close_all(self.__dict__.get("_built", []))
         return closed
 
 

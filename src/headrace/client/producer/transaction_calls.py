@@ -211,7 +211,8 @@ class TransactionCalls:
     async def _wait_for(self, operation: Operation, outcome: OperationOutcome, timeout_s: float) -> None:
         if outcome.awaited:
             raise KafkaException(KafkaError(
-                KafkaError._PREV_IN_PROGRESS, f"{operation.value}() is under way: another thread or task waits for it"))
+                KafkaError._PREV_IN_PROGRESS, f"{operation.value}() is under way: another thread or task waits for it",
+                retriable=True))
         outcome.awaited = True
         try:
             async with asyncio.timeout(None if timeout_s == math.inf else timeout_s):

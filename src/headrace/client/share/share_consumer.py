@@ -9,14 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from headrace.arguments import given_properties
 from headrace.client.application_callbacks import ApplicationCallbacks
 from headrace.client.share.polled_messages import Messages
 from headrace.client.share.share_engine import AcknowledgementCallback, ShareEngine
 from headrace.client.waits import ThreadWaits
-from headrace.errors import KafkaException
+from headrace.errors import IllegalStateException, KafkaException
 from headrace.net.thread import loop_thread
 from headrace.records import Message
 from headrace.types.metrics import Metrics
@@ -57,8 +57,15 @@ class ShareConsumer:
         self._given = ApplicationCallbacks(self)
         self._engine = self._waits.call(self._make(given))
 
+    if not TYPE_CHECKING:  # a type checker would take every name for one of a consumer's
+
+        def __getattr__(self, name: str) -> Any:
+            if name in ("_engine", "_waits"):  # as in `Consumer`
+                raise IllegalStateException("Share consumer closed: its __init__() was not called, or failed")
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
     async def _make(self, config: Mapping[str, Any]) -> ShareEngine:
-        return ShareEngine(config, self, self._given, self._waits.notify)
+        return await ShareEngine(config, self, self._given, self._waits.notify).log_in()
 
     # Choosing what to read
 
@@ -90,12 +97,14 @@ class ShareConsumer:
             timeout: longest wait in seconds; negative or None waits for ever.
 
         Returns:
-            Records, and events whose `error()` is not None; those are not acknowledged.
+            Records, and what went wrong with a topic or a partition: messages whose `error()` is not None, which are
+            not acknowledged.
 
         Raises:
             IllegalStateException: nothing is subscribed to; with "explicit" acknowledgement, records of the last call
                 were not acknowledged.
-            KafkaException: the brokers have no share groups.
+            KafkaException: the group refuses this member, brokers let it not in or have no share groups, or
+                `_MAX_POLL_EXCEEDED`: it came too late, and what it held went to others. It may be called again.
         """
         self._waits.wakeup.heed()
         return self._waits.run(self._engine.poll(timeout))
@@ -188,8 +197,9 @@ class ShareConsumer:
         What the last `poll()` returned is not accepted by this, in no mode: a program that fails must not lose
         records. Closing twice does no harm.
         """
-        self._waits.wakeup.forget()
-        self._waits.run(self._engine.close(), gives_up=True)
+        if "_engine" in self.__dict__:
+            self._waits.wakeup.forget()
+            self._waits.run(self._engine.close(), gives_up=True)
 
     def __enter__(self) -> ShareConsumer:
         return self

@@ -112,6 +112,11 @@ class ShareEngine:
         self._turn = _Turn()
         when_let_go(face, lambda: self.machines.usable, self._abandon)
 
+    async def log_in(self) -> ShareEngine:
+        """This engine, once it has the token of `oauth_cb`, where there is one; else it is closed."""
+        await self.machines.client.log_in(self._end)
+        return self
+
     # Choosing what to read
 
     def subscribe(self, topics: list[str]) -> Steps[None]:
@@ -216,7 +221,11 @@ class ShareEngine:
         while queue and len(taken) < self._max_records:
             found = queue[0]
             if isinstance(found, ShareFailure):
+                if found.key is None and taken:
+                    break  # these first: the next call raises it
                 queue.popleft()
+                if found.key is None:
+                    raise KafkaException(found.error)
                 taken.append(_error_message(found.key, -1, found.error))
             elif found.session.lost or self._clock() >= found.until:
                 queue.popleft()  # others may have it by now

@@ -179,8 +179,11 @@ class ShareMachines:
                 self._reported_topics.discard(name)
             elif name not in self._reported_topics:
                 self._reported_topics.add(name)
-                text = f"Subscribed topic not available: {info.error.str()}"
-                self._report((name, -1), KafkaError(info.error.code(), text))
+                error = KafkaError(info.error.code(), f"Subscribed topic not available: {info.error.str()}")
+                if error == KafkaError.UNKNOWN_TOPIC_OR_PART:  # it may come, and Java's consumer just waits
+                    self.client.on_error(error)
+                else:
+                    self._report((name, -1), error)
 
 
 def _done(waiting: asyncio.Future[None] | None) -> None:

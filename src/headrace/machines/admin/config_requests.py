@@ -140,8 +140,9 @@ def _resource(result: Any) -> ConfigResource:
     return ConfigResource(_BY_WIRE_TYPE.get(result.resource_type, ResourceType.UNKNOWN), result.resource_name)
 
 
-def _text(value: Any) -> str | None:
-    return None if value is None else str(value).lower() if isinstance(value, bool) else str(value)
+def _text(value: Any) -> str:
+    """A value as the broker reads it; of None a text that it refuses, as confluent_kafka sends it."""
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def list_config_resources(kinds: Iterable[ResourceType]) -> wire.ListConfigResourcesRequest:

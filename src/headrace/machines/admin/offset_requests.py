@@ -27,6 +27,7 @@ LAST_FETCH_OF_ONE = 7
 """The last version of OffsetFetch in the form for one group."""
 LAST_COMMIT_BY_NAME = 9
 """The last version of OffsetCommit that has topics by name."""
+_NOTES = {KafkaError.UNKNOWN_MEMBER_ID: "the group has members, who commit for themselves: stop them first"}
 
 
 def fetch_offsets(
@@ -102,7 +103,7 @@ def _each(
     whole = next(iter(different)) if len(different) == 1 else 0
     if whole in (KafkaError.GROUP_AUTHORIZATION_FAILED, KafkaError.NOT_COORDINATOR,
                  KafkaError.COORDINATOR_NOT_AVAILABLE, KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
-                 KafkaError.UNKNOWN_MEMBER_ID, KafkaError.INVALID_GROUP_ID, KafkaError.GROUP_ID_NOT_FOUND):
+                 KafkaError.INVALID_GROUP_ID, KafkaError.GROUP_ID_NOT_FOUND):
         error = _ended(group_id, whole, "READ")
         assert error is not None
         return error
@@ -111,10 +112,9 @@ def _each(
 
 def _with_error(given: TopicPartition, code: int) -> TopicPartition:
     made = TopicPartition(given.topic, given.partition, given.offset, given.metadata, given.leader_epoch)
-    made.error = failure(key_of(made), code, None, f'READ on topic "{made.topic}"')
+    made.error = failure(key_of(made), code, _NOTES.get(code), f'READ on topic "{made.topic}"')
     return made
 
 
 def _ended(group_id: str, code: int, operation: str) -> KafkaError | None:
-    note = {KafkaError.UNKNOWN_MEMBER_ID: "it has members, who commit for themselves: stop them first"}.get(code)
-    return failure(f'group "{group_id}"', code, note, f'{operation} on group "{group_id}"')
+    return failure(f'group "{group_id}"', code, None, f'{operation} on group "{group_id}"')

@@ -109,18 +109,19 @@ def elect_leaders(
 
 
 def read_elected(reply: replicas.ElectLeadersResponse, asked_for_all: bool) -> dict[TopicPartition, KafkaError | None]:
-    """How each election ended; of all partitions, only those that had one.
+    """How each election ended; of all partitions, only those that had one. The keys have it too, as in confluent_kafka.
 
     Raises:
         KafkaException: there was none because of an error.
     """
     raise_failure("the election", reply.error_code, None, "ALTER on the cluster")
-    return {
-        TopicPartition(topic.topic, p.partition_id):
-            failure(f"{topic.topic}[{p.partition_id}]", p.error_code, p.error_message, "ALTER on the cluster")
-        for topic in reply.replica_election_results for p in topic.partition_result
-        if not (asked_for_all and p.error_code == _NOT_NEEDED)
-    }
+    found: dict[TopicPartition, KafkaError | None] = {}
+    for topic in reply.replica_election_results:
+        for p in topic.partition_result:
+            if not (asked_for_all and p.error_code == _NOT_NEEDED):
+                tp = TopicPartition(topic.topic, p.partition_id, 0)
+                tp.error = found[tp] = failure(key_of(tp), p.error_code, p.error_message, "ALTER on the cluster")
+    return found
 
 
 def reassign(

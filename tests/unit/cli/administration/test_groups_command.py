@@ -64,6 +64,24 @@ def test_members_are_shown_with_what_they_read(run: Run, group: str, broker: Emb
         assert (used.status, used.out) == (6, "")
 
 
+def test_a_group_with_members_is_not_reset_which_is_said_once(
+    run: Run, group: str, broker: EmbeddedBroker
+) -> None:
+    with Consumer({"bootstrap.servers": broker.bootstrap_servers, "group.id": group}) as consumer:
+        consumer.subscribe([group])
+        while len(consumer.assignment()) < 2:
+            consumer.poll(0.1)
+        ended = run("groups", "reset", group, "--topic", group, "--to-earliest", "--yes")
+    assert (ended.status, ended.out, ended.err.count("\n")) == (6, "", 1)
+    assert "the group has members" in ended.err
+
+
+@pytest.mark.parametrize("command", ["list", "lag"])
+def test_groups_of_a_cluster_that_cannot_be_reached_are_status_3(run: Run, command: str) -> None:
+    ended = run("groups", command, "-b", "127.0.0.1:1", "--timeout", "300ms")
+    assert (ended.status, ended.out, ended.err.count("\n")) == (3, "", 1)
+
+
 def test_a_group_that_is_not_there_is_status_5(run: Run) -> None:
     for argv in (("describe", "none"), ("lag", "none"), ("delete", "none", "--yes"), ("reset", "none", "--to-latest")):
         ended = run("groups", *argv)

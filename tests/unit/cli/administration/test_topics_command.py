@@ -18,6 +18,7 @@ def test_topics_are_made_listed_changed_and_deleted(run: Run) -> None:
     (row,) = run("topics", "list", "^a$", "-o", "json").rows
     assert row["partitions"] == 5
     described = run("topics", "describe", "a").out.splitlines()
+    assert run("topics", "describe", "a", "a").out.splitlines() == described
     assert described[0].endswith("5 partitions, cleanup.policy=compact")
     assert len(described) == 7
     assert run("topics", "delete", "a", "b", "--yes") == (0, "topic a deleted\ntopic b deleted\n", "")

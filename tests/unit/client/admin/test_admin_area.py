@@ -56,6 +56,31 @@ def test_each_future_gets_the_result_or_the_error_of_its_own_key() -> None:
         KafkaError.TOPIC_ALREADY_EXISTS, KafkaError._FAIL]
 
 
+def test_work_in_parts_ends_each_future_with_its_part() -> None:
+    async def run() -> list[bool]:
+        goes_on = asyncio.Event()
+
+        async def late() -> dict[str, int]:
+            await goes_on.wait()
+            return {"b": 2}
+
+        async def early() -> dict[str, int]:
+            return {"a": 1}
+
+        call = ByKey(["a", "b", "c"], late, early)
+        futures: dict[str, asyncio.Future[Any]] = {key: asyncio.Future() for key in call.keys}
+        task = asyncio.create_task(call.settle(futures))
+        assert await futures["a"] == 1
+        before = [future.done() for future in futures.values()]
+        goes_on.set()
+        await task
+        assert futures["b"].result() == 2
+        assert str(futures["c"].exception()).count("does not mention it") == 1
+        return before
+
+    assert loop_thread().call(run()) == [True, False, False]
+
+
 def test_work_that_fails_as_a_whole_fails_every_future() -> None:
     futures = settled(["a", "b"], KafkaException(KafkaError(KafkaError._TIMED_OUT)))
     assert {str(future.exception()) for future in futures.values()} == {str(KafkaException(

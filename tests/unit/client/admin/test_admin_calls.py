@@ -45,6 +45,7 @@ def blocking() -> Iterator[AdminClient]:
         yield admin
 
 
+@pytest.mark.filterwarnings("ignore:.*incremental_alter_configs:DeprecationWarning")
 @pytest.mark.parametrize(("call", "error", "text"), [case[1:] for case in WRONG], ids=[case[0] for case in WRONG])
 def test_both_faces_refuse_the_same_arguments_with_the_same_words(
     blocking: AdminClient, call: Callable[[Any], Any], error: type[Exception], text: str

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import inspect
 import threading
+import time
 from collections.abc import Iterator
 from concurrent.futures import Future
 from contextlib import suppress
@@ -16,6 +17,7 @@ from headrace.admin import AdminClient, ConfigResource, NewPartitions, NewTopic,
 from headrace.client.admin.admin_client import list_these
 from headrace.errors import ClientClosedError, ConfigError, KafkaError, KafkaException
 from headrace.testing import EmbeddedBroker
+from headrace.types.cluster import TopicCollection
 from headrace.types.records import TopicPartition
 
 PATIENCE_S = 10
@@ -68,13 +70,23 @@ def test_a_list_that_is_none_is_told_to_the_caller_and_not_to_a_future(admin: Ad
         admin.delete_topics("one")  # type: ignore[arg-type]
 
 
+def test_a_future_that_is_taken_out_of_its_dict_is_settled(admin: AdminClient) -> None:
+    assert admin.describe_topics(TopicCollection(["one"])).pop("one").result(PATIENCE_S).name == "one"
+    admin.describe_topics(TopicCollection(["one"])).clear()
+    deadline = time.monotonic() + PATIENCE_S
+    while len(admin) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert len(admin) == 0
+
+
 def test_the_cluster_and_its_groups_are_described(broker: EmbeddedBroker, admin: AdminClient) -> None:
     described = admin.describe_cluster().result(PATIENCE_S)
     assert {f"{node.host}:{node.port}" for node in described.nodes} == set(broker.bootstrap_servers.split(","))
     assert described.controller in described.nodes
     assert [node.id_string for node in described.nodes] == [str(node.id) for node in described.nodes]
     assert admin.list_consumer_groups().result(PATIENCE_S).errors == []
-    assert admin.list_groups(timeout=PATIENCE_S) == []
+    with pytest.deprecated_call(match=r"use list_consumer_groups\(\)"):
+        assert admin.list_groups(timeout=PATIENCE_S) == []
 
 
 def test_several_topics_are_listed_in_one_request_and_no_others(admin: AdminClient) -> None:

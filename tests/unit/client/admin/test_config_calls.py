@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from headrace import KafkaError, KafkaException
 from headrace.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource
 from headrace.testing import EmbeddedBroker
 
@@ -30,6 +31,7 @@ def value(admin: AdminClient, name: str) -> str | None:
     return admin.describe_configs([resource])[resource].result(PATIENCE_S)[name].value
 
 
+@pytest.mark.filterwarnings("ignore:.*incremental_alter_configs:DeprecationWarning")
 def test_one_entry_changes_and_the_others_stay(admin: AdminClient) -> None:
     first = changed(ConfigEntry("retention.ms", "5000", incremental_operation=SET),
                     ConfigEntry("cleanup.policy", "compact", incremental_operation=APPEND))
@@ -68,6 +70,21 @@ def test_a_broker_must_be_a_number(admin: AdminClient) -> None:
         admin.describe_configs([ConfigResource("topic", "t")], broker="1")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="broker is -5"):
         admin.describe_configs([ConfigResource("topic", "t")], broker=-5)
+
+
+def test_a_broker_that_is_not_there_keeps_nobody_waiting(admin: AdminClient) -> None:
+    known, unknown = ConfigResource("topic", "t"), ConfigResource("broker", "77")
+    found = admin.describe_configs([unknown, known], request_timeout=30)
+    assert found[known].result(PATIENCE_S)
+    assert not found[unknown].done()
+
+
+@pytest.mark.filterwarnings("ignore:.*incremental_alter_configs:DeprecationWarning")
+def test_nothing_is_a_text_that_the_broker_refuses(admin: AdminClient) -> None:
+    nothing = ConfigResource("topic", "t", set_config={"retention.ms": None})  # type: ignore[dict-item]
+    error = admin.alter_configs([nothing])[nothing].exception(PATIENCE_S)
+    assert isinstance(error, KafkaException)
+    assert error.error == KafkaError.INVALID_CONFIG
 
 
 def test_resources_with_a_configuration_are_listed(admin: AdminClient) -> None:

@@ -71,7 +71,8 @@ def test_members_are_put_out(broker: EmbeddedBroker, admin: AdminClient) -> None
 
 def test_classic_groups_are_listed_with_their_members_bytes(broker: EmbeddedBroker, admin: AdminClient) -> None:
     with member(broker, "listed"):
-        (group,) = admin.list_groups("listed", PATIENCE_S)
+        with pytest.deprecated_call():
+            (group,) = admin.list_groups("listed", PATIENCE_S)
         assert (group.id, group.state, group.protocol_type, len(group.members)) == ("listed", "Stable", "consumer", 1)
         assert group.members[0].assignment
 

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from types import ModuleType
 from typing import Any
 
+import confluent_kafka
+import confluent_kafka.admin
 import pytest
 
-from headrace import ConsumerGroupTopicPartitions, KafkaError, KafkaException, Producer, TopicPartition
+from headrace import Consumer, ConsumerGroupTopicPartitions, KafkaError, KafkaException, Producer, TopicPartition
 from headrace.admin import AdminClient, OffsetReset, OffsetSpec
 from headrace.testing import EmbeddedBroker
+from tests.support.same_as_confluent import QUIET, same
 
 PATIENCE_S = 10
 T0, T1 = TopicPartition("t", 0), TopicPartition("t", 1)
@@ -62,6 +66,25 @@ def test_a_group_is_reset_and_a_dry_run_only_says_so(admin: AdminClient, where: 
     assert offsets(admin)[0] == 4
     assert admin.reset_consumer_group_offsets("g", [T0], **where).result(PATIENCE_S) == said
     assert offsets(admin) == {0: after, 1: 0}
+
+
+def test_offsets_of_a_group_with_members_are_refused_partition_by_partition(
+    admin: AdminClient, broker: EmbeddedBroker
+) -> None:
+    conf = {"bootstrap.servers": broker.bootstrap_servers, "logger": QUIET}
+    with Consumer({**conf, "group.id": "busy"}) as consumer:
+        consumer.subscribe(["t"])
+        while not consumer.assignment():
+            consumer.poll(0.1)
+
+        def altered(kafka: ModuleType) -> Any:
+            client = confluent_kafka.admin.AdminClient(conf) if kafka is confluent_kafka else admin
+            wanted = [kafka.TopicPartition("t", number, 5) for number in range(2)]
+            futures = client.alter_consumer_group_offsets([kafka.ConsumerGroupTopicPartitions("busy", wanted)])
+            found = futures["busy"].result(PATIENCE_S).topic_partitions
+            return [(tp.partition, tp.offset, tp.error.code()) for tp in found]
+
+        assert same(altered) == [(number, 5, KafkaError.UNKNOWN_MEMBER_ID) for number in range(2)]
 
 
 def test_without_partitions_all_that_the_group_has_are_reset(admin: AdminClient) -> None:

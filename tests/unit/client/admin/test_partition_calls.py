@@ -3,27 +3,36 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from types import ModuleType
 from typing import Any
 
+import confluent_kafka
+import confluent_kafka.admin
 import pytest
 
 from headrace import ElectionType, KafkaError, KafkaException, Producer, TopicPartition
 from headrace.admin import AdminClient, IsolationLevel, OffsetSpec
 from headrace.testing import EmbeddedBroker
+from tests.support.same_as_confluent import QUIET, same
 
 PATIENCE_S = 10
 T0, T1 = TopicPartition("t", 0), TopicPartition("t", 1)
 
 
 @pytest.fixture(scope="module")
-def admin() -> Iterator[AdminClient]:
-    with EmbeddedBroker(topics={"t": 2, "u": 1}) as broker:
-        with Producer({"bootstrap.servers": broker.bootstrap_servers}) as producer:
+def broker() -> Iterator[EmbeddedBroker]:
+    with EmbeddedBroker(topics={"t": 2, "u": 1}) as made:
+        with Producer({"bootstrap.servers": made.bootstrap_servers}) as producer:
             for number in range(10):
                 producer.produce("t", str(number).encode(), partition=0, timestamp=1000 + number)
                 producer.produce("u", str(number).encode())
-        with AdminClient({"bootstrap.servers": broker.bootstrap_servers}) as made:
-            yield made
+        yield made
+
+
+@pytest.fixture(scope="module")
+def admin(broker: EmbeddedBroker) -> Iterator[AdminClient]:
+    with AdminClient({"bootstrap.servers": broker.bootstrap_servers}) as made:
+        yield made
 
 
 @pytest.mark.parametrize(("spec", "offset"), [
@@ -50,6 +59,19 @@ def test_a_leader_that_is_the_preferred_one_is_not_elected_again(admin: AdminCli
     found = admin.elect_leaders(ElectionType.PREFERRED, [T0]).result(PATIENCE_S)
     assert found == {T0: KafkaError.ELECTION_NOT_NEEDED}
     assert admin.elect_leaders(ElectionType.PREFERRED).result(PATIENCE_S) == {}
+
+
+def test_partitions_of_an_election_have_their_errors(admin: AdminClient, broker: EmbeddedBroker) -> None:
+    conf = {"bootstrap.servers": broker.bootstrap_servers, "logger": QUIET}
+
+    def elected(kafka: ModuleType) -> Any:
+        client = confluent_kafka.admin.AdminClient(conf) if kafka is confluent_kafka else admin
+        found = client.elect_leaders(
+            kafka.ElectionType.PREFERRED, [kafka.TopicPartition("t", 0), kafka.TopicPartition("nowhere", 0)])
+        return {tp.topic: (tp.offset, tp.error.code(), error.code())
+                for tp, error in found.result(PATIENCE_S).items()}
+
+    assert same(elected)["t"] == (0, *[KafkaError.ELECTION_NOT_NEEDED] * 2)
 
 
 def test_nothing_moves_where_there_is_one_broker(admin: AdminClient) -> None:

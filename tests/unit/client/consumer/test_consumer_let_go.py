@@ -17,6 +17,7 @@ from headrace.admin import AdminClient
 from headrace.client.consumer.aio_consumer import AIOConsumer
 from headrace.client.consumer.consumer import Consumer
 from headrace.client.producer.producer import Producer
+from headrace.errors import KafkaError, KafkaException
 from headrace.net.thread import loop_thread
 from headrace.testing import EmbeddedBroker
 from headrace.types.records import OFFSET_BEGINNING, OFFSET_INVALID, TopicPartition
@@ -52,7 +53,13 @@ def until(happened: Callable[[], Any]) -> None:
 
 def members(conf: dict[str, Any]) -> int:
     with AdminClient({"bootstrap.servers": conf["bootstrap.servers"]}) as admin:
-        return sum(len(group.members) for group in admin.list_groups(conf["group.id"], timeout=SOON_S))
+        group = admin.describe_consumer_groups([conf["group.id"]])[conf["group.id"]]
+        try:
+            return len(group.result(SOON_S).members)
+        except KafkaException as error:
+            if error.args[0].code() == KafkaError.GROUP_ID_NOT_FOUND:
+                return 0
+            raise
 
 
 def sockets() -> int:

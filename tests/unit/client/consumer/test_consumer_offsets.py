@@ -26,7 +26,9 @@ REFUSED: dict[str, tuple[dict[str, Any], Callable[[Any], Any], str]] = {
     "a question without a group": ({}, lambda reader: reader.committed([PLACE]), r"group\.id"),
     "nothing to commit": (BY_HAND, lambda reader: reader.commit(asynchronous=False), "no new offset is stored"),
     "both forms": (BY_HAND, lambda reader: reader.commit(RECORD, [PLACE]), "mutually exclusive"),
-    "an event": (BY_HAND, lambda reader: reader.commit(EVENT), "_PARTITION_EOF"),
+    "an event": (BY_HAND, lambda reader: reader.commit(EVENT), "Cannot commit offsets for message with error"),
+    "an event that is stored": (
+        BY_HAND, lambda reader: reader.store_offsets(EVENT), "Cannot store offsets for message with error"),
     "offsets that are no list": (BY_HAND, lambda reader: reader.commit(offsets=PLACE), "offsets: expected list"),
     "neither form": (BY_HAND, lambda reader: reader.store_offsets(), "expected either message or offsets"),
     "a partition that is not assigned": (BY_HAND, lambda reader: reader.store_offsets(RECORD), "is not assigned"),

@@ -141,6 +141,9 @@ def test_a_subclass_that_does_not_make_it_is_a_closed_consumer():
         said = {name: outcome(lambda k, call=call: call(made, k), kafka) for name, call in calls.items()}
         with pytest.raises(RuntimeError, match="Consumer closed"):
             made.poll()
+        for call in (made.list_topics, made.cluster_id, lambda: made.set_sasl_credentials("u", "p")):
+            with pytest.raises(RuntimeError, match="Handle has been closed"):
+                call()
         return said, made.__enter__() is made, made.close(), made.__exit__(None, None, None)
 
     assert same(called)[0]["poll"] == "RuntimeError"
@@ -280,6 +283,11 @@ CALLS = {
     "pause()": lambda c, k: c.pause(), "resume()": lambda c, k: c.resume(),
     "pause": lambda c, k: (c.assign([at(k)]), c.pause([at(k)]), c.pause(partitions=[at(k)])),
     "resume": lambda c, k: (c.assign([at(k)]), c.resume([at(k)]), c.resume(partitions=[at(k)])),
+    "pause in no assignment": lambda c, k: c.pause([at(k)]), "resume in no assignment": lambda c, k: c.resume([at(k)]),
+    "pause of some": lambda c, k: (c.assign([at(k)]), c.pause([at(k), at(k, 0, 1)])),
+    "commit of no offset": lambda c, k: c.commit(message=k.Message(topic="one", partition=0)),
+    "commit of no offset, awaited": lambda c, k: c.commit(k.Message(topic="one", partition=0), asynchronous=False),
+    "store of no offset": lambda c, k: (c.assign([at(k)]), c.store_offsets(k.Message(topic="one", partition=0))),
     "watermarks()": lambda c, k: c.get_watermark_offsets(),
     "watermarks of text": lambda c, k: c.get_watermark_offsets("x"),
     "watermarks until text": lambda c, k: c.get_watermark_offsets(at(k), timeout="x"),
@@ -350,6 +358,8 @@ def test_calls_of_a_closed_client_are_refused(case, nowhere):
     def closed(kafka):
         consumer = nowhere(kafka)
         consumer.close()
+        with pytest.raises(RuntimeError, match="Handle has been closed"):
+            case(consumer)
         return case(consumer)
 
     assert same(closed) == "RuntimeError"
@@ -872,10 +882,7 @@ OTHERWISE = {
     "commit(async=)": (lambda c, k: c.commit(**{"async": True}), None, "TypeError"),
     # A message that is nowhere: the peer fails inside.
     "commit of no place": (lambda c, k: c.commit(message=k.Message()), "SystemError", INVALID),
-    # What cannot be done is said, and nothing is done by half: the peer drops these errors.
-    "pause in no assignment": (lambda c, k: c.pause([at(k)]), None, UNKNOWN),
-    "resume in no assignment": (lambda c, k: c.resume([at(k)]), None, UNKNOWN),
-    "pause of some": (lambda c, k: (c.assign([at(k)]), c.pause([at(k), at(k, 0, 1)])), (None, None), STATE),
+    # What cannot be done is said: the peer drops the error.
     "seek to nothing": (lambda c, k: started(c, k).seek(at(k, -7)), None, INVALID),
     # The group's offset is a place to go to, as in assign().
     "seek to what is committed": (lambda c, k: started(c, k).seek(at(k, -1000)), INVALID, None),

@@ -333,7 +333,7 @@ def test_the_arguments_that_confluent_kafka_documents_are_there_under_their_name
         "produce": ["topic", "value", "key", "partition", "callback", "on_delivery", "timestamp", "headers"],
         "produce_batch": ["topic", "messages", "partition", "callback", "on_delivery"],
         "poll": ["timeout"], "flush": ["timeout"], "purge": ["in_queue", "in_flight", "blocking"],
-        "list_topics": ["topic", "timeout"], "cluster_id": ["timeout"], "close": [],
+        "list_topics": ["topic", "timeout"], "cluster_id": ["timeout"], "close": ["timeout"],
         "set_sasl_credentials": ["username", "password"],
     }
     for name, arguments in expected.items():

@@ -72,6 +72,13 @@ def ignored(*arguments):
     "values of Python's types": lambda k, s: bool(k.Producer(
         {"bootstrap.servers": s, "enable.idempotence": True, "linger.ms": 0.5, "client.id": None})),
     "topic properties": lambda k, s: bool(k.Producer({"bootstrap.servers": s, "default.topic.config": {"acks": 1}})),
+    "topic properties that say otherwise": lambda k, s: bool(k.Producer(
+        {"bootstrap.servers": s, "message.timeout.ms": 5, "linger.ms": 10,
+         "default.topic.config": {"message.timeout.ms": 1000}})),
+    "topic properties that contradict": lambda k, s: k.Producer(
+        {"bootstrap.servers": s, "linger.ms": 10, "default.topic.config": {"message.timeout.ms": 5}}),
+    "a server as brokers write it": lambda k, s: len(k.Producer(
+        {"bootstrap.servers": f"PLAINTEXT://{s}/"}).list_topics(timeout=5).brokers),
     "unknown topic properties": lambda k, s: k.Producer({"bootstrap.servers": s, "default.topic.config": {"no": 1}}),
     "a property of consumers": lambda k, s: bool(k.Producer(
         {"bootstrap.servers": s, "group.id": "x", "logger": QUIET})),
@@ -189,21 +196,72 @@ def test_calls(case, of):
     same(lambda kafka: case(of(kafka)))
 
 
-@by_name({
+CLOSED = {
     "produce": lambda p: p.produce("one", b"v"), "poll": lambda p: p.poll(0), "flush": lambda p: p.flush(0),
     "list_topics": lambda p: p.list_topics(timeout=1), "purge": lambda p: p.purge(), "len": len, "bool": bool,
     "batch": lambda p: p.produce_batch("one", [{}]), "init": lambda p: p.init_transactions(1),
     "begin": lambda p: p.begin_transaction(), "commit": lambda p: p.commit_transaction(1),
     "abort": lambda p: p.abort_transaction(1), "credentials": lambda p: p.set_sasl_credentials("u", "p"),
-    "cluster_id": lambda p: p.cluster_id(1), "close": lambda p: p.close(),
-})
+    "offsets": lambda p: p.send_offsets_to_transaction([], None), "cluster_id": lambda p: p.cluster_id(1),
+    "close": lambda p: p.close(), "with": lambda p: p.__enter__() is p,
+    "end of with": lambda p: p.__exit__(None, None, None), "attribute": lambda p: p.no_such,
+}
+
+
+def said_by(call, producer):
+    """What a call of a closed producer returns; or the first words of what it raises."""
+    try:
+        return call(producer)
+    except RuntimeError as error:
+        return str(error).partition(":")[0]
+
+
+@by_name(CLOSED)
 def test_a_closed_producer(case, of):
     def closed(kafka):
         producer = of(kafka)
         producer.close()
-        return case(producer)
+        return said_by(case, producer)
 
     same(closed)
+
+
+@by_name(CLOSED)
+def test_a_subclass_that_does_not_make_it_is_a_closed_producer(case):
+    same(lambda kafka: said_by(case, type("Mine", (kafka.Producer,), {"__init__": lambda self: None})()))
+
+
+def test_what_headrace_adds_is_closed_in_a_producer_that_was_not_made():
+    producer = type("Mine", (headrace.Producer,), {"__init__": lambda self: None})()
+    for call in (lambda: producer.send(headrace.ProducerRecord("one", b"v")), producer.metrics,
+                 lambda: producer.produce_arrow("one", []), producer.transaction().__enter__):
+        with pytest.raises(headrace.errors.ClientClosedError, match="Producer has been closed: its __init__"):
+            call()
+    assert type("Mine", (headrace.SerializingProducer,), {"__init__": lambda self: None})().close()
+
+
+def test_one_that_is_made_again_is_refused_and_goes_on(of):
+    def made_again(kafka):
+        producer, got, said = of(kafka), [], []
+        producer.produce("one", b"v", on_delivery=lambda error, message: got.append(error))
+        for given in ((), ({},), ({"bootstrap.servers": "127.0.0.1:1"},)):
+            try:
+                said.append(producer.__init__(*given))
+            except RuntimeError as error:
+                said.append(str(error))
+        return said, producer.flush(10), got
+
+    assert same(made_again) == (["Producer already __init__:ialized"] * 3, 0, [None])
+
+
+@by_name({"a number": lambda p: p.close(1), "by name": lambda p: p.close(timeout=1.0), "text": lambda p: p.close("x")})
+def test_a_time_that_close_is_given_is_ignored(case, of):
+    def closed(kafka):
+        producer, got = of(kafka), []
+        producer.produce("one", b"v", on_delivery=lambda error, message: got.append(error))
+        return case(producer), got
+
+    assert same(closed) == (True, [None])
 
 
 def test_the_cluster_as_list_topics_shows_it(of, broker):
@@ -431,6 +489,27 @@ def test_a_call_that_ended_after_it_ran_out_of_time_is_to_be_made_again_before_a
     assert same(resumed) == [(-185, True, False), (-173, True, False), None, (-172, False, False)]
 
 
+def test_a_commit_that_another_thread_waits_for_is_worth_trying_again(of, broker):
+    def second(kafka):
+        producer, said = of(kafka, transactional_id=f"two-threads-{kafka.__name__}"), []
+        producer.init_transactions(10)
+        producer.begin_transaction()
+        producer.produce("one", b"v")
+        producer.flush(10)
+        broker.add_fault(Fault(action=Action.DELAY, delay_s=1.0, request=EndTxnRequest))
+        first = threading.Thread(target=producer.commit_transaction, args=(10,))
+        first.start()
+        time.sleep(0.3)
+        try:
+            producer.commit_transaction(0.1)
+        except kafka.KafkaException as error:
+            said.append((error.args[0].code(), error.args[0].retriable(), error.args[0].fatal()))
+        first.join()
+        return said
+
+    assert same(second) == [(headrace.KafkaError._PREV_IN_PROGRESS, True, False)]
+
+
 @by_name({
     "init": lambda p, k: p.init_transactions(1), "begin": lambda p, k: p.begin_transaction(),
     "commit": lambda p, k: p.commit_transaction(1), "abort": lambda p, k: p.abort_transaction(1),
@@ -483,6 +562,13 @@ def test_an_abort_purges_what_waits(of):
 
 
 # Where headrace does more, or says more
+
+
+def test_one_that_was_closed_may_be_made_again_and_closed_again(of, broker):
+    producer = of(headrace)  # the peer takes it as well, and never comes back from the second close()
+    producer.close()
+    producer.__init__({"bootstrap.servers": broker.bootstrap_servers})
+    assert delivered(producer, b"v")[0] == 0
 
 
 def test_what_headrace_alone_takes(of):

@@ -77,6 +77,20 @@ def test_a_closed_producer_and_a_wrong_topic_call_no_serializer(broker):
     assert same(refused) == (["TypeError", True, "RuntimeError"], [])
 
 
+def test_a_delivery_callback_may_send_more_while_the_producer_is_being_closed(broker):
+    told = []
+    producer = headrace.SerializingProducer({"bootstrap.servers": broker.bootstrap_servers, "logger": QUIET})
+
+    def again(error, message):
+        told.append((error, message.value()))
+        if len(told) == 1:
+            producer.produce("t", value=b"second", on_delivery=again)
+
+    producer.produce("t", value=b"first", on_delivery=again)
+    assert producer.close()
+    assert told == [(None, b"first"), (None, b"second")]
+
+
 def builder_of(kafka, log):
     class Made(kafka.serialization.Serializer):
         def __call__(self, obj, ctx=None):

@@ -270,6 +270,7 @@ def test_an_operation_is_waited_for_by_one_caller_at_a_time() -> None:
         with pytest.raises(KafkaException, match="another thread or task waits for it") as refused:
             await calls.run(Operation.INIT, 30)
         assert refused.value.error == KafkaError._PREV_IN_PROGRESS
+        assert refused.value.error.retriable()
         first.cancel()
         with pytest.raises(asyncio.CancelledError):
             await first

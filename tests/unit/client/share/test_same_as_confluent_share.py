@@ -101,6 +101,45 @@ def test_an_error_says_what_the_peers_says(
             call(kafka, consumer)
 
 
+NOT_MADE: dict[str, Call] = {
+    "subscribe": lambda k, c: c.subscribe(["t"]), "unsubscribe": lambda k, c: c.unsubscribe(),
+    "subscription": lambda k, c: c.subscription(), "poll": lambda k, c: c.poll(0),
+    "acknowledge": lambda k, c: c.acknowledge(None), "by offset": lambda k, c: c.acknowledge_offset("t", 0, 0),
+    "commit": lambda k, c: c.commit_sync(0), "commit later": lambda k, c: c.commit_async(),
+    "callback": lambda k, c: c.set_acknowledgement_commit_callback(None),
+    "credentials": lambda k, c: c.set_sasl_credentials("u", "p"), "close": lambda k, c: c.close(),
+    "with": lambda k, c: c.__enter__() is c, "end of with": lambda k, c: c.__exit__(None, None, None),
+    "bool": lambda k, c: bool(c), "attribute": lambda k, c: c.no_such,
+}
+
+
+@pytest.mark.parametrize("call", NOT_MADE.values(), ids=list(NOT_MADE))
+def test_a_subclass_that_does_not_make_it_is_a_closed_consumer(call: Call) -> None:
+    def said(kafka: ModuleType) -> Any:
+        consumer = type("Mine", (kafka.ShareConsumer,), {"__init__": lambda self: None})()
+        try:
+            return call(kafka, consumer)
+        except kafka.IllegalStateException as error:
+            return str(error).partition(":")[0]
+
+    assert outcome(said, headrace) == outcome(said, confluent_kafka)
+
+
+def test_what_headrace_adds_is_closed_in_a_consumer_that_was_not_made() -> None:
+    consumer = type("Mine", (headrace.ShareConsumer,), {"__init__": lambda self: None})()
+    for call in (consumer.metrics, consumer.acquisition_lock_timeout_ms, consumer.wakeup, lambda: next(iter(consumer))):
+        with pytest.raises(headrace.IllegalStateException, match="Share consumer closed: its __init__"):
+            call()
+
+
+def test_one_that_is_made_again_goes_on(consumers: dict[ModuleType, Any]) -> None:
+    for consumer in consumers.values():
+        consumer.subscribe(["t"])
+        with pytest.raises(RuntimeError, match="already initialized"):
+            consumer.__init__({**NOWHERE, "group.id": "h"})
+        assert consumer.subscription() == ["t"]
+
+
 def test_a_time_that_is_none_is_named() -> None:
     with headrace.ShareConsumer(NOWHERE) as consumer, pytest.raises(TypeError, match="a number of seconds, not str"):
         consumer.commit_sync("soon")  # type: ignore[arg-type]

@@ -167,6 +167,21 @@ def test_errors_are_messages_and_need_no_word() -> None:
     on_bench(test, share_acknowledgement_mode="explicit")
 
 
+def test_an_error_of_no_topic_is_raised_behind_the_records_that_came_before_it() -> None:
+    async def test(bench: Bench) -> None:
+        bench.put((0, 1, 1))
+        bench.fetcher.queue.append(ShareFailure(None, KafkaError(KafkaError._MAX_POLL_EXCEEDED)))
+        bench.put((2, 2, 1))
+        assert await bench.offsets() == [0, 1]
+        with pytest.raises(KafkaException) as raised:
+            await bench.poll()
+        assert raised.value.args[0].code() == KafkaError._MAX_POLL_EXCEEDED
+        assert await bench.offsets() == [2]
+        assert bench.given == [({0: ACCEPT, 1: ACCEPT}, [])]
+
+    on_bench(test)
+
+
 def test_each_record_wants_a_word_where_words_are_explicit() -> None:
     async def test(bench: Bench) -> None:
         bench.put((0, 2, 1))

@@ -49,6 +49,14 @@ def test_a_topic_that_cannot_be_read_is_told_once_until_it_can() -> None:
     assert after(picture(DENIED), picture(None), picture(DENIED)) == [told, told]
 
 
+def test_a_topic_that_is_not_there_yet_is_waited_for_and_told_to_error_cb_once() -> None:
+    missing = KafkaError(KafkaError.UNKNOWN_TOPIC_OR_PART)
+    callbacks: list[Any] = []
+    assert after(picture(missing), picture(missing), check=lambda machines: callbacks.extend(machines.callbacks),
+                 error_cb=print) == []
+    assert [error.code() for _, (error,) in callbacks] == [KafkaError.UNKNOWN_TOPIC_OR_PART]
+
+
 def test_brokers_that_let_nobody_in_are_told_of_once_until_one_answers() -> None:
     refused = MetadataFailed(KafkaError(KafkaError._AUTHENTICATION))
     told = (None, KafkaError._AUTHENTICATION)

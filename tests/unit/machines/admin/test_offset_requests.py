@@ -42,13 +42,22 @@ def test_an_error_of_the_whole_group_is_one_error() -> None:
     found = admin.read_fetched(wire.OffsetFetchResponse(error_code=30), "g")
     assert isinstance(found, KafkaError)
     assert found.str().endswith('this needs DESCRIBE on group "g"')
-    refused = wire.OffsetCommitResponse(topics=[
+    refused = admin.read_altered_offsets(_refused(30), "g", [A0, B0])
+    assert isinstance(refused, KafkaError)
+    assert refused == KafkaError.GROUP_AUTHORIZATION_FAILED
+
+
+def _refused(code: int) -> wire.OffsetCommitResponse:
+    return wire.OffsetCommitResponse(topics=[
         wire.OffsetCommitResponseTopic(name=name, partitions=[
-            wire.OffsetCommitResponsePartition(partition_index=0, error_code=25)]) for name in "ab"])
-    members = admin.read_altered_offsets(refused, "g", [A0, B0])
-    assert isinstance(members, KafkaError)
-    assert members == KafkaError.UNKNOWN_MEMBER_ID
-    assert "it has members" in members.str()
+            wire.OffsetCommitResponsePartition(partition_index=0, error_code=code)]) for name in "ab"])
+
+
+def test_that_a_group_has_members_is_said_of_each_partition() -> None:
+    found = admin.read_altered_offsets(_refused(25), "g", [A0, B0])
+    assert isinstance(found, list)
+    assert [tp.error for tp in found] == [KafkaError.UNKNOWN_MEMBER_ID] * 2
+    assert all(tp.error and "the group has members" in tp.error.str() for tp in found)
 
 
 def test_offsets_are_set_by_nobody_in_particular_and_each_has_its_own_end() -> None:

@@ -62,7 +62,9 @@ def test_an_election_of_all_leaves_out_partitions_that_needed_none() -> None:
     reply = ElectLeadersResponse(replica_election_results=[ReplicaElectionResult(topic="a", partition_result=[
         ElectionPartitionResult(partition_id=0, error_code=84), ElectionPartitionResult(partition_id=1)])])
     assert admin.read_elected(reply, True) == {A1: None}
-    assert admin.read_elected(reply, False) == {A0: KafkaError.ELECTION_NOT_NEEDED, A1: None}
+    found = admin.read_elected(reply, False)
+    assert found == {A0: KafkaError.ELECTION_NOT_NEEDED, A1: None}
+    assert [(tp.error, tp.offset) for tp in found] == [(KafkaError.ELECTION_NOT_NEEDED, 0), (None, 0)]
     with pytest.raises(KafkaException, match="ALTER on the cluster"):
         admin.read_elected(ElectLeadersResponse(error_code=31), True)
 

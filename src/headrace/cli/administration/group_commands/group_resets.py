@@ -11,6 +11,7 @@ from headrace.cli.shared.confirmation import confirm
 from headrace.cli.shared.exits import NOT_FOUND, RefusedError
 from headrace.cli.shared.output import Column
 from headrace.cli.shared.parsers import moment, number, seconds
+from headrace.errors import KafkaError, KafkaException
 from headrace.types.cluster import ConsumerGroupTopicPartitions
 from headrace.types.groups import OffsetReset
 from headrace.types.records import TopicPartition
@@ -80,6 +81,8 @@ def _apply(session: Session, planned: dict[TopicPartition, OffsetReset]) -> None
     wanted = [TopicPartition(tp.topic, tp.partition, each.after) for tp, each in planned.items()]
     done = session.admin.alter_consumer_group_offsets([ConsumerGroupTopicPartitions(group, wanted)])[group].result()
     for tp in done.topic_partitions or ():
+        if tp.error == KafkaError.UNKNOWN_MEMBER_ID:  # the group has members: all partitions say so
+            raise KafkaException(tp.error)
         if tp.error is not None:
             session.failed(tp.error, partition_name(tp))
 

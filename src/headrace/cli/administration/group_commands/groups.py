@@ -16,7 +16,7 @@ from headrace.cli.shared.parsers import Parser, pattern
 from headrace.cli.shared.subcommands import CHANGED, CommandGroup, Session, Subcommand
 
 if TYPE_CHECKING:
-    from headrace.types.groups import ConsumerGroupDescription
+    from headrace.types.groups import ConsumerGroupDescription, ConsumerGroupListing
 
 __all__ = ["main", "make_parsers"]
 
@@ -42,14 +42,19 @@ def _list(session: Session) -> None:
     given = session.given
     states = {ConsumerGroupState[name.upper().replace("-", "_")] for name in given.state}
     kinds = {ConsumerGroupType[name.upper()] for name in given.type}
-    found = session.admin.list_consumer_groups(states=states or None, types=kinds or None).result()
-    for error in found.errors or ():
-        session.failed(error)
     session.show([
         {"group": group.group_id, "state": word(group.state), "type": word(group.type),
          "simple": group.is_simple_consumer_group}
-        for group in sorted(found.valid or (), key=lambda group: group.group_id)
+        for group in _listed(session, states=states or None, types=kinds or None)
         if given.pattern is None or given.pattern.search(group.group_id)])
+
+
+def _listed(session: Session, **wanted: Any) -> list[ConsumerGroupListing]:
+    """Groups in order; brokers that could not be asked are reported."""
+    found = session.admin.list_consumer_groups(**wanted).result()
+    for error in found.errors or ():
+        session.failed(error)
+    return sorted(found.valid or (), key=lambda group: group.group_id)
 
 
 def _described(session: Session) -> dict[str, ConsumerGroupDescription]:
@@ -120,8 +125,7 @@ def _delete_offsets(session: Session) -> None:
 
 def _lag(session: Session) -> None:
     if not session.given.groups:
-        listed = session.admin.list_consumer_groups().result()
-        session.given.groups = sorted(group.group_id for group in listed.valid or ())
+        session.given.groups = [group.group_id for group in _listed(session)]
     show_lag(session, lambda: group_partitions(session.admin, _described(session)) if session.given.groups else {})
 
 
