@@ -24,6 +24,7 @@ __all__ = ["PROPERTIES", "Config", "is_secret"]
 _ROWS = (*COMMON_ROWS, *PRODUCER_ROWS, *CONSUMER_ROWS)
 PROPERTIES: dict[str, Property] = {row.name: row for row in _ROWS}
 _BY_ANY_NAME: dict[str, Property] = {alias: row for row in _ROWS for alias in (row.name, *row.aliases)}
+_OF_TOPICS: Final = "default.topic.config"
 _TELLING: Final = re.compile(r"password|passphrase|secret|token|credential|user\.info|jaas|private|access.?key", re.I)
 
 
@@ -54,21 +55,29 @@ class Config(Mapping[str, Any]):
     def __init__(self, role: str, properties: Mapping[str, Any], *, servers_needed: bool = True) -> None:
         self.role = role
         self.given: dict[str, Any] = {}
-        self.original = {name: value for name, value in _flatten(properties) if value is not None}
+        levels = tuple(_levels(properties))
+        self.original = {name: value for level in levels for name, value in level.items() if value is not None}
         self.without_effect: dict[str, str] = {}
         names: dict[str, str] = {}
-        for name, value in _flatten(properties):
+        for level in levels:
+            names.update(self._take_level(level))
+        self._values = {row.name: self.given.get(row.name, row.default) for row in _ROWS}
+        if servers_needed and not self._values["bootstrap.servers"]:
+            raise ConfigError('"bootstrap.servers" is missing: give at least one broker as host:port')
+        settle(role, Draft(self.given, names, self._values))
+
+    def _take_level(self, level: Mapping[str, Any]) -> dict[str, str]:
+        """Take what counts instead of what was taken before. Returns the names used, by the first name of each."""
+        names: dict[str, str] = {}
+        for name, value in level.items():
             row = _BY_ANY_NAME.get(name)
-            if role == SHARE and value is not None:
+            if self.role == SHARE and value is not None:
                 _refuse_for_share_group(name, row)
             if row is not None and value is not None:
                 self._take(row, name, value, names)
             elif row is None and not ("interceptor" in name.split(".") and self.original.get("interceptor.classes")):
                 self._take_elsewhere(name, value)  # else an interceptor's own
-        self._values = {row.name: self.given.get(row.name, row.default) for row in _ROWS}
-        if servers_needed and not self._values["bootstrap.servers"]:
-            raise ConfigError('"bootstrap.servers" is missing: give at least one broker as host:port')
-        settle(role, Draft(self.given, names, self._values))
+        return names
 
     def _take(self, row: Property, name: str, value: Any, names: dict[str, str]) -> None:
         converted = convert(row, name, value)
@@ -125,17 +134,17 @@ class Config(Mapping[str, Any]):
         self._values.update({"sasl.username": username, "sasl.password": password})
 
 
-def _flatten(properties: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    """Yield the properties; the old `default.topic.config` mapping is merged, as in confluent_kafka."""
-    for name, value in properties.items():
-        if name == "default.topic.config":
-            if not isinstance(value, Mapping):
-                raise ConfigError('"default.topic.config" must be a mapping of property names to values')
-            yield from _flatten(value)
-        elif not isinstance(name, str):
+def _levels(properties: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """The properties, then those of the old `default.topic.config`, which count instead of them in confluent_kafka."""
+    for name in properties:
+        if not isinstance(name, str):
             raise ConfigError(f"property names are str, not {type(name).__name__}: {name!r}")
-        else:
-            yield name, value
+    inner = properties.get(_OF_TOPICS, {})
+    if not isinstance(inner, Mapping):
+        raise ConfigError(f'"{_OF_TOPICS}" must be a mapping of property names to values')
+    yield {name: value for name, value in properties.items() if name != _OF_TOPICS}
+    if inner:
+        yield from _levels(inner)
 
 
 def _refuse_for_share_group(name: str, row: Property | None) -> None:

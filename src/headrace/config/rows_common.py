@@ -16,7 +16,8 @@ _PCS = (PRODUCER, CONSUMER, SHARE)
 COMMON_ROWS = (
     # Connecting
     Property("bootstrap.servers", "list", (), "Brokers to make the first contact with, as host:port, separated by "
-             "commas. Without a port 9092 is meant.", aliases=("metadata.broker.list",)),
+             "commas. Without a port 9092 is meant; a protocol in front (`SASL_SSL://host:port`) must be that of "
+             "security.protocol.", aliases=("metadata.broker.list",)),
     Property("client.id", "str", "headrace", "Name of this client in the brokers' logs, quotas and metrics."),
     Property("client.rack", "str", "", "Rack of this client; consumers may then read from the nearest replica. For "
              "producers see partitioner.rack.aware.",
@@ -73,8 +74,8 @@ COMMON_ROWS = (
     Property("sasl.kerberos.keytab", "str", "", "File of keys for the principal; the ticket cache of kinit is used "
              "when empty."),
     Property("oauth_cb", "callable", None, "Called as oauth_cb(sasl.oauthbearer.config) whenever OAUTHBEARER needs a "
-             "token; returns (token, expiry as seconds since the epoch[, principal[, extensions]]). It runs in a "
-             "thread of its own, a coroutine function on the client's loop."),
+             "token, and when a blocking client is made; returns (token, expiry as seconds since the epoch[, principal"
+             "[, extensions]]). It runs in a thread of its own, a coroutine function on the client's loop."),
     Property("sasl.oauthbearer.method", "enum", "", "default: oauth_cb or an unsecured token; oidc: client credentials "
              "at sasl.oauthbearer.token.endpoint.url. Found out when empty.", choices=("", "default", "oidc"),
              kip="KIP-768"),

@@ -25,6 +25,7 @@ _ASSIGNORS_OF_JAVA = {
         ("CooperativeStickyAssignor", "cooperative-sticky"))
 }
 _DEFAULT_PORT = 9092
+_PROTOCOLS = ("plaintext", "ssl", "sasl_plaintext", "sasl_ssl")
 _DEFAULT_MESSAGE_TIMEOUT_MS = 300_000
 _HEARTBEATS_PER_SESSION = 3
 _OF_CLASSIC_GROUPS = ("session.timeout.ms", "heartbeat.interval.ms", "partition.assignment.strategy")
@@ -73,14 +74,33 @@ def is_by_lot(partitioner: object) -> bool:
 # All clients
 
 def _settle_servers(values: dict[str, Any]) -> None:
-    servers = tuple(server if ":" in server.rpartition("]")[2] else f"{server}:{_DEFAULT_PORT}"
-                    for server in values["bootstrap.servers"])
-    values["bootstrap.servers"] = servers
-    for server in servers:
-        host, _, port = server.rpartition(":")
-        if not host or not port.isdigit() or not 0 < int(port) < 65536:
-            raise ConfigError(f'Invalid value {server!r} in "bootstrap.servers": expected host:port, for example '
-                              "localhost:9092")
+    values["bootstrap.servers"] = tuple(
+        _server(entry, values["security.protocol"]) for entry in values["bootstrap.servers"])
+
+
+def _server(entry: str, protocol: str) -> str:
+    """``host:port`` of an entry, which may be written as in the brokers' listeners: ``SASL_SSL://host:port/``."""
+    prefix, sign, address = entry.rpartition("://")
+    if sign:
+        _check_prefix(entry, prefix, protocol)
+    address = address.rstrip("/")
+    server = address if ":" in address.rpartition("]")[2] else f"{address}:{_DEFAULT_PORT}"
+    host, _, port = server.rpartition(":")
+    if not host or "/" in host or not port.isdigit() or not 0 < int(port) < 65536:
+        raise ConfigError(f'Invalid value {entry!r} in "bootstrap.servers": expected host:port, for example '
+                          "localhost:9092")
+    return server
+
+
+def _check_prefix(entry: str, prefix: str, protocol: str) -> None:
+    """Refuse what librdkafka only leaves out: a client without any server then says that no brokers are configured."""
+    wanted = prefix.lower().replace("-", "_")
+    if wanted not in _PROTOCOLS:
+        raise ConfigError(f'Invalid value {entry!r} in "bootstrap.servers": "{prefix}" is no protocol of Kafka, which '
+                          f"are {', '.join(_PROTOCOLS)}: give host:port")
+    if wanted != protocol:
+        raise ConfigError(f'Invalid value {entry!r} in "bootstrap.servers": "security.protocol" is "{protocol}": set '
+                          f'it to "{wanted}", or give a server that speaks {protocol}')
 
 
 def _settle_order(draft: Draft, low: str, high: str) -> None:

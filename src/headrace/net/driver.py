@@ -41,6 +41,7 @@ all of its requests have the same one.
 _EAGERNESS = {ConnectionState.READY: 0, ConnectionState.OPENING: 1, ConnectionState.DIALLING: 1,
               ConnectionState.IDLE: 2, ConnectionState.BACKOFF: 3, ConnectionState.CLOSING: 3}
 _CLOSED = KafkaError(KafkaError._DESTROY, "the client is closed")
+_ANY_ADDRESS = NodeAddress(-1, "", 0)
 _NOBODY = KafkaError(KafkaError._TRANSPORT, 'no broker is known: "bootstrap.servers" names none')
 _NEVER = float("inf")
 _SLACK_S = 1.0
@@ -154,6 +155,15 @@ class Driver:
                     raise
 
         return wake
+
+    async def log_in(self) -> None:
+        """Get what the first connection authenticates with, unless that depends on the broker: a token.
+
+        Raises:
+            KafkaException: it cannot be had.
+        """
+        if self._settings.mechanism is not None:
+            await self._settings.mechanism(_ANY_ADDRESS)
 
     async def request(
         self, destination: int, request: Request, timeout_s: float, *, max_version: int | None = None

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 
-from headrace.errors import KafkaError, KafkaException
+from headrace.errors import ClientClosedError, KafkaError, KafkaException
 from headrace.machines.machine import Send
 from headrace.wire.schema import Response, Struct
 
@@ -21,7 +21,7 @@ class PendingReply:
         loop: the waiting caller's loop.
 
     Attributes:
-        answer: resolves to the reply, or raises KafkaException.
+        answer: resolves to the reply, or raises KafkaException; ClientClosedError when the client was closed meanwhile.
     """
 
     __slots__ = ("answer",)
@@ -38,4 +38,5 @@ class PendingReply:
     def on_error(self, send: Send, error: KafkaError, now: float) -> None:
         """No reply will come."""
         if not self.answer.done():
-            self.answer.set_exception(KafkaException(error))
+            closed = error == KafkaError._DESTROY
+            self.answer.set_exception(ClientClosedError(error.str()) if closed else KafkaException(error))

@@ -129,7 +129,8 @@ class BrokerStats:
         throttle_ms = getattr(reply, "throttle_time_ms", 0)
         self.throttle_ms.add(throttle_ms)
         if throttle_ms > 0 and self._client.on_throttle is not None:
-            self._client.on_throttle(ThrottleEvent(self.name, self.node.id, throttle_ms / 1000.0))
+            address = f"{self.node.host}:{self.node.port}"
+            self._client.on_throttle(ThrottleEvent(address, self.node.id, throttle_ms / 1000.0))
 
     def on_exchanges(self, name: str, requests: Iterable[tuple[int, float]], received_bytes: int, now: float) -> None:
         """Requests of one API were written and answered, without anything unusual.

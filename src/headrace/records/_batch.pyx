@@ -239,7 +239,7 @@ cdef class Message:
 
     def latency(self):
         """Seconds from `produce()` to the delivery report; None on consumed records."""
-        return self._latency
+        return None if self._latency is None or self._latency < 0 else self._latency
 
     def error(self):
         """What went wrong, None for a proper record."""

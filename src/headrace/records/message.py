@@ -106,7 +106,7 @@ class Message:
 
     def latency(self) -> float | None:
         """Seconds from `produce()` to the delivery report; None on consumed records."""
-        return self._latency
+        return None if self._latency is None or self._latency < 0 else self._latency
 
     def error(self) -> KafkaError | None:
         """What went wrong, None for a proper record."""

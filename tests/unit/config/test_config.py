@@ -4,6 +4,7 @@ import re
 from decimal import Decimal
 from enum import Enum, StrEnum
 from pathlib import Path
+from typing import Any
 from uuid import UUID
 
 import pytest
@@ -85,6 +86,43 @@ def test_a_server_without_a_port_listens_on_9092() -> None:
     assert Config(PRODUCER, given)["bootstrap.servers"] == ("localhost:9092", "[::1]:9092", "other:1", "[::1]:2")
 
 
+@pytest.mark.parametrize(("entry", "server"), [
+    ("PLAINTEXT://127.0.0.1:1", "127.0.0.1:1"), ("plaintext://h:1/", "h:1"), ("Plaintext://h", "h:9092"),
+    ("h:1/", "h:1"), ("h/", "h:9092"), ("plaintext://[::1]:2/", "[::1]:2"), ("[::1]/", "[::1]:9092"),
+])
+def test_a_server_may_be_written_as_in_a_broker_s_listeners(entry: str, server: str) -> None:
+    assert Config(PRODUCER, {"bootstrap.servers": f"first:1,{entry}"})["bootstrap.servers"] == ("first:1", server)
+
+
+@pytest.mark.parametrize("prefix", ["SASL_SSL", "sasl_ssl", "Sasl-Ssl"])
+def test_the_protocol_in_front_of_a_server_is_known_in_any_spelling_whatever_comes_first(prefix: str) -> None:
+    servers, security = {"bootstrap.servers": f"{prefix}://h:1"}, {
+        "security.protocol": "SASL_SSL", "sasl.mechanism": "PLAIN", "sasl.username": "u", "sasl.password": "p"}
+    for given in ({**servers, **security}, {**security, **servers}):
+        assert Config(ADMIN, given)["bootstrap.servers"] == ("h:1",)
+
+
+@pytest.mark.parametrize(("given", "texts"), [
+    ({"bootstrap.servers": "SSL://h:1"}, ("SSL://h:1", '"security.protocol" is "plaintext"', 'set it to "ssl"')),
+    ({"bootstrap.servers": "h:1,SASL-SSL://h:2"}, ("SASL-SSL://h:2", 'set it to "sasl_ssl"')),
+    ({"bootstrap.servers": "SASL_SSL://h:1", "sasl.mechanism": "PLAIN"}, ('set it to "sasl_ssl"',)),
+    ({"bootstrap.servers": "plaintext://h:1", "security.protocol": "ssl"},
+     ('"security.protocol" is "ssl"', 'set it to "plaintext"', "a server that speaks ssl")),
+    ({"bootstrap.servers": "http://h:1"}, ("http://h:1", '"http" is no protocol of Kafka', "sasl_plaintext")),
+    ({"bootstrap.servers": "://h:1"}, ("no protocol",)),
+    ({"bootstrap.servers": "a://plaintext://h:1"}, ("no protocol",)),
+    ({"bootstrap.servers": "plaintext://"}, ("plaintext://", "expected host:port")),
+    ({"bootstrap.servers": "h:1/kafka"}, ("h:1/kafka", "expected host:port")),
+    ({"bootstrap.servers": "h/kafka"}, ("h/kafka", "expected host:port")),
+])
+def test_a_server_that_the_client_could_never_talk_to_is_refused(
+    given: dict[str, str], texts: tuple[str, ...]
+) -> None:
+    with pytest.raises(ConfigError) as refused:
+        Config(PRODUCER, given)
+    assert [text for text in texts if text not in str(refused.value)] == []
+
+
 def test_what_must_be_a_function_and_is_none_is_refused_whatever_is_caught() -> None:
     for kind in (ConfigError, TypeError, ValueError):
         with pytest.raises(kind, match='"error_cb" must be callable'):
@@ -108,6 +146,35 @@ def test_none_means_not_given_and_the_old_topic_config_is_merged() -> None:
     config = Config(CONSUMER, {**SERVERS, "group.id": None, "default.topic.config": {"auto.offset.reset": "smallest"}})
     assert config["group.id"] == ""
     assert config["auto.offset.reset"] == "earliest"
+
+
+@pytest.mark.parametrize(("outer", "inner"), [
+    ({"message.timeout.ms": 600_000}, {"message.timeout.ms": 1000}),
+    ({"message.timeout.ms": 600_000}, {"delivery.timeout.ms": "1000"}),
+    ({"delivery.timeout.ms": 600_000}, {"message.timeout.ms": 1000}),
+    ({"message.timeout.ms": 600_000}, {"acks": 1, "default.topic.config": {"message.timeout.ms": 1000}}),
+    ({"message.timeout.ms": 1000}, {"message.timeout.ms": None}),
+    ({"message.timeout.ms": 5, "linger.ms": 10}, {"message.timeout.ms": 1000}),
+])
+def test_the_old_topic_config_counts_instead_of_what_stands_beside_it(
+    outer: dict[str, Any], inner: dict[str, Any]
+) -> None:
+    for given in ({**outer, "default.topic.config": inner}, {"default.topic.config": inner, **outer}):
+        assert Config(PRODUCER, {**SERVERS, **given})["message.timeout.ms"] == 1000
+
+
+@pytest.mark.parametrize(("given", "text"), [
+    ({"delivery.timeout.ms": 1, "message.timeout.ms": 2, "default.topic.config": {"message.timeout.ms": 3}}, "same"),
+    ({"default.topic.config": {"delivery.timeout.ms": 1, "message.timeout.ms": 2}}, "are the same property"),
+    ({"message.timeout.ms": "soon", "default.topic.config": {"message.timeout.ms": 1000}}, "soon"),
+    ({"default.topic.config": {"no.such": 1}}, "no.such"), ({"default.topic.config": 5}, "must be a mapping"),
+    ({"default.topic.config": {5: 5}}, "names are str"),
+])
+def test_contradictions_and_bad_values_are_refused_beside_and_inside_of_the_old_topic_config(
+    given: dict[str, Any], text: str
+) -> None:
+    with pytest.raises(ConfigError, match=text):
+        Config(PRODUCER, {**SERVERS, **given})
 
 
 @pytest.mark.parametrize("row", PROPERTIES.values(), ids=lambda row: row.name)

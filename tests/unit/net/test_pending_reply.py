@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from headrace.errors import KafkaError, KafkaException
+from headrace.errors import ClientClosedError, KafkaError, KafkaException
 from headrace.machines.machine import Send
 from headrace.net.pending_reply import PendingReply
 from headrace.wire.messages.groups.classic_groups import HeartbeatRequest, HeartbeatResponse
@@ -29,6 +29,19 @@ def test_an_error_is_raised_as_it_is() -> None:
         with pytest.raises(KafkaException, match="b:1: cut") as failed:
             await caller.answer
         assert failed.value.error is CUT
+
+    asyncio.run(run())
+
+
+def test_who_waits_while_the_client_is_closed_is_told_so_by_a_runtime_error() -> None:
+    """As in confluent_kafka, and as who calls it afterwards."""
+    async def run() -> None:
+        caller = PendingReply(asyncio.get_running_loop())
+        caller.on_error(SEND, KafkaError(KafkaError._DESTROY, "Metadata failed: the client is closed"), 1.0)
+        with pytest.raises(ClientClosedError, match="Metadata failed: the client is closed") as failed:
+            await caller.answer
+        assert isinstance(failed.value, RuntimeError)
+        assert failed.value.error == KafkaError._DESTROY
 
     asyncio.run(run())
 

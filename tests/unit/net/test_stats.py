@@ -108,7 +108,7 @@ def test_a_round_trip_is_from_the_request_to_its_reply_in_microseconds() -> None
     assert (metrics["min"], metrics["max"], metrics["cnt"]) == (250_000, 750_000, 2)
 
 
-@pytest.mark.parametrize(("throttle_ms", "told"), [(0, []), (1500, [ThrottleEvent("broker:9092/3", 3, 1.5)])])
+@pytest.mark.parametrize(("throttle_ms", "told"), [(0, []), (1500, [ThrottleEvent("broker:9092", 3, 1.5)])])
 def test_a_broker_that_slows_the_client_down_is_told_of(throttle_ms: int, told: list[ThrottleEvent]) -> None:
     client, events = ClientStats(), list[ThrottleEvent]()
     client.of(NODE).answered(call(), HeartbeatResponse(throttle_time_ms=throttle_ms), b"", 0.0)  # nobody listens

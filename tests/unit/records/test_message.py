@@ -141,6 +141,11 @@ def test_a_message_of_a_share_group_knows_how_often_it_was_delivered(twin: Any) 
     assert pickle.loads(pickle.dumps(kept)).delivery_count() == 2
 
 
+def test_a_latency_below_zero_is_none(twin: Any) -> None:
+    assert twin.Message(latency=-1.0).latency() is None
+    assert (twin.Message(latency=0.0).latency(), twin.Message(latency=0.5).latency()) == (0.0, 0.5)
+
+
 def test_only_what_is_acquired_is_kept_with_its_count(twin: Any) -> None:
     made = [twin.Message("t", 0, offset) for offset in (3, 4, 6, 9, 10)]
     kept = twin.acquired(made, [(0, 2, 1), (4, 8, 1), (10, 12, 5)])

@@ -319,12 +319,8 @@ class Subscription:
         self.version += 1
 
     def set_paused(self, partitions: Iterable[TopicPartition], paused: bool) -> None:
-        """Stop or go on handing out records of these partitions.
-
-        Raises:
-            KafkaException: one is not assigned, as `require()`; nothing is changed then.
-        """
-        for state in [self.require(tp.topic, tp.partition) for tp in partitions]:
+        """Stop or go on handing out records of those partitions that are assigned."""
+        for state in filter(None, [self.get(tp.topic, tp.partition) for tp in partitions]):
             state.paused = paused
             state.interrupt()
         self.version += 1

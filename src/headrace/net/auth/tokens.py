@@ -134,7 +134,7 @@ def from_callback(
                 answer = await callback(argument)
             else:
                 answer = await asyncio.get_running_loop().run_in_executor(None, callback, argument)
-        except Exception as error:
+        except (Exception, SystemExit) as error:  # which would end the loop that all clients share
             raise refused(f"oauth_cb raised {type(error).__name__}: {one_line(str(error))}") from None
         return _checked(answer, extensions)
 
