@@ -222,5 +222,5 @@ def test_throttling_is_told_in_seconds_from_poll(props, monkeypatch) -> None:
         poll_until(producer, lambda: events)
         monkeypatch.undo()
         broker = next(each for each in producer.metrics()["brokers"].values() if each["nodeid"] >= 0)
-        assert events == [ThrottleEvent(broker["name"], broker["nodeid"], 0.25)]
+        assert events == [ThrottleEvent(broker["nodename"], broker["nodeid"], 0.25)]
         assert broker["throttle"]["max"] == 250

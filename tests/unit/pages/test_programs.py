@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 import sys
+import time
 from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
@@ -168,7 +169,8 @@ def test_each_configuration_of_the_page_about_security_makes_a_client(program: s
         with pytest.raises(DependencyError, match=r"headrace\[gssapi\]"):
             run_program(program, {"Producer": producer})
     else:
-        run_program(program, {"Producer": producer, "my_provider": None})
+        token = SimpleNamespace(text="token", expires_at=time.time() + 300)
+        run_program(program, {"Producer": producer, "my_provider": SimpleNamespace(token=lambda: token)})
         made.pop().close()
 
 
