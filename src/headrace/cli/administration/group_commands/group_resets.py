@@ -81,8 +81,9 @@ def _apply(session: Session, planned: dict[TopicPartition, OffsetReset]) -> None
     wanted = [TopicPartition(tp.topic, tp.partition, each.after) for tp, each in planned.items()]
     done = session.admin.alter_consumer_group_offsets([ConsumerGroupTopicPartitions(group, wanted)])[group].result()
     for tp in done.topic_partitions or ():
-        if tp.error == KafkaError.UNKNOWN_MEMBER_ID:  # the group has members: all partitions say so
-            raise KafkaException(tp.error)
+        if tp.error == KafkaError.UNKNOWN_MEMBER_ID:  # all partitions say so
+            text = f'group "{group}": it has members, who commit for themselves: stop them first'
+            raise KafkaException(KafkaError(tp.error.code(), text))
         if tp.error is not None:
             session.failed(tp.error, partition_name(tp))
 
