@@ -374,7 +374,7 @@ def begin_elsewhere(talk: Talk) -> None:
     talk.ask(altered(talk.name, f"{talk.name}-nowhere", (0, 3)))
     talk.note(talk.call(offsets(talk.name), 1), 1)
     talk.call(join(talk, "a"), 1)
-    talk.note(talk.call(fetch(talk, 0, parts=[0], max_wait_ms=2000), 2), 2)
+    talk.note(talk.call(fetch(talk, 0, parts=[0], max_wait_ms=8000), 2), 2)
 
 
 @only("4")
