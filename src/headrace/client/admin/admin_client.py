@@ -92,7 +92,10 @@ class AdminClient:
     Methods that concern several things return a dict of `concurrent.futures.Future` at once, one for each thing; most
     others return one future:
 
-        AdminClient({"bootstrap.servers": "localhost:9092"}).create_topics([NewTopic("t", 4)])["t"].result()
+        admin = AdminClient({"bootstrap.servers": "localhost:9092"})
+        admin.create_topics([NewTopic("t", 4)])["t"].result()
+
+    A client that is let go is closed, and what it was asked for fails: keep it until the futures are done.
 
     What is to be given as a list must be one, with members of the right kind, and in most cases not be empty; what is
     wrong with arguments is raised at once (TypeError, ValueError).
