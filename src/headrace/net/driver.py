@@ -193,11 +193,13 @@ class Driver:
         self._closed = True
         self._machines = ()
         self._alarms.cancel_all()
-        await last_replies(connection.pipeline for connection in self._connections.values())
-        connections = (*self._connections.values(), *self._retired)
-        for connection in connections:
-            connection.close(KafkaException(_CLOSED))
-        self._connections.clear()
+        try:
+            await last_replies(connection.pipeline for connection in self._connections.values())
+        finally:  # cancelled or not: a second close() would do nothing
+            connections = (*self._connections.values(), *self._retired)
+            for connection in connections:
+                connection.close(KafkaException(_CLOSED))
+            self._connections.clear()
         if dialling := [connection.dialling for connection in connections if connection.dialling is not None]:
             await asyncio.wait(dialling)  # what opens a socket may need some turns to give it up
         await asyncio.sleep(0)  # the transports are gone after one turn

@@ -555,3 +555,26 @@ def test_a_client_that_closes_while_it_connects_leaves_no_task_behind() -> None:
         assert asyncio.all_tasks() == {asyncio.current_task()}
 
     asyncio.run(scenario())
+
+
+def test_a_close_that_is_cancelled_while_it_waits_for_last_replies_leaves_no_connection_open() -> None:
+    async def run() -> None:
+        broker = ScriptedBroker(node1=("broker", 9092))
+        broker.on(ProduceRequest, SILENCE)
+        broker.on(HeartbeatRequest, SILENCE)
+        core = client(broker)
+        await core.wait_for_metadata(lambda cluster: 1 in cluster.nodes, 5)
+        machine = Recorder([Send(1, ProduceRequest(acks=0, timeout_ms=1, topic_data=[]), 5.0, expects_reply=False),
+                            Send(1, HEARTBEAT, 5.0)])
+        core.add(machine)
+        while not broker.count(HeartbeatRequest):
+            await asyncio.sleep(0.001)
+        closing = asyncio.create_task(core.close())
+        await asyncio.sleep(0.01)
+        assert not closing.done()
+        closing.cancel()
+        await asyncio.wait([closing])
+        assert [transport.closed for transport in broker.transports] == [True] * len(broker.transports)
+        assert [error for _, error in machine.errors] == [KafkaError._DESTROY]
+
+    asyncio.run(run())
