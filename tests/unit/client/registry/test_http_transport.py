@@ -345,7 +345,7 @@ def test_loops_that_run_at_once_keep_their_connections(registry: ScriptedRegistr
     assert (len(registry.asked), registry.connections) == (6, 2)
 
 
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+@pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning")  # an error's traceback would keep the next one
 def test_each_loop_has_connections_of_its_own(registry: ScriptedRegistry) -> None:
     """Those of a loop that has ended cannot be closed any more."""
     registry.otherwise = lambda asked: ["a"]

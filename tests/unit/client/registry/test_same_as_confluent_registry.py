@@ -347,7 +347,7 @@ def test_the_fields_of_a_function_of_the_application_are_sent_the_same_way(kind:
     assert sent == ["Bearer other"] * 2
 
 
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+@pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning")  # an error's traceback would keep the next one
 def test_a_token_is_fetched_by_the_same_request(kind: str) -> None:
     """confluent_kafka leaves its connections to who gives tokens open."""
     bearer = {"credentials.source": "OAUTHBEARER", "logical.cluster": "c", "client.id": "me", "client.secret": "s",
