@@ -288,9 +288,11 @@ class ClientCore:
         if self._unusable is None:
             self._unusable, self.closed = self._closed_text, True
             self.on_closed()
-            await self.driver.close()  # what is on its way hears so from its connection
-            for waiting in [future for future in self._waiting if not future.done()]:
-                waiting.set_exception(ClientClosedError(self._unusable))
+            try:
+                await self.driver.close()  # what is on its way hears so from its connection
+            finally:
+                for waiting in [future for future in self._waiting if not future.done()]:
+                    waiting.set_exception(ClientClosedError(self._unusable))
 
     async def _known(self, node_id: int, timeout_s: float) -> None:
         if node_id not in self.metadata.cluster.nodes:

@@ -8,7 +8,7 @@ import pytest
 
 from headrace.client.core import ClientCore
 from headrace.config import ADMIN, Config
-from headrace.errors import KafkaError, KafkaException
+from headrace.errors import ClientClosedError, KafkaError, KafkaException
 from headrace.machines.cluster.coordinator import GROUP
 from headrace.machines.machine import ANY_NODE, Effect, Event, Send
 from headrace.wire.frame import RequestFrame, encode_response
@@ -569,11 +569,14 @@ def test_a_close_that_is_cancelled_while_it_waits_for_last_replies_leaves_no_con
         core.add(machine)
         while not broker.count(HeartbeatRequest):
             await asyncio.sleep(0.001)
+        waiting = asyncio.create_task(core.wait_for_metadata(lambda cluster: False, 60))
         closing = asyncio.create_task(core.close())
         await asyncio.sleep(0.01)
         assert not closing.done()
         closing.cancel()
         await asyncio.wait([closing])
+        with pytest.raises(ClientClosedError):
+            await asyncio.wait_for(waiting, 5)
         assert [transport.closed for transport in broker.transports] == [True] * len(broker.transports)
         assert [error for _, error in machine.errors] == [KafkaError._DESTROY]
 
