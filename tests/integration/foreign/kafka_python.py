@@ -50,7 +50,8 @@ class KafkaPythonClient:
             while len(found) < count:
                 if time.monotonic() > deadline:
                     raise ForeignError(None, f"{len(found)} records of {count}")
-                for records in consumer.poll(200).values():
+                # A shorter one may end while the client joins; its assignment is lost then.
+                for records in consumer.poll(5000).values():
                     for each in records:
                         found[each.topic, each.partition, each.offset] = Record(
                             each.partition, each.timestamp, each.key, each.value, tuple(each.headers)).shown()
