@@ -298,7 +298,7 @@ def _(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(ConsumerGroup, "_is_understood", True)
 
 
-@broken("Led member: what is being taken up is in use", whole_planned_groups.run_schedule, 8000)
+@broken("Led member: what is being taken up is in use", whole_planned_groups.run_schedule, 30_000)
 def _(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(ConsumerGroup, "_in_use", property(lambda self: self._owned))
 

@@ -143,6 +143,17 @@ def test_who_was_frozen_or_lost_a_partition_did_not_hold_it_to_the_end() -> None
     assert found_in(lost, second(begin=4.5)) == {}
 
 
+def test_what_is_assigned_right_behind_a_freeze_is_held_from_the_first_commit_on() -> None:
+    frozen = [(11.2, 11.9)]
+    told = Told("b", 10.0).add("told", error="X").assign(2)
+    assert list(held_by(deepcopy(told).revoke("lost").story(frozen=frozen))) == []
+    assert list(held_by(deepcopy(told).story(frozen=frozen))) == []
+    assert list(held_by(deepcopy(told).revoke("lost").story())) == [(0, 12.0, 12.0)]
+    late = told.read(4, 9, 2).commit(4, 9)
+    assert list(held_by(deepcopy(late).revoke("lost").story(frozen=frozen))) == [(0, 14.0, 14.0)]
+    assert list(held_by(late.revoke().story(frozen=frozen))) == [(0, 14.0, 16.0)]
+
+
 def test_copies_are_counted_by_number() -> None:
     assert check_copies({0: 1, 1: 1}, 2, once=True) == {}
     assert check_copies({0: 2, -1: 1}, 2, once=True) == {"missing": 1, "twice": 1, "damaged": 1}

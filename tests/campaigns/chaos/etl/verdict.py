@@ -175,21 +175,30 @@ def held_by(story: Story) -> Iterator[tuple[int, float, float]]:
     """Which partitions a worker had, from when to when, as long as the group cannot have taken them from it.
 
     Where it lost a partition nobody knows since when: the last commit that was carried out shows that it still had it.
-    Where it was frozen it may have lost everything before it knew.
+    Where it was frozen it may have lost everything before it knew. What it is assigned right behind that may be an
+    answer from before: it has it from the first commit on that is carried out.
     """
     since: dict[int, float] = {}
-    proven = 0.0
+    doubted: set[int] = set()
+    proven = before = begun = 0.0
     for event in story.events:
         at = event["at"]
         if event["what"] == "assign":
-            since |= dict.fromkeys(event["partitions"], at)
+            if story.frozen_at(before, at) is None:
+                since |= dict.fromkeys(event["partitions"], at)
+            else:
+                doubted |= set(event["partitions"])
         elif event["what"] == COMMIT:
             begun = at
         elif event["what"] == DONE and event["outcome"] == COMMITTED:
             proven = begun
+            since |= dict.fromkeys(doubted, begun)
+            doubted.clear()
         elif event["what"] in ("revoke", "lost"):
             end = at if event["what"] == "revoke" else proven
             yield from _ended(story, since, event["partitions"], end)
+            doubted -= set(event["partitions"])
+        before = at
     last = story.killed_at if story.killed_at is not None else max((event["at"] for event in story.events), default=0.0)
     yield from _ended(story, since, list(since), last)
 
