@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
+import select
 import socket
 from collections.abc import Iterator
 from typing import Any
@@ -26,6 +26,7 @@ from headrace.wire.templates import ReplyTemplate, RequestTemplate
 from .accumulators import make
 
 NEVER, FROM, LAST = 1e12, 40, 2**31 - 1
+PATIENCE_S = 10.0
 TOPIC_ID = UUID(int=7)
 OFFSETS = ("base_offset", "log_append_time_ms", "log_start_offset")
 
@@ -89,10 +90,12 @@ class Bench:
     def received(self, size: int = 0) -> bytes:
         """What has come; waits for so many bytes."""
         found = b""
-        with contextlib.suppress(BlockingIOError):
-            while more := self.theirs.recv(1 << 20):
-                found += more
-        return found if len(found) >= size else found + self.received(size - len(found))
+        while select.select([self.theirs], [], [], PATIENCE_S if len(found) < size else 0)[0]:
+            more = self.theirs.recv(1 << 20)
+            if not more:
+                break
+            found += more
+        return found
 
     def general(self, value: bytes, number: int, sequence: int, partition: int = 0) -> bytes:
         """The frame as the codec writes it."""
@@ -272,6 +275,7 @@ def filled(twin: Any) -> tuple[Bench, list[bytes]]:
             frames.append(bench.general(value, FROM + len(frames), 9 + len(frames)))
         else:  # no room for a single byte
             bench.accumulator.ready(NEVER)
+            assert select.select([bench.theirs], [], [], PATIENCE_S)[0]
             bench.theirs.recv(3_000)
     return bench, frames
 
