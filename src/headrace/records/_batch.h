@@ -106,10 +106,14 @@ static uint32_t crc32c_portable(uint32_t crc, const uint8_t *p, size_t size) {
 #define THREE_STREAMS(STREAM, TABLE)                                                     \
     while (size >= 3 * STREAM) {                                                         \
         uint32_t second = 0, third = 0;                                                  \
-        for (const uint8_t *stop = p + STREAM; p < stop; p += 8) {                       \
-            crc = CRC_8(crc, p);                                                         \
-            second = CRC_8(second, p + STREAM);                                          \
-            third = CRC_8(third, p + 2 * STREAM);                                        \
+        for (const uint8_t *stop = p + STREAM; p < stop; p += 64) {                      \
+            for (int stream = 0; stream < 3; stream++)                                   \
+                __builtin_prefetch(p + (3 + stream) * STREAM);                           \
+            for (int at = 0; at < 64; at += 8) {                                         \
+                crc = CRC_8(crc, p + at);                                                \
+                second = CRC_8(second, p + STREAM + at);                                 \
+                third = CRC_8(third, p + 2 * STREAM + at);                               \
+            }                                                                            \
         }                                                                                \
         crc = apply_shift(TABLE, apply_shift(TABLE, crc) ^ second) ^ third;              \
         p += 2 * STREAM;                                                                 \

@@ -82,8 +82,8 @@ cdef enum:
     BLOCK_BYTES = 1048576
     LIKELY_NUMBERS = 7  # of one record, bytes of them
 
-    LARGE_BYTES = 131072  # of a block that is worth keeping
-    SPARE_BLOCKS = 48
+    LARGE_BYTES = 32768  # of a block that is worth keeping
+    SPARE_BLOCKS = 64
     MOST_SPARE_BYTES = 67108864
     SLACK_BYTES = 4096
 
@@ -1388,6 +1388,7 @@ cdef enum:
     HEADER_COST = 8  # offsets of a header's name and value
     SPARE_HEADERS = 64  # room made beyond the headers that need it, and
     SPARE_BYTES = 4096  # for their names and values
+    SHORT_HEAD = 40  # bytes that hold whatever stands in front of a key, and two more
 
 
 cdef struct Sink:
@@ -1530,6 +1531,124 @@ cdef inline int64_t header_bytes(const Record *record) noexcept nogil:
     return total
 
 
+cdef inline void set_bits(uint8_t *bits, int64_t start, int64_t stop) noexcept nogil:
+    # Those of [start, stop).
+    cdef int64_t first = start >> 3, last = stop >> 3
+    cdef int head = 0xFF << (start & 7), tail = (1 << (stop & 7)) - 1
+    if start >= stop:
+        return
+    if first == last:
+        bits[first] |= <uint8_t> (head & tail)
+        return
+    bits[first] |= <uint8_t> head
+    memset(bits + first + 1, 0xFF, last - first - 1)
+    if tail:
+        bits[last] |= <uint8_t> tail
+
+
+cdef inline const uint8_t *read_short(const uint8_t *p, const uint8_t *end, int64_t *value) noexcept nogil:
+    # As `read_varint`, where two bytes are known to be there, which suffice as a rule.
+    cdef uint64_t rest = p[0]
+    if rest >= 0x80:
+        if p[1] >= 0x80:
+            return read_varint(p, end, value)
+        rest = (rest & 0x7F) | <uint64_t> p[1] << 7
+        p += 1
+    value[0] = <int64_t> (rest >> 1) ^ -(<int64_t> (rest & 1))
+    return p + 1
+
+
+cdef void fill_plain(Progress *to, const uint8_t **at, const uint8_t *end, int64_t base_offset, int64_t last_delta,
+                     int64_t base_timestamp, bint by_broker, int64_t broker_time, int64_t first, int64_t stop,
+                     int64_t most_rows, int64_t max_bytes) noexcept nogil:
+    # As `fill`, up to a record with anything unusual, the batch's end included: `fill` looks at that one. Whatever is
+    # read of the bytes is read once, for others may write to them.
+    cdef const uint8_t *p = at[0]
+    cdef const uint8_t *q
+    cdef const uint8_t *key
+    cdef const uint8_t *record_end
+    cdef int64_t rows = to.rows, left = to.left, total = to.total_bytes, position = to.position
+    cdef int64_t size = 0, timestamp = 0, delta = 0, key_size = 0, value_size = 0, offset, cost
+    cdef Sink keys = to.key, values = to.value
+    cdef int64_t key_run = rows, value_run = rows  # where the rows that are not null began
+    cdef int64_t *offsets = to.offsets
+    cdef int64_t *timestamps = to.timestamps
+    cdef bint want_key = to.want_key, want_value = to.want_value, java_times = to.java_times
+    cdef int32_t *lists = to.lists.offsets if to.want_headers else NULL
+    cdef int32_t headers = <int32_t> to.names.rows
+    cdef int64_t key_room = to.key_room, value_room = to.value_room
+    while left and rows < most_rows and end - p >= SHORT_HEAD:
+        q = read_short(p, end, &size)
+        if q == NULL or size <= 0 or size > end - q:
+            break
+        record_end = q + size
+        q = read_short(q + 1, end, &timestamp)
+        if q == NULL:
+            break
+        q = read_short(q, end, &delta)
+        if q == NULL:
+            break
+        q = read_short(q, end, &key_size)
+        if q == NULL or key_size > record_end - q:
+            break
+        key = q
+        if key_size > 0:
+            q += key_size
+        if end - q < 2:
+            break
+        q = read_short(q, end, &value_size)
+        if q == NULL or value_size >= record_end - q or key_size < -1 or value_size < -1:
+            break
+        cost = ROW_COST + max(key_size, 0) + max(value_size, 0)
+        offset = base_offset + delta
+        if (record_end - q - max(value_size, 0) != 1 or (record_end - 1)[0] != 0 or delta < 0 or delta > last_delta
+                or offset < first or offset >= stop or total + cost > max_bytes
+                or key_size > key_room - keys.used or value_size > value_room - values.used):
+            break
+        total += cost
+        left -= 1
+        if want_key:
+            if key_size < 0:
+                set_bits(keys.validity, key_run, rows)
+                key_run = rows + 1
+                keys.nulls += 1
+            else:
+                memcpy(keys.data + keys.used, key, key_size)
+                keys.used += key_size
+            keys.offsets[rows + 1] = <int32_t> keys.used
+        if want_value:
+            if value_size < 0:
+                set_bits(values.validity, value_run, rows)
+                value_run = rows + 1
+                values.nulls += 1
+            else:
+                memcpy(values.data + values.used, q, value_size)
+                values.used += value_size
+            values.offsets[rows + 1] = <int32_t> values.used
+        if lists != NULL:
+            lists[rows + 1] = headers
+        timestamp = broker_time if by_broker else <int64_t> (<uint64_t> timestamp + <uint64_t> base_timestamp)
+        offsets[rows] = offset
+        timestamps[rows] = headrace_micros(timestamp) if java_times else timestamp
+        rows += 1
+        if offset >= position:
+            position = offset + 1
+        p = record_end
+    if want_key:
+        set_bits(keys.validity, key_run, rows)
+        keys.rows = rows
+        to.key = keys
+    if want_value:
+        set_bits(values.validity, value_run, rows)
+        values.rows = rows
+        to.value = values
+    if lists != NULL:
+        to.lists.nulls += rows - to.rows
+        to.lists.rows = rows
+    to.rows, to.left, to.total_bytes, to.position = rows, left, total, position
+    at[0] = p
+
+
 cdef void fill(Progress *to, const uint8_t **p, const uint8_t *end, int64_t base_offset, int64_t last_offset,
                int64_t base_timestamp, bint by_broker, int64_t broker_time, int64_t first, int64_t stop,
                int64_t most_rows, int64_t max_bytes) noexcept nogil:
@@ -1538,6 +1657,10 @@ cdef void fill(Progress *to, const uint8_t **p, const uint8_t *end, int64_t base
     cdef int64_t offset, size
     cdef const uint8_t *before
     while to.left and to.rows < most_rows:
+        fill_plain(to, p, end, base_offset, last_offset - base_offset, base_timestamp, by_broker, broker_time, first,
+                   stop, most_rows, max_bytes)
+        if not to.left or to.rows >= most_rows:
+            return
         before = p[0]
         to.code = read_record(p, end, last_offset - base_offset, base_timestamp, &record)
         if to.code:
