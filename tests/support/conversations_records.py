@@ -8,6 +8,7 @@ from headrace.wire.messages.consumer.fetch import (
     FetchPartition,
     FetchRequest,
     FetchTopic,
+    ForgottenTopic,
     OffsetForLeaderEpochRequest,
     OffsetForLeaderPartition,
     OffsetForLeaderTopic,
@@ -181,6 +182,63 @@ def fetch_of_sessions_that_are_not_there(talk: Talk) -> None:
             talk.ask(request)
 
 
+def fetch_in_a_session(talk: Talk) -> None:
+    if talk.version < 7:
+        return
+    talk.topic(partitions=3)
+    session, epoch = 0, 0
+
+    def ask(offsets: dict[int, int], forgotten: tuple[int, ...] = (), *, number: int | None = None,
+            wait_ms: int = 0) -> None:
+        nonlocal session, epoch
+        request = fetch(talk, wait_ms=wait_ms, min_bytes=1)
+        request.topics[0].partitions = [
+            FetchPartition(partition=index, fetch_offset=offset, partition_max_bytes=1 << 20)
+            for index, offset in offsets.items()]
+        if not offsets:
+            request.topics = []
+        if forgotten:
+            request.forgotten_topics_data = [ForgottenTopic(
+                topic=talk.name, topic_id=talk.id_of(talk.name), partitions=list(forgotten))]
+        request.session_id, request.session_epoch = session, epoch if number is None else number
+        reply = talk.ask(request)
+        if not reply.error_code and number is None:
+            session, epoch = reply.session_id, epoch + 1
+
+    def write(partition: int) -> None:
+        talk.call(produce(talk, batch_of([b"a"]), partition=partition), 9)
+
+    write(0)
+    ask({0: 0, 1: 0, 2: 0})
+    ask({})  # records again, for the offset is the same
+    ask({0: 1})
+    ask({}, wait_ms=20)
+    write(1)
+    ask({})
+    ask({1: 1}, (2,))
+    write(2)
+    ask({})
+    write(0)
+    ask({0: 2, 2: 0})
+    ask({}, number=epoch + 5)
+    ask({}, number=epoch - 1)
+    ask({1: 7})
+    ask({})
+    ask({1: 0})
+    ask({5: 0})
+    ask({}, (5, 1))
+    ask({}, (0, 2))
+    ask({})
+    epoch = 0
+    ask({0: 0})
+    ask({0: 0}, number=0)  # another one in its place
+    ask({})
+    session, epoch = 0, 0
+    ask({0: 2})
+    ask({}, number=-1)
+    ask({})
+
+
 def fetch_of_zstd(talk: Talk) -> None:
     talk.topic()
     store(talk, batch_of([b"a"] * 20, codec=ZSTD))
@@ -324,7 +382,7 @@ CONVERSATIONS: dict[type[Request], list[Conversation]] = {
                      produce_with_other_acks, produce_what_is_damaged, produce_what_is_too_large,
                      produce_twice_and_out_of_order],
     FetchRequest: [fetch_reads_batches, fetch_within_limits, fetch_where_nothing_is,
-                   fetch_of_sessions_that_are_not_there, fetch_of_zstd, fetch_of_a_zstd_topic,
+                   fetch_of_sessions_that_are_not_there, fetch_in_a_session, fetch_of_zstd, fetch_of_a_zstd_topic,
                    fetch_of_a_topic_of_broker_time, fetch_several],
     ListOffsetsRequest: [list_offsets_by_name_and_time, list_offsets_of_what_is_not_there,
                          list_offsets_of_a_partition_twice],

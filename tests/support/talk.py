@@ -1,7 +1,7 @@
 """A conversation with a broker, ours or a real one: requests in one version, and replies made comparable.
 
 What no two brokers have in common is replaced: ids of topics, members, producers and clusters, addresses, clocks, and
-the words of error messages. Left out are fetch sessions, which the embedded broker does not keep, and `is_default` of
+the words of error messages; of fetch sessions it is told whether there is one. Left out is `is_default` of
 DescribeConfigs version 0, which real brokers forget to set. What is left must be the same.
 """
 
@@ -31,13 +31,13 @@ from headrace.wire.schema import ZERO_UUID, Request, Struct
 from tests.support.raw_client import RawClient
 
 HUNG_UP = "the broker hung up"
-_LEFT_OUT = {"throttle_time_ms", "session_id", "controller_id", "is_default"}
+_LEFT_OUT = {"throttle_time_ms", "controller_id", "is_default"}
 _OF_ONE_RELEASE = {
     "errors.deadletterqueue.group.enable", "max.decompressed.message.bytes", "remote.copy.lag.bytes",
     "remote.copy.lag.ms", "message.downconversion.enable", "message.format.version",
     "message.timestamp.difference.max.ms", "message.timestamp.after.max.ms", "min.insync.replicas"}
 """Settings of topics that are not there, or not with the same default, in Kafka 3.9 and 4.4 alike."""
-_OF_MACHINE = {"host", "port", "cluster_id", "log_dir", "total_bytes", "usable_bytes", "rack"}
+_OF_MACHINE = {"host", "port", "cluster_id", "log_dir", "total_bytes", "usable_bytes", "rack", "session_id"}
 _MEMBERS = {"member_id", "leader"}
 _TEXTS = {"error_message", "batch_index_error_message", "acknowledge_error_message", "documentation"}
 _CLOCKS = {"log_append_time_ms", "transaction_start_time_ms", "last_timestamp", "timestamp"}

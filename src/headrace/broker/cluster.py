@@ -26,6 +26,7 @@ from headrace.broker.settings import BrokerSettings
 from headrace.broker.shares.share_partitions import ShareKey, SharePartitions
 from headrace.broker.shares.share_sessions import SharingSession, SharingSessions
 from headrace.broker.storage.catalog import Catalog, Topic
+from headrace.broker.storage.fetch_sessions import FetchingSessions
 from headrace.broker.storage.partition import NO_LEADER, ApiError, Partition
 from headrace.errors import KafkaError
 from headrace.wire.messages.producer.produce import ProduceRequest
@@ -64,6 +65,7 @@ class BrokerCluster:
         groups, planned_groups, share_groups: classic groups, those that the coordinator plans for, and those that share
             partitions; an id is one of them.
         group_configs: what is set on groups.
+        fetch_sessions: what readers asked for last at which node.
         shares, share_sessions: what share groups know of partitions, and who reads at which node.
         deadlines: when time alone changes something here; the owner of the clock runs them.
         purgatory: requests that wait; the server looks again at what is due.
@@ -84,6 +86,7 @@ class BrokerCluster:
         self.group_configs = GroupConfigs(settings, self.catalog)
         self.shares = SharePartitions(self.group_configs, self.deadlines, self.purgatory,
                                       None if directory is None else directory / "shares.journal")
+        self.fetch_sessions = FetchingSessions(new_uuid)
         self.share_sessions = SharingSessions(settings.share_max_sessions)
         self.share_groups = SharingGroups(settings, self.group_configs, self.deadlines, self.catalog, self.shares)
         self.transaction_version = _transaction_version(settings, served)
@@ -165,6 +168,7 @@ class BrokerCluster:
             for partition in topic.partitions:
                 self._elect(partition)
         if not up:
+            self.fetch_sessions.end_all(node_id)
             for session in self.share_sessions.of_node(node_id):
                 self.share_sessions.end(session)
         self.catalog.save()

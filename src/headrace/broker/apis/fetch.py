@@ -1,16 +1,18 @@
 """Fetch: whole batches from an offset on, at once where there are enough, else when they come or time is up.
 
-Every fetch is answered in full, without a session (KIP-227 leaves that to the broker): the state of a session would
-save bytes between machines, and this broker is seldom on another machine.
+In a session (KIP-227) a request names what has changed since the one before, and so does its reply.
 """
 
 from __future__ import annotations
+
+from collections.abc import Iterable
 
 from headrace.broker.apis.served_api import ServedApi
 from headrace.broker.cluster import ApiCall
 from headrace.broker.deadlines import Now
 from headrace.broker.purgatory import DelayedReply
 from headrace.broker.storage.catalog import Topic
+from headrace.broker.storage.fetch_sessions import FetchingPartition, FetchingSession
 from headrace.broker.storage.log import LogSlice
 from headrace.broker.storage.partition import MAX_CONVERTED_BYTES, ApiError, Partition
 from headrace.errors import CorruptRecordError, KafkaError, KafkaException
@@ -49,54 +51,138 @@ larger."""
 
 def fetch(call: ApiCall, request: FetchRequest) -> FetchResponse | DelayedReply:
     """Answer at once when `min_bytes` are there, something is wrong, or the client does not wait; else wait."""
-    if request.session_epoch not in (_FIRST_OF_SESSION, _NO_SESSION):
-        return FetchResponse(error_code=KafkaError.FETCH_SESSION_ID_NOT_FOUND, responses=[])
-    reply, count = _read(call, request)
-    if count >= request.min_bytes or request.max_wait_ms <= 0 or _has_error(reply):
+    sessions = call.cluster.fetch_sessions
+    if request.session_epoch in (_FIRST_OF_SESSION, _NO_SESSION):
+        if request.session_id:
+            sessions.end(call.node_id, request.session_id)
+        asked = [FetchingPartition(topic, part) for topic in request.topics for part in topic.partitions]
+        if request.session_epoch == _NO_SESSION:
+            return _answer(_Fetch(call, request, asked), call.now)
+        return _answer(_FirstOfSession(call, request, asked), call.now)
+    session = sessions.get(call.node_id, request.session_id)
+    error = _session_error(call, request, session)
+    if session is None or error:
+        return FetchResponse(error_code=error, responses=[])
+    session.update(request.topics, request.forgotten_topics_data)
+    if not session.partitions:
+        sessions.end(call.node_id, session.id)
+        return FetchResponse(responses=[])
+    session.advance(call.now.s)
+    return _answer(_NextOfSession(call, request, list(session.partitions.values()), session), call.now)
+
+
+def _session_error(call: ApiCall, request: FetchRequest, session: FetchingSession | None) -> int:
+    if session is None:
+        return KafkaError.FETCH_SESSION_ID_NOT_FOUND
+    if session.epoch != request.session_epoch:
+        return KafkaError.INVALID_FETCH_SESSION_EPOCH
+    return 0 if session.uses_ids == (call.version >= _IDS_FROM) else KafkaError.FETCH_SESSION_TOPIC_ID_ERROR
+
+
+class _Fetch:
+    """One request without a session: the reply has all partitions.
+
+    Args:
+        call, request: the request.
+        asked: what it asks for, in order.
+    """
+
+    def __init__(self, call: ApiCall, request: FetchRequest, asked: list[FetchingPartition]) -> None:
+        self.call, self.request, self.asked = call, request, asked
+
+    def reply(self, found: list[PartitionData], now: Now) -> FetchResponse:
+        """The reply with what was read of each partition."""
+        return _reply(self.call, zip(self.asked, found, strict=True))
+
+
+class _FirstOfSession(_Fetch):
+    """A request that opens a session: so does its reply, unless there is no room for one."""
+
+    def reply(self, found: list[PartitionData], now: Now) -> FetchResponse:
+        """As `_Fetch.reply`."""
+        reply = super().reply(found, now)
+        for partition, data in zip(self.asked, found, strict=True):
+            partition.is_news(data)
+        session = self.call.cluster.fetch_sessions.open(
+            self.call.node_id, self.asked, self.call.version >= _IDS_FROM, now.s)
+        reply.session_id = 0 if session is None else session.id
         return reply
-    return _wait(call, request)
 
 
-def _wait(call: ApiCall, request: FetchRequest) -> DelayedReply:
-    """Look again at every append to one of the partitions, until `max_wait_ms` are over."""
-    until = call.now.s + request.max_wait_ms / 1000
+class _NextOfSession(_Fetch):
+    """A request within a session: the reply has what is new."""
+
+    def __init__(self, call: ApiCall, request: FetchRequest, asked: list[FetchingPartition],
+                 session: FetchingSession) -> None:
+        super().__init__(call, request, asked)
+        self._session, self._epoch = session, session.epoch
+
+    def reply(self, found: list[PartitionData], now: Now) -> FetchResponse:
+        """As `_Fetch.reply`."""
+        if self._session.epoch != self._epoch:  # it went on meanwhile
+            return FetchResponse(error_code=KafkaError.INVALID_FETCH_SESSION_EPOCH, session_id=self._session.id,
+                                 responses=[])
+        news = [(partition, data) for partition, data in zip(self.asked, found, strict=True) if partition.is_news(data)]
+        for partition, data in news:
+            if data.records:
+                self._session.serve_last(partition)
+        reply = _reply(self.call, news)
+        reply.session_id = self._session.id
+        return reply
+
+
+def _answer(fetch: _Fetch, now: Now) -> FetchResponse | DelayedReply:
+    """The reply, or what it waits for: every append to one of the partitions, until `max_wait_ms` are over."""
+    call, request = fetch.call, fetch.request
+    found, count = _read(call, request, fetch.asked)
+    if count >= request.min_bytes or request.max_wait_ms <= 0 or any(data.error_code for data in found):
+        return fetch.reply(found, now)
+    until = now.s + request.max_wait_ms / 1000
 
     def look_again(now: Now) -> FetchResponse | DelayedReply:
-        reply, count = _read(call, request)
-        return reply if count >= request.min_bytes or now.s >= until or _has_error(reply) else delayed
+        found, count = _read(call, request, fetch.asked)
+        if count >= request.min_bytes or now.s >= until or any(data.error_code for data in found):
+            return fetch.reply(found, now)
+        return delayed
 
-    delayed = DelayedReply(_partitions(call, request), until, look_again)
+    delayed = DelayedReply(_partitions(call, fetch.asked), until, look_again)
     return delayed
 
 
-def _partitions(call: ApiCall, request: FetchRequest) -> list[Partition]:
-    return [call.topic(each.topic, each.topic_id, _IDS_FROM).partitions[part.partition]
-            for each in request.topics for part in each.partitions]
+def _partitions(call: ApiCall, asked: Iterable[FetchingPartition]) -> list[Partition]:
+    return [call.topic(each.topic.topic, each.topic.topic_id, _IDS_FROM).partitions[each.asked.partition]
+            for each in asked]
 
 
-def _has_error(reply: FetchResponse) -> bool:
-    return any(part.error_code for topic in reply.responses for part in topic.partitions)
-
-
-def _read(call: ApiCall, request: FetchRequest) -> tuple[FetchResponse, int]:
-    """The reply as it would be now, and how many bytes of the logs it carries."""
+def _read(call: ApiCall, request: FetchRequest, asked: Iterable[FetchingPartition]) -> tuple[list[PartitionData], int]:
+    """What each partition has now, and how many bytes of the logs that is."""
     room = min(request.max_bytes, _LARGEST_REPLY_BYTES if call.version >= _BATCHES_FROM else _LARGEST_CONVERTED_BYTES)
-    reply, total = FetchResponse(error_code=0, responses=[]), 0
-    for wanted in request.topics:
-        parts: list[PartitionData] = []
-        for part in wanted.partitions:
-            # A batch that is larger than all limits comes whole when it is the reply's first, so that readers get on.
-            data, stored_bytes = _read_partition(call, request.isolation_level == _COMMITTED, wanted, part,
-                                                 room - total, whole_first=total == 0)
-            parts.append(data)
-            total += stored_bytes
-        reply.responses.append(FetchableTopicResponse(topic=wanted.topic, topic_id=wanted.topic_id, partitions=parts))
+    total, parts = 0, []
+    for each in asked:
+        # A batch that is larger than all limits comes whole when it is the reply's first, so that readers get on.
+        data, stored_bytes = _read_partition(call, request.isolation_level == _COMMITTED, each.topic, each.asked,
+                                             room - total, whole_first=total == 0)
+        parts.append(data)
+        total += stored_bytes
+    return parts, total
+
+
+def _reply(call: ApiCall, parts: Iterable[tuple[FetchingPartition, PartitionData]]) -> FetchResponse:
+    """A reply with these partitions; neighbours of one topic stand together."""
+    reply = FetchResponse(error_code=0, responses=[])
+    last: FetchTopic | None = None
+    for partition, data in parts:
+        topic = partition.topic
+        if last is None or (topic.topic, topic.topic_id) != (last.topic, last.topic_id):
+            reply.responses.append(FetchableTopicResponse(topic=topic.topic, topic_id=topic.topic_id, partitions=[]))
+            last = topic
+        reply.responses[-1].partitions.append(data)
     if call.version >= _ENDPOINTS_FROM and any(
             part.error_code == KafkaError.NOT_LEADER_FOR_PARTITION for topic in reply.responses
             for part in topic.partitions):
         reply.node_endpoints = [NodeEndpoint(node_id=node.id, host=node.host, port=node.port)
                                 for node in call.cluster.up_nodes]
-    return reply, total
+    return reply
 
 
 def _read_partition(
@@ -177,7 +263,7 @@ def _error_response(topic: Topic | None, part: FetchPartition, error: ApiError) 
 
 SERVES = (
     ServedApi(FetchRequest, fetch,
-              "Every fetch is answered in full: no sessions are kept (KIP-227 leaves that to the broker). Versions 0 "
+              "With sessions (KIP-227), 1,000 of them at each node. Versions 0 "
               "and 1 get messages of format 0, versions 2 and 3 of format 1, at most 8 MiB of batches in one reply; "
               "zstd batches are refused there, as are zstd topics before version 10."),
 )
