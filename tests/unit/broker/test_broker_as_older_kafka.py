@@ -146,16 +146,17 @@ def test_kafka_python_writes_and_reads_in_a_group(release: str) -> None:
         assert sorted(found) == sorted(pairs("a"))
 
 
-@pytest.mark.parametrize("release", ["0.11", "1.1", "2.4", "2.8", "3.9", "4.4"])
+@pytest.mark.parametrize("release", [each for each in RELEASES if RELEASES.index(each) >= RELEASES.index("0.11")])
 def test_ours_write_and_read_from_the_first_kafka_with_record_batches_on(release: str) -> None:
+    """With the defaults of both, in bulk and record by record."""
     with like(release) as broker:
         with Producer({"bootstrap.servers": broker.bootstrap_servers}) as producer:
             for key, value in pairs("a"):
                 producer.produce("t", value, key)
             assert producer.flush(10) == 0
         found: list[bytes | None] = []
-        with Consumer({"bootstrap.servers": broker.bootstrap_servers, "group.id": "g", "auto.offset.reset": "earliest",
-                       "isolation.level": "read_uncommitted"}) as consumer:
+        with Consumer({"bootstrap.servers": broker.bootstrap_servers, "group.id": "g",
+                       "auto.offset.reset": "earliest"}) as consumer:
             consumer.subscribe(["t"])
             for _ in range(100):
                 for message in consumer.consume(COUNT, 0.1):
@@ -163,4 +164,11 @@ def test_ours_write_and_read_from_the_first_kafka_with_record_batches_on(release
                     found.append(message.value())
                 if len(found) >= COUNT:
                     break
-        assert sorted(each or b"" for each in found) == sorted(value for _, value in pairs("a"))
+            assert sorted(each or b"" for each in found) == sorted(value for _, value in pairs("a"))
+            with Producer({"bootstrap.servers": broker.bootstrap_servers, "linger.ms": 0}) as producer:
+                for number in range(12):
+                    producer.produce("t", b"%d" % number, partition=number % 2)
+                    producer.flush(10)
+                    message = consumer.poll(10)
+                    assert message is not None
+                    assert (message.error(), message.value()) == (None, b"%d" % number)

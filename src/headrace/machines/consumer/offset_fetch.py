@@ -30,6 +30,7 @@ __all__ = ["LAST_AS_NOBODY", "CommittedOffsetsQuestion"]
 LAST_AS_NOBODY: Final = 7
 """The last version of the form for one group, which names no member."""
 _LAST_BY_NAME: Final = 9
+_STABLE_FROM: Final = 7
 _NO_ID: Final = UUID(int=0)
 
 Answer = OffsetFetchResponsePartition | OffsetFetchResponsePartitions
@@ -63,8 +64,10 @@ class CommittedOffsetsQuestion:
         return None if all(name in self.ids for name in self.topics) else _LAST_BY_NAME
 
     def for_version(self, request: Request, version: int) -> Request:
-        """The request in the form of a version."""
+        """The request in the form of a version. Brokers that wait for no transactions are not asked to, as in Java."""
         assert isinstance(request, OffsetFetchRequest)
+        if version < _STABLE_FROM and request.require_stable:
+            return OffsetFetchRequest(group_id=request.group_id, topics=request.topics)
         if version <= LAST_AS_NOBODY:
             return request
         member = self.member

@@ -54,8 +54,10 @@ def test_who_is_no_member_names_none() -> None:
 @pytest.mark.parametrize("version", range(2, 11))
 def test_the_request_can_be_written_in_every_version(version: int) -> None:
     question = CommittedOffsetsQuestion({"t": [0]}, {"t": T}, ME)
-    assert encode_request(question.for_version(question.request("g", require_stable=version >= 7), version),
-                          version, 1, "c")
+    request = question.for_version(question.request("g", require_stable=True), version)
+    assert encode_request(request, version, 1, "c")
+    assert isinstance(request, OffsetFetchRequest)
+    assert request.require_stable == (version >= 7)  # before, brokers wait for no transactions, as in Java
 
 
 def test_answers_of_both_forms_are_the_same() -> None:
